@@ -1,0 +1,78 @@
+"""Set up a virtual environment from the lock file and run a task in it: python3 dev.py TASK.
+
+Needs nothing but Python 3.11 or later. The environment lies in .venv and is made anew when the lock file, the project
+file or the Python version changes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+VENV = ROOT / ".venv"
+LOCK = ROOT / "requirements.lock"
+BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
+PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
+
+TASKS: dict[str, tuple[str, tuple[tuple[str, ...], ...]]] = {
+    "demo": ("the main job on data it makes itself", (("-m", "pipeline", "demo", "--output", "demo"),)),
+    "test": (
+        "all tests, with coverage",
+        (("-m", "pytest", "-n", "auto", "--cov", "--cov-report=term:skip-covered"),),
+    ),
+    "check": (
+        "format, lint, types, import contract",
+        (
+            ("-m", "ruff", "format", "--check", "."),
+            ("-m", "ruff", "check", "."),
+            ("-m", "mypy"),
+            ("-m", "importlinter.cli", "lint"),
+        ),
+    ),
+    "bench": ("benchmarks: ratios measured side by side", (("benchmarks/before_after.py",),)),
+    "setup": ("the environment alone", ()),
+}
+
+
+def main() -> int:
+    """Run the task named on the command line; further words go to its last command."""
+    name, *more = sys.argv[1:] or ["help"]
+    if name not in TASKS:
+        print("python3 dev.py TASK\n")
+        for task, (summary, _) in TASKS.items():
+            print(f"  {task:8} {summary}")
+        return 0 if name in {"help", "-h", "--help"} else 2
+    set_up()
+    for number, command in enumerate(commands := TASKS[name][1], start=1):
+        extra = more if number == len(commands) else []
+        code = subprocess.run([str(PYTHON), *command, *extra], cwd=ROOT, check=False).returncode
+        if code:
+            return code
+    return 0
+
+
+def set_up() -> None:
+    """Make the environment unless it stands as the lock file wants it."""
+    stamp = VENV / "made-from"
+    wanted = hashlib.sha256(
+        LOCK.read_bytes() + (ROOT / "pyproject.toml").read_bytes() + platform.python_version().encode()
+    ).hexdigest()
+    if stamp.is_file() and stamp.read_text() == wanted and PYTHON.is_file():
+        return
+    print(f"setting up {VENV.name} (once)", file=sys.stderr)
+    shutil.rmtree(VENV, ignore_errors=True)
+    subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=True)
+    pip = [str(PYTHON), "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
+    subprocess.run([*pip, "--require-hashes", "-r", str(LOCK)], check=True)
+    subprocess.run([*pip, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)], check=True)
+    stamp.write_text(wanted)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,42 @@
+"""What every command does: tell how it goes, print the result, turn an error into its exit code."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from pipeline.errors import ThresherError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pipeline.console import Console
+
+
+def execute(config: Any, console: Console) -> None:  # noqa: ANN401 - a Config, which help must not import
+    """Run a checked config, tell people how it goes, and print the path of the run."""
+    from pipeline import runner  # noqa: PLC0415 - help needs none of it
+
+    with console.watching() as watcher:
+        finished = runner.run(config, watcher)
+    console.finished(finished)
+    typer.echo(finished.path)
+
+
+@contextmanager
+def reporting(ctx: typer.Context, *, quiet: bool = False) -> Iterator[Console]:
+    """Turn an error into its sentence on stderr and its exit code."""
+    from pipeline.console import Console  # noqa: PLC0415
+
+    console = Console(log_format=ctx.find_root().obj or "text", quiet=quiet)
+    try:
+        yield console
+    except ThresherError as error:
+        console.error(error)
+        raise typer.Exit(error.code) from error
+    except BrokenPipeError:
+        sys.stderr.close()
+        raise typer.Exit(0) from None

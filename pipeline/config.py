@@ -1,0 +1,253 @@
+"""TOML → frozen typed values; errors name the file, the key and the remedy."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+
+from pipeline.errors import ConfigError, NoInputError
+from pipeline.schemas import reserved_names
+from pipeline.stages import STAGES, find_stage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pipeline.stages.parameters import StageParameters
+    from pipeline.stages.stage import Stage
+
+Model = TypeVar("Model", bound=BaseModel)
+_SIZE = re.compile(r"\d+(\.\d+)?\s*(KB|MB|GB|TB|KiB|MiB|GiB|TiB)", re.IGNORECASE)
+
+
+class ResourceLimits(BaseModel):
+    """The table `[resources]`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    memory: str | None = None
+    threads: int | None = None
+    scratch: Path | None = None
+    scratch_limit: str | None = None
+
+    @field_validator("memory", "scratch_limit")
+    @classmethod
+    def _size(cls, value: str | None) -> str | None:
+        if value is not None and not _SIZE.fullmatch(value):
+            message = f'{value!r} is no size: write for example "4GB"'
+            raise ValueError(message)
+        return value
+
+    @field_validator("threads")
+    @classmethod
+    def _positive(cls, value: int | None) -> int | None:
+        if value is not None and value < 1:
+            message = "threads must be at least 1"
+            raise ValueError(message)
+        return value
+
+
+class _Document(BaseModel):
+    """The whole file, its stages still unparsed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    output: Path = Path("results")
+    engine: Literal["duckdb", "spark"] = "duckdb"
+    resources: ResourceLimits = ResourceLimits()
+    stages: list[dict[str, Any]] = []
+
+
+@dataclass(frozen=True)
+class ConfiguredStage:
+    """A stage and its parameters.
+
+    Attributes:
+        stage: The task.
+        params: Its parameters, of the stage's own class.
+    """
+
+    stage: Stage
+    params: StageParameters
+
+
+@dataclass(frozen=True)
+class Config:
+    """A checked configuration.
+
+    Attributes:
+        origin: Name in messages: the file, or `<config>`.
+        base: Folder that relative paths start from.
+        output: The results folder, absolute.
+        engine: Name of the engine.
+        resources: Limits.
+        stages: The stages in order.
+    """
+
+    origin: str
+    base: Path
+    output: Path
+    engine: str
+    resources: ResourceLimits
+    stages: tuple[ConfiguredStage, ...]
+
+    def only(self, names: Iterable[str]) -> Config:
+        """The same config with some of its stages.
+
+        Raises:
+            ConfigError: a name is not among them.
+        """
+        chosen = tuple(names)
+        known = [each.params.name for each in self.stages]
+        for name in chosen:
+            if name not in known:
+                message = f"{self.origin}: no stage is called {name!r}{_near(name, known)}"
+                raise ConfigError(message, remedy=f"Its stages are: {', '.join(known)}.")
+        stages = tuple(each for each in self.stages if not chosen or each.params.name in chosen)
+        return Config(self.origin, self.base, self.output, self.engine, self.resources, stages)
+
+
+def load_config(path: Path, *, overrides: Mapping[str, Any] | None = None) -> Config:
+    """Read and check a config file.
+
+    Args:
+        path: The file.
+        overrides: Dotted key → value, put over what the file says.
+
+    Raises:
+        NoInputError: the file does not exist.
+        ConfigError: it is not TOML, or its keys or values are wrong.
+    """
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        message = f"config file {path} does not exist"
+        raise NoInputError(message, remedy="thresher init writes a starter config.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        message = f"{path} cannot be read as TOML: {error}"
+        raise ConfigError(message) from error
+    for key, value in (overrides or {}).items():
+        _override(document, key, value, origin=str(path))
+    return parse_config(document, base=path.resolve().parent, origin=str(path))
+
+
+def parse_config(document: Mapping[str, Any], *, base: Path, origin: str = "<config>") -> Config:
+    """Check a config given as a dictionary.
+
+    Args:
+        document: As parsed from TOML.
+        base: Folder that relative paths start from.
+        origin: Name in messages.
+
+    Raises:
+        ConfigError: names the key, what is wrong and, for an unknown key, the nearest known one.
+    """
+    whole = _validated(_Document, dict(document), where=origin)
+    if not whole.stages:
+        message = f"{origin}: no stage is given"
+        raise ConfigError(message, remedy="Add a table [[stages]]; thresher init writes one.")
+    stages = tuple(_stage(raw, number, origin) for number, raw in enumerate(whole.stages, start=1))
+    names = [each.params.name for each in stages]
+    for name in names:
+        if names.count(name) > 1:
+            message = f"{origin}: {names.count(name)} stages are called {name!r}"
+            raise ConfigError(message, remedy="Give each a name of its own with name = …")
+    scratch = whole.resources.scratch
+    resources = whole.resources.model_copy(update={"scratch": base / scratch.expanduser() if scratch else None})
+    return Config(origin, base, (base / whole.output.expanduser()).resolve(), whole.engine, resources, stages)
+
+
+def _stage(raw: dict[str, Any], number: int, origin: str) -> ConfiguredStage:
+    where = f"{origin}: [[stages]] {number}"
+    kinds = [entry.kind for entry in STAGES]
+    kind = raw.get("kind")
+    entry = find_stage(kind) if isinstance(kind, str) else None
+    if entry is None:
+        message = (
+            f"{where}: unknown kind {kind!r}{_near(str(kind), kinds)}" if "kind" in raw else f"{where}: kind is missing"
+        )
+        raise ConfigError(message, remedy=f"Known kinds: {', '.join(kinds)}.")
+    stage = entry.load()
+    params = _validated(stage.parameters, {"name": kind} | raw, where=where)
+    reserved = reserved_names(stage.tables)
+    for name in {name for grouping in params.by for name in grouping}:
+        if name.lower() in reserved:
+            message = f"{where}: by: {name!r} is also a column of the results"
+            raise ConfigError(
+                message, remedy=f'Give it another name, for example columns = {{ my_{name} = "{name}" }}.'
+            )
+    return ConfiguredStage(stage, params)
+
+
+def _validated(model: type[Model], values: dict[str, Any], *, where: str) -> Model:
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        message = f"{where}: {_explain(first, model)}"
+        raise ConfigError(message) from error
+
+
+def _explain(error: Any, model: type[BaseModel]) -> str:  # noqa: ANN401 - pydantic's error details
+    path = [str(part) for part in error["loc"]]
+    if error["type"] == "extra_forbidden":
+        known = _known_keys(model, error["loc"][:-1])
+        return f"unknown key `{'.'.join(path)}`{_near(path[-1], known)}"
+    if error["type"] == "missing":
+        return f"`{'.'.join(path)}` is missing"
+    text = error["msg"].removeprefix("Value error, ")
+    return f"{'.'.join(path)}: {text}" if path else text
+
+
+def _known_keys(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
+    """Keys of the model at a place: the fields of whatever model the path leads to."""
+    fields = model.model_fields
+    for part in path:
+        if part not in fields:
+            continue
+        nested = _models(fields[str(part)].annotation)
+        if nested:
+            fields = nested[0].model_fields
+    return list(fields)
+
+
+def _models(annotation: Any) -> list[type[BaseModel]]:  # noqa: ANN401 - any annotation
+    if isinstance(annotation, type):
+        return [annotation] if issubclass(annotation, BaseModel) else []
+    return [model for part in getattr(annotation, "__args__", ()) for model in _models(part)]
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    near = get_close_matches(name, list(known), n=1)
+    return f". Did you mean `{near[0]}`?" if near else ""
+
+
+def _override(document: dict[str, Any], key: str, value: Any, *, origin: str) -> None:  # noqa: ANN401 - any TOML value
+    """Set a dotted key; below `stages` a stage is named by its name, its kind or its number from 1."""
+    parts = key.split(".")
+    place: Any = document
+    for index, part in enumerate(parts[:-1]):
+        if isinstance(place, list):
+            place = _named_stage(place, part, origin)
+        elif isinstance(place, dict):
+            place = place.setdefault(part, {})
+        else:
+            message = f"{origin}: --set {key}: {'.'.join(parts[:index])} is not a table"
+            raise ConfigError(message)
+    if not isinstance(place, dict):
+        message = f"{origin}: --set {key}: it does not name a key"
+        raise ConfigError(message, remedy="Write for example --set stages.before_after.boundary='\">\"'.")
+    place[parts[-1]] = value
+
+
+def _named_stage(stages: list[Any], name: str, origin: str) -> Any:  # noqa: ANN401 - a parsed table
+    for number, stage in enumerate(stages, start=1):
+        if isinstance(stage, dict) and name in {str(number), stage.get("name"), stage.get("kind")}:
+            return stage
+    message = f"{origin}: --set names the stage {name!r}, which is not there"
+    raise ConfigError(message)

@@ -1,0 +1,275 @@
+"""Counts of one stage: bind the inputs, check them, count every bin exactly, account for every row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import polars as pl
+import sqlglot.expressions as exp
+
+from pipeline.dialect import column
+from pipeline.errors import DataError, ThresherError
+from pipeline.metrics.sweep import THRESHOLD, add_up
+from pipeline.queries import expand, load
+from pipeline.schemas import GROUPING
+from pipeline.stages.plan import BIN, REPLICATE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pipeline.config import ConfiguredStage
+    from pipeline.sources.source import Source
+    from pipeline.stages.plan import CountQuery, Plan
+
+USED = "used"
+FAULTS = {
+    "null_score": "NULL",
+    "nan_score": "NaN",
+    "infinite_score": "infinite",
+}
+MAX_DISTINCT = 100_000
+
+
+class Engine(Protocol):
+    """The verbs of an engine."""
+
+    def scan(self, name: str, files: Sequence[str], *, partitioned: bool, located: bool = False) -> None:
+        """Register files of one schema."""
+        ...
+
+    def define(self, name: str, query: exp.Query, *, keep: bool = False) -> None:
+        """Give a query a name."""
+        ...
+
+    def fetch(self, query: exp.Query, params: Mapping[str, float] | None = None) -> pl.DataFrame:
+        """Run a query."""
+        ...
+
+
+@dataclass(frozen=True)
+class InputAccount:
+    """What became of the rows of one input.
+
+    Attributes:
+        name: The input.
+        n_files: Its files.
+        rows_in: Rows in them.
+        fates: Rows by fate: `used`, or the reason why they were left out.
+    """
+
+    name: str
+    n_files: int
+    rows_in: int
+    fates: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The counts of one stage.
+
+    Attributes:
+        counts: Columns `grouping`, the `by` columns, `replicate`, `threshold` and the stage's counts.
+        inputs: What became of the rows of every input.
+    """
+
+    counts: pl.DataFrame
+    inputs: tuple[InputAccount, ...]
+
+
+def count(engine: Engine, configured: ConfiguredStage, plan: Plan) -> Counted:
+    """Run everything that reads data for one stage.
+
+    Raises:
+        DataError: the data break the contract of an input.
+    """
+    bind(engine, plan)
+    check(engine, plan)
+    columns = [column_.name for column_ in configured.stage.count_columns]
+    groupings = configured.params.by
+    finest: dict[tuple[str, ...], pl.DataFrame] = {}
+    for segment in _maximal(groupings):
+        parts = [_counted(engine, plan, query, segment, columns) for query in plan.counts]
+        finest[segment] = pl.concat(parts)
+    used = int(next(iter(finest.values())).select(pl.sum_horizontal(pl.col(plan.used).sum())).item())
+    accounts = _account(engine, configured, plan, used)
+    counts = pl.concat([_rolled_up(finest, grouping, columns) for grouping in groupings], how="diagonal")
+    return Counted(_ordered(counts, plan, columns), accounts)
+
+
+def bind(engine: Engine, plan: Plan) -> None:
+    """Define every relation of a plan."""
+    for source in plan.sources:
+        for scan in source.scans:
+            engine.scan(scan.name, scan.files, partitioned=scan.partitioned)
+    for relation in plan.relations:
+        engine.define(relation.name, relation.query, keep=relation.keep)
+    engine.define(plan.sweep.name, plan.sweep.by_cell())
+
+
+def check(engine: Engine, plan: Plan) -> None:
+    """Run the checks of a plan.
+
+    Raises:
+        DataError: the first check that finds a fault.
+    """
+    for each in plan.checks:
+        faults = engine.fetch(each.query)
+        if not faults.is_empty():
+            message, remedy = each.explain(faults.to_dicts())
+            raise DataError(message, remedy=remedy)
+
+
+def _maximal(groupings: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The groupings that are part of no other: only these are scanned for, the others are sums of them."""
+    return [each for each in groupings if not any(set(each) < set(other) for other in groupings)]
+
+
+def _counted(
+    engine: Engine, plan: Plan, query: CountQuery, segment: Sequence[str], columns: Sequence[str]
+) -> pl.DataFrame:
+    tree = expand(load(query.name), segment)
+    frame = engine.fetch(tree, query.params)
+    if query.swept:
+        frame = _exact_bins(engine, plan, query, segment, frame)
+    else:
+        frame = frame.with_columns(pl.lit(None, dtype=pl.Float64).alias(THRESHOLD))
+    missing = [pl.lit(0, dtype=pl.Int64).alias(name) for name in columns if name not in frame.columns]
+    return frame.with_columns(*missing, pl.col(REPLICATE).cast(pl.Int64)).select(
+        *segment, REPLICATE, THRESHOLD, *(pl.col(name).fill_null(0) for name in columns)
+    )
+
+
+def _exact_bins(
+    engine: Engine, plan: Plan, query: CountQuery, segment: Sequence[str], frame: pl.DataFrame
+) -> pl.DataFrame:
+    """Counts per cell → counts per bin; cells that a threshold cuts through are counted again by comparisons."""
+    frame = frame.filter(pl.col(BIN).is_not_null())
+    grid = plan.sweep.grid
+    if grid is None:
+        return _distinct(frame, segment)
+    bins = grid.bins(frame["lowest"].to_numpy())
+    cut = frame.filter(pl.Series(grid.bins(frame["highest"].to_numpy()) != bins, dtype=pl.Boolean))
+    cells = sorted(set(cut[BIN].to_list()))
+    whole = frame.with_columns(pl.Series("exact", bins, dtype=pl.Int64)).filter(~pl.col(BIN).is_in(cells))
+    whole = whole.drop(BIN).rename({"exact": BIN})
+    if cells:
+        again = f"{plan.sweep.name}_again"
+        engine.define(again, plan.sweep.exactly(cells))
+        tree = _reading(expand(load(query.name), segment), plan.sweep.name, again)
+        recounted = engine.fetch(tree, query.params).with_columns(pl.col(BIN).cast(pl.Int64))
+        whole = whole.vstack(recounted.select(whole.columns))
+    edges = pl.Series(THRESHOLD, [None, *grid.thresholds], dtype=pl.Float64)
+    return whole.with_columns(edges.gather(whole[BIN]).alias(THRESHOLD))
+
+
+def _reading(tree: exp.Select, name: str, other: str) -> exp.Select:
+    """The same query over another relation of the same columns."""
+    for table in tree.find_all(exp.Table):
+        if table.name == name:
+            table.replace(exp.to_table(other).as_(name))
+    return tree
+
+
+def _distinct(frame: pl.DataFrame, segment: Sequence[str]) -> pl.DataFrame:
+    values = (
+        frame.group_by(segment).agg(pl.col(BIN).n_unique().alias("n"))
+        if segment
+        else frame.select(pl.col(BIN).n_unique().alias("n"))
+    )
+    most = values["n"].max() if not values.is_empty() else 0
+    if isinstance(most, int) and most > MAX_DISTINCT:
+        message = f'thresholds = "distinct": one group has {most:,} distinct scores, the limit is {MAX_DISTINCT:,}'
+        raise DataError(message, remedy="Give thresholds = { start = …, stop = …, count = 1000 }.")
+    return frame.with_columns(pl.col(BIN).cast(pl.Float64).alias(THRESHOLD))
+
+
+def _rolled_up(
+    finest: Mapping[tuple[str, ...], pl.DataFrame], grouping: tuple[str, ...], columns: Sequence[str]
+) -> pl.DataFrame:
+    """Counts of one grouping: sums of a finer one."""
+    frame = next(frame for segment, frame in finest.items() if set(grouping) <= set(segment))
+    summed = add_up(frame, [*grouping, REPLICATE, THRESHOLD], columns)
+    return summed.select(pl.lit(",".join(grouping) or "all").alias(GROUPING.name), pl.all())
+
+
+def _ordered(counts: pl.DataFrame, plan: Plan, columns: Sequence[str]) -> pl.DataFrame:
+    by = [each.name for each in plan.by]
+    keys = [GROUPING.name, *by, REPLICATE, THRESHOLD]
+    return counts.select(*keys, *columns).sort(keys, nulls_last=True)
+
+
+def _account(engine: Engine, configured: ConfiguredStage, plan: Plan, used: int) -> tuple[InputAccount, ...]:
+    """What became of every row of every input; the row input is asked again only if rows were left out."""
+    row, *others = plan.sources
+    fates = {USED: used}
+    if used < row.rows:
+        found = engine.fetch(expand(load(plan.accounting.name), ()), plan.accounting.params)
+        fates |= dict(zip(found["fate"].to_list(), found["n_rows"].to_list(), strict=True))
+        _refuse(engine, configured, row, fates)
+        repeated = fates.get(USED, 0) - used
+        fates |= {USED: used} | ({"duplicate": repeated} if repeated else {})
+    accounts = [InputAccount(row.name, len(row.files), row.rows, fates)]
+    accounts += [_account_units(engine, source) for source in others]
+    for each in accounts:
+        if sum(each.fates.values()) != each.rows_in:
+            known = sum(each.fates.values())
+            message = f"input {each.name}: {each.rows_in:,} rows were read, but {known:,} are accounted for"
+            raise ThresherError(message, remedy="This is a bug of thresher, or a file changed meanwhile; run again.")
+    return tuple(accounts)
+
+
+def _account_units(engine: Engine, source: Source) -> InputAccount:
+    total = exp.alias_(exp.cast(exp.Count(this=exp.Star()), "BIGINT"), "n_rows")
+    taking_part = exp.Filter(this=exp.Count(this=exp.Star()), expression=exp.Where(this=column("complete")))
+    counted = exp.select(total, exp.alias_(exp.cast(taking_part, "BIGINT"), "n_used")).from_(exp.to_table(source.name))
+    rows, used = engine.fetch(counted).row(0)
+    fates = {USED: used, "incomplete_window": rows - used, "where": source.rows - rows}
+    return InputAccount(
+        source.name, len(source.files), source.rows, {key: n for key, n in fates.items() if n or key == USED}
+    )
+
+
+def _refuse(engine: Engine, configured: ConfiguredStage, row: Source, fates: Mapping[str, int]) -> None:
+    """Stop when rows were left out that may not be.
+
+    Raises:
+        DataError: names the file and its first such row.
+    """
+    for fate, words in FAULTS.items():
+        if configured.params.invalid_scores == "error" and fates.get(fate):
+            problem: exp.Expr = exp.EQ(this=column("score_state"), expression=exp.Literal.string(fate))
+            remedy = 'Set invalid_scores = "drop" to leave them out.'
+            raise _located(engine, row, "score", problem, f"{fates[fate]:,} scores are {words}", remedy)
+    for fate, n_rows in fates.items():
+        if fate.startswith("null_") and fate not in FAULTS:
+            name = next(each for each in _candidates(row, fate) if row.has(each))
+            words = f"{row.theirs(name)} is NULL or not finite in {n_rows:,} rows"
+            problem = exp.Is(this=column(name), expression=exp.null())
+            raise _located(engine, row, name, problem, words, "It is required in every row: fill it in, or use where.")
+
+
+def _candidates(row: Source, fate: str) -> list[str]:
+    """Columns that a fate `null_<column>` can be about, for example `null_lag` about lag_hours or lag_days."""
+    stem = fate.removeprefix("null_")
+    return [field.name for field in row.contract.fields if field.name.startswith(stem)]
+
+
+def _located(engine: Engine, row: Source, name: str, problem: exp.Expr, words: str, remedy: str) -> DataError:
+    """The error about some rows, with the first file and row that it is about."""
+    for scan in row.scans:
+        engine.scan(scan.name, scan.files, partitioned=scan.partitioned, located=True)
+    field = row.contract.field(name)
+    fields = {name: field} if field is not None else {}
+    query = row.relation(fields, score=name if name == "score" else None, located=True)
+    numbers = [
+        exp.alias_(exp.Min(this=column("file_row_number")), "first"),
+        exp.alias_(exp.Count(this=exp.Star()), "n"),
+    ]
+    found = exp.select(column("source_file"), *numbers).from_(query.subquery("rows_of_files"))
+    found = (
+        found.where(column("kept"), problem).group_by(column("source_file")).order_by(column("source_file")).limit(1)
+    )
+    file, first, n_rows = engine.fetch(found).row(0)
+    message = f"input {row.name}: {words} ({n_rows:,} in {file}, first at row {first + 1:,})"
+    return DataError(message, remedy=remedy)

@@ -1,0 +1,15 @@
+"""SQL trees: quoted names in, text of a dialect out."""
+
+from __future__ import annotations
+
+from sqlglot import ErrorLevel, exp
+
+
+def column(name: str, table: str | None = None) -> exp.Column:
+    """A quoted column reference; whatever the name holds stays a name."""
+    return exp.column(exp.to_identifier(name, quoted=True), table=table)
+
+
+def render(tree: exp.Expr, dialect: str = "duckdb", *, pretty: bool = True) -> str:
+    """SQL text of a tree in a dialect; what the dialect cannot say is an error, never a silent change."""
+    return tree.sql(dialect=dialect, pretty=pretty, unsupported_level=ErrorLevel.RAISE)

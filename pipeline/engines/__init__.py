@@ -1,0 +1,1 @@
+"""Where SQL runs. Engines are twins: scan, define, fetch, close."""

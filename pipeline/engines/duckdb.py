@@ -1,0 +1,223 @@
+"""DuckDB as an engine: a locked-down in-memory connection that reads the inputs and nothing else."""
+
+from __future__ import annotations
+
+import glob
+import os
+import tempfile
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Self, TypeVar
+
+import duckdb
+import sqlglot.expressions as exp
+
+from pipeline.dialect import render
+from pipeline.errors import DataError, PermissionDenied, ResourceError, StorageError, ThresherError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from types import TracebackType
+
+    import polars as pl
+
+    from pipeline.interrupts import StopRequest
+
+T = TypeVar("T")
+POLL_SECONDS = 0.05
+STOP_SECONDS = 5.0
+PERFECT_HASH_BITS = 18
+
+
+@dataclass(frozen=True)
+class Resources:
+    """Limits of one run.
+
+    Attributes:
+        memory: Memory limit of the engine, for example `4GB`; None: the engine's own default.
+        threads: Number of threads; None: all cores.
+        scratch: Folder for data that do not fit into memory; None: one of the user's own under the system's.
+        scratch_limit: Largest size of the scratch data, for example `100GB`.
+    """
+
+    memory: str | None = None
+    threads: int | None = None
+    scratch: Path | None = None
+    scratch_limit: str | None = None
+
+    def scratch_folder(self) -> Path:
+        """The scratch folder, made private to the user if it does not exist."""
+        user = str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
+        folder = self.scratch or Path(tempfile.gettempdir()) / f"thresher-{user}"
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            message = f"scratch folder {folder} cannot be made: {error.strerror}"
+            raise StorageError(message, remedy="Set scratch in [resources] to a folder that can be written.") from error
+        return folder.resolve()
+
+
+class DuckDB:
+    """One connection for one run.
+
+    Args:
+        resources: Its limits.
+        folders: The only folders it may read.
+        stop: Asked while a query runs; a stop interrupts the query.
+        progress: Called with percent while a query runs; None: nobody watches.
+    """
+
+    name = "duckdb"
+
+    def __init__(
+        self,
+        resources: Resources,
+        folders: Iterable[Path],
+        stop: StopRequest,
+        progress: Callable[[float], None] | None = None,
+    ) -> None:
+        self._stop = stop
+        self._progress = progress
+        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="thresher-query")
+        self._connection = _connect(resources, sorted({str(folder) for folder in folders}), progress is not None)
+
+    @staticmethod
+    def version() -> str:
+        """Version of the library."""
+        return str(duckdb.__version__)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection and end its thread."""
+        self._worker.shutdown(wait=True)
+        self._connection.close()
+
+    def scan(self, name: str, files: Sequence[str], *, partitioned: bool, located: bool = False) -> None:
+        """Register files of one schema as a relation.
+
+        Args:
+            name: The relation.
+            files: Absolute paths; characters that mean something in a pattern are taken literally.
+            partitioned: Whether columns come from folder names; they are text.
+            located: Add the columns `source_file` and `file_row_number`.
+        """
+        query = exp.select("*").from_(
+            exp.func(
+                "read_parquet",
+                exp.Placeholder(this="files"),
+                exp.EQ(this=exp.column("hive_partitioning"), expression=exp.Boolean(this=partitioned)),
+                exp.EQ(this=exp.column("hive_types_autocast"), expression=exp.false()),
+                *_location(located=located),
+            )
+        )
+        escaped = [glob.escape(file) for file in files]
+        text = render(query)
+        self._run(lambda: self._connection.sql(text, params={"files": escaped}).create_view(name, replace=True), text)
+
+    def define(self, name: str, query: exp.Query, *, keep: bool = False) -> None:
+        """Give a query a name; with `keep` its rows are computed once and kept."""
+        kind = "TABLE" if keep else "VIEW"
+        create = exp.Create(
+            this=exp.to_table(name),
+            kind=kind,
+            expression=query.copy(),
+            replace=True,
+            properties=exp.Properties(expressions=[exp.TemporaryProperty()]),
+        )
+        text = render(create)
+        self._run(lambda: self._connection.execute(text), text)
+
+    def fetch(self, query: exp.Query, params: Mapping[str, float] | None = None) -> pl.DataFrame:
+        """Run a query and return its rows.
+
+        Raises:
+            DataError: a file cannot be read, or a value cannot be converted.
+            ResourceError: memory or scratch space is exhausted.
+            Interrupted: a stop was asked for.
+        """
+        text = render(query)
+        frame: pl.DataFrame = self._run(lambda: self._connection.sql(text, params=dict(params or {})).pl(), text)
+        return frame
+
+    def _run(self, work: Callable[[], T], text: str) -> T:
+        self._stop.check()
+        future = self._worker.submit(work)
+        try:
+            return self._wait(future)
+        except duckdb.Error as error:
+            raise _translate(error, text) from error
+
+    def _wait(self, future: Future[T]) -> T:
+        while True:
+            try:
+                return future.result(timeout=POLL_SECONDS)
+            except FutureTimeout:
+                if future.done():
+                    raise
+                if self._progress is not None:
+                    self._progress(self._connection.query_progress())
+            if self._stop.is_set:
+                self._connection.interrupt()
+                future.exception(timeout=STOP_SECONDS)
+                self._stop.check()
+
+
+def _location(*, located: bool) -> tuple[exp.Expr, ...]:
+    if not located:
+        return ()
+    name = exp.EQ(this=exp.column("filename"), expression=exp.Literal.string("source_file"))
+    return name, exp.EQ(this=exp.column("file_row_number"), expression=exp.true())
+
+
+def _connect(resources: Resources, folders: list[str], progress: bool) -> duckdb.DuckDBPyConnection:  # noqa: FBT001
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "temp_directory": str(resources.scratch_folder()),
+        "preserve_insertion_order": False,
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+    }
+    given = {
+        "memory_limit": resources.memory,
+        "threads": resources.threads,
+        "max_temp_directory_size": resources.scratch_limit,
+    }
+    config |= {key: value for key, value in given.items() if value is not None}
+    try:
+        connection = duckdb.connect(":memory:", config=config)
+        connection.execute("SET enable_progress_bar = $1", [progress])
+        connection.execute("SET enable_progress_bar_print = false")
+        connection.execute("SET TimeZone = 'UTC'")
+        connection.execute("SET python_enable_replacements = false")
+        connection.execute("SET perfect_ht_threshold = $1", [PERFECT_HASH_BITS])
+        connection.execute("SET allowed_directories = $1", [folders])
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
+    except duckdb.Error as error:
+        message = f"DuckDB does not start with these resources: {error}"
+        raise ResourceError(message, remedy="Check memory, threads and scratch in [resources].") from error
+    return connection
+
+
+def _translate(error: duckdb.Error, text: str) -> ThresherError:
+    reason = str(error).strip()
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return ResourceError(
+            f"the engine ran out of memory or scratch space: {reason}",
+            remedy="Raise memory or scratch_limit in [resources], or use fewer groups or thresholds.",
+        )
+    if "No space left" in reason or '"errno":"28"' in reason:
+        return StorageError(f"the disk is full: {reason}", remedy="Free some space, or set scratch in [resources].")
+    if isinstance(error, duckdb.PermissionException):
+        return PermissionDenied(f"DuckDB may not do this: {reason}")
+    if isinstance(error, duckdb.IOException | duckdb.InvalidInputException | duckdb.ConversionException):
+        return DataError(f"an input cannot be read: {reason}", remedy="Write the file again, or leave it out.")
+    return ThresherError(f"a query failed: {reason}\n{text}", remedy="This is a bug of thresher; please report it.")

@@ -1,0 +1,111 @@
+"""One error tree; every leaf carries the exit code that a scheduler acts on.
+
+ThresherError            70  our own bug, unless a leaf says otherwise
+├── UsageError            2  the command line itself is wrong
+├── DataError            65  only the data show the fault
+├── NoInputError         66  no file matches
+├── ResourceError        71  memory or scratch space is exhausted
+├── CannotCreateError    73  the output place cannot be written
+├── StorageError         74  an input or output operation failed
+├── BusyError            75  another run holds the results; try again
+├── PermissionDenied     77  the operating system refuses access
+├── ConfigError          78  the configuration alone shows the fault
+└── Interrupted    128 + n  stopped by signal n
+"""
+
+from typing import ClassVar
+
+
+class ThresherError(Exception):
+    """What went wrong, where, and what to do about it.
+
+    Args:
+        message: One sentence that names the file, key or column at fault.
+        remedy: What the user can do; shown on a line of its own.
+    """
+
+    exit_code: ClassVar[int] = 70
+
+    def __init__(self, message: str, *, remedy: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+
+    @property
+    def code(self) -> int:
+        """Exit code of the process that stops with this error."""
+        return self.exit_code
+
+    def __str__(self) -> str:
+        return self.message if self.remedy is None else f"{self.message}\n{self.remedy}"
+
+
+class UsageError(ThresherError):
+    """The command line, or the SQL given on it, is wrong."""
+
+    exit_code = 2
+
+
+class DataError(ThresherError):
+    """The data break the contract of their input: types, values, keys, files."""
+
+    exit_code = 65
+
+
+class NoInputError(ThresherError):
+    """An input names no file that exists."""
+
+    exit_code = 66
+
+
+class ResourceError(ThresherError):
+    """A memory or scratch limit was reached."""
+
+    exit_code = 71
+
+
+class CannotCreateError(ThresherError):
+    """The output place does not exist and cannot be made, or is read-only."""
+
+    exit_code = 73
+
+
+class StorageError(ThresherError):
+    """Reading or writing failed: disk full, input/output error."""
+
+    exit_code = 74
+
+
+class BusyError(ThresherError):
+    """Another run holds or has changed the results."""
+
+    exit_code = 75
+
+
+class PermissionDenied(ThresherError):  # noqa: N818 - named after the condition, like its exit code EX_NOPERM
+    """The operating system refuses access."""
+
+    exit_code = 77
+
+
+class ConfigError(ThresherError):
+    """The configuration is wrong whatever the data are."""
+
+    exit_code = 78
+
+
+class Interrupted(ThresherError):  # noqa: N818 - a state, not a fault
+    """A signal asked the run to stop.
+
+    Args:
+        signal_number: The signal, for example 2 for SIGINT and 15 for SIGTERM.
+    """
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__("Stopped. Published results are unchanged.")
+        self.signal_number = signal_number
+
+    @property
+    def code(self) -> int:
+        """128 plus the number of the signal."""
+        return 128 + self.signal_number

@@ -1,0 +1,1 @@
+"""Pure functions over counts: ratios, sweeps, estimators. No files, no connections."""

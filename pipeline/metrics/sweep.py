@@ -1,0 +1,44 @@
+"""From counts per bin to counts at or above every threshold; the same for every stage."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+THRESHOLD = "threshold"
+
+
+def add_up(counts: pl.DataFrame, keys: Sequence[str], values: Sequence[str]) -> pl.DataFrame:
+    """Sum integer counts by some keys; counts are additive over files, replicates and bins."""
+    if not keys:
+        return counts.select(pl.col(values).sum())
+    return counts.group_by(keys, maintain_order=False).agg(pl.col(values).sum())
+
+
+def at_or_above(
+    counts: pl.DataFrame, keys: Sequence[str], values: Sequence[str], thresholds: Sequence[float] | None
+) -> pl.DataFrame:
+    """Counts retrieved at every threshold: running sums over the bins from above.
+
+    Args:
+        counts: Columns `keys`, `threshold` (lower edge of the bin; NULL below all thresholds) and `values` (BIGINT).
+        keys: Columns that identify a group; NULL is a value like any other.
+        values: The counts to add up.
+        thresholds: Every group gets a row for each; None: a group gets a row for each of its own bins.
+
+    Returns:
+        One row per group × threshold, columns `keys`, `threshold`, `values`; groups without any count in the bins get
+        zeros when thresholds are given.
+    """
+    per_bin = add_up(counts.filter(pl.col(THRESHOLD).is_not_null()), [*keys, THRESHOLD], values)
+    if thresholds is not None:
+        groups = counts.select(keys).unique()
+        frame = groups.join(pl.DataFrame({THRESHOLD: thresholds}, schema={THRESHOLD: pl.Float64}), how="cross")
+        per_bin = frame.join(per_bin, on=[*keys, THRESHOLD], how="left", nulls_equal=True)
+        per_bin = per_bin.with_columns(pl.col(values).fill_null(0))
+    descending = per_bin.sort([*keys, THRESHOLD], descending=[False] * len(keys) + [True], nulls_last=True)
+    return descending.with_columns(pl.col(values).cum_sum().over(keys))

@@ -1,0 +1,97 @@
+"""What made a run: inputs, config, code, libraries; kept with it, and compared to see whether anything changed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import sys
+import time
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipeline.queries import resource_folder
+
+if TYPE_CHECKING:
+    from pipeline.config import Config
+    from pipeline.opening import OpenedStage
+
+RACY_SECONDS = 2.0
+LIBRARIES = ("thresher", "duckdb", "polars", "pyarrow", "sqlglot", "numpy")
+
+
+def settings(opened: OpenedStage) -> dict[str, Any]:
+    """The choices that change a number, stored next to the number."""
+    params = opened.configured.params.model_dump(mode="json", exclude={c.name for c in opened.configured.stage.inputs})
+    return {"parameters": params, "facts": opened.plan.facts, "version": version("thresher")}
+
+
+def canonical(config: Config) -> dict[str, Any]:
+    """The config as it decides the results: where it lies, where results go and its limits do not."""
+    return {
+        "engine": config.engine,
+        "stages": [each.params.model_dump(mode="json") | {"kind": each.stage.kind} for each in config.stages],
+    }
+
+
+def fingerprints(config: Config, opened: list[OpenedStage]) -> tuple[str, str]:
+    """(fingerprint, identity): with and without what only tells that a file was touched.
+
+    A file that changed less than two seconds ago may change again within the resolution of its clock: then the
+    fingerprint is unique, so that no later run trusts it.
+    """
+    common = {"config": canonical(config), "code": code_sha256(), "versions": versions()}
+    files = [file for each in opened for source in each.sources.values() for file in source.files]
+    content = [[str(file.path), file.rows, file.footer_sha256] for file in files]
+    stat = [file.identity for file in files]
+    youngest = max((file.identity["ctime_ns"] for file in files), default=0)
+    racy = time.time() - youngest / 1e9 < RACY_SECONDS
+    unique = [os.urandom(16).hex()] if racy else []
+    return _hash([common, content, stat, unique]), _hash([common, content])
+
+
+def _hash(value: Any) -> str:  # noqa: ANN401 - whatever JSON can hold
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()
+
+
+@cache
+def code_sha256() -> str:
+    """Hash of the package's code and queries."""
+    digest = hashlib.sha256()
+    package = Path(__file__).parent
+    for path in sorted([*package.rglob("*.py"), *resource_folder("sql").rglob("*.sql")]):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+def versions() -> dict[str, str]:
+    return {"python": platform.python_version()} | {name: version(name) for name in LIBRARIES}
+
+
+def input_records(opened: list[OpenedStage]) -> list[dict[str, Any]]:
+    return [
+        {
+            "stage": each.name,
+            "input": source.name,
+            "path": str(file.path),
+            "rows": file.rows,
+            "footer_sha256": file.footer_sha256,
+            **file.identity,
+        }
+        for each in opened
+        for source in each.sources.values()
+        for file in source.files
+    ]
+
+
+def peak_rss() -> int | None:
+    """Peak resident memory of this process in bytes; None where the system does not tell."""
+    try:
+        import resource  # noqa: PLC0415 - not on Windows
+    except ImportError:
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

@@ -1,0 +1,41 @@
+"""`thresher render`: the SQL of a stage as text, in the order in which it would run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipeline.dialect import render
+from pipeline.queries import expand, load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import sqlglot.expressions as exp
+
+    from pipeline.opening import OpenedStage
+
+
+def render_stage(opened: OpenedStage, *, dialect: str) -> str:
+    """Relations, checks and counting queries of a stage, each with its name, in a dialect."""
+    return "\n\n".join(_parts(opened, dialect)) + "\n"
+
+
+def _parts(opened: OpenedStage, dialect: str) -> Iterator[str]:
+    plan = opened.plan
+    for source in plan.sources:
+        for scan in source.scans:
+            more = f" and {len(scan.files) - 1} more" if len(scan.files) > 1 else ""
+            yield f"-- {opened.name}: relation {scan.name} is {scan.files[0]}{more}"
+    for relation in plan.relations:
+        yield _titled(opened, f"relation {relation.name}", relation.query, dialect)
+    yield _titled(opened, f"relation {plan.sweep.name}", plan.sweep.by_cell(), dialect)
+    for number, check in enumerate(plan.checks, start=1):
+        yield _titled(opened, f"check {number}: no row may come back", check.query, dialect)
+    by = [each.name for each in plan.by]
+    for query in plan.counts:
+        settings = ", ".join(f"${name} = {value!r}" for name, value in query.params.items()) or "none"
+        yield _titled(opened, f"query {query.name}, parameters: {settings}", expand(load(query.name), by), dialect)
+
+
+def _titled(opened: OpenedStage, title: str, query: exp.Query, dialect: str) -> str:
+    return f"-- {opened.name}: {title}\n{render(query, dialect)};"

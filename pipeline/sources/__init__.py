@@ -1,0 +1,1 @@
+"""Inputs as canonical relations: names, types, finite scores, every row accounted for."""

@@ -1,0 +1,93 @@
+"""Thresholds as bins of one scan, exactly: arithmetic cells, a certificate, and a second look where it fails.
+
+A score falls into bin b when exactly b thresholds retrieve it: 0 is below all, K above all K. Comparing every row
+with every threshold is slow, so a scan groups by a *cell*, found by arithmetic, and keeps the lowest and highest score
+in each cell. A cell whose two extremes fall into one bin holds only scores of that bin: monotone order is the
+certificate. The few cells that a threshold cuts through are counted again, by comparisons, over their rows alone.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import sqlglot.expressions as exp
+
+from pipeline.sources.types import double
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+Boundary = Literal[">=", ">"]
+FINE_CELLS = 4096
+_EVEN_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Ascending thresholds and the rule of what each retrieves.
+
+    Attributes:
+        thresholds: Distinct finite values in ascending order, at least one.
+        boundary: `>=`: a score equal to the threshold is retrieved; `>`: it is not.
+    """
+
+    thresholds: tuple[float, ...]
+    boundary: Boundary = ">="
+
+    def bins(self, scores: Sequence[float] | NDArray[np.float64]) -> NDArray[np.int64]:
+        """Bin of each score: the number of thresholds that retrieve it."""
+        side: Literal["left", "right"] = "right" if self.boundary == ">=" else "left"
+        return np.searchsorted(np.asarray(self.thresholds), np.asarray(scores, dtype=np.float64), side=side)
+
+    def bin(self, score: float) -> int:
+        """Bin of one score."""
+        return (bisect_right if self.boundary == ">=" else bisect_left)(self.thresholds, score)
+
+    @cached_property
+    def _is_even(self) -> bool:
+        gaps = np.diff(self.thresholds)
+        return len(gaps) > 0 and bool(np.ptp(gaps) <= _EVEN_TOLERANCE * gaps.max())
+
+    @cached_property
+    def _cells(self) -> int:
+        """Number of cells between the lowest and the highest threshold."""
+        steps = len(self.thresholds) - 1
+        return steps if self._is_even else max(FINE_CELLS, 4 * steps)
+
+    def cell(self, score: exp.Expr) -> exp.Expr:
+        """SQL expression of the cell of a score, never falling while scores rise; NULL for NULL.
+
+        Cells outside the thresholds are exact: -1 below the lowest, and one cell from the highest on.
+        """
+        low, high = self.thresholds[0], self.thresholds[-1]
+        scale = self._cells / (high - low) if high > low else math.inf
+        below = exp.LT(this=score.copy(), expression=double(low))
+        above = exp.GTE(this=score.copy(), expression=double(high))
+        case = exp.Case().when(below, exp.Literal.number(-1)).when(above, exp.Literal.number(self._cells))
+        if not math.isfinite(scale):
+            known = exp.Is(this=score.copy(), expression=exp.Not(this=exp.null()))
+            return exp.cast(case.when(known, exp.Literal.number(0)), "INT")
+        distance = exp.paren(exp.Sub(this=score.copy(), expression=double(low)))
+        floor = exp.Floor(this=exp.Mul(this=distance, expression=double(scale)))
+        return exp.cast(case.else_(floor), "INT")
+
+    def exact(self, score: exp.Expr) -> exp.Expr:
+        """SQL expression of the bin of a score by comparisons alone, as a balanced tree; NULL for NULL."""
+        known = exp.Is(this=score.copy(), expression=exp.Not(this=exp.null()))
+        return exp.cast(exp.Case().when(known, self._tree(score, 0, len(self.thresholds))), "INT")
+
+    def _tree(self, score: exp.Expr, low: int, high: int) -> exp.Expr:
+        if low == high:
+            return exp.Literal.number(low)
+        middle = (low + high) // 2
+        compare = exp.GTE if self.boundary == ">=" else exp.GT
+        retrieved = compare(this=score.copy(), expression=double(self.thresholds[middle]))
+        upper, lower = self._tree(score, middle + 1, high), self._tree(score, low, middle)
+        return exp.Case().when(retrieved, upper).else_(lower)

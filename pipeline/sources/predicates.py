@@ -1,0 +1,91 @@
+"""`where`: one SQL predicate of the user on the columns of the files, parsed and limited to what a predicate needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp, parse_one
+from sqlglot.errors import SqlglotError
+
+from pipeline.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_ALLOWED = (
+    exp.Column,
+    exp.Identifier,
+    exp.Literal,
+    exp.Boolean,
+    exp.Null,
+    exp.Paren,
+    exp.Binary,
+    exp.Unary,
+    exp.Between,
+    exp.In,
+    exp.Tuple,
+    exp.Case,
+    exp.If,
+    exp.Cast,
+    exp.DataType,
+    exp.DataTypeParam,
+    exp.Interval,
+    exp.Var,
+    exp.Lower,
+    exp.Upper,
+    exp.Length,
+    exp.Trim,
+    exp.Substring,
+    exp.StartsWith,
+    exp.EndsWith,
+    exp.Contains,
+    exp.RegexpLike,
+    exp.Abs,
+    exp.Floor,
+    exp.Ceil,
+    exp.Round,
+    exp.Year,
+    exp.Month,
+    exp.Day,
+    exp.Coalesce,
+)
+
+
+def parse_predicate(text: str, *, name: str) -> exp.Expr:
+    """Parse a predicate; anything but columns, constants, comparisons and simple scalar functions is refused.
+
+    Args:
+        text: The predicate as the user wrote it.
+        name: Name of the input in messages.
+
+    Raises:
+        ConfigError: it does not parse, or holds a subquery, an aggregate or another function.
+    """
+    try:
+        tree = parse_one(text, read="duckdb", into=exp.Condition)
+    except SqlglotError as error:
+        reason = str(error).splitlines()[0]
+        message = f"input {name}: where is not an SQL predicate: {text!r} ({reason})"
+        raise ConfigError(message) from error
+    for node in tree.walk():
+        if not isinstance(node, _ALLOWED):
+            message = f"input {name}: where may not hold {node.sql(dialect='duckdb')!r}"
+            remedy = (
+                "Use columns, constants, comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, CASE, CAST and simple functions."
+            )
+            raise ConfigError(message, remedy=remedy)
+    return tree
+
+
+def columns_of(predicate: exp.Expr) -> tuple[str, ...]:
+    """Names of the columns that a predicate reads, in order of appearance."""
+    return tuple(dict.fromkeys(node.name for node in predicate.find_all(exp.Column)))
+
+
+def bind(predicate: exp.Expr, replace: Callable[[str], exp.Expr]) -> exp.Expr:
+    """The predicate with every column replaced, for example by its finite barrier."""
+
+    def swap(node: exp.Expr) -> exp.Expr:
+        return replace(node.name) if isinstance(node, exp.Column) else node
+
+    return predicate.copy().transform(swap)

@@ -1,0 +1,268 @@
+"""The row relation of a stage: canonical rows with their bin, their replicate and their grouping columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+import sqlglot.expressions as exp
+
+from pipeline.dialect import column
+from pipeline.errors import ConfigError, DataError
+from pipeline.queries import expand, load
+from pipeline.sources.inputs import Field
+from pipeline.sources.source import KEPT, Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+MAX_OWN_REPLICATES = 1000
+HASH_REPLICATES = 64
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A named query over scans and earlier relations.
+
+    Attributes:
+        name: Logical name that later queries read.
+        query: Its SQL as a tree.
+        keep: Whether the engine keeps its rows (small, read often) or reads through it.
+    """
+
+    name: str
+    query: exp.Query
+    keep: bool = False
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """A grouping column and the input it comes from.
+
+    Attributes:
+        name: As written in `by`; the name in the results.
+        source: Name of the input that has it.
+        column: Our name of the column in that input.
+    """
+
+    name: str
+    source: str
+    column: str
+
+    @property
+    def field(self) -> Field:
+        """Contract of a grouping column: any type that can be grouped."""
+        return Field(self.column, "any", "a grouping column")
+
+
+def resolve_by(by: Iterable[Sequence[str]], sources: Sequence[Source]) -> tuple[Grouped, ...]:
+    """Find the input of every grouping column, looked up in the order of the sources.
+
+    Args:
+        by: The groupings; names may be written `input.column`.
+        sources: The row input first.
+
+    Raises:
+        ConfigError: a name is in two inputs and does not say which.
+        DataError: no input has it.
+    """
+    names = dict.fromkeys(name for grouping in by for name in grouping)
+    return tuple(_resolve(name, sources) for name in names)
+
+
+def _resolve(name: str, sources: Sequence[Source]) -> Grouped:
+    head, _, tail = name.partition(".")
+    qualified = [source for source in sources if source.name == head and tail and source.has(tail)]
+    if qualified:
+        return Grouped(name, head, tail)
+    having = [source.name for source in sources if source.has(name)]
+    if len(having) > 1:
+        choices = " or ".join(f"{each}.{name}" for each in having)
+        message = f"by: {name!r} is a column of {' and of '.join(having)}"
+        raise DataError(message, remedy=f"Write {choices}.")
+    if not having:
+        known = [each for source in sources for file in source.files[:1] for each in file.schema.names]
+        near = get_close_matches(name, known, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        message = f"by: no input has a column {name!r}"
+        raise DataError(message, remedy=f"Looked in {', '.join(source.name for source in sources)}.{hint}")
+    return Grouped(name, having[0], name)
+
+
+def check_mapping(sources: Iterable[Source], by: Iterable[Grouped], extra: Iterable[str]) -> None:
+    """Refuse a mapped name that neither the stage nor a grouping uses: it is most likely misspelt.
+
+    Raises:
+        ConfigError: names the nearest known column.
+    """
+    used = {(each.source, each.column) for each in by}
+    for source in sources:
+        known = [field.name for field in source.contract.fields]
+        for name in source.spec.columns:
+            if name not in known and (source.name, name) not in used and name not in extra:
+                near = get_close_matches(name, known, n=1)
+                hint = f"Did you mean {near[0]!r}?" if near else f"Known columns: {', '.join(known)}."
+                message = f"input {source.name}: columns maps {name!r}, which nothing uses"
+                raise ConfigError(message, remedy=hint)
+
+
+@dataclass(frozen=True)
+class Units:
+    """How rows belong to units (events, documents, queries), and units to clusters.
+
+    Attributes:
+        name: Logical relation of the units, for example `events`.
+        key: Column that identifies a unit, in the rows too.
+        fields: Columns of the unit input that counting needs.
+        flag: Column of the unit input that says whether a unit takes part; absent: every unit does.
+        cluster: Column whose values are independent; default: the unit itself.
+        replicated: Whether counts are split by replicate.
+        replicates: Number of replicates; None: own up to 1,000 clusters, else 64 groups.
+    """
+
+    name: str
+    key: str
+    fields: tuple[str, ...] = ()
+    flag: str | None = None
+    cluster: str | None = None
+    replicated: bool = True
+    replicates: int | None = None
+
+    @property
+    def cluster_key(self) -> str:
+        """The column that identifies a cluster."""
+        return self.cluster or self.key
+
+
+FLAG = "complete"
+REPLICATE = "replicate"
+
+
+def read(source: Source, wanted: Iterable[str], by: Iterable[Grouped], derived: Mapping[str, exp.Expr]) -> Relation:
+    """The relation `<input>_read`: every row of an input, with canonical and derived columns.
+
+    Args:
+        source: The input.
+        wanted: Our names of the columns.
+        by: Grouping columns; those of this input get the names they have in `by`.
+        derived: Further columns computed from the wanted ones.
+    """
+    fields = {name: source.contract.field(name) or Field(name, "any", "a grouping column") for name in wanted}
+    score = "score" if "score" in fields else None
+    own = [each for each in by if each.source == source.name]
+    fields |= {each.column: source.contract.field(each.column) or each.field for each in own}
+    renamed = [exp.alias_(column(each.column), each.name, quoted=True) for each in own if each.name != each.column]
+    computed = [exp.alias_(value, name, quoted=True) for name, value in derived.items()]
+    canonical = source.relation(fields, score=score)
+    name = f"{source.name}_read"
+    if not renamed and not computed:
+        return Relation(name, canonical)
+    return Relation(name, exp.select("*", *renamed, *computed).from_(canonical.subquery("canonical")))
+
+
+def units_relations(row: Source, units: Units, source: Source | None, by: Sequence[Grouped]) -> tuple[Relation, ...]:
+    """The unit relation: one row per unit with its replicate, its flag `complete` and its grouping columns.
+
+    Without an input of units they are the distinct keys of the rows.
+    """
+    origin = f"{(source or row).name}_read"
+    made: list[Relation] = []
+    columns = [units.key, *units.fields, *(each.name for each in by if source and each.source == source.name)]
+    flag = column(units.flag, "u") if source is not None and units.flag and source.has(units.flag) else exp.true()
+    query = exp.select(
+        *(column(name, "u") for name in dict.fromkeys(columns)), exp.alias_(exp.cast(flag, "BOOLEAN"), FLAG)
+    )
+    if units.replicated:
+        made += [_clusters(origin, units.cluster_key), _replicates(units.replicates)]
+        query = query.select(column(REPLICATE, "r"))
+    else:
+        query = query.select(exp.alias_(exp.cast(exp.Literal.number(0), "SMALLINT"), REPLICATE))
+    query = query.from_(exp.to_table(origin).as_("u"))
+    if units.replicated:
+        matches = exp.EQ(this=column(units.cluster_key, "u"), expression=column("cluster", "r"))
+        query = query.join(exp.to_table("replicates").as_("r"), on=matches, join_type="inner")
+    query = query.where(column(KEPT, "u"))
+    if source is None:
+        query = query.where(_present(column(units.key, "u"))).distinct()
+    return (*made, Relation(units.name, query, keep=source is not None or units.replicated))
+
+
+def _present(value: exp.Expr) -> exp.Expr:
+    return exp.Not(this=exp.Is(this=value, expression=exp.null()))
+
+
+def _clusters(relation: str, cluster: str) -> Relation:
+    query = exp.select(exp.alias_(column(cluster), "cluster")).distinct().from_(exp.to_table(relation))
+    return Relation("clusters", query.where(_present(column(cluster)), column(KEPT)))
+
+
+def _replicates(count: int | None) -> Relation:
+    limits = {"own_limit": count or MAX_OWN_REPLICATES, "hash_groups": count or HASH_REPLICATES}
+    query = expand(load("replicates/of_clusters"), ())
+
+    def fill(node: exp.Expr) -> exp.Expr:
+        return exp.Literal.number(limits[str(node.this)]) if isinstance(node, exp.Placeholder) else node
+
+    filled = query.transform(fill)
+    assert isinstance(filled, exp.Query)  # noqa: S101 - transform keeps the root
+    return Relation("replicates", filled, keep=True)
+
+
+def joined_rows(row: Source, units: Units, by: Sequence[Grouped], fields: Sequence[str], *, joins: bool) -> exp.Select:
+    """The rows that take part: of a kept row and a unit that takes part, with replicate and grouping columns.
+
+    Args:
+        row: The row input.
+        units: The units.
+        by: The grouping columns, from the rows or the units.
+        fields: Columns of the rows that counting needs.
+        joins: Whether the units have to be looked up; without it every row counts in replicate 0.
+    """
+    own = [column(each.name, "p") for each in by if each.source == row.name]
+    query = exp.select(*(column(name, "p") for name in fields), *own)
+    origin = exp.to_table(f"{row.name}_read").as_("p")
+    if not joins:
+        zero = exp.alias_(exp.cast(exp.Literal.number(0), "SMALLINT"), REPLICATE)
+        return query.select(zero).from_(origin).where(column(KEPT, "p"))
+    theirs = [column(each.name, "u") for each in by if each.source != row.name]
+    matches = exp.EQ(this=column(units.key, "p"), expression=column(units.key, "u"))
+    query = query.select(*theirs, column(REPLICATE, "u")).from_(origin)
+    query = query.join(exp.to_table(units.name).as_("u"), on=matches, join_type="inner")
+    return query.where(column(KEPT, "p"), column(FLAG, "u"))
+
+
+def distinct_rows(rows: exp.Select, keys: Sequence[str], order: Sequence[str]) -> exp.Select:
+    """One row for each key: the one with the highest values in `order`."""
+    rank = exp.Window(
+        this=exp.RowNumber(),
+        partition_by=[column(key) for key in keys],
+        order=exp.Order(expressions=[exp.Ordered(this=column(name), desc=True, nulls_first=False) for name in order]),
+    )
+    ranked = exp.select("*", exp.alias_(rank, "rank_in_key")).from_(rows.subquery("rows_of_key"))
+    return (
+        exp.select("*")
+        .from_(ranked.subquery("ranked"))
+        .where(exp.EQ(this=column("rank_in_key"), expression=exp.Literal.number(1)))
+    )
+
+
+def repeated_keys(relation: str, keys: Sequence[str]) -> exp.Select:
+    """Two keys, at most, that more than one kept row of a relation has, with their numbers of rows."""
+    counted = exp.alias_(exp.cast(exp.Count(this=exp.Star()), "BIGINT"), "n_rows")
+    query = exp.select(*(column(key) for key in keys), counted).from_(exp.to_table(relation)).where(column(KEPT))
+    query = query.group_by(*(column(key) for key in keys))
+    more = exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(1))
+    return query.having(more).order_by(*(column(key) for key in keys)).limit(2)
+
+
+def count_where(relation: str, condition: exp.Expr) -> exp.Select:
+    """How many kept rows of a relation satisfy a condition; no row when none does."""
+    counted = exp.alias_(exp.cast(exp.Count(this=exp.Star()), "BIGINT"), "n_rows")
+    query = exp.select(counted).from_(exp.to_table(relation)).where(column(KEPT), condition)
+    return query.having(exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0)))
+
+
+def is_missing(name: str) -> exp.Expr:
+    """Whether a column is NULL, which it also is where it was not finite."""
+    return exp.Is(this=column(name), expression=exp.null())

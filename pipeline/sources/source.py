@@ -1,0 +1,236 @@
+"""An input with its files and types known: every check that footers allow, and its canonical relation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import sqlglot.expressions as exp
+
+from pipeline.dialect import column
+from pipeline.errors import DataError
+from pipeline.sources import predicates
+from pipeline.sources.files import DataFile, find_files
+from pipeline.sources.types import ACCEPTS, canonical_type, double, finite, typed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from pipeline.sources.inputs import Field, Input, InputContract
+
+KEPT = "kept"
+SCORE_STATE = "score_state"
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Files of one and the same schema, to be registered with an engine under a name.
+
+    Attributes:
+        name: Logical relation.
+        files: Absolute paths, in order.
+        partitioned: Whether columns come from the folder names `column=value`.
+    """
+
+    name: str
+    files: tuple[str, ...]
+    partitioned: bool
+
+
+@dataclass(frozen=True)
+class Source:
+    """One input, its files found and their footers read.
+
+    Attributes:
+        contract: What the stage knows of it.
+        spec: What the config says of it.
+        files: Its files in order.
+    """
+
+    contract: InputContract
+    spec: Input
+    files: tuple[DataFile, ...]
+
+    @property
+    def name(self) -> str:
+        """Name of the input."""
+        return self.contract.name
+
+    @property
+    def rows(self) -> int:
+        """Rows in all files, from their footers."""
+        return sum(file.rows for file in self.files)
+
+    @property
+    def scans(self) -> tuple[Scan, ...]:
+        """One scan for each distinct schema, so that no file is read with the types of another."""
+        return tuple(
+            Scan(f"{self.name}_files_{number}", tuple(str(file.path) for file in files), self._partitioned)
+            for number, files in enumerate(self._groups)
+        )
+
+    @cached_property
+    def _groups(self) -> tuple[tuple[DataFile, ...], ...]:
+        groups: dict[tuple[tuple[str, str], ...], list[DataFile]] = {}
+        for file in self.files:
+            signature = tuple((field.name, str(field.type)) for field in file.schema)
+            groups.setdefault(signature, []).append(file)
+        return tuple(tuple(group) for group in groups.values())
+
+    @cached_property
+    def _partitioned(self) -> bool:
+        return any(file.partitions for file in self.files)
+
+    def theirs(self, name: str) -> str:
+        """The name in the files of one of our columns."""
+        return self.spec.columns.get(name, name)
+
+    def has(self, name: str) -> bool:
+        """Whether the column is mapped, or found in any file under our name."""
+        return name in self.spec.columns or any(self._type_in(file, name) is not None for file in self.files)
+
+    def has_float32(self, name: str) -> bool:
+        """Whether any file holds the column in single precision."""
+        return any(str(self._type_in(file, name)) in {"float", "halffloat"} for file in self.files)
+
+    def _type_in(self, file: DataFile, name: str) -> pa.DataType | str | None:
+        theirs = self.theirs(name)
+        if theirs in file.partitions:
+            return "partition"
+        index = file.schema.get_field_index(theirs)
+        return file.schema.field(index).type if index >= 0 else None
+
+    def types(self, name: str, field_kind: Field) -> str:
+        """The one canonical type of a column over all files.
+
+        Raises:
+            DataError: a file lacks the column, has it twice, or the types do not agree; the message lists the files.
+        """
+        found: dict[str, list[DataFile]] = {}
+        for file in self.files:
+            found.setdefault(self._canonical_in(file, name, field_kind), []).append(file)
+        known = [sql_type for sql_type in found if sql_type != "NULL"]
+        if len(known) > 1:
+            drift = "; ".join(f"{sql_type} in {files[0].path}" for sql_type, files in sorted(found.items()))
+            message = f"input {self.name}: column {self.theirs(name)!r} has different types: {drift}"
+            raise DataError(message, remedy="Write the files again with one type, or leave the odd ones out.")
+        return known[0] if known else "NULL"
+
+    def _canonical_in(self, file: DataFile, name: str, field: Field) -> str:
+        theirs = self.theirs(name)
+        self._check_twins(file, theirs)
+        arrow = self._type_in(file, name)
+        if arrow is None:
+            message = f"input {self.name}: {file.path} has no column {theirs!r} ({field.meaning})"
+            raise DataError(message, remedy=self._remedy(file, name))
+        if isinstance(arrow, str):
+            return "VARCHAR"
+        sql_type = canonical_type(arrow, field.kind)
+        if sql_type is None:
+            message = f"input {self.name}: column {theirs!r} in {file.path} is {arrow}, not {ACCEPTS[field.kind]}"
+            raise DataError(message, remedy="Cast it when the file is written; nothing is cast silently.")
+        return sql_type
+
+    def _check_twins(self, file: DataFile, theirs: str) -> None:
+        own = [field.name for field in file.schema if field.name.lower() == theirs.lower()]
+        if len(own) > 1:
+            message = (
+                f"input {self.name}: {file.path} has {len(own)} columns named {theirs!r} (upper and lower case alike)"
+            )
+            raise DataError(message, remedy="Rename all but one when the file is written.")
+        if own and theirs in file.partitions:
+            message = f"input {self.name}: {file.path} has {theirs!r} both as a column and in its folder names"
+            raise DataError(
+                message, remedy="Drop one of the two when the files are written, or list the files one by one."
+            )
+
+    def _remedy(self, file: DataFile, name: str) -> str:
+        names = [*file.schema.names, *file.partitions]
+        near = get_close_matches(self.theirs(name), names, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")  # noqa: PLR2004 - a readable line
+        return f'Its columns are: {shown}.{hint} Map it with columns = {{ {name} = "…" }}.'
+
+    def relation(self, wanted: Mapping[str, Field], *, score: str | None = None, located: bool = False) -> exp.Query:
+        """Every row of the input with canonical columns.
+
+        The result has the wanted columns, the boolean `kept` (whether `where` holds) and, when `score` is given,
+        `score_state`: NULL for a finite score, else `null_score`, `nan_score` or `infinite_score`.
+
+        Args:
+            wanted: Our names of the columns and what they must be.
+            score: The wanted column whose state is asked for.
+            located: Whether to keep `source_file` and `file_row_number` of a located scan.
+        """
+        types = {name: self.types(name, field) for name, field in wanted.items()}
+        parts = [
+            self._select(scan.name, group[0], types, score, located=located)
+            for scan, group in zip(self.scans, self._groups, strict=True)
+        ]
+        return parts[0] if len(parts) == 1 else exp.union(*parts, distinct=False)
+
+    def _select(
+        self, scan: str, file: DataFile, types: Mapping[str, str], score: str | None, *, located: bool
+    ) -> exp.Select:
+        items = [exp.alias_(self._typed(file, name, sql_type), name, quoted=True) for name, sql_type in types.items()]
+        items.append(exp.alias_(self._kept(file), KEPT, quoted=True))
+        if score is not None:
+            items.append(exp.alias_(self._score_state(score), SCORE_STATE, quoted=True))
+        if located:
+            items += [column("source_file"), column("file_row_number")]
+        return exp.select(*items).from_(exp.to_table(scan))
+
+    def _typed(self, file: DataFile, name: str, sql_type: str) -> exp.Expr:
+        arrow = self._type_in(file, name)
+        own = None if isinstance(arrow, str) else arrow
+        in_file = "NULL" if own is not None and str(own) == "null" else sql_type
+        value = typed(self.theirs(name), own, in_file)
+        return exp.cast(exp.null(), "BIGINT" if sql_type == "NULL" else sql_type) if in_file == "NULL" else value
+
+    def _kept(self, file: DataFile) -> exp.Expr:
+        if self.spec.where is None:
+            return exp.true()
+        predicate = predicates.parse_predicate(self.spec.where, name=self.name)
+        names = {field.name.lower(): field for field in file.schema}
+        for name in predicates.columns_of(predicate):
+            self._check_twins(file, name)
+            if name.lower() not in names and name not in file.partitions:
+                message = f"input {self.name}: where reads {name!r}, which {file.path} lacks"
+                raise DataError(message, remedy=self._remedy(file, name))
+
+        def barrier(name: str) -> exp.Expr:
+            field = names.get(name.lower())
+            floating = field is not None and str(field.type) in {"double", "float", "halffloat"}
+            return finite(column(name)) if floating else column(name)
+
+        return exp.Coalesce(this=predicates.bind(exp.paren(predicate), barrier), expressions=[exp.false()])
+
+    def _score_state(self, score: str) -> exp.Expr:
+        raw = exp.cast(column(self.theirs(score)), "DOUBLE")
+        text = exp.Lower(this=exp.cast(raw.copy(), "VARCHAR"))
+        return (
+            exp.Case()
+            .when(exp.Is(this=raw.copy(), expression=exp.null()), exp.Literal.string("null_score"))
+            .when(exp.EQ(this=exp.Sub(this=raw.copy(), expression=raw.copy()), expression=double(0)), exp.null())
+            .when(exp.EQ(this=text, expression=exp.Literal.string("nan")), exp.Literal.string("nan_score"))
+            .else_(exp.Literal.string("infinite_score"))
+        )
+
+
+def open_source(contract: InputContract, spec: Input, base: Path) -> Source:
+    """Find the files of an input and check their footers against its contract.
+
+    Raises:
+        NoInputError: no file matches.
+        DataError: a required or mapped column is missing, or a column has types that its field does not accept.
+    """
+    source = Source(contract, spec, find_files(spec, base, name=contract.name))
+    for field in contract.fields:
+        if field.required or source.has(field.name):
+            source.types(field.name, field)
+    return source

@@ -1,0 +1,93 @@
+"""The declared lossless lattice: which file types an input column accepts, and as what it is read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from sqlglot import exp
+
+from pipeline.dialect import column
+
+if TYPE_CHECKING:
+    from pipeline.sources.inputs import Kind
+
+ACCEPTS: dict[Kind, str] = {
+    "number": "a number",
+    "integer": "an integer",
+    "boolean": "a boolean, or an integer 0 or 1",
+    "key": "an integer or text",
+    "instant": "a date or timestamp",
+    "any": "a number, text, boolean, date or timestamp",
+}
+
+
+def canonical_type(arrow: pa.DataType, kind: Kind) -> str | None:
+    """SQL type as which a column of a file is read, or None when the kind does not accept it.
+
+    A column that is NULL throughout its file (Arrow type null) fits every kind: the answer is then `NULL`.
+    """
+    if pa.types.is_dictionary(arrow):
+        arrow = arrow.value_type
+    if pa.types.is_null(arrow):
+        return "NULL"
+    accepted = {
+        "number": {"DOUBLE", "BIGINT", "DECIMAL"},
+        "integer": {"BIGINT"},
+        "boolean": {"BOOLEAN", "BIGINT"},
+        "key": {"BIGINT", "VARCHAR"},
+        "instant": {"DATE", "TIMESTAMP", "TIMESTAMPTZ"},
+        "any": {"DOUBLE", "BIGINT", "DECIMAL", "VARCHAR", "BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMPTZ"},
+    }[kind]
+    own = _own_type(arrow)
+    if own not in accepted:
+        return None
+    if kind == "number":
+        return "DOUBLE"
+    return f"DECIMAL({arrow.precision}, {arrow.scale})" if own == "DECIMAL" else own
+
+
+def _own_type(arrow: pa.DataType) -> str | None:
+    types = pa.types
+    rules: tuple[tuple[str, bool], ...] = (
+        ("BIGINT", types.is_integer(arrow) and not types.is_uint64(arrow)),
+        ("DOUBLE", types.is_floating(arrow)),
+        ("DECIMAL", types.is_decimal(arrow)),
+        ("VARCHAR", types.is_string(arrow) or types.is_large_string(arrow) or types.is_string_view(arrow)),
+        ("BOOLEAN", types.is_boolean(arrow)),
+        ("DATE", types.is_date(arrow)),
+        ("TIMESTAMP", types.is_timestamp(arrow) and arrow.tz is None),
+        ("TIMESTAMPTZ", types.is_timestamp(arrow) and arrow.tz is not None),
+    )
+    return next((name for name, fits in rules if fits), None)
+
+
+def double(value: float) -> exp.Cast:
+    """A DOUBLE literal; through text, because a bare `0.1` is a decimal in DuckDB."""
+    return exp.cast(exp.Literal.string(repr(float(value))), "DOUBLE")
+
+
+def finite(value: exp.Expr) -> exp.Case:
+    """The finite barrier: the value, or NULL where it is NaN or infinite.
+
+    It must be the first thing done to a floating column: comparing the raw column gives wrong counts on files whose
+    statistics leave NaN out. The form needs no function, so that every engine has it.
+    """
+    difference = exp.Sub(this=value.copy(), expression=value.copy())
+    return exp.Case().when(exp.EQ(this=difference, expression=exp.Literal.number(0)), value.copy())
+
+
+def typed(name: str, arrow: pa.DataType | None, sql_type: str) -> exp.Expr:
+    """A column of a file, read as its canonical type; floating values pass the finite barrier.
+
+    Args:
+        name: Name in the file.
+        arrow: Type in the file; None for a partition column, which is text.
+        sql_type: The canonical type.
+    """
+    if sql_type == "NULL":
+        return exp.cast(exp.null(), "BIGINT")
+    value = exp.cast(column(name), sql_type)
+    if sql_type == "DOUBLE" and arrow is not None and pa.types.is_floating(arrow):
+        return finite(value)
+    return value

@@ -1,0 +1,38 @@
+"""The stages: one file per task. `STAGES` is the whole list; adding a stage adds one line to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pipeline.stages.stage import Stage
+
+
+@dataclass(frozen=True)
+class StageEntry:
+    """A stage by name, loaded when it is used, so that `thresher --help` stays fast.
+
+    Attributes:
+        kind: Name of the task, the same in every place.
+        summary: One line for help.
+    """
+
+    kind: str
+    summary: str
+
+    def load(self) -> Stage:
+        """Import the stage."""
+        stage: Stage = import_module(f"{__name__}.{self.kind}").STAGE
+        return stage
+
+
+STAGES: tuple[StageEntry, ...] = (
+    StageEntry("before_after", "Precision and recall of event-article matching, without gold labels."),
+)
+
+
+def find_stage(kind: str) -> StageEntry | None:
+    """The stage of that kind, or None."""
+    return next((entry for entry in STAGES if entry.kind == kind), None)

@@ -1,0 +1,62 @@
+"""Durations in configs, and the window around an event."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+_HOURS = {"s": 1 / 3600, "m": 1 / 60, "h": 1.0, "d": 24.0, "w": 168.0}
+_DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[smhdw])")
+
+
+def parse_hours(value: object) -> float:
+    """Hours of a duration such as `90m`, `168h`, `7d`, `4w`.
+
+    Raises:
+        ValueError: it is written otherwise.
+    """
+    match = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
+    if match is None:
+        message = f'{value!r} is no duration: write a number and s, m, h, d or w, for example "168h"'
+        raise ValueError(message)
+    number, unit = float(match["number"]), match["unit"]
+    return number / 3600 if unit == "s" else number / 60 if unit == "m" else number * _HOURS[unit]
+
+
+Hours = Annotated[float, BeforeValidator(parse_hours)]
+
+
+class Window(BaseModel):
+    """Time around an event, in hours from the event to the article.
+
+    Attributes:
+        before: Length of the part before the event; it starts inclusive.
+        after: Length of the part after the event; lag 0 belongs to it.
+        closed: `both`: a lag of exactly `after` belongs to the window; `left`: it does not.
+        gap: Length of a guard gap: lags in [-gap, 0) belong to neither part.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    before: Hours = Field()
+    after: Hours = Field()
+    closed: Literal["both", "left"] = "both"
+    gap: Hours = 0.0
+
+    @model_validator(mode="after")
+    def _room(self) -> Window:
+        if self.before <= self.gap or self.after < 0:
+            message = f"the window before the event ({self.before:g} h) must be longer than the gap ({self.gap:g} h)"
+            raise ValueError(message)
+        return self
+
+    def bounds(self) -> dict[str, float]:
+        """Lags that belong to it: [before_start, before_end) and [after_start, after_end], in hours."""
+        end = self.after if self.closed == "both" else math.nextafter(self.after, -math.inf)
+        return {"before_start": -self.before, "before_end": -self.gap, "after_start": 0.0, "after_end": end}
+
+
+EVERYTHING = {"before_start": -math.inf, "before_end": 0.0, "after_start": 0.0, "after_end": math.inf}

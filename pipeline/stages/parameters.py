@@ -1,0 +1,155 @@
+"""Parameters that all stages share."""
+
+from __future__ import annotations
+
+import math
+import re
+from itertools import pairwise
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from pipeline.sources.bins import Boundary, Grid
+
+NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
+Confidence = Annotated[float, Field(gt=0, lt=1)]
+
+
+class EvenThresholds(BaseModel):
+    """Evenly spaced thresholds, both ends included, as `numpy.linspace`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    start: float = Field(allow_inf_nan=False)
+    stop: float = Field(allow_inf_nan=False)
+    count: int = Field(ge=1, le=100_000)
+
+    @model_validator(mode="after")
+    def _ascending(self) -> EvenThresholds:
+        if self.count > 1 and self.stop <= self.start:
+            message = f"stop ({self.stop}) must be greater than start ({self.start})"
+            raise ValueError(message)
+        return self
+
+    def values(self) -> tuple[float, ...]:
+        """The thresholds in ascending order."""
+        values = tuple(np.linspace(self.start, self.stop, self.count).tolist())
+        if len(set(values)) < len(values):
+            message = f"{self.count} thresholds between {self.start} and {self.stop} are not distinct as doubles"
+            raise ValueError(message)
+        return values
+
+
+def _ascending(values: tuple[float, ...]) -> tuple[float, ...]:
+    if not values:
+        message = "thresholds are empty: give at least one"
+        raise ValueError(message)
+    if not all(math.isfinite(value) for value in values):
+        message = "thresholds must be finite numbers"
+        raise ValueError(message)
+    for left, right in pairwise(values):
+        if right <= left:
+            message = f"thresholds must rise: {right:g} follows {left:g}"
+            raise ValueError(message)
+    return values
+
+
+class StageParameters(BaseModel):
+    """What every stage can be told; stages add their inputs and their own keys.
+
+    Attributes:
+        name: Name of the stage in results; default: its kind.
+        by: Groupings; `["a"]` means the total and by `a`, `[["a"]]` only by `a`.
+        thresholds: Even grid, ascending list, or `distinct`: every distinct score.
+        cluster: Column whose values are independent units.
+        confidence: Confidence level of intervals.
+        uncertainty: How intervals are made.
+        replicates: `auto`: one per cluster up to 1,000 clusters, else 64 groups; or a number.
+        boundary: Whether a score equal to the threshold is retrieved.
+        invalid_scores: What happens to rows whose score is NULL, NaN or infinite.
+        duplicates: What happens to rows that repeat the key columns.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    by: tuple[tuple[str, ...], ...] = ((),)
+    thresholds: EvenThresholds | tuple[float, ...] | Literal["distinct"] | None = None
+    cluster: str | None = None
+    confidence: Confidence = 0.95
+    uncertainty: Literal["jackknife", "none"] = "jackknife"
+    replicates: Literal["auto"] | Annotated[int, Field(ge=2, le=10_000)] = "auto"
+    boundary: Boundary = ">="
+    invalid_scores: Literal["error", "drop"] = "error"
+    duplicates: Literal["error", "max", "keep"] = "error"
+
+    @field_validator("name")
+    @classmethod
+    def _plain_name(cls, value: str) -> str:
+        if not NAME.fullmatch(value):
+            message = (
+                f"{value!r} is no stage name: use a-z, 0-9, '_', '.', '-', at most 64, starting with a letter or digit"
+            )
+            raise ValueError(message)
+        return value
+
+    @field_validator("by", mode="before")
+    @classmethod
+    def _groupings(cls, value: object) -> object:
+        if isinstance(value, list | tuple) and value and all(isinstance(item, str) for item in value):
+            return ((), tuple(value))
+        return value
+
+    @field_validator("by")
+    @classmethod
+    def _plain_by(cls, value: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
+        for grouping in value:
+            for name in grouping:
+                if not name or "," in name or name == "all":
+                    message = f"{name!r} cannot be a grouping column: empty names, commas and 'all' are not allowed"
+                    raise ValueError(message)
+            if len(set(grouping)) < len(grouping):
+                message = f"grouping {', '.join(grouping)} names a column twice"
+                raise ValueError(message)
+        if len({tuple(sorted(grouping)) for grouping in value}) < len(value):
+            message = "the same grouping is given twice"
+            raise ValueError(message)
+        if not value:
+            message = "by is empty: leave it out, or write [[]] for the total"
+            raise ValueError(message)
+        return value
+
+    @field_validator("thresholds", mode="before")
+    @classmethod
+    def _threshold_forms(cls, value: object) -> object:
+        if isinstance(value, str) and value != "distinct":
+            message = f'{value!r}: write a list, {{ start, stop, count }} or "distinct"'
+            raise ValueError(message)
+        if isinstance(value, list | tuple):
+            if not all(isinstance(item, int | float) and not isinstance(item, bool) for item in value):
+                message = "thresholds must be numbers"
+                raise ValueError(message)
+            return _ascending(tuple(float(item) for item in value))
+        return value
+
+    @field_validator("thresholds")
+    @classmethod
+    def _distinct_values(
+        cls, value: EvenThresholds | tuple[float, ...] | Literal["distinct"] | None
+    ) -> EvenThresholds | tuple[float, ...] | Literal["distinct"] | None:
+        if isinstance(value, EvenThresholds):
+            value.values()
+        return value
+
+    @property
+    def threshold_values(self) -> tuple[float, ...] | None:
+        """The thresholds in ascending order; None when they are the scores themselves."""
+        if isinstance(self.thresholds, EvenThresholds):
+            return self.thresholds.values()
+        return self.thresholds if isinstance(self.thresholds, tuple) else None
+
+    def grid(self) -> Grid | None:
+        """The thresholds with their boundary; None when they are the scores themselves."""
+        values = self.threshold_values
+        return None if values is None else Grid(values, self.boundary)

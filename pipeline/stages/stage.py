@@ -1,0 +1,82 @@
+"""What every stage is: parameters, inputs, a plan of counts, and result tables derived from counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import polars as pl
+
+    from pipeline.schemas import Column, Table
+    from pipeline.sources.inputs import InputContract
+    from pipeline.sources.source import Source
+    from pipeline.stages.parameters import StageParameters
+    from pipeline.stages.plan import Plan
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a person sees at the end of a run on a terminal.
+
+    Attributes:
+        headers: Titles of the columns.
+        rows: Cells as text.
+        sentence: The main result in words.
+        curve: Values between 0 and 1 over rising thresholds, None where undefined; None: nothing to draw.
+        curve_title: What the curve shows.
+    """
+
+    headers: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    sentence: str
+    curve: tuple[float | None, ...] | None = None
+    curve_title: str = ""
+
+
+class Stage(Protocol):
+    """One task. A stage never opens a file or a connection: it plans, and it derives."""
+
+    kind: str
+    parameters: type[StageParameters]
+    inputs: tuple[InputContract, ...]
+    tables: tuple[Table, ...]
+    count_columns: tuple[Column, ...]
+
+    def plan(self, params: Any, sources: Mapping[str, Source]) -> Plan:  # noqa: ANN401 - each stage has its own class
+        """What to bind, check and count."""
+        ...
+
+    def derive(self, params: Any, counts: pl.DataFrame) -> dict[str, pl.DataFrame]:  # noqa: ANN401 - see plan
+        """Result tables by name, from the count table of all groupings.
+
+        Args:
+            params: The parameters of the stage.
+            counts: Columns `grouping`, the `by` columns, `replicate`, `threshold` and the stage's counts.
+        """
+        ...
+
+    def warnings(self, tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
+        """What the numbers themselves call for: said in the summary and kept in the run record."""
+        ...
+
+    def summarize(self, tables: Mapping[str, pl.DataFrame]) -> Summary:
+        """The result for a person."""
+        ...
+
+
+def number(value: object) -> str:
+    """A threshold for people."""
+    return f"{value:.4g}" if isinstance(value, float) else "–"
+
+
+def percent(value: object) -> str:
+    """A ratio for people."""
+    return f"{value:.1%}" if isinstance(value, float) else "–"
+
+
+def integer(value: object) -> str:
+    """A count for people."""
+    return f"{value:,}" if isinstance(value, int) else "–"

@@ -1,0 +1,1 @@
+"""Disk only: stage, verify and publish immutable runs; read them back."""

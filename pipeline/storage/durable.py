@@ -1,0 +1,97 @@
+"""Writes that survive a crash: nothing is visible before it is whole and on disk."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from pipeline.errors import CannotCreateError, PermissionDenied, StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+READ_ONLY = 0o444
+_CHUNK = 1 << 20
+
+
+def sync_file(path: Path) -> None:
+    """Force the content of a file to disk."""
+    descriptor = os.open(path, os.O_RDONLY if os.name == "posix" else os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def sync_folder(path: Path) -> None:
+    """Force the names in a folder to disk, where the system can do that."""
+    if os.name == "posix":
+        sync_file(path)
+
+
+def file_sha256(path: Path) -> str:
+    """Hash of a file's content."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def json_bytes(value: Any) -> bytes:  # noqa: ANN401 - whatever JSON can hold
+    """JSON with sorted keys: the same value gives the same bytes."""
+    return (json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def write_json(path: Path, value: Any) -> None:  # noqa: ANN401 - see json_bytes
+    """Replace a JSON file as a whole: temporary file beside it, on disk, renamed, folder on disk."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_bytes(json_bytes(value))
+        sync_file(temporary)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    sync_folder(path.parent)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder that must be writable.
+
+    Raises:
+        CannotCreateError: it cannot be made or written.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        probe = path / f".probe.{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        message = f"the output folder {path} cannot be written: {error.strerror}"
+        raise CannotCreateError(
+            message, remedy="Choose another folder with output, or change its permissions."
+        ) from error
+
+
+@contextmanager
+def storage_errors(what: str) -> Iterator[None]:
+    """Turn errors of the operating system into ours.
+
+    Raises:
+        PermissionDenied: access is refused.
+        StorageError: the disk is full, or input or output failed.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno in {errno.EACCES, errno.EPERM}:
+            message = f"{what}: {error}"
+            raise PermissionDenied(message) from error
+        remedy = "Free some space and run again." if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG} else None
+        message = f"{what}: {error}"
+        raise StorageError(message, remedy=remedy) from error

@@ -1,0 +1,70 @@
+"""Reading results back: a read-only connection on the catalog, and the check of every published file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from pipeline.errors import DataError, NoInputError
+from pipeline.storage.catalog import define_views
+from pipeline.storage.layout import Layout
+from pipeline.storage.manifest import Manifest, faults
+from pipeline.storage.publish import published_runs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def _runs(root: Path) -> list[tuple[Path, Manifest]]:
+    runs = published_runs(Layout(root))
+    if not runs:
+        message = f"{root} holds no published run"
+        raise NoInputError(message, remedy="Give the output folder of a run, or run the job first.")
+    return runs
+
+
+def open_results(results: str | Path) -> duckdb.DuckDBPyConnection:
+    """A read-only connection with one view per result table of the latest run, and schema `history` for all runs.
+
+    It shows the run that is the latest now, for as long as it is open; a run published later needs a new call. It works
+    on a results folder that was moved. It may read the results and nothing else.
+
+    Args:
+        results: The output folder of a run.
+
+    Raises:
+        NoInputError: no run was published there.
+    """
+    root = Path(results).resolve()
+    runs = _runs(root)
+    connection = duckdb.connect(
+        ":memory:", config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+    )
+    connection.execute("SET enable_progress_bar = false")
+    connection.execute("SET TimeZone = 'UTC'")
+    connection.execute("SET python_enable_replacements = false")
+    connection.execute("SET allowed_directories = $1", [[str(root)]])
+    connection.execute("SET enable_external_access = false")
+    define_views(connection, runs)
+    connection.execute("SET lock_configuration = true")
+    return connection
+
+
+def verify(results: str | Path) -> Sequence[tuple[Path, Manifest]]:
+    """Check every file of every kept run against its manifest.
+
+    Returns:
+        The runs that were checked.
+
+    Raises:
+        NoInputError: no run was published there.
+        DataError: a file is missing, changed or extra; the message lists them.
+    """
+    runs = _runs(Path(results).resolve())
+    found = [fault for folder, manifest in runs for fault in faults(folder, manifest)]
+    if found:
+        message = "; ".join(found)
+        raise DataError(message, remedy="Restore the files from a copy, or run the job again.")
+    return runs
