@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+import tempfile
+import traceback
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from pipeline.errors import ThresherError
+from pipeline.errors import Interrupted, ThresherError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,3 +44,21 @@ def reporting(ctx: typer.Context, *, quiet: bool = False) -> Iterator[Console]:
     except BrokenPipeError:
         sys.stderr.close()
         raise typer.Exit(0) from None
+    except KeyboardInterrupt as stop:
+        interrupted = Interrupted(signal.SIGINT)
+        console.error(interrupted)
+        raise typer.Exit(interrupted.code) from stop
+    except (typer.Exit, typer.Abort, typer.BadParameter):
+        raise
+    except Exception as error:
+        console.error(_bug(error))
+        raise typer.Exit(ThresherError.exit_code) from error
+
+
+def _bug(error: Exception) -> ThresherError:
+    """An error that nobody foresaw: a sentence, and the traceback in a file of its own."""
+    descriptor, path = tempfile.mkstemp(prefix="thresher-", suffix=".txt")
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.writelines(traceback.format_exception(error))
+    message = f"{type(error).__name__}: {error}"
+    return ThresherError(message, remedy=f"This is a bug of thresher; please report it with {path}.")

@@ -13,15 +13,16 @@ from pipeline.errors import DataError, ThresherError
 from pipeline.metrics.sweep import THRESHOLD, add_up
 from pipeline.queries import expand, load
 from pipeline.schemas import GROUPING
-from pipeline.stages.plan import BIN, REPLICATE
+from pipeline.stages.plan import BIN, REPLICATE, Computed, CountQuery
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pipeline.config import ConfiguredStage
     from pipeline.sources.source import Source
-    from pipeline.stages.plan import CountQuery, Plan
+    from pipeline.stages.plan import Plan, Sweep
 
+COUNTS = "counts"
 USED = "used"
 FAULTS = {
     "null_score": "NULL",
@@ -69,12 +70,15 @@ class Counted:
     """The counts of one stage.
 
     Attributes:
-        counts: Columns `grouping`, the `by` columns, `replicate`, `threshold` and the stage's counts.
+        tables: Count tables by name, each with the columns `grouping`, the `by` columns, `replicate`, `threshold`, its
+            own keys and its counts; `counts` is the one that is saved.
         inputs: What became of the rows of every input.
+        warnings: What second opinions on given numbers found.
     """
 
-    counts: pl.DataFrame
+    tables: dict[str, pl.DataFrame]
     inputs: tuple[InputAccount, ...]
+    warnings: tuple[str, ...]
 
 
 def count(engine: Engine, configured: ConfiguredStage, plan: Plan) -> Counted:
@@ -85,16 +89,23 @@ def count(engine: Engine, configured: ConfiguredStage, plan: Plan) -> Counted:
     """
     bind(engine, plan)
     check(engine, plan)
-    columns = [column_.name for column_ in configured.stage.count_columns]
-    groupings = configured.params.by
-    finest: dict[tuple[str, ...], pl.DataFrame] = {}
-    for segment in _maximal(groupings):
-        parts = [_counted(engine, plan, query, segment, columns) for query in plan.counts]
-        finest[segment] = pl.concat(parts)
-    used = int(next(iter(finest.values())).select(pl.sum_horizontal(pl.col(plan.used).sum())).item())
-    accounts = _account(engine, configured, plan, used)
-    counts = pl.concat([_rolled_up(finest, grouping, columns) for grouping in groupings], how="diagonal")
-    return Counted(_ordered(counts, plan, columns), accounts)
+    tables = {}
+    for name in dict.fromkeys(_into(each) for each in plan.counts):
+        parts = [each for each in plan.counts if _into(each) == name]
+        finest = {
+            segment: pl.concat([_counted(engine, each, segment, parts[0].columns) for each in parts])
+            for segment in _maximal(configured.params.by)
+        }
+        if name == COUNTS:
+            used = int(next(iter(finest.values())).select(pl.sum_horizontal(pl.col(plan.used).sum())).item())
+            accounts = _account(engine, configured, plan, used)
+        tables[name] = _grouped(finest, configured.params.by, [each.name for each in plan.by], parts[0])
+    found = [each.compare(_fetched(engine, each.frames)) for each in plan.comparisons]
+    return Counted(tables, accounts, tuple(warning for warnings in found for warning in warnings))
+
+
+def _into(part: CountQuery | Computed) -> str:
+    return part.into if isinstance(part, CountQuery) else COUNTS
 
 
 def bind(engine: Engine, plan: Plan) -> None:
@@ -104,7 +115,8 @@ def bind(engine: Engine, plan: Plan) -> None:
             engine.scan(scan.name, scan.files, partitioned=scan.partitioned)
     for relation in plan.relations:
         engine.define(relation.name, relation.query, keep=relation.keep)
-    engine.define(plan.sweep.name, plan.sweep.by_cell())
+    for sweep in plan.sweeps:
+        engine.define(sweep.name, sweep.by_cell())
 
 
 def check(engine: Engine, plan: Plan) -> None:
@@ -126,26 +138,34 @@ def _maximal(groupings: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
 
 
 def _counted(
-    engine: Engine, plan: Plan, query: CountQuery, segment: Sequence[str], columns: Sequence[str]
+    engine: Engine, part: CountQuery | Computed, segment: Sequence[str], columns: Sequence[str]
 ) -> pl.DataFrame:
-    tree = expand(load(query.name), segment)
-    frame = engine.fetch(tree, query.params)
-    if query.swept:
-        frame = _exact_bins(engine, plan, query, segment, frame)
+    """Counts of one part for one grouping, its finest rows; counts that the part lacks are 0."""
+    if isinstance(part, Computed):
+        frame = part.compute(_fetched(engine, part.frames), segment)
+    else:
+        frame = engine.fetch(expand(load(part.name), segment), part.params)
+    if isinstance(part, CountQuery) and part.sweep is not None:
+        frame = _exact_bins(engine, part, part.sweep, segment, frame)
     else:
         frame = frame.with_columns(pl.lit(None, dtype=pl.Float64).alias(THRESHOLD))
     missing = [pl.lit(0, dtype=pl.Int64).alias(name) for name in columns if name not in frame.columns]
+    keys = part.keys if isinstance(part, CountQuery) else ()
     return frame.with_columns(*missing, pl.col(REPLICATE).cast(pl.Int64)).select(
-        *segment, REPLICATE, THRESHOLD, *(pl.col(name).fill_null(0) for name in columns)
+        *segment, REPLICATE, THRESHOLD, *keys, *(pl.col(name).fill_null(0) for name in columns)
     )
 
 
+def _fetched(engine: Engine, frames: Mapping[str, exp.Select]) -> dict[str, pl.DataFrame]:
+    return {name: engine.fetch(query) for name, query in frames.items()}
+
+
 def _exact_bins(
-    engine: Engine, plan: Plan, query: CountQuery, segment: Sequence[str], frame: pl.DataFrame
+    engine: Engine, query: CountQuery, sweep: Sweep, segment: Sequence[str], frame: pl.DataFrame
 ) -> pl.DataFrame:
     """Counts per cell → counts per bin; cells that a threshold cuts through are counted again by comparisons."""
     frame = frame.filter(pl.col(BIN).is_not_null())
-    grid = plan.sweep.grid
+    grid = sweep.grid
     if grid is None:
         return _distinct(frame, segment)
     bins = grid.bins(frame["lowest"].to_numpy())
@@ -154,9 +174,9 @@ def _exact_bins(
     whole = frame.with_columns(pl.Series("exact", bins, dtype=pl.Int64)).filter(~pl.col(BIN).is_in(cells))
     whole = whole.drop(BIN).rename({"exact": BIN})
     if cells:
-        again = f"{plan.sweep.name}_again"
-        engine.define(again, plan.sweep.exactly(cells))
-        tree = _reading(expand(load(query.name), segment), plan.sweep.name, again)
+        again = f"{sweep.name}_again"
+        engine.define(again, sweep.exactly(cells))
+        tree = _reading(expand(load(query.name), segment), sweep.name, again)
         recounted = engine.fetch(tree, query.params).with_columns(pl.col(BIN).cast(pl.Int64))
         whole = whole.vstack(recounted.select(whole.columns))
     edges = pl.Series(THRESHOLD, [None, *grid.thresholds], dtype=pl.Float64)
@@ -184,19 +204,21 @@ def _distinct(frame: pl.DataFrame, segment: Sequence[str]) -> pl.DataFrame:
     return frame.with_columns(pl.col(BIN).cast(pl.Float64).alias(THRESHOLD))
 
 
-def _rolled_up(
-    finest: Mapping[tuple[str, ...], pl.DataFrame], grouping: tuple[str, ...], columns: Sequence[str]
+def _grouped(
+    finest: Mapping[tuple[str, ...], pl.DataFrame],
+    groupings: Sequence[tuple[str, ...]],
+    by: Sequence[str],
+    part: CountQuery | Computed,
 ) -> pl.DataFrame:
-    """Counts of one grouping: sums of a finer one."""
-    frame = next(frame for segment, frame in finest.items() if set(grouping) <= set(segment))
-    summed = add_up(frame, [*grouping, REPLICATE, THRESHOLD], columns)
-    return summed.select(pl.lit(",".join(grouping) or "all").alias(GROUPING.name), pl.all())
-
-
-def _ordered(counts: pl.DataFrame, plan: Plan, columns: Sequence[str]) -> pl.DataFrame:
-    by = [each.name for each in plan.by]
-    keys = [GROUPING.name, *by, REPLICATE, THRESHOLD]
-    return counts.select(*keys, *columns).sort(keys, nulls_last=True)
+    """The count table of all groupings: sums of the finest counts, in a fixed order."""
+    keys = [REPLICATE, THRESHOLD, *(part.keys if isinstance(part, CountQuery) else ())]
+    parts = []
+    for grouping in groupings:
+        frame = next(frame for segment, frame in finest.items() if set(grouping) <= set(segment))
+        summed = add_up(frame, [*grouping, *keys], part.columns)
+        parts.append(summed.select(pl.lit(",".join(grouping) or "all").alias(GROUPING.name), pl.all()))
+    counts = pl.concat(parts, how="diagonal").select(GROUPING.name, *by, *keys, *part.columns)
+    return counts.sort([GROUPING.name, *by, *keys], nulls_last=True)
 
 
 def _account(engine: Engine, configured: ConfiguredStage, plan: Plan, used: int) -> tuple[InputAccount, ...]:
@@ -210,7 +232,7 @@ def _account(engine: Engine, configured: ConfiguredStage, plan: Plan, used: int)
         repeated = fates.get(USED, 0) - used
         fates |= {USED: used} | ({"duplicate": repeated} if repeated else {})
     accounts = [InputAccount(row.name, len(row.files), row.rows, fates)]
-    accounts += [_account_units(engine, source) for source in others]
+    accounts += [_account_other(engine, source, plan) for source in others]
     for each in accounts:
         if sum(each.fates.values()) != each.rows_in:
             known = sum(each.fates.values())
@@ -219,15 +241,16 @@ def _account(engine: Engine, configured: ConfiguredStage, plan: Plan, used: int)
     return tuple(accounts)
 
 
-def _account_units(engine: Engine, source: Source) -> InputAccount:
+def _account_other(engine: Engine, source: Source, plan: Plan) -> InputAccount:
+    """Rows of an input that rows look up: left out by `where`, or as units that do not take part."""
     total = exp.alias_(exp.cast(exp.Count(this=exp.Star()), "BIGINT"), "n_rows")
-    taking_part = exp.Filter(this=exp.Count(this=exp.Star()), expression=exp.Where(this=column("complete")))
-    counted = exp.select(total, exp.alias_(exp.cast(taking_part, "BIGINT"), "n_used")).from_(exp.to_table(source.name))
-    rows, used = engine.fetch(counted).row(0)
+    rows = engine.fetch(exp.select(total).from_(exp.to_table(f"{source.name}_read")).where(column("kept"))).item()
+    used = rows
+    if source.name == plan.units:
+        used = engine.fetch(exp.select(total.copy()).from_(exp.to_table(source.name)).where(column("complete"))).item()
     fates = {USED: used, "incomplete_window": rows - used, "where": source.rows - rows}
-    return InputAccount(
-        source.name, len(source.files), source.rows, {key: n for key, n in fates.items() if n or key == USED}
-    )
+    kept = {key: n for key, n in fates.items() if n or key == USED}
+    return InputAccount(source.name, len(source.files), source.rows, kept)
 
 
 def _refuse(engine: Engine, configured: ConfiguredStage, row: Source, fates: Mapping[str, int]) -> None:

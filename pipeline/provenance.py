@@ -68,10 +68,12 @@ def code_sha256() -> str:
 
 
 def versions() -> dict[str, str]:
+    """Versions of Python and of the libraries that decide the results."""
     return {"python": platform.python_version()} | {name: version(name) for name in LIBRARIES}
 
 
 def input_records(opened: list[OpenedStage]) -> list[dict[str, Any]]:
+    """Every file that is read, with its rows, the hash of its footer and its identity."""
     return [
         {
             "stage": each.name,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.dialect import render
 from pipeline.queries import expand, load
+from pipeline.stages.plan import Computed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,11 +29,16 @@ def _parts(opened: OpenedStage, dialect: str) -> Iterator[str]:
             yield f"-- {opened.name}: relation {scan.name} is {scan.files[0]}{more}"
     for relation in plan.relations:
         yield _titled(opened, f"relation {relation.name}", relation.query, dialect)
-    yield _titled(opened, f"relation {plan.sweep.name}", plan.sweep.by_cell(), dialect)
+    for sweep in plan.sweeps:
+        yield _titled(opened, f"relation {sweep.name}", sweep.by_cell(), dialect)
     for number, check in enumerate(plan.checks, start=1):
         yield _titled(opened, f"check {number}: no row may come back", check.query, dialect)
     by = [each.name for each in plan.by]
     for query in plan.counts:
+        if isinstance(query, Computed):
+            for name, rows in query.frames.items():
+                yield _titled(opened, f"rows {name} for {query.name}, counted by sorting", rows, dialect)
+            continue
         settings = ", ".join(f"${name} = {value!r}" for name, value in query.params.items()) or "none"
         yield _titled(opened, f"query {query.name}, parameters: {settings}", expand(load(query.name), by), dialect)
 

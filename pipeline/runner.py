@@ -8,7 +8,6 @@ import platform
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -29,6 +28,7 @@ from pipeline.storage.publish import Staging, clean, current_generation, exclusi
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from pipeline.config import Config
     from pipeline.counting import Counted
@@ -266,14 +266,14 @@ def _run_stage(engine: DuckDB, opened: OpenedStage, staging: Staging) -> tuple[S
     counted = count(engine, opened.configured, plan)
     metadata = {"thresher": json.dumps(settings(opened), sort_keys=True)}
     staging.write(
-        COUNTS, params.name, conform(counted.counts, _counts_table(opened), stage=params.name, by=by), metadata
+        COUNTS, params.name, conform(counted.tables[COUNTS], _counts_table(opened), stage=params.name, by=by), metadata
     )
-    derived = stage.derive(params, counted.counts)
+    derived = stage.derive(params, counted.tables)
     tables = {table.name: conform(derived[table.name], table, stage=params.name, by=by) for table in stage.tables}
     for name, frame in tables.items():
         staging.write(name, params.name, frame, metadata)
     staging.write(INPUTS, params.name, _inputs_table(params.name, counted), metadata)
-    warnings = (*plan.warnings, *_empty_warnings(counted), *stage.warnings(tables))
+    warnings = (*plan.warnings, *_empty_warnings(counted), *counted.warnings, *stage.warnings(tables))
     seconds = time.monotonic() - started
     return StageResult(params.name, stage.kind, stage.summarize(tables), warnings, seconds), counted
 
@@ -298,6 +298,7 @@ def _inputs_table(stage: str, counted: Counted) -> pl.DataFrame:
             "fate": fate,
             "n_rows": n_rows,
             "rows_in": each.rows_in,
+            "rows_used": each.fates["used"],
             "n_files": each.n_files,
         }
         for each in counted.inputs

@@ -29,6 +29,7 @@ T = TypeVar("T")
 POLL_SECONDS = 0.05
 STOP_SECONDS = 5.0
 PERFECT_HASH_BITS = 18
+UNREADABLE = "Write the file again, or leave it out."
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,11 @@ class DuckDB:
         self._stop = stop
         self._progress = progress
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="thresher-query")
-        self._connection = _connect(resources, sorted({str(folder) for folder in folders}), progress is not None)
+        names = {str(folder) for folder in folders}
+        # a file is asked for by its escaped name, and found by its own: both must lie in an allowed folder
+        allowed = sorted(names | {glob.escape(name) for name in names})
+        self._connection = _connect(resources, allowed, progress is not None)
+        self._files: dict[str, None] = {}
 
     @staticmethod
     def version() -> str:
@@ -120,6 +125,7 @@ class DuckDB:
             )
         )
         escaped = [glob.escape(file) for file in files]
+        self._files |= dict.fromkeys(files)
         text = render(query)
         self._run(lambda: self._connection.sql(text, params={"files": escaped}).create_view(name, replace=True), text)
 
@@ -154,7 +160,21 @@ class DuckDB:
         try:
             return self._wait(future)
         except duckdb.Error as error:
+            if type(error) is duckdb.Error:  # what the decoder of a page raises: it names no file
+                message = f"{self._broken_file() or 'an input'} cannot be read: {str(error).strip()}"
+                raise DataError(message, remedy=UNREADABLE) from error
             raise _translate(error, text) from error
+
+    def _broken_file(self) -> str | None:
+        """The first file, in the order of the scans, that cannot be decoded by itself; None when each can."""
+        every_value = "SELECT max(hash(whole_row)) FROM read_parquet($file, hive_partitioning = false) AS whole_row"
+        for file in self._files:
+            params = {"file": glob.escape(file)}
+            try:
+                self._wait(self._worker.submit(self._connection.execute, every_value, params))
+            except duckdb.Error:
+                return file
+        return None
 
     def _wait(self, future: Future[T]) -> T:
         while True:
@@ -218,6 +238,9 @@ def _translate(error: duckdb.Error, text: str) -> ThresherError:
         return StorageError(f"the disk is full: {reason}", remedy="Free some space, or set scratch in [resources].")
     if isinstance(error, duckdb.PermissionException):
         return PermissionDenied(f"DuckDB may not do this: {reason}")
-    if isinstance(error, duckdb.IOException | duckdb.InvalidInputException | duckdb.ConversionException):
-        return DataError(f"an input cannot be read: {reason}", remedy="Write the file again, or leave it out.")
+    if isinstance(error, duckdb.ConversionException):
+        remedy = "Check the types of the columns that `where` compares, and the values of text that is cast."
+        return DataError(f"a value cannot be converted: {reason}", remedy=remedy)
+    if isinstance(error, duckdb.IOException | duckdb.InvalidInputException):
+        return DataError(f"an input cannot be read: {reason}", remedy=UNREADABLE)
     return ThresherError(f"a query failed: {reason}\n{text}", remedy="This is a bug of thresher; please report it.")

@@ -115,7 +115,6 @@ class Units:
         name: Logical relation of the units, for example `events`.
         key: Column that identifies a unit, in the rows too.
         fields: Columns of the unit input that counting needs.
-        flag: Column of the unit input that says whether a unit takes part; absent: every unit does.
         cluster: Column whose values are independent; default: the unit itself.
         replicated: Whether counts are split by replicate.
         replicates: Number of replicates; None: own up to 1,000 clusters, else 64 groups.
@@ -124,7 +123,6 @@ class Units:
     name: str
     key: str
     fields: tuple[str, ...] = ()
-    flag: str | None = None
     cluster: str | None = None
     replicated: bool = True
     replicates: int | None = None
@@ -133,6 +131,21 @@ class Units:
     def cluster_key(self) -> str:
         """The column that identifies a cluster."""
         return self.cluster or self.key
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """A relation that rows find by a key.
+
+    Attributes:
+        relation: Its logical name, which is the name of its input.
+        key: The column that both have.
+        alias: Its name in the query.
+    """
+
+    relation: str
+    key: str
+    alias: str
 
 
 FLAG = "complete"
@@ -161,15 +174,29 @@ def read(source: Source, wanted: Iterable[str], by: Iterable[Grouped], derived: 
     return Relation(name, exp.select("*", *renamed, *computed).from_(canonical.subquery("canonical")))
 
 
-def units_relations(row: Source, units: Units, source: Source | None, by: Sequence[Grouped]) -> tuple[Relation, ...]:
+def kept(source: Source) -> exp.Select:
+    """The rows of an input that satisfy its `where`."""
+    return exp.select("*").from_(exp.to_table(f"{source.name}_read")).where(column(KEPT))
+
+
+def units_relations(
+    row: Source, units: Units, source: Source | None, by: Sequence[Grouped], *, flag: exp.Expr | None = None
+) -> tuple[Relation, ...]:
     """The unit relation: one row per unit with its replicate, its flag `complete` and its grouping columns.
 
     Without an input of units they are the distinct keys of the rows.
+
+    Args:
+        row: The row input.
+        units: The units.
+        source: The input of units, if there is one.
+        by: The grouping columns.
+        flag: Whether a unit, called `u`, takes part; default: every unit does.
     """
     origin = f"{(source or row).name}_read"
     made: list[Relation] = []
     columns = [units.key, *units.fields, *(each.name for each in by if source and each.source == source.name)]
-    flag = column(units.flag, "u") if source is not None and units.flag and source.has(units.flag) else exp.true()
+    flag = flag or exp.true()
     query = exp.select(
         *(column(name, "u") for name in dict.fromkeys(columns)), exp.alias_(exp.cast(flag, "BOOLEAN"), FLAG)
     )
@@ -209,27 +236,31 @@ def _replicates(count: int | None) -> Relation:
     return Relation("replicates", filled, keep=True)
 
 
-def joined_rows(row: Source, units: Units, by: Sequence[Grouped], fields: Sequence[str], *, joins: bool) -> exp.Select:
-    """The rows that take part: of a kept row and a unit that takes part, with replicate and grouping columns.
+def joined_rows(
+    row: Source, units: Units | None, others: Sequence[Lookup], fields: Sequence[str], by: Sequence[Grouped]
+) -> exp.Select:
+    """The rows that take part: kept rows of units that take part, with replicate and grouping columns.
 
     Args:
         row: The row input.
-        units: The units.
-        by: The grouping columns, from the rows or the units.
+        units: The units to look up; None: every row takes part and counts in replicate 0.
+        others: Further relations to look up, each by a key of the rows.
         fields: Columns of the rows that counting needs.
-        joins: Whether the units have to be looked up; without it every row counts in replicate 0.
+        by: The grouping columns, from the rows, the units or the others.
     """
     own = [column(each.name, "p") for each in by if each.source == row.name]
-    query = exp.select(*(column(name, "p") for name in fields), *own)
-    origin = exp.to_table(f"{row.name}_read").as_("p")
-    if not joins:
-        zero = exp.alias_(exp.cast(exp.Literal.number(0), "SMALLINT"), REPLICATE)
-        return query.select(zero).from_(origin).where(column(KEPT, "p"))
-    theirs = [column(each.name, "u") for each in by if each.source != row.name]
-    matches = exp.EQ(this=column(units.key, "p"), expression=column(units.key, "u"))
-    query = query.select(*theirs, column(REPLICATE, "u")).from_(origin)
-    query = query.join(exp.to_table(units.name).as_("u"), on=matches, join_type="inner")
-    return query.where(column(KEPT, "p"), column(FLAG, "u"))
+    query = exp.select(*(column(name, "p") for name in fields), *own).from_(exp.to_table(f"{row.name}_read").as_("p"))
+    query = query.where(column(KEPT, "p"))
+    if units is None:
+        query = query.select(exp.alias_(exp.cast(exp.Literal.number(0), "SMALLINT"), REPLICATE))
+    else:
+        query = query.select(column(REPLICATE, "u")).where(column(FLAG, "u"))
+    lookups = [*([Lookup(units.name, units.key, "u")] if units is not None else []), *others]
+    for each in lookups:
+        theirs = [column(grouped.name, each.alias) for grouped in by if grouped.source == each.relation]
+        matches = exp.EQ(this=column(each.key, "p"), expression=column(each.key, each.alias))
+        query = query.select(*theirs).join(exp.to_table(each.relation).as_(each.alias), on=matches, join_type="inner")
+    return query
 
 
 def distinct_rows(rows: exp.Select, keys: Sequence[str], order: Sequence[str]) -> exp.Select:

@@ -13,7 +13,7 @@ from pipeline.dialect import column
 from pipeline.errors import DataError
 from pipeline.sources import predicates
 from pipeline.sources.files import DataFile, find_files
-from pipeline.sources.types import ACCEPTS, canonical_type, double, finite, typed
+from pipeline.sources.types import ACCEPTS, canonical_type, double, finite, microseconds, typed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pipeline.sources.inputs import Field, Input, InputContract
+    from pipeline.sources.inputs import Field, Input, InputContract, Kind
 
 KEPT = "kept"
 SCORE_STATE = "score_state"
@@ -98,6 +98,15 @@ class Source:
         """Whether any file holds the column in single precision."""
         return any(str(self._type_in(file, name)) in {"float", "halffloat"} for file in self.files)
 
+    def is_date(self, name: str) -> bool:
+        """Whether any file holds the column as dates, without a time of day."""
+        return any(str(self._type_in(file, name)).startswith("date") for file in self.files)
+
+    def is_zoned(self, name: str) -> bool:
+        """Whether the times of a column are points in time: their type has a zone, or the input declares one."""
+        types = (self._type_in(file, name) for file in self.files)
+        return self.spec.timezone is not None or all("tz=" in str(kind) for kind in types)
+
     def _type_in(self, file: DataFile, name: str) -> pa.DataType | str | None:
         theirs = self.theirs(name)
         if theirs in file.partitions:
@@ -129,8 +138,9 @@ class Source:
             message = f"input {self.name}: {file.path} has no column {theirs!r} ({field.meaning})"
             raise DataError(message, remedy=self._remedy(file, name))
         if isinstance(arrow, str):
-            return "VARCHAR"
-        sql_type = canonical_type(arrow, field.kind)
+            sql_type = "VARCHAR" if field.kind in {"key", "any"} else None
+        else:
+            sql_type = canonical_type(arrow, field.kind)
         if sql_type is None:
             message = f"input {self.name}: column {theirs!r} in {file.path} is {arrow}, not {ACCEPTS[field.kind]}"
             raise DataError(message, remedy="Cast it when the file is written; nothing is cast silently.")
@@ -167,7 +177,7 @@ class Source:
             score: The wanted column whose state is asked for.
             located: Whether to keep `source_file` and `file_row_number` of a located scan.
         """
-        types = {name: self.types(name, field) for name, field in wanted.items()}
+        types = {name: (self.types(name, field), field.kind) for name, field in wanted.items()}
         parts = [
             self._select(scan.name, group[0], types, score, located=located)
             for scan, group in zip(self.scans, self._groups, strict=True)
@@ -175,9 +185,9 @@ class Source:
         return parts[0] if len(parts) == 1 else exp.union(*parts, distinct=False)
 
     def _select(
-        self, scan: str, file: DataFile, types: Mapping[str, str], score: str | None, *, located: bool
+        self, scan: str, file: DataFile, types: Mapping[str, tuple[str, Kind]], score: str | None, *, located: bool
     ) -> exp.Select:
-        items = [exp.alias_(self._typed(file, name, sql_type), name, quoted=True) for name, sql_type in types.items()]
+        items = [exp.alias_(self._typed(file, name, *kind), name, quoted=True) for name, kind in types.items()]
         items.append(exp.alias_(self._kept(file), KEPT, quoted=True))
         if score is not None:
             items.append(exp.alias_(self._score_state(score), SCORE_STATE, quoted=True))
@@ -185,12 +195,14 @@ class Source:
             items += [column("source_file"), column("file_row_number")]
         return exp.select(*items).from_(exp.to_table(scan))
 
-    def _typed(self, file: DataFile, name: str, sql_type: str) -> exp.Expr:
+    def _typed(self, file: DataFile, name: str, sql_type: str, kind: Kind) -> exp.Expr:
         arrow = self._type_in(file, name)
         own = None if isinstance(arrow, str) else arrow
         in_file = "NULL" if own is not None and str(own) == "null" else sql_type
+        if in_file == "NULL":
+            return exp.cast(exp.null(), "BIGINT" if sql_type == "NULL" or kind == "instant" else sql_type)
         value = typed(self.theirs(name), own, in_file)
-        return exp.cast(exp.null(), "BIGINT" if sql_type == "NULL" else sql_type) if in_file == "NULL" else value
+        return microseconds(value, sql_type, self.spec.timezone) if kind == "instant" else value
 
     def _kept(self, file: DataFile) -> exp.Expr:
         if self.spec.where is None:

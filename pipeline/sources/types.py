@@ -77,6 +77,16 @@ def finite(value: exp.Expr) -> exp.Case:
     return exp.Case().when(exp.EQ(this=difference, expression=exp.Literal.number(0)), value.copy())
 
 
+def microseconds(value: exp.Expr, sql_type: str, timezone: str | None) -> exp.Expr:
+    """A date or timestamp as microseconds since 1970 in UTC; without a zone it is meant in `timezone`, or in UTC."""
+    if sql_type == "TIMESTAMPTZ":
+        return exp.UnixMicros(this=value)
+    moment = exp.cast(value, "TIMESTAMP")
+    if timezone is None:
+        return exp.UnixMicros(this=moment)
+    return exp.UnixMicros(this=exp.AtTimeZone(this=moment, zone=exp.Literal.string(timezone)))
+
+
 def typed(name: str, arrow: pa.DataType | None, sql_type: str) -> exp.Expr:
     """A column of a file, read as its canonical type; floating values pass the finite barrier.
 

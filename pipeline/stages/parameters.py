@@ -41,7 +41,8 @@ class EvenThresholds(BaseModel):
         return values
 
 
-def _ascending(values: tuple[float, ...]) -> tuple[float, ...]:
+def ascending(values: tuple[float, ...]) -> tuple[float, ...]:
+    """The values, if they are finite and rise; else a ValueError that says which does not."""
     if not values:
         message = "thresholds are empty: give at least one"
         raise ValueError(message)
@@ -130,7 +131,7 @@ class StageParameters(BaseModel):
             if not all(isinstance(item, int | float) and not isinstance(item, bool) for item in value):
                 message = "thresholds must be numbers"
                 raise ValueError(message)
-            return _ascending(tuple(float(item) for item in value))
+            return ascending(tuple(float(item) for item in value))
         return value
 
     @field_validator("thresholds")

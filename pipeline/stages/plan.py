@@ -10,7 +10,9 @@ import sqlglot.expressions as exp
 from pipeline.dialect import column
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
+
+    import polars as pl
 
     from pipeline.sources.bins import Grid
     from pipeline.sources.rows import Grouped, Relation
@@ -33,21 +35,6 @@ class Check:
 
     query: exp.Query
     explain: Callable[[list[dict[str, object]]], tuple[str, str]]
-
-
-@dataclass(frozen=True)
-class CountQuery:
-    """One counting query of sql/.
-
-    Attributes:
-        name: `<stage>/<file>`.
-        params: Values of its parameters.
-        swept: Whether it reads the row relation and groups by its bin.
-    """
-
-    name: str
-    params: Parameters = field(default_factory=dict)
-    swept: bool = False
 
 
 @dataclass(frozen=True)
@@ -87,6 +74,57 @@ class Sweep:
 
 
 @dataclass(frozen=True)
+class CountQuery:
+    """One counting query of sql/.
+
+    Attributes:
+        name: `<stage>/<file>`.
+        params: Values of its parameters.
+        columns: The counts of its count table; those that the query lacks are 0.
+        keys: Columns of its count table beside grouping, replicate and threshold.
+        sweep: The row relation that it reads and by whose bin it groups; None: it knows no thresholds.
+        into: The count table it adds to; `counts` is the one that is saved.
+    """
+
+    name: str
+    params: Parameters = field(default_factory=dict)
+    columns: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    sweep: Sweep | None = None
+    into: str = "counts"
+
+
+@dataclass(frozen=True)
+class Computed:
+    """Counts that a pure function makes of fetched rows, for what SQL cannot say portably.
+
+    Attributes:
+        name: For messages.
+        frames: The rows it needs, by name.
+        compute: Turns the frames and the grouping columns into counts per group and replicate.
+        columns: The counts it makes.
+    """
+
+    name: str
+    frames: dict[str, exp.Select]
+    compute: Callable[[Mapping[str, pl.DataFrame], Sequence[str]], pl.DataFrame]
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A second opinion on given numbers, from fetched rows.
+
+    Attributes:
+        frames: The rows it needs, by name.
+        compare: Says in words what differs; nothing when all agrees.
+    """
+
+    frames: dict[str, exp.Select]
+    compare: Callable[[Mapping[str, pl.DataFrame]], tuple[str, ...]]
+
+
+@dataclass(frozen=True)
 class Plan:
     """Everything that reads data for one stage.
 
@@ -95,10 +133,11 @@ class Plan:
         by: The grouping columns in order.
         relations: Relations to define before the checks, in order.
         checks: Faults that only a scan shows; the first with rows stops the stage.
-        sweep: The row relation of the swept queries.
-        counts: The counting queries; their rows add up to the count table.
+        counts: What counts; the rows of all that go into one count table add up.
         used: The count columns that together count every used row of the row input once.
         accounting: Query that says what became of every row of the row input; asked only when rows were left out.
+        comparisons: Second opinions on given numbers; what differs becomes a warning.
+        units: Input whose rows may not take part; its relation has the column `complete`.
         warnings: What the user should know before the numbers are used.
         facts: Choices made for the user, kept in the run record.
     """
@@ -107,9 +146,16 @@ class Plan:
     by: tuple[Grouped, ...]
     relations: tuple[Relation, ...]
     checks: tuple[Check, ...]
-    sweep: Sweep
-    counts: tuple[CountQuery, ...]
+    counts: tuple[CountQuery | Computed, ...]
     used: tuple[str, ...]
     accounting: CountQuery
+    comparisons: tuple[Comparison, ...] = ()
+    units: str | None = None
     warnings: tuple[str, ...] = ()
     facts: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def sweeps(self) -> tuple[Sweep, ...]:
+        """The row relations of the counting queries, each once."""
+        sweeps = (each.sweep for each in self.counts if isinstance(each, CountQuery) and each.sweep is not None)
+        return tuple({sweep.name: sweep for sweep in sweeps}.values())

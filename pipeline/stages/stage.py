@@ -39,22 +39,41 @@ class Summary:
 class Stage(Protocol):
     """One task. A stage never opens a file or a connection: it plans, and it derives."""
 
-    kind: str
-    parameters: type[StageParameters]
-    inputs: tuple[InputContract, ...]
-    tables: tuple[Table, ...]
-    count_columns: tuple[Column, ...]
+    @property
+    def kind(self) -> str:
+        """Name of the task, the same in every place."""
+        ...
+
+    @property
+    def parameters(self) -> type[StageParameters]:
+        """The parameter class."""
+        ...
+
+    @property
+    def inputs(self) -> tuple[InputContract, ...]:
+        """The inputs, the row input first."""
+        ...
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """The result tables."""
+        ...
+
+    @property
+    def count_columns(self) -> tuple[Column, ...]:
+        """The counts of the saved count table."""
+        ...
 
     def plan(self, params: Any, sources: Mapping[str, Source]) -> Plan:  # noqa: ANN401 - each stage has its own class
         """What to bind, check and count."""
         ...
 
-    def derive(self, params: Any, counts: pl.DataFrame) -> dict[str, pl.DataFrame]:  # noqa: ANN401 - see plan
-        """Result tables by name, from the count table of all groupings.
+    def derive(self, params: Any, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:  # noqa: ANN401 - see plan
+        """Result tables by name, from the count tables of all groupings.
 
         Args:
             params: The parameters of the stage.
-            counts: Columns `grouping`, the `by` columns, `replicate`, `threshold` and the stage's counts.
+            counts: By name; columns `grouping`, the `by` columns, `replicate`, `threshold` and the counts.
         """
         ...
 

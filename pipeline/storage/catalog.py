@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -62,12 +63,16 @@ def define_views(connection: duckdb.DuckDBPyConnection, runs: Sequence[RunFolder
     for table in _tables(runs[-1:]):
         files = _files(runs[-1:], table)
         columns = _columns(file for _, _, file in files)
-        _create(connection, exp.to_table(table), _union(_select(folder, file, columns) for folder, _, file in files))
+        _create(
+            connection,
+            exp.table_(table, quoted=True),
+            _union(_select(folder, file, columns) for folder, _, file in files),
+        )
     for table in _tables(runs):
         files = _files(runs, table)
         columns = _columns(file for _, _, file in files)
         parts = [_select(folder, file, columns, run=manifest) for folder, manifest, file in files]
-        _create(connection, exp.table_(table, db=HISTORY), _union(parts))
+        _create(connection, exp.table_(table, db=HISTORY, quoted=True), _union(parts))
 
 
 def _tables(runs: Iterable[RunFolder]) -> list[str]:
@@ -90,7 +95,7 @@ def _columns(files: Iterable[PublishedFile]) -> dict[str, str]:
 
 
 def _select(folder: Path, file: PublishedFile, columns: dict[str, str], run: Manifest | None = None) -> exp.Select:
-    literal = exp.Literal.string(_escape(str(folder / file.path)))
+    literal = exp.Literal.string(glob.escape(str(folder / file.path)))
     # hive_partitioning is off so that a folder above the results called `a=b` adds no column
     options = exp.EQ(this=exp.column("hive_partitioning"), expression=exp.false())
     items = [
@@ -122,10 +127,6 @@ def _create(connection: duckdb.DuckDBPyConnection, name: exp.Table, query: exp.Q
     connection.execute(render(exp.Create(this=name, kind="VIEW", expression=query, replace=True), pretty=False))
 
 
-def _escape(path: str) -> str:
-    return "".join(f"[{char}]" if char in "*?[" else char for char in path)
-
-
 def _check(path: Path, latest: RunFolder) -> None:
     _, manifest = latest
     expected: dict[str, int] = {}
@@ -134,7 +135,7 @@ def _check(path: Path, latest: RunFolder) -> None:
             expected[file.table] = expected.get(file.table, 0) + file.rows
     with duckdb.connect(str(path), read_only=True) as connection:
         for table, rows in expected.items():
-            counted = exp.select(exp.Count(this=exp.Star())).from_(exp.to_table(table))
+            counted = exp.select(exp.Count(this=exp.Star())).from_(exp.table_(table, quoted=True))
             row = connection.execute(render(counted)).fetchone()
             if row is None or row[0] != rows:
                 message = f"{path}: view {table} has {row and row[0]} rows, its manifest says {rows}"

@@ -9,6 +9,9 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import duckdb
+from polars.exceptions import ComputeError
+
 from pipeline.errors import CannotCreateError, PermissionDenied, StorageError
 
 if TYPE_CHECKING:
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
 
 READ_ONLY = 0o444
 _CHUNK = 1 << 20
+_LIBRARY_ERRORS = (duckdb.IOException, duckdb.TransactionException, duckdb.FatalException, ComputeError)
+_FULL_TEXTS = ("No space left", "File too large", "Disk quota")
 
 
 def sync_file(path: Path) -> None:
@@ -44,8 +49,8 @@ def file_sha256(path: Path) -> str:
 
 
 def json_bytes(value: Any) -> bytes:  # noqa: ANN401 - whatever JSON can hold
-    """JSON with sorted keys: the same value gives the same bytes."""
-    return (json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False) + "\n").encode()
+    """JSON that keeps the order of keys, which is the order of columns in a manifest."""
+    return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
 
 
 def write_json(path: Path, value: Any) -> None:  # noqa: ANN401 - see json_bytes
@@ -64,8 +69,11 @@ def make_folder(path: Path) -> None:
     """Make a folder that must be writable.
 
     Raises:
-        CannotCreateError: it cannot be made or written.
+        CannotCreateError: it cannot be made or written, or DuckDB could not open a catalog in it.
     """
+    if "?" in str(path):
+        message = f"the output folder {path} has a '?' in its path, and DuckDB opens no file there"
+        raise CannotCreateError(message, remedy="Choose another folder with output.")
     try:
         path.mkdir(parents=True, exist_ok=True)
         probe = path / f".probe.{os.getpid()}"
@@ -80,7 +88,7 @@ def make_folder(path: Path) -> None:
 
 @contextmanager
 def storage_errors(what: str) -> Iterator[None]:
-    """Turn errors of the operating system into ours.
+    """Turn errors of the operating system, also as the libraries report them, into ours.
 
     Raises:
         PermissionDenied: access is refused.
@@ -88,10 +96,10 @@ def storage_errors(what: str) -> Iterator[None]:
     """
     try:
         yield
-    except OSError as error:
-        if error.errno in {errno.EACCES, errno.EPERM}:
-            message = f"{what}: {error}"
-            raise PermissionDenied(message) from error
-        remedy = "Free some space and run again." if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG} else None
+    except (OSError, *_LIBRARY_ERRORS) as error:
         message = f"{what}: {error}"
-        raise StorageError(message, remedy=remedy) from error
+        number = error.errno if isinstance(error, OSError) else None
+        if number in {errno.EACCES, errno.EPERM}:
+            raise PermissionDenied(message) from error
+        full = number in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG} or any(text in message for text in _FULL_TEXTS)
+        raise StorageError(message, remedy="Free some space and run again." if full else None) from error

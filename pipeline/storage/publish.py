@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from filelock import FileLock, Timeout
 
-from pipeline.errors import BusyError
+from pipeline.errors import BusyError, DataError
 from pipeline.storage.catalog import build_catalog
 from pipeline.storage.durable import (
     READ_ONLY,
@@ -87,11 +87,15 @@ class Current:
 
 def current_generation(layout: Layout) -> Current:
     """The latest run that a reader of the catalog sees; the pointer file may lag behind it after a crash."""
-    pointer = Current()
-    if layout.current.is_file():
+    return max(_pointer(layout), _catalog_generation(layout), key=lambda current: current.generation)
+
+
+def _pointer(layout: Layout) -> Current:
+    try:
         record = json.loads(layout.current.read_bytes())
-        pointer = Current(record["generation"], record["run_id"])
-    return max(pointer, _catalog_generation(layout), key=lambda current: current.generation)
+        return Current(record["generation"], record["run_id"])
+    except (OSError, ValueError, KeyError, TypeError):  # the catalog says it too, and the next run writes it anew
+        return Current()
 
 
 def _catalog_generation(layout: Layout) -> Current:
@@ -108,13 +112,28 @@ def _catalog_generation(layout: Layout) -> Current:
 
 
 def clean(layout: Layout) -> None:
-    """Remove what a crashed run left: staged things, and run folders that were never made visible."""
+    """Remove what a crashed run left: staged things, and run folders that were never made visible.
+
+    Raises:
+        DataError: a published run is named by no pointer, so that it cannot be told from a leftover.
+    """
     with storage_errors("cleaning up after an earlier run"):
         shutil.rmtree(layout.staging, ignore_errors=True)
         kept = {folder for folder, _ in published_runs(layout)}
         for folder in layout.runs.iterdir() if layout.runs.is_dir() else ():
             if folder not in kept:
+                _refuse_published(layout, folder)
                 shutil.rmtree(folder)
+
+
+def _refuse_published(layout: Layout, folder: Path) -> None:
+    try:
+        record = json.loads((layout.attempts / f"{folder.name.partition('-')[2]}.json").read_bytes())
+    except (OSError, ValueError):
+        return
+    if isinstance(record, dict) and record.get("status") == "published":
+        message = f"{folder} was published, but neither {layout.current.name} nor {layout.catalog.name} names it"
+        raise DataError(message, remedy="Restore one of the two from a copy, or move the folder away.")
 
 
 @dataclass

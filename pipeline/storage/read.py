@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import glob
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +11,8 @@ import duckdb
 
 from pipeline.errors import DataError, NoInputError
 from pipeline.storage.catalog import define_views
-from pipeline.storage.layout import Layout
+from pipeline.storage.durable import file_sha256
+from pipeline.storage.layout import MANIFEST, Layout
 from pipeline.storage.manifest import Manifest, faults
 from pipeline.storage.publish import published_runs
 
@@ -45,7 +48,8 @@ def open_results(results: str | Path) -> duckdb.DuckDBPyConnection:
     connection.execute("SET enable_progress_bar = false")
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute("SET python_enable_replacements = false")
-    connection.execute("SET allowed_directories = $1", [[str(root)]])
+    # views ask for a file by its escaped name, and find it by its own
+    connection.execute("SET allowed_directories = $1", [[str(root), glob.escape(str(root))]])
     connection.execute("SET enable_external_access = false")
     define_views(connection, runs)
     connection.execute("SET lock_configuration = true")
@@ -62,9 +66,22 @@ def verify(results: str | Path) -> Sequence[tuple[Path, Manifest]]:
         NoInputError: no run was published there.
         DataError: a file is missing, changed or extra; the message lists them.
     """
-    runs = _runs(Path(results).resolve())
+    layout = Layout(Path(results).resolve())
+    runs = _runs(layout.root)
     found = [fault for folder, manifest in runs for fault in faults(folder, manifest)]
+    found += _pointer_faults(layout, *runs[-1])
     if found:
         message = "; ".join(found)
         raise DataError(message, remedy="Restore the files from a copy, or run the job again.")
     return runs
+
+
+def _pointer_faults(layout: Layout, folder: Path, latest: Manifest) -> list[str]:
+    """Whether the manifest of the latest run is the one that was published; a pointer that lags says nothing of it."""
+    try:
+        pointer = json.loads(layout.current.read_bytes())
+        lags = pointer["generation"] < latest.generation
+        same = pointer["run_id"] == latest.run_id and pointer["manifest_sha256"] == file_sha256(folder / MANIFEST)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        return [f"{layout.current} cannot be read ({error})"]
+    return [] if lags or same else [f"{folder / MANIFEST} is not the one that {layout.current.name} names"]

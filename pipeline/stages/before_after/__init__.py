@@ -1,0 +1,8 @@
+"""before_after: precision and recall of event-article matching without gold labels.
+
+`contract` says what goes in and out, `planning` what to count, `results` what follows from the counts.
+"""
+
+from pipeline.stages.before_after.stage import STAGE
+
+__all__ = ["STAGE"]

@@ -1,0 +1,170 @@
+"""Inputs, parameters and result tables of before_after."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from pipeline.metrics.before_after import ReferenceRule
+from pipeline.metrics.operating_points import MAX_DECIMALS, Criterion
+from pipeline.schemas import Column, Table
+from pipeline.sources.inputs import Field as InputField
+from pipeline.sources.inputs import Input, InputContract
+from pipeline.stages.durations import Window
+from pipeline.stages.parameters import StageParameters, ascending
+
+Fraction = Annotated[float, Field(ge=0, le=1)]
+Compared = Literal["events", "timelines", "pairs"]
+
+PAIRS = InputContract(
+    "pairs",
+    (
+        InputField("event_id", "key", "the event of the pair", required=True),
+        InputField("score", "number", "similarity of the pair; higher is more alike", required=True),
+        InputField("lag_hours", "number", "article time minus event time, in hours"),
+        InputField("lag_days", "number", "article time minus event time, in days"),
+        InputField("event_time", "instant", "when the event happened"),
+        InputField("article_time", "instant", "when the article was published"),
+        InputField("article_id", "key", "the article of the pair"),
+    ),
+    "scored event-article pairs",
+    required=True,
+)
+EVENTS = InputContract(
+    "events",
+    (
+        InputField("event_id", "key", "the event", required=True),
+        InputField("event_time", "instant", "when the event happened"),
+        InputField("n_before", "integer", "articles compared with the event before it"),
+        InputField("n_after", "integer", "articles compared with the event from its moment on"),
+        InputField("complete_window", "boolean", "whether articles cover the whole window of the event"),
+    ),
+    "one row per event, with its time or its numbers of compared articles",
+)
+ARTICLES = InputContract(
+    "articles",
+    (
+        InputField("article_id", "key", "the article"),
+        InputField("article_time", "instant", "when the article was published"),
+    ),
+    "one row per article, with its time",
+)
+
+COUNTS = (
+    Column("n_before", "BIGINT", "compared pairs before the event"),
+    Column("n_after", "BIGINT", "compared pairs from the moment of the event on"),
+    Column("m_before", "BIGINT", "matches (score at or above the threshold) before the event"),
+    Column("m_after", "BIGINT", "matches from the moment of the event on"),
+)
+COUNT_NAMES = tuple(column.name for column in COUNTS)
+ESTIMATES = (
+    Column("threshold", "DOUBLE", "score from which a pair counts as a match"),
+    *COUNTS,
+    Column("fpr", "DOUBLE", "false positive rate m_before / n_before; NULL without pairs before", nullable=True),
+    Column("fp", "DOUBLE", "estimated false positives after the event, fpr × n_after", nullable=True),
+    Column("tp", "DOUBLE", "estimated true positives m_after − fp; may be negative", nullable=True),
+    Column("precision", "DOUBLE", "tp / m_after; may be negative; NULL without matches after", nullable=True),
+    Column("recall", "DOUBLE", "recall_raw, at most 1", nullable=True),
+    Column("recall_raw", "DOUBLE", "tp / tp at the reference; NULL if tp < 0 or without reference", nullable=True),
+    Column("f1", "DOUBLE", "2 tp / (2 tp + fp + fn), with the clipped recall", nullable=True),
+    Column("tp_corrected", "DOUBLE", "true positives without the overestimate of fp", nullable=True),
+    Column("precision_corrected", "DOUBLE", "tp_corrected / m_after", nullable=True),
+    Column("recall_corrected", "DOUBLE", "tp_corrected / estimated positives", nullable=True),
+    Column("is_reference", "BOOLEAN", "whether recall is measured against this threshold"),
+    Column("undefined", "VARCHAR", "why a ratio is NULL; NULL when all are defined", nullable=True),
+)
+_NULLABLE = tuple(Column(column.name, column.type, column.meaning, nullable=True) for column in ESTIMATES)
+LAGS = (
+    Column("threshold", "DOUBLE", "score from which a pair counts as a match"),
+    Column("lag_days", "BIGINT", "whole days from the event to the article, rounded down; negative before the event"),
+    Column("matches", "BIGINT", "pairs at or above the threshold on that day"),
+)
+TABLES = (
+    Table("before_after_estimates", "one row per group and threshold", ESTIMATES, ("threshold",)),
+    Table(
+        "before_after_operating_points",
+        "one row per group and criterion",
+        (Column("criterion", "VARCHAR", "what the threshold was chosen for"), *_NULLABLE),
+        ("criterion",),
+    ),
+    Table("before_after_lags", "one row per group, threshold and day", LAGS, ("threshold", "lag_days")),
+)
+
+
+class RecallReference(BaseModel):
+    """The threshold at which recall is taken as known.
+
+    Attributes:
+        rule: `lowest`: the lowest threshold with enough precision; `max`: the one with most true positives among
+            those; `fixed`: `threshold`.
+        min_precision: Enough precision, at most 9 decimals.
+        threshold: The reference of rule `fixed`.
+        recall: What recall is believed to be there.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    rule: ReferenceRule = "lowest"
+    min_precision: Fraction = 0.05
+    threshold: float | None = Field(default=None, allow_inf_nan=False)
+    recall: Annotated[float, Field(gt=0, le=1)] = 1.0
+
+    @model_validator(mode="after")
+    def _complete(self) -> RecallReference:
+        if (self.rule == "fixed") != (self.threshold is not None):
+            message = 'threshold goes with rule = "fixed", and only with it'
+            raise ValueError(message)
+        if round(self.min_precision, MAX_DECIMALS) != self.min_precision:
+            message = f"min_precision has more than {MAX_DECIMALS} decimals"
+            raise ValueError(message)
+        return self
+
+
+class BeforeAfterParameters(StageParameters):
+    """Parameters of before_after.
+
+    Attributes:
+        pairs: Scored event-article pairs.
+        events: One row per event, with its time or its numbers of compared articles.
+        articles: One row per article, with its time.
+        window: Time around an event; default: every pair counts. Required for timelines.
+        compared: Where the numbers of compared pairs come from: `events`: given there; `timelines`: counted from the
+            times of events and articles; `pairs`: every compared pair is a row of pairs. Default: the first that the
+            inputs allow.
+        recall_reference: The threshold at which recall is taken as known.
+        lag_thresholds: Thresholds at which matches are counted per day.
+        operating_points: Thresholds to choose: `{ beta = 1 }`, `{ min_precision = 0.9 }`, `{ min_recall = 0.8 }`.
+    """
+
+    kind: Literal["before_after"] = "before_after"
+    pairs: Input
+    events: Input | None = None
+    articles: Input | None = None
+    window: Window | None = None
+    compared: Compared | None = None
+    recall_reference: RecallReference = RecallReference()
+    lag_thresholds: tuple[float, ...] = ()
+    operating_points: tuple[Criterion, ...] = (Criterion(beta=1),)
+
+    @field_validator("lag_thresholds")
+    @classmethod
+    def _rising(cls, value: tuple[float, ...]) -> tuple[float, ...]:
+        return ascending(value) if value else value
+
+    @model_validator(mode="after")
+    def _needs(self) -> BeforeAfterParameters:
+        if self.thresholds is None:
+            message = "thresholds are required, for example { start = 0.1, stop = 60.0, count = 200 }"
+            raise ValueError(message)
+        if self.compared == "timelines" and self.window is None:
+            message = 'window is required with compared = "timelines", for example { before = "168h", after = "72h" }'
+            raise ValueError(message)
+        return self
+
+    @property
+    def threshold_values(self) -> tuple[float, ...] | None:
+        """The thresholds; a fixed reference that is not among them is added."""
+        values = super().threshold_values
+        fixed = self.recall_reference.threshold
+        return values if values is None or fixed is None else tuple(sorted({*values, fixed}))

@@ -1,0 +1,351 @@
+"""What before_after asks of an engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+import sqlglot.expressions as exp
+
+from pipeline.dialect import column
+from pipeline.errors import ConfigError, DataError
+from pipeline.metrics.timelines import MICROSECONDS_PER_HOUR, Span, counts_around
+from pipeline.sources import rows
+from pipeline.sources.bins import Grid
+from pipeline.stages.before_after.contract import COUNT_NAMES, BeforeAfterParameters, Compared
+from pipeline.stages.checks import duplicate_check, missing_check, negative_check
+from pipeline.stages.durations import EVERYTHING
+from pipeline.stages.plan import REPLICATE, Check, Comparison, Computed, CountQuery, Plan, Sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pipeline.sources.source import Source
+
+N_COLUMNS = ("n_before", "n_after")
+TIMES = ("event_time", "article_time")
+
+
+def plan(params: BeforeAfterParameters, sources: Mapping[str, Source]) -> Plan:
+    """Bind pairs, events and articles, and count matches and compared pairs.
+
+    Raises:
+        DataError: an input lacks a column that the parameters need.
+        ConfigError: the parameters do not fit each other.
+    """
+    return _Planner(params, sources["pairs"], sources.get("events"), sources.get("articles")).plan()
+
+
+@dataclass(frozen=True)
+class _Planner:
+    params: BeforeAfterParameters
+    pairs: Source
+    events: Source | None
+    articles: Source | None
+
+    def plan(self) -> Plan:
+        by = rows.resolve_by(self.params.by, self.sources)
+        rows.check_mapping(self.sources, by, [self.params.cluster or ""])
+        compared = self._compared()
+        self._check_grouping(compared, by)
+        self._check_zones()
+        units = self._units(compared)
+        main = Sweep("pairs", self._rows(units, by), "score", self.params.grid())
+        swept = "before_after/every_pair" if compared == "pairs" else "before_after/matches"
+        counts: list[CountQuery | Computed] = [CountQuery(swept, self.bounds, COUNT_NAMES, sweep=main)]
+        if compared == "events":
+            counts.append(CountQuery("before_after/compared", {}, COUNT_NAMES))
+        if compared == "timelines":
+            counts.append(self._timelines(by))
+        if self.params.lag_thresholds:
+            grid = Grid(self.params.lag_thresholds, self.params.boundary)
+            lags = Sweep("pairs_of_lags", self._rows(units, by, "lag_day"), "score", grid)
+            counts.append(CountQuery("before_after/lags", self.bounds, ("matches",), ("lag_days",), lags, "lags"))
+        accounting = "accounting_of_articles" if self._looks_up_articles(by) else "accounting"
+        return Plan(
+            sources=self.sources,
+            by=by,
+            relations=tuple(self._relations(units, by)),
+            checks=tuple(self._checks(units, by)),
+            counts=tuple(counts),
+            used=("m_before", "m_after"),
+            accounting=CountQuery(f"before_after/{accounting}", self.bounds),
+            comparisons=(self._given_against_timelines(),) if compared == "events" and self._timed_events else (),
+            units="events",
+            warnings=tuple(self._warnings()),
+            facts={"compared": compared, "lag": " and ".join(self._lag_fields())},
+        )
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The inputs that are given, the row input first."""
+        return tuple(source for source in (self.pairs, self.events, self.articles) if source is not None)
+
+    @property
+    def bounds(self) -> dict[str, float]:
+        """Parameters of the queries: which lags lie before and after."""
+        return EVERYTHING if self.params.window is None else self.params.window.bounds()
+
+    def _compared(self) -> Compared:
+        given = _has(self.events, *N_COLUMNS)
+        timed = (
+            _has(self.events, "event_time") and _has(self.articles, "article_time") and self.params.window is not None
+        )
+        default: Compared = "events" if given else "timelines" if timed else "pairs"
+        compared = self.params.compared or default
+        if compared == "events" and not given:
+            message = 'compared = "events" needs the input events with n_before and n_after'
+            raise DataError(message, remedy='Map them, or use compared = "pairs" if every compared pair is a row.')
+        if compared == "timelines" and not timed:
+            message = 'compared = "timelines" needs events with event_time and articles with article_time'
+            raise DataError(message, remedy='Map them, for example columns = { event_time = "date" }.')
+        return compared
+
+    def _check_grouping(self, compared: str, by: Sequence[rows.Grouped]) -> None:
+        for each in by:
+            if (compared == "events" and each.source != "events") or (
+                compared == "timelines" and each.source == "pairs"
+            ):
+                where = "given per event" if compared == "events" else "counted from events and articles"
+                message = f"by: {each.name!r} is a column of {each.source}, but the compared pairs are {where}"
+                remedy = (
+                    "Their number for each value is not known: take the column from another input, or use compared."
+                )
+                raise DataError(message, remedy=remedy)
+
+    def _units(self, compared: str) -> rows.Units:
+        return rows.Units(
+            "events",
+            "event_id",
+            fields=(*(N_COLUMNS if compared == "events" else ()), *(("event_time",) if self._timed_events else ())),
+            cluster=self.params.cluster,
+            replicated=self.params.uncertainty == "jackknife",
+            replicates=None if self.params.replicates == "auto" else self.params.replicates,
+        )
+
+    @property
+    def _timed_events(self) -> bool:
+        return (
+            self.params.window is not None and _has(self.events, "event_time") and _has(self.articles, "article_time")
+        )
+
+    def _lag_fields(self) -> tuple[str, ...]:
+        for names in (("lag_hours",), ("lag_days",), TIMES):
+            if all(self.pairs.has(name) for name in names):
+                return names
+        message = "input pairs: neither lag_hours, nor lag_days, nor event_time and article_time are there"
+        raise DataError(message, remedy='Map one of them, for example columns = { lag_hours = "hourdiff" }.')
+
+    def _lag(self) -> dict[str, exp.Expr]:
+        """How lag_hours is computed where it is not given."""
+        fields = self._lag_fields()
+        if fields == ("lag_hours",):
+            return {}
+        if fields == ("lag_days",):
+            return {"lag_hours": exp.Mul(this=column("lag_days"), expression=_double("24"))}
+        difference = exp.Sub(this=column("article_time"), expression=column("event_time"))
+        hours = exp.Div(this=exp.cast(exp.paren(difference), "DOUBLE"), expression=_double(str(MICROSECONDS_PER_HOUR)))
+        return {"lag_hours": hours}
+
+    def _lag_day(self) -> dict[str, exp.Expr]:
+        """Whole days from the event to the article, rounded down."""
+        if not self.params.lag_thresholds:
+            return {}
+        hours = self._lag().get("lag_hours", column("lag_hours"))
+        return {"lag_day": exp.Floor(this=exp.Div(this=exp.paren(hours.copy()), expression=_double("24")))}
+
+    def _looks_up_articles(self, by: Sequence[rows.Grouped]) -> bool:
+        return any(each.source == "articles" for each in by)
+
+    def _relations(self, units: rows.Units, by: Sequence[rows.Grouped]) -> Iterator[rows.Relation]:
+        keys = ["article_id"] if self.pairs.has("article_id") else []
+        cluster = [units.cluster] if units.cluster else []
+        own = cluster if self.events is None else []
+        yield rows.read(
+            self.pairs, ["event_id", "score", *self._lag_fields(), *keys, *own], by, self._lag() | self._lag_day()
+        )
+        if self.events is not None:
+            flag = ["complete_window"] if self.events.has("complete_window") else []
+            yield rows.read(self.events, ["event_id", *units.fields, *flag, *cluster], by, {})
+        if self.articles is not None:
+            names = [name for name in ("article_id", "article_time") if self.articles.has(name)]
+            yield rows.read(self.articles, names, by, {})
+            yield rows.Relation("articles", rows.kept(self.articles), keep=self._looks_up_articles(by))
+            yield rows.Relation("archive", _range_of_articles())
+        yield from rows.units_relations(self.pairs, units, self.events, by, flag=self._complete())
+
+    def _complete(self) -> exp.Expr | None:
+        """Whether an event, called `u`, has a complete window: as given, else computed from the range of articles."""
+        if _has(self.events, "complete_window"):
+            return column("complete_window", "u")
+        if not self._timed_events:
+            return None
+        span = self._span()
+        start = exp.Add(this=column("event_time", "u"), expression=exp.Literal.number(span.before_start))
+        end = exp.Add(this=column("event_time", "u"), expression=exp.Literal.number(span.after_end))
+        first = exp.select("first_time").from_("archive").subquery()
+        last = exp.select("last_time").from_("archive").subquery()
+        inside = exp.and_(exp.GTE(this=start, expression=first), exp.LTE(this=end, expression=last))
+        return exp.Coalesce(this=inside, expressions=[exp.false()])
+
+    def _span(self) -> Span:
+        window = self.params.window
+        if window is None:
+            message = "a window is required to count articles around events"
+            raise ConfigError(message)
+        return Span(
+            before_start=round(-window.before * MICROSECONDS_PER_HOUR),
+            before_end=round(-window.gap * MICROSECONDS_PER_HOUR),
+            after_start=0,
+            after_end=round(window.after * MICROSECONDS_PER_HOUR),
+            closed=window.closed == "both",
+        )
+
+    def _rows(self, units: rows.Units, by: Sequence[rows.Grouped], *more: str) -> exp.Select:
+        needed = units if self.events is not None or units.replicated else None
+        others = [rows.Lookup("articles", "article_id", "a")] if self._looks_up_articles(by) else []
+        merged = self.params.duplicates == "max" and self.pairs.has("article_id")
+        keys = ("event_id", "article_id") if merged else ()
+        query = rows.joined_rows(self.pairs, needed, others, (*keys, "score", "lag_hours", *more), by)
+        return rows.distinct_rows(query, keys, ("score", "lag_hours")) if merged else query
+
+    def _timelines(self, by: Sequence[rows.Grouped]) -> Computed:
+        """Compared pairs per group and replicate, from the two timelines."""
+        of_events = [each.name for each in by if each.source == "events"]
+        of_articles = [each.name for each in by if each.source == "articles"]
+        events = exp.select(*(column(name) for name in (*of_events, REPLICATE, "event_time"))).from_("events")
+        articles = exp.select(*(column(name) for name in (*of_articles, "article_time"))).from_("articles")
+        frames = {"events": events.where(column("complete")), "articles": articles}
+        span = self._span()
+
+        def compute(found: Mapping[str, pl.DataFrame], segment: Sequence[str]) -> pl.DataFrame:
+            return timeline_counts(found["events"], found["articles"], span, segment)
+
+        return Computed("before_after/timelines", frames, compute, N_COLUMNS)
+
+    def _given_against_timelines(self) -> Comparison:
+        """The given numbers of compared articles beside those that the timelines show."""
+        names = ("event_id", "event_time", *N_COLUMNS)
+        events = exp.select(*(column(name) for name in names)).from_("events").where(column("complete"))
+        frames = {"events": events, "articles": exp.select(column("article_time")).from_("articles")}
+        span = self._span()
+        return Comparison(frames, lambda found: compare_counts(found["events"], found["articles"], span))
+
+    def _checks(self, units: rows.Units, by: Sequence[rows.Grouped]) -> Iterator[Check]:
+        if self.events is not None:
+            flag = ["complete_window"] if self.events.has("complete_window") else []
+            for name in ("event_id", *units.fields, *flag):
+                yield missing_check(self.events, name)
+            for name in set(units.fields) & set(N_COLUMNS):
+                yield negative_check(self.events, name)
+            yield duplicate_check(self.events, ("event_id",), remedy="Keep one row per event.")
+        if self.articles is not None:
+            if self.articles.has("article_time") and self._timed_events:
+                yield missing_check(self.articles, "article_time")
+            if self.articles.has("article_id"):
+                yield duplicate_check(self.articles, ("article_id",), remedy="Keep one row per article.")
+        if self._looks_up_articles(by) and not (_has(self.articles, "article_id") and self.pairs.has("article_id")):
+            message = "a grouping by articles needs article_id in pairs and in articles"
+            raise DataError(message, remedy="Map article_id in both.")
+        if self.params.duplicates == "error" and self.pairs.has("article_id"):
+            remedy = 'Set duplicates = "max" to keep the highest score of each, or "keep" to count every row.'
+            yield duplicate_check(self.pairs, ("event_id", "article_id"), remedy=remedy)
+
+    def _warnings(self) -> Iterator[str]:
+        if self.pairs.has_float32("score"):
+            yield "scores are single precision (FLOAT); they are compared with the thresholds as DOUBLE"
+        if self.params.window is not None and not _has(self.events, "complete_window") and not self._timed_events:
+            yield "no complete_window is given: events whose window runs beyond the articles are counted too"
+        if self._lag_fields() == ("lag_days",):
+            yield "lags are in days: articles of the day of the event count as after it, whatever the hour"
+        for name in TIMES:
+            holders = [source for source in self.sources if source.has(name) and source.is_date(name)]
+            for source in holders:
+                yield f"{source.name}.{name} has dates without a time of day: coverage may fall before the event"
+
+    def _check_zones(self) -> None:
+        """Times of events and articles must be on one clock: both with a zone, or both without.
+
+        Raises:
+            DataError: one has a zone and the other neither has nor declares one.
+        """
+        zoned = {
+            f"{source.name}.{name}": source.is_zoned(name)
+            for source in self.sources
+            for name in TIMES
+            if source.has(name)
+        }
+        if len(set(zoned.values())) > 1:
+            naive = sorted(name for name, has_zone in zoned.items() if not has_zone)
+            message = f"{' and '.join(naive)} has no time zone, but {', '.join(sorted(set(zoned) - set(naive)))} has"
+            raise DataError(message, remedy='Declare it with timezone = "Europe/Amsterdam" (or "UTC") on that input.')
+
+
+def _has(source: Source | None, *names: str) -> bool:
+    return source is not None and all(source.has(name) for name in names)
+
+
+def _double(text: str) -> exp.Expr:
+    return exp.cast(exp.Literal.string(text), "DOUBLE")
+
+
+def _range_of_articles() -> exp.Select:
+    first = exp.alias_(exp.Min(this=column("article_time")), "first_time")
+    return exp.select(first, exp.alias_(exp.Max(this=column("article_time")), "last_time")).from_("articles")
+
+
+def timeline_counts(events: pl.DataFrame, articles: pl.DataFrame, span: Span, segment: Sequence[str]) -> pl.DataFrame:
+    """Compared pairs by segment and replicate.
+
+    Args:
+        events: Columns `event_time` (microseconds), `replicate` and grouping columns of events.
+        articles: Columns `article_time` and grouping columns of articles.
+        span: The window.
+        segment: Grouping columns of the result.
+    """
+    of_articles = [name for name in segment if name in articles.columns]
+    of_events = [name for name in segment if name in events.columns]
+    moments = events["event_time"].to_numpy()
+    parts = []
+    for key, group in (
+        articles.sort("article_time").group_by(of_articles, maintain_order=True) if of_articles else [((), articles)]
+    ):
+        times = np.sort(group["article_time"].to_numpy())
+        before, after = counts_around(moments, times, span)
+        counted = events.select(*of_events, REPLICATE).with_columns(
+            pl.Series("n_before", before), pl.Series("n_after", after)
+        )
+        summed = counted.group_by([*of_events, REPLICATE]).agg(pl.col(N_COLUMNS).sum())
+        labels = [
+            pl.lit(value, dtype=group.schema[name]).alias(name) for name, value in zip(of_articles, key, strict=True)
+        ]
+        parts.append(summed.with_columns(labels).select(*segment, REPLICATE, *N_COLUMNS))
+    return pl.concat(parts)
+
+
+def compare_counts(events: pl.DataFrame, articles: pl.DataFrame, span: Span) -> tuple[str, ...]:
+    """Where given numbers of compared articles differ from the timelines.
+
+    Args:
+        events: Columns `event_id`, `event_time` (microseconds), `n_before`, `n_after`.
+        articles: Column `article_time`.
+        span: The window.
+    """
+    before, after = counts_around(events["event_time"].to_numpy(), np.sort(articles["article_time"].to_numpy()), span)
+    found = []
+    for name, counted in (("n_before", before), ("n_after", after)):
+        odd = (
+            events.with_columns(pl.Series("counted", counted))
+            .filter(pl.col(name) != pl.col("counted"))
+            .sort("event_id")
+        )
+        if not odd.is_empty():
+            first = odd.row(0, named=True)
+            found.append(
+                f"{name} of {odd.height:,} of {events.height:,} events differs from the timelines "
+                f"(event {first['event_id']}: given {first[name]:,}, counted {first['counted']:,}): "
+                'if every article is compared with every event in its window, use compared = "timelines"'
+            )
+    return tuple(found)

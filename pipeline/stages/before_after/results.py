@@ -1,0 +1,135 @@
+"""What follows from the counts of before_after: tables, warnings and the summary."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from pipeline.errors import DataError
+from pipeline.metrics import before_after as estimator
+from pipeline.metrics.operating_points import pick
+from pipeline.metrics.sweep import THRESHOLD, add_up, at_or_above
+from pipeline.schemas import GROUPING
+from pipeline.stages.before_after.contract import COUNT_NAMES
+from pipeline.stages.stage import Summary, integer, number, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pipeline.stages.before_after.contract import BeforeAfterParameters
+
+LOW_PRECISION = 0.2
+
+
+def derive(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+    """Estimates at every threshold, the chosen operating points, and matches per day."""
+    keys = [name for name in counts["counts"].columns if name not in {THRESHOLD, "replicate", *COUNT_NAMES}]
+    compared = add_up(counts["counts"], keys, ["n_before", "n_after"])
+    swept = at_or_above(counts["counts"], keys, ["m_before", "m_after"], params.threshold_values)
+    frame = swept.join(compared, on=keys, how="left", nulls_equal=True)
+    _check_matches(counts["counts"], keys)
+    reference = params.recall_reference
+    curve = estimator.estimates(
+        frame,
+        keys,
+        rule=reference.rule,
+        min_precision=reference.min_precision,
+        threshold=reference.threshold,
+        reference_recall=reference.recall,
+    )
+    points = [estimator.operating_point(curve, keys, criterion) for criterion in params.operating_points]
+    at_reference = pick(curve, keys, criterion="recall_reference", among=pl.col("is_reference"), best=pl.col(THRESHOLD))
+    return {
+        "before_after_estimates": curve,
+        "before_after_operating_points": pl.concat([*points, at_reference], how="diagonal"),
+        "before_after_lags": _lags(params, counts, keys),
+    }
+
+
+def _lags(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame], keys: Sequence[str]) -> pl.DataFrame:
+    """Matches at or above each lag threshold, by day; days without any match have no row."""
+    order = [*keys, THRESHOLD, "lag_days"]
+    if not params.lag_thresholds:
+        empty = counts["counts"].clear().with_columns(pl.lit(0, dtype=pl.Int64).alias("lag_days"))
+        return empty.with_columns(pl.col("lag_days").alias("matches")).select(*order, "matches")
+    swept = at_or_above(counts["lags"], [*keys, "lag_days"], ["matches"], params.lag_thresholds)
+    return swept.filter(pl.col("matches") > 0).select(*order, "matches")
+
+
+def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
+    """Doubts that the numbers themselves raise."""
+    total = tables["before_after_estimates"].filter(pl.col(GROUPING.name) == "all")
+    if total.is_empty():
+        return ()
+    found = []
+    if not total["is_reference"].any():
+        found.append("no threshold has enough precision to serve as recall reference: recall and F1 are undefined")
+    reference = total.filter("is_reference")
+    low = reference.filter(pl.col("precision") < LOW_PRECISION)
+    if not low.is_empty():
+        share = f"{low['precision'][0]:.0%}"
+        found.append(
+            f"recall may be too high or too low: at its reference threshold {low[THRESHOLD][0]:g} only {share} of "
+            "the matches are right, so the total it is measured against is itself uncertain; "
+            "try another recall_reference, or check a sample by hand"
+        )
+    return tuple(found)
+
+
+def _check_matches(counts: pl.DataFrame, keys: list[str]) -> None:
+    """More matches than compared pairs cannot be: then the given numbers do not describe these pairs."""
+    totals = add_up(counts, keys, COUNT_NAMES)
+    for side in ("before", "after"):
+        odd = totals.filter(pl.col(f"m_{side}") > pl.col(f"n_{side}")).sort(keys)
+        if not odd.is_empty():
+            row = odd.row(0, named=True)
+            message = (
+                f"input events: n_{side} adds up to {row[f'n_{side}']:,}, but pairs has {row[f'm_{side}']:,} rows "
+                f"({row[GROUPING.name]})"
+            )
+            raise DataError(
+                message, remedy=f"n_{side} must count every compared pair of the same window, matched or not."
+            )
+
+
+def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
+    """The best threshold of every group, and the curve of F1 over the thresholds of the first one."""
+    curve, points = tables["before_after_estimates"], tables["before_after_operating_points"]
+    best = points.filter(pl.col("criterion") != "recall_reference")
+    best = best.filter(pl.col("criterion") == best["criterion"][0]) if not best.is_empty() else points
+    labels = best.columns[2 : best.columns.index("criterion")]
+    shown = best.sort("m_after", descending=True, nulls_last=True).sort(
+        pl.col(GROUPING.name) != "all", maintain_order=True
+    )
+    rows_ = tuple(
+        (
+            ", ".join(str(row[name]) for name in labels if row[name] is not None) or row[GROUPING.name],
+            number(row["threshold"]),
+            percent(row["precision"]),
+            percent(row["recall"]),
+            percent(row["f1"]),
+            integer(row["m_after"]),
+        )
+        for row in shown.iter_rows(named=True)
+    )
+    first = curve.filter(pl.col(GROUPING.name) == curve[GROUPING.name][0])
+    if labels:
+        first = first.filter(pl.all_horizontal(pl.col(name).eq_missing(first[name][0]) for name in labels))
+    return Summary(
+        headers=("group", "threshold", "precision", "recall", "F1", "matches after"),
+        rows=rows_,
+        sentence=_sentence(shown.row(0, named=True)) if not shown.is_empty() else "No group has any event.",
+        curve=tuple(first["f1"].to_list()),
+        curve_title=f"F1 from {number(first['threshold'].min())} to {number(first['threshold'].max())}",
+    )
+
+
+def _sentence(row: Mapping[str, object]) -> str:
+    precision, recall = row["precision"], row["recall"]
+    if not isinstance(precision, float) or not isinstance(recall, float):
+        return "No threshold has both a precision and a recall."
+    return (
+        f"Keeping scores of {number(row['threshold'])} or more, about {precision * 100:.0f} of every 100 kept matches "
+        f"are right, and about {recall * 100:.0f} of every 100 matches that could be found are kept."
+    )
