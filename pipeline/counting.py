@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import polars as pl
 import sqlglot.expressions as exp
 
-from pipeline.dialect import column
-from pipeline.errors import DataError, ThresherError
+from pipeline.accounting import InputAccount, account
+from pipeline.errors import DataError
 from pipeline.metrics.sweep import THRESHOLD, add_up
 from pipeline.queries import expand, load
 from pipeline.schemas import GROUPING
@@ -19,50 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pipeline.config import ConfiguredStage
-    from pipeline.sources.source import Source
+    from pipeline.engines.engine import Engine
     from pipeline.stages.plan import Plan, Sweep
 
 COUNTS = "counts"
-USED = "used"
-FAULTS = {
-    "null_score": "NULL",
-    "nan_score": "NaN",
-    "infinite_score": "infinite",
-}
 MAX_DISTINCT = 100_000
-
-
-class Engine(Protocol):
-    """The verbs of an engine."""
-
-    def scan(self, name: str, files: Sequence[str], *, partitioned: bool, located: bool = False) -> None:
-        """Register files of one schema."""
-        ...
-
-    def define(self, name: str, query: exp.Query, *, keep: bool = False) -> None:
-        """Give a query a name."""
-        ...
-
-    def fetch(self, query: exp.Query, params: Mapping[str, float] | None = None) -> pl.DataFrame:
-        """Run a query."""
-        ...
-
-
-@dataclass(frozen=True)
-class InputAccount:
-    """What became of the rows of one input.
-
-    Attributes:
-        name: The input.
-        n_files: Its files.
-        rows_in: Rows in them.
-        fates: Rows by fate: `used`, or the reason why they were left out.
-    """
-
-    name: str
-    n_files: int
-    rows_in: int
-    fates: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -94,11 +55,11 @@ def count(engine: Engine, configured: ConfiguredStage, plan: Plan) -> Counted:
         parts = [each for each in plan.counts if _into(each) == name]
         finest = {
             segment: pl.concat([_counted(engine, each, segment, parts[0].columns) for each in parts])
-            for segment in _maximal(configured.params.by)
+            for segment in _segments(configured.params.by, parts)
         }
         if name == COUNTS:
             used = int(next(iter(finest.values())).select(pl.sum_horizontal(pl.col(plan.used).sum())).item())
-            accounts = _account(engine, configured, plan, used)
+            accounts = account(engine, configured, plan, used)
         tables[name] = _grouped(finest, configured.params.by, [each.name for each in plan.by], parts[0])
     found = [each.compare(_fetched(engine, each.frames)) for each in plan.comparisons]
     return Counted(tables, accounts, tuple(warning for warnings in found for warning in warnings))
@@ -132,8 +93,12 @@ def check(engine: Engine, plan: Plan) -> None:
             raise DataError(message, remedy=remedy)
 
 
-def _maximal(groupings: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+def _segments(
+    groupings: Sequence[tuple[str, ...]], parts: Sequence[CountQuery | Computed]
+) -> Sequence[tuple[str, ...]]:
     """The groupings that are part of no other: only these are scanned for, the others are sums of them."""
+    if any(isinstance(part, CountQuery) and not part.additive for part in parts):
+        return groupings
     return [each for each in groupings if not any(set(each) < set(other) for other in groupings)]
 
 
@@ -168,6 +133,9 @@ def _exact_bins(
     grid = sweep.grid
     if grid is None:
         return _distinct(frame, segment)
+    edges = pl.Series(THRESHOLD, [None, *grid.thresholds], dtype=pl.Float64)
+    if sweep.exact:
+        return frame.with_columns(edges.gather(frame[BIN]).alias(THRESHOLD))
     bins = grid.bins(frame["lowest"].to_numpy())
     cut = frame.filter(pl.Series(grid.bins(frame["highest"].to_numpy()) != bins, dtype=pl.Boolean))
     cells = sorted(set(cut[BIN].to_list()))
@@ -179,7 +147,6 @@ def _exact_bins(
         tree = _reading(expand(load(query.name), segment), sweep.name, again)
         recounted = engine.fetch(tree, query.params).with_columns(pl.col(BIN).cast(pl.Int64))
         whole = whole.vstack(recounted.select(whole.columns))
-    edges = pl.Series(THRESHOLD, [None, *grid.thresholds], dtype=pl.Float64)
     return whole.with_columns(edges.gather(whole[BIN]).alias(THRESHOLD))
 
 
@@ -214,85 +181,8 @@ def _grouped(
     keys = [REPLICATE, THRESHOLD, *(part.keys if isinstance(part, CountQuery) else ())]
     parts = []
     for grouping in groupings:
-        frame = next(frame for segment, frame in finest.items() if set(grouping) <= set(segment))
+        frame = finest[min((segment for segment in finest if set(grouping) <= set(segment)), key=len)]
         summed = add_up(frame, [*grouping, *keys], part.columns)
         parts.append(summed.select(pl.lit(",".join(grouping) or "all").alias(GROUPING.name), pl.all()))
     counts = pl.concat(parts, how="diagonal").select(GROUPING.name, *by, *keys, *part.columns)
     return counts.sort([GROUPING.name, *by, *keys], nulls_last=True)
-
-
-def _account(engine: Engine, configured: ConfiguredStage, plan: Plan, used: int) -> tuple[InputAccount, ...]:
-    """What became of every row of every input; the row input is asked again only if rows were left out."""
-    row, *others = plan.sources
-    fates = {USED: used}
-    if used < row.rows:
-        found = engine.fetch(expand(load(plan.accounting.name), ()), plan.accounting.params)
-        fates |= dict(zip(found["fate"].to_list(), found["n_rows"].to_list(), strict=True))
-        _refuse(engine, configured, row, fates)
-        repeated = fates.get(USED, 0) - used
-        fates |= {USED: used} | ({"duplicate": repeated} if repeated else {})
-    accounts = [InputAccount(row.name, len(row.files), row.rows, fates)]
-    accounts += [_account_other(engine, source, plan) for source in others]
-    for each in accounts:
-        if sum(each.fates.values()) != each.rows_in:
-            known = sum(each.fates.values())
-            message = f"input {each.name}: {each.rows_in:,} rows were read, but {known:,} are accounted for"
-            raise ThresherError(message, remedy="This is a bug of thresher, or a file changed meanwhile; run again.")
-    return tuple(accounts)
-
-
-def _account_other(engine: Engine, source: Source, plan: Plan) -> InputAccount:
-    """Rows of an input that rows look up: left out by `where`, or as units that do not take part."""
-    total = exp.alias_(exp.cast(exp.Count(this=exp.Star()), "BIGINT"), "n_rows")
-    rows = engine.fetch(exp.select(total).from_(exp.to_table(f"{source.name}_read")).where(column("kept"))).item()
-    used = rows
-    if source.name == plan.units:
-        used = engine.fetch(exp.select(total.copy()).from_(exp.to_table(source.name)).where(column("complete"))).item()
-    fates = {USED: used, "incomplete_window": rows - used, "where": source.rows - rows}
-    kept = {key: n for key, n in fates.items() if n or key == USED}
-    return InputAccount(source.name, len(source.files), source.rows, kept)
-
-
-def _refuse(engine: Engine, configured: ConfiguredStage, row: Source, fates: Mapping[str, int]) -> None:
-    """Stop when rows were left out that may not be.
-
-    Raises:
-        DataError: names the file and its first such row.
-    """
-    for fate, words in FAULTS.items():
-        if configured.params.invalid_scores == "error" and fates.get(fate):
-            problem: exp.Expr = exp.EQ(this=column("score_state"), expression=exp.Literal.string(fate))
-            remedy = 'Set invalid_scores = "drop" to leave them out.'
-            raise _located(engine, row, "score", problem, f"{fates[fate]:,} scores are {words}", remedy)
-    for fate, n_rows in fates.items():
-        if fate.startswith("null_") and fate not in FAULTS:
-            name = next(each for each in _candidates(row, fate) if row.has(each))
-            words = f"{row.theirs(name)} is NULL or not finite in {n_rows:,} rows"
-            problem = exp.Is(this=column(name), expression=exp.null())
-            raise _located(engine, row, name, problem, words, "It is required in every row: fill it in, or use where.")
-
-
-def _candidates(row: Source, fate: str) -> list[str]:
-    """Columns that a fate `null_<column>` can be about, for example `null_lag` about lag_hours or lag_days."""
-    stem = fate.removeprefix("null_")
-    return [field.name for field in row.contract.fields if field.name.startswith(stem)]
-
-
-def _located(engine: Engine, row: Source, name: str, problem: exp.Expr, words: str, remedy: str) -> DataError:
-    """The error about some rows, with the first file and row that it is about."""
-    for scan in row.scans:
-        engine.scan(scan.name, scan.files, partitioned=scan.partitioned, located=True)
-    field = row.contract.field(name)
-    fields = {name: field} if field is not None else {}
-    query = row.relation(fields, score=name if name == "score" else None, located=True)
-    numbers = [
-        exp.alias_(exp.Min(this=column("file_row_number")), "first"),
-        exp.alias_(exp.Count(this=exp.Star()), "n"),
-    ]
-    found = exp.select(column("source_file"), *numbers).from_(query.subquery("rows_of_files"))
-    found = (
-        found.where(column("kept"), problem).group_by(column("source_file")).order_by(column("source_file")).limit(1)
-    )
-    file, first, n_rows = engine.fetch(found).row(0)
-    message = f"input {row.name}: {words} ({n_rows:,} in {file}, first at row {first + 1:,})"
-    return DataError(message, remedy=remedy)

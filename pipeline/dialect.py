@@ -13,3 +13,8 @@ def column(name: str, table: str | None = None) -> exp.Column:
 def render(tree: exp.Expr, dialect: str = "duckdb", *, pretty: bool = True) -> str:
     """SQL text of a tree in a dialect; what the dialect cannot say is an error, never a silent change."""
     return tree.sql(dialect=dialect, pretty=pretty, unsupported_level=ErrorLevel.RAISE)
+
+
+def double(value: float) -> exp.Cast:
+    """A DOUBLE literal; through text, because a bare `0.1` is a decimal in DuckDB."""
+    return exp.cast(exp.Literal.string(repr(float(value))), "DOUBLE")

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp, parse
 
-from pipeline.dialect import column
+from pipeline.dialect import column, double
 from pipeline.errors import ThresherError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 SEGMENT = "segment"
 HEADER_KEYS = ("grain", "reads", "params", "caution")
@@ -146,3 +146,12 @@ def _expand_list(node: exp.Expr, key: str, segment: Sequence[str]) -> None:
             expanded.append(item)
     if items:
         node.set(key, expanded)
+
+
+def fill(tree: exp.Select, values: Mapping[str, float]) -> exp.Select:
+    """Put literals where a query has parameters, for a query that becomes a relation: views take no parameters."""
+    filled = tree.copy()
+    for node in list(filled.find_all(exp.Placeholder)):
+        value = values[str(node.this)]
+        node.replace(exp.Literal.number(value) if isinstance(value, int) else double(value))
+    return filled

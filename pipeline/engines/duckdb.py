@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import tempfile
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,6 +87,7 @@ class DuckDB:
         allowed = sorted(names | {glob.escape(name) for name in names})
         self._connection = _connect(resources, allowed, progress is not None)
         self._files: dict[str, None] = {}
+        self._left_behind = False
 
     @staticmethod
     def version() -> str:
@@ -102,9 +103,10 @@ class DuckDB:
         self.close()
 
     def close(self) -> None:
-        """Close the connection and end its thread."""
-        self._worker.shutdown(wait=True)
-        self._connection.close()
+        """Close the connection and end its thread; a query that does not stop is left behind."""
+        self._worker.shutdown(wait=not self._left_behind)
+        if not self._left_behind:
+            self._connection.close()
 
     def scan(self, name: str, files: Sequence[str], *, partitioned: bool, located: bool = False) -> None:
         """Register files of one schema as a relation.
@@ -187,7 +189,7 @@ class DuckDB:
                     self._progress(self._connection.query_progress())
             if self._stop.is_set:
                 self._connection.interrupt()
-                future.exception(timeout=STOP_SECONDS)
+                self._left_behind = not wait([future], timeout=STOP_SECONDS).done
                 self._stop.check()
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import sqlglot.expressions as exp
 
-from pipeline.sources.types import double
+from pipeline.dialect import double
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,7 @@ import sqlglot.expressions as exp
 
 from pipeline.dialect import column
 from pipeline.errors import ConfigError, DataError
-from pipeline.queries import expand, load
+from pipeline.queries import expand, fill, load
 from pipeline.sources.inputs import Field
 from pipeline.sources.source import KEPT, Source
 
@@ -226,14 +226,7 @@ def _clusters(relation: str, cluster: str) -> Relation:
 
 def _replicates(count: int | None) -> Relation:
     limits = {"own_limit": count or MAX_OWN_REPLICATES, "hash_groups": count or HASH_REPLICATES}
-    query = expand(load("replicates/of_clusters"), ())
-
-    def fill(node: exp.Expr) -> exp.Expr:
-        return exp.Literal.number(limits[str(node.this)]) if isinstance(node, exp.Placeholder) else node
-
-    filled = query.transform(fill)
-    assert isinstance(filled, exp.Query)  # noqa: S101 - transform keeps the root
-    return Relation("replicates", filled, keep=True)
+    return Relation("replicates", fill(expand(load("replicates/of_clusters"), ()), limits), keep=True)
 
 
 def joined_rows(

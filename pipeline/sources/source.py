@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.dialect import column
+from pipeline.dialect import column, double
 from pipeline.errors import DataError
 from pipeline.sources import predicates
 from pipeline.sources.files import DataFile, find_files
-from pipeline.sources.types import ACCEPTS, canonical_type, double, finite, microseconds, typed
+from pipeline.sources.types import ACCEPTS, canonical_type, finite, microseconds, typed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

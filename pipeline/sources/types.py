@@ -62,11 +62,6 @@ def _own_type(arrow: pa.DataType) -> str | None:
     return next((name for name, fits in rules if fits), None)
 
 
-def double(value: float) -> exp.Cast:
-    """A DOUBLE literal; through text, because a bare `0.1` is a decimal in DuckDB."""
-    return exp.cast(exp.Literal.string(repr(float(value))), "DOUBLE")
-
-
 def finite(value: exp.Expr) -> exp.Case:
     """The finite barrier: the value, or NULL where it is NaN or infinite.
 

@@ -46,16 +46,20 @@ class Sweep:
         rows: Query of the rows, without a bin.
         score: The column that is compared with the thresholds.
         grid: The thresholds; None: every distinct score is one, and the bin is the score.
+        exact: Whether every row gets its bin by comparisons: for few rows, or where rows of one bin are merged.
     """
 
     name: str
     rows: exp.Select
     score: str
     grid: Grid | None
+    exact: bool = False
 
     def by_cell(self) -> exp.Select:
         """Rows with their arithmetic cell as bin; without a grid the score itself, -0 as 0."""
         score = column(self.score)
+        if self.exact and self.grid is not None:
+            return self._with_bin(self.grid.exact(score))
         zero = exp.Add(this=score.copy(), expression=exp.cast(exp.Literal.string("0"), "DOUBLE"))
         return self._with_bin(zero if self.grid is None else self.grid.cell(score))
 
@@ -84,6 +88,7 @@ class CountQuery:
         keys: Columns of its count table beside grouping, replicate and threshold.
         sweep: The row relation that it reads and by whose bin it groups; None: it knows no thresholds.
         into: The count table it adds to; `counts` is the one that is saved.
+        additive: Whether counts of a grouping are sums of those of a finer one; else each grouping is counted.
     """
 
     name: str
@@ -92,6 +97,7 @@ class CountQuery:
     keys: tuple[str, ...] = ()
     sweep: Sweep | None = None
     into: str = "counts"
+    additive: bool = True
 
 
 @dataclass(frozen=True)

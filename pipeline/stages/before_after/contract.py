@@ -51,6 +51,20 @@ ARTICLES = InputContract(
     "one row per article, with its time",
 )
 
+GOLD = InputContract(
+    "gold",
+    (
+        InputField("event_id", "key", "the event of a true match", required=True),
+        InputField("article_id", "key", "the article of a true match", required=True),
+    ),
+    "true matches found by people",
+)
+GOLD_ARTICLES = InputContract(
+    "gold_articles",
+    (InputField("article_id", "key", "an article that was coded", required=True),),
+    "articles that people coded, with or without a match",
+)
+
 COUNTS = (
     Column("n_before", "BIGINT", "compared pairs before the event"),
     Column("n_after", "BIGINT", "compared pairs from the moment of the event on"),
@@ -80,6 +94,17 @@ LAGS = (
     Column("lag_days", "BIGINT", "whole days from the event to the article, rounded down; negative before the event"),
     Column("matches", "BIGINT", "pairs at or above the threshold on that day"),
 )
+GOLD_COLUMNS = (
+    Column("threshold", "DOUBLE", "score from which a pair counts as a match"),
+    Column("level", "VARCHAR", "`match`: event-article pairs; `article`: articles with any match"),
+    Column("tp", "BIGINT", "retrieved and gold"),
+    Column("fp", "BIGINT", "retrieved but not gold, among the coded articles"),
+    Column("fn", "BIGINT", "gold but not retrieved, stored by the matcher or not"),
+    Column("precision", "DOUBLE", "tp / (tp + fp)", nullable=True),
+    Column("recall", "DOUBLE", "tp / (tp + fn)", nullable=True),
+    Column("f1", "DOUBLE", "2 tp / (2 tp + fp + fn)", nullable=True),
+    Column("undefined", "VARCHAR", "why a ratio is NULL; NULL when all are defined", nullable=True),
+)
 TABLES = (
     Table("before_after_estimates", "one row per group and threshold", ESTIMATES, ("threshold",)),
     Table(
@@ -89,6 +114,7 @@ TABLES = (
         ("criterion",),
     ),
     Table("before_after_lags", "one row per group, threshold and day", LAGS, ("threshold", "lag_days")),
+    Table("before_after_gold", "one row per group, threshold and level", GOLD_COLUMNS, ("threshold", "level")),
 )
 
 
@@ -128,6 +154,8 @@ class BeforeAfterParameters(StageParameters):
         pairs: Scored event-article pairs.
         events: One row per event, with its time or its numbers of compared articles.
         articles: One row per article, with its time.
+        gold: True matches found by people, for a comparison.
+        gold_articles: The articles that were coded; only their pairs are judged. Default: those of gold.
         window: Time around an event; default: every pair counts. Required for timelines.
         compared: Where the numbers of compared pairs come from: `events`: given there; `timelines`: counted from the
             times of events and articles; `pairs`: every compared pair is a row of pairs. Default: the first that the
@@ -141,6 +169,8 @@ class BeforeAfterParameters(StageParameters):
     pairs: Input
     events: Input | None = None
     articles: Input | None = None
+    gold: Input | None = None
+    gold_articles: Input | None = None
     window: Window | None = None
     compared: Compared | None = None
     recall_reference: RecallReference = RecallReference()

@@ -14,6 +14,7 @@ from pipeline.errors import ConfigError, DataError
 from pipeline.metrics.timelines import MICROSECONDS_PER_HOUR, Span, counts_around
 from pipeline.sources import rows
 from pipeline.sources.bins import Grid
+from pipeline.stages.before_after import gold
 from pipeline.stages.before_after.contract import COUNT_NAMES, BeforeAfterParameters, Compared
 from pipeline.stages.checks import duplicate_check, missing_check, negative_check
 from pipeline.stages.durations import EVERYTHING
@@ -35,7 +36,8 @@ def plan(params: BeforeAfterParameters, sources: Mapping[str, Source]) -> Plan:
         DataError: an input lacks a column that the parameters need.
         ConfigError: the parameters do not fit each other.
     """
-    return _Planner(params, sources["pairs"], sources.get("events"), sources.get("articles")).plan()
+    optional = (sources.get(name) for name in ("events", "articles", "gold", "gold_articles"))
+    return _Planner(params, sources["pairs"], *optional).plan()
 
 
 @dataclass(frozen=True)
@@ -44,9 +46,11 @@ class _Planner:
     pairs: Source
     events: Source | None
     articles: Source | None
+    gold: Source | None
+    coded: Source | None
 
     def plan(self) -> Plan:
-        by = rows.resolve_by(self.params.by, self.sources)
+        by = rows.resolve_by(self.params.by, self.sources[: 1 + sum(map(bool, (self.events, self.articles)))])
         rows.check_mapping(self.sources, by, [self.params.cluster or ""])
         compared = self._compared()
         self._check_grouping(compared, by)
@@ -63,16 +67,22 @@ class _Planner:
             grid = Grid(self.params.lag_thresholds, self.params.boundary)
             lags = Sweep("pairs_of_lags", self._rows(units, by, "lag_day"), "score", grid)
             counts.append(CountQuery("before_after/lags", self.bounds, ("matches",), ("lag_days",), lags, "lags"))
+        relations = [*self._relations(units, by)]
+        if self.gold is not None:
+            gold.check_grouping(by, self.pairs)
+            judged = self._rows(units, by, "event_id", "article_id")
+            relations += gold.relations(self.gold, self.coded, by, judged, self.bounds)
+            counts += gold.queries(self.params.grid())
         accounting = "accounting_of_articles" if self._looks_up_articles(by) else "accounting"
         return Plan(
             sources=self.sources,
             by=by,
-            relations=tuple(self._relations(units, by)),
+            relations=tuple(relations),
             checks=tuple(self._checks(units, by)),
             counts=tuple(counts),
             used=("m_before", "m_after"),
             accounting=CountQuery(f"before_after/{accounting}", self.bounds),
-            comparisons=(self._given_against_timelines(),) if compared == "events" and self._timed_events else (),
+            comparisons=tuple(self._comparisons(compared)),
             units="events",
             warnings=tuple(self._warnings()),
             facts={"compared": compared, "lag": " and ".join(self._lag_fields())},
@@ -81,7 +91,8 @@ class _Planner:
     @property
     def sources(self) -> tuple[Source, ...]:
         """The inputs that are given, the row input first."""
-        return tuple(source for source in (self.pairs, self.events, self.articles) if source is not None)
+        every = (self.pairs, self.events, self.articles, self.gold, self.coded)
+        return tuple(source for source in every if source is not None)
 
     @property
     def bounds(self) -> dict[str, float]:
@@ -208,7 +219,8 @@ class _Planner:
         others = [rows.Lookup("articles", "article_id", "a")] if self._looks_up_articles(by) else []
         merged = self.params.duplicates == "max" and self.pairs.has("article_id")
         keys = ("event_id", "article_id") if merged else ()
-        query = rows.joined_rows(self.pairs, needed, others, (*keys, "score", "lag_hours", *more), by)
+        fields = tuple(dict.fromkeys((*keys, *more, "score", "lag_hours")))
+        query = rows.joined_rows(self.pairs, needed, others, fields, by)
         return rows.distinct_rows(query, keys, ("score", "lag_hours")) if merged else query
 
     def _timelines(self, by: Sequence[rows.Grouped]) -> Computed:
@@ -224,6 +236,12 @@ class _Planner:
             return timeline_counts(found["events"], found["articles"], span, segment)
 
         return Computed("before_after/timelines", frames, compute, N_COLUMNS)
+
+    def _comparisons(self, compared: str) -> Iterator[Comparison]:
+        if compared == "events" and self._timed_events:
+            yield self._given_against_timelines()
+        if self.gold is not None:
+            yield gold.repeated()
 
     def _given_against_timelines(self) -> Comparison:
         """The given numbers of compared articles beside those that the timelines show."""

@@ -11,6 +11,7 @@ from pipeline.metrics import before_after as estimator
 from pipeline.metrics.operating_points import pick
 from pipeline.metrics.sweep import THRESHOLD, add_up, at_or_above
 from pipeline.schemas import GROUPING
+from pipeline.stages.before_after import gold
 from pipeline.stages.before_after.contract import COUNT_NAMES
 from pipeline.stages.stage import Summary, integer, number, percent
 
@@ -44,6 +45,7 @@ def derive(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame]) ->
         "before_after_estimates": curve,
         "before_after_operating_points": pl.concat([*points, at_reference], how="diagonal"),
         "before_after_lags": _lags(params, counts, keys),
+        "before_after_gold": gold.table(counts.get("gold"), counts["counts"], keys, params.threshold_values),
     }
 
 

@@ -6,7 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pipeline.stages.before_after import planning, results
-from pipeline.stages.before_after.contract import ARTICLES, COUNTS, EVENTS, PAIRS, TABLES, BeforeAfterParameters
+from pipeline.stages.before_after.contract import (
+    ARTICLES,
+    COUNTS,
+    EVENTS,
+    GOLD,
+    GOLD_ARTICLES,
+    PAIRS,
+    TABLES,
+    BeforeAfterParameters,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +36,7 @@ class BeforeAfter:
 
     kind: str = "before_after"
     parameters: type[StageParameters] = BeforeAfterParameters
-    inputs: tuple[InputContract, ...] = (PAIRS, EVENTS, ARTICLES)
+    inputs: tuple[InputContract, ...] = (PAIRS, EVENTS, ARTICLES, GOLD, GOLD_ARTICLES)
     tables: tuple[Table, ...] = TABLES
     count_columns: tuple[Column, ...] = COUNTS
 

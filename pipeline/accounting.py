@@ -1,0 +1,121 @@
+"""What became of every row of every input: used, or left out for a reason; and rows that must not be left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import sqlglot.expressions as exp
+
+from pipeline.dialect import column
+from pipeline.errors import DataError, ThresherError
+from pipeline.queries import expand, load
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pipeline.config import ConfiguredStage
+    from pipeline.engines.engine import Engine
+    from pipeline.sources.source import Source
+    from pipeline.stages.plan import Plan
+
+USED = "used"
+FAULTS = {
+    "null_score": "NULL",
+    "nan_score": "NaN",
+    "infinite_score": "infinite",
+}
+
+
+@dataclass(frozen=True)
+class InputAccount:
+    """What became of the rows of one input.
+
+    Attributes:
+        name: The input.
+        n_files: Its files.
+        rows_in: Rows in them.
+        fates: Rows by fate: `used`, or the reason why they were left out.
+    """
+
+    name: str
+    n_files: int
+    rows_in: int
+    fates: dict[str, int]
+
+
+def account(engine: Engine, configured: ConfiguredStage, plan: Plan, used: int) -> tuple[InputAccount, ...]:
+    """What became of every row of every input; the row input is asked again only if rows were left out."""
+    row, *others = plan.sources
+    fates = {USED: used}
+    if used < row.rows:
+        found = engine.fetch(expand(load(plan.accounting.name), ()), plan.accounting.params)
+        fates |= dict(zip(found["fate"].to_list(), found["n_rows"].to_list(), strict=True))
+        _refuse(engine, configured, row, fates)
+        repeated = fates.get(USED, 0) - used
+        fates |= {USED: used} | ({"duplicate": repeated} if repeated else {})
+    accounts = [InputAccount(row.name, len(row.files), row.rows, fates)]
+    accounts += [_account_other(engine, source, plan) for source in others]
+    for each in accounts:
+        if sum(each.fates.values()) != each.rows_in:
+            known = sum(each.fates.values())
+            message = f"input {each.name}: {each.rows_in:,} rows were read, but {known:,} are accounted for"
+            raise ThresherError(message, remedy="This is a bug of thresher, or a file changed meanwhile; run again.")
+    return tuple(accounts)
+
+
+def _account_other(engine: Engine, source: Source, plan: Plan) -> InputAccount:
+    """Rows of an input that rows look up: left out by `where`, or as units that do not take part."""
+    total = exp.alias_(exp.cast(exp.Count(this=exp.Star()), "BIGINT"), "n_rows")
+    rows = engine.fetch(exp.select(total).from_(exp.to_table(f"{source.name}_read")).where(column("kept"))).item()
+    used = rows
+    if source.name == plan.units:
+        used = engine.fetch(exp.select(total.copy()).from_(exp.to_table(source.name)).where(column("complete"))).item()
+    fates = {USED: used, "incomplete_window": rows - used, "where": source.rows - rows}
+    kept = {key: n for key, n in fates.items() if n or key == USED}
+    return InputAccount(source.name, len(source.files), source.rows, kept)
+
+
+def _refuse(engine: Engine, configured: ConfiguredStage, row: Source, fates: Mapping[str, int]) -> None:
+    """Stop when rows were left out that may not be.
+
+    Raises:
+        DataError: names the file and its first such row.
+    """
+    for fate, words in FAULTS.items():
+        if configured.params.invalid_scores == "error" and fates.get(fate):
+            problem: exp.Expr = exp.EQ(this=column("score_state"), expression=exp.Literal.string(fate))
+            remedy = 'Set invalid_scores = "drop" to leave them out.'
+            raise _located(engine, row, "score", problem, f"{fates[fate]:,} scores are {words}", remedy)
+    for fate, n_rows in fates.items():
+        if fate.startswith("null_") and fate not in FAULTS:
+            name = next(each for each in _candidates(row, fate) if row.has(each))
+            words = f"{row.theirs(name)} is NULL or not finite in {n_rows:,} rows"
+            problem = exp.Is(this=column(name), expression=exp.null())
+            raise _located(engine, row, name, problem, words, "It is required in every row: fill it in, or use where.")
+
+
+def _candidates(row: Source, fate: str) -> list[str]:
+    """Columns that a fate `null_<column>` can be about, for example `null_lag` about lag_hours or lag_days."""
+    stem = fate.removeprefix("null_")
+    return [field.name for field in row.contract.fields if field.name.startswith(stem)]
+
+
+def _located(engine: Engine, row: Source, name: str, problem: exp.Expr, words: str, remedy: str) -> DataError:
+    """The error about some rows, with the first file and row that it is about."""
+    for scan in row.scans:
+        engine.scan(scan.name, scan.files, partitioned=scan.partitioned, located=True)
+    field = row.contract.field(name)
+    fields = {name: field} if field is not None else {}
+    query = row.relation(fields, score=name if name == "score" else None, located=True)
+    numbers = [
+        exp.alias_(exp.Min(this=column("file_row_number")), "first"),
+        exp.alias_(exp.Count(this=exp.Star()), "n"),
+    ]
+    found = exp.select(column("source_file"), *numbers).from_(query.subquery("rows_of_files"))
+    found = (
+        found.where(column("kept"), problem).group_by(column("source_file")).order_by(column("source_file")).limit(1)
+    )
+    file, first, n_rows = engine.fetch(found).row(0)
+    message = f"input {row.name}: {words} ({n_rows:,} in {file}, first at row {first + 1:,})"
+    return DataError(message, remedy=remedy)

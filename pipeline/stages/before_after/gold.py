@@ -1,0 +1,139 @@
+"""Gold labels beside the gold-free estimate: precision and recall on coded articles, on the same window."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+import sqlglot.expressions as exp
+
+from pipeline.dialect import column
+from pipeline.errors import DataError
+from pipeline.metrics.sweep import THRESHOLD, add_up, at_or_above
+from pipeline.queries import expand, fill, load
+from pipeline.sources import rows
+from pipeline.stages.plan import Comparison, CountQuery, Sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pipeline.sources.bins import Grid
+    from pipeline.sources.source import Source
+
+COLUMNS = ("tp", "fp", "n_gold")
+KEY = ("event_id", "article_id")
+RATIOS = ("precision", "recall", "f1")
+
+
+def check_grouping(by: Sequence[rows.Grouped], pairs: Source) -> None:
+    """Gold pairs that were missed are known by their event alone, so groups must come from events.
+
+    Raises:
+        DataError: a grouping column comes from elsewhere, or pairs have no article_id.
+    """
+    odd = [each.name for each in by if each.source != "events"]
+    if odd:
+        message = (
+            f"by: {odd[0]!r} is no column of events, but gold pairs that were missed are known by their event only"
+        )
+        raise DataError(message, remedy="Group by columns of events, or leave gold out.")
+    if not pairs.has("article_id"):
+        message = "input gold needs article_id in pairs"
+        raise DataError(message, remedy="Map it with columns = { article_id = … }.")
+
+
+def relations(
+    gold: Source, coded: Source | None, by: Sequence[rows.Grouped], pairs: exp.Select, bounds: Mapping[str, float]
+) -> Iterator[rows.Relation]:
+    """Gold pairs, coded articles, and the judged pairs: found or missed.
+
+    Args:
+        gold: The gold pairs.
+        coded: The articles that were coded; None: those of the gold pairs.
+        by: The grouping columns, of events.
+        pairs: The rows that take part, with event_id, article_id, score and lag_hours.
+        bounds: Which lags lie after the event.
+    """
+    yield rows.read(gold, KEY, (), {})
+    distinct = exp.select(*(column(name) for name in KEY)).distinct().from_("gold_read").where(column("kept"))
+    yield rows.Relation("gold", distinct, keep=True)
+    origin = "gold" if coded is None else "gold_articles_read"
+    if coded is not None:
+        yield rows.read(coded, ["article_id"], (), {})
+    articles = exp.select(column("article_id")).distinct().from_(origin)
+    yield rows.Relation("coded", articles if coded is None else articles.where(column("kept")), keep=True)
+    yield rows.Relation("pairs_of_gold", pairs)
+    judged = expand(load("before_after/gold_pairs"), [each.name for each in by])
+    after = {name: bounds[name] for name in ("after_start", "after_end")}
+    yield rows.Relation("gold_judged", fill(judged, after), keep=True)
+
+
+def queries(grid: Grid | None) -> tuple[CountQuery, ...]:
+    """Counts at the level of matches and of articles; articles count once in a group, so groups do not add up."""
+    sweep = Sweep("gold_pairs", exp.select("*").from_("gold_judged"), "score", grid, exact=True)
+    names = ("gold_matches", "gold_articles", "gold_totals")
+    return tuple(
+        CountQuery(
+            f"before_after/{name}",
+            columns=COLUMNS,
+            keys=("level",),
+            sweep=None if name == "gold_totals" else sweep,
+            into="gold",
+            additive=False,
+        )
+        for name in names
+    )
+
+
+def repeated() -> Comparison:
+    """Gold pairs that stand more than once; they count once."""
+    distinct = exp.select(*(column(name) for name in KEY)).distinct().from_("gold_read").where(column("kept"))
+    number = exp.alias_(exp.cast(exp.Count(this=exp.Star()), "BIGINT"), "n_rows")
+    frames = {
+        "all": exp.select(number).from_("gold_read").where(column("kept")),
+        "distinct": exp.select(number.copy()).from_(distinct.subquery("pairs_once")),
+    }
+
+    def compare(found: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
+        more = found["all"].item() - found["distinct"].item()
+        return (f"{more:,} gold rows repeat a pair; each pair counts once",) if more else ()
+
+    return Comparison(frames, compare)
+
+
+def table(
+    counts: pl.DataFrame | None, empty: pl.DataFrame, keys: Sequence[str], thresholds: Sequence[float] | None
+) -> pl.DataFrame:
+    """The table `before_after_gold`; without gold it has no row.
+
+    Args:
+        counts: The count table `gold`, or None.
+        empty: Any frame with the columns `keys` and `threshold`.
+        keys: Columns that identify a group.
+        thresholds: The thresholds; None: every score.
+    """
+    order = [*keys, THRESHOLD, "level"]
+    if counts is None:
+        zeros = (pl.lit(0).cast(pl.Int64).alias(name) for name in COLUMNS)
+        counts = empty.clear().with_columns(pl.lit("match").alias("level"), *zeros)
+    groups = [*keys, "level"]
+    swept = at_or_above(counts, groups, ["tp", "fp"], thresholds)
+    frame = swept.join(add_up(counts, groups, ["n_gold"]), on=groups, how="left", nulls_equal=True)
+    fn = (pl.col("n_gold") - pl.col("tp")).alias("fn")
+    return frame.with_columns(fn).select(*order, "tp", "fp", "fn").with_columns(ratios())
+
+
+def ratios() -> list[pl.Expr]:
+    """Precision, recall and F1 of the counts tp, fp, fn; 0/0 is NULL, and `undefined` says why."""
+    tp, fp, fn = pl.col("tp"), pl.col("fp"), pl.col("fn")
+
+    def divide(numerator: pl.Expr, denominator: pl.Expr) -> pl.Expr:
+        return pl.when(denominator > 0).then(numerator / denominator)
+
+    reason = pl.when(tp + fp == 0).then(pl.lit("no_prediction")).when(tp + fn == 0).then(pl.lit("no_positive"))
+    return [
+        divide(tp, tp + fp).alias("precision"),
+        divide(tp, tp + fn).alias("recall"),
+        divide(2 * tp, 2 * tp + fp + fn).alias("f1"),
+        reason.alias("undefined"),
+    ]
