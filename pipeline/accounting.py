@@ -103,8 +103,8 @@ def _candidates(row: Source, fate: str) -> list[str]:
 
 def _located(engine: Engine, row: Source, name: str, problem: exp.Expr, words: str, remedy: str) -> DataError:
     """The error about some rows, with the first file and row that it is about."""
-    for scan in row.scans:
-        engine.scan(scan.name, scan.files, partitioned=scan.partitioned, located=True)
+    for scan in row.scans([name]):
+        engine.scan(scan.name, scan.files, located=True)
     field = row.contract.field(name)
     fields = {name: field} if field is not None else {}
     query = row.relation(fields, score=name if name == "score" else None, located=True)

@@ -15,11 +15,18 @@ from pipeline.stages import STAGES, find_stage
 
 
 class _Commands(TyperGroup):
-    """Adds one command for each stage, made from its parameter class when it is asked for."""
+    """Adds one command for each stage, made from its parameter class when it is called, not when it is listed."""
+
+    _listing = False
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 - typer's own context
         """Names in the order of the help."""
         return [*super().list_commands(ctx), *(_command_name(entry.kind) for entry in STAGES)]
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own types
+        """The help, for which names and summaries are enough."""
+        self._listing = True
+        super().format_help(ctx, formatter)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 - typer's own command
         """A command by name."""
@@ -30,7 +37,7 @@ class _Commands(TyperGroup):
             return None
         from pipeline.stage_command import placeholder, stage_command  # noqa: PLC0415 - loads the stage
 
-        return placeholder(entry) if ctx.resilient_parsing or "--help" in sys.argv[1:2] else stage_command(entry)
+        return placeholder(entry) if self._listing else stage_command(entry)
 
 
 def _command_name(kind: str) -> str:
@@ -62,17 +69,22 @@ Settings = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
 
 
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 - a flag
+    if wanted:
+        from importlib.metadata import version  # noqa: PLC0415 - only here
+
+        typer.echo(version("thresher"))
+        raise typer.Exit
+
+
 @app.callback()
 def _root(
     ctx: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.", is_eager=True)] = False,  # noqa: FBT002
+    _version: Annotated[  # noqa: FBT002 - a flag
+        bool, typer.Option("--version", help="Print the version and stop.", is_eager=True, callback=_print_version)
+    ] = False,
     log_format: Annotated[str, typer.Option("--log-format", help="text, or json: one object per line.")] = "text",
 ) -> None:
-    if version:
-        from importlib.metadata import version as version_of  # noqa: PLC0415 - only here
-
-        typer.echo(version_of("thresher"))
-        raise typer.Exit
     if log_format not in {"text", "json"}:
         message = "--log-format must be text or json"
         raise typer.BadParameter(message)

@@ -188,7 +188,8 @@ def _validated(model: type[Model], values: dict[str, Any], *, where: str) -> Mod
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
+        found = error.errors(include_url=False)
+        first = next((each for each in found if each["type"] == "extra_forbidden"), found[0])
         message = f"{where}: {_explain(first, model)}"
         raise ConfigError(message) from error
 

@@ -9,7 +9,7 @@ import polars as pl
 import sqlglot.expressions as exp
 
 from pipeline.accounting import InputAccount, account
-from pipeline.errors import DataError
+from pipeline.errors import DataError, InvalidQueryError
 from pipeline.metrics.sweep import THRESHOLD, add_up
 from pipeline.queries import expand, load
 from pipeline.schemas import GROUPING
@@ -65,17 +65,39 @@ def count(engine: Engine, configured: ConfiguredStage, plan: Plan) -> Counted:
     return Counted(tables, accounts, tuple(warning for warnings in found for warning in warnings))
 
 
+def follow_up(engine: Engine, plan: Plan, tables: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+    """The tables that need the rows once more, after the others are known."""
+    made = {}
+    for each in plan.follow_ups:
+        params = each.params(tables)
+        if params is not None:
+            engine.define(each.sweep.name, each.sweep.rows)
+            found = engine.fetch(expand(load(each.query), ()), params)
+            frame = each.finish(found, _fetched(engine, each.frames))
+            known = tables[each.table].schema
+            missing = [name for name in known if name not in frame.columns]
+            made[each.table] = frame.with_columns(pl.lit(None, dtype=known[name]).alias(name) for name in missing)
+    return made
+
+
 def _into(part: CountQuery | Computed) -> str:
     return part.into if isinstance(part, CountQuery) else COUNTS
 
 
 def bind(engine: Engine, plan: Plan) -> None:
     """Define every relation of a plan."""
-    for source in plan.sources:
-        for scan in source.scans:
-            engine.scan(scan.name, scan.files, partitioned=scan.partitioned)
     for relation in plan.relations:
-        engine.define(relation.name, relation.query, keep=relation.keep)
+        for scan in relation.scans:
+            engine.scan(scan.name, scan.files)
+        try:
+            engine.define(relation.name, relation.query, keep=relation.keep)
+        except InvalidQueryError as error:
+            if relation.source is None or relation.source.spec.where is None:
+                raise
+            message = f"input {relation.source.name}: where does not fit its columns: {error.reason}"
+            raise DataError(
+                message, remedy="It must be true or false for a row; check the types of its columns."
+            ) from error
     for sweep in plan.sweeps:
         engine.define(sweep.name, sweep.by_cell())
 
@@ -139,8 +161,8 @@ def _exact_bins(
     bins = grid.bins(frame["lowest"].to_numpy())
     cut = frame.filter(pl.Series(grid.bins(frame["highest"].to_numpy()) != bins, dtype=pl.Boolean))
     cells = sorted(set(cut[BIN].to_list()))
-    whole = frame.with_columns(pl.Series("exact", bins, dtype=pl.Int64)).filter(~pl.col(BIN).is_in(cells))
-    whole = whole.drop(BIN).rename({"exact": BIN})
+    whole = frame.with_columns(pl.Series("_exact", bins, dtype=pl.Int64)).filter(~pl.col(BIN).is_in(cells))
+    whole = whole.drop(BIN).rename({"_exact": BIN})
     if cells:
         again = f"{sweep.name}_again"
         engine.define(again, sweep.exactly(cells))
@@ -156,6 +178,12 @@ def _reading(tree: exp.Select, name: str, other: str) -> exp.Select:
         if table.name == name:
             table.replace(exp.to_table(other).as_(name))
     return tree
+
+
+def _zero(counts: pl.DataFrame) -> pl.DataFrame:
+    """The total of nothing: one row of zeros, so that empty inputs have results like any other."""
+    zeros = [pl.lit(None if name == THRESHOLD else 0, dtype=kind).alias(name) for name, kind in counts.schema.items()]
+    return pl.select(*zeros)
 
 
 def _distinct(frame: pl.DataFrame, segment: Sequence[str]) -> pl.DataFrame:
@@ -183,6 +211,8 @@ def _grouped(
     for grouping in groupings:
         frame = finest[min((segment for segment in finest if set(grouping) <= set(segment)), key=len)]
         summed = add_up(frame, [*grouping, *keys], part.columns)
+        if not grouping and summed.is_empty() and keys == [REPLICATE, THRESHOLD]:
+            summed = _zero(summed)
         parts.append(summed.select(pl.lit(",".join(grouping) or "all").alias(GROUPING.name), pl.all()))
     counts = pl.concat(parts, how="diagonal").select(GROUPING.name, *by, *keys, *part.columns)
     return counts.sort([GROUPING.name, *by, *keys], nulls_last=True)

@@ -46,6 +46,19 @@ class UsageError(ThresherError):
     exit_code = 2
 
 
+class InvalidQueryError(ThresherError):
+    """An engine does not accept a query: a bug, unless the query holds a predicate of the user.
+
+    Args:
+        reason: What the engine says.
+        text: The query.
+    """
+
+    def __init__(self, reason: str, text: str) -> None:
+        super().__init__(f"a query failed: {reason}\n{text}", remedy="This is a bug of thresher; please report it.")
+        self.reason = reason.splitlines()[0]
+
+
 class DataError(ThresherError):
     """The data break the contract of their input: types, values, keys, files."""
 

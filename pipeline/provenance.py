@@ -90,10 +90,16 @@ def input_records(opened: list[OpenedStage]) -> list[dict[str, Any]]:
 
 
 def peak_rss() -> int | None:
-    """Peak resident memory of this process in bytes; None where the system does not tell."""
+    """Peak resident memory of this process in bytes; None where the system does not tell.
+
+    Linux hands the peak of the parent on to a child in `getrusage`, so the kernel's own figure is read there.
+    """
+    status = Path("/proc/self/status")
+    if status.is_file():
+        peak = next((line for line in status.read_text().splitlines() if line.startswith("VmHWM:")), None)
+        return int(peak.split()[1]) * 1024 if peak is not None else None
     try:
         import resource  # noqa: PLC0415 - not on Windows
     except ImportError:
         return None
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("table", "csv", "json", "parquet")
 MOST_ROWS = 40
+WIDE = 10_000
 
 
 def write_answer(results: Path, sql: str, format_: str) -> None:
@@ -53,7 +55,14 @@ def _write(answer: pl.DataFrame, format_: str) -> None:
     elif format_ == "parquet":
         answer.write_parquet(sys.stdout.buffer)
     else:
-        with pl.Config(tbl_rows=MOST_ROWS, tbl_cols=-1, tbl_hide_column_data_types=True, tbl_hide_dataframe_shape=True):
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDE
+        with pl.Config(
+            tbl_width_chars=width,
+            tbl_rows=MOST_ROWS,
+            tbl_cols=-1,
+            tbl_hide_column_data_types=True,
+            tbl_hide_dataframe_shape=True,
+        ):
             sys.stdout.write(f"{answer}\n")
         if answer.height > MOST_ROWS:
             sys.stdout.write(f"{MOST_ROWS} of {answer.height:,} rows; --format csv for all\n")

@@ -23,11 +23,10 @@ def render_stage(opened: OpenedStage, *, dialect: str) -> str:
 
 def _parts(opened: OpenedStage, dialect: str) -> Iterator[str]:
     plan = opened.plan
-    for source in plan.sources:
-        for scan in source.scans:
+    for relation in plan.relations:
+        for scan in relation.scans:
             more = f" and {len(scan.files) - 1} more" if len(scan.files) > 1 else ""
             yield f"-- {opened.name}: relation {scan.name} is {scan.files[0]}{more}"
-    for relation in plan.relations:
         yield _titled(opened, f"relation {relation.name}", relation.query, dialect)
     for sweep in plan.sweeps:
         yield _titled(opened, f"relation {sweep.name}", sweep.by_cell(), dialect)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.counting import count
+from pipeline.counting import count, follow_up
 from pipeline.engines.duckdb import DuckDB, Resources
 from pipeline.errors import ConfigError, DataError, ThresherError
 from pipeline.interrupts import stop_requests
@@ -22,7 +22,7 @@ from pipeline.schemas import Column, Table, conform
 from pipeline.sources.files import first_changed
 from pipeline.stages.plan import REPLICATE
 from pipeline.storage.durable import make_folder, write_json
-from pipeline.storage.layout import COUNTS, FORMAT_VERSION, Layout, new_run_id
+from pipeline.storage.layout import COUNTS, FORMAT_VERSION, RUN_RECORD, Layout, new_run_id
 from pipeline.storage.manifest import Manifest, faults
 from pipeline.storage.publish import Staging, clean, current_generation, exclusive, published_runs, utc_now
 
@@ -69,6 +69,7 @@ class Run:
         generation: Its place in the sequence of runs.
         status: `published`, or `unchanged` when the results already stood there.
         stages: What every stage brought; empty for an unchanged run that did not have to count.
+        warnings: All warnings, each with the name of its stage.
         seconds: Time of the whole run.
     """
 
@@ -77,12 +78,8 @@ class Run:
     generation: int
     status: str
     stages: tuple[StageResult, ...]
+    warnings: tuple[str, ...]
     seconds: float
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """All warnings, each with the name of its stage."""
-        return tuple(f"{stage.name}: {warning}" for stage in self.stages for warning in stage.warnings)
 
 
 @dataclass
@@ -192,6 +189,7 @@ class _Job:
             "configuration": canonical(self.config),
             "accounting": accounts,
             "inputs": input_records(opened),
+            "facts": {each.name: each.plan.facts for each in opened},
             "results": {each.name: {"warnings": each.warnings, "seconds": round(each.seconds, 3)} for each in results},
         }
         path = staging.commit(base=base, manifest=manifest, record=record)
@@ -199,8 +197,11 @@ class _Job:
         return self._run(path, manifest, "published", results)
 
     def _run(self, path: Path, manifest: Manifest, status: str, results: tuple[StageResult, ...]) -> Run:
+        """The finished run; what it warned of when it was counted holds as long as it stands."""
+        record = json.loads((path / RUN_RECORD).read_bytes())
+        warnings = tuple(f"{name}: {text}" for name, each in record["results"].items() for text in each["warnings"])
         seconds = time.monotonic() - self.started
-        return Run(path, manifest.run_id, manifest.generation, status, results, seconds)
+        return Run(path, manifest.run_id, manifest.generation, status, results, warnings, seconds)
 
     def _standing(self, fingerprint: str) -> Run | None:
         """The latest run, if the same files, config and code made it and its files are whole."""
@@ -269,6 +270,7 @@ def _run_stage(engine: DuckDB, opened: OpenedStage, staging: Staging) -> tuple[S
         COUNTS, params.name, conform(counted.tables[COUNTS], _counts_table(opened), stage=params.name, by=by), metadata
     )
     derived = stage.derive(params, counted.tables)
+    derived |= follow_up(engine, plan, derived)
     tables = {table.name: conform(derived[table.name], table, stage=params.name, by=by) for table in stage.tables}
     for name, frame in tables.items():
         staging.write(name, params.name, frame, metadata)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-SqlType = Literal["BIGINT", "DOUBLE", "VARCHAR", "BOOLEAN"]
+SqlType = Literal["BIGINT", "DOUBLE", "VARCHAR", "BOOLEAN", "KEY"]
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Column:
 
     Attributes:
         name: Name in the Parquet file and in the catalog.
-        type: SQL type; counts are BIGINT, ratios DOUBLE.
+        type: SQL type; counts are BIGINT, ratios DOUBLE; `KEY` is BIGINT or VARCHAR, as in the input.
         meaning: What a value says, with its unit, and when it is NULL.
         nullable: Whether NULL may stand in it.
     """
@@ -54,7 +54,11 @@ GROUPING = Column("grouping", "VARCHAR", "`all`, or the names of the grouping co
 LEADING = (STAGE, GROUPING)
 
 
-WORKING = ("replicate", "bin", "lowest", "highest", "kept", "complete", "score", "score_state", "lag_hours")
+WORKING = (
+    *("replicate", "bin", "lowest", "highest", "kept", "complete", "score", "score_state", "lag_hours", "lag_day"),
+    *("is_gold", "rank_in_key", "_best", "_exact"),
+    *("_u", "_u_reference", "_retrieved", "_fpr_reference", "_reference_threshold", "_positives", "_qualifies"),
+)
 
 
 def reserved_names(tables: Iterable[Table]) -> frozenset[str]:
@@ -63,15 +67,16 @@ def reserved_names(tables: Iterable[Table]) -> frozenset[str]:
     return frozenset(name.lower() for name in (*own, *WORKING, *(column.name for column in LEADING)))
 
 
-def polars_type(sql_type: SqlType) -> pl.DataType:
-    """The Polars type that is written as the given SQL type."""
+def polars_types(sql_type: SqlType) -> tuple[pl.DataType, ...]:
+    """The Polars types that are written as the given SQL type."""
     import polars as pl  # noqa: PLC0415 - the command line reads schemas without loading Polars
 
-    types: dict[SqlType, pl.DataType] = {
-        "BIGINT": pl.Int64(),
-        "DOUBLE": pl.Float64(),
-        "VARCHAR": pl.String(),
-        "BOOLEAN": pl.Boolean(),
+    types: dict[SqlType, tuple[pl.DataType, ...]] = {
+        "BIGINT": (pl.Int64(),),
+        "DOUBLE": (pl.Float64(),),
+        "VARCHAR": (pl.String(),),
+        "BOOLEAN": (pl.Boolean(),),
+        "KEY": (pl.Int64(), pl.String()),
     }
     return types[sql_type]
 
@@ -88,7 +93,7 @@ def conform(frame: pl.DataFrame, table: Table, *, stage: str, by: Sequence[str])
     Raises:
         ThresherError: a column is missing, extra, of another type, NULL where it must not be, or a key repeats.
     """
-    import polars as pl  # noqa: PLC0415 - see polars_type
+    import polars as pl  # noqa: PLC0415 - see polars_types
 
     names = [GROUPING.name, *by, *(column.name for column in table.columns)]
     if set(names) != set(frame.columns):
@@ -96,7 +101,7 @@ def conform(frame: pl.DataFrame, table: Table, *, stage: str, by: Sequence[str])
         message = f"table {table.name}: its columns and its contract differ in {odd}"
         raise ThresherError(message)
     for column in table.columns:
-        if frame.schema[column.name] != polars_type(column.type):
+        if frame.schema[column.name] not in polars_types(column.type):
             message = f"table {table.name}: {column.name} is {frame.schema[column.name]}, not {column.type}"
             raise ThresherError(message)
         if not column.nullable and frame[column.name].null_count():

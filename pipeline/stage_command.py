@@ -111,13 +111,18 @@ def _document(kind: str, stage: Stage, values: dict[str, Any]) -> dict[str, Any]
             raise UsageError(message, remedy="For example --where \"pairs=language = 'nl'\".")
         _input(table, name, f"--where {text}")["where"] = predicate
     for text in values["settings"] or ():
-        key, value = parse_setting(text)
-        *path, last = key.split(".")
-        place = table
-        for part in path:
-            place = place.setdefault(part, {})
-        place[last] = value
+        _set(table, *parse_setting(text))
     return {"output": values["output"], "engine": values["engine"], "stages": [table]}
+
+
+def _set(table: dict[str, Any], key: str, value: Any) -> None:  # noqa: ANN401 - any TOML value
+    *path, last = key.split(".")
+    for part in path:
+        table = table.setdefault(part, {})
+        if not isinstance(table, dict):
+            message = f"--set {key}: {part} is not a table"
+            raise UsageError(message)
+    table[last] = value
 
 
 def _input(table: dict[str, Any], name: str, flag: str) -> dict[str, Any]:

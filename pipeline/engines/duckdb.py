@@ -15,7 +15,7 @@ import duckdb
 import sqlglot.expressions as exp
 
 from pipeline.dialect import render
-from pipeline.errors import DataError, PermissionDenied, ResourceError, StorageError, ThresherError
+from pipeline.errors import DataError, InvalidQueryError, PermissionDenied, ResourceError, StorageError, ThresherError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -108,21 +108,19 @@ class DuckDB:
         if not self._left_behind:
             self._connection.close()
 
-    def scan(self, name: str, files: Sequence[str], *, partitioned: bool, located: bool = False) -> None:
+    def scan(self, name: str, files: Sequence[str], *, located: bool = False) -> None:
         """Register files of one schema as a relation.
 
         Args:
             name: The relation.
             files: Absolute paths; characters that mean something in a pattern are taken literally.
-            partitioned: Whether columns come from folder names; they are text.
             located: Add the columns `source_file` and `file_row_number`.
         """
         query = exp.select("*").from_(
             exp.func(
                 "read_parquet",
                 exp.Placeholder(this="files"),
-                exp.EQ(this=exp.column("hive_partitioning"), expression=exp.Boolean(this=partitioned)),
-                exp.EQ(this=exp.column("hive_types_autocast"), expression=exp.false()),
+                exp.EQ(this=exp.column("hive_partitioning"), expression=exp.false()),
                 *_location(located=located),
             )
         )
@@ -245,4 +243,4 @@ def _translate(error: duckdb.Error, text: str) -> ThresherError:
         return DataError(f"a value cannot be converted: {reason}", remedy=remedy)
     if isinstance(error, duckdb.IOException | duckdb.InvalidInputException):
         return DataError(f"an input cannot be read: {reason}", remedy=UNREADABLE)
-    return ThresherError(f"a query failed: {reason}\n{text}", remedy="This is a bug of thresher; please report it.")
+    return InvalidQueryError(reason, text)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class Engine(Protocol):
     """The verbs of an engine."""
 
-    def scan(self, name: str, files: Sequence[str], *, partitioned: bool, located: bool = False) -> None:
+    def scan(self, name: str, files: Sequence[str], *, located: bool = False) -> None:
         """Register files of one schema."""
         ...
 

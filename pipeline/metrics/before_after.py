@@ -17,6 +17,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
 import polars as pl
 
 from pipeline.metrics.operating_points import Criterion, pick
@@ -32,6 +33,7 @@ _U_REFERENCE = "_u_reference"
 _RETRIEVED = "_retrieved"
 _FPR_REFERENCE = "_fpr_reference"
 _REFERENCE = "_reference_threshold"
+_POSITIVES = "_positives"
 
 
 def estimates(
@@ -59,7 +61,8 @@ def estimates(
     Returns:
         The rows with the columns of the table `before_after_estimates`. Null rules: N_b = 0 leaves all ratios NULL
         (`no_before`); M_a = 0 leaves precision NULL (`no_prediction`); TP < 0 leaves recall and F1 NULL
-        (`negative_tp`); without a reference threshold recall and F1 are NULL (`no_reference`). Precision may be
+        (`negative_tp`); without a reference threshold recall and F1 are NULL (`no_reference`); where FPR(reference) is
+        not below r0 the corrected columns are NULL (`unidentified`). Precision may be
         negative and `recall_raw` above 1; `recall` is clipped to 1. F1 is taken from counts,
         2 TP / (2 TP + FP + FN), and so is 0, not NULL, where nothing is retrieved but something could be.
 
@@ -70,10 +73,9 @@ def estimates(
     frame = sweep.with_columns(_numerator().alias(_U), _retrieved().alias(_RETRIEVED))
     frame = frame.with_columns((_qualifies(min_precision) & (pl.col("n_before") > 0)).alias("_qualifies"))
     frame = _attach_reference(frame, keys, rule, threshold)
-    frame = frame.with_columns(_ratios())
-    frame = frame.with_columns(_recalls()).with_columns(_corrected(reference_recall))
+    frame = _with_corrected(_with_recalls(_with_ratios(frame)), reference_recall)
     frame = frame.with_columns(_undefined().alias("undefined"))
-    return frame.drop(_U, _U_REFERENCE, _RETRIEVED, _FPR_REFERENCE, _REFERENCE, "_qualifies")
+    return frame.drop(_U, _U_REFERENCE, _RETRIEVED, _FPR_REFERENCE, _REFERENCE, _POSITIVES, "_qualifies")
 
 
 def _wide(name: str) -> pl.Expr:
@@ -114,52 +116,55 @@ def _attach_reference(
         candidates = frame.filter(pl.col("_qualifies"), pl.col(_U) > 0)
     order = [pl.col(_U), pl.col(THRESHOLD)] if rule == "max" else [pl.col(THRESHOLD)]
     chosen = candidates.sort(order, descending=[rule == "max", False][: len(order)])
-    chosen = chosen.unique(subset=list(keys), keep="first", maintain_order=True).select(
-        *keys,
-        pl.col(THRESHOLD).alias(_REFERENCE),
-        pl.col(_U).alias(_U_REFERENCE),
-        (pl.col("m_before") / pl.col("n_before")).alias(_FPR_REFERENCE),
+    chosen = chosen.unique(subset=list(keys), keep="first", maintain_order=True)
+    chosen = chosen.with_columns(_divide(chosen, pl.col("m_before"), pl.col("n_before")).alias(_FPR_REFERENCE))
+    chosen = chosen.select(
+        *keys, pl.col(THRESHOLD).alias(_REFERENCE), pl.col(_U).alias(_U_REFERENCE), pl.col(_FPR_REFERENCE)
     )
     joined = frame.join(chosen, on=list(keys), how="left", nulls_equal=True)
     return joined.with_columns((pl.col(THRESHOLD) == pl.col(_REFERENCE)).fill_null(value=False).alias("is_reference"))
 
 
-def _divide(numerator: pl.Expr, denominator: pl.Expr) -> pl.Expr:
-    """Quotient of integers as DOUBLE, NULL for a zero denominator."""
-    return pl.when(denominator != 0).then(numerator.cast(pl.Float64) / denominator.cast(pl.Float64))
+def _divide(frame: pl.DataFrame, numerator: pl.Expr, denominator: pl.Expr) -> pl.Series:
+    """Quotient as DOUBLE, correctly rounded, NULL for a zero denominator.
+
+    It is taken by numpy: Polars divides by a column that it knows to be constant through its reciprocal, which rounds
+    twice and makes 49 / 49 less than 1.
+    """
+    top, bottom = (frame.select(each.cast(pl.Float64)).to_series().to_numpy() for each in (numerator, denominator))
+    quotient = np.full(len(top), np.nan)
+    np.divide(top, bottom, out=quotient, where=bottom != 0)
+    return pl.Series(quotient).fill_nan(None)
 
 
-def _ratios() -> list[pl.Expr]:
-    return [
-        _divide(pl.col("m_before"), pl.col("n_before")).alias("fpr"),
-        _divide(_wide("m_before") * _wide("n_after"), _wide("n_before")).alias("fp"),
-        _divide(pl.col(_U), _wide("n_before")).alias("tp"),
-        _divide(pl.col(_U), pl.col(_RETRIEVED)).alias("precision"),
-    ]
+def _with_ratios(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.with_columns(
+        _divide(frame, pl.col("m_before"), pl.col("n_before")).alias("fpr"),
+        _divide(frame, _wide("m_before") * _wide("n_after"), _wide("n_before")).alias("fp"),
+        _divide(frame, pl.col(_U), _wide("n_before")).alias("tp"),
+        _divide(frame, pl.col(_U), pl.col(_RETRIEVED)).alias("precision"),
+    )
 
 
-def _recalls() -> list[pl.Expr]:
-    defined = (pl.col(_U) >= 0) & (pl.col("n_before") > 0)
-    raw = pl.when(defined).then(_divide(pl.col(_U), pl.col(_U_REFERENCE)))
+def _with_recalls(frame: pl.DataFrame) -> pl.DataFrame:
+    u = pl.when((pl.col(_U) >= 0) & (pl.col("n_before") > 0)).then(pl.col(_U))
+    raw = _divide(frame, u, pl.col(_U_REFERENCE))
     positives = pl.max_horizontal(pl.col(_U), pl.col(_U_REFERENCE))
-    f1 = pl.when(defined & pl.col(_U_REFERENCE).is_not_null()).then(
-        _divide(2 * pl.col(_U), pl.col(_RETRIEVED) + positives)
-    )
-    return [raw.alias("recall_raw"), raw.clip(upper_bound=1.0).alias("recall"), f1.alias("f1")]
+    known = pl.when(pl.col(_U_REFERENCE).is_not_null()).then(2 * u)
+    f1 = _divide(frame, known, pl.col(_RETRIEVED) + positives)
+    return frame.with_columns(raw.alias("recall_raw"), raw.clip(upper_bound=1.0).alias("recall"), f1.alias("f1"))
 
 
-def _corrected(reference_recall: float) -> list[pl.Expr]:
-    identified = pl.col(_FPR_REFERENCE) < reference_recall
-    positives = pl.when(identified).then(
-        (pl.col(_U_REFERENCE).cast(pl.Float64) / pl.col("n_before")) / (reference_recall - pl.col(_FPR_REFERENCE))
+def _with_corrected(frame: pl.DataFrame, reference_recall: float) -> pl.DataFrame:
+    """Without the overestimate of FP; not identified where FPR(reference) reaches the recall there."""
+    gap = pl.when(pl.col(_FPR_REFERENCE) < reference_recall).then(reference_recall - pl.col(_FPR_REFERENCE))
+    frame = frame.with_columns(_divide(frame, pl.col(_U_REFERENCE), pl.col("n_before")).alias(_POSITIVES))
+    frame = frame.with_columns(_divide(frame, pl.col(_POSITIVES), gap).alias(_POSITIVES))
+    frame = frame.with_columns((pl.col("tp") + pl.col("fpr") * pl.col(_POSITIVES)).alias("tp_corrected"))
+    return frame.with_columns(
+        _divide(frame, pl.col("tp_corrected"), pl.col("m_after")).alias("precision_corrected"),
+        _divide(frame, pl.col("tp_corrected"), pl.col(_POSITIVES)).alias("recall_corrected"),
     )
-    tp = pl.col("tp") + pl.col("fpr") * positives
-    precision = pl.when(pl.col("m_after") > 0).then(tp / pl.col("m_after"))
-    return [
-        tp.alias("tp_corrected"),
-        precision.alias("precision_corrected"),
-        (tp / positives).alias("recall_corrected"),
-    ]
 
 
 def _undefined() -> pl.Expr:
@@ -173,6 +178,8 @@ def _undefined() -> pl.Expr:
         .then(pl.lit("negative_tp"))
         .when(pl.col(_U_REFERENCE).is_null())
         .then(pl.lit("no_reference"))
+        .when(pl.col("tp_corrected").is_null())
+        .then(pl.lit("unidentified"))
         .otherwise(pl.lit(None, dtype=pl.String))
     )
 

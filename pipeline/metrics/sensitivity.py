@@ -94,6 +94,38 @@ def overturning_kappa(
     return float(KAPPAS[overturned[0]]) if len(overturned) else float("nan")
 
 
+def with_kappas(points: pl.DataFrame, curve: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Operating points with `kappa_vanishing` and `kappa_overturning`.
+
+    Args:
+        points: One row per group and criterion, with `threshold`.
+        curve: Estimates, one row per group × threshold.
+        keys: Columns that identify a group.
+    """
+    curves = {part.select(keys).row(0): part for part in curve.sort(THRESHOLD).partition_by(list(keys))}
+    labels = points.select(keys).rows()
+    overturning = [
+        _overturning(curves[label], threshold) if threshold is not None else None
+        for label, threshold in zip(labels, points[THRESHOLD].to_list(), strict=True)
+    ]
+    column = pl.Series("kappa_overturning", overturning, dtype=pl.Float64).fill_nan(None)
+    return points.with_columns(vanishing_kappa().alias("kappa_vanishing"), column)
+
+
+def _overturning(curve: pl.DataFrame, threshold: float) -> float | None:
+    reference = curve["is_reference"].arg_max()
+    if reference is None or not curve["is_reference"].any() or curve["n_before"][0] == 0:
+        return None
+    return overturning_kappa(
+        curve["m_before"].to_numpy(),
+        curve["m_after"].to_numpy(),
+        curve["n_before"][0],
+        curve["n_after"][0],
+        reference=reference,
+        chosen=int(np.searchsorted(curve[THRESHOLD].to_numpy(), threshold)),
+    )
+
+
 def vanishing_kappa() -> pl.Expr:
     """κ in FPR_after = κ FPR_before at which no true positive is left: M_a / FP = 1 / (1 - P); NULL for FP = 0."""
     return pl.when(pl.col("fp") > 0).then(pl.col("m_after") / pl.col("fp"))

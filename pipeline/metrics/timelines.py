@@ -20,6 +20,7 @@ class Span:
     Attributes:
         before_start: Start of the part before the event, inclusive; negative.
         before_end: End of that part, exclusive.
+        near_start: Start of its near part, inclusive.
         after_start: Start of the part after the event, inclusive.
         after_end: End of that part.
         closed: Whether `after_end` itself belongs to it.
@@ -27,14 +28,13 @@ class Span:
 
     before_start: int
     before_end: int
+    near_start: int
     after_start: int
     after_end: int
     closed: bool
 
 
-def counts_around(
-    events: NDArray[np.int64], articles: NDArray[np.int64], span: Span
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def counts_around(events: NDArray[np.int64], articles: NDArray[np.int64], span: Span) -> dict[str, NDArray[np.int64]]:
     """Articles before and after every event, inside its window.
 
     With L(x) articles earlier than x and U(x) not later than x, n_before = L(e + before_end) - L(e + before_start) and
@@ -47,7 +47,8 @@ def counts_around(
         span: The window.
 
     Returns:
-        n_before and n_after, each of shape (E,), in the order of `events`.
+        `n_before`, `n_after` and `n_near` (the near part of the window before), each of shape (E,), in the order of
+        `events`.
     """
     order = np.argsort(events, kind="stable")
     moments = events[order]
@@ -55,15 +56,13 @@ def counts_around(
     def rank(offset: int, *, inclusive: bool = False) -> NDArray[np.int64]:
         return np.searchsorted(articles, moments + offset, side="right" if inclusive else "left")
 
-    before, after = np.empty(len(events), dtype=np.int64), np.empty(len(events), dtype=np.int64)
-    before[order] = rank(span.before_end) - rank(span.before_start)
-    after[order] = rank(span.after_end, inclusive=span.closed) - rank(span.after_start)
-    return before, after
-
-
-def covered(events: NDArray[np.int64], first: int, last: int, span: Span) -> NDArray[np.bool_]:
-    """Whether the archive, from its first to its last article, covers the whole window of each event.
-
-    It sees only the range of the archive, not gaps within it.
-    """
-    return np.asarray((first <= events + span.before_start) & (events + span.after_end <= last))
+    until_event = rank(span.before_end)
+    ordered = {
+        "n_before": until_event - rank(span.before_start),
+        "n_after": rank(span.after_end, inclusive=span.closed) - rank(span.after_start),
+        "n_near": until_event - rank(span.near_start),
+    }
+    counts = {name: np.empty(len(events), dtype=np.int64) for name in ordered}
+    for name, values in ordered.items():
+        counts[name][order] = values
+    return counts

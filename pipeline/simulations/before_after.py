@@ -109,6 +109,7 @@ def write_demo(folder: Path) -> dict[str, Any]:
     data = simulate(seed=20240101)
     folder.mkdir(parents=True, exist_ok=True)
     data.events.write_parquet(folder / "events.parquet")
+    data.articles.write_parquet(folder / "articles.parquet")
     stored = data.pairs.filter(pl.col("score") >= 1.0)
     stored.drop("is_match").write_parquet(folder / "pairs.parquet")
     data.pairs.filter("is_match").write_parquet(folder / "truth.parquet")
@@ -116,10 +117,12 @@ def write_demo(folder: Path) -> dict[str, Any]:
         "kind": "before_after",
         "pairs": str(folder / "pairs.parquet"),
         "events": str(folder / "events.parquet"),
+        "articles": str(folder / "articles.parquet"),
         "by": ["source"],
         "window": {"before": "168h", "after": "72h"},
         "thresholds": {"start": 1.0, "stop": 40.0, "count": 200},
-        "recall_reference": {"min_precision": 0.2},
+        "lag_thresholds": [5.0, 10.0, 15.0],
+        "recall_reference": {"min_precision": 0.5},
     }
 
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 Boundary = Literal[">=", ">"]
 FINE_CELLS = 4096
 _EVEN_TOLERANCE = 1e-6
+_MOST_SMALL = 255
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,9 @@ class Grid:
 
     @cached_property
     def _is_even(self) -> bool:
-        gaps = np.diff(self.thresholds)
-        return len(gaps) > 0 and bool(np.ptp(gaps) <= _EVEN_TOLERANCE * gaps.max())
+        with np.errstate(over="ignore", invalid="ignore"):
+            gaps = np.diff(self.thresholds)
+            return len(gaps) > 0 and bool(np.ptp(gaps) <= _EVEN_TOLERANCE * gaps.max())
 
     @cached_property
     def _cells(self) -> int:
@@ -64,19 +66,22 @@ class Grid:
     def cell(self, score: exp.Expr) -> exp.Expr:
         """SQL expression of the cell of a score, never falling while scores rise; NULL for NULL.
 
-        Cells outside the thresholds are exact: -1 below the lowest, and one cell from the highest on.
+        Cell 0 is below the lowest threshold, the last cell begins with the highest. Few cells make a small integer, so
+        that the engine can aggregate in a table indexed by the cell.
         """
         low, high = self.thresholds[0], self.thresholds[-1]
-        scale = self._cells / (high - low) if high > low else math.inf
+        width = high - low
+        scale = self._cells / width if 0 < width < math.inf else math.inf
         below = exp.LT(this=score.copy(), expression=double(low))
         above = exp.GTE(this=score.copy(), expression=double(high))
-        case = exp.Case().when(below, exp.Literal.number(-1)).when(above, exp.Literal.number(self._cells))
+        kind = exp.DType.UTINYINT if self._cells + 1 <= _MOST_SMALL else exp.DType.INT
+        case = exp.Case().when(below, exp.Literal.number(0)).when(above, exp.Literal.number(self._cells + 1))
         if not math.isfinite(scale):
             known = exp.Is(this=score.copy(), expression=exp.Not(this=exp.null()))
-            return exp.cast(case.when(known, exp.Literal.number(0)), "INT")
+            return exp.cast(case.when(known, exp.Literal.number(1)), kind)
         distance = exp.paren(exp.Sub(this=score.copy(), expression=double(low)))
         floor = exp.Floor(this=exp.Mul(this=distance, expression=double(scale)))
-        return exp.cast(case.else_(floor), "INT")
+        return exp.cast(case.else_(exp.Add(this=floor, expression=exp.Literal.number(1))), kind)
 
     def exact(self, score: exp.Expr) -> exp.Expr:
         """SQL expression of the bin of a score by comparisons alone, as a balanced tree; NULL for NULL."""

@@ -79,9 +79,12 @@ def _expand(pattern: str, base: Path, *, name: str) -> Iterator[tuple[Path, Path
     elif path.is_dir():
         yield from ((each, path) for each in _visible(path.rglob("*.parquet"), path))
     elif glob.has_magic(pattern):
-        fixed = Path(*_fixed_parts(path))
-        for match in glob.iglob(str(path), recursive=True):  # noqa: PTH207 - an absolute pattern, which Path.glob refuses
-            each = Path(match)
+        below = Path(pattern).expanduser()
+        start = below.anchor or base.absolute()
+        fixed = Path(os.path.abspath(Path(start, *_fixed_parts(below.relative_to(below.anchor)))))  # noqa: PTH100 - see above
+        absolute = Path(glob.escape(str(start)), below.relative_to(below.anchor))
+        for match in glob.iglob(str(absolute), recursive=True):  # noqa: PTH207 - an absolute pattern, which Path.glob refuses
+            each = Path(os.path.abspath(match))  # noqa: PTH100 - resolve() would follow links
             if each.is_dir():
                 yield from ((inner, fixed) for inner in _visible(each.rglob("*.parquet"), each))
             elif each.is_file():
@@ -160,3 +163,15 @@ def first_changed(files: Iterable[DataFile]) -> Path | None:
         if now != was:
             return file.path
     return None
+
+
+def null_free(file: DataFile, column: str) -> bool:
+    """Whether the statistics in the footer say, for every row group, that a column holds no NULL."""
+    import pyarrow.parquet as pq  # noqa: PLC0415 - see _open
+
+    metadata = pq.read_metadata(file.path)
+    if column not in metadata.schema.names:
+        return False
+    index = metadata.schema.names.index(column)
+    groups = (metadata.row_group(number).column(index).statistics for number in range(metadata.num_row_groups))
+    return all(each is not None and each.has_null_count and each.null_count == 0 for each in groups)

@@ -12,7 +12,7 @@ from pipeline.dialect import column
 from pipeline.errors import ConfigError, DataError
 from pipeline.queries import expand, fill, load
 from pipeline.sources.inputs import Field
-from pipeline.sources.source import KEPT, Source
+from pipeline.sources.source import KEPT, Scan, Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -29,11 +29,15 @@ class Relation:
         name: Logical name that later queries read.
         query: Its SQL as a tree.
         keep: Whether the engine keeps its rows (small, read often) or reads through it.
+        scans: Files to register before it is defined.
+        source: The input that it reads, if it reads files.
     """
 
     name: str
     query: exp.Query
     keep: bool = False
+    scans: tuple[Scan, ...] = ()
+    source: Source | None = None
 
 
 @dataclass(frozen=True)
@@ -168,10 +172,27 @@ def read(source: Source, wanted: Iterable[str], by: Iterable[Grouped], derived: 
     renamed = [exp.alias_(column(each.column), each.name, quoted=True) for each in own if each.name != each.column]
     computed = [exp.alias_(value, name, quoted=True) for name, value in derived.items()]
     canonical = source.relation(fields, score=score)
-    name = f"{source.name}_read"
-    if not renamed and not computed:
-        return Relation(name, canonical)
-    return Relation(name, exp.select("*", *renamed, *computed).from_(canonical.subquery("canonical")))
+    query = canonical
+    if renamed or computed:
+        query = exp.select("*", *renamed, *computed).from_(canonical.subquery("canonical"))
+    return Relation(f"{source.name}_read", query, scans=source.scans(fields), source=source)
+
+
+def check_keys(sources: Iterable[Source], key: str) -> None:
+    """Inputs find each other's rows by a key, so it must have one type in all of them.
+
+    Raises:
+        DataError: it is a number in one input and text in another.
+    """
+    found: dict[str, Source] = {}
+    for source in sources:
+        field = source.contract.field(key)
+        if field is not None and source.has(key) and (sql_type := source.types(key, field)) != "NULL":
+            found.setdefault(sql_type, source)
+    if len(found) > 1:
+        kinds = " but ".join(f"{sql_type} in {source.name}" for sql_type, source in sorted(found.items()))
+        message = f"column {key} is {kinds}: the two cannot be compared"
+        raise DataError(message, remedy="Write one of the inputs again with the type of the other.")
 
 
 def kept(source: Source) -> exp.Select:
@@ -230,7 +251,13 @@ def _replicates(count: int | None) -> Relation:
 
 
 def joined_rows(
-    row: Source, units: Units | None, others: Sequence[Lookup], fields: Sequence[str], by: Sequence[Grouped]
+    row: Source,
+    units: Units | None,
+    others: Sequence[Lookup],
+    fields: Sequence[str],
+    by: Sequence[Grouped],
+    *,
+    required: Sequence[str] = (),
 ) -> exp.Select:
     """The rows that take part: kept rows of units that take part, with replicate and grouping columns.
 
@@ -240,12 +267,14 @@ def joined_rows(
         others: Further relations to look up, each by a key of the rows.
         fields: Columns of the rows that counting needs.
         by: The grouping columns, from the rows, the units or the others.
+        required: Columns that must not be NULL where no units are looked up; a look-up drops NULL by itself.
     """
-    own = [column(each.name, "p") for each in by if each.source == row.name]
+    own = [column(each.name, "p") for each in by if each.source == row.name and each.name not in fields]
     query = exp.select(*(column(name, "p") for name in fields), *own).from_(exp.to_table(f"{row.name}_read").as_("p"))
     query = query.where(column(KEPT, "p"))
     if units is None:
         query = query.select(exp.alias_(exp.cast(exp.Literal.number(0), "SMALLINT"), REPLICATE))
+        query = query.where(*(_present(column(name, "p")) for name in required))
     else:
         query = query.select(column(REPLICATE, "u")).where(column(FLAG, "u"))
     lookups = [*([Lookup(units.name, units.key, "u")] if units is not None else []), *others]
@@ -271,10 +300,17 @@ def distinct_rows(rows: exp.Select, keys: Sequence[str], order: Sequence[str]) -
     )
 
 
-def repeated_keys(relation: str, keys: Sequence[str]) -> exp.Select:
-    """Two keys, at most, that more than one kept row of a relation has, with their numbers of rows."""
+def repeated_keys(relation: str, keys: Sequence[str], *, everything: bool = False) -> exp.Select:
+    """Two keys, at most, that more than one row of a relation has, with their numbers of rows.
+
+    Args:
+        relation: Its name.
+        keys: The columns of the key.
+        everything: Whether all rows count, not only those that `where` keeps.
+    """
     counted = exp.alias_(exp.cast(exp.Count(this=exp.Star()), "BIGINT"), "n_rows")
-    query = exp.select(*(column(key) for key in keys), counted).from_(exp.to_table(relation)).where(column(KEPT))
+    query = exp.select(*(column(key) for key in keys), counted).from_(exp.to_table(relation))
+    query = query if everything else query.where(column(KEPT))
     query = query.group_by(*(column(key) for key in keys))
     more = exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(1))
     return query.having(more).order_by(*(column(key) for key in keys)).limit(2)

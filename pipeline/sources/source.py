@@ -12,11 +12,11 @@ import sqlglot.expressions as exp
 from pipeline.dialect import column, double
 from pipeline.errors import DataError
 from pipeline.sources import predicates
-from pipeline.sources.files import DataFile, find_files
+from pipeline.sources.files import DataFile, find_files, null_free
 from pipeline.sources.types import ACCEPTS, canonical_type, finite, microseconds, typed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     import pyarrow as pa
@@ -34,12 +34,10 @@ class Scan:
     Attributes:
         name: Logical relation.
         files: Absolute paths, in order.
-        partitioned: Whether columns come from the folder names `column=value`.
     """
 
     name: str
     files: tuple[str, ...]
-    partitioned: bool
 
 
 @dataclass(frozen=True)
@@ -66,25 +64,38 @@ class Source:
         """Rows in all files, from their footers."""
         return sum(file.rows for file in self.files)
 
-    @property
-    def scans(self) -> tuple[Scan, ...]:
-        """One scan for each distinct schema, so that no file is read with the types of another."""
+    def scans(self, names: Iterable[str]) -> tuple[Scan, ...]:
+        """One scan for the files of one schema, so that no file is read with the types of another.
+
+        Args:
+            names: Our names of the columns that will be read.
+        """
         return tuple(
-            Scan(f"{self.name}_files_{number}", tuple(str(file.path) for file in files), self._partitioned)
-            for number, files in enumerate(self._groups)
+            Scan(f"{self.name}_files_{number}", tuple(str(file.path) for file in files))
+            for number, files in enumerate(self._groups(names))
         )
 
-    @cached_property
-    def _groups(self) -> tuple[tuple[DataFile, ...], ...]:
-        groups: dict[tuple[tuple[str, str], ...], list[DataFile]] = {}
+    def _groups(self, names: Iterable[str]) -> tuple[tuple[DataFile, ...], ...]:
+        """Files of one schema and of the same values in the folder names that are read; these become constants."""
+        used = dict.fromkeys((*(self.theirs(name) for name in names), *self._where_columns))
+        groups: dict[object, list[DataFile]] = {}
         for file in self.files:
             signature = tuple((field.name, str(field.type)) for field in file.schema)
-            groups.setdefault(signature, []).append(file)
+            values = tuple((name, file.partitions[name]) for name in used if self._is_partition(file, name))
+            groups.setdefault((signature, values), []).append(file)
         return tuple(tuple(group) for group in groups.values())
 
     @cached_property
-    def _partitioned(self) -> bool:
-        return any(file.partitions for file in self.files)
+    def _where(self) -> exp.Expr | None:
+        return None if self.spec.where is None else predicates.parse_predicate(self.spec.where, name=self.name)
+
+    @property
+    def _where_columns(self) -> tuple[str, ...]:
+        return () if self._where is None else predicates.columns_of(self._where)
+
+    def _is_partition(self, file: DataFile, theirs: str) -> bool:
+        """Whether a column comes from the folder names of a file; a column of the file itself comes first."""
+        return theirs in file.partitions and theirs not in file.schema.names
 
     def theirs(self, name: str) -> str:
         """The name in the files of one of our columns."""
@@ -98,6 +109,11 @@ class Source:
         """Whether any file holds the column in single precision."""
         return any(str(self._type_in(file, name)) in {"float", "halffloat"} for file in self.files)
 
+    def may_be_null(self, name: str) -> bool:
+        """Whether the statistics of the files leave it open that the column is NULL somewhere."""
+        theirs = self.theirs(name)
+        return any(self._is_partition(file, theirs) or not null_free(file, theirs) for file in self.files)
+
     def is_date(self, name: str) -> bool:
         """Whether any file holds the column as dates, without a time of day."""
         return any(str(self._type_in(file, name)).startswith("date") for file in self.files)
@@ -109,7 +125,7 @@ class Source:
 
     def _type_in(self, file: DataFile, name: str) -> pa.DataType | str | None:
         theirs = self.theirs(name)
-        if theirs in file.partitions:
+        if self._is_partition(file, theirs):
             return "partition"
         index = file.schema.get_field_index(theirs)
         return file.schema.field(index).type if index >= 0 else None
@@ -153,11 +169,6 @@ class Source:
                 f"input {self.name}: {file.path} has {len(own)} columns named {theirs!r} (upper and lower case alike)"
             )
             raise DataError(message, remedy="Rename all but one when the file is written.")
-        if own and theirs in file.partitions:
-            message = f"input {self.name}: {file.path} has {theirs!r} both as a column and in its folder names"
-            raise DataError(
-                message, remedy="Drop one of the two when the files are written, or list the files one by one."
-            )
 
     def _remedy(self, file: DataFile, name: str) -> str:
         names = [*file.schema.names, *file.partitions]
@@ -179,8 +190,8 @@ class Source:
         """
         types = {name: (self.types(name, field), field.kind) for name, field in wanted.items()}
         parts = [
-            self._select(scan.name, group[0], types, score, located=located)
-            for scan, group in zip(self.scans, self._groups, strict=True)
+            self._select(f"{self.name}_files_{number}", group[0], types, score, located=located)
+            for number, group in enumerate(self._groups(wanted))
         ]
         return parts[0] if len(parts) == 1 else exp.union(*parts, distinct=False)
 
@@ -201,13 +212,20 @@ class Source:
         in_file = "NULL" if own is not None and str(own) == "null" else sql_type
         if in_file == "NULL":
             return exp.cast(exp.null(), "BIGINT" if sql_type == "NULL" or kind == "instant" else sql_type)
+        if own is None:
+            return self._constant(file, self.theirs(name))
         value = typed(self.theirs(name), own, in_file)
         return microseconds(value, sql_type, self.spec.timezone) if kind == "instant" else value
 
+    def _constant(self, file: DataFile, theirs: str) -> exp.Cast:
+        """The value of a partition column, which is text and the same in all rows of a file."""
+        value = file.partitions[theirs]
+        return exp.cast(exp.null() if value is None else exp.Literal.string(value), "VARCHAR")
+
     def _kept(self, file: DataFile) -> exp.Expr:
-        if self.spec.where is None:
+        predicate = self._where
+        if predicate is None:
             return exp.true()
-        predicate = predicates.parse_predicate(self.spec.where, name=self.name)
         names = {field.name.lower(): field for field in file.schema}
         for name in predicates.columns_of(predicate):
             self._check_twins(file, name)
@@ -216,6 +234,8 @@ class Source:
                 raise DataError(message, remedy=self._remedy(file, name))
 
         def barrier(name: str) -> exp.Expr:
+            if self._is_partition(file, name):
+                return self._constant(file, name)
             field = names.get(name.lower())
             floating = field is not None and str(field.type) in {"double", "float", "halffloat"}
             return finite(column(name)) if floating else column(name)

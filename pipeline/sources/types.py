@@ -44,6 +44,8 @@ def canonical_type(arrow: pa.DataType, kind: Kind) -> str | None:
         return None
     if kind == "number":
         return "DOUBLE"
+    if kind == "boolean":
+        return "BOOLEAN"
     return f"DECIMAL({arrow.precision}, {arrow.scale})" if own == "DECIMAL" else own
 
 
@@ -92,6 +94,9 @@ def typed(name: str, arrow: pa.DataType | None, sql_type: str) -> exp.Expr:
     """
     if sql_type == "NULL":
         return exp.cast(exp.null(), "BIGINT")
+    if sql_type == "BOOLEAN" and arrow is not None and pa.types.is_integer(arrow):
+        number = exp.Case(this=column(name)).when(exp.Literal.number(0), exp.false())
+        return number.when(exp.Literal.number(1), exp.true())
     value = exp.cast(column(name), sql_type)
     if sql_type == "DOUBLE" and arrow is not None and pa.types.is_floating(arrow):
         return finite(value)

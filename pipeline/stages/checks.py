@@ -24,11 +24,16 @@ def missing_check(source: Source, name: str) -> Check:
     def explain(faults: Faults) -> tuple[str, str]:
         count = faults[0]["n_rows"]
         return (
-            f"input {source.name}: column {source.theirs(name)!r} is NULL or not finite in {count:,} rows",
+            f"input {source.name}: column {source.theirs(name)!r} is {_missing(source, name)} in {count:,} rows",
             "It is required in every row: fill it in, or leave the rows out with where.",
         )
 
     return Check(rows.count_where(f"{source.name}_read", rows.is_missing(name)), explain)
+
+
+def _missing(source: Source, name: str) -> str:
+    field = source.contract.field(name)
+    return "NULL, or neither 0 nor 1," if field is not None and field.kind == "boolean" else "NULL or not finite"
 
 
 def negative_check(source: Source, name: str) -> Check:
@@ -55,3 +60,14 @@ def duplicate_check(source: Source, keys: Sequence[str], *, remedy: str) -> Chec
         return f"input {source.name}: {' and '.join(source.theirs(key) for key in keys)} repeat: {examples}", remedy
 
     return Check(rows.repeated_keys(f"{source.name}_read", keys), explain)
+
+
+def one_cluster_check(source: Source, relation: str, key: str, cluster: str) -> Check:
+    """A unit that lies in two clusters; its rows would count twice."""
+
+    def explain(faults: Faults) -> tuple[str, str]:
+        name, fault = source.theirs(key), faults[0]
+        message = f"input {source.name}: {name} = {fault[key]} lies in {fault['n_rows']} values of cluster {cluster!r}"
+        return message, f"Every {name} must lie in one cluster: choose a column that groups whole units."
+
+    return Check(rows.repeated_keys(relation, (key,), everything=True), explain)

@@ -37,6 +37,8 @@ class Window(BaseModel):
         after: Length of the part after the event; lag 0 belongs to it.
         closed: `both`: a lag of exactly `after` belongs to the window; `left`: it does not.
         gap: Length of a guard gap: lags in [-gap, 0) belong to neither part.
+        near: Length of the part nearest to the event, up to the gap, that the placebo test compares with the rest of
+            the window before; default: as long as the part after the event, at most half of it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -45,18 +47,35 @@ class Window(BaseModel):
     after: Hours = Field()
     closed: Literal["both", "left"] = "both"
     gap: Hours = 0.0
+    near: Hours | None = None
 
     @model_validator(mode="after")
     def _room(self) -> Window:
         if self.before <= self.gap or self.after < 0:
             message = f"the window before the event ({self.before:g} h) must be longer than the gap ({self.gap:g} h)"
             raise ValueError(message)
+        if self.near is not None and not 0 < self.near < self.before - self.gap:
+            message = f"near ({self.near:g} h) must be shorter than the window before the event without its gap"
+            raise ValueError(message)
         return self
+
+    @property
+    def near_start(self) -> float:
+        """Lag at which the near part begins, inclusive, in hours."""
+        half = (self.before - self.gap) / 2
+        return -self.gap - (self.near or (min(self.after, half) if self.after > 0 else half))
 
     def bounds(self) -> dict[str, float]:
         """Lags that belong to it: [before_start, before_end) and [after_start, after_end], in hours."""
         end = self.after if self.closed == "both" else math.nextafter(self.after, -math.inf)
-        return {"before_start": -self.before, "before_end": -self.gap, "after_start": 0.0, "after_end": end}
+        before = {"before_start": -self.before, "before_end": -self.gap, "near_start": self.near_start}
+        return before | {"after_start": 0.0, "after_end": end}
 
 
-EVERYTHING = {"before_start": -math.inf, "before_end": 0.0, "after_start": 0.0, "after_end": math.inf}
+EVERYTHING = {
+    "before_start": -math.inf,
+    "before_end": 0.0,
+    "near_start": math.inf,
+    "after_start": 0.0,
+    "after_end": math.inf,
+}

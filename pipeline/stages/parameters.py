@@ -34,7 +34,11 @@ class EvenThresholds(BaseModel):
 
     def values(self) -> tuple[float, ...]:
         """The thresholds in ascending order."""
-        values = tuple(np.linspace(self.start, self.stop, self.count).tolist())
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = tuple(np.linspace(self.start, self.stop, self.count).tolist())
+        if not all(math.isfinite(value) for value in values):
+            message = f"the thresholds from {self.start} to {self.stop} span more than a double holds"
+            raise ValueError(message)
         if len(set(values)) < len(values):
             message = f"{self.count} thresholds between {self.start} and {self.stop} are not distinct as doubles"
             raise ValueError(message)
@@ -107,8 +111,8 @@ class StageParameters(BaseModel):
     def _plain_by(cls, value: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
         for grouping in value:
             for name in grouping:
-                if not name or "," in name or name == "all":
-                    message = f"{name!r} cannot be a grouping column: empty names, commas and 'all' are not allowed"
+                if not name or "," in name or name in {"all", "*"} or (name[0] == "^" and name[-1] == "$"):
+                    message = f"{name!r} cannot be a grouping column: give it a plain name with columns = {{ … }}"
                     raise ValueError(message)
             if len(set(grouping)) < len(grouping):
                 message = f"grouping {', '.join(grouping)} names a column twice"

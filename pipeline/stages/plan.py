@@ -131,6 +131,27 @@ class Comparison:
 
 
 @dataclass(frozen=True)
+class FollowUp:
+    """A result table that needs the rows once more, after the other tables are known.
+
+    Attributes:
+        table: The result table.
+        sweep: The row relation that the query reads.
+        query: `<stage>/<file>`.
+        params: Values of its parameters, from the tables; None: there is nothing to ask, and the table has no row.
+        frames: Further rows it needs, by name.
+        finish: Makes the table of the query's rows and the frames.
+    """
+
+    table: str
+    sweep: Sweep
+    query: str
+    params: Callable[[Mapping[str, pl.DataFrame]], Parameters | None]
+    frames: dict[str, exp.Select]
+    finish: Callable[[pl.DataFrame, Mapping[str, pl.DataFrame]], pl.DataFrame]
+
+
+@dataclass(frozen=True)
 class Plan:
     """Everything that reads data for one stage.
 
@@ -143,6 +164,7 @@ class Plan:
         used: The count columns that together count every used row of the row input once.
         accounting: Query that says what became of every row of the row input; asked only when rows were left out.
         comparisons: Second opinions on given numbers; what differs becomes a warning.
+        follow_ups: Tables that are made after the others.
         units: Input whose rows may not take part; its relation has the column `complete`.
         warnings: What the user should know before the numbers are used.
         facts: Choices made for the user, kept in the run record.
@@ -156,6 +178,7 @@ class Plan:
     used: tuple[str, ...]
     accounting: CountQuery
     comparisons: tuple[Comparison, ...] = ()
+    follow_ups: tuple[FollowUp, ...] = ()
     units: str | None = None
     warnings: tuple[str, ...] = ()
     facts: dict[str, str] = field(default_factory=dict)

@@ -96,6 +96,14 @@ def percent(value: object) -> str:
     return f"{value:.1%}" if isinstance(value, float) else "–"
 
 
+def interval(row: Mapping[str, object], name: str) -> str:
+    """A ratio and its limits for people."""
+    lower, upper = row[f"{name}_lower"], row[f"{name}_upper"]
+    if not isinstance(lower, float) or not isinstance(upper, float):
+        return percent(row[name])
+    return f"{percent(row[name])} ({lower * 100:.0f}–{upper * 100:.0f})"
+
+
 def integer(value: object) -> str:
     """A count for people."""
     return f"{value:,}" if isinstance(value, int) else "–"

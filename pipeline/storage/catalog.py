@@ -56,7 +56,11 @@ def build_catalog(path: Path, runs: Sequence[RunFolder]) -> None:
 
 
 def define_views(connection: duckdb.DuckDBPyConnection, runs: Sequence[RunFolder]) -> None:
-    """Create every view in the current database of a connection."""
+    """Create every view in the current database of a connection.
+
+    A file of an earlier run that was lost or cut is left out of `history`: it must not keep the next run from being
+    published, and `verify` tells of it.
+    """
     connection.execute("CREATE SCHEMA IF NOT EXISTS history")
     rows = [_run_row(folder, manifest) for folder, manifest in runs]
     _create(connection, exp.to_table("runs"), _union(rows))
@@ -69,7 +73,9 @@ def define_views(connection: duckdb.DuckDBPyConnection, runs: Sequence[RunFolder
             _union(_select(folder, file, columns) for folder, _, file in files),
         )
     for table in _tables(runs):
-        files = _files(runs, table)
+        files = [each for each in _files(runs, table) if _stands(each[0], each[2])]
+        if not files:
+            continue
         columns = _columns(file for _, _, file in files)
         parts = [_select(folder, file, columns, run=manifest) for folder, manifest, file in files]
         _create(connection, exp.table_(table, db=HISTORY, quoted=True), _union(parts))
@@ -81,6 +87,11 @@ def _tables(runs: Iterable[RunFolder]) -> list[str]:
 
 def _files(runs: Iterable[RunFolder], table: str) -> list[tuple[Path, Manifest, PublishedFile]]:
     return [(folder, manifest, file) for folder, manifest in runs for file in manifest.files if file.table == table]
+
+
+def _stands(folder: Path, file: PublishedFile) -> bool:
+    path = folder / file.path
+    return path.is_file() and path.stat().st_size == file.size
 
 
 def _columns(files: Iterable[PublishedFile]) -> dict[str, str]:

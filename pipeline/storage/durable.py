@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 from polars.exceptions import ComputeError
 
-from pipeline.errors import CannotCreateError, PermissionDenied, StorageError
+from pipeline.errors import CannotCreateError, PermissionDenied, StorageError, ThresherError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
 READ_ONLY = 0o444
+PROBE = ".probe"
 _CHUNK = 1 << 20
 _LIBRARY_ERRORS = (duckdb.IOException, duckdb.TransactionException, duckdb.FatalException, ComputeError)
 _FULL_TEXTS = ("No space left", "File too large", "Disk quota")
@@ -53,16 +54,26 @@ def json_bytes(value: Any) -> bytes:  # noqa: ANN401 - whatever JSON can hold
     return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
 
 
-def write_json(path: Path, value: Any) -> None:  # noqa: ANN401 - see json_bytes
-    """Replace a JSON file as a whole: temporary file beside it, on disk, renamed, folder on disk."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(json_bytes(value))
-        sync_file(temporary)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    sync_folder(path.parent)
+def write_json(path: Path, value: Any, *, scratch: Path | None = None) -> None:  # noqa: ANN401 - see json_bytes
+    """Replace a JSON file as a whole: temporary file, on disk, renamed, folder on disk.
+
+    Args:
+        path: The file.
+        value: Its content.
+        scratch: Folder of the temporary file, on the same file system; default: beside the file.
+
+    Raises:
+        StorageError: the disk is full or failing.
+    """
+    temporary = (scratch or path.parent) / f".{path.name}.{os.getpid()}.tmp"
+    with storage_errors(f"writing {path}"):
+        try:
+            temporary.write_bytes(json_bytes(value))
+            sync_file(temporary)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+        sync_folder(path.parent)
 
 
 def make_folder(path: Path) -> None:
@@ -70,16 +81,19 @@ def make_folder(path: Path) -> None:
 
     Raises:
         CannotCreateError: it cannot be made or written, or DuckDB could not open a catalog in it.
+        StorageError: the disk is full or failing.
     """
     if "?" in str(path):
         message = f"the output folder {path} has a '?' in its path, and DuckDB opens no file there"
         raise CannotCreateError(message, remedy="Choose another folder with output.")
     try:
         path.mkdir(parents=True, exist_ok=True)
-        probe = path / f".probe.{os.getpid()}"
+        probe = path / f"{PROBE}.{os.getpid()}"
         probe.touch()
-        probe.unlink()
+        probe.unlink(missing_ok=True)
     except OSError as error:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EIO}:
+            raise _ours(str(path), error) from error
         message = f"the output folder {path} cannot be written: {error.strerror}"
         raise CannotCreateError(
             message, remedy="Choose another folder with output, or change its permissions."
@@ -97,9 +111,13 @@ def storage_errors(what: str) -> Iterator[None]:
     try:
         yield
     except (OSError, *_LIBRARY_ERRORS) as error:
-        message = f"{what}: {error}"
-        number = error.errno if isinstance(error, OSError) else None
-        if number in {errno.EACCES, errno.EPERM}:
-            raise PermissionDenied(message) from error
-        full = number in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG} or any(text in message for text in _FULL_TEXTS)
-        raise StorageError(message, remedy="Free some space and run again." if full else None) from error
+        raise _ours(what, error) from error
+
+
+def _ours(what: str, error: Exception) -> ThresherError:
+    message = f"{what}: {error}"
+    number = error.errno if isinstance(error, OSError) else None
+    if number in {errno.EACCES, errno.EPERM}:
+        return PermissionDenied(message)
+    full = number in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG} or any(text in message for text in _FULL_TEXTS)
+    return StorageError(message, remedy="Free some space and run again." if full else None)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from contextlib import contextmanager
+import time
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -16,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from filelock import FileLock, Timeout
 
-from pipeline.errors import BusyError, DataError
+from pipeline.errors import BusyError, DataError, ThresherError
 from pipeline.storage.catalog import build_catalog
 from pipeline.storage.durable import (
+    PROBE,
     READ_ONLY,
     file_sha256,
     json_bytes,
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+ABANDONED_SECONDS = 3600.0
 _SQL_TYPES = {
     pl.Int64: "BIGINT",
     pl.Int32: "INTEGER",
@@ -56,11 +59,12 @@ def exclusive(layout: Layout) -> Iterator[None]:
     """
     make_folder(layout.root)
     lock = FileLock(layout.lock, timeout=0)
-    try:
-        lock.acquire()
-    except Timeout as error:
-        message = f"another run is writing to {layout.root}"
-        raise BusyError(message, remedy="Wait for it to end, then run again.") from error
+    with storage_errors(f"locking {layout.root}"):
+        try:
+            lock.acquire()
+        except Timeout as error:
+            message = f"another run is writing to {layout.root}"
+            raise BusyError(message, remedy="Wait for it to end, then run again.") from error
     try:
         yield
     finally:
@@ -119,11 +123,22 @@ def clean(layout: Layout) -> None:
     """
     with storage_errors("cleaning up after an earlier run"):
         shutil.rmtree(layout.staging, ignore_errors=True)
+        _remove_temporary(layout)
         kept = {folder for folder, _ in published_runs(layout)}
         for folder in layout.runs.iterdir() if layout.runs.is_dir() else ():
             if folder not in kept:
                 _refuse_published(layout, folder)
                 shutil.rmtree(folder)
+
+
+def _remove_temporary(layout: Layout) -> None:
+    """Temporary files of writers that were killed; those of attempts may belong to a run that starts just now."""
+    for path in layout.root.glob(f"{PROBE}.*"):
+        path.unlink(missing_ok=True)
+    for path in layout.attempts.glob(".*.tmp"):
+        with suppress(FileNotFoundError):
+            if time.time() - path.stat().st_mtime > ABANDONED_SECONDS:
+                path.unlink()
 
 
 def _refuse_published(layout: Layout, folder: Path) -> None:
@@ -144,11 +159,13 @@ class Staging:
         layout: The results folder.
         run_id: The run's id.
         files: What has been written so far.
+        doubts: What failed after readers saw the run.
     """
 
     layout: Layout
     run_id: str
     files: list[PublishedFile] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
 
     @property
     def folder(self) -> Path:
@@ -214,10 +231,19 @@ class Staging:
                 raise BusyError(message, remedy="Run again.")
             catalog.chmod(READ_ONLY)
             catalog.replace(self.layout.catalog)
-            sync_folder(self.layout.root)
-            pointer = {"generation": whole.generation, "run_id": self.run_id, "run": target.name}
-            write_json(self.layout.current, pointer | {"manifest_sha256": file_sha256(target / MANIFEST)})
+        self._point(target, whole)
         return target
+
+    def _point(self, target: Path, whole: Manifest) -> None:
+        """Write the pointer. Readers see the run already: what fails now is a doubt, not a failure."""
+        pointer = {"generation": whole.generation, "run_id": self.run_id, "run": target.name}
+        try:
+            with storage_errors(f"{target.name} is published, but may not survive a loss of power"):
+                sync_folder(self.layout.root)
+                pointer["manifest_sha256"] = file_sha256(target / MANIFEST)
+                write_json(self.layout.current, pointer, scratch=self.layout.staging)
+        except ThresherError as error:
+            self.doubts.append(error.message)
 
 
 def sql_type(kind: pl.DataType) -> str:

@@ -39,6 +39,7 @@ def open_results(results: str | Path) -> duckdb.DuckDBPyConnection:
 
     Raises:
         NoInputError: no run was published there.
+        DataError: a file of the latest run is lost or damaged.
     """
     root = Path(results).resolve()
     runs = _runs(root)
@@ -51,7 +52,12 @@ def open_results(results: str | Path) -> duckdb.DuckDBPyConnection:
     # views ask for a file by its escaped name, and find it by its own
     connection.execute("SET allowed_directories = $1", [[str(root), glob.escape(str(root))]])
     connection.execute("SET enable_external_access = false")
-    define_views(connection, runs)
+    try:
+        define_views(connection, runs)
+    except duckdb.Error as error:
+        connection.close()
+        message = f"the latest run in {root} cannot be read: {str(error).strip()}"
+        raise DataError(message, remedy=f"thresher verify {root} lists what is damaged.") from error
     connection.execute("SET lock_configuration = true")
     return connection
 
@@ -72,7 +78,9 @@ def verify(results: str | Path) -> Sequence[tuple[Path, Manifest]]:
     found += _pointer_faults(layout, *runs[-1])
     if found:
         message = "; ".join(found)
-        raise DataError(message, remedy="Restore the files from a copy, or run the job again.")
+        raise DataError(
+            message, remedy="Restore them from a copy. A damaged run that is not the latest may be deleted."
+        )
     return runs
 
 

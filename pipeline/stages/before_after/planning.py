@@ -16,7 +16,8 @@ from pipeline.sources import rows
 from pipeline.sources.bins import Grid
 from pipeline.stages.before_after import gold
 from pipeline.stages.before_after.contract import COUNT_NAMES, BeforeAfterParameters, Compared
-from pipeline.stages.checks import duplicate_check, missing_check, negative_check
+from pipeline.stages.before_after.units import follow_up as units_table
+from pipeline.stages.checks import duplicate_check, missing_check, negative_check, one_cluster_check
 from pipeline.stages.durations import EVERYTHING
 from pipeline.stages.plan import REPLICATE, Check, Comparison, Computed, CountQuery, Plan, Sweep
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 N_COLUMNS = ("n_before", "n_after")
 TIMES = ("event_time", "article_time")
+ACCOUNTED = ("before_start", "before_end", "after_start", "after_end")
 
 
 def plan(params: BeforeAfterParameters, sources: Mapping[str, Source]) -> Plan:
@@ -51,22 +53,25 @@ class _Planner:
 
     def plan(self) -> Plan:
         by = rows.resolve_by(self.params.by, self.sources[: 1 + sum(map(bool, (self.events, self.articles)))])
-        rows.check_mapping(self.sources, by, [self.params.cluster or ""])
+        rows.check_mapping(self.sources, by, [self.params.cluster] if self.params.cluster else [])
+        for key in ("event_id", "article_id"):
+            rows.check_keys(self.sources, key)
         compared = self._compared()
         self._check_grouping(compared, by)
         self._check_zones()
         units = self._units(compared)
+        accounted = {name: self.bounds[name] for name in ACCOUNTED}
         main = Sweep("pairs", self._rows(units, by), "score", self.params.grid())
         swept = "before_after/every_pair" if compared == "pairs" else "before_after/matches"
         counts: list[CountQuery | Computed] = [CountQuery(swept, self.bounds, COUNT_NAMES, sweep=main)]
         if compared == "events":
             counts.append(CountQuery("before_after/compared", {}, COUNT_NAMES))
-        if compared == "timelines":
-            counts.append(self._timelines(by))
+        if compared == "timelines" or (compared == "events" and self._timed_events):
+            counts.append(self._timelines(by, ["n_near"] if compared == "events" else [*N_COLUMNS, "n_near"]))
         if self.params.lag_thresholds:
             grid = Grid(self.params.lag_thresholds, self.params.boundary)
             lags = Sweep("pairs_of_lags", self._rows(units, by, "lag_day"), "score", grid)
-            counts.append(CountQuery("before_after/lags", self.bounds, ("matches",), ("lag_days",), lags, "lags"))
+            counts.append(CountQuery("before_after/lags", accounted, ("matches",), ("lag_days",), lags, "lags"))
         relations = [*self._relations(units, by)]
         if self.gold is not None:
             gold.check_grouping(by, self.pairs)
@@ -81,10 +86,19 @@ class _Planner:
             checks=tuple(self._checks(units, by)),
             counts=tuple(counts),
             used=("m_before", "m_after"),
-            accounting=CountQuery(f"before_after/{accounting}", self.bounds),
+            accounting=CountQuery(f"before_after/{accounting}", accounted),
             comparisons=tuple(self._comparisons(compared)),
+            follow_ups=(
+                units_table(
+                    self._rows(units, by, "event_id"),
+                    accounted,
+                    self.params.boundary,
+                    self._span() if compared == "timelines" else None,
+                    compared,
+                ),
+            ),
             units="events",
-            warnings=tuple(self._warnings()),
+            warnings=tuple(self._warnings(compared)),
             facts={"compared": compared, "lag": " and ".join(self._lag_fields())},
         )
 
@@ -209,6 +223,7 @@ class _Planner:
         return Span(
             before_start=round(-window.before * MICROSECONDS_PER_HOUR),
             before_end=round(-window.gap * MICROSECONDS_PER_HOUR),
+            near_start=round(window.near_start * MICROSECONDS_PER_HOUR),
             after_start=0,
             after_end=round(window.after * MICROSECONDS_PER_HOUR),
             closed=window.closed == "both",
@@ -220,10 +235,12 @@ class _Planner:
         merged = self.params.duplicates == "max" and self.pairs.has("article_id")
         keys = ("event_id", "article_id") if merged else ()
         fields = tuple(dict.fromkeys((*keys, *more, "score", "lag_hours")))
-        query = rows.joined_rows(self.pairs, needed, others, fields, by)
-        return rows.distinct_rows(query, keys, ("score", "lag_hours")) if merged else query
+        required = ("event_id",) if needed is None and self.pairs.may_be_null("event_id") else ()
+        query = rows.joined_rows(self.pairs, needed, others, fields, by, required=required)
+        order = ("score", "lag_hours", *(each.name for each in by))
+        return rows.distinct_rows(query, keys, order) if merged else query
 
-    def _timelines(self, by: Sequence[rows.Grouped]) -> Computed:
+    def _timelines(self, by: Sequence[rows.Grouped], names: Sequence[str]) -> Computed:
         """Compared pairs per group and replicate, from the two timelines."""
         of_events = [each.name for each in by if each.source == "events"]
         of_articles = [each.name for each in by if each.source == "articles"]
@@ -233,9 +250,9 @@ class _Planner:
         span = self._span()
 
         def compute(found: Mapping[str, pl.DataFrame], segment: Sequence[str]) -> pl.DataFrame:
-            return timeline_counts(found["events"], found["articles"], span, segment)
+            return timeline_counts(found["events"], found["articles"], span, segment, names)
 
-        return Computed("before_after/timelines", frames, compute, N_COLUMNS)
+        return Computed("before_after/timelines", frames, compute, tuple(names))
 
     def _comparisons(self, compared: str) -> Iterator[Comparison]:
         if compared == "events" and self._timed_events:
@@ -254,11 +271,14 @@ class _Planner:
     def _checks(self, units: rows.Units, by: Sequence[rows.Grouped]) -> Iterator[Check]:
         if self.events is not None:
             flag = ["complete_window"] if self.events.has("complete_window") else []
-            for name in ("event_id", *units.fields, *flag):
+            for name in ("event_id", *units.fields, *flag, *([units.cluster] if units.cluster else [])):
                 yield missing_check(self.events, name)
-            for name in set(units.fields) & set(N_COLUMNS):
+            for name in (name for name in N_COLUMNS if name in units.fields):
                 yield negative_check(self.events, name)
             yield duplicate_check(self.events, ("event_id",), remedy="Keep one row per event.")
+        if units.cluster is not None and self.events is None:
+            yield missing_check(self.pairs, units.cluster)
+            yield one_cluster_check(self.pairs, "events", "event_id", units.cluster)
         if self.articles is not None:
             if self.articles.has("article_time") and self._timed_events:
                 yield missing_check(self.articles, "article_time")
@@ -271,7 +291,9 @@ class _Planner:
             remedy = 'Set duplicates = "max" to keep the highest score of each, or "keep" to count every row.'
             yield duplicate_check(self.pairs, ("event_id", "article_id"), remedy=remedy)
 
-    def _warnings(self) -> Iterator[str]:
+    def _warnings(self, compared: Compared) -> Iterator[str]:
+        if compared == "pairs" and self.params.compared is None:
+            yield "every compared pair must be a row of pairs, even if it scores 0; if not, give n_before and n_after"
         if self.pairs.has_float32("score"):
             yield "scores are single precision (FLOAT); they are compared with the thresholds as DOUBLE"
         if self.params.window is not None and not _has(self.events, "complete_window") and not self._timed_events:
@@ -314,7 +336,9 @@ def _range_of_articles() -> exp.Select:
     return exp.select(first, exp.alias_(exp.Max(this=column("article_time")), "last_time")).from_("articles")
 
 
-def timeline_counts(events: pl.DataFrame, articles: pl.DataFrame, span: Span, segment: Sequence[str]) -> pl.DataFrame:
+def timeline_counts(
+    events: pl.DataFrame, articles: pl.DataFrame, span: Span, segment: Sequence[str], names: Sequence[str]
+) -> pl.DataFrame:
     """Compared pairs by segment and replicate.
 
     Args:
@@ -322,25 +346,31 @@ def timeline_counts(events: pl.DataFrame, articles: pl.DataFrame, span: Span, se
         articles: Columns `article_time` and grouping columns of articles.
         span: The window.
         segment: Grouping columns of the result.
+        names: The counts that are wanted of n_before, n_after and n_near.
     """
     of_articles = [name for name in segment if name in articles.columns]
     of_events = [name for name in segment if name in events.columns]
     moments = events["event_time"].to_numpy()
-    parts = []
+    parts = [_no_counts(events, articles, segment, names)]
     for key, group in (
         articles.sort("article_time").group_by(of_articles, maintain_order=True) if of_articles else [((), articles)]
     ):
         times = np.sort(group["article_time"].to_numpy())
-        before, after = counts_around(moments, times, span)
-        counted = events.select(*of_events, REPLICATE).with_columns(
-            pl.Series("n_before", before), pl.Series("n_after", after)
-        )
-        summed = counted.group_by([*of_events, REPLICATE]).agg(pl.col(N_COLUMNS).sum())
+        found = counts_around(moments, times, span)
+        counted = events.select(*of_events, REPLICATE).with_columns(pl.Series(name, found[name]) for name in names)
+        summed = counted.group_by([*of_events, REPLICATE]).agg(pl.col(names).sum())
         labels = [
             pl.lit(value, dtype=group.schema[name]).alias(name) for name, value in zip(of_articles, key, strict=True)
         ]
-        parts.append(summed.with_columns(labels).select(*segment, REPLICATE, *N_COLUMNS))
+        parts.append(summed.with_columns(labels).select(*segment, REPLICATE, *names))
     return pl.concat(parts)
+
+
+def _no_counts(
+    events: pl.DataFrame, articles: pl.DataFrame, segment: Sequence[str], names: Sequence[str]
+) -> pl.DataFrame:
+    types = {**articles.schema, **events.schema, **dict.fromkeys(names, pl.Int64())}
+    return pl.DataFrame(schema={name: types[name] for name in (*segment, REPLICATE, *names)})
 
 
 def compare_counts(events: pl.DataFrame, articles: pl.DataFrame, span: Span) -> tuple[str, ...]:
@@ -351,14 +381,11 @@ def compare_counts(events: pl.DataFrame, articles: pl.DataFrame, span: Span) -> 
         articles: Column `article_time`.
         span: The window.
     """
-    before, after = counts_around(events["event_time"].to_numpy(), np.sort(articles["article_time"].to_numpy()), span)
+    counts = counts_around(events["event_time"].to_numpy(), np.sort(articles["article_time"].to_numpy()), span)
     found = []
-    for name, counted in (("n_before", before), ("n_after", after)):
-        odd = (
-            events.with_columns(pl.Series("counted", counted))
-            .filter(pl.col(name) != pl.col("counted"))
-            .sort("event_id")
-        )
+    for name in N_COLUMNS:
+        counted = events.with_columns(pl.Series("counted", counts[name]))
+        odd = counted.filter(pl.col(name) != pl.col("counted")).sort("event_id")
         if not odd.is_empty():
             first = odd.row(0, named=True)
             found.append(

@@ -8,12 +8,15 @@ import polars as pl
 
 from pipeline.errors import DataError
 from pipeline.metrics import before_after as estimator
+from pipeline.metrics import sensitivity
 from pipeline.metrics.operating_points import pick
 from pipeline.metrics.sweep import THRESHOLD, add_up, at_or_above
 from pipeline.schemas import GROUPING
-from pipeline.stages.before_after import gold
+from pipeline.stages.before_after import gold, units
 from pipeline.stages.before_after.contract import COUNT_NAMES
-from pipeline.stages.stage import Summary, integer, number, percent
+from pipeline.stages.before_after.uncertainty import placebo_table, with_intervals
+from pipeline.stages.before_after.verdict import doubt, verdict
+from pipeline.stages.stage import Summary, integer, interval, number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,12 +42,17 @@ def derive(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame]) ->
         threshold=reference.threshold,
         reference_recall=reference.recall,
     )
+    curve = with_intervals(curve, counts["counts"], keys, params)
     points = [estimator.operating_point(curve, keys, criterion) for criterion in params.operating_points]
     at_reference = pick(curve, keys, criterion="recall_reference", among=pl.col("is_reference"), best=pl.col(THRESHOLD))
+    chosen = points[0].select(*keys, THRESHOLD)
     return {
         "before_after_estimates": curve,
-        "before_after_operating_points": pl.concat([*points, at_reference], how="diagonal"),
+        "before_after_operating_points": sensitivity.with_kappas(pl.concat([*points, at_reference]), curve, keys),
+        "before_after_sensitivity": sensitivity.over_references(frame, keys, chosen),
+        "before_after_placebo": placebo_table(curve, counts["counts"], keys, params),
         "before_after_lags": _lags(params, counts, keys),
+        "before_after_events": units.empty(counts["counts"], keys),
         "before_after_gold": gold.table(counts.get("gold"), counts["counts"], keys, params.threshold_values),
     }
 
@@ -76,6 +84,8 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
             "the matches are right, so the total it is measured against is itself uncertain; "
             "try another recall_reference, or check a sample by hand"
         )
+    if (doubtful := doubt(tables)) is not None:
+        found.append(doubtful)
     return tuple(found)
 
 
@@ -98,6 +108,8 @@ def _check_matches(counts: pl.DataFrame, keys: list[str]) -> None:
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
     """The best threshold of every group, and the curve of F1 over the thresholds of the first one."""
     curve, points = tables["before_after_estimates"], tables["before_after_operating_points"]
+    if points.is_empty():
+        return Summary(headers=(), rows=(), sentence="No group has any event or pair.")
     best = points.filter(pl.col("criterion") != "recall_reference")
     best = best.filter(pl.col("criterion") == best["criterion"][0]) if not best.is_empty() else points
     labels = best.columns[2 : best.columns.index("criterion")]
@@ -108,9 +120,9 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
         (
             ", ".join(str(row[name]) for name in labels if row[name] is not None) or row[GROUPING.name],
             number(row["threshold"]),
-            percent(row["precision"]),
-            percent(row["recall"]),
-            percent(row["f1"]),
+            interval(row, "precision"),
+            interval(row, "recall"),
+            interval(row, "f1"),
             integer(row["m_after"]),
         )
         for row in shown.iter_rows(named=True)
@@ -121,7 +133,7 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
     return Summary(
         headers=("group", "threshold", "precision", "recall", "F1", "matches after"),
         rows=rows_,
-        sentence=_sentence(shown.row(0, named=True)) if not shown.is_empty() else "No group has any event.",
+        sentence=" ".join(part for part in (_sentence(shown.row(0, named=True)), verdict(tables)) if part),
         curve=tuple(first["f1"].to_list()),
         curve_title=f"F1 from {number(first['threshold'].min())} to {number(first['threshold'].max())}",
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pipeline.stages.before_after import planning, results
 from pipeline.stages.before_after.contract import (
     ARTICLES,
-    COUNTS,
+    COUNT_TABLE,
     EVENTS,
     GOLD,
     GOLD_ARTICLES,
@@ -38,7 +38,7 @@ class BeforeAfter:
     parameters: type[StageParameters] = BeforeAfterParameters
     inputs: tuple[InputContract, ...] = (PAIRS, EVENTS, ARTICLES, GOLD, GOLD_ARTICLES)
     tables: tuple[Table, ...] = TABLES
-    count_columns: tuple[Column, ...] = COUNTS
+    count_columns: tuple[Column, ...] = COUNT_TABLE
 
     def plan(self, params: BeforeAfterParameters, sources: Mapping[str, Source]) -> Plan:
         """See `planning.plan`."""

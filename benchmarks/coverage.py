@@ -1,0 +1,234 @@
+"""Measured coverage of the before/after intervals, on simulated counts whose truth is known.
+
+    python benchmarks/coverage.py [--datasets 2000] [--events 10,30,100,300,1000] [--confidence 0.95] [--seed 1]
+
+For every number of events: events that are all alike or that differ (CV 1 in false positive rate and in compared
+pairs), false matches alone or in bursts; 60 % of the events have no coverage, and the others differ in how much. The
+thresholds are put in classes by the number of matches before the event that they let be expected. `worst` is the
+threshold with the lowest coverage and `most` the one with the highest. `naive` takes every pair as independent.
+
+Covered is the value that an estimator takes at the expected counts (superpopulation); for the corrected ones that is
+precision and recall themselves, and for `realised` the precision of the data set at hand. `unbounded` counts as [0, 1];
+`given` is the share of data sets with an interval, `width` is within [0, 1].
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import expit, logit, ndtri
+
+from pipeline.metrics.before_after_intervals import NAMES, intervals
+from pipeline.metrics.before_after_placebo import placebo, placebo_joint, realised_precision_interval
+from pipeline.simulations.before_after_counts import Setting, simulate, truth
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from pipeline.metrics.before_after_intervals import Interval
+
+CLASSES = ((0.0, 1.0, "<1"), (1.0, 10.0, "1-10"), (10.0, 100.0, "10-100"), (100.0, np.inf, ">100"))
+GROUPS = 64
+ROWS_AT_ONCE = 20_000
+FLIPS = 199
+JOINT_DATASETS = 1000  # the joint test takes longest
+SHOWN = (*NAMES, "realised")
+MANY = 100.0
+
+
+@dataclass(frozen=True)
+class Counts:
+    """One data set: matches of shape (G, T) and pairs of shape (G,)."""
+
+    far: NDArray[np.int64]
+    near: NDArray[np.int64]
+    false_after: NDArray[np.int64]
+    true_after: NDArray[np.int64]
+    n_far: NDArray[np.int64]
+    n_near: NDArray[np.int64]
+    n_after: NDArray[np.int64]
+
+    @property
+    def four(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """The first four arguments of `intervals`."""
+        return self.far + self.near, self.false_after + self.true_after, self.n_far + self.n_near, self.n_after
+
+
+@dataclass
+class Tally:
+    """Sums over data sets, every array of shape (T,)."""
+
+    given: defaultdict[str, NDArray[np.float64]] = field(default_factory=lambda: defaultdict(lambda: np.zeros(1)))
+    covered: defaultdict[str, NDArray[np.float64]] = field(default_factory=lambda: defaultdict(lambda: np.zeros(1)))
+    width: defaultdict[str, NDArray[np.float64]] = field(default_factory=lambda: defaultdict(lambda: np.zeros(1)))
+
+    def add(self, name: str, lower: NDArray[np.float64], upper: NDArray[np.float64], true: NDArray[np.float64]) -> None:
+        """Count one interval per threshold; nan: none was given."""
+        given = ~np.isnan(lower)
+        self.given[name] = self.given[name] + given
+        self.covered[name] = self.covered[name] + (given & (lower <= true + 1e-9) & (true - 1e-9 <= upper))
+        self.width[name] = self.width[name] + np.where(given, np.minimum(upper, 1.0) - np.maximum(lower, 0.0), 0.0)
+
+
+def data_sets(setting: Setting, count: int, seed: int, groups: int | None = None) -> Iterator[Counts]:
+    """Simulated data sets one by one; with `groups`, events are put in so many replicates at random."""
+    rng = np.random.default_rng(seed)
+    at_once = max(1, ROWS_AT_ONCE // setting.events)
+    for start in range(0, count, at_once):
+        batch = simulate(setting, min(at_once, count - start), rng)
+        for index in range(len(batch.n_far)):
+            arrays = [values[index] for values in vars(batch).values()]
+            if groups is not None:
+                member = np.arange(groups)[:, None] == rng.integers(0, groups, setting.events)
+                arrays = [np.rint(member.astype(np.float64) @ values).astype(np.int64) for values in arrays]
+            yield Counts(*arrays)
+
+
+def naive(counts: Counts, confidence: float) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """What one gets from the totals alone, as if every pair were independent: the delta method with Poisson counts."""
+    m_before, m_after, n_before, n_after = (values.sum(axis=0).astype(np.float64) for values in counts.four)
+    z, c = -ndtri((1 - confidence) / 2), n_after / n_before
+    tp = m_after - c * m_before
+    variance, ratio = m_after + c**2 * m_before, tp / tp[0]
+    precision = tp / m_after
+    log_width = z * np.sqrt(1 / m_before)
+    logit_width = z * np.sqrt(1 / m_before + 1 / m_after) / precision
+    recall_width = z * np.sqrt(np.maximum(variance * (1 - 2 * ratio) + ratio**2 * variance[0], 0.0)) / tp[0]
+    union = m_after + tp[0]
+    f1, own = 2 * tp / union, 2 * tp / union
+    top = 4 * variance + own**2 * (m_after + variance[0] + 2 * variance) - 4 * own * (m_after + variance)
+    f1_width = z * np.sqrt(np.maximum(top, 0.0)) / union
+    inside = np.where((precision > 0) & (precision < 1), precision, np.nan)
+    fpr = np.where(m_before > 0, m_before / n_before, np.nan)
+    return {
+        "fpr": (fpr * np.exp(-log_width), fpr * np.exp(log_width)),
+        "precision": (expit(logit(inside) - logit_width), expit(logit(inside) + logit_width)),
+        "recall": (ratio - recall_width, ratio + recall_width),
+        "f1": (f1 - f1_width, f1 + f1_width),
+    }
+
+
+def _limits(interval: Interval) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    anything = interval.reason == "unbounded"
+    return np.where(anything, 0.0, interval.lower), np.where(anything, 1.0, interval.upper)
+
+
+def coverage(setting: Setting, datasets: int, confidence: float, seed: int, groups: int | None) -> Tally:
+    """Coverage of all intervals, and the placebo's rejections as "coverage" of nothing: 1 - rejected."""
+    tally, true = Tally(), truth(setting)
+    zeros = np.zeros(setting.thresholds)
+    for counts in data_sets(setting, datasets, seed, groups):
+        for name, interval in intervals(*counts.four, reference=0, confidence=confidence).items():
+            tally.add(name, *_limits(interval), true[name])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for name, limits in naive(counts, confidence).items():
+                tally.add(f"naive {name}", *limits, true[name])
+            own = counts.true_after.sum(axis=0) / counts.four[1].sum(axis=0)
+        realised = realised_precision_interval(
+            *counts.four, counts.near, counts.n_near, confidence=confidence, reference=0
+        )
+        tally.add("realised", realised.lower, realised.upper, own)
+        _add_placebo(tally, counts, confidence, zeros)
+    return tally
+
+
+def _add_placebo(tally: Tally, counts: Counts, confidence: float, zeros: NDArray[np.float64]) -> None:
+    arguments = counts.far, counts.near, counts.n_far, counts.n_near
+    values = {"placebo": placebo(*arguments, confidence=confidence).p_value}
+    if tally.given["joint"][0] < JOINT_DATASETS:
+        values["joint"] = np.full(1, placebo_joint(*arguments, flips=FLIPS))
+    for name, value in values.items():
+        accepted = np.where(np.isnan(value), np.nan, np.where(value > 1 - confidence, 0.0, 1.0))
+        tally.add(name, accepted, accepted, zeros[: len(value)])
+
+
+def print_coverage(setting: Setting, tally: Tally, confidence: float) -> None:
+    """One line per class of thresholds and metric."""
+    print(
+        f"  {'expected':>8} {'metric':<20}{'coverage':>9}{'worst':>7}{'most':>7}{'naive':>7}{'width':>10}{'given':>7}"
+    )
+    for low, high, label in CLASSES:
+        chosen = np.flatnonzero((setting.m_before >= low) & (setting.m_before < high))
+        for name in SHOWN if len(chosen) else ():
+            kept = chosen[chosen > 0] if name.startswith("recall") else chosen  # 1 by definition at the reference
+            given, covered = tally.given[name][kept], tally.covered[name][kept]
+            if given.sum() == 0:
+                continue
+            share = covered / np.maximum(given, 1)
+            plain = f"naive {name}"
+            other = (
+                tally.covered[plain][kept].sum() / tally.given[plain][kept].sum() if plain in tally.given else np.nan
+            )
+            width, part = tally.width[name][kept].sum() / given.sum(), given.mean() / tally.given["fpr"].max()
+            numbers = f"{covered.sum() / given.sum():9.3f}{share.min():7.3f}{share.max():7.3f}{other:7.3f}{width:10.2g}"
+            print(f"  {label:>8} {name:<20}{numbers}{part:7.2f}")
+        if len(chosen):
+            size = 1 - tally.covered["placebo"][chosen].sum() / tally.given["placebo"][chosen].sum()
+            print(f"  {label:>8} {'placebo: rejected':<20}{size:9.3f}")
+    size = 1 - tally.covered["joint"][0] / max(tally.given["joint"][0], 1)
+    print(f"  {'all':>8} {'placebo: rejected':<20}{size:9.3f}   (nominal {1 - confidence:.2f})")
+
+
+def print_power(setting: Setting, datasets: int, confidence: float, seed: int) -> None:
+    """How often the placebo finds a false positive rate that is 1.5 times as high near to the event."""
+    tally, zeros = Tally(), np.zeros(setting.thresholds)
+    setting = replace(setting, near_factor=1.5)
+    for counts in data_sets(setting, datasets, seed):
+        _add_placebo(tally, counts, confidence, zeros)
+    power = {name: 1 - tally.covered[name] / np.maximum(tally.given[name], 1) for name in ("placebo", "joint")}
+    numbers = "  ".join(f"{m:.3g}: {p:.2f}" for m, p in zip(setting.m_before, power["placebo"], strict=True))
+    print(f"  power at 1.5 × FPR, by expected matches:  {numbers}  joint: {power['joint'][0]:.2f}")
+
+
+def print_bias(events: int, datasets: int, seed: int) -> None:
+    """Bias of recall and precision where positives are a tenth of all pairs, uncorrected and corrected."""
+    setting = Setting(events, positives=MANY)
+    true, found = truth(setting), defaultdict(list)
+    for counts in data_sets(setting, datasets, seed):
+        m_before, m_after, n_before, n_after = (values.sum(axis=0) for values in counts.four)
+        fpr = m_before / n_before
+        tp = m_after - fpr * n_after
+        positives = tp[0] / (1 - fpr[0])
+        found["recall"].append(tp / tp[0])
+        found["recall corrected"].append((tp + fpr * positives) / positives)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found["precision"].append(np.where(m_after > 0, tp / m_after, np.nan))
+            found["precision corrected"].append(np.where(m_after > 0, (tp + fpr * positives) / m_after, np.nan))
+    print(f"\nBias with many positives, {events} events; true recall {true['recall_true'].round(2)}")
+    for name, values in found.items():
+        bias = np.nanmean(values, axis=0) - true[f"{name.split()[0]}_true"]
+        print(f"  {name:<22}{' '.join(f'{b:+.4f}' for b in bias)}   largest {np.abs(bias).max():.4f}")
+
+
+def main() -> None:
+    """Parse the arguments and print everything."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--datasets", type=int, default=2000)
+    parser.add_argument("--events", default="10,30,100,300,1000")
+    parser.add_argument("--confidence", type=float, default=0.95)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    events = [int(number) for number in options.events.split(",")]
+    for number in events:
+        for groups in (None, GROUPS) if number >= 1000 else (None,):
+            for variation, bursty in ((0.0, False), (0.0, True), (1.0, False), (1.0, True)):
+                started, setting = time.perf_counter(), Setting(number, variation, bursty)
+                tally = coverage(setting, options.datasets, options.confidence, options.seed, groups)
+                kind = f"{number} events, CV {variation:.0f}, {'bursty' if bursty else 'no bursts'}"
+                print(f"\n{kind}{f', in {groups} replicates' if groups else ''}", end="")
+                print(f"   ({options.datasets} data sets, {time.perf_counter() - started:.0f} s)")
+                print_coverage(setting, tally, options.confidence)
+                if groups is None:
+                    print_power(setting, max(options.datasets // 5, 1), options.confidence, options.seed + 1)
+    print_bias(min(events, key=lambda number: abs(number - 300)), options.datasets, options.seed)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,179 @@
+"""Data of the benchmarks, made by seed: the same sizes give the same rows, on any machine, in little memory.
+
+`pairs.parquet` holds scored event-article pairs: every article is compared with 25 events.
+
+| column       | type   | values                                                                                    |
+|--------------|--------|-------------------------------------------------------------------------------------------|
+| `event_id`   | BIGINT | 0 … 199,999, in no order                                                                  |
+| `article_id` | BIGINT | row number // 25; (event_id, article_id) never repeats                                    |
+| `score`      | DOUBLE | gamma(2, 3); one pair in fifty after its event has gamma(9, 3) added: a true match        |
+| `lag_hours`  | DOUBLE | uniform from -168 to 72                                                                   |
+| `source`     | string | 40 values; the source of the event                                                        |
+
+`events.parquet` has one row per event: `event_id`, `source`, `n_before`, `n_after` (its rows in pairs, by the sign of
+the lag). Parquet with zstd and row groups of one million rows, one of which is in memory at a time.
+
+`timeline_events.parquet` (`event_id`, `event_time`) and `timeline_articles.parquet` (`article_id`, `article_time`) are
+points in time over three years, in no order.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+SEED = 20240101
+GENERATION = 1
+ROW_GROUP = 1_000_000
+EVENTS = 200_000
+SOURCES = 40
+EVENTS_PER_ARTICLE = 25
+STRIDE = 7919
+BEFORE_HOURS, AFTER_HOURS = 168.0, 72.0
+MATCHED = 0.02
+YEARS_IN_HOURS = 3 * 365 * 24
+FIRST_HOUR = 1_704_067_200_000_000  # 1 January 2024 UTC, in microseconds
+
+PAIRS_SCHEMA = pa.schema(
+    [
+        ("event_id", pa.int64()),
+        ("article_id", pa.int64()),
+        ("score", pa.float64()),
+        ("lag_hours", pa.float64()),
+        ("source", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Data:
+    """Where the data of one size lie.
+
+    Attributes:
+        folder: Their folder.
+        rows: Rows of pairs.
+    """
+
+    folder: Path
+    rows: int
+
+    @property
+    def pairs(self) -> Path:
+        """Scored pairs."""
+        return self.folder / "pairs.parquet"
+
+    @property
+    def events(self) -> Path:
+        """Events of the pairs."""
+        return self.folder / "events.parquet"
+
+
+@dataclass(frozen=True)
+class Timelines:
+    """Points in time of one size.
+
+    Attributes:
+        folder: Their folder.
+        n_events: Number of events.
+        n_articles: Number of articles.
+    """
+
+    folder: Path
+    n_events: int
+    n_articles: int
+
+    @property
+    def events(self) -> Path:
+        """Events with their times."""
+        return self.folder / "timeline_events.parquet"
+
+    @property
+    def articles(self) -> Path:
+        """Articles with their times."""
+        return self.folder / "timeline_articles.parquet"
+
+
+def pairs_of(root: Path, rows: int) -> Data:
+    """Pairs and events of a size, made if they are not there."""
+    data = Data(root / f"pairs_{rows}", rows)
+    facts = {"generation": GENERATION, "seed": SEED, "rows": rows}
+    if _stands(data.folder, facts):
+        return data
+    data.folder.mkdir(parents=True, exist_ok=True)
+    sources = np.random.default_rng([SEED, 0]).integers(0, SOURCES, EVENTS, dtype=np.int8)
+    before, after = _write_pairs(data, sources)
+    events = pa.table(
+        {
+            "event_id": np.arange(EVENTS, dtype=np.int64),
+            "source": _names(sources),
+            "n_before": before,
+            "n_after": after,
+        }
+    )
+    pq.write_table(events, data.events, compression="zstd", row_group_size=ROW_GROUP)
+    _done(data.folder, facts)
+    return data
+
+
+def timelines_of(root: Path, n_events: int, n_articles: int) -> Timelines:
+    """Times of events and articles of a size, made if they are not there."""
+    data = Timelines(root / f"timelines_{n_events}_{n_articles}", n_events, n_articles)
+    facts = {"generation": GENERATION, "seed": SEED, **{k: v for k, v in asdict(data).items() if k != "folder"}}
+    if _stands(data.folder, facts):
+        return data
+    data.folder.mkdir(parents=True, exist_ok=True)
+    rng = np.random.default_rng([SEED, 2])
+    for path, name, number in ((data.events, "event", n_events), (data.articles, "article", n_articles)):
+        hours = rng.uniform(0.0, YEARS_IN_HOURS, number)
+        times = pa.array(FIRST_HOUR + (hours * 3.6e9).astype(np.int64), pa.timestamp("us", tz="UTC"))
+        table = pa.table({f"{name}_id": np.arange(number, dtype=np.int64), f"{name}_time": times})
+        pq.write_table(table, path, compression="zstd", row_group_size=ROW_GROUP)
+    _done(data.folder, facts)
+    return data
+
+
+def _write_pairs(data: Data, sources: NDArray[np.int8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Write the pairs, one row group at a time; returns the rows before and after every event."""
+    before, after = np.zeros(EVENTS, dtype=np.int64), np.zeros(EVENTS, dtype=np.int64)
+    with pq.ParquetWriter(data.pairs, PAIRS_SCHEMA, compression="zstd", use_dictionary=["source"]) as writer:
+        for start in range(0, data.rows, ROW_GROUP):
+            rng = np.random.default_rng([SEED, 1, start])
+            number = min(ROW_GROUP, data.rows - start)
+            row = np.arange(start, start + number, dtype=np.int64)
+            article, place = np.divmod(row, EVENTS_PER_ARTICLE)
+            first = rng.integers(0, EVENTS, number // EVENTS_PER_ARTICLE + 2, dtype=np.int64)
+            event = (first[article - article[0]] + place * STRIDE) % EVENTS
+            lag = rng.uniform(-BEFORE_HOURS, AFTER_HOURS, number)
+            matched = (lag >= 0) & (rng.random(number) < MATCHED)
+            score = rng.gamma(2.0, 3.0, number)
+            score[matched] += rng.gamma(9.0, 3.0, int(matched.sum()))
+            before += np.bincount(event[lag < 0], minlength=EVENTS)
+            after += np.bincount(event[lag >= 0], minlength=EVENTS)
+            columns = [pa.array(event), pa.array(article), pa.array(score), pa.array(lag), _names(sources[event])]
+            writer.write_table(pa.table(columns, schema=PAIRS_SCHEMA), row_group_size=ROW_GROUP)
+    return before, after
+
+
+def _names(sources: NDArray[np.int8]) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(sources, [f"source_{number:02}" for number in range(SOURCES)]).cast(
+        pa.string()
+    )
+
+
+def _stands(folder: Path, facts: dict[str, int]) -> bool:
+    stamp = folder / "made.json"
+    return stamp.is_file() and bool(json.loads(stamp.read_text()) == facts)
+
+
+def _done(folder: Path, facts: dict[str, int]) -> None:
+    (folder / "made.json").write_text(json.dumps(facts))

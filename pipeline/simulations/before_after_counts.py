@@ -1,0 +1,163 @@
+"""Counts per event with known truth, many data sets at once: to measure intervals, not to show a stage.
+
+No pairs are made. Every false and every true match falls in a score bin; matches of different bins are independent
+Poisson counts given the event, and running sums over the bins from above are nested counts at rising thresholds.
+
+False matches come alone or, in bursty data, half of them in bursts: one burst is a Poisson number (plus one) of
+articles within one period that share their score, as copies of one wire report do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+PAIRS_FAR, PAIRS_NEAR, PAIRS_AFTER = 750.0, 250.0, 400.0
+FPR_REFERENCE = 0.1
+COVERED = 0.4
+IN_BURSTS, BURST_SIZE = 0.5, 4.0
+FEWEST = 0.3
+RECALL_LOWEST = 0.3
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is simulated.
+
+    Attributes:
+        events: Number of events.
+        heterogeneity: Coefficient of variation of the event effects: gamma on the false positive rate, lognormal on
+            the number of compared pairs.
+        bursty: Whether half of the false matches come in bursts.
+        positives: Mean number of articles that cover a covered event (gamma mixed, CV 1).
+        thresholds: Number of thresholds; the false positive rate falls evenly on the log scale from 0.1 to where 0.3
+            matches before are expected, recall from 1 to 0.3.
+        near_factor: The false positive rate of the near part of the time before the event, over that of the far part.
+        widening: Extra spread of the event effects at the highest threshold: some events look like everything.
+    """
+
+    events: int
+    heterogeneity: float = 0.0
+    bursty: bool = False
+    positives: float = 20.0
+    thresholds: int = 10
+    near_factor: float = 1.0
+    widening: float = 0.0
+
+    @property
+    def fpr(self) -> NDArray[np.float64]:
+        """True false positive rate at every threshold, shape (T,)."""
+        lowest = FEWEST / (self.events * (PAIRS_FAR + PAIRS_NEAR))
+        return np.geomspace(FPR_REFERENCE, lowest, self.thresholds)
+
+    @property
+    def recall(self) -> NDArray[np.float64]:
+        """True recall, shape (T,); 1 at the first threshold."""
+        return np.linspace(1.0, RECALL_LOWEST, self.thresholds)
+
+    @property
+    def m_before(self) -> NDArray[np.float64]:
+        """Expected matches before all events, shape (T,)."""
+        return self.fpr * (PAIRS_FAR + PAIRS_NEAR) * self.events
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Counts of D data sets.
+
+    Attributes:
+        far: Shape (D, E, T): matches in the far part before the event.
+        near: The same in the near part.
+        false_after: False matches after the event.
+        true_after: True matches after the event.
+        n_far: Shape (D, E): compared pairs in the far part.
+        n_near: The same in the near part.
+        n_after: The same after the event, with the positives.
+    """
+
+    far: NDArray[np.int64]
+    near: NDArray[np.int64]
+    false_after: NDArray[np.int64]
+    true_after: NDArray[np.int64]
+    n_far: NDArray[np.int64]
+    n_near: NDArray[np.int64]
+    n_after: NDArray[np.int64]
+
+
+def simulate(setting: Setting, datasets: int, rng: np.random.Generator) -> Batch:
+    """Simulate data sets of independent events."""
+    shape = (datasets, setting.events)
+    size = _lognormal(rng, setting.heterogeneity, shape)
+    rate = _false_rates(setting, rng, shape) * size[..., None]
+    covering = np.where(rng.random(shape) < COVERED, rng.gamma(1.0, setting.positives, shape), 0.0)
+    true = _at_or_above(rng.poisson(covering[..., None] * _per_bin(setting.recall)))
+    return Batch(
+        far=_false(setting, rng, rate * PAIRS_FAR),
+        near=_false(setting, rng, rate * (PAIRS_NEAR * setting.near_factor)),
+        false_after=_false(setting, rng, rate * PAIRS_AFTER),
+        true_after=true,
+        n_far=rng.poisson(size * PAIRS_FAR),
+        n_near=rng.poisson(size * PAIRS_NEAR),
+        n_after=rng.poisson(size * PAIRS_AFTER) + true[..., 0],
+    )
+
+
+def truth(setting: Setting) -> dict[str, NDArray[np.float64]]:
+    """What the estimators estimate, by name: the same functions of expected counts; shape (T,).
+
+    `recall_true` and `precision_true` are the recall and the precision themselves, from which the uncorrected
+    estimators differ however many events there are.
+    """
+    positives = COVERED * setting.positives
+    true = positives * setting.recall
+    matched = setting.fpr * PAIRS_AFTER + true
+    tp = matched - setting.fpr * (PAIRS_AFTER + positives)
+    precision = tp / matched
+    return {
+        "fpr": setting.fpr,
+        "precision": precision,
+        "recall": tp / tp[0],
+        "f1": 2 * tp / (matched + tp[0]),
+        "precision_corrected": true / matched,
+        "recall_corrected": setting.recall,
+        "precision_true": true / matched,
+        "recall_true": setting.recall,
+    }
+
+
+def _lognormal(rng: np.random.Generator, variation: float, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Mean 1 and the given coefficient of variation."""
+    square = np.log1p(variation**2)
+    return np.asarray(rng.lognormal(-square / 2, np.sqrt(square), shape))
+
+
+def _false_rates(setting: Setting, rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """False positive rate of every event in every score bin, shape (D, E, T)."""
+    per_bin = _per_bin(setting.fpr)
+    if setting.heterogeneity > 0:
+        effect = rng.gamma(setting.heterogeneity**-2, setting.heterogeneity**2, shape)[..., None]
+    else:
+        effect = np.ones((*shape, 1))
+    spread = setting.widening * np.linspace(0.0, 1.0, setting.thresholds)
+    normal = rng.standard_normal(shape)[..., None]
+    return np.asarray(per_bin * effect * np.exp(spread * normal - spread**2 / 2))
+
+
+def _per_bin(at_or_above: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(at_or_above - np.append(at_or_above[1:], 0.0))
+
+
+def _at_or_above(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.asarray(counts[..., ::-1].cumsum(axis=-1)[..., ::-1])
+
+
+def _false(setting: Setting, rng: np.random.Generator, mean: NDArray[np.float64]) -> NDArray[np.int64]:
+    if not setting.bursty:
+        return _at_or_above(rng.poisson(mean))
+    bursts = rng.poisson(mean * (IN_BURSTS / BURST_SIZE))
+    return _at_or_above(rng.poisson(mean * (1 - IN_BURSTS)) + bursts + rng.poisson(bursts * (BURST_SIZE - 1)))

@@ -1,0 +1,185 @@
+"""Intervals at every threshold: from the replicates of the count table to the columns `…_lower` and `…_upper`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from pipeline.metrics.before_after_intervals import NAMES, intervals
+from pipeline.metrics.before_after_placebo import placebo, placebo_joint, realised_precision_interval
+from pipeline.metrics.sweep import THRESHOLD
+from pipeline.stages.plan import REPLICATE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from pipeline.metrics.before_after_intervals import Interval
+    from pipeline.stages.before_after.contract import BeforeAfterParameters
+
+BUDGET = 50_000_000
+SWEPT = ("m_before", "m_after", "m_near")
+TOTALS = ("n_before", "n_after", "n_near")
+
+
+@dataclass(frozen=True)
+class GroupCounts:
+    """Counts of one group by replicate.
+
+    Attributes:
+        rows: Rows of the group in the estimates, in order of the thresholds.
+        swept: Counts at or above each threshold, by name, each of shape (replicates, thresholds).
+        totals: Compared pairs, by name, each of shape (replicates,).
+    """
+
+    rows: pl.DataFrame
+    swept: dict[str, NDArray[np.int64]]
+    totals: dict[str, NDArray[np.int64]]
+
+    @property
+    def reference(self) -> int | None:
+        """Index of the recall reference."""
+        found = np.nonzero(self.rows["is_reference"].to_numpy())[0]
+        return int(found[0]) if len(found) else None
+
+
+def group_counts(curve: pl.DataFrame, counts: pl.DataFrame, keys: Sequence[str]) -> Iterator[GroupCounts]:
+    """The counts of every group as arrays.
+
+    Args:
+        curve: Estimates, one row per group × threshold.
+        counts: The count table.
+        keys: Columns that identify a group.
+    """
+    parts = {_label(part, keys): part for part in counts.partition_by(list(keys), maintain_order=True)}
+    for rows in curve.sort(THRESHOLD).partition_by(list(keys), maintain_order=True):
+        yield _arrays(rows, parts[_label(rows, keys)])
+
+
+def _label(part: pl.DataFrame, keys: Sequence[str]) -> tuple[object, ...]:
+    return part.select(keys).row(0)
+
+
+def _arrays(rows: pl.DataFrame, counts: pl.DataFrame) -> GroupCounts:
+    thresholds = rows[THRESHOLD].to_numpy()
+    replicates, replicate = np.unique(counts[REPLICATE].to_numpy(), return_inverse=True)
+    edge = counts[THRESHOLD].to_numpy()
+    inside = ~np.isnan(edge)
+    bins = np.searchsorted(thresholds, edge[inside])
+    shape = (len(replicates), len(thresholds))
+    swept = {}
+    for name in SWEPT:
+        table = np.zeros(shape, dtype=np.int64)
+        np.add.at(table, (replicate[inside], bins), counts[name].to_numpy()[inside])
+        swept[name] = table[:, ::-1].cumsum(axis=1)[:, ::-1]
+    totals = {}
+    for name in TOTALS:
+        totals[name] = np.zeros(len(replicates), dtype=np.int64)
+        np.add.at(totals[name], replicate, counts[name].to_numpy())
+    return GroupCounts(rows, swept, totals)
+
+
+def with_intervals(
+    curve: pl.DataFrame, counts: pl.DataFrame, keys: Sequence[str], params: BeforeAfterParameters
+) -> pl.DataFrame:
+    """The estimates with `<ratio>_lower`, `<ratio>_upper` and `undefined_interval`.
+
+    While rows × replicates are more than 50 million no interval is computed (`budget`); with `uncertainty = "none"`
+    there is none either (`none`).
+    """
+    if params.uncertainty == "none":
+        return curve.with_columns(*_empty("none"))
+    if curve.height * counts[REPLICATE].n_unique() > BUDGET:
+        return curve.with_columns(*_empty("budget"))
+    parts = []
+    for group in group_counts(curve, counts, keys):
+        found = intervals(
+            group.swept["m_before"],
+            group.swept["m_after"],
+            group.totals["n_before"],
+            group.totals["n_after"],
+            reference=group.reference,
+            confidence=params.confidence,
+            reference_recall=params.recall_reference.recall,
+        )
+        realised = _realised(group, params.confidence, params.recall_reference.recall)
+        parts.append(group.rows.with_columns(*_columns(found), *_limits("precision_realised", realised)))
+    return pl.concat(parts) if parts else curve.with_columns(*_empty("none"))
+
+
+def _realised(group: GroupCounts, confidence: float, reference_recall: float) -> Interval:
+    return realised_precision_interval(
+        group.swept["m_before"],
+        group.swept["m_after"],
+        group.totals["n_before"],
+        group.totals["n_after"],
+        group.swept["m_near"],
+        group.totals["n_near"],
+        confidence=confidence,
+        reference=group.reference,
+        reference_recall=reference_recall,
+    )
+
+
+def _limits(name: str, interval: Interval) -> Iterator[pl.Series]:
+    yield pl.Series(f"{name}_lower", interval.lower, dtype=pl.Float64).fill_nan(None)
+    yield pl.Series(f"{name}_upper", interval.upper, dtype=pl.Float64).fill_nan(None)
+
+
+def _columns(found: dict[str, Interval]) -> Iterator[pl.Series]:
+    for name in NAMES:
+        yield from _limits(name, found[name])
+    reasons = zip(*(found[name].reason for name in NAMES), strict=True)
+    first = [next((reason for reason in row if reason is not None), None) for row in reasons]
+    yield pl.Series("undefined_interval", first, dtype=pl.String)
+
+
+def _empty(reason: str) -> list[pl.Expr]:
+    names = [f"{name}_{side}" for name in (*NAMES, "precision_realised") for side in ("lower", "upper")]
+    nothing = [pl.lit(None, dtype=pl.Float64).alias(name) for name in names]
+    return [*nothing, pl.lit(reason).alias("undefined_interval")]
+
+
+def placebo_table(
+    curve: pl.DataFrame, counts: pl.DataFrame, keys: Sequence[str], params: BeforeAfterParameters
+) -> pl.DataFrame:
+    """The table `before_after_placebo`: near against far part of the time before the event.
+
+    One row per group and threshold, and one with a NULL threshold for the joint test. It has no row where the numbers
+    of compared pairs in the near part are not known, or without replicates.
+    """
+    order = [*keys, THRESHOLD, *PLACEBO_COUNTS, *PLACEBO_VALUES]
+    parts = []
+    if params.uncertainty != "none" and counts["n_near"].sum() > 0:
+        within = curve.height * counts[REPLICATE].n_unique() <= BUDGET
+        parts = [_placebo(group, keys, params.confidence) for group in group_counts(curve, counts, keys) if within]
+    if not parts:
+        zeros = [pl.lit(None, dtype=pl.Int64).alias(name) for name in PLACEBO_COUNTS]
+        nothing = [pl.lit(None, dtype=pl.Float64).alias(name) for name in PLACEBO_VALUES]
+        return curve.clear().select(*keys, THRESHOLD).with_columns(*zeros, *nothing).select(order)
+    return pl.concat(parts).select(order)
+
+
+PLACEBO_COUNTS = ("n_far", "n_near", "m_far", "m_near")
+PLACEBO_VALUES = ("log_rate_ratio", "log_rate_ratio_lower", "log_rate_ratio_upper", "p_value")
+
+
+def _placebo(group: GroupCounts, keys: Sequence[str], confidence: float) -> pl.DataFrame:
+    m_near, n_near = group.swept["m_near"], group.totals["n_near"]
+    m_far, n_far = group.swept["m_before"] - m_near, group.totals["n_before"] - n_near
+    found = placebo(m_far, m_near, n_far, n_near, confidence=confidence)
+    size = group.rows.height
+    counts = (np.full(size, n_far.sum()), np.full(size, n_near.sum()), m_far.sum(axis=0), m_near.sum(axis=0))
+    values = (found.log_rate_ratio, found.lower, found.upper, found.p_value)
+    rows = group.rows.select(*keys, THRESHOLD).with_columns(
+        *(pl.Series(name, each, dtype=pl.Int64) for name, each in zip(PLACEBO_COUNTS, counts, strict=True)),
+        *(pl.Series(name, each).fill_nan(None) for name, each in zip(PLACEBO_VALUES, values, strict=True)),
+    )
+    unknown = (THRESHOLD, "m_far", "m_near", *PLACEBO_VALUES[:-1])
+    joint = pl.Series("p_value", [placebo_joint(m_far, m_near, n_far, n_near)]).fill_nan(None)
+    last = rows.head(1).with_columns(*(pl.lit(None, dtype=rows.schema[name]).alias(name) for name in unknown), joint)
+    return pl.concat([rows, last])

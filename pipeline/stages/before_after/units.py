@@ -1,0 +1,98 @@
+"""Counts per event at the chosen threshold: the units in which two matchers are compared."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+import sqlglot.expressions as exp
+
+from pipeline.dialect import column
+from pipeline.metrics.sweep import THRESHOLD
+from pipeline.metrics.timelines import counts_around
+from pipeline.queries import expand, fill, load
+from pipeline.schemas import GROUPING
+from pipeline.stages.before_after.contract import COUNTS
+from pipeline.stages.plan import FollowUp, Sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pipeline.metrics.timelines import Span
+    from pipeline.sources.bins import Boundary
+
+TABLE = "before_after_events"
+N_COLUMNS = ("n_before", "n_after")
+
+
+def follow_up(
+    pairs: exp.Select, bounds: Mapping[str, float], boundary: Boundary, span: Span | None, compared: str
+) -> FollowUp:
+    """Matches of every event at the first criterion's threshold of the total.
+
+    Args:
+        pairs: The rows that take part, with event_id, score and lag_hours.
+        bounds: Which lags lie before and after the event.
+        boundary: Whether a score equal to the threshold is retrieved.
+        span: The window in microseconds; only for timelines.
+        compared: Where the numbers of compared pairs come from.
+    """
+
+    def params(tables: Mapping[str, pl.DataFrame]) -> dict[str, float] | None:
+        threshold = chosen_threshold(tables)
+        if threshold is None:
+            return None
+        return {"lowest_score": threshold if boundary == ">=" else math.nextafter(threshold, math.inf), **bounds}
+
+    def finish(found: pl.DataFrame, frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+        compared_with = _compared(frames, span)
+        joined = found.join(compared_with, on="event_id", how="left").with_columns(pl.col(N_COLUMNS).fill_null(0))
+        return joined.select(pl.lit("all").alias(GROUPING.name), "event_id", *(each.name for each in COUNTS))
+
+    sweep = Sweep("pairs_of_events", pairs, "score", None)
+    return FollowUp(TABLE, sweep, "before_after/events", params, _frames(compared, bounds), finish)
+
+
+def chosen_threshold(tables: Mapping[str, pl.DataFrame]) -> float | None:
+    """The threshold of the first criterion for the total; None without a total, or where none was reached."""
+    points = tables["before_after_operating_points"].filter(pl.col(GROUPING.name) == "all")
+    threshold = points[THRESHOLD][0] if not points.is_empty() else None
+    return float(threshold) if threshold is not None else None
+
+
+def _frames(compared: str, bounds: Mapping[str, float]) -> dict[str, exp.Select]:
+    names = {"events": ("event_id", *N_COLUMNS), "timelines": ("event_id", "event_time")}
+    if compared == "pairs":
+        return {"pairs": _counted_pairs(bounds)}
+    events = exp.select(*(column(name) for name in names[compared])).from_("events").where(column("complete"))
+    if compared == "events":
+        return {"events": events}
+    return {"events": events, "articles": exp.select(column("article_time")).from_("articles")}
+
+
+def _counted_pairs(bounds: Mapping[str, float]) -> exp.Select:
+    return fill(expand(load("before_after/pairs_per_event"), ()), bounds)
+
+
+def _compared(frames: Mapping[str, pl.DataFrame], span: Span | None) -> pl.DataFrame:
+    """n_before and n_after of every event."""
+    if span is None or "articles" not in frames:
+        return next(iter(frames.values()))
+    events = frames["events"]
+    counts = counts_around(
+        events["event_time"].to_numpy(), np.sort(frames["articles"]["article_time"].to_numpy()), span
+    )
+    return events.select("event_id").with_columns(pl.Series(name, counts[name]) for name in N_COLUMNS)
+
+
+def empty(counts: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """The table without a row.
+
+    Args:
+        counts: The count table.
+        keys: Columns that identify a group.
+    """
+    zeros = [pl.lit(0, dtype=pl.Int64).alias(each.name) for each in COUNTS]
+    return counts.clear().select(*keys, pl.lit(None, dtype=pl.String).alias("event_id"), *zeros)

@@ -1,0 +1,10 @@
+-- grain: one row per event with pairs
+-- reads: pairs_of_events (event_id, lag_hours)
+-- params: $before_start, $before_end, $after_start, $after_end
+-- caution: for inputs in which every compared pair is a row
+SELECT
+  event_id,
+  CAST(count(*) FILTER (WHERE lag_hours >= $before_start AND lag_hours < $before_end) AS BIGINT) AS n_before,
+  CAST(count(*) FILTER (WHERE lag_hours >= $after_start AND lag_hours <= $after_end) AS BIGINT) AS n_after
+FROM pairs_of_events
+GROUP BY event_id

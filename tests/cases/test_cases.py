@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+import pipeline
+from cases.reading import case_folders, case_name, prepare, read_expected
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pipeline.runner import Run
+
+FOLDERS = case_folders()
+TOLERANCE = 1e-12
+
+
+@pytest.fixture(params=FOLDERS, ids=case_name)
+def case(request: pytest.FixtureRequest) -> Path:
+    folder: Path = request.param
+    return folder
+
+
+def read(run: Run, table: str) -> pl.DataFrame:
+    return pl.concat([pl.read_parquet(path) for path in sorted((run.path / table).glob("*.parquet"))])
+
+
+def assert_equal(actual: Any, expected: Any, place: str) -> None:  # noqa: ANN401 - cells
+    if isinstance(expected, float):
+        assert isinstance(actual, float), place
+        assert abs(actual - expected) <= TOLERANCE * max(1.0, abs(expected)), f"{place}: {actual} is not {expected}"
+    else:
+        assert actual == expected, place
+
+
+def test_results_are_as_expected(case: Path, tmp_path: Path) -> None:
+    run = pipeline.run(prepare(case, tmp_path))
+    tables = sorted((case / "expected").glob("*.csv"))
+    assert tables, "a case expects at least one table"
+    for path in tables:
+        actual = read(run, path.stem)
+        expected = read_expected(path, actual)
+        assert actual.height == len(expected), path.stem
+        for number, (found, row) in enumerate(zip(actual.to_dicts(), expected, strict=True), start=1):
+            for name, value in row.items():
+                assert_equal(found[name], value, f"{path.stem}, row {number}, {name}")
+
+
+def test_order_and_files_of_the_rows_change_no_byte(case: Path, tmp_path: Path) -> None:
+    def results(name: str, seed: int | None) -> dict[str, bytes]:
+        (tmp_path / name).mkdir()
+        run = pipeline.run(prepare(case, tmp_path / name, shuffle=seed))
+        files = sorted(path for path in run.path.rglob("*.parquet") if path.parent.name != "inputs")
+        return {path.relative_to(run.path).as_posix(): path.read_bytes() for path in files}
+
+    plain = results("plain", None)
+    assert any(path.startswith("counts/") for path in plain)
+    assert results("shuffled", 1) == plain

@@ -1,0 +1,51 @@
+"""Settings of all tests: hypothesis profiles, the real data, and runs in which nothing may be skipped."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import settings
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+NO_SKIPS = bool(os.environ.get("THRESHER_NO_SKIPS"))
+
+settings.register_profile("local", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True)
+settings.load_profile("ci" if os.environ.get("HYPOTHESIS_PROFILE") else "local")
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """Folder of the real data sets, one folder each with its expected results."""
+    folder = os.environ.get("THRESHER_REAL_DATA")
+    if not folder:
+        pytest.skip("THRESHER_REAL_DATA is not set: it names the folder of the real data sets")
+    return Path(folder)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if not hasattr(report, "wasxfail"):
+        _forbid_skip(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    _forbid_skip(report)
+    return report
+
+
+def _forbid_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """Turn a skip into a failure where the test runs, so that it counts under xdist too."""
+    if NO_SKIPS and report.outcome == "skipped":
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        report.outcome = "failed"
+        report.longrepr = f"THRESHER_NO_SKIPS is set, so nothing may be skipped. {reason}"

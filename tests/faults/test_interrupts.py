@@ -1,0 +1,136 @@
+"""Signals: a run stops at once, says so, and leaves the results as they were."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from storage.promises import assert_results_ok, attempts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from inputs.workplace import Workplace
+
+ENDLESS = """
+import sys
+from pipeline.engines.duckdb import DuckDB
+from pipeline.cli import app
+
+ENDLESS = "SELECT count(*) FROM range(100000000) a, range(100000000) b WHERE a.range % 7 = b.range % 3"
+
+def fetch(self, query, params=None):
+    def work():
+        print("started", flush=True)
+        return self._connection.sql(ENDLESS).pl()
+    return self._run(work, "an endless query")
+
+DuckDB.fetch = fetch
+app()
+"""
+DEAF = """
+import sys, time
+from pipeline.engines.duckdb import DuckDB
+from pipeline.cli import app
+
+def fetch(self, query, params=None):
+    def work():
+        print("started", flush=True)
+        time.sleep(60)
+    return self._run(work, "a query that cannot be interrupted")
+
+DuckDB.fetch = fetch
+app()
+"""
+LATE = """
+import os, signal, sys
+from pipeline.storage import publish
+from pipeline.cli import app
+
+original = publish.build_catalog
+
+def build(*words):
+    os.kill(os.getpid(), signal.SIGTERM)
+    return original(*words)
+
+publish.build_catalog = build
+app()
+"""
+
+
+def start(script: str, config: Path) -> subprocess.Popen[str]:
+    """A run whose queries are those of the script, up to the moment when the first one works."""
+    words = [sys.executable, "-c", script, "run", str(config)]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "started\n"
+    return process
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_stops_a_working_query_at_once(place: Workplace, number: signal.Signals, code: int) -> None:
+    before = place.publish()
+    with start(ENDLESS, place.config(boundary=">", duplicates="keep")) as process:
+        began = time.monotonic()
+        process.send_signal(number)
+        _, err = process.communicate(timeout=60)
+    assert time.monotonic() - began < 2.0
+    assert process.returncode == code
+    assert "Stopped. Published results are unchanged." in err
+    assert "Traceback" not in err
+    assert assert_results_ok(place.results) == before
+    last = attempts(place.results)[-1]
+    assert (last["status"], last["exit"]) == ("interrupted", code)
+    assert place.publish(boundary=">").generation == 2
+
+
+def test_a_second_signal_ends_a_query_that_cannot_be_interrupted(place: Workplace) -> None:
+    before = place.publish()
+    with start(DEAF, place.config(boundary=">")) as process:
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.2)
+        began = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+    assert time.monotonic() - began < 2.0
+    assert process.returncode == 143
+    assert assert_results_ok(place.results) == before
+
+
+def test_a_query_that_cannot_be_interrupted_is_left_behind(place: Workplace) -> None:
+    place.publish()
+    script = DEAF.replace("time.sleep(60)", "time.sleep(1)").replace(
+        "from pipeline.cli", "import pipeline.engines.duckdb as engine\nengine.STOP_SECONDS = 0.1\nfrom pipeline.cli"
+    )
+    with start(script, place.config(boundary=">")) as process:
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 143, err
+    assert attempts(place.results)[-1]["status"] == "interrupted"
+
+
+def test_a_signal_while_results_are_published_comes_too_late(place: Workplace) -> None:
+    place.publish()
+    words = [sys.executable, "-c", LATE, "run", str(place.config(boundary=">"))]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    seen = assert_results_ok(place.results)
+    assert (done.returncode, done.stdout) == (0, f"{seen.folder}\n"), done.stderr
+    assert seen.generation == 2
+
+
+def test_a_run_outside_the_main_thread_installs_no_handler(place: Workplace) -> None:
+    import threading
+
+    import pipeline
+
+    previous = signal.getsignal(signal.SIGTERM)
+    runs = []
+    thread = threading.Thread(target=lambda: runs.append(pipeline.run(place.config())))
+    thread.start()
+    thread.join()
+    assert runs[0].status == "published"
+    assert signal.getsignal(signal.SIGTERM) == previous

@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+import math
+import operator
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal
+
+import duckdb
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from running import estimates_of
+
+from pipeline.dialect import column, render
+from pipeline.sources.bins import Grid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import sqlglot.expressions as exp
+
+Boundary = Literal[">=", ">"]
+boundaries = st.sampled_from([">=", ">"])
+scales = st.sampled_from([1.0, 0.1, 1e-300, 1e300, 1e-9, 1e12, 5e-324, 3.0])
+anything = st.floats(allow_nan=False, allow_infinity=False)
+
+
+def distinct(values: Sequence[float]) -> tuple[float, ...]:
+    """Ascending, without repetition; -0 and 0 are one value."""
+    return tuple(sorted({value + 0.0 for value in values if math.isfinite(value)}))
+
+
+@st.composite
+def even(draw: st.DrawFn) -> tuple[float, ...]:
+    scale = draw(scales)
+    start, length, count = draw(st.integers(-20, 20)), draw(st.integers(1, 40)), draw(st.integers(2, 40))
+    return distinct(np.linspace(start * scale, (start + length) * scale, count).tolist())
+
+
+uneven = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=12).map(distinct)
+scaled = st.tuples(st.lists(st.integers(-50, 50), min_size=1, max_size=12), scales).map(
+    lambda drawn: distinct([number * drawn[1] for number in drawn[0]])
+)
+beside = anything.map(
+    lambda value: distinct([value, math.nextafter(value, math.inf), math.nextafter(value, -math.inf)])
+)
+single = anything.map(lambda value: distinct([value]))
+spread = st.lists(anything, min_size=1, max_size=8).map(distinct)
+threshold_lists = even() | uneven | scaled | beside | single
+
+
+def trying_scores(thresholds: Sequence[float], more: Sequence[float]) -> list[float]:
+    """Scores on every edge, just beside it, and between two edges, and some more."""
+    beside_edges = [math.nextafter(edge, to) for edge in thresholds for to in (math.inf, -math.inf)]
+    between = [left + (right - left) / 2 for left, right in pairwise(thresholds)]
+    scores = [*thresholds, *beside_edges, *between, 0.0, -0.0, *more]
+    return [score for score in scores if math.isfinite(score)]
+
+
+def directly(grid: Grid, score: float) -> int:
+    """Bin by comparing with every threshold."""
+    return sum(score >= edge if grid.boundary == ">=" else score > edge for edge in grid.thresholds)
+
+
+@pytest.fixture(scope="module")
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect(":memory:", config={"threads": 1}) as opened:
+        yield opened
+
+
+def in_sql(
+    connection: duckdb.DuckDBPyConnection, expressions: Sequence[exp.Expr], scores: Sequence[float | None]
+) -> list[tuple[Any, ...]]:
+    """Values of expressions of the column `score`, in the order of the scores."""
+    texts = ", ".join(render(expression) for expression in expressions)
+    frame = pl.DataFrame(
+        {"score": scores, "place": range(len(scores))}, schema={"score": pl.Float64, "place": pl.Int64}
+    )
+    connection.register("scores", frame.to_arrow())
+    return connection.execute(f"SELECT {texts} FROM scores ORDER BY place").fetchall()  # noqa: S608 - made above
+
+
+@given(threshold_lists, boundaries, st.lists(anything, max_size=10))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_bins_in_memory_equal_direct_comparison(
+    thresholds: tuple[float, ...], boundary: Boundary, more: list[float]
+) -> None:
+    grid = Grid(thresholds, boundary)
+    scores = trying_scores(thresholds, more)
+    expected = [directly(grid, score) for score in scores]
+    assert grid.bins(scores).tolist() == expected
+    assert [grid.bin(score) for score in scores] == expected
+
+
+@given(threshold_lists, boundaries, st.lists(anything, max_size=10))
+@example((0.1,), ">", [])
+@example((-1e-323, 5e-324), ">=", [])
+@settings(max_examples=200)
+def test_comparisons_in_sql_equal_direct_comparison(
+    connection: duckdb.DuckDBPyConnection, thresholds: tuple[float, ...], boundary: Boundary, more: list[float]
+) -> None:
+    grid = Grid(thresholds, boundary)
+    scores = trying_scores(thresholds, more)
+    found = in_sql(connection, [grid.exact(column("score"))], scores)
+    assert [row[0] for row in found] == [directly(grid, score) for score in scores]
+
+
+@given(threshold_lists, boundaries, st.lists(anything, max_size=10))
+@settings(max_examples=200)
+def test_cells_never_fall_while_scores_rise(
+    connection: duckdb.DuckDBPyConnection, thresholds: tuple[float, ...], boundary: Boundary, more: list[float]
+) -> None:
+    grid = Grid(thresholds, boundary)
+    scores = sorted(trying_scores(thresholds, more))
+    cells = [row[0] for row in in_sql(connection, [grid.cell(column("score"))], scores)]
+    assert None not in cells
+    assert cells == sorted(cells)
+    below = {cell for cell, score in zip(cells, scores, strict=True) if score < thresholds[0]}
+    above = {cell for cell, score in zip(cells, scores, strict=True) if score >= thresholds[0]}
+    assert len(below) <= 1
+    assert not below & above
+
+
+@given(threshold_lists, boundaries, st.lists(anything, max_size=10))
+@settings(max_examples=200)
+def test_a_cell_whose_extremes_agree_holds_one_bin(
+    connection: duckdb.DuckDBPyConnection, thresholds: tuple[float, ...], boundary: Boundary, more: list[float]
+) -> None:
+    """The certificate: cells are monotone, so the lowest and highest score in a cell decide for all in it."""
+    grid = Grid(thresholds, boundary)
+    scores = trying_scores(thresholds, more)
+    held: dict[int, list[float]] = {}
+    for (cell,), score in zip(in_sql(connection, [grid.cell(column("score"))], scores), scores, strict=True):
+        held.setdefault(cell, []).append(score)
+    for inside in held.values():
+        if grid.bin(min(inside)) == grid.bin(max(inside)):
+            assert {directly(grid, score) for score in inside} == {grid.bin(min(inside))}
+
+
+def test_null_has_no_cell_and_no_bin(connection: duckdb.DuckDBPyConnection) -> None:
+    for grid in (Grid((1.0,)), Grid((1.0, 2.0, 3.0)), Grid((1.0, 5.0, 7.0)), Grid((0.0, 5e-324))):
+        found = in_sql(connection, [grid.cell(column("score")), grid.exact(column("score"))], [None])
+        assert found == [(None, None)]
+
+
+def test_an_even_grid_needs_no_second_look_between_its_thresholds(connection: duckdb.DuckDBPyConnection) -> None:
+    grid = Grid(tuple(np.linspace(0, 1, 11).tolist()))
+    scores = [0.05 + number / 10 for number in range(10)]
+    cells = [row[0] for row in in_sql(connection, [grid.cell(column("score"))], scores)]
+    assert cells == sorted(set(cells))
+
+
+def matches_by_definition(scores: Sequence[float], thresholds: Sequence[float], boundary: Boundary) -> list[int]:
+    kept = operator.ge if boundary == ">=" else operator.gt
+    return [sum(kept(score, edge) for score in scores) for edge in thresholds]
+
+
+def assert_counted(
+    tmp_path_factory: pytest.TempPathFactory, thresholds: tuple[float, ...], boundary: Boundary, scores: list[float]
+) -> None:
+    after = [number % 3 != 0 for number in range(len(scores))]
+    pairs = pl.DataFrame(
+        {
+            "event_id": [number % 4 for number in range(len(scores))],
+            "score": pl.Series(scores, dtype=pl.Float64),
+            "lag_hours": [1.0 if late else -1.0 for late in after],
+            "half": ["x" if number % 2 else None for number in range(len(scores))],
+        }
+    )
+    folder = tmp_path_factory.mktemp("bins")
+    table = estimates_of(folder, {"pairs": pairs}, thresholds=list(thresholds), boundary=boundary, by=["half"])
+    total = table.filter(pl.col("grouping") == "all").sort("threshold")
+    assert total["threshold"].to_list() == list(thresholds)
+    for name, late in (("m_after", True), ("m_before", False)):
+        own = [score for score, each in zip(scores, after, strict=True) if each == late]
+        assert total[name].to_list() == matches_by_definition(own, thresholds, boundary)
+    for half in ("x", None):
+        rows = table.filter(pl.col("grouping") == "half", pl.col("half").eq_missing(half)).sort("threshold")
+        own = pairs.filter(pl.col("half").eq_missing(half), pl.col("lag_hours") > 0)["score"].to_list()
+        assert rows["m_after"].to_list() == matches_by_definition(own, thresholds, boundary)
+
+
+@given(threshold_lists, boundaries, st.lists(anything, max_size=10))
+@settings(max_examples=10)
+def test_a_run_counts_every_match_at_every_threshold(
+    tmp_path_factory: pytest.TempPathFactory, thresholds: tuple[float, ...], boundary: Boundary, more: list[float]
+) -> None:
+    assert_counted(tmp_path_factory, thresholds, boundary, trying_scores(thresholds, more))
+
+
+@pytest.mark.parametrize("boundary", [">=", ">"])
+@pytest.mark.parametrize(
+    "thresholds",
+    [
+        pytest.param(tuple(np.linspace(0.1, 60, 200).tolist()), id="even"),
+        pytest.param(tuple(number / 10 for number in range(1, 11)), id="tenths"),
+        pytest.param((0.1, 0.1 + 1e-15, 0.1 + 1e-14, 5.0), id="crowded"),
+        pytest.param((7.0,), id="single"),
+        pytest.param((0.0, 5e-324, 1e-323), id="denormal"),
+        pytest.param((-1e300, 0.0, 1e-300, 1e300), id="vast"),
+        pytest.param(tuple(1.0 + number * 2**-52 for number in range(9)), id="neighbours"),
+    ],
+)
+def test_a_run_counts_scores_on_and_beside_edges(
+    tmp_path_factory: pytest.TempPathFactory, thresholds: tuple[float, ...], boundary: Boundary
+) -> None:
+    assert_counted(tmp_path_factory, thresholds, boundary, trying_scores(thresholds, [1e308, -1e308]))
+
+
+@given(spread, boundaries)
+@example((-1e308, 1e308), ">=")
+@example((-1.5e308, 0.0, 1.5e308), ">")
+@settings(max_examples=25)
+def test_thresholds_may_span_more_than_a_double_can_hold(
+    connection: duckdb.DuckDBPyConnection, thresholds: tuple[float, ...], boundary: Boundary
+) -> None:
+    grid = Grid(thresholds, boundary)
+    scores = sorted(trying_scores(thresholds, [1e308, -1e308, 1.7e308]))
+    found = in_sql(connection, [grid.cell(column("score")), grid.exact(column("score"))], scores)
+    cells = [row[0] for row in found]
+    assert cells == sorted(cells)
+    assert [row[1] for row in found] == [directly(grid, score) for score in scores]
+
+
+def test_every_distinct_score_can_be_a_threshold(tmp_path_factory: pytest.TempPathFactory) -> None:
+    scores = [0.5, -0.0, 0.0, 0.5, math.nextafter(0.5, 1), 2.0]
+    pairs = pl.DataFrame({"event_id": [1] * 6, "score": scores, "lag_hours": [1.0] * 6})
+    folder = tmp_path_factory.mktemp("distinct")
+    table = estimates_of(folder, {"pairs": pairs}, thresholds="distinct")
+    expected = [0.0, 0.5, math.nextafter(0.5, 1), 2.0]
+    assert table["threshold"].to_list() == expected
+    assert table["m_after"].to_list() == matches_by_definition(scores, expected, ">=")

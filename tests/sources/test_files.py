@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+from running import read_table, run_before_after
+
+import pipeline
+from pipeline.errors import ConfigError, DataError, NoInputError
+from pipeline.sources.files import find_files, first_changed
+from pipeline.sources.inputs import Input
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from pipeline.sources.files import DataFile
+
+PAIRS = pl.DataFrame(
+    {"event_id": [1, 2, 3, 4], "score": [0.9, 0.2, 0.7, 0.8], "lag_hours": [1.0, -1.0, 2.0, 3.0]},
+)
+
+
+def write(folder: Path, *names: str) -> None:
+    """One file of one row for each name, the rows in order."""
+    for number, name in enumerate(names):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        PAIRS[number % PAIRS.height].write_parquet(path)
+
+
+def find(folder: Path, path: Any, **more: str) -> tuple[DataFile, ...]:  # noqa: ANN401 - as in a config
+    return find_files(Input.model_validate({"path": path} | more), folder, name="pairs")
+
+
+def names(folder: Path, path: Any) -> list[str]:  # noqa: ANN401 - as in a config
+    return [file.path.relative_to(folder).as_posix() for file in find(folder, path)]
+
+
+def test_a_file_a_glob_a_folder_and_a_list_name_their_files_in_order(tmp_path: Path) -> None:
+    write(tmp_path, "b.parquet", "a.parquet", "deep/er/c.parquet", "deep/notes.txt")
+    assert names(tmp_path, "b.parquet") == ["b.parquet"]
+    assert names(tmp_path, "*.parquet") == ["a.parquet", "b.parquet"]
+    assert names(tmp_path, "**/*.parquet") == ["a.parquet", "b.parquet", "deep/er/c.parquet"]
+    assert names(tmp_path, "deep") == ["deep/er/c.parquet"]
+    assert names(tmp_path, ".") == ["a.parquet", "b.parquet", "deep/er/c.parquet"]
+    assert names(tmp_path, str(tmp_path / "deep" / ".." / "a.parquet")) == ["a.parquet"]
+    assert names(tmp_path, ["b.parquet", "*.parquet", "deep"]) == ["b.parquet", "a.parquet", "deep/er/c.parquet"]
+
+
+def test_footers_say_rows_and_schema(tmp_path: Path) -> None:
+    PAIRS.write_parquet(tmp_path / "a.parquet")
+    (file,) = find(tmp_path, "a.parquet")
+    assert (file.rows, file.schema.names) == (4, ["event_id", "score", "lag_hours"])
+    assert file.identity["size"] == (tmp_path / "a.parquet").stat().st_size
+
+
+def test_hidden_files_and_folders_are_left_out_of_folders(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        "a.parquet",
+        ".hidden.parquet",
+        "_tmp.parquet",
+        "_temporary/0/b.parquet",
+        ".git/c.parquet",
+        "_day=1/d.parquet",
+    )
+    assert names(tmp_path, ".") == ["_day=1/d.parquet", "a.parquet"]
+
+
+def test_a_folder_that_is_named_like_a_file_is_searched(tmp_path: Path) -> None:
+    write(tmp_path, "out.parquet/part-0.parquet", "out.parquet/part-1.parquet")
+    expected = ["out.parquet/part-0.parquet", "out.parquet/part-1.parquet"]
+    assert names(tmp_path, "out.parquet") == expected
+    assert names(tmp_path, ".") == expected
+    assert names(tmp_path, "*.parquet") == expected
+
+
+def test_folder_names_give_partition_columns(tmp_path: Path) -> None:
+    write(tmp_path, "p/year=2024/lang=be%20x/a.parquet", "p/year=2024/lang=__HIVE_DEFAULT_PARTITION__/b.parquet")
+    expected = [{"year": "2024", "lang": None}, {"year": "2024", "lang": "be x"}]
+    assert [file.partitions for file in find(tmp_path, "p")] == expected
+    assert [file.partitions for file in find(tmp_path, "p/year=*/*/*.parquet")] == expected
+    assert [file.partitions for file in find(tmp_path, "p/year=2024")] == [{"lang": None}, {"lang": "be x"}]
+    assert find(tmp_path, "p/year=2024/lang=be%20x/a.parquet")[0].partitions == {}
+
+
+LITERAL = [
+    "a[1].parquet",
+    "b*.parquet",
+    "c?.parquet",
+    "d e.parquet",
+    "é 'q\".parquet",
+    "f{1,2}.parquet",
+    "g#%41.parquet",
+]
+
+
+@pytest.mark.parametrize("name", LITERAL)
+def test_characters_of_patterns_in_file_names_are_taken_literally(tmp_path: Path, name: str) -> None:
+    write(tmp_path, name, "a1.parquet", "bb.parquet", "cc.parquet", "f1.parquet")
+    assert names(tmp_path, name) == [name]
+    frames: Mapping[str, pl.DataFrame] = {}
+    run = run_before_after(tmp_path, frames, pairs=str(tmp_path / name), thresholds=[0.5])
+    assert read_table(run, "inputs")["rows_in"].to_list() == [1]
+
+
+@pytest.mark.parametrize("folder", ["x[1]", "x*", "x?", "x y", "x'\"", "k=v"])
+@pytest.mark.parametrize("path", ["a.parquet", "*.parquet", "."])
+def test_characters_of_patterns_in_the_folder_of_the_config_are_taken_literally(
+    tmp_path: Path, folder: str, path: str
+) -> None:
+    base = tmp_path / folder
+    write(base, "a.parquet")
+    write(tmp_path / "x1", "b.parquet")
+    assert names(base, path) == ["a.parquet"]
+    (base / "mine.toml").write_text(
+        f'output = "../results"\n[[stages]]\nkind = "before_after"\npairs = "{path}"\nthresholds = [0.5]\n'
+    )
+    run = pipeline.run(base / "mine.toml")
+    assert read_table(run, "inputs")["rows_in"].to_list() == [1]
+
+
+def test_partition_columns_can_group_and_filter(tmp_path: Path) -> None:
+    write(tmp_path, "p/lang=01/a.parquet", "p/lang=1/b.parquet", "p/lang=__HIVE_DEFAULT_PARTITION__/c.parquet")
+    source = {"path": str(tmp_path / "p"), "where": "lang IS NULL OR lang <> '1'"}
+    run = run_before_after(tmp_path, {}, pairs=source, by=[["lang"]], thresholds=[0.5])
+    table = read_table(run, "before_after_estimates")
+    assert table.select("lang", "m_after").rows() == [("01", 1), (None, 1)]
+
+
+@pytest.mark.parametrize("outer", ["score=7", "event_id=7", "lag_hours=-5", "SCORE=7"])
+def test_folder_names_above_the_input_never_replace_a_column(tmp_path: Path, outer: str) -> None:
+    base = tmp_path / outer
+    write(base, "p/lang=nl/a.parquet", "p/lang=be/b.parquet", "p/lang=be/c.parquet")
+    run = run_before_after(tmp_path, {}, pairs=str(base / "p"), by=[["lang"]], thresholds=[0.5])
+    table = read_table(run, "before_after_estimates")
+    assert table.select("lang", "n_before", "m_before", "m_after").rows() == [("be", 1, 0, 1), ("nl", 0, 0, 1)]
+
+
+@pytest.mark.parametrize("key", ["score", "Score"])
+def test_a_column_of_the_file_comes_before_a_partition_of_its_name(tmp_path: Path, key: str) -> None:
+    write(tmp_path, f"p/{key}=0/a.parquet", f"p/{key}=1/b.parquet")
+    write(tmp_path, "q/a.parquet", "q/b.parquet")
+    partitioned = run_before_after(tmp_path / "1", {}, pairs=str(tmp_path / "p"), thresholds=[0.5])
+    plain = run_before_after(tmp_path / "2", {}, pairs=str(tmp_path / "q"), thresholds=[0.5])
+    assert read_table(partitioned, "before_after_estimates").equals(read_table(plain, "before_after_estimates"))
+
+
+@pytest.mark.parametrize("other", ["p/b.parquet", "p/day=1/b.parquet"])
+def test_a_partition_that_some_files_lack_is_a_fault_of_the_data(tmp_path: Path, other: str) -> None:
+    write(tmp_path, "p/lang=nl/a.parquet", other)
+    with pytest.raises(DataError, match="pairs"):
+        run_before_after(tmp_path, {}, pairs=str(tmp_path / "p"), by=[["lang"]], thresholds=[0.5])
+
+
+def test_links_to_files_and_folders_are_followed(tmp_path: Path) -> None:
+    write(tmp_path, "real/a.parquet", "real/b.parquet")
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "linked.parquet").symlink_to(tmp_path / "real" / "a.parquet")
+    (tmp_path / "in" / "broken.parquet").symlink_to(tmp_path / "real" / "gone.parquet")
+    (tmp_path / "folder").symlink_to(tmp_path / "real", target_is_directory=True)
+    assert names(tmp_path, "in") == ["in/linked.parquet"]
+    assert names(tmp_path, "folder") == ["folder/a.parquet", "folder/b.parquet"]
+    run = run_before_after(
+        tmp_path, {}, pairs=[str(tmp_path / "in"), str(tmp_path / "folder" / "b.parquet")], thresholds=[0.5]
+    )
+    assert read_table(run, "inputs")["n_files"].to_list() == [2]
+
+
+def test_a_path_that_matches_nothing_is_named(tmp_path: Path) -> None:
+    write(tmp_path, "a.parquet")
+    for path in ("b.parquet", "*.pq", "deep", ["a.parquet", "b.parquet"]):
+        with pytest.raises(NoInputError, match="input pairs: no file matches"):
+            find(tmp_path, path)
+
+
+def test_a_remote_store_is_refused_rather_than_looked_for_on_disk(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="remote store"):
+        find(tmp_path, "s3://bucket/pairs.parquet")
+
+
+@pytest.mark.parametrize("keep", [0, 3, 11, 40, -1])
+def test_a_file_that_was_cut_off_is_named(tmp_path: Path, keep: int) -> None:
+    write(tmp_path, "a.parquet")
+    whole = (tmp_path / "a.parquet").read_bytes()
+    (tmp_path / "a.parquet").write_bytes(whole[:keep])
+    with pytest.raises(DataError, match=r"a\.parquet is not a whole Parquet file"):
+        find(tmp_path, "a.parquet")
+
+
+def test_a_file_that_was_replaced_or_removed_is_noticed(tmp_path: Path) -> None:
+    write(tmp_path, "a.parquet", "b.parquet")
+    files = find(tmp_path, ".")
+    assert first_changed(files) is None
+    os.utime(tmp_path / "b.parquet", ns=(1, 1))
+    assert first_changed(files) == tmp_path / "b.parquet"
+    (tmp_path / "a.parquet").unlink()
+    assert first_changed(files) == tmp_path / "a.parquet"

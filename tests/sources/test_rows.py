@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+from running import estimates_of, fates, read_table, run_before_after
+
+from pipeline.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PAIRS = pl.DataFrame(
+    {
+        "event_id": [1, 1, 2, 2, 3],
+        "article_id": [1, 2, 1, 2, 1],
+        "score": [0.9, 0.2, 0.7, 0.8, 0.9],
+        "lag_hours": [1.0, -1.0, 2.0, -3.0, 1.0],
+        "medium": ["print", "online", "print", "online", "print"],
+    }
+)
+EVENTS = pl.DataFrame(
+    {
+        "event_id": [1, 2],
+        "n_before": [5, 5],
+        "n_after": [5, 5],
+        "source": ["x", "y"],
+        "segment": ["s", "s"],
+    }
+)
+
+
+def grouped(table: pl.DataFrame, name: str) -> dict[Any, int]:
+    rows = table.filter(pl.col("grouping") == name)
+    return dict(zip(rows[name].to_list(), rows["m_after"].to_list(), strict=True))
+
+
+def test_a_grouping_column_is_found_in_the_input_that_has_it(tmp_path: Path) -> None:
+    table = estimates_of(tmp_path, {"pairs": PAIRS, "events": EVENTS}, by=["source"], thresholds=[0.5])
+    assert grouped(table, "source") == {"x": 1, "y": 1}
+    table = estimates_of(tmp_path, {"pairs": PAIRS}, by=["medium"], thresholds=[0.5])
+    assert grouped(table, "medium") == {"print": 3, "online": 0}
+
+
+def test_a_grouping_column_of_two_inputs_must_say_which(tmp_path: Path) -> None:
+    frames = {"pairs": PAIRS.with_columns(source=pl.lit("z")), "events": EVENTS}
+    with pytest.raises((ConfigError, DataError), match=r"pairs\.source or events\.source"):
+        run_before_after(tmp_path, frames, by=["source"], thresholds=[0.5])
+    table = estimates_of(tmp_path, frames, by=["events.source"], thresholds=[0.5])
+    assert grouped(table, "events.source") == {"x": 1, "y": 1}
+
+
+def test_a_grouping_column_that_no_input_has_names_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"(?s)no input has a column 'sourse'.*'source'"):
+        run_before_after(tmp_path, {"pairs": PAIRS, "events": EVENTS}, by=["sourse"], thresholds=[0.5])
+
+
+def test_a_column_of_pairs_cannot_group_numbers_that_are_given_per_event(tmp_path: Path) -> None:
+    with pytest.raises((ConfigError, DataError), match="'medium' is a column of pairs"):
+        run_before_after(tmp_path, {"pairs": PAIRS, "events": EVENTS}, by=["medium"], thresholds=[0.5])
+
+
+NAMES = [
+    "segment",
+    "cluster",
+    "p",
+    "u",
+    "fate",
+    "n_rows",
+    "exact",
+    "n",
+    'a"; DROP TABLE pairs; --',
+    "two words",
+    "events.x",
+    "é",
+    "select",
+    "$x",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_grouping_column_may_have_any_name(tmp_path: Path, name: str) -> None:
+    table = estimates_of(
+        tmp_path, {"pairs": PAIRS.rename({"medium": name})}, by=[name], thresholds=[0.5], duplicates="max"
+    )
+    assert grouped(table, name) == {"print": 3, "online": 0}
+
+
+@pytest.mark.parametrize("name", ["rank_in_key", "_best", "_u", "_qualifies", "_reference_threshold"])
+def test_a_grouping_column_named_like_one_that_is_used_inside_works_or_is_refused(tmp_path: Path, name: str) -> None:
+    pairs = PAIRS.rename({"medium": name})
+    with suppress(ConfigError):
+        table = estimates_of(tmp_path, {"pairs": pairs}, by=[name], thresholds=[0.5], duplicates="max")
+        assert grouped(table, name) == {"print": 3, "online": 0}
+
+
+@pytest.mark.parametrize("name", ["segment", "cluster", "complete_window", "digest", "Complete_Window2"])
+def test_a_grouping_column_of_events_may_have_any_name(tmp_path: Path, name: str) -> None:
+    events = EVENTS.drop("segment").rename({"source": name})
+    if name == "complete_window":
+        events = events.with_columns(complete_window=pl.Series([True, False]))
+    table = estimates_of(tmp_path, {"pairs": PAIRS, "events": events}, by=[name], thresholds=[0.5])
+    expected = {True: 1} if name == "complete_window" else {"x": 1, "y": 1}
+    assert grouped(table, name) == expected
+
+
+def test_groupings_are_sums_of_finer_ones(tmp_path: Path) -> None:
+    by: list[list[str]] = [[], ["medium"], ["medium", "article_id"], ["article_id"]]
+    table = estimates_of(tmp_path, {"pairs": PAIRS}, by=by, thresholds=[0.0, 0.75])
+    values = ["n_before", "n_after", "m_before", "m_after"]
+    finest = table.filter(pl.col("grouping") == "medium,article_id")
+    for grouping in by:
+        own = table.filter(pl.col("grouping") == (",".join(grouping) or "all"))
+        keys = [*grouping, "threshold"]
+        expected = finest.group_by(keys).agg(pl.col(values).sum()).sort(keys)
+        assert own.select(*keys, *values).sort(keys).equals(expected)
+
+
+def test_repeated_pairs_are_refused_with_two_examples(tmp_path: Path) -> None:
+    pairs = pl.concat([PAIRS, PAIRS])
+    with pytest.raises(DataError, match=r"event_id = 1, article_id = 1 \(2 rows\); event_id = 1, article_id = 2"):
+        run_before_after(tmp_path, {"pairs": pairs}, thresholds=[0.5])
+
+
+def test_repeated_pairs_are_merged_or_kept_on_request(tmp_path: Path) -> None:
+    pairs = pl.concat([PAIRS, PAIRS.with_columns(pl.col("score") - 0.5), PAIRS.with_columns(score=0.0)])
+    merged = run_before_after(tmp_path / "max", {"pairs": pairs}, duplicates="max", thresholds=[0.5])
+    plain = estimates_of(tmp_path / "plain", {"pairs": PAIRS}, thresholds=[0.5])
+    assert read_table(merged, "before_after_estimates").equals(plain)
+    assert fates(merged) == {"used": 5, "duplicate": 10}
+    kept = estimates_of(tmp_path / "keep", {"pairs": pairs}, duplicates="keep", thresholds=[0.5])
+    assert kept.select("n_before", "n_after").row(0) == (6, 9)
+
+
+def test_a_repeated_pair_without_a_score_does_not_hide_the_one_with_a_score(tmp_path: Path) -> None:
+    odd = PAIRS.with_columns(score=pl.Series([None, float("nan"), None, None, float("inf")]))
+    run = run_before_after(
+        tmp_path, {"pairs": pl.concat([odd, PAIRS])}, duplicates="max", invalid_scores="drop", thresholds=[0.5]
+    )
+    plain = estimates_of(tmp_path / "plain", {"pairs": PAIRS}, thresholds=[0.5])
+    assert read_table(run, "before_after_estimates").equals(plain)
+    assert fates(run) == {"used": 5, "null_score": 3, "nan_score": 1, "infinite_score": 1}
+
+
+def test_repeated_events_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"input events: event_id repeat: event_id = 1 \(2 rows\)"):
+        run_before_after(tmp_path, {"pairs": PAIRS, "events": pl.concat([EVENTS, EVENTS])}, thresholds=[0.5])
+
+
+def test_pairs_of_unlisted_events_are_left_out_and_counted(tmp_path: Path) -> None:
+    run = run_before_after(tmp_path, {"pairs": PAIRS, "events": EVENTS}, thresholds=[0.5])
+    assert fates(run) == {"used": 4, "unlisted_event": 1}
+    assert fates(run, "events") == {"used": 2}
+
+
+@pytest.mark.parametrize(("uncertainty", "replicates"), [("none", "auto"), ("jackknife", 2), ("jackknife", "auto")])
+def test_replicates_split_the_counts_and_change_no_estimate(
+    tmp_path: Path, uncertainty: str, replicates: str | int
+) -> None:
+    frames = {"pairs": PAIRS, "events": EVENTS}
+    plain = estimates_of(tmp_path / "plain", frames, thresholds=[0.5])
+    run = run_before_after(tmp_path / "split", frames, thresholds=[0.5], uncertainty=uncertainty, replicates=replicates)
+    values = ["n_before", "n_after", "m_before", "m_after", "tp", "precision", "recall"]
+    assert read_table(run, "before_after_estimates").select(values).equals(plain.select(values))
+    replicate = read_table(run, "counts")["replicate"]
+    assert replicate.n_unique() == (1 if uncertainty == "none" else 2)
+
+
+def test_an_event_keeps_its_replicate_whatever_the_order_of_rows(tmp_path: Path) -> None:
+    pairs = pl.DataFrame({"event_id": range(3000), "score": 1.0, "lag_hours": 1.0})
+    tables = [
+        read_table(run_before_after(tmp_path / name, {"pairs": frame}, thresholds=[0.5]), "counts")
+        for name, frame in (("plain", pairs), ("turned", pairs.reverse()))
+    ]
+    assert tables[0].equals(tables[1])
+    assert tables[0]["replicate"].n_unique() == 64, "over 1,000 clusters fall into 64 groups"
+    assert tables[0]["m_after"].sum() == 3000
+
+
+def test_clusters_may_be_larger_than_units(tmp_path: Path) -> None:
+    frames = {"pairs": PAIRS, "events": EVENTS}
+    run = run_before_after(tmp_path, frames, thresholds=[0.5], cluster="segment")
+    assert read_table(run, "counts")["replicate"].unique().to_list() == [0]
+    assert fates(run) == {"used": 4, "unlisted_event": 1}
+
+
+def test_a_unit_without_a_cluster_is_never_dropped_in_silence(tmp_path: Path) -> None:
+    events = EVENTS.with_columns(region=pl.Series(["north", None]))
+    with pytest.raises(DataError, match="region"):
+        run_before_after(tmp_path, {"pairs": PAIRS, "events": events}, thresholds=[0.5], cluster="region")
+
+
+def test_a_cluster_column_that_no_input_has_is_named(tmp_path: Path) -> None:
+    with pytest.raises((ConfigError, DataError), match="nosuch"):
+        run_before_after(tmp_path, {"pairs": PAIRS, "events": EVENTS}, thresholds=[0.5], cluster="nosuch")
+
+
+def test_a_mapped_name_that_nothing_uses_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"(?s)'scroe'.*'score'"):
+        run_before_after(tmp_path, {"pairs": PAIRS}, pairs={"columns": {"scroe": "score"}}, thresholds=[0.5])
+
+
+def test_a_flag_that_is_neither_0_nor_1_is_refused(tmp_path: Path) -> None:
+    events = EVENTS.with_columns(complete_window=pl.Series([2, 0]))
+    with pytest.raises(DataError, match="complete_window"):
+        run_before_after(tmp_path, {"pairs": PAIRS, "events": events}, thresholds=[0.5])

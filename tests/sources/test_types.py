@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from pipeline.dialect import double, render
+from pipeline.sources.types import canonical_type, finite, typed
+
+if TYPE_CHECKING:
+    from pipeline.sources.inputs import Kind
+
+INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32()]
+FLOATS = [pa.float16(), pa.float32(), pa.float64()]
+TEXTS = [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())]
+DATES = [pa.date32(), pa.date64()]
+LOCAL = [pa.timestamp(unit) for unit in ("s", "ms", "us", "ns")]
+ZONED = [pa.timestamp(unit, "Europe/Amsterdam") for unit in ("s", "ms", "us", "ns")]
+NEVER = [pa.uint64(), pa.binary(), pa.list_(pa.int64()), pa.struct([("a", pa.int64())]), pa.time64("us")]
+KINDS: dict[Kind, dict[str, list[pa.DataType]]] = {
+    "number": {"DOUBLE": [*INTEGERS, *FLOATS, pa.decimal128(10, 2)]},
+    "integer": {"BIGINT": INTEGERS},
+    "boolean": {"BOOLEAN": [pa.bool_(), *INTEGERS]},
+    "key": {"BIGINT": INTEGERS, "VARCHAR": TEXTS},
+    "instant": {"DATE": DATES, "TIMESTAMP": LOCAL, "TIMESTAMPTZ": ZONED},
+    "any": {
+        "DOUBLE": FLOATS,
+        "BIGINT": INTEGERS,
+        "DECIMAL(10, 2)": [pa.decimal128(10, 2)],
+        "VARCHAR": TEXTS,
+        "BOOLEAN": [pa.bool_()],
+        "DATE": DATES,
+        "TIMESTAMP": LOCAL,
+        "TIMESTAMPTZ": ZONED,
+    },
+}
+ALL = [*INTEGERS, *FLOATS, *TEXTS, *DATES, *LOCAL, *ZONED, *NEVER, pa.bool_(), pa.decimal128(10, 2)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_accepts_exactly_its_lossless_types(kind: Kind) -> None:
+    expected = {str(arrow): sql_type for sql_type, types in KINDS[kind].items() for arrow in types}
+    found = {str(arrow): canonical_type(arrow, kind) for arrow in ALL}
+    assert found == {str(arrow): expected.get(str(arrow)) for arrow in ALL}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_column_that_is_null_throughout_fits_every_kind(kind: Kind) -> None:
+    assert canonical_type(pa.null(), kind) == "NULL"
+
+
+@pytest.mark.parametrize("value", [0.1, -0.0, 5e-324, 1.7976931348623157e308, 1 / 3])
+def test_a_double_literal_is_written_so_that_it_reads_back_exactly(value: float) -> None:
+    text = render(double(value))
+    assert text == f"CAST('{value!r}' AS DOUBLE)"
+
+
+def test_floating_columns_pass_the_finite_barrier_and_others_do_not() -> None:
+    barrier = render(finite(typed("x", None, "VARCHAR")), pretty=False)
+    assert "x" in barrier
+    assert " - " in render(typed("x", pa.float32(), "DOUBLE"), pretty=False)
+    assert render(typed("x", pa.int32(), "DOUBLE"), pretty=False) == 'CAST("x" AS DOUBLE)'
+    assert render(typed("x", pa.null(), "NULL"), pretty=False) == "CAST(NULL AS BIGINT)"

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from pipeline.stages.durations import Window, parse_hours
+
+
+@pytest.mark.parametrize(
+    ("text", "hours"),
+    [("168h", 168), ("7d", 168), ("4w", 672), ("90m", 1.5), ("1m", 1 / 60), ("36s", 0.01), ("1.5d", 36), ("0h", 0)],
+)
+def test_a_duration_is_a_number_and_a_unit(text: str, hours: float) -> None:
+    assert parse_hours(text) == hours
+
+
+@pytest.mark.parametrize(
+    "value", ["", "7", "h", "-7d", "7 d", "7D", "1e3h", "7dd", "1d12h", "infh", "nanh", 168, None, True]
+)
+def test_anything_else_is_no_duration(value: object) -> None:
+    with pytest.raises(ValueError, match="is no duration"):
+        parse_hours(value)
+
+
+def test_a_window_is_closed_at_both_ends_unless_told_otherwise() -> None:
+    bounds = Window(before=_h("7d"), after=_h("3d")).bounds()
+    assert [bounds[name] for name in ("before_start", "before_end", "after_start", "after_end")] == [-168, 0, 0, 72]
+
+
+def test_a_half_open_window_ends_just_before_its_end() -> None:
+    end = Window(before=_h("7d"), after=_h("3d"), closed="left").bounds()["after_end"]
+    assert end == math.nextafter(72, 0)
+
+
+def test_a_gap_ends_the_part_before_the_event_earlier() -> None:
+    assert Window(before=_h("7d"), after=_h("3d"), gap=_h("6h")).bounds()["before_end"] == -6
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"before": "7d"},
+        {"after": "7d"},
+        {"before": "6h", "after": "7d", "gap": "6h"},
+        {"before": "0h", "after": "7d"},
+        {"before": "7d", "after": "7d", "closed": "right"},
+        {"before": "7d", "after": "7d", "width": "1d"},
+    ],
+)
+def test_a_window_without_room_or_with_odd_keys_is_refused(keys: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        Window.model_validate(keys)
+
+
+def _h(text: str) -> Any:  # noqa: ANN401 - as it stands in a config
+    return text

@@ -1,0 +1,3 @@
+from inputs.workplace import place
+
+__all__ = ["place"]

@@ -1,0 +1,114 @@
+"""What must hold for a results folder at any moment, checked without the package's own code."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow.parquet as pq
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Visible:
+    """What a reader of the catalog sees."""
+
+    run_id: str
+    generation: int
+    folder: Path
+    hashes: dict[str, str]
+
+
+def assert_results_ok(root: Path, *, crashed: bool = False) -> Visible:
+    """The catalog shows one whole, verified run; nothing partial lies about.
+
+    Args:
+        root: The results folder.
+        crashed: Whether a writer was just ended by force: then the pointer may lag, and a whole run folder that no
+            catalog names may wait for the next run.
+    """
+    assert not (root / "catalog.duckdb.wal").exists()
+    visible = _visible(root)
+    named = {entry["path"] for entry in read_json(visible.folder / "manifest.json")["files"]}
+    for folder in (root / "runs").iterdir():
+        _assert_run_whole(folder)
+    assert {*named, "manifest.json"} == {
+        path.relative_to(visible.folder).as_posix() for path in visible.folder.rglob("*") if path.is_file()
+    }
+    if not crashed:
+        pointer = read_json(root / "CURRENT")
+        assert (pointer["generation"], pointer["run_id"]) == (visible.generation, visible.run_id)
+        assert pointer["manifest_sha256"] == sha256(visible.folder / "manifest.json")
+        assert_tidy(root)
+    return visible
+
+
+def assert_tidy(root: Path) -> None:
+    """No leftover of a crashed run."""
+    staging = root / ".staging"
+    assert not staging.exists() or not list(staging.rglob("*.parquet"))
+    assert {path.name for path in root.iterdir()} <= {
+        "catalog.duckdb",
+        "CURRENT",
+        "runs",
+        "attempts",
+        ".staging",
+        ".lock",
+    }
+    with duckdb.connect(str(root / "catalog.duckdb"), read_only=True) as reader:
+        known = {
+            row[0] for row in reader.execute("SELECT path FROM runs UNION SELECT DISTINCT run_id FROM runs").fetchall()
+        }
+        kept = {row[0] for row in reader.execute("SELECT DISTINCT run_id FROM history.inputs").fetchall()}
+    assert kept <= known
+    assert {path.name.partition("-")[2] for path in (root / "runs").iterdir()} == kept
+
+
+def _visible(root: Path) -> Visible:
+    with duckdb.connect(str(root / "catalog.duckdb"), read_only=True) as reader:
+        row = reader.execute("SELECT run_id, generation FROM runs ORDER BY generation DESC LIMIT 1").fetchone()
+        assert row is not None
+        run_id, generation = row
+        folder = root / "runs" / f"{generation:08d}-{run_id}"
+        files = [entry for entry in read_json(folder / "manifest.json")["files"] if entry["table"]]
+        for table in {entry["table"] for entry in files}:
+            counted = reader.execute(f'SELECT count(*) FROM "{table}"').fetchone()  # noqa: S608 - names from the manifest
+            assert counted == (sum(entry["rows"] for entry in files if entry["table"] == table),)
+        for rows_in, fates in reader.execute(
+            "SELECT any_value(rows_in), sum(n_rows) FROM inputs GROUP BY stage, input"
+        ).fetchall():
+            assert rows_in == fates
+    return Visible(run_id, generation, folder, {entry["path"]: entry["sha256"] for entry in files})
+
+
+def _assert_run_whole(folder: Path) -> None:
+    manifest = read_json(folder / "manifest.json")
+    assert folder.name == f"{manifest['generation']:08d}-{manifest['run_id']}"
+    for entry in manifest["files"]:
+        path = folder / entry["path"]
+        assert path.stat().st_size == entry["size"]
+        assert sha256(path) == entry["sha256"]
+        if entry["table"]:
+            metadata = pq.read_metadata(path)
+            assert metadata.num_rows == entry["rows"]
+            assert metadata.schema.names == list(entry["schema"])
+
+
+def attempts(root: Path) -> list[dict[str, Any]]:
+    """The records of all attempts, in order of their start."""
+    records = [read_json(path) for path in (root / "attempts").glob("*.json")]
+    return sorted(records, key=lambda record: str(record["started_at"]))
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    record: dict[str, Any] = json.loads(path.read_bytes())
+    return record
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,245 @@
+"""The pages say what is true: columns, queries, configs and links are checked against the code."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pipeline import errors, open_results
+from pipeline.config import load_config, parse_config
+from pipeline.schemas import LEADING, Column, Table
+from pipeline.stages import STAGES
+
+if TYPE_CHECKING:
+    import duckdb
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "sql").glob("*.md")], key=lambda page: page.as_posix()
+)
+CONFIGS = sorted((ROOT / "configs").glob("*.toml"))
+BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
+HEADING = re.compile(r"^#+ (?P<text>.+)$", re.MULTILINE)
+COLUMN_ROW = re.compile(
+    r"^\| `(?P<name>[^`]+)` \| (?P<type>BIGINT|DOUBLE|VARCHAR|BOOLEAN|TIMESTAMP|KEY) \| (?P<null>[^|]+) \| ", re.MULTILINE
+)
+UNUSED_SETTING = re.compile(r"^#(?P<key>[a-z_]+) = (?P<value>[^#\n]*[^#\s])")
+
+
+def relative(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return [match["text"] for match in BLOCK.finditer(page.read_text("utf-8")) if match["language"] == language]
+
+
+QUERIES = [
+    pytest.param(text, id=f"{relative(page)}-{number}")
+    for page in PAGES
+    for number, text in enumerate(blocks(page, "sql"), start=1)
+    if text.lstrip().startswith(("FROM", "SELECT"))
+]
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("docs") / "demo"
+    subprocess.run([sys.executable, "-m", "pipeline", "demo", "--quiet", "--output", str(folder)], check=True)
+    return folder
+
+
+# Queries -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sql", QUERIES)
+def test_every_query_of_the_pages_returns_rows(sql: str, demo: Path) -> None:
+    with open_results(demo / "results") as connection:
+        assert connection.execute(sql).fetchall()
+
+
+def test_there_are_queries() -> None:
+    assert len(QUERIES) >= 5
+
+
+# Columns -------------------------------------------------------------------------------------------------------------
+
+
+def prose(page: Path) -> str:
+    """The page without its blocks of code."""
+    return BLOCK.sub("", page.read_text("utf-8"))
+
+
+def sections(page: Path) -> dict[str, str]:
+    """Text below each heading, up to the next."""
+    text = prose(page)
+    found = list(HEADING.finditer(text))
+    ends = [match.start() for match in found[1:]] + [len(text)]
+    return {match["text"]: text[match.end() : end] for match, end in zip(found, ends, strict=True)}
+
+
+def documented(title: str) -> list[tuple[str, str, bool]]:
+    """(name, type, may be NULL) of the columns in the table below a heading of docs/results.md."""
+    section = sections(ROOT / "docs" / "results.md")[title]
+    rows = COLUMN_ROW.finditer(section)
+    return [(row["name"], row["type"], row["null"].strip() != "no") for row in rows]
+
+
+def promised(columns: tuple[Column, ...]) -> list[tuple[str, str, bool]]:
+    return [(column.name, column.type, column.nullable) for column in columns]
+
+
+def as_rows(columns: tuple[Column, ...]) -> str:
+    """The rows to paste, for whoever adds a column."""
+    return "\n".join(f"| `{c.name}` | {c.type} | {'…' if c.nullable else 'no'} | {c.meaning} |" for c in columns)
+
+
+TABLES = [pytest.param(table, id=table.name) for entry in STAGES for table in entry.load().tables]
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_the_columns_of_every_table_are_documented_as_promised(table: Table) -> None:
+    assert documented(table.name) == promised(table.columns), f"docs/results.md should say:\n{as_rows(table.columns)}"
+
+
+def test_every_documented_table_exists() -> None:
+    known = {table.name for entry in STAGES for table in entry.load().tables}
+    kinds = tuple(entry.kind for entry in STAGES)
+    titles = {title for title in sections(ROOT / "docs" / "results.md") if title.startswith(kinds)}
+    assert titles == known
+
+
+def test_the_leading_columns_are_documented() -> None:
+    assert documented("Conventions of all tables") == promised(LEADING)
+
+
+@pytest.mark.parametrize("view", ["inputs", "runs", "counts_before_after"])
+def test_the_columns_of_the_views_of_every_run_are_documented(view: str, demo: Path) -> None:
+    with open_results(demo / "results") as connection:
+        shown = columns_of(connection, view)
+    leading = {column.name for column in LEADING} | {"source"} if view.startswith("counts") else set()
+    expected = [column for column in shown if column[0] not in leading]
+    assert [(name, kind) for name, kind, _ in documented(view)] == expected
+
+
+def columns_of(connection: duckdb.DuckDBPyConnection, view: str) -> list[tuple[str, str]]:
+    rows = connection.execute(f'DESCRIBE "{view}"').fetchall()  # a name from this file
+    return [(str(row[0]), str(row[1])) for row in rows]
+
+
+# Configs -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=relative)
+def test_every_config_is_accepted(path: Path) -> None:
+    assert load_config(path).stages
+
+
+def unused_settings(path: Path) -> list[tuple[str, str, str]]:
+    """(table, key, value) of the settings that are commented out, with the table that they stand in."""
+    found, table = [], ""
+    for line in path.read_text("utf-8").splitlines():
+        if line.startswith("["):
+            table = line.split("#")[0].strip().strip("[]")
+        elif match := UNUSED_SETTING.match(line):
+            found.append((table, match["key"], match["value"]))
+    return found
+
+
+UNUSED = [
+    pytest.param(path, table, key, value, id=f"{relative(path)}-{table}-{key}")
+    for path in CONFIGS
+    for table, key, value in unused_settings(path)
+]
+
+
+@pytest.mark.parametrize(("path", "table", "key", "value"), UNUSED)
+def test_every_setting_that_is_commented_out_is_accepted(path: Path, table: str, key: str, value: str) -> None:
+    document = tomllib.loads(path.read_text("utf-8"))
+    place = document["stages"][0] if table == "stages" else document.setdefault(table, {}) if table else document
+    assert key not in place
+    place[key] = tomllib.loads(f"value = {value}")["value"]
+    assert parse_config(document, base=path.parent).stages
+
+
+@pytest.mark.parametrize("kind", [entry.kind for entry in STAGES])
+def test_the_starter_shows_every_key_of_its_stage(kind: str) -> None:
+    path = ROOT / "configs" / f"{kind}.toml"
+    entry = next(entry for entry in STAGES if entry.kind == kind)
+    used = set(tomllib.loads(path.read_text("utf-8"))["stages"][0])
+    shown = used | {key for table, key, _ in unused_settings(path) if table == "stages"}
+    assert shown == set(entry.load().parameters.model_fields)
+
+
+@pytest.mark.parametrize("kind", [entry.kind for entry in STAGES])
+def test_every_key_of_a_stage_is_on_its_page(kind: str) -> None:
+    entry = next(entry for entry in STAGES if entry.kind == kind)
+    rows = re.findall(r"^\| `([a-z_]+)` \| ", sections(ROOT / "docs" / f"{kind}.md")["Parameters"], re.MULTILINE)
+    assert set(rows) == set(entry.load().parameters.model_fields) - {"kind"}
+
+
+@pytest.mark.parametrize("kind", [entry.kind for entry in STAGES])
+def test_every_column_of_an_input_is_on_its_page(kind: str) -> None:
+    entry = next(entry for entry in STAGES if entry.kind == kind)
+    named = set(re.findall(r"`([a-z_]+)`", sections(ROOT / "docs" / f"{kind}.md")["Inputs and columns"]))
+    missing = {field.name for contract in entry.load().inputs for field in contract.fields} - named
+    assert not missing
+
+
+@pytest.mark.parametrize("kind", [entry.kind for entry in STAGES])
+def test_the_starter_runs_beside_the_demo(kind: str, demo: Path) -> None:
+    shutil.copy(ROOT / "configs" / f"{kind}.toml", demo.parent / "my.toml")
+    command = [sys.executable, "-m", "pipeline", "run", "my.toml", "--quiet"]
+    finished = subprocess.run(command, cwd=demo.parent, check=True, capture_output=True, text=True)
+    assert json.loads((Path(finished.stdout.strip()) / "run.json").read_text("utf-8"))["status"] == "published"
+
+
+# Links and wording ---------------------------------------------------------------------------------------------------
+
+
+def anchor(heading: str) -> str:
+    """The fragment that leads to a heading, as GitHub makes it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+LINKS = [
+    pytest.param(page, target, id=f"{relative(page)}-{target}")
+    for page in PAGES
+    for target in dict.fromkeys(LINK.findall(page.read_text("utf-8")))
+    if "://" not in target
+]
+
+
+@pytest.mark.parametrize(("page", "target"), LINKS)
+def test_every_link_leads_somewhere(page: Path, target: str) -> None:
+    path, _, fragment = target.partition("#")
+    place = (page.parent / path).resolve() if path else page
+    assert place.exists()
+    assert place.is_relative_to(ROOT)
+    if fragment:
+        assert fragment in {anchor(title) for title in sections(place)}
+
+
+def test_headings_of_a_page_do_not_repeat() -> None:
+    for page in PAGES:
+        titles = sorted(HEADING.findall(prose(page))) if page.name != "CHANGELOG.md" else []
+        assert [title for title, same in groupby(titles) if len(list(same)) > 1] == [], page
+
+
+def test_exit_codes_are_documented() -> None:
+    section = sections(ROOT / "docs" / "operations.md")["Exit codes"]
+    rows = re.findall(r"^\| ([\d, ]+) \|", section, re.MULTILINE)
+    codes = {int(code) for row in rows for code in row.split(",")}
+    kinds = (kind for kind in vars(errors).values() if isinstance(kind, type))
+    leaves = {kind.exit_code for kind in kinds if issubclass(kind, errors.ThresherError)}
+    assert leaves | {0, 130, 137, 143} == codes
