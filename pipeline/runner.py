@@ -6,22 +6,22 @@ import json
 import os
 import platform
 import time
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from pipeline.counting import count, follow_up
 from pipeline.engines.duckdb import DuckDB, Resources
-from pipeline.errors import ConfigError, DataError, ThresherError
+from pipeline.errors import ConfigError, DataError, PermissionDenied, StorageError, ThresherError
 from pipeline.interrupts import stop_requests
 from pipeline.opening import OpenedStage, open_inputs
 from pipeline.provenance import canonical, code_sha256, fingerprints, input_records, peak_rss, settings, versions
 from pipeline.schemas import Column, Table, conform
 from pipeline.sources.files import first_changed
 from pipeline.stages.plan import REPLICATE
-from pipeline.storage.durable import make_folder, write_json
+from pipeline.storage.durable import make_folder, storage_errors, write_json
 from pipeline.storage.layout import COUNTS, FORMAT_VERSION, RUN_RECORD, Layout, new_run_id
 from pipeline.storage.manifest import Manifest, faults
 from pipeline.storage.publish import Staging, clean, current_generation, exclusive, published_runs, utc_now
@@ -119,7 +119,8 @@ class _Attempt:
 
     def write(self, **facts: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
         self.record |= facts
-        self.path.parent.mkdir(exist_ok=True)
+        with storage_errors(f"writing {self.path}"):
+            self.path.parent.mkdir(exist_ok=True)
         write_json(self.path, self.record)
 
 
@@ -143,7 +144,8 @@ def _attempt(layout: Layout, config: Config) -> Iterator[_Attempt]:
     except ThresherError as error:
         interrupted = error.code > 128  # noqa: PLR2004 - 128 + signal
         status = "interrupted" if interrupted else "failed"
-        attempt.write(status=status, exit=error.code, error=str(error), ended_at=utc_now())
+        with suppress(StorageError, PermissionDenied):  # on a full disk the first error is the one to tell
+            attempt.write(status=status, exit=error.code, error=str(error), ended_at=utc_now())
         raise
     except BaseException as error:
         attempt.write(status="failed", exit=70, error=f"{type(error).__name__}: {error}", ended_at=utc_now())
@@ -193,8 +195,12 @@ class _Job:
             "results": {each.name: {"warnings": each.warnings, "seconds": round(each.seconds, 3)} for each in results},
         }
         path = staging.commit(base=base, manifest=manifest, record=record)
-        self.attempt.write(**record)
-        return self._run(path, manifest, "published", results)
+        try:
+            self.attempt.write(**record)
+        except (StorageError, PermissionDenied) as error:  # readers see the run already: a late failure is a doubt
+            staging.doubts.append(error.message)
+        run = self._run(path, manifest, "published", results)
+        return replace(run, warnings=(*run.warnings, *staging.doubts))
 
     def _run(self, path: Path, manifest: Manifest, status: str, results: tuple[StageResult, ...]) -> Run:
         """The finished run; what it warned of when it was counted holds as long as it stands."""
