@@ -194,15 +194,22 @@ def f_beta(beta: float) -> pl.Expr:
     return pl.when(pl.col("f1").is_null()).then(None).when(weighted > 0).then(value).otherwise(0.0)
 
 
+def safe_column(confidence: float) -> str:
+    """Name of the working column with a lower limit of precision that holds at all thresholds together."""
+    return f"_precision_at_least_{confidence!r}"
+
+
 def operating_point(curve: pl.DataFrame, keys: Sequence[str], criterion: Criterion) -> pl.DataFrame:
     """The row of every group that a criterion chooses, by exact precision and by clipped recall.
 
     Args:
-        curve: Result of `estimates`.
+        curve: Result of `estimates`; for a criterion with a confidence with its column `safe_column`.
         keys: Columns that identify a group.
         criterion: What to choose for.
     """
-    if criterion.beta is not None:
+    if criterion.confidence is not None:
+        among, best = pl.col(safe_column(criterion.confidence)) >= criterion.min_precision, pl.col("recall")
+    elif criterion.beta is not None:
         among, best = pl.lit(value=True), f_beta(criterion.beta)
     elif criterion.min_precision is not None:
         among, best = at_least(_numerator(), _retrieved(), criterion.min_precision), pl.col("recall")

@@ -22,6 +22,8 @@ class Criterion(BaseModel):
 
     Attributes:
         min_precision: Highest recall among the thresholds with at least this precision.
+        confidence: With `min_precision`: the precision is at least that with this confidence, whatever threshold is
+            chosen after looking at all of them.
         min_recall: Highest precision among the thresholds with at least this recall.
         beta: Highest F-beta.
     """
@@ -29,6 +31,7 @@ class Criterion(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     min_precision: Annotated[float, Field(ge=0, le=1)] | None = None
+    confidence: Annotated[float, Field(gt=0.5, lt=1)] | None = None
     min_recall: Annotated[float, Field(ge=0, le=1)] | None = None
     beta: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
 
@@ -36,6 +39,9 @@ class Criterion(BaseModel):
     def _one(self) -> Criterion:
         if sum(value is not None for value in (self.min_precision, self.min_recall, self.beta)) != 1:
             message = "an operating point has exactly one of min_precision, min_recall and beta"
+            raise ValueError(message)
+        if self.confidence is not None and self.min_precision is None:
+            message = "confidence goes with min_precision, and only with it"
             raise ValueError(message)
         if self.min_precision is not None and round(self.min_precision, MAX_DECIMALS) != self.min_precision:
             message = f"min_precision has more than {MAX_DECIMALS} decimals"
@@ -50,7 +56,7 @@ class Criterion(BaseModel):
         name, value = (
             ("min_precision", self.min_precision) if self.min_recall is None else ("min_recall", self.min_recall)
         )
-        return f"{name}={value!r}"
+        return f"{name}={value!r}" if self.confidence is None else f"{name}={value!r},confidence={self.confidence!r}"
 
 
 def pick(curve: pl.DataFrame, keys: Sequence[str], *, criterion: str, among: pl.Expr, best: pl.Expr) -> pl.DataFrame:

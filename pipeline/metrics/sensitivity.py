@@ -22,13 +22,16 @@ KAPPAS = np.geomspace(1.0, 100.0, 400)
 LOSS = 0.01
 
 
-def over_references(sweep: pl.DataFrame, keys: Sequence[str], chosen: pl.DataFrame) -> pl.DataFrame:
+def over_references(
+    sweep: pl.DataFrame, keys: Sequence[str], chosen: pl.DataFrame, own_precision: float
+) -> pl.DataFrame:
     """Recall at a chosen threshold, and the best threshold, under every reference rule and minimum precision.
 
     Args:
         sweep: As for `estimates`.
         keys: Columns that identify a group.
         chosen: One row per group: `keys` and `threshold`, the threshold whose recall is asked for.
+        own_precision: The minimum precision of this run, which stands beside 0.01, 0.05, 0.1 and 0.2.
 
     Returns:
         One row per group, rule and minimum precision: `rule`, `min_precision`, `reference_threshold`,
@@ -37,7 +40,7 @@ def over_references(sweep: pl.DataFrame, keys: Sequence[str], chosen: pl.DataFra
     """
     parts = []
     for rule in RULES:
-        for min_precision in MIN_PRECISIONS:
+        for min_precision in sorted({*MIN_PRECISIONS, own_precision}):
             curve = estimates(sweep, keys, rule=rule, min_precision=min_precision)
             labels = [pl.lit(rule).alias("rule"), pl.lit(min_precision).alias("min_precision")]
             parts.append(_one_reference(curve, keys, chosen).with_columns(labels))
@@ -70,7 +73,7 @@ def overturning_kappa(
     reference: int,
     chosen: int,
 ) -> float:
-    """Smallest κ > 1 in FPR_after = κ FPR_before at which another threshold has an F1 better by more than 0.01.
+    """Smallest κ ≥ 1 in FPR_after = κ FPR_before at which another threshold has an F1 better by more than 0.01.
 
     The recall reference stays. κ is searched on 400 steps from 1 to 100.
 

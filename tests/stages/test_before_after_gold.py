@@ -150,9 +150,7 @@ def test_every_count_of_random_data_is_the_one_of_its_definition(
     tmp_path: Path, seed: int, boundary: str, uncertainty: str, *, coded: bool
 ) -> None:
     archive, thresholds = random_archive(seed), [-1.0, 0.0, 0.3, 0.55, 1.0, 7.0]
-    run = run_archive(
-        tmp_path, archive, coded=coded, thresholds=thresholds, boundary=boundary, uncertainty=uncertainty
-    )
+    run = run_archive(tmp_path, archive, coded=coded, thresholds=thresholds, boundary=boundary, uncertainty=uncertainty)
     expected = expected_counts(archive, thresholds, boundary, coded=coded)
     assert found_counts(run) == expected
     assert any(fp > 0 for _, fp, _ in expected.values())
@@ -286,7 +284,7 @@ def test_gold_needs_article_id_in_pairs_and_one_type_of_keys(tmp_path: Path) -> 
     with pytest.raises(DataError, match="gold needs article_id in pairs"):
         run_before_after(tmp_path, frames, thresholds=[0.5])
     frames = small() | {"gold": gold.with_columns(pl.col("article_id").cast(pl.String))}
-    with pytest.raises(DataError, match="article_id is .* the two cannot be compared"):
+    with pytest.raises(DataError, match=r"article_id is .* the two cannot be compared"):
         run_before_after(tmp_path, frames, thresholds=[0.5])
 
 

@@ -70,7 +70,10 @@ class Archive:
             times = self.moments(self.event_hours).alias("event_time")
             return {"pairs": pairs, "events": events.with_columns(times), "articles": pl.DataFrame(articles)}
         sides = [self.sides(event) for event in range(len(self.ids))]
-        numbers = [pl.Series("n_before", [len(each[0]) for each in sides]), pl.Series("n_after", [len(e[1]) for e in sides])]
+        numbers = [
+            pl.Series("n_before", [len(each[0]) for each in sides]),
+            pl.Series("n_after", [len(e[1]) for e in sides]),
+        ]
         return {"pairs": pairs, "events": events.with_columns(complete, *numbers)}
 
     def sides(self, event: int) -> tuple[list[float], list[float]]:

@@ -121,7 +121,7 @@ KAPPAS = (
     Column(
         "kappa_overturning",
         "DOUBLE",
-        "the same ratio, above 1, at which another threshold has an F1 better by over 0.01; NULL if none up to 100",
+        "the same ratio, from 1, at which another threshold has an F1 better by over 0.01; NULL if none up to 100",
         nullable=True,
     ),
 )

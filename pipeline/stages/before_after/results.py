@@ -14,8 +14,8 @@ from pipeline.metrics.sweep import THRESHOLD, add_up, at_or_above
 from pipeline.schemas import GROUPING
 from pipeline.stages.before_after import gold, units
 from pipeline.stages.before_after.contract import COUNT_NAMES
-from pipeline.stages.before_after.uncertainty import placebo_table, with_intervals
-from pipeline.stages.before_after.verdict import doubt, verdict
+from pipeline.stages.before_after.uncertainty import placebo_table, with_intervals, with_safe_limits
+from pipeline.stages.before_after.verdict import doubts, verdict
 from pipeline.stages.stage import Summary, integer, interval, number
 
 if TYPE_CHECKING:
@@ -43,13 +43,16 @@ def derive(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame]) ->
         reference_recall=reference.recall,
     )
     curve = with_intervals(curve, counts["counts"], keys, params)
-    points = [estimator.operating_point(curve, keys, criterion) for criterion in params.operating_points]
+    confidences = dict.fromkeys(each.confidence for each in params.operating_points if each.confidence is not None)
+    safe = with_safe_limits(curve, counts["counts"], keys, list(confidences))
+    chosen_rows = [estimator.operating_point(safe, keys, criterion) for criterion in params.operating_points]
+    points = [each.drop(set(safe.columns) - set(curve.columns)) for each in chosen_rows]
     at_reference = pick(curve, keys, criterion="recall_reference", among=pl.col("is_reference"), best=pl.col(THRESHOLD))
     chosen = points[0].select(*keys, THRESHOLD)
     return {
         "before_after_estimates": curve,
         "before_after_operating_points": sensitivity.with_kappas(pl.concat([*points, at_reference]), curve, keys),
-        "before_after_sensitivity": sensitivity.over_references(frame, keys, chosen),
+        "before_after_sensitivity": sensitivity.over_references(frame, keys, chosen, reference.min_precision),
         "before_after_placebo": placebo_table(curve, counts["counts"], keys, params),
         "before_after_lags": _lags(params, counts, keys),
         "before_after_events": units.empty(counts["counts"], keys),
@@ -84,8 +87,7 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
             "the matches are right, so the total it is measured against is itself uncertain; "
             "try another recall_reference, or check a sample by hand"
         )
-    if (doubtful := doubt(tables)) is not None:
-        found.append(doubtful)
+    found += doubts(tables)
     return tuple(found)
 
 

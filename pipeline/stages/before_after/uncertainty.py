@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from pipeline.metrics import before_after as estimator
 from pipeline.metrics.before_after_intervals import NAMES, intervals
 from pipeline.metrics.before_after_placebo import placebo, placebo_joint, realised_precision_interval
+from pipeline.metrics.simultaneous import precision_at_least
 from pipeline.metrics.sweep import THRESHOLD
 from pipeline.stages.plan import REPLICATE
 
@@ -80,6 +82,8 @@ def _arrays(rows: pl.DataFrame, counts: pl.DataFrame) -> GroupCounts:
     for name in TOTALS:
         totals[name] = np.zeros(len(replicates), dtype=np.int64)
         np.add.at(totals[name], replicate, counts[name].to_numpy())
+    if (totals["n_near"] > totals["n_before"]).any():  # given numbers that the timelines contradict
+        totals["n_near"] = np.zeros_like(totals["n_near"])
     return GroupCounts(rows, swept, totals)
 
 
@@ -107,7 +111,8 @@ def with_intervals(
             reference_recall=params.recall_reference.recall,
         )
         realised = _realised(group, params.confidence, params.recall_reference.recall)
-        parts.append(group.rows.with_columns(*_columns(found), *_limits("precision_realised", realised)))
+        unknown = None if group.totals["n_near"].any() else "no_near"
+        parts.append(group.rows.with_columns(*_columns(found, unknown), *_limits("precision_realised", realised)))
     return pl.concat(parts) if parts else curve.with_columns(*_empty("none"))
 
 
@@ -130,11 +135,12 @@ def _limits(name: str, interval: Interval) -> Iterator[pl.Series]:
     yield pl.Series(f"{name}_upper", interval.upper, dtype=pl.Float64).fill_nan(None)
 
 
-def _columns(found: dict[str, Interval]) -> Iterator[pl.Series]:
+def _columns(found: dict[str, Interval], otherwise: str | None) -> Iterator[pl.Series]:
+    """Limits and the first reason why one is missing; `otherwise` where all of these are given."""
     for name in NAMES:
         yield from _limits(name, found[name])
     reasons = zip(*(found[name].reason for name in NAMES), strict=True)
-    first = [next((reason for reason in row if reason is not None), None) for row in reasons]
+    first = [next((reason for reason in row if reason is not None), otherwise) for row in reasons]
     yield pl.Series("undefined_interval", first, dtype=pl.String)
 
 
@@ -142,6 +148,27 @@ def _empty(reason: str) -> list[pl.Expr]:
     names = [f"{name}_{side}" for name in (*NAMES, "precision_realised") for side in ("lower", "upper")]
     nothing = [pl.lit(None, dtype=pl.Float64).alias(name) for name in names]
     return [*nothing, pl.lit(reason).alias("undefined_interval")]
+
+
+def with_safe_limits(
+    curve: pl.DataFrame, counts: pl.DataFrame, keys: Sequence[str], confidences: Sequence[float]
+) -> pl.DataFrame:
+    """The estimates with a working column for each confidence: precision limits that hold at all thresholds together.
+
+    It is NULL where no limit can be given, without replicates, or over the budget.
+    """
+    names = [estimator.safe_column(each) for each in confidences]
+    if not names or curve.height * counts[REPLICATE].n_unique() > BUDGET:
+        return curve.with_columns(pl.lit(None, dtype=pl.Float64).alias(name) for name in names)
+    parts = [group.rows.with_columns(*_safe_limits(group, confidences)) for group in group_counts(curve, counts, keys)]
+    return pl.concat(parts)
+
+
+def _safe_limits(group: GroupCounts, confidences: Sequence[float]) -> Iterator[pl.Series]:
+    arrays = (*(group.swept[name] for name in SWEPT[:2]), *(group.totals[name] for name in TOTALS[:2]))
+    for confidence in confidences:
+        lower = precision_at_least(*arrays, confidence=confidence)
+        yield pl.Series(estimator.safe_column(confidence), lower, dtype=pl.Float64).fill_nan(None)
 
 
 def placebo_table(

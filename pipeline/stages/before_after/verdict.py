@@ -12,21 +12,25 @@ from pipeline.schemas import GROUPING
 from pipeline.stages.before_after.units import chosen_threshold
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 LEVEL = 0.05
 
 
-def doubt(tables: Mapping[str, pl.DataFrame]) -> str | None:
-    """Why the assumption is doubtful for the total; None when nothing speaks against it or nothing is known."""
+def doubts(tables: Mapping[str, pl.DataFrame]) -> Iterator[str]:
+    """What speaks against the assumption for the total, or that it was not tested."""
     joint, ratio = _evidence(tables)
-    if joint is None or joint >= LEVEL:
-        return None
-    return (
-        f"the equal-FPR assumption is doubtful: before the event, matches are {ratio} near to it than far from it "
-        f"(placebo test over all thresholds, p = {joint:.2g}), although none of them can be right; look at "
-        "before_after_lags, at time zones and dates without an hour, and try a gap in the window"
-    )
+    if joint is None:
+        yield (
+            "the equal-FPR assumption was not tested: the placebo test needs a window, and the times of events and "
+            "articles or every compared pair as a row"
+        )
+    elif joint < LEVEL:
+        yield (
+            f"the equal-FPR assumption is doubtful: before the event, where no match should be right, matches are "
+            f"{ratio} (placebo test over all thresholds, p = {joint:.2g}); look at before_after_lags, at time zones "
+            "and dates without an hour, and try a gap in the window"
+        )
 
 
 def verdict(tables: Mapping[str, pl.DataFrame]) -> str:
@@ -35,15 +39,21 @@ def verdict(tables: Mapping[str, pl.DataFrame]) -> str:
     if joint is None:
         return ""
     if joint < LEVEL:
-        return f"The equal-FPR assumption is doubtful: matches are {ratio} just before the event (p = {joint:.2g})."
-    return f"The equal-FPR assumption holds as far as the placebo test can tell (p = {joint:.2g})."
+        return f"The equal-FPR assumption is doubtful: before the event, matches are {ratio} (p = {joint:.2g})."
+    return f"The placebo test does not contradict the equal-FPR assumption: matches are {ratio} (p = {joint:.2g})."
 
 
 def _evidence(tables: Mapping[str, pl.DataFrame]) -> tuple[float | None, str]:
+    """p-value of the joint test, and how the rates near and far compare at the chosen threshold."""
     rows = tables["before_after_placebo"].filter(pl.col(GROUPING.name) == "all")
     joint = rows.filter(pl.col(THRESHOLD).is_null())
     if joint.is_empty() or joint["p_value"][0] is None:
         return None, ""
-    at_chosen = rows.filter(pl.col(THRESHOLD) == chosen_threshold(tables))["log_rate_ratio"].to_list()
-    ratio = math.exp(at_chosen[0]) if at_chosen and at_chosen[0] is not None else None
-    return float(joint["p_value"][0]), "not equally frequent" if ratio is None else f"{ratio:.2f} times as frequent"
+    at_chosen = rows.filter(pl.col(THRESHOLD) == chosen_threshold(tables))
+    names = ("log_rate_ratio", "log_rate_ratio_lower", "log_rate_ratio_upper")
+    logs = at_chosen.select(names).row(0) if not at_chosen.is_empty() else (None,)
+    if any(value is None for value in logs):
+        return float(joint["p_value"][0]), "too few to compare near to it with far from it at the chosen threshold"
+    ratio, lower, upper = (math.exp(value) for value in logs)
+    words = f"{ratio:.2f} ({lower:.2f}–{upper:.2f}) times as frequent near to it as far from it"
+    return float(joint["p_value"][0]), words
