@@ -69,14 +69,15 @@ def follow_up(engine: Engine, plan: Plan, tables: Mapping[str, pl.DataFrame]) ->
     """The tables that need the rows once more, after the others are known."""
     made = {}
     for each in plan.follow_ups:
-        params = each.params(tables)
-        if params is not None:
-            engine.define(each.sweep.name, each.sweep.rows)
-            found = engine.fetch(expand(load(each.query), ()), params)
-            frame = each.finish(found, _fetched(engine, each.frames))
-            known = tables[each.table].schema
-            missing = [name for name in known if name not in frame.columns]
-            made[each.table] = frame.with_columns(pl.lit(None, dtype=known[name]).alias(name) for name in missing)
+        params, tree = each.params(tables), expand(load(each.query), ())
+        engine.define(each.sweep.name, each.sweep.rows)
+        if params is None:  # nothing to ask, but the columns have their types
+            params = dict.fromkeys(load(each.query).params, 0.0)
+            tree = exp.select("*").from_(tree.subquery("nothing")).limit(0)
+        frame = each.finish(engine.fetch(tree, params), _fetched(engine, each.frames))
+        known = tables[each.table].schema
+        missing = [name for name in known if name not in frame.columns]
+        made[each.table] = frame.with_columns(pl.lit(None, dtype=known[name]).alias(name) for name in missing)
     return made
 
 

@@ -190,7 +190,7 @@ def test_every_row_of_every_input_has_one_fate_and_each_is_counted(
     kept = sum(row["wanted"] is True for row in inputs.articles)
     assert fates(run, "articles") == without_zeros(Counter(used=kept, where=len(inputs.articles) - kept))
     counts = read_table(run, "counts").filter(pl.col("grouping") == "all")
-    assert counts["m_before"].sum() + counts["m_after"].sum() == expected["used"]
+    assert counts.select(pl.col("m_before").sum() + pl.col("m_after").sum()).item() == expected["used"]
 
 
 def test_when_every_row_is_used_there_is_no_other_fate(tmp_path: Path) -> None:
@@ -222,7 +222,6 @@ def test_the_better_of_two_rows_counts_even_if_it_lies_outside_the_window(tmp_pa
     assert fates(run) == {"used": 1, "duplicate": 2, "outside_window": 2}
 
 
-@pytest.mark.xfail(reason="rows without an article_id are merged as if they had the same article")
 def test_rows_without_an_article_are_no_duplicates_of_each_other(tmp_path: Path) -> None:
     pairs = pl.DataFrame(
         {"event_id": [1, 1, 1], "article_id": [None, None, 3], "score": [0.9, 0.8, 0.7], "lag_hours": [1.0, 2.0, -1.0]}
@@ -231,7 +230,6 @@ def test_rows_without_an_article_are_no_duplicates_of_each_other(tmp_path: Path)
     assert fates(run) == {"used": 3}
 
 
-@pytest.mark.xfail(reason="the range of the archive is asked of articles that have no time")
 def test_articles_may_have_attributes_and_no_time(tmp_path: Path) -> None:
     pairs = pl.DataFrame({"event_id": [1, 1], "article_id": [1, 2], "score": [0.9, 0.8], "lag_hours": [1.0, -1.0]})
     articles = pl.DataFrame({"article_id": [1], "medium": ["print"]})

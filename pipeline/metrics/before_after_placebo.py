@@ -121,11 +121,13 @@ def placebo_joint(
     Only thresholds that let at least ten matches be expected in both parts take part, as the signs of rare matches
     are not symmetric; nan without one. Arguments as for `placebo`, and `flips` and `seed` as for `sign_flip_test`.
     """
-    if n_far.sum() == 0 or n_near.sum() == 0:
+    if n_far.sum() == 0 or n_near.sum() == 0 or ((n_far + n_near) > 0).sum() < TWO:
         return float("nan")
     parts = _Parts(m_far, m_near, n_far, n_near)
     enough = parts.count * min(parts.odds, 1.0) / (1 + parts.odds) >= FEW
     single = placebo(m_far, m_near, n_far, n_near, confidence=0.5).p_value[enough]
+    if np.isnan(single).any():
+        return float("nan")
     return sign_flip_test(parts.residuals[:, enough], np.abs(ndtri(single / 2)), flips=flips, seed=seed)
 
 

@@ -31,12 +31,12 @@ def single_confidence(contributions: Floats, confidence: float, *, draws: int = 
     """
     scale = np.sqrt((contributions**2).sum(axis=0))
     used = scale > 0
-    share = (1 - confidence) / contributions.shape[1]
+    share = (1 - confidence) / int(contributions.shape[1])
     if not used.any():
         return 1 - 2 * share
     signs = np.random.default_rng(seed).integers(0, 2, (draws, len(contributions))) * 2.0 - 1.0
     largest = (signs @ (contributions[:, used] / scale[used])).max(axis=1)
-    critical = np.quantile(largest, confidence, method="higher")
+    critical = float(np.quantile(largest, confidence, method="higher"))
     return 1 - 2 * max(float(ndtr(-critical)), share)
 
 

@@ -20,7 +20,12 @@ def add_up(counts: pl.DataFrame, keys: Sequence[str], values: Sequence[str]) -> 
 
 
 def at_or_above(
-    counts: pl.DataFrame, keys: Sequence[str], values: Sequence[str], thresholds: Sequence[float] | None
+    counts: pl.DataFrame,
+    keys: Sequence[str],
+    values: Sequence[str],
+    thresholds: Sequence[float] | None,
+    *,
+    inclusive: bool = True,
 ) -> pl.DataFrame:
     """Counts retrieved at every threshold: running sums over the bins from above.
 
@@ -29,6 +34,8 @@ def at_or_above(
         keys: Columns that identify a group; NULL is a value like any other.
         values: The counts to add up.
         thresholds: Every group gets a row for each; None: a group gets a row for each of its own bins.
+        inclusive: Without thresholds, where bins are scores: whether a score equal to the threshold is retrieved. With
+            thresholds the bins have been made by their boundary.
 
     Returns:
         One row per group × threshold, columns `keys`, `threshold`, `values`; groups without any count in the bins get
@@ -41,4 +48,7 @@ def at_or_above(
         per_bin = frame.join(per_bin, on=[*keys, THRESHOLD], how="left", nulls_equal=True)
         per_bin = per_bin.with_columns(pl.col(values).fill_null(0))
     descending = per_bin.sort([*keys, THRESHOLD], descending=[False] * len(keys) + [True], nulls_last=True)
-    return descending.with_columns(pl.col(values).cum_sum().over(keys))
+    sums = descending.with_columns(pl.col(values).cum_sum().over(keys))
+    if thresholds is not None or inclusive:
+        return sums
+    return sums.with_columns(sums[name] - descending[name] for name in values)

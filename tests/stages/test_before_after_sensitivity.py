@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 RULES = ("lowest", "max")
-MIN_PRECISIONS = (0.01, 0.05, 0.1, 0.2)
+MIN_PRECISIONS = (0.01, 0.05, 0.1, 0.2, 0.3)
 KEYS = ["grouping", "source"]
 THRESHOLDS = {"start": 0.0, "stop": 1.0, "count": 21}
 
@@ -47,11 +47,12 @@ def by_group(frame: pl.DataFrame) -> dict[tuple[str, str | None], dict[str, Any]
 
 
 def test_every_row_is_what_the_stage_finds_with_that_reference(tmp_path: Path) -> None:
-    own = tables(tmp_path / "own", operating_points=[{"min_precision": 0.6}, {"beta": 1}])
+    points_wanted = [{"min_precision": 0.6}, {"beta": 1}]
+    own = tables(tmp_path / "own", operating_points=points_wanted, recall_reference={"min_precision": 0.3})
     chosen = by_group(own["operating_points"].filter(pl.col("criterion") == "min_precision=0.6"))
     assert own["sensitivity"].height == 4 * len(RULES) * len(MIN_PRECISIONS)
     references = set()
-    for rule, leasts in (("lowest", (0.01, 0.2)), ("max", (0.05, 0.1))):
+    for rule, leasts in (("lowest", (0.01, 0.3)), ("max", (0.05, 0.2))):
         for least in leasts:
             found = by_group(
                 own["sensitivity"].filter(pl.col("rule") == rule, pl.col("min_precision") == least).drop("stage")

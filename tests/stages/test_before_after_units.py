@@ -25,8 +25,8 @@ class Archive:
     def __init__(self, seed: int, *, text: bool = False) -> None:
         rng = np.random.default_rng(seed)
         self.start = dt.datetime(2024, 5, 1, tzinfo=dt.UTC)
-        self.event_hours = [*rng.integers(0, 90, 11).tolist(), 45]
-        self.article_hours = [0, *rng.integers(0, 90, 60).tolist(), 90]
+        self.event_hours: list[int] = [*rng.integers(0, 90, 11).tolist(), 45]
+        self.article_hours: list[int] = [0, *rng.integers(0, 90, 60).tolist(), 90]
         self.ids = [f"event {number}" if text else number for number in range(len(self.event_hours))]
         self.scores = {
             (event, article): float(rng.integers(0, 11)) / 10
@@ -41,7 +41,7 @@ class Archive:
         }
 
     def lag(self, event: int, article: int) -> int:
-        return int(self.article_hours[article] - self.event_hours[event])
+        return self.article_hours[article] - self.event_hours[event]
 
     def complete(self, event: int) -> bool:
         hour = self.event_hours[event]
@@ -175,6 +175,11 @@ def test_without_a_total_or_a_chosen_threshold_there_is_no_row(tmp_path: Path, k
     assert read_table(run, "before_after_events").is_empty()
 
 
+def test_the_table_without_a_row_has_the_type_of_event_id_too(tmp_path: Path) -> None:
+    run = run_before_after(tmp_path, {"pairs": PAIRS}, thresholds=[0.99])
+    assert read_table(run, "before_after_events").schema["event_id"] == pl.Int64()
+
+
 def test_merged_duplicates_count_once(tmp_path: Path) -> None:
     pairs = pl.concat([PAIRS, PAIRS.with_columns(score=pl.col("score") - 0.1)])
     run = run_before_after(tmp_path, {"pairs": pairs}, thresholds=[0.35], duplicates="max")
@@ -189,14 +194,12 @@ def test_scores_that_are_thresholds_themselves_choose_one_of_them(tmp_path: Path
     assert_adds_up(run)
 
 
-@pytest.mark.xfail(reason='boundary = ">" is applied to events but not to estimates with thresholds = "distinct"')
 def test_distinct_thresholds_and_boundary_above_mean_the_same_for_events_and_for_the_operating_point(
     tmp_path: Path,
 ) -> None:
     assert_adds_up(run_before_after(tmp_path, {"pairs": PAIRS}, thresholds="distinct", boundary=">"))
 
 
-@pytest.mark.xfail(reason="pairs per event count rows whose score was dropped")
 def test_compared_pairs_of_events_leave_out_dropped_scores_as_the_estimates_do(tmp_path: Path) -> None:
     pairs = PAIRS.with_columns(score=pl.Series([0.9, float("nan"), None, 0.8]), lag_hours=pl.Series([1.0, -1, -2, -3]))
     run = run_before_after(tmp_path, {"pairs": pairs}, thresholds=[0.85], invalid_scores="drop", compared="pairs")

@@ -102,7 +102,12 @@ def repeated() -> Comparison:
 
 
 def table(
-    counts: pl.DataFrame | None, empty: pl.DataFrame, keys: Sequence[str], thresholds: Sequence[float] | None
+    counts: pl.DataFrame | None,
+    empty: pl.DataFrame,
+    keys: Sequence[str],
+    thresholds: Sequence[float] | None,
+    *,
+    inclusive: bool,
 ) -> pl.DataFrame:
     """The table `before_after_gold`; without gold it has no row.
 
@@ -111,13 +116,14 @@ def table(
         empty: Any frame with the columns `keys` and `threshold`.
         keys: Columns that identify a group.
         thresholds: The thresholds; None: every score.
+        inclusive: Whether a score equal to the threshold is retrieved.
     """
     order = [*keys, THRESHOLD, "level"]
     if counts is None:
         zeros = (pl.lit(0).cast(pl.Int64).alias(name) for name in COLUMNS)
         counts = empty.clear().with_columns(pl.lit("match").alias("level"), *zeros)
     groups = [*keys, "level"]
-    swept = at_or_above(counts, groups, ["tp", "fp"], thresholds)
+    swept = at_or_above(counts, groups, ["tp", "fp"], thresholds, inclusive=inclusive)
     frame = swept.join(add_up(counts, groups, ["n_gold"]), on=groups, how="left", nulls_equal=True)
     fn = (pl.col("n_gold") - pl.col("tp")).alias("fn")
     return frame.with_columns(fn).select(*order, "tp", "fp", "fn").with_columns(ratios())

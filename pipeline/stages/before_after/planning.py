@@ -56,6 +56,9 @@ class _Planner:
         rows.check_mapping(self.sources, by, [self.params.cluster] if self.params.cluster else [])
         for key in ("event_id", "article_id"):
             rows.check_keys(self.sources, key)
+        if self.coded is not None and self.gold is None:
+            message = "gold_articles goes with gold: without gold pairs nothing can be judged"
+            raise ConfigError(message, remedy="Give the gold pairs, or leave gold_articles out.")
         compared = self._compared()
         self._check_grouping(compared, by)
         self._check_zones()
@@ -198,7 +201,8 @@ class _Planner:
             names = [name for name in ("article_id", "article_time") if self.articles.has(name)]
             yield rows.read(self.articles, names, by, {})
             yield rows.Relation("articles", rows.kept(self.articles), keep=self._looks_up_articles(by))
-            yield rows.Relation("archive", _range_of_articles())
+            if self._timed_events:
+                yield rows.Relation("archive", _range_of_articles())
         yield from rows.units_relations(self.pairs, units, self.events, by, flag=self._complete())
 
     def _complete(self) -> exp.Expr | None:
@@ -287,6 +291,8 @@ class _Planner:
         if self._looks_up_articles(by) and not (_has(self.articles, "article_id") and self.pairs.has("article_id")):
             message = "a grouping by articles needs article_id in pairs and in articles"
             raise DataError(message, remedy="Map article_id in both.")
+        judged = [source for source in (self.gold, self.coded) if source is not None]
+        yield from (missing_check(source, field.name) for source in judged for field in source.contract.fields)
         if self.params.duplicates == "error" and self.pairs.has("article_id"):
             remedy = 'Set duplicates = "max" to keep the highest score of each, or "keep" to count every row.'
             yield duplicate_check(self.pairs, ("event_id", "article_id"), remedy=remedy)

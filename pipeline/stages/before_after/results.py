@@ -30,7 +30,9 @@ def derive(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame]) ->
     """Estimates at every threshold, the chosen operating points, and matches per day."""
     keys = [name for name in counts["counts"].columns if name not in {THRESHOLD, "replicate", *COUNT_NAMES}]
     compared = add_up(counts["counts"], keys, ["n_before", "n_after"])
-    swept = at_or_above(counts["counts"], keys, ["m_before", "m_after"], params.threshold_values)
+    swept = at_or_above(
+        counts["counts"], keys, ["m_before", "m_after"], params.threshold_values, inclusive=params.inclusive
+    )
     frame = swept.join(compared, on=keys, how="left", nulls_equal=True)
     _check_matches(counts["counts"], keys)
     reference = params.recall_reference
@@ -43,8 +45,7 @@ def derive(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame]) ->
         reference_recall=reference.recall,
     )
     curve = with_intervals(curve, counts["counts"], keys, params)
-    confidences = dict.fromkeys(each.confidence for each in params.operating_points if each.confidence is not None)
-    safe = with_safe_limits(curve, counts["counts"], keys, list(confidences))
+    safe = with_safe_limits(curve, counts["counts"], keys, params)
     chosen_rows = [estimator.operating_point(safe, keys, criterion) for criterion in params.operating_points]
     points = [each.drop(set(safe.columns) - set(curve.columns)) for each in chosen_rows]
     at_reference = pick(curve, keys, criterion="recall_reference", among=pl.col("is_reference"), best=pl.col(THRESHOLD))
@@ -56,7 +57,9 @@ def derive(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame]) ->
         "before_after_placebo": placebo_table(curve, counts["counts"], keys, params),
         "before_after_lags": _lags(params, counts, keys),
         "before_after_events": units.empty(counts["counts"], keys),
-        "before_after_gold": gold.table(counts.get("gold"), counts["counts"], keys, params.threshold_values),
+        "before_after_gold": gold.table(
+            counts.get("gold"), counts["counts"], keys, params.threshold_values, inclusive=params.inclusive
+        ),
     }
 
 

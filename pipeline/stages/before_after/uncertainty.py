@@ -49,24 +49,29 @@ class GroupCounts:
         return int(found[0]) if len(found) else None
 
 
-def group_counts(curve: pl.DataFrame, counts: pl.DataFrame, keys: Sequence[str]) -> Iterator[GroupCounts]:
+def group_counts(
+    curve: pl.DataFrame, counts: pl.DataFrame, keys: Sequence[str], params: BeforeAfterParameters
+) -> Iterator[GroupCounts]:
     """The counts of every group as arrays.
 
     Args:
         curve: Estimates, one row per group × threshold.
         counts: The count table.
         keys: Columns that identify a group.
+        params: The parameters of the stage.
     """
+    own = params.threshold_values is None and not params.inclusive
     parts = {_label(part, keys): part for part in counts.partition_by(list(keys), maintain_order=True)}
     for rows in curve.sort(THRESHOLD).partition_by(list(keys), maintain_order=True):
-        yield _arrays(rows, parts[_label(rows, keys)])
+        yield _arrays(rows, parts[_label(rows, keys)], above_own=own)
 
 
 def _label(part: pl.DataFrame, keys: Sequence[str]) -> tuple[object, ...]:
     return part.select(keys).row(0)
 
 
-def _arrays(rows: pl.DataFrame, counts: pl.DataFrame) -> GroupCounts:
+def _arrays(rows: pl.DataFrame, counts: pl.DataFrame, *, above_own: bool) -> GroupCounts:
+    """Arrays of a group; `above_own`: the bins are scores, and a score equal to the threshold is not retrieved."""
     thresholds = rows[THRESHOLD].to_numpy()
     replicates, replicate = np.unique(counts[REPLICATE].to_numpy(), return_inverse=True)
     edge = counts[THRESHOLD].to_numpy()
@@ -77,7 +82,7 @@ def _arrays(rows: pl.DataFrame, counts: pl.DataFrame) -> GroupCounts:
     for name in SWEPT:
         table = np.zeros(shape, dtype=np.int64)
         np.add.at(table, (replicate[inside], bins), counts[name].to_numpy()[inside])
-        swept[name] = table[:, ::-1].cumsum(axis=1)[:, ::-1]
+        swept[name] = table[:, ::-1].cumsum(axis=1)[:, ::-1] - (table if above_own else np.zeros_like(table))
     totals = {}
     for name in TOTALS:
         totals[name] = np.zeros(len(replicates), dtype=np.int64)
@@ -100,7 +105,7 @@ def with_intervals(
     if curve.height * counts[REPLICATE].n_unique() > BUDGET:
         return curve.with_columns(*_empty("budget"))
     parts = []
-    for group in group_counts(curve, counts, keys):
+    for group in group_counts(curve, counts, keys, params):
         found = intervals(
             group.swept["m_before"],
             group.swept["m_after"],
@@ -151,17 +156,18 @@ def _empty(reason: str) -> list[pl.Expr]:
 
 
 def with_safe_limits(
-    curve: pl.DataFrame, counts: pl.DataFrame, keys: Sequence[str], confidences: Sequence[float]
+    curve: pl.DataFrame, counts: pl.DataFrame, keys: Sequence[str], params: BeforeAfterParameters
 ) -> pl.DataFrame:
     """The estimates with a working column for each confidence: precision limits that hold at all thresholds together.
 
     It is NULL where no limit can be given, without replicates, or over the budget.
     """
+    confidences = list(dict.fromkeys(each.confidence for each in params.operating_points if each.confidence))
     names = [estimator.safe_column(each) for each in confidences]
     if not names or curve.height * counts[REPLICATE].n_unique() > BUDGET:
         return curve.with_columns(pl.lit(None, dtype=pl.Float64).alias(name) for name in names)
-    parts = [group.rows.with_columns(*_safe_limits(group, confidences)) for group in group_counts(curve, counts, keys)]
-    return pl.concat(parts)
+    groups = group_counts(curve, counts, keys, params)
+    return pl.concat([group.rows.with_columns(*_safe_limits(group, confidences)) for group in groups])
 
 
 def _safe_limits(group: GroupCounts, confidences: Sequence[float]) -> Iterator[pl.Series]:
@@ -183,7 +189,8 @@ def placebo_table(
     parts = []
     if params.uncertainty != "none" and counts["n_near"].sum() > 0:
         within = curve.height * counts[REPLICATE].n_unique() <= BUDGET
-        parts = [_placebo(group, keys, params.confidence) for group in group_counts(curve, counts, keys) if within]
+        groups = group_counts(curve, counts, keys, params) if within else ()
+        parts = [_placebo(group, keys, params.confidence) for group in groups if group.totals["n_near"].any()]
     if not parts:
         zeros = [pl.lit(None, dtype=pl.Int64).alias(name) for name in PLACEBO_COUNTS]
         nothing = [pl.lit(None, dtype=pl.Float64).alias(name) for name in PLACEBO_VALUES]

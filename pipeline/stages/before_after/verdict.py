@@ -20,12 +20,13 @@ LEVEL = 0.05
 def doubts(tables: Mapping[str, pl.DataFrame]) -> Iterator[str]:
     """What speaks against the assumption for the total, or that it was not tested."""
     joint, ratio = _evidence(tables)
-    if joint is None:
+    off = (tables["before_after_estimates"]["undefined_interval"] == "none").all()
+    if joint is None and not off:
         yield (
             "the equal-FPR assumption was not tested: the placebo test needs a window, and the times of events and "
             "articles or every compared pair as a row"
         )
-    elif joint < LEVEL:
+    elif joint is not None and joint < LEVEL:
         yield (
             f"the equal-FPR assumption is doubtful: before the event, where no match should be right, matches are "
             f"{ratio} (placebo test over all thresholds, p = {joint:.2g}); look at before_after_lags, at time zones "
@@ -49,7 +50,8 @@ def _evidence(tables: Mapping[str, pl.DataFrame]) -> tuple[float | None, str]:
     joint = rows.filter(pl.col(THRESHOLD).is_null())
     if joint.is_empty() or joint["p_value"][0] is None:
         return None, ""
-    at_chosen = rows.filter(pl.col(THRESHOLD) == chosen_threshold(tables))
+    chosen = chosen_threshold(tables)
+    at_chosen = rows.clear() if chosen is None else rows.filter(pl.col(THRESHOLD) == chosen)
     names = ("log_rate_ratio", "log_rate_ratio_lower", "log_rate_ratio_upper")
     logs = at_chosen.select(names).row(0) if not at_chosen.is_empty() else (None,)
     if any(value is None for value in logs):
