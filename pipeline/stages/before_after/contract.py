@@ -242,6 +242,8 @@ class BeforeAfterParameters(StageParameters):
             inputs allow.
         recall_reference: The threshold at which recall is taken as known.
         lag_thresholds: Thresholds at which matches are counted per day.
+        event_counts: Whether to count matches per event at the chosen threshold, which reads pairs once more; `auto`:
+            while pairs has at most 10 million rows.
         operating_points: Thresholds to choose: `{ beta = 1 }`, `{ min_precision = 0.9 }`, `{ min_recall = 0.8 }`.
     """
 
@@ -255,6 +257,7 @@ class BeforeAfterParameters(StageParameters):
     compared: Compared | None = None
     recall_reference: RecallReference = RecallReference()
     lag_thresholds: tuple[float, ...] = ()
+    event_counts: Literal["auto"] | bool = "auto"
     operating_points: Annotated[tuple[Criterion, ...], Field(min_length=1)] = (Criterion(beta=1),)
 
     @field_validator("lag_thresholds")

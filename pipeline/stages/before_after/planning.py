@@ -5,28 +5,29 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-import polars as pl
 import sqlglot.expressions as exp
 
 from pipeline.dialect import column
 from pipeline.errors import ConfigError, DataError
-from pipeline.metrics.timelines import MICROSECONDS_PER_HOUR, Span, counts_around
+from pipeline.metrics.timelines import MICROSECONDS_PER_HOUR, Span
 from pipeline.sources import rows
 from pipeline.sources.bins import Grid
 from pipeline.stages.before_after import gold
 from pipeline.stages.before_after.contract import COUNT_NAMES, BeforeAfterParameters, Compared
+from pipeline.stages.before_after.timelines import N_COLUMNS, compare_counts, timeline_counts
 from pipeline.stages.before_after.units import follow_up as units_table
 from pipeline.stages.checks import duplicate_check, missing_check, negative_check, one_cluster_check
 from pipeline.stages.durations import EVERYTHING
-from pipeline.stages.plan import REPLICATE, Check, Comparison, Computed, CountQuery, Plan, Sweep
+from pipeline.stages.plan import REPLICATE, Check, Comparison, Computed, CountQuery, FollowUp, Plan, Sweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    import polars as pl
+
     from pipeline.sources.source import Source
 
-N_COLUMNS = ("n_before", "n_after")
+MOST_ROWS_FOR_EVENTS = 10_000_000
 TIMES = ("event_time", "article_time")
 ACCOUNTED = ("before_start", "before_end", "after_start", "after_end")
 
@@ -91,15 +92,7 @@ class _Planner:
             used=("m_before", "m_after"),
             accounting=CountQuery(f"before_after/{accounting}", accounted),
             comparisons=tuple(self._comparisons(compared)),
-            follow_ups=(
-                units_table(
-                    self._rows(units, by, "event_id"),
-                    accounted,
-                    self.params.boundary,
-                    self._span() if compared == "timelines" else None,
-                    compared,
-                ),
-            ),
+            follow_ups=tuple(self._follow_ups(units, by, compared)),
             units="events",
             warnings=tuple(self._warnings(compared)),
             facts={"compared": compared, "lag": " and ".join(self._lag_fields())},
@@ -258,6 +251,14 @@ class _Planner:
 
         return Computed("before_after/timelines", frames, compute, tuple(names))
 
+    def _follow_ups(self, units: rows.Units, by: Sequence[rows.Grouped], compared: Compared) -> Iterator[FollowUp]:
+        wanted = self.params.event_counts
+        if wanted is True or (wanted == "auto" and self.pairs.rows <= MOST_ROWS_FOR_EVENTS):
+            bounds = {name: self.bounds[name] for name in ACCOUNTED}
+            span = self._span() if compared == "timelines" else None
+            pairs = self._rows(units, by, "event_id")
+            yield units_table(pairs, bounds, self.params.boundary, span, compared)
+
     def _comparisons(self, compared: str) -> Iterator[Comparison]:
         if compared == "events" and self._timed_events:
             yield self._given_against_timelines()
@@ -340,63 +341,3 @@ def _double(text: str) -> exp.Expr:
 def _range_of_articles() -> exp.Select:
     first = exp.alias_(exp.Min(this=column("article_time")), "first_time")
     return exp.select(first, exp.alias_(exp.Max(this=column("article_time")), "last_time")).from_("articles")
-
-
-def timeline_counts(
-    events: pl.DataFrame, articles: pl.DataFrame, span: Span, segment: Sequence[str], names: Sequence[str]
-) -> pl.DataFrame:
-    """Compared pairs by segment and replicate.
-
-    Args:
-        events: Columns `event_time` (microseconds), `replicate` and grouping columns of events.
-        articles: Columns `article_time` and grouping columns of articles.
-        span: The window.
-        segment: Grouping columns of the result.
-        names: The counts that are wanted of n_before, n_after and n_near.
-    """
-    of_articles = [name for name in segment if name in articles.columns]
-    of_events = [name for name in segment if name in events.columns]
-    moments = events["event_time"].to_numpy()
-    parts = [_no_counts(events, articles, segment, names)]
-    for key, group in (
-        articles.sort("article_time").group_by(of_articles, maintain_order=True) if of_articles else [((), articles)]
-    ):
-        times = np.sort(group["article_time"].to_numpy())
-        found = counts_around(moments, times, span)
-        counted = events.select(*of_events, REPLICATE).with_columns(pl.Series(name, found[name]) for name in names)
-        summed = counted.group_by([*of_events, REPLICATE]).agg(pl.col(names).sum())
-        labels = [
-            pl.lit(value, dtype=group.schema[name]).alias(name) for name, value in zip(of_articles, key, strict=True)
-        ]
-        parts.append(summed.with_columns(labels).select(*segment, REPLICATE, *names))
-    return pl.concat(parts)
-
-
-def _no_counts(
-    events: pl.DataFrame, articles: pl.DataFrame, segment: Sequence[str], names: Sequence[str]
-) -> pl.DataFrame:
-    types = {**articles.schema, **events.schema, **dict.fromkeys(names, pl.Int64())}
-    return pl.DataFrame(schema={name: types[name] for name in (*segment, REPLICATE, *names)})
-
-
-def compare_counts(events: pl.DataFrame, articles: pl.DataFrame, span: Span) -> tuple[str, ...]:
-    """Where given numbers of compared articles differ from the timelines.
-
-    Args:
-        events: Columns `event_id`, `event_time` (microseconds), `n_before`, `n_after`.
-        articles: Column `article_time`.
-        span: The window.
-    """
-    counts = counts_around(events["event_time"].to_numpy(), np.sort(articles["article_time"].to_numpy()), span)
-    found = []
-    for name in N_COLUMNS:
-        counted = events.with_columns(pl.Series("counted", counts[name]))
-        odd = counted.filter(pl.col(name) != pl.col("counted")).sort("event_id")
-        if not odd.is_empty():
-            first = odd.row(0, named=True)
-            found.append(
-                f"{name} of {odd.height:,} of {events.height:,} events differs from the timelines "
-                f"(event {first['event_id']}: given {first[name]:,}, counted {first['counted']:,}): "
-                'if every article is compared with every event in its window, use compared = "timelines"'
-            )
-    return tuple(found)

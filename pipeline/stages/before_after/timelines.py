@@ -1,0 +1,78 @@
+"""Compared pairs from the timelines of events and articles: counted, or held against given numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from pipeline.metrics.timelines import counts_around
+from pipeline.stages.plan import REPLICATE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pipeline.metrics.timelines import Span
+
+N_COLUMNS = ("n_before", "n_after")
+
+
+def timeline_counts(
+    events: pl.DataFrame, articles: pl.DataFrame, span: Span, segment: Sequence[str], names: Sequence[str]
+) -> pl.DataFrame:
+    """Compared pairs by segment and replicate.
+
+    Args:
+        events: Columns `event_time` (microseconds), `replicate` and grouping columns of events.
+        articles: Columns `article_time` and grouping columns of articles.
+        span: The window.
+        segment: Grouping columns of the result.
+        names: The counts that are wanted of n_before, n_after and n_near.
+    """
+    of_articles = [name for name in segment if name in articles.columns]
+    of_events = [name for name in segment if name in events.columns]
+    moments = events["event_time"].to_numpy()
+    parts = [_no_counts(events, articles, segment, names)]
+    for key, group in (
+        articles.sort("article_time").group_by(of_articles, maintain_order=True) if of_articles else [((), articles)]
+    ):
+        times = np.sort(group["article_time"].to_numpy())
+        found = counts_around(moments, times, span)
+        counted = events.select(*of_events, REPLICATE).with_columns(pl.Series(name, found[name]) for name in names)
+        summed = counted.group_by([*of_events, REPLICATE]).agg(pl.col(names).sum())
+        labels = [
+            pl.lit(value, dtype=group.schema[name]).alias(name) for name, value in zip(of_articles, key, strict=True)
+        ]
+        parts.append(summed.with_columns(labels).select(*segment, REPLICATE, *names))
+    return pl.concat(parts)
+
+
+def _no_counts(
+    events: pl.DataFrame, articles: pl.DataFrame, segment: Sequence[str], names: Sequence[str]
+) -> pl.DataFrame:
+    types = {**articles.schema, **events.schema, **dict.fromkeys(names, pl.Int64())}
+    return pl.DataFrame(schema={name: types[name] for name in (*segment, REPLICATE, *names)})
+
+
+def compare_counts(events: pl.DataFrame, articles: pl.DataFrame, span: Span) -> tuple[str, ...]:
+    """Where given numbers of compared articles differ from the timelines.
+
+    Args:
+        events: Columns `event_id`, `event_time` (microseconds), `n_before`, `n_after`.
+        articles: Column `article_time`.
+        span: The window.
+    """
+    counts = counts_around(events["event_time"].to_numpy(), np.sort(articles["article_time"].to_numpy()), span)
+    found = []
+    for name in N_COLUMNS:
+        counted = events.with_columns(pl.Series("counted", counts[name]))
+        odd = counted.filter(pl.col(name) != pl.col("counted")).sort("event_id")
+        if not odd.is_empty():
+            first = odd.row(0, named=True)
+            found.append(
+                f"{name} of {odd.height:,} of {events.height:,} events differs from the timelines "
+                f"(event {first['event_id']}: given {first[name]:,}, counted {first['counted']:,}): "
+                'if every article is compared with every event in its window, use compared = "timelines"'
+            )
+    return tuple(found)
