@@ -151,6 +151,8 @@ PLACEBO = (
     ),
     *_interval("log_rate_ratio", "log_rate_ratio"),
     Column("p_value", "DOUBLE", "two-sided p-value of equal rates; NULL where no test can be made", nullable=True),
+    Column("precision_far", "DOUBLE", "precision if the far part alone gave the false positive rate", nullable=True),
+    Column("precision_near", "DOUBLE", "precision if the near part alone gave the false positive rate", nullable=True),
 )
 LAGS = (
     Column("threshold", "DOUBLE", "score from which a pair counts as a match"),

@@ -185,7 +185,7 @@ def placebo_table(
     One row per group and threshold, and one with a NULL threshold for the joint test. It has no row where the numbers
     of compared pairs in the near part are not known, or without replicates.
     """
-    order = [*keys, THRESHOLD, *PLACEBO_COUNTS, *PLACEBO_VALUES]
+    order = [*keys, THRESHOLD, *PLACEBO_COUNTS, *PLACEBO_VALUES, *PLACEBO_PRECISIONS]
     parts = []
     if params.uncertainty != "none" and counts["n_near"].sum() > 0:
         within = curve.height * counts[REPLICATE].n_unique() <= BUDGET
@@ -193,12 +193,13 @@ def placebo_table(
         parts = [_placebo(group, keys, params.confidence) for group in groups if group.totals["n_near"].any()]
     if not parts:
         zeros = [pl.lit(None, dtype=pl.Int64).alias(name) for name in PLACEBO_COUNTS]
-        nothing = [pl.lit(None, dtype=pl.Float64).alias(name) for name in PLACEBO_VALUES]
+        nothing = [pl.lit(None, dtype=pl.Float64).alias(name) for name in (*PLACEBO_VALUES, *PLACEBO_PRECISIONS)]
         return curve.clear().select(*keys, THRESHOLD).with_columns(*zeros, *nothing).select(order)
     return pl.concat(parts).select(order)
 
 
 PLACEBO_COUNTS = ("n_far", "n_near", "m_far", "m_near")
+PLACEBO_PRECISIONS = ("precision_far", "precision_near")
 PLACEBO_VALUES = ("log_rate_ratio", "log_rate_ratio_lower", "log_rate_ratio_upper", "p_value")
 
 
@@ -212,8 +213,18 @@ def _placebo(group: GroupCounts, keys: Sequence[str], confidence: float) -> pl.D
     rows = group.rows.select(*keys, THRESHOLD).with_columns(
         *(pl.Series(name, each, dtype=pl.Int64) for name, each in zip(PLACEBO_COUNTS, counts, strict=True)),
         *(pl.Series(name, each).fill_nan(None) for name, each in zip(PLACEBO_VALUES, values, strict=True)),
+        _precision_of_part(group, counts[2], n_far.sum()).alias("precision_far"),
+        _precision_of_part(group, counts[3], n_near.sum()).alias("precision_near"),
     )
-    unknown = (THRESHOLD, "m_far", "m_near", *PLACEBO_VALUES[:-1])
+    unknown = (THRESHOLD, "m_far", "m_near", *PLACEBO_VALUES[:-1], *PLACEBO_PRECISIONS)
     joint = pl.Series("p_value", [placebo_joint(m_far, m_near, n_far, n_near)]).fill_nan(None)
     last = rows.head(1).with_columns(*(pl.lit(None, dtype=rows.schema[name]).alias(name) for name in unknown), joint)
     return pl.concat([rows, last])
+
+
+def _precision_of_part(group: GroupCounts, matches: NDArray[np.int64], pairs: np.int64) -> pl.Series:
+    """Precision with the false positive rate of one part of the time before the event."""
+    after, compared = group.swept["m_after"].sum(axis=0), group.totals["n_after"].sum()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        precision = 1 - (matches / pairs) * compared / after
+    return pl.Series(np.where(np.isfinite(precision), precision, np.nan)).fill_nan(None)

@@ -1,0 +1,38 @@
+"""The guard gap: the placebo table says what precision would be with one, before anybody sets it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pipeline
+import polars as pl
+import pytest
+from pipeline.simulations.before_after import write_demo
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def table(tmp_path: Path, name: str, window: dict[str, str], result: str) -> pl.DataFrame:
+    stage = write_demo(tmp_path / "data") | {"window": window, "compared": "timelines", "thresholds": [3, 8, 13, 25]}
+    run = pipeline.run({"output": str(tmp_path / name), "stages": [stage]})
+    frame = pl.read_parquet(run.path / result / "before_after.parquet")
+    return frame.filter(pl.col("threshold").is_not_null()).sort("grouping", "source", "threshold")
+
+
+def test_precision_of_the_far_part_is_that_of_a_run_with_the_near_part_as_gap(tmp_path: Path) -> None:
+    window = {"before": "168h", "after": "72h", "near": "48h"}
+    placebo = table(tmp_path, "plain", window, "before_after_placebo")
+    gapped = table(tmp_path, "gapped", {"before": "168h", "after": "72h", "gap": "48h"}, "before_after_estimates")
+    shorter = table(tmp_path, "shorter", {"before": "48h", "after": "72h"}, "before_after_estimates")
+    assert placebo["m_far"].to_list() == gapped["m_before"].to_list()
+    assert placebo["precision_far"].to_list() == pytest.approx(gapped["precision"].to_list(), abs=1e-12)
+    assert gapped["precision"].to_list() != pytest.approx(shorter["precision"].to_list(), abs=1e-6)
+
+
+def test_precision_of_the_near_part_is_that_of_a_run_with_the_near_part_alone(tmp_path: Path) -> None:
+    window = {"before": "168h", "after": "72h", "near": "48h"}
+    placebo = table(tmp_path, "plain", window, "before_after_placebo")
+    shorter = table(tmp_path, "shorter", {"before": "48h", "after": "72h"}, "before_after_estimates")
+    assert placebo["m_near"].to_list() == shorter["m_before"].to_list()
+    assert placebo["precision_near"].to_list() == pytest.approx(shorter["precision"].to_list(), abs=1e-12)
