@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pipeline
 import polars as pl
 import pytest
+
+import pipeline
 from pipeline.simulations.before_after import write_demo
 
 if TYPE_CHECKING:
