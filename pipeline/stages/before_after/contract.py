@@ -173,6 +173,8 @@ GOLD_COLUMNS = (
 EVENT_COLUMNS = (
     Column("event_id", "KEY", "the event"),
     *COUNTS,
+    Column("m_before_reference", "BIGINT", "matches before the event at the recall reference; 0 without one"),
+    Column("m_after_reference", "BIGINT", "matches after the event at the recall reference; 0 without one"),
 )
 TABLES = (
     Table("before_after_estimates", "one row per group and threshold", ESTIMATES, ("threshold",)),

@@ -14,7 +14,7 @@ from pipeline.metrics.sweep import THRESHOLD
 from pipeline.metrics.timelines import counts_around
 from pipeline.queries import expand, fill, load
 from pipeline.schemas import GROUPING
-from pipeline.stages.before_after.contract import COUNTS
+from pipeline.stages.before_after.contract import EVENT_COLUMNS
 from pipeline.stages.plan import FollowUp, Sweep
 
 if TYPE_CHECKING:
@@ -44,20 +44,30 @@ def follow_up(
         threshold = chosen_threshold(tables)
         if threshold is None:
             return None
-        return {"lowest_score": threshold if boundary == ">=" else math.nextafter(threshold, math.inf), **bounds}
+        reference = chosen_threshold(tables, "recall_reference")
+        lowest, at_reference = (_lowest(value, boundary) for value in (threshold, reference))
+        return {"lowest_score": lowest, "reference_score": at_reference, **bounds}
 
     def finish(found: pl.DataFrame, frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         compared_with = _compared(frames, span)
         joined = found.join(compared_with, on="event_id", how="left").with_columns(pl.col(N_COLUMNS).fill_null(0))
-        return joined.select(pl.lit("all").alias(GROUPING.name), "event_id", *(each.name for each in COUNTS))
+        return joined.select(pl.lit("all").alias(GROUPING.name), *(each.name for each in EVENT_COLUMNS))
 
     sweep = Sweep("pairs_of_events", pairs, "score", None)
     return FollowUp(TABLE, sweep, "before_after/events", params, _frames(compared, bounds), finish)
 
 
-def chosen_threshold(tables: Mapping[str, pl.DataFrame]) -> float | None:
-    """The threshold of the first criterion for the total; None without a total, or where none was reached."""
+def _lowest(threshold: float | None, boundary: Boundary) -> float:
+    """The lowest score that a threshold retrieves; infinity without a threshold."""
+    if threshold is None:
+        return math.inf
+    return threshold if boundary == ">=" else math.nextafter(threshold, math.inf)
+
+
+def chosen_threshold(tables: Mapping[str, pl.DataFrame], criterion: str | None = None) -> float | None:
+    """The threshold of a criterion, or of the first, for the total; None without a total, or where none was reached."""
     points = tables["before_after_operating_points"].filter(pl.col(GROUPING.name) == "all")
+    points = points if criterion is None else points.filter(pl.col("criterion") == criterion)
     threshold = points[THRESHOLD][0] if not points.is_empty() else None
     return float(threshold) if threshold is not None else None
 
@@ -94,5 +104,5 @@ def empty(counts: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
         counts: The count table.
         keys: Columns that identify a group.
     """
-    zeros = [pl.lit(0, dtype=pl.Int64).alias(each.name) for each in COUNTS]
+    zeros = [pl.lit(0, dtype=pl.Int64).alias(each.name) for each in EVENT_COLUMNS[1:]]
     return counts.clear().select(*keys, pl.lit(None, dtype=pl.String).alias("event_id"), *zeros)
