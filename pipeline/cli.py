@@ -66,6 +66,9 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key, the value as in TOML.", show_default=False),
 ]
+LogFormat = Annotated[
+    str | None, typer.Option("--log-format", help="text, or json: one object per line.", show_default=False)
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
 
 
@@ -100,12 +103,13 @@ def run(
     engine: EngineName = None,
     settings: Settings = None,
     quiet: Quiet = False,  # noqa: FBT002 - a flag
+    log_format: LogFormat = None,
 ) -> None:
     """Run the stages of a config and publish one run; print its path.
 
     Example:  thresher run nightly.toml --set stages.dutch_news.thresholds.count=50
     """
-    with reporting(ctx, quiet=quiet) as console:
+    with reporting(ctx, quiet=quiet, log_format=log_format) as console:
         from pipeline.config import load_config  # noqa: PLC0415 - help needs none of it
 
         overrides = _overrides(settings, output=output, engine=engine)

@@ -30,12 +30,19 @@ def execute(config: Any, console: Console) -> None:  # noqa: ANN401 - a Config, 
     typer.echo(finished.path)
 
 
+LOG_FORMATS = ("text", "json")
+
+
 @contextmanager
-def reporting(ctx: typer.Context, *, quiet: bool = False) -> Iterator[Console]:
+def reporting(ctx: typer.Context, *, quiet: bool = False, log_format: str | None = None) -> Iterator[Console]:
     """Turn an error into its sentence on stderr and its exit code."""
     from pipeline.console import Console  # noqa: PLC0415
 
-    console = Console(log_format=ctx.find_root().obj or "text", quiet=quiet)
+    chosen = log_format or ctx.find_root().obj or "text"
+    if chosen not in LOG_FORMATS:
+        message = "--log-format must be text or json"
+        raise typer.BadParameter(message)
+    console = Console(log_format=chosen, quiet=quiet)
     try:
         yield console
     except ThresherError as error:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pipeline.stages.stage import Stage
 
 Model = TypeVar("Model", bound=BaseModel)
+_KEY = re.compile(r"[A-Za-z0-9_.-]+")
 _SIZE = re.compile(r"\d+(\.\d+)?\s*(KB|MB|GB|TB|KiB|MiB|GiB|TiB)", re.IGNORECASE)
 
 
@@ -195,9 +196,9 @@ def _validated(model: type[Model], values: dict[str, Any], *, where: str) -> Mod
 
 
 def _explain(error: Any, model: type[BaseModel]) -> str:  # noqa: ANN401 - pydantic's error details
-    path = [str(part) for part in error["loc"]]
+    path = [str(part) for part in error["loc"] if isinstance(part, int) or _KEY.fullmatch(part)]
     if error["type"] == "extra_forbidden":
-        known = _known_keys(model, error["loc"][:-1])
+        known = _known_keys(model, tuple(path[:-1]))
         return f"unknown key `{'.'.join(path)}`{_near(path[-1], known)}"
     if error["type"] == "missing":
         return f"`{'.'.join(path)}` is missing"

@@ -23,6 +23,7 @@ class StopRequest:
     def __init__(self) -> None:
         self._event = threading.Event()
         self._number = 0
+        self._at_once = False
 
     def __call__(self, number: int, _frame: FrameType | None) -> None:
         """Signal handler: the first signal asks, the second ends the process at once."""
@@ -30,6 +31,22 @@ class StopRequest:
             os._exit(128 + number)
         self._number = number
         self._event.set()
+        if self._at_once:
+            raise Interrupted(number)
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Stop wherever the main thread is, for work that nobody waits for and that leaves nothing half done.
+
+        Raises:
+            Interrupted: a signal asked to stop.
+        """
+        self.check()
+        self._at_once = True
+        try:
+            yield
+        finally:
+            self._at_once = False
 
     @property
     def is_set(self) -> bool:

@@ -101,12 +101,12 @@ def run(config: Config, watcher: Watcher | None = None) -> Run:
     Raises:
         ThresherError: its leaf says what went wrong; readers still see the run before.
     """
-    if config.engine != "duckdb":
-        message = f"{config.origin}: engine {config.engine!r} is not available yet"
-        raise ConfigError(message, remedy='Use engine = "duckdb".')
     layout = Layout(config.output)
     make_folder(layout.root)
     with stop_requests() as stop, _attempt(layout, config) as attempt, exclusive(layout):
+        if config.engine != "duckdb":
+            message = f"{config.origin}: engine {config.engine!r} is not available yet"
+            raise ConfigError(message, remedy='Use engine = "duckdb".')
         return _Job(config, layout, attempt, watcher or Watcher(), stop).run()
 
 
@@ -243,7 +243,7 @@ class _Job:
         for each in opened:
             self.watcher.on_stage(each.name)
             with DuckDB(resources, folders, self.stop, self.watcher.on_progress) as engine:
-                result, counted = _run_stage(engine, each, staging)
+                result, counted = _run_stage(engine, each, staging, self.stop)
             results.append(result)
             accounts[each.name] = {
                 account.name: account.fates | {"rows_in": account.rows_in} for account in counted.inputs
@@ -266,7 +266,7 @@ def _folders(source: Source) -> Iterator[Path]:
         yield file.path.resolve().parent
 
 
-def _run_stage(engine: DuckDB, opened: OpenedStage, staging: Staging) -> tuple[StageResult, Counted]:
+def _run_stage(engine: DuckDB, opened: OpenedStage, staging: Staging, stop: StopRequest) -> tuple[StageResult, Counted]:
     started = time.monotonic()
     stage, params, plan = opened.configured.stage, opened.configured.params, opened.plan
     by = [each.name for each in plan.by]
@@ -275,7 +275,8 @@ def _run_stage(engine: DuckDB, opened: OpenedStage, staging: Staging) -> tuple[S
     staging.write(
         COUNTS, params.name, conform(counted.tables[COUNTS], _counts_table(opened), stage=params.name, by=by), metadata
     )
-    derived = stage.derive(params, counted.tables)
+    with stop.at_once():
+        derived = stage.derive(params, counted.tables)
     derived |= follow_up(engine, plan, derived)
     tables = {table.name: conform(derived[table.name], table, stage=params.name, by=by) for table in stage.tables}
     for name, frame in tables.items():

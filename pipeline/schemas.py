@@ -21,7 +21,7 @@ class Column:
 
     Attributes:
         name: Name in the Parquet file and in the catalog.
-        type: SQL type; counts are BIGINT, ratios DOUBLE; `KEY` is BIGINT or VARCHAR, as in the input.
+        type: SQL type; counts are BIGINT, ratios DOUBLE; `KEY` is an integer or VARCHAR, as in the input.
         meaning: What a value says, with its unit, and when it is NULL.
         nullable: Whether NULL may stand in it.
     """
@@ -56,7 +56,7 @@ LEADING = (STAGE, GROUPING)
 
 WORKING = (
     *("replicate", "bin", "lowest", "highest", "kept", "complete", "score", "score_state", "lag_hours", "lag_day"),
-    *("is_gold", "rank_in_key", "_best", "_exact"),
+    *("run_id", "published_at", "is_gold", "rank_in_key", "_best", "_exact"),
     *("_u", "_u_reference", "_retrieved", "_fpr_reference", "_reference_threshold", "_positives", "_qualifies"),
 )
 
@@ -76,7 +76,7 @@ def polars_types(sql_type: SqlType) -> tuple[pl.DataType, ...]:
         "DOUBLE": (pl.Float64(),),
         "VARCHAR": (pl.String(),),
         "BOOLEAN": (pl.Boolean(),),
-        "KEY": (pl.Int64(), pl.String()),
+        "KEY": (pl.Int64(), pl.UInt64(), pl.String()),
     }
     return types[sql_type]
 

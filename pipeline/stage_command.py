@@ -39,6 +39,7 @@ def stage_command(entry: StageEntry) -> Any:  # noqa: ANN401 - typer's own comma
         "settings": _many("--set", "KEY=TOML", keys),
         "output": Annotated[str, typer.Option("--output", "-o", metavar="DIR", help="Results folder.")],
         "engine": Annotated[str, typer.Option("--engine", help="duckdb.")],
+        "log_format": Annotated[str | None, typer.Option("--log-format", help="text, or json: one object per line.")],
         "quiet": Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")],
     }
     flags = f"--{first} {first}.parquet --set 'thresholds={{start=0, stop=1, count=101}}'"
@@ -82,7 +83,7 @@ def _callback(kind: str, stage: Stage) -> Callable[..., None]:
     def call(*, ctx: typer.Context, **values: Any) -> None:  # noqa: ANN401 - what the options parsed
         from pipeline.config import parse_config  # noqa: PLC0415
 
-        with reporting(ctx, quiet=values["quiet"]) as console:
+        with reporting(ctx, quiet=values["quiet"], log_format=values["log_format"]) as console:
             document = _document(kind, stage, values)
             execute(parse_config(document, base=Path.cwd(), origin=f"thresher {kind.replace('_', '-')}"), console)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Literal
+from zoneinfo import available_timezones
 
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
@@ -26,6 +28,17 @@ class Input(BaseModel):
     columns: dict[str, str] = {}
     where: str | None = None
     timezone: str | None = None
+
+    @field_validator("timezone")
+    @classmethod
+    def _known_zone(cls, value: str | None) -> str | None:
+        known = available_timezones()  # empty where the system has no zone data: then the engine decides
+        if value is not None and known and value not in known:
+            near = get_close_matches(value, sorted(known), n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ', write for example "Europe/Amsterdam"'
+            message = f"{value!r} is no time zone{hint}"
+            raise ValueError(message)
+        return value
 
     @model_validator(mode="before")
     @classmethod

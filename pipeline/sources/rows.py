@@ -189,7 +189,7 @@ def check_keys(sources: Iterable[Source], key: str) -> None:
         field = source.contract.field(key)
         if field is not None and source.has(key) and (sql_type := source.types(key, field)) != "NULL":
             found.setdefault(sql_type, source)
-    if len(found) > 1:
+    if len(found) > 1 and not set(found) <= {"BIGINT", "UBIGINT"}:  # integers of either kind compare exactly
         kinds = " but ".join(f"{sql_type} in {source.name}" for sql_type, source in sorted(found.items()))
         message = f"column {key} is {kinds}: the two cannot be compared"
         raise DataError(message, remedy="Write one of the inputs again with the type of the other.")

@@ -211,7 +211,9 @@ class Source:
         own = None if isinstance(arrow, str) else arrow
         in_file = "NULL" if own is not None and str(own) == "null" else sql_type
         if in_file == "NULL":
-            return exp.cast(exp.null(), "BIGINT" if sql_type == "NULL" or kind == "instant" else sql_type)
+            return exp.cast(
+                exp.null(), "BIGINT" if sql_type == "NULL" or kind == "instant" else sql_type, dialect="duckdb"
+            )
         if own is None:
             return self._constant(file, self.theirs(name))
         value = typed(self.theirs(name), own, in_file)

@@ -32,12 +32,15 @@ def canonical_type(arrow: pa.DataType, kind: Kind) -> str | None:
     if pa.types.is_null(arrow):
         return "NULL"
     accepted = {
-        "number": {"DOUBLE", "BIGINT", "DECIMAL"},
-        "integer": {"BIGINT"},
+        "number": {"DOUBLE", "BIGINT", "UBIGINT", "DECIMAL"},
+        "integer": {"BIGINT", "UBIGINT"},
         "boolean": {"BOOLEAN", "BIGINT"},
-        "key": {"BIGINT", "VARCHAR"},
+        "key": {"BIGINT", "UBIGINT", "VARCHAR"},
         "instant": {"DATE", "TIMESTAMP", "TIMESTAMPTZ"},
-        "any": {"DOUBLE", "BIGINT", "DECIMAL", "VARCHAR", "BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMPTZ"},
+        "any": {
+            *("DOUBLE", "BIGINT", "UBIGINT", "DECIMAL", "VARCHAR"),
+            *("BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMPTZ"),
+        },
     }[kind]
     own = _own_type(arrow)
     if own not in accepted:
@@ -46,6 +49,8 @@ def canonical_type(arrow: pa.DataType, kind: Kind) -> str | None:
         return "DOUBLE"
     if kind == "boolean":
         return "BOOLEAN"
+    if kind == "integer":
+        return "BIGINT"
     return f"DECIMAL({arrow.precision}, {arrow.scale})" if own == "DECIMAL" else own
 
 
@@ -53,6 +58,7 @@ def _own_type(arrow: pa.DataType) -> str | None:
     types = pa.types
     rules: tuple[tuple[str, bool], ...] = (
         ("BIGINT", types.is_integer(arrow) and not types.is_uint64(arrow)),
+        ("UBIGINT", types.is_uint64(arrow)),
         ("DOUBLE", types.is_floating(arrow)),
         ("DECIMAL", types.is_decimal(arrow)),
         ("VARCHAR", types.is_string(arrow) or types.is_large_string(arrow) or types.is_string_view(arrow)),
@@ -97,7 +103,7 @@ def typed(name: str, arrow: pa.DataType | None, sql_type: str) -> exp.Expr:
     if sql_type == "BOOLEAN" and arrow is not None and pa.types.is_integer(arrow):
         number = exp.Case(this=column(name)).when(exp.Literal.number(0), exp.false())
         return number.when(exp.Literal.number(1), exp.true())
-    value = exp.cast(column(name), sql_type)
+    value = exp.cast(column(name), sql_type, dialect="duckdb")
     if sql_type == "DOUBLE" and arrow is not None and pa.types.is_floating(arrow):
         return finite(value)
     return value

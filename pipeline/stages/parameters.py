@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from pipeline.sources.bins import Boundary, Grid
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
+FEWEST_REPLICATES, MOST_REPLICATES = 2, 10_000
 Confidence = Annotated[float, Field(gt=0, lt=1)]
 
 
@@ -84,7 +85,7 @@ class StageParameters(BaseModel):
     cluster: str | None = None
     confidence: Confidence = 0.95
     uncertainty: Literal["jackknife", "none"] = "jackknife"
-    replicates: Literal["auto"] | Annotated[int, Field(ge=2, le=10_000)] = "auto"
+    replicates: Literal["auto"] | int = "auto"
     boundary: Boundary = ">="
     invalid_scores: Literal["error", "drop"] = "error"
     duplicates: Literal["error", "max", "keep"] = "error"
@@ -102,8 +103,23 @@ class StageParameters(BaseModel):
     @field_validator("by", mode="before")
     @classmethod
     def _groupings(cls, value: object) -> object:
-        if isinstance(value, list | tuple) and value and all(isinstance(item, str) for item in value):
+        if not isinstance(value, list | tuple):
+            message = 'write a list of columns, for example by = ["source"], or of groupings, by = [[], ["source"]]'
+            raise ValueError(message)  # noqa: TRY004 - pydantic turns only a ValueError into a message
+        if value and all(isinstance(item, str) for item in value):
             return ((), tuple(value))
+        if any(isinstance(item, str) for item in value):
+            message = 'mix no columns with groupings: write for example by = [["source"], ["source", "country"]]'
+            raise ValueError(message)
+        return value
+
+    @field_validator("replicates", mode="before")
+    @classmethod
+    def _replicates(cls, value: object) -> object:
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if value != "auto" and not (whole and value in range(FEWEST_REPLICATES, MOST_REPLICATES + 1)):
+            message = f'write "auto" or a number from {FEWEST_REPLICATES} to {MOST_REPLICATES:,}'
+            raise ValueError(message)
         return value
 
     @field_validator("by")
@@ -128,7 +144,7 @@ class StageParameters(BaseModel):
     @field_validator("thresholds", mode="before")
     @classmethod
     def _threshold_forms(cls, value: object) -> object:
-        if isinstance(value, str) and value != "distinct":
+        if value != "distinct" and not isinstance(value, list | tuple | dict | EvenThresholds | None):
             message = f'{value!r}: write a list, {{ start, stop, count }} or "distinct"'
             raise ValueError(message)
         if isinstance(value, list | tuple):

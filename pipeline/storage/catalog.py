@@ -110,7 +110,9 @@ def _select(folder: Path, file: PublishedFile, columns: dict[str, str], run: Man
     # hive_partitioning is off so that a folder above the results called `a=b` adds no column
     options = exp.EQ(this=exp.column("hive_partitioning"), expression=exp.false())
     items = [
-        exp.alias_(exp.cast(column(name) if name in file.schema else exp.null(), sql_type), name, quoted=True)
+        exp.alias_(
+            exp.cast(column(name) if name in file.schema else exp.null(), sql_type, dialect="duckdb"), name, quoted=True
+        )
         for name, sql_type in columns.items()
     ]
     if run is not None:

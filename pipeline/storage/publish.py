@@ -42,6 +42,7 @@ _SQL_TYPES = {
     pl.Int64: "BIGINT",
     pl.Int32: "INTEGER",
     pl.Int16: "SMALLINT",
+    pl.UInt64: "UBIGINT",
     pl.Float64: "DOUBLE",
     pl.String: "VARCHAR",
     pl.Boolean: "BOOLEAN",

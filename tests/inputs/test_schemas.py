@@ -146,9 +146,25 @@ def test_names_in_different_case_in_two_files(place: Workplace) -> None:
     place.refuse(65, "b.parquet has no column 'score'", pairs="in")
 
 
-def test_an_unsigned_64_bit_key_is_refused_rather_than_cut(place: Workplace) -> None:
+def test_an_unsigned_64_bit_key_finds_a_signed_one_and_is_never_cut(place: Workplace) -> None:
+    plain = place.publish()
     place.pairs.with_columns(pl.col("event_id").cast(pl.UInt64)).write_parquet(place.folder / "pairs.parquet")
-    place.refuse(65, "'event_id'", "uint64")
+    unsigned = place.publish()
+    name = "before_after_estimates/before_after.parquet"
+    assert (plain.folder / name).read_bytes() == (unsigned.folder / name).read_bytes()
+
+
+def test_unsigned_keys_beyond_the_signed_range_work_on_both_sides(place: Workplace) -> None:
+    plain = place.publish()
+    high = pl.col("event_id").cast(pl.UInt64) + 2**63
+    place.pairs.with_columns(high).write_parquet(place.folder / "pairs.parquet")
+    place.events.with_columns(high).write_parquet(place.folder / "events.parquet")
+    moved = place.publish()
+    columns = ["threshold", "m_before", "m_after", "precision", "recall"]
+    name = "before_after_estimates/before_after.parquet"
+    assert pl.read_parquet(plain.folder / name)[columns].equals(pl.read_parquet(moved.folder / name)[columns])
+    assert place.table("before_after_events")["event_id"].dtype == pl.UInt64
+    assert all(key >= 2**63 for key in place.table("before_after_events")["event_id"])
 
 
 def test_numbers_of_pairs_beyond_64_bits_in_sum_are_refused(place: Workplace) -> None:

@@ -17,16 +17,17 @@ TEXTS = [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int3
 DATES = [pa.date32(), pa.date64()]
 LOCAL = [pa.timestamp(unit) for unit in ("s", "ms", "us", "ns")]
 ZONED = [pa.timestamp(unit, "Europe/Amsterdam") for unit in ("s", "ms", "us", "ns")]
-NEVER = [pa.uint64(), pa.binary(), pa.list_(pa.int64()), pa.struct([("a", pa.int64())]), pa.time64("us")]
+NEVER = [pa.binary(), pa.list_(pa.int64()), pa.struct([("a", pa.int64())]), pa.time64("us")]
 KINDS: dict[Kind, dict[str, list[pa.DataType]]] = {
-    "number": {"DOUBLE": [*INTEGERS, *FLOATS, pa.decimal128(10, 2)]},
-    "integer": {"BIGINT": INTEGERS},
+    "number": {"DOUBLE": [*INTEGERS, pa.uint64(), *FLOATS, pa.decimal128(10, 2)]},
+    "integer": {"BIGINT": [*INTEGERS, pa.uint64()]},
     "boolean": {"BOOLEAN": [pa.bool_(), *INTEGERS]},
-    "key": {"BIGINT": INTEGERS, "VARCHAR": TEXTS},
+    "key": {"BIGINT": INTEGERS, "UBIGINT": [pa.uint64()], "VARCHAR": TEXTS},
     "instant": {"DATE": DATES, "TIMESTAMP": LOCAL, "TIMESTAMPTZ": ZONED},
     "any": {
         "DOUBLE": FLOATS,
         "BIGINT": INTEGERS,
+        "UBIGINT": [pa.uint64()],
         "DECIMAL(10, 2)": [pa.decimal128(10, 2)],
         "VARCHAR": TEXTS,
         "BOOLEAN": [pa.bool_()],
@@ -35,7 +36,7 @@ KINDS: dict[Kind, dict[str, list[pa.DataType]]] = {
         "TIMESTAMPTZ": ZONED,
     },
 }
-ALL = [*INTEGERS, *FLOATS, *TEXTS, *DATES, *LOCAL, *ZONED, *NEVER, pa.bool_(), pa.decimal128(10, 2)]
+ALL = [*INTEGERS, pa.uint64(), *FLOATS, *TEXTS, *DATES, *LOCAL, *ZONED, *NEVER, pa.bool_(), pa.decimal128(10, 2)]
 
 
 @pytest.mark.parametrize("kind", KINDS)

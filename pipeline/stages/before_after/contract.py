@@ -262,17 +262,29 @@ class BeforeAfterParameters(StageParameters):
     recall_reference: RecallReference = RecallReference()
     lag_thresholds: tuple[float, ...] = ()
     event_counts: Literal["auto"] | bool = "auto"
-    operating_points: Annotated[tuple[Criterion, ...], Field(min_length=1)] = (Criterion(beta=1),)
+    operating_points: tuple[Criterion, ...] = (Criterion(beta=1),)
 
     @field_validator("lag_thresholds")
     @classmethod
     def _rising(cls, value: tuple[float, ...]) -> tuple[float, ...]:
         return ascending(value) if value else value
 
+    @field_validator("operating_points")
+    @classmethod
+    def _once(cls, value: tuple[Criterion, ...]) -> tuple[Criterion, ...]:
+        texts = [each.text for each in value]
+        if not value or len(set(texts)) < len(texts):
+            message = f"give each criterion once, and at least one: {', '.join(texts) or 'none is given'}"
+            raise ValueError(message)
+        return value
+
     @model_validator(mode="after")
     def _needs(self) -> BeforeAfterParameters:
         if self.thresholds is None:
             message = "thresholds are required, for example { start = 0.1, stop = 60.0, count = 200 }"
+            raise ValueError(message)
+        if self.thresholds == "distinct" and self.recall_reference.rule == "fixed":
+            message = 'recall_reference: rule = "fixed" needs thresholds that are given, not "distinct"'
             raise ValueError(message)
         if self.compared == "timelines" and self.window is None:
             message = 'window is required with compared = "timelines", for example { before = "168h", after = "72h" }'

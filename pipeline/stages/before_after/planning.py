@@ -94,7 +94,7 @@ class _Planner:
             comparisons=tuple(self._comparisons(compared)),
             follow_ups=tuple(self._follow_ups(units, by, compared)),
             units="events",
-            warnings=tuple(self._warnings(compared)),
+            warnings=tuple(self._warnings(compared, by)),
             facts={"compared": compared, "lag": " and ".join(self._lag_fields())},
         )
 
@@ -298,7 +298,11 @@ class _Planner:
             remedy = 'Set duplicates = "max" to keep the highest score of each, or "keep" to count every row.'
             yield duplicate_check(self.pairs, ("event_id", "article_id"), remedy=remedy)
 
-    def _warnings(self, compared: Compared) -> Iterator[str]:
+    def _warnings(self, compared: Compared, by: Sequence[rows.Grouped]) -> Iterator[str]:
+        sources = {source.name: source for source in self.sources}
+        for each in by:
+            if sources[each.source].types(each.column, each.field) == "DOUBLE":
+                yield f"grouping column {each.name!r} is a floating number: NaN and infinite values count as NULL"
         if compared == "pairs" and self.params.compared is None:
             yield "every compared pair must be a row of pairs, even if it scores 0; if not, give n_before and n_after"
         if self.pairs.has_float32("score"):
@@ -326,7 +330,7 @@ class _Planner:
         }
         if len(set(zoned.values())) > 1:
             naive = sorted(name for name, has_zone in zoned.items() if not has_zone)
-            message = f"{' and '.join(naive)} has no time zone, but {', '.join(sorted(set(zoned) - set(naive)))} has"
+            message = f"no time zone in {' and '.join(naive)}, but in {' and '.join(sorted(set(zoned) - set(naive)))}"
             raise DataError(message, remedy='Declare it with timezone = "Europe/Amsterdam" (or "UTC") on that input.')
 
 
