@@ -168,6 +168,8 @@ GOLD_COLUMNS = (
     Column("precision", "DOUBLE", "tp / (tp + fp)", nullable=True),
     Column("recall", "DOUBLE", "tp / (tp + fn)", nullable=True),
     Column("f1", "DOUBLE", "2 tp / (2 tp + fp + fn)", nullable=True),
+    Column("precision_difference", "DOUBLE", "estimated precision minus that of the gold pairs", nullable=True),
+    *_interval("precision_difference", "precision_difference"),
     Column("undefined", "VARCHAR", "why a ratio is NULL; NULL when all are defined", nullable=True),
 )
 EVENT_COLUMNS = (

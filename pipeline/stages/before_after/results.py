@@ -14,6 +14,7 @@ from pipeline.metrics.sweep import THRESHOLD, add_up, at_or_above
 from pipeline.schemas import GROUPING
 from pipeline.stages.before_after import gold, units
 from pipeline.stages.before_after.contract import COUNT_NAMES
+from pipeline.stages.before_after.gold_difference import with_difference
 from pipeline.stages.before_after.uncertainty import placebo_table, with_intervals, with_safe_limits
 from pipeline.stages.before_after.verdict import doubts, verdict
 from pipeline.stages.stage import Summary, integer, interval, number
@@ -50,6 +51,7 @@ def derive(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame]) ->
     points = [each.drop(set(safe.columns) - set(curve.columns)) for each in chosen_rows]
     at_reference = pick(curve, keys, criterion="recall_reference", among=pl.col("is_reference"), best=pl.col(THRESHOLD))
     chosen = points[0].select(*keys, THRESHOLD)
+    judged = gold.table(counts.get("gold"), counts["counts"], keys, params.threshold_values, inclusive=params.inclusive)
     return {
         "before_after_estimates": curve,
         "before_after_operating_points": sensitivity.with_kappas(pl.concat([*points, at_reference]), curve, keys),
@@ -57,9 +59,7 @@ def derive(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame]) ->
         "before_after_placebo": placebo_table(curve, counts["counts"], keys, params),
         "before_after_lags": _lags(params, counts, keys),
         "before_after_events": units.empty(counts["counts"], keys),
-        "before_after_gold": gold.table(
-            counts.get("gold"), counts["counts"], keys, params.threshold_values, inclusive=params.inclusive
-        ),
+        "before_after_gold": with_difference(judged, curve, counts, keys, params),
     }
 
 

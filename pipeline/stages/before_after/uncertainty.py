@@ -34,11 +34,13 @@ class GroupCounts:
 
     Attributes:
         rows: Rows of the group in the estimates, in order of the thresholds.
+        replicates: The replicates, ascending.
         swept: Counts at or above each threshold, by name, each of shape (replicates, thresholds).
         totals: Compared pairs, by name, each of shape (replicates,).
     """
 
     rows: pl.DataFrame
+    replicates: NDArray[np.int64]
     swept: dict[str, NDArray[np.int64]]
     totals: dict[str, NDArray[np.int64]]
 
@@ -89,7 +91,7 @@ def _arrays(rows: pl.DataFrame, counts: pl.DataFrame, *, above_own: bool) -> Gro
         np.add.at(totals[name], replicate, counts[name].to_numpy())
     if (totals["n_near"] > totals["n_before"]).any():  # given numbers that the timelines contradict
         totals["n_near"] = np.zeros_like(totals["n_near"])
-    return GroupCounts(rows, swept, totals)
+    return GroupCounts(rows, replicates, swept, totals)
 
 
 def with_intervals(
