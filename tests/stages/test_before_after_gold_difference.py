@@ -39,7 +39,8 @@ def archive(seed: int) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
 def difference(pairs: pl.DataFrame, events: pl.DataFrame, gold: pl.DataFrame, threshold: float) -> float:
     retrieved = pairs.filter(pl.col("score") >= threshold)
     before, after = retrieved.filter(pl.col("lag_hours") < 0).height, retrieved.filter(pl.col("lag_hours") >= 0)
-    estimated = 1 - before / events["n_before"].sum() * events["n_after"].sum() / after.height
+    n_before, n_after = (int(events[name].to_numpy().sum()) for name in ("n_before", "n_after"))
+    estimated = 1 - before / n_before * n_after / after.height
     return float(estimated - after.join(gold, on=["event_id", "article_id"], how="semi").height / after.height)
 
 
