@@ -65,6 +65,24 @@ def test_values_intervals_and_p_values_are_those_of_the_definition() -> None:
         assert row["p_value"] == pytest.approx(exact, abs=0.01)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_p_values_in_the_middle_of_their_range_are_those_of_all_flips(seed: int) -> None:
+    rng = np.random.default_rng(100 + seed)
+    first, second = units(rng, 7, 0.8), units(rng, 7, 0.75)
+    flips = np.array(list(itertools.product((-1, 1), repeat=7)))
+    middling = 0
+    for row in compare_matchers(first, second, flips=100_000).iter_rows(named=True):
+        name = row["metric"]
+        full = by_hand(first)[name] - by_hand(second)[name]
+        kept = [pl.col("event_id") != event for event in range(7)]
+        rest = np.array([by_hand(first.filter(each))[name] - by_hand(second.filter(each))[name] for each in kept])
+        pseudo = 7 * full - 6 * rest
+        exact = float(np.mean(np.abs(flips @ pseudo) >= abs(pseudo.sum()) * (1 - 1e-12)))
+        assert row["p_value"] == pytest.approx(exact, abs=0.008)
+        middling += 0.05 < exact < 0.95
+    assert middling
+
+
 def test_a_matcher_does_not_differ_from_itself() -> None:
     frame = units(np.random.default_rng(2), 40, 0.8)
     for row in compare_matchers(frame, frame.sample(fraction=1, shuffle=True, seed=3), flips=99).iter_rows(named=True):
