@@ -51,8 +51,8 @@ def count(engine: Engine, configured: ConfiguredStage, plan: Plan) -> Counted:
     bind(engine, plan)
     check(engine, plan)
     tables = {}
-    for name in dict.fromkeys(_into(each) for each in plan.counts):
-        parts = [each for each in plan.counts if _into(each) == name]
+    for name in dict.fromkeys(each.into for each in plan.counts):
+        parts = [each for each in plan.counts if each.into == name]
         finest = {
             segment: pl.concat([_counted(engine, each, segment, parts[0].columns) for each in parts])
             for segment in _segments(configured.params.by, parts)
@@ -79,10 +79,6 @@ def follow_up(engine: Engine, plan: Plan, tables: Mapping[str, pl.DataFrame]) ->
         missing = [name for name in known if name not in frame.columns]
         made[each.table] = frame.with_columns(pl.lit(None, dtype=known[name]).alias(name) for name in missing)
     return made
-
-
-def _into(part: CountQuery | Computed) -> str:
-    return part.into if isinstance(part, CountQuery) else COUNTS
 
 
 def bind(engine: Engine, plan: Plan) -> None:
@@ -138,9 +134,8 @@ def _counted(
     else:
         frame = frame.with_columns(pl.lit(None, dtype=pl.Float64).alias(THRESHOLD))
     missing = [pl.lit(0, dtype=pl.Int64).alias(name) for name in columns if name not in frame.columns]
-    keys = part.keys if isinstance(part, CountQuery) else ()
     return frame.with_columns(*missing, pl.col(REPLICATE).cast(pl.Int64)).select(
-        *segment, REPLICATE, THRESHOLD, *keys, *(pl.col(name).fill_null(0) for name in columns)
+        *segment, REPLICATE, THRESHOLD, *part.keys, *(pl.col(name).fill_null(0) for name in columns)
     )
 
 
@@ -207,7 +202,7 @@ def _grouped(
     part: CountQuery | Computed,
 ) -> pl.DataFrame:
     """The count table of all groupings: sums of the finest counts, in a fixed order."""
-    keys = [REPLICATE, THRESHOLD, *(part.keys if isinstance(part, CountQuery) else ())]
+    keys = [REPLICATE, THRESHOLD, *part.keys]
     parts = []
     for grouping in groupings:
         frame = finest[min((segment for segment in finest if set(grouping) <= set(segment)), key=len)]

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from numpy.typing import NDArray
 
 MICROSECONDS_PER_HOUR = 3_600_000_000
@@ -66,3 +68,21 @@ def counts_around(events: NDArray[np.int64], articles: NDArray[np.int64], span: 
     for name, values in ordered.items():
         counts[name][order] = values
     return counts
+
+
+def counts_between(
+    events: NDArray[np.int64], articles: NDArray[np.int64], edges: Sequence[int]
+) -> Iterator[NDArray[np.int64]]:
+    """Articles in neighbouring intervals around every event, one interval [edge, next edge) at a time.
+
+    Args:
+        events: Moments of the events in microseconds, shape (E,), any order.
+        articles: Moments of the articles in microseconds, shape (A,), ascending.
+        edges: Rising offsets from the event, in microseconds.
+    """
+    earlier: NDArray[np.int64] | None = None
+    for edge in edges:
+        rank = np.searchsorted(articles, events + edge)
+        if earlier is not None:
+            yield rank - earlier
+        earlier = rank

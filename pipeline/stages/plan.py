@@ -107,14 +107,18 @@ class Computed:
     Attributes:
         name: For messages.
         frames: The rows it needs, by name.
-        compute: Turns the frames and the grouping columns into counts per group and replicate.
+        compute: Turns the frames and the grouping columns into counts per group, replicate and value of the keys.
         columns: The counts it makes.
+        keys: Columns of its count table beside grouping, replicate and threshold.
+        into: The count table it adds to; `counts` is the one that is saved.
     """
 
     name: str
     frames: dict[str, exp.Select]
     compute: Callable[[Mapping[str, pl.DataFrame], Sequence[str]], pl.DataFrame]
     columns: tuple[str, ...]
+    keys: tuple[str, ...] = ()
+    into: str = "counts"
 
 
 @dataclass(frozen=True)

@@ -159,6 +159,15 @@ LAGS = (
     Column("lag_days", "BIGINT", "whole days from the event to the article, rounded down; negative before the event"),
     Column("matches", "BIGINT", "pairs at or above the threshold on that day"),
 )
+TREND = (
+    Column("threshold", "DOUBLE", "score from which a pair counts as a match"),
+    Column("n_days", "BIGINT", "days before the event with compared pairs; NULL where unknown", nullable=True),
+    Column("matches", "BIGINT", "pairs at or above the threshold before the event"),
+    Column("slope", "DOUBLE", "change of the natural log of the match rate per day towards the event", nullable=True),
+    *_interval("slope", "slope"),
+    Column("p_value", "DOUBLE", "two-sided p-value of no trend; NULL where no test can be made", nullable=True),
+    Column("undefined", "VARCHAR", "why slope or p_value is NULL; NULL when both are given", nullable=True),
+)
 GOLD_COLUMNS = (
     Column("threshold", "DOUBLE", "score from which a pair counts as a match"),
     Column("level", "VARCHAR", "`match`: event-article pairs; `article`: articles with any match"),
@@ -199,6 +208,7 @@ TABLES = (
         ("threshold",),
     ),
     Table("before_after_lags", "one row per group, threshold and day", LAGS, ("threshold", "lag_days")),
+    Table("before_after_trend", "one row per group and threshold of lag_thresholds", TREND, ("threshold",)),
     Table("before_after_events", "one row per event, at the chosen threshold", EVENT_COLUMNS, ("event_id",)),
     Table("before_after_gold", "one row per group, threshold and level", GOLD_COLUMNS, ("threshold", "level")),
 )
@@ -247,7 +257,7 @@ class BeforeAfterParameters(StageParameters):
             times of events and articles; `pairs`: every compared pair is a row of pairs. Default: the first that the
             inputs allow.
         recall_reference: The threshold at which recall is taken as known.
-        lag_thresholds: Thresholds at which matches are counted per day.
+        lag_thresholds: Thresholds at which matches are counted per day, and a trend before the event is tested.
         event_counts: Whether to count matches per event at the chosen threshold, which reads pairs once more; `auto`:
             while pairs has at most 10 million rows.
         operating_points: Thresholds to choose: `{ beta = 1 }`, `{ min_precision = 0.9 }`, `{ min_recall = 0.8 }`.

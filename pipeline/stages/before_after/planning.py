@@ -12,7 +12,7 @@ from pipeline.errors import ConfigError, DataError
 from pipeline.metrics.timelines import MICROSECONDS_PER_HOUR, Span
 from pipeline.sources import rows
 from pipeline.sources.bins import Grid
-from pipeline.stages.before_after import gold
+from pipeline.stages.before_after import gold, trend
 from pipeline.stages.before_after.contract import COUNT_NAMES, BeforeAfterParameters, Compared
 from pipeline.stages.before_after.timelines import N_COLUMNS, compare_counts, timeline_counts
 from pipeline.stages.before_after.units import follow_up as units_table
@@ -76,6 +76,8 @@ class _Planner:
             grid = Grid(self.params.lag_thresholds, self.params.boundary)
             lags = Sweep("pairs_of_lags", self._rows(units, by, "lag_day"), "score", grid)
             counts.append(CountQuery("before_after/lags", accounted, ("matches",), ("lag_days",), lags, "lags"))
+            timed = (self._timeline_rows(by), self._span()) if self._timed_events else (None, None)
+            counts += trend.counts(compared, self.bounds, *timed)
         relations = [*self._relations(units, by)]
         if self.gold is not None:
             gold.check_grouping(by, self.pairs)
@@ -237,14 +239,17 @@ class _Planner:
         order = ("score", "lag_hours", *(each.name for each in by))
         return rows.distinct_rows(query, keys, order) if merged else query
 
-    def _timelines(self, by: Sequence[rows.Grouped], names: Sequence[str]) -> Computed:
-        """Compared pairs per group and replicate, from the two timelines."""
+    def _timeline_rows(self, by: Sequence[rows.Grouped]) -> dict[str, exp.Select]:
+        """Events and articles with their times and grouping columns."""
         of_events = [each.name for each in by if each.source == "events"]
         of_articles = [each.name for each in by if each.source == "articles"]
         events = exp.select(*(column(name) for name in (*of_events, REPLICATE, "event_time"))).from_("events")
         articles = exp.select(*(column(name) for name in (*of_articles, "article_time"))).from_("articles")
-        frames = {"events": events.where(column("complete")), "articles": articles}
-        span = self._span()
+        return {"events": events.where(column("complete")), "articles": articles}
+
+    def _timelines(self, by: Sequence[rows.Grouped], names: Sequence[str]) -> Computed:
+        """Compared pairs per group and replicate, from the two timelines."""
+        frames, span = self._timeline_rows(by), self._span()
 
         def compute(found: Mapping[str, pl.DataFrame], segment: Sequence[str]) -> pl.DataFrame:
             return timeline_counts(found["events"], found["articles"], span, segment, names)

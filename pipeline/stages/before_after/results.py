@@ -12,7 +12,7 @@ from pipeline.metrics import sensitivity
 from pipeline.metrics.operating_points import pick
 from pipeline.metrics.sweep import THRESHOLD, add_up, at_or_above
 from pipeline.schemas import GROUPING
-from pipeline.stages.before_after import gold, units
+from pipeline.stages.before_after import gold, trend, units
 from pipeline.stages.before_after.contract import COUNT_NAMES
 from pipeline.stages.before_after.gold_difference import with_difference
 from pipeline.stages.before_after.uncertainty import placebo_table, with_intervals, with_safe_limits
@@ -58,6 +58,7 @@ def derive(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame]) ->
         "before_after_sensitivity": sensitivity.over_references(frame, keys, chosen, reference.min_precision),
         "before_after_placebo": placebo_table(curve, counts["counts"], keys, params),
         "before_after_lags": _lags(params, counts, keys),
+        trend.TABLE: trend.table(params, counts, keys),
         "before_after_events": units.empty(counts["counts"], keys),
         "before_after_gold": with_difference(judged, curve, counts, keys, params),
     }

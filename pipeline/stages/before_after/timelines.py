@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.timelines import counts_around
+from pipeline.metrics.timelines import MICROSECONDS_PER_HOUR, counts_around, counts_between
 from pipeline.stages.plan import REPLICATE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
 
     from pipeline.metrics.timelines import Span
 
@@ -30,21 +32,47 @@ def timeline_counts(
         segment: Grouping columns of the result.
         names: The counts that are wanted of n_before, n_after and n_near.
     """
-    of_articles = [name for name in segment if name in articles.columns]
     of_events = [name for name in segment if name in events.columns]
     moments = events["event_time"].to_numpy()
     parts = [_no_counts(events, articles, segment, names)]
-    for key, group in (
-        articles.sort("article_time").group_by(of_articles, maintain_order=True) if of_articles else [((), articles)]
-    ):
-        times = np.sort(group["article_time"].to_numpy())
+    for times, labels in _archives(articles, segment):
         found = counts_around(moments, times, span)
         counted = events.select(*of_events, REPLICATE).with_columns(pl.Series(name, found[name]) for name in names)
         summed = counted.group_by([*of_events, REPLICATE]).agg(pl.col(names).sum())
-        labels = [
-            pl.lit(value, dtype=group.schema[name]).alias(name) for name, value in zip(of_articles, key, strict=True)
-        ]
         parts.append(summed.with_columns(labels).select(*segment, REPLICATE, *names))
+    return pl.concat(parts)
+
+
+def _archives(articles: pl.DataFrame, segment: Sequence[str]) -> Iterator[tuple[NDArray[np.int64], list[pl.Expr]]]:
+    """Sorted times of the articles of every value of their grouping columns, and these values."""
+    names = [name for name in segment if name in articles.columns]
+    groups = articles.sort("article_time").group_by(names, maintain_order=True) if names else [((), articles)]
+    for key, group in groups:
+        labels = [pl.lit(value, dtype=group.schema[name]).alias(name) for name, value in zip(names, key, strict=True)]
+        yield np.sort(group["article_time"].to_numpy()), labels
+
+
+def pairs_by_day(events: pl.DataFrame, articles: pl.DataFrame, span: Span, segment: Sequence[str]) -> pl.DataFrame:
+    """Compared pairs by segment, replicate and day before the event; days that the window cuts have only their part.
+
+    Args:
+        events: As for `timeline_counts`.
+        articles: As for `timeline_counts`.
+        span: The window.
+        segment: Grouping columns of the result, which also has `lag_days` (-1: the last day before) and `n_pairs`.
+    """
+    day = 24 * MICROSECONDS_PER_HOUR
+    days = range(span.before_start // day, -(-span.before_end // day))
+    edges = [max(number * day, span.before_start) for number in days] + [span.before_end]
+    of_events = [name for name in segment if name in events.columns]
+    moments = events["event_time"].to_numpy()
+    parts = [_no_counts(events, articles, segment, ("lag_days", "n_pairs"))]
+    for times, labels in _archives(articles, segment):
+        for number, found in zip(days, counts_between(moments, times, edges), strict=True):
+            counted = events.select(*of_events, REPLICATE).with_columns(pl.Series("n_pairs", found))
+            summed = counted.group_by([*of_events, REPLICATE]).agg(pl.col("n_pairs").sum())
+            summed = summed.with_columns(pl.lit(number, dtype=pl.Int64).alias("lag_days"), *labels)
+            parts.append(summed.select(*segment, REPLICATE, "lag_days", "n_pairs"))
     return pl.concat(parts)
 
 

@@ -32,16 +32,50 @@ def doubts(tables: Mapping[str, pl.DataFrame]) -> Iterator[str]:
             f"{ratio} (placebo test over all thresholds, p = {joint:.2g}); look at before_after_lags, at time zones "
             "and dates without an hour, and try a gap in the window"
         )
+    if trend := _trend(tables):
+        yield f"the equal-FPR assumption is doubtful: {trend}; look at before_after_lags and before_after_trend"
 
 
 def verdict(tables: Mapping[str, pl.DataFrame]) -> str:
-    """One sentence on the assumption for the summary; empty when it could not be tested."""
-    joint, ratio = _evidence(tables)
-    if joint is None:
+    """What the tests say of the assumption, for the summary; empty when it could not be tested."""
+    (joint, ratio), trend = _evidence(tables), _trend(tables)
+    said = []
+    if joint is not None and joint < LEVEL:
+        said.append(f"The equal-FPR assumption is doubtful: before the event, matches are {ratio} (p = {joint:.2g}).")
+    elif joint is not None:
+        said.append(
+            f"The placebo test does not contradict the equal-FPR assumption: matches are {ratio} (p = {joint:.2g})."
+        )
+    if trend:
+        said.append(f"{trend[0].upper()}{trend[1:]}.")
+    return " ".join(said)
+
+
+def _trend(tables: Mapping[str, pl.DataFrame]) -> str:
+    """How the match rate of the total changes before the event, if it does; empty where that is not known.
+
+    Of several lag thresholds the one with the smallest p-value counts, times their number (Bonferroni).
+    """
+    rows = tables["before_after_trend"].filter(pl.col(GROUPING.name) == "all", pl.col("p_value").is_not_null())
+    if rows.is_empty():
         return ""
-    if joint < LEVEL:
-        return f"The equal-FPR assumption is doubtful: before the event, matches are {ratio} (p = {joint:.2g})."
-    return f"The placebo test does not contradict the equal-FPR assumption: matches are {ratio} (p = {joint:.2g})."
+    row = rows.sort("p_value", THRESHOLD).row(0, named=True)
+    p_value = min(row["p_value"] * rows.height, 1.0)
+    if p_value >= LEVEL:
+        return ""
+    if row["slope"] is None:
+        return f"before the event, matches of {row[THRESHOLD]:g} or more lie on its first or last day only"
+    low, high = (
+        "?" if row[f"slope_{side}"] is None else f"{_percent(row[f'slope_{side}'])}" for side in ("lower", "upper")
+    )
+    return (
+        f"over the days before the event, the rate of matches of {row[THRESHOLD]:g} or more changes by "
+        f"{_percent(row['slope'])} a day ({low} to {high}, p = {p_value:.2g})"
+    )
+
+
+def _percent(slope: float) -> str:
+    return f"{math.expm1(slope):+.0%}"
 
 
 def _evidence(tables: Mapping[str, pl.DataFrame]) -> tuple[float | None, str]:
