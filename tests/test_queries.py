@@ -30,6 +30,7 @@ FUNCTIONS = {
     exp.And: "sqlglot counts connectors among the functions",
     exp.Or: "see And",
     exp.Xor: "see And",
+    exp.Rank: "ties share a rank",
     exp.RowNumber: "over an order without ties",
     exp.MD5: "the same digest in every engine",
     exp.StrPosition: "instr",

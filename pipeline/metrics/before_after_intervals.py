@@ -91,10 +91,22 @@ def intervals(
     if (n_before > 0).sum() < TWO:
         reason = "one_replicate" if used.sum() < TWO or n_before.any() else "no_before"
         return dict.fromkeys(NAMES, no_interval(m_before.shape[1], reason))
+    full = Sums(reference, reference_recall, *(c.sum(axis=0).astype(np.float64) for c in counts))
+    rest = Sums(reference, reference_recall, *(leave_one_out(c) for c in counts))
+    return intervals_of_sums(full, rest, confidence=confidence, degrees=int(used.sum()) - 1)
+
+
+def intervals_of_sums(full: Sums, rest: Sums, *, confidence: float, degrees: int) -> dict[str, Interval]:
+    """Intervals as of `intervals`, from totals and from totals without each replicate.
+
+    Args:
+        full: Totals.
+        rest: The same without each replicate in turn, as from `leave_one_out`.
+        confidence: Such as 0.95.
+        degrees: Degrees of freedom: the number of replicates less one.
+    """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        full = Sums(reference, reference_recall, *(c.sum(axis=0).astype(np.float64) for c in counts))
-        rest = Sums(reference, reference_recall, *(leave_one_out(c) for c in counts))
-        return _Limits(full, rest, confidence, int(used.sum()) - 1).all()
+        return _Limits(full, rest, confidence, degrees).all()
 
 
 @dataclass(frozen=True)

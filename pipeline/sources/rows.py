@@ -60,22 +60,23 @@ class Grouped:
         return Field(self.column, "any", "a grouping column")
 
 
-def resolve_by(by: Iterable[Sequence[str]], sources: Sequence[Source]) -> tuple[Grouped, ...]:
+def resolve_by(by: Iterable[Sequence[str]], sources: Sequence[Source], *, key: str = "by") -> tuple[Grouped, ...]:
     """Find the input of every grouping column, looked up in the order of the sources.
 
     Args:
         by: The groupings; names may be written `input.column`.
         sources: The row input first.
+        key: Key of the config that names the columns, for messages.
 
     Raises:
         ConfigError: a name is in two inputs and does not say which.
         DataError: no input has it.
     """
     names = dict.fromkeys(name for grouping in by for name in grouping)
-    return tuple(_resolve(name, sources) for name in names)
+    return tuple(_resolve(name, sources, key) for name in names)
 
 
-def _resolve(name: str, sources: Sequence[Source]) -> Grouped:
+def _resolve(name: str, sources: Sequence[Source], key: str) -> Grouped:
     head, _, tail = name.partition(".")
     qualified = [source for source in sources if source.name == head and tail and source.has(tail)]
     if qualified:
@@ -83,13 +84,13 @@ def _resolve(name: str, sources: Sequence[Source]) -> Grouped:
     having = [source.name for source in sources if source.has(name)]
     if len(having) > 1:
         choices = " or ".join(f"{each}.{name}" for each in having)
-        message = f"by: {name!r} is a column of {' and of '.join(having)}"
+        message = f"{key}: {name!r} is a column of {' and of '.join(having)}"
         raise DataError(message, remedy=f"Write {choices}.")
     if not having:
         known = [each for source in sources for file in source.files[:1] for each in file.schema.names]
         near = get_close_matches(name, known, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
-        message = f"by: no input has a column {name!r}"
+        message = f"{key}: no input has a column {name!r}"
         raise DataError(message, remedy=f"Looked in {', '.join(source.name for source in sources)}.{hint}")
     return Grouped(name, having[0], name)
 

@@ -1,4 +1,4 @@
-"""Inputs, parameters and result tables of before_after."""
+"""Inputs and parameters of before_after."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from pipeline.metrics.before_after import ReferenceRule
 from pipeline.metrics.operating_points import MAX_DECIMALS, Criterion
-from pipeline.schemas import Column, Table
 from pipeline.sources.inputs import Field as InputField
 from pipeline.sources.inputs import Input, InputContract
 from pipeline.stages.durations import Window
@@ -65,154 +64,6 @@ GOLD_ARTICLES = InputContract(
     "articles that people coded, with or without a match",
 )
 
-COUNTS = (
-    Column("n_before", "BIGINT", "compared pairs before the event"),
-    Column("n_after", "BIGINT", "compared pairs from the moment of the event on"),
-    Column("m_before", "BIGINT", "matches (score at or above the threshold) before the event"),
-    Column("m_after", "BIGINT", "matches from the moment of the event on"),
-)
-NEAR = (
-    Column("n_near", "BIGINT", "compared pairs in the near part of the window before the event; 0 where unknown"),
-    Column("m_near", "BIGINT", "matches in the near part of the window before the event"),
-)
-COUNT_TABLE = (*COUNTS, *NEAR)
-COUNT_NAMES = tuple(column.name for column in COUNT_TABLE)
-
-
-def _interval(name: str, words: str) -> tuple[Column, Column]:
-    return (
-        Column(f"{name}_lower", "DOUBLE", f"lower limit of {words}; NULL where none can be given", nullable=True),
-        Column(f"{name}_upper", "DOUBLE", f"upper limit of {words}; NULL where none can be given", nullable=True),
-    )
-
-
-ESTIMATES = (
-    Column("threshold", "DOUBLE", "score from which a pair counts as a match"),
-    *COUNTS,
-    Column("fpr", "DOUBLE", "false positive rate m_before / n_before; NULL without pairs before", nullable=True),
-    *_interval("fpr", "fpr"),
-    Column("fp", "DOUBLE", "estimated false positives after the event, fpr × n_after", nullable=True),
-    Column("tp", "DOUBLE", "estimated true positives m_after − fp; may be negative", nullable=True),
-    Column("precision", "DOUBLE", "tp / m_after; may be negative; NULL without matches after", nullable=True),
-    *_interval("precision", "the precision to expect of new events"),
-    *_interval("precision_realised", "the precision of this data set"),
-    Column("recall", "DOUBLE", "recall_raw, at most 1", nullable=True),
-    *_interval("recall", "recall"),
-    Column("recall_raw", "DOUBLE", "tp / tp at the reference; NULL if tp < 0 or without reference", nullable=True),
-    Column("f1", "DOUBLE", "2 tp / (2 tp + fp + fn), with the clipped recall", nullable=True),
-    *_interval("f1", "f1"),
-    Column("tp_corrected", "DOUBLE", "true positives without the overestimate of fp", nullable=True),
-    Column("precision_corrected", "DOUBLE", "tp_corrected / m_after", nullable=True),
-    *_interval("precision_corrected", "precision_corrected"),
-    Column("recall_corrected", "DOUBLE", "tp_corrected / estimated positives", nullable=True),
-    *_interval("recall_corrected", "recall_corrected"),
-    Column("is_reference", "BOOLEAN", "whether recall is measured against this threshold"),
-    Column("undefined", "VARCHAR", "why a ratio is NULL; NULL when all are defined", nullable=True),
-    Column("undefined_interval", "VARCHAR", "why an interval is NULL; NULL when all are given", nullable=True),
-)
-_NULLABLE = tuple(Column(column.name, column.type, column.meaning, nullable=True) for column in ESTIMATES)
-KAPPAS = (
-    Column(
-        "kappa_vanishing",
-        "DOUBLE",
-        "false positive rate after the event over that before it at which no true positive is left; NULL without fp",
-        nullable=True,
-    ),
-    Column(
-        "kappa_overturning",
-        "DOUBLE",
-        "the same ratio, from 1, at which another threshold has an F1 better by over 0.01; NULL if none up to 100",
-        nullable=True,
-    ),
-)
-SENSITIVITY = (
-    Column("rule", "VARCHAR", "rule of the recall reference: `lowest` or `max`"),
-    Column("min_precision", "DOUBLE", "minimum precision of the recall reference"),
-    Column("reference_threshold", "DOUBLE", "the reference under this rule; NULL if there is none", nullable=True),
-    Column("reference_precision", "DOUBLE", "estimated precision there", nullable=True),
-    Column("reference_tp", "DOUBLE", "estimated true positives there, the denominator of recall", nullable=True),
-    Column("threshold", "DOUBLE", "the threshold that the first criterion chose in this run", nullable=True),
-    Column("recall", "DOUBLE", "recall at that threshold under this reference", nullable=True),
-    Column("f1", "DOUBLE", "F1 at that threshold under this reference", nullable=True),
-    Column("best_threshold", "DOUBLE", "the threshold with the best F1 under this reference", nullable=True),
-    Column("best_f1", "DOUBLE", "its F1", nullable=True),
-)
-PLACEBO = (
-    Column("threshold", "DOUBLE", "score from which a pair counts as a match; NULL in the joint test", nullable=True),
-    Column("n_far", "BIGINT", "compared pairs in the far part of the window before the event"),
-    Column("n_near", "BIGINT", "compared pairs in its near part"),
-    Column("m_far", "BIGINT", "matches in the far part; NULL in the joint test", nullable=True),
-    Column("m_near", "BIGINT", "matches in the near part; NULL in the joint test", nullable=True),
-    Column(
-        "log_rate_ratio",
-        "DOUBLE",
-        "natural logarithm of the match rate in the near part over that in the far part; NULL if one has no match",
-        nullable=True,
-    ),
-    *_interval("log_rate_ratio", "log_rate_ratio"),
-    Column("p_value", "DOUBLE", "two-sided p-value of equal rates; NULL where no test can be made", nullable=True),
-    Column("precision_far", "DOUBLE", "precision if the far part alone gave the false positive rate", nullable=True),
-    Column("precision_near", "DOUBLE", "precision if the near part alone gave the false positive rate", nullable=True),
-)
-LAGS = (
-    Column("threshold", "DOUBLE", "score from which a pair counts as a match"),
-    Column("lag_days", "BIGINT", "whole days from the event to the article, rounded down; negative before the event"),
-    Column("matches", "BIGINT", "pairs at or above the threshold on that day"),
-)
-TREND = (
-    Column("threshold", "DOUBLE", "score from which a pair counts as a match"),
-    Column("n_days", "BIGINT", "days before the event with compared pairs; NULL where unknown", nullable=True),
-    Column("matches", "BIGINT", "pairs at or above the threshold before the event"),
-    Column("slope", "DOUBLE", "change of the natural log of the match rate per day towards the event", nullable=True),
-    *_interval("slope", "slope"),
-    Column("p_value", "DOUBLE", "two-sided p-value of no trend; NULL where no test can be made", nullable=True),
-    Column("undefined", "VARCHAR", "why slope or p_value is NULL; NULL when both are given", nullable=True),
-)
-GOLD_COLUMNS = (
-    Column("threshold", "DOUBLE", "score from which a pair counts as a match"),
-    Column("level", "VARCHAR", "`match`: event-article pairs; `article`: articles with any match"),
-    Column("tp", "BIGINT", "retrieved and gold"),
-    Column("fp", "BIGINT", "retrieved but not gold, among the coded articles"),
-    Column("fn", "BIGINT", "gold but not retrieved, stored by the matcher or not"),
-    Column("precision", "DOUBLE", "tp / (tp + fp)", nullable=True),
-    Column("recall", "DOUBLE", "tp / (tp + fn)", nullable=True),
-    Column("f1", "DOUBLE", "2 tp / (2 tp + fp + fn)", nullable=True),
-    Column("precision_difference", "DOUBLE", "estimated precision minus that of the gold pairs", nullable=True),
-    *_interval("precision_difference", "precision_difference"),
-    Column("undefined", "VARCHAR", "why a ratio is NULL; NULL when all are defined", nullable=True),
-)
-EVENT_COLUMNS = (
-    Column("event_id", "KEY", "the event"),
-    *COUNTS,
-    Column("m_before_reference", "BIGINT", "matches before the event at the recall reference; 0 without one"),
-    Column("m_after_reference", "BIGINT", "matches after the event at the recall reference; 0 without one"),
-)
-TABLES = (
-    Table("before_after_estimates", "one row per group and threshold", ESTIMATES, ("threshold",)),
-    Table(
-        "before_after_operating_points",
-        "one row per group and criterion",
-        (Column("criterion", "VARCHAR", "what the threshold was chosen for"), *_NULLABLE, *KAPPAS),
-        ("criterion",),
-    ),
-    Table(
-        "before_after_sensitivity",
-        "one row per group, rule and minimum precision of the recall reference",
-        SENSITIVITY,
-        ("rule", "min_precision"),
-    ),
-    Table(
-        "before_after_placebo",
-        "one row per group and threshold, and one with a NULL threshold for the joint test",
-        PLACEBO,
-        ("threshold",),
-    ),
-    Table("before_after_lags", "one row per group, threshold and day", LAGS, ("threshold", "lag_days")),
-    Table("before_after_trend", "one row per group and threshold of lag_thresholds", TREND, ("threshold",)),
-    Table("before_after_events", "one row per event, at the chosen threshold", EVENT_COLUMNS, ("event_id",)),
-    Table("before_after_gold", "one row per group, threshold and level", GOLD_COLUMNS, ("threshold", "level")),
-)
-
 
 class RecallReference(BaseModel):
     """The threshold at which recall is taken as known.
@@ -257,6 +108,7 @@ class BeforeAfterParameters(StageParameters):
             times of events and articles; `pairs`: every compared pair is a row of pairs. Default: the first that the
             inputs allow.
         recall_reference: The threshold at which recall is taken as known.
+        strata: What the false positive rate is adjusted for: `weekday`, `hour` or `volume` of the article, or columns.
         lag_thresholds: Thresholds at which matches are counted per day, and a trend before the event is tested.
         event_counts: Whether to count matches per event at the chosen threshold, which reads pairs once more; `auto`:
             while pairs has at most 10 million rows.
@@ -272,6 +124,7 @@ class BeforeAfterParameters(StageParameters):
     window: Window | None = None
     compared: Compared | None = None
     recall_reference: RecallReference = RecallReference()
+    strata: tuple[str, ...] = ()
     lag_thresholds: tuple[float, ...] = ()
     event_counts: Literal["auto"] | bool = "auto"
     operating_points: tuple[Criterion, ...] = (Criterion(beta=1),)
@@ -280,6 +133,14 @@ class BeforeAfterParameters(StageParameters):
     @classmethod
     def _rising(cls, value: tuple[float, ...]) -> tuple[float, ...]:
         return ascending(value) if value else value
+
+    @field_validator("strata")
+    @classmethod
+    def _each_once(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if "" in value or len(set(value)) < len(value):
+            message = f"name each stratum once: {', '.join(value)}"
+            raise ValueError(message)
+        return value
 
     @field_validator("operating_points")
     @classmethod

@@ -12,8 +12,8 @@ from pipeline.errors import ConfigError, DataError
 from pipeline.metrics.timelines import MICROSECONDS_PER_HOUR, Span
 from pipeline.sources import rows
 from pipeline.sources.bins import Grid
-from pipeline.stages.before_after import gold, trend
-from pipeline.stages.before_after.contract import COUNT_NAMES, BeforeAfterParameters, Compared
+from pipeline.stages.before_after import gold, strata, trend
+from pipeline.stages.before_after.tables import COUNT_NAMES
 from pipeline.stages.before_after.timelines import N_COLUMNS, compare_counts, timeline_counts
 from pipeline.stages.before_after.units import follow_up as units_table
 from pipeline.stages.checks import duplicate_check, missing_check, negative_check, one_cluster_check
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from pipeline.sources.source import Source
+    from pipeline.stages.before_after.contract import BeforeAfterParameters, Compared
 
 MOST_ROWS_FOR_EVENTS = 10_000_000
 TIMES = ("event_time", "article_time")
@@ -63,7 +64,9 @@ class _Planner:
         compared = self._compared()
         self._check_grouping(compared, by)
         self._check_zones()
-        units = self._units(compared)
+        layers = self._strata(compared)
+        every = tuple(dict.fromkeys((*by, *layers.columns)))
+        units = self._units(compared, timed=layers.moment == "events")
         accounted = {name: self.bounds[name] for name in ACCOUNTED}
         main = Sweep("pairs", self._rows(units, by), "score", self.params.grid())
         swept = "before_after/every_pair" if compared == "pairs" else "before_after/matches"
@@ -78,7 +81,10 @@ class _Planner:
             counts.append(CountQuery("before_after/lags", accounted, ("matches",), ("lag_days",), lags, "lags"))
             timed = (self._timeline_rows(by), self._span()) if self._timed_events else (None, None)
             counts += trend.counts(compared, self.bounds, *timed)
-        relations = [*self._relations(units, by)]
+        relations = [*self._relations(units, every, timed=layers.moment == "pairs")]
+        if layers:
+            relations += layers.relations()
+            counts += self._by_stratum(layers, units, every, compared)
         if self.gold is not None:
             gold.check_grouping(by, self.pairs)
             judged = self._rows(units, by, "event_id", "article_id")
@@ -138,11 +144,28 @@ class _Planner:
                 )
                 raise DataError(message, remedy=remedy)
 
-    def _units(self, compared: str) -> rows.Units:
+    def _strata(self, compared: Compared) -> strata.Strata:
+        found = (self.pairs, self.events, self.articles)
+        return strata.resolve(self.params.strata, {each.name: each for each in found if each is not None}, compared)
+
+    def _by_stratum(
+        self, layers: strata.Strata, units: rows.Units, every: Sequence[rows.Grouped], compared: Compared
+    ) -> Iterator[CountQuery | Computed]:
+        """Counts by stratum; `every` holds the grouping columns and those of the strata."""
+        wanted = tuple(dict.fromkeys((*every, *layers.for_pairs)))
+        pairs = self._rows(units, wanted, *(["article_time"] if layers.moment == "pairs" else []))
+        bounds = {name: self.bounds[name] for name in ACCOUNTED}
+        timelines = (self._timeline_rows(every), self._span()) if compared == "timelines" else None
+        return strata.queries(layers, compared, pairs, self.params.grid(), bounds, timelines)
+
+    def _units(self, compared: str, *, timed: bool) -> rows.Units:
         return rows.Units(
             "events",
             "event_id",
-            fields=(*(N_COLUMNS if compared == "events" else ()), *(("event_time",) if self._timed_events else ())),
+            fields=(
+                *(N_COLUMNS if compared == "events" else ()),
+                *(("event_time",) if self._timed_events or timed else ()),
+            ),
             cluster=self.params.cluster,
             replicated=self.params.uncertainty == "jackknife",
             replicates=None if self.params.replicates == "auto" else self.params.replicates,
@@ -182,8 +205,9 @@ class _Planner:
     def _looks_up_articles(self, by: Sequence[rows.Grouped]) -> bool:
         return any(each.source == "articles" for each in by)
 
-    def _relations(self, units: rows.Units, by: Sequence[rows.Grouped]) -> Iterator[rows.Relation]:
+    def _relations(self, units: rows.Units, by: Sequence[rows.Grouped], *, timed: bool) -> Iterator[rows.Relation]:
         keys = ["article_id"] if self.pairs.has("article_id") else []
+        keys += ["article_time"] if timed else []
         cluster = [units.cluster] if units.cluster else []
         own = cluster if self.events is None else []
         yield rows.read(

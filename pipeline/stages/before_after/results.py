@@ -12,9 +12,9 @@ from pipeline.metrics import sensitivity
 from pipeline.metrics.operating_points import pick
 from pipeline.metrics.sweep import THRESHOLD, add_up, at_or_above
 from pipeline.schemas import GROUPING
-from pipeline.stages.before_after import gold, trend, units
-from pipeline.stages.before_after.contract import COUNT_NAMES
+from pipeline.stages.before_after import adjusted, gold, trend, units
 from pipeline.stages.before_after.gold_difference import with_difference
+from pipeline.stages.before_after.tables import COUNT_NAMES
 from pipeline.stages.before_after.uncertainty import placebo_table, with_intervals, with_safe_limits
 from pipeline.stages.before_after.verdict import doubts, verdict
 from pipeline.stages.stage import Summary, integer, interval, number
@@ -57,6 +57,7 @@ def derive(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame]) ->
         "before_after_operating_points": sensitivity.with_kappas(pl.concat([*points, at_reference]), curve, keys),
         "before_after_sensitivity": sensitivity.over_references(frame, keys, chosen, reference.min_precision),
         "before_after_placebo": placebo_table(curve, counts["counts"], keys, params),
+        adjusted.TABLE: adjusted.table(curve, counts, keys, params),
         "before_after_lags": _lags(params, counts, keys),
         trend.TABLE: trend.table(params, counts, keys),
         "before_after_events": units.empty(counts["counts"], keys),

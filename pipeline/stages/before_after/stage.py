@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 from pipeline.stages.before_after import planning, results
 from pipeline.stages.before_after.contract import (
     ARTICLES,
-    COUNT_TABLE,
     EVENTS,
     GOLD,
     GOLD_ARTICLES,
     PAIRS,
-    TABLES,
     BeforeAfterParameters,
 )
+from pipeline.stages.before_after.tables import COUNT_TABLE, TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,7 +14,7 @@ from pipeline.metrics.sweep import THRESHOLD
 from pipeline.metrics.timelines import counts_around
 from pipeline.queries import expand, fill, load
 from pipeline.schemas import GROUPING
-from pipeline.stages.before_after.contract import EVENT_COLUMNS
+from pipeline.stages.before_after.tables import EVENT_COLUMNS
 from pipeline.stages.plan import FollowUp, Sweep
 
 if TYPE_CHECKING:

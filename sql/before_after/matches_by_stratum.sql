@@ -1,0 +1,16 @@
+-- grain: one row per segment, replicate, bin and stratum
+-- reads: pairs_of_strata (segment, replicate, bin, event_stratum, article_stratum, score, lag_hours)
+-- params: $before_start, $before_end
+-- caution: as matches.sql, before the event only; lowest and highest are the certificate of the bin
+SELECT
+  segment,
+  replicate,
+  bin,
+  event_stratum,
+  article_stratum,
+  CAST(count(*) AS BIGINT) AS m_before,
+  min(score) AS lowest,
+  max(score) AS highest
+FROM pairs_of_strata
+WHERE lag_hours >= $before_start AND lag_hours < $before_end
+GROUP BY segment, replicate, bin, event_stratum, article_stratum
