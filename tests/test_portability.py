@@ -73,6 +73,8 @@ PARAMS: dict[str, float] = {
     "after_end": 0.5,
     "own_limit": 1000,
     "hash_groups": 64,
+    "seed": 1,
+    "size": 5,
 }
 
 

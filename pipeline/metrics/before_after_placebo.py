@@ -64,25 +64,89 @@ def realised_precision_interval(
     the limits hold the corrected precision; without one for all N_a, and they hold the uncorrected one. Limits lie in
     [0, 1], but a negative precision is its own lower limit.
     """
-    before, after, matched = n_before.sum(), n_after.sum(), m_after.sum(axis=0)
-    if not (0 < n_near.sum() < before) or (n_before > 0).sum() < TWO or after == 0:
-        return no_interval(m_before.shape[1], "no_before" if after else "no_prediction")
-    parts = _Parts(m_before - m_near, m_near, n_before - n_near, n_near)
-    phi, degrees = parts.dispersion
+    matched = m_after.sum(axis=0)
+    found = predicted(
+        m_before, m_after, n_before, n_after, m_near, n_near, reference=reference, reference_recall=reference_recall
+    )
+    if found is None:
+        return no_interval(m_before.shape[1], "no_before" if n_after.any() else "no_prediction")
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        if reference is not None:
-            full = Sums(reference, reference_recall, parts.count, matched, np.full(1, before), np.full(1, after))
-            after = after - np.nan_to_num(full.positives[0])
-            phi = phi * np.nan_to_num(1 + full.fpr * full.positives / full.tp_reference, nan=1.0) ** 2  # error of A
-        size, odds = parts.count / phi + 0.5, before / (before + after)
-        tails, expected = tail(confidence, degrees), parts.count * (after / before)
+        size, odds, phi = found.size, found.probability, found.phi
+        tails, expected = tail(confidence, found.degrees), found.expected
         few, many = (phi * negative_binomial_quantile(level, size, odds) for level in (tails, 1 - tails))
-        skewed = expected * np.exp(-ndtri(tails) * np.sqrt((1 + before / after) / np.maximum(parts.count / phi, 1.0)))
-        many = many + np.minimum(parts.count / FEW, 1.0) * np.fmax(skewed - many, 0.0)
+        skewed = expected * np.exp(
+            -ndtri(tails) * np.sqrt((1 + found.before / found.after) / np.maximum(found.count / phi, 1.0))
+        )
+        many = many + np.minimum(found.count / FEW, 1.0) * np.fmax(skewed - many, 0.0)
         estimate = 1 - expected / matched
         lower, upper = np.clip(1 - many / matched, 0.0, 1.0), np.clip(1 - few / matched, 0.0, 1.0)
     reason = np.where(matched > 0, "", "no_prediction")
     return as_interval((np.minimum(lower, estimate), np.maximum(upper, np.minimum(estimate, 1.0))), reason)
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """How many false positives are to be expected after the event: φ times a negative binomial number.
+
+    Attributes:
+        count: Shape (T,): matches before the event.
+        phi: Shape (T,): dispersion of the false positives.
+        degrees: Shape (T,): degrees of freedom of `phi`.
+        before: Compared pairs before the event.
+        after: Shape (1,): compared pairs after it that are negative.
+    """
+
+    count: Floats
+    phi: Floats
+    degrees: Floats
+    before: float
+    after: Floats
+
+    @property
+    def size(self) -> Floats:
+        """Shape (T,): size of the negative binomial."""
+        return self.count / self.phi + 0.5
+
+    @property
+    def probability(self) -> Floats:
+        """Shape (1,): its probability."""
+        return self.before / (self.before + self.after)
+
+    @property
+    def expected(self) -> Floats:
+        """Shape (T,): expected false positives."""
+        return self.count * (self.after / self.before)
+
+
+def predicted(
+    m_before: Counts,
+    m_after: Counts,
+    n_before: Counts,
+    n_after: Counts,
+    m_near: Counts,
+    n_near: Counts,
+    *,
+    reference: int | None = None,
+    reference_recall: float = 1.0,
+) -> Prediction | None:
+    """The prediction that `realised_precision_interval` takes its limits from, with the same arguments.
+
+    None where fewer than two replicates have pairs before the event, where there is no pair after it, or where the
+    pairs in its near part are not known.
+    """
+    before, after = n_before.sum(), n_after.sum()
+    if not (0 < n_near.sum() < before) or (n_before > 0).sum() < TWO or after == 0:
+        return None
+    parts = _Parts(m_before - m_near, m_near, n_before - n_near, n_near)
+    phi, degrees = parts.dispersion
+    negative = np.full(1, float(after))
+    if reference is not None:
+        matched = m_after.sum(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            full = Sums(reference, reference_recall, parts.count, matched, np.full(1, before), np.full(1, after))
+            negative = negative - np.nan_to_num(full.positives[:1])
+            phi = phi * np.nan_to_num(1 + full.fpr * full.positives / full.tp_reference, nan=1.0) ** 2  # error of A
+    return Prediction(parts.count, phi, degrees, float(before), negative)
 
 
 def placebo(m_far: Counts, m_near: Counts, n_far: Counts, n_near: Counts, *, confidence: float) -> Placebo:

@@ -63,6 +63,31 @@ GOLD_ARTICLES = InputContract(
     (InputField("article_id", "key", "an article that was coded", required=True),),
     "articles that people coded, with or without a match",
 )
+AUDITED = InputContract(
+    "audited",
+    (
+        InputField("event_id", "key", "the event of a checked match", required=True),
+        InputField("article_id", "key", "the article of a checked match", required=True),
+        InputField("is_match", "boolean", "whether people found it right", required=True),
+    ),
+    "matches of the audit sample that people checked",
+)
+
+
+class Audit(BaseModel):
+    """A random sample of matches for people to check.
+
+    Attributes:
+        threshold: Score from which a match after the event can be drawn.
+        size: How many are drawn.
+        seed: The same seed draws the same matches.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    threshold: float = Field(allow_inf_nan=False)
+    size: int = Field(default=200, ge=1, le=1_000_000)
+    seed: int = Field(default=1, ge=0, le=2**31 - 1)
 
 
 class RecallReference(BaseModel):
@@ -103,6 +128,7 @@ class BeforeAfterParameters(StageParameters):
         articles: One row per article, with its time.
         gold: True matches found by people, for a comparison.
         gold_articles: The articles that were coded; only their pairs are judged. Default: those of gold.
+        audited: Matches of the audit sample that people checked.
         window: Time around an event; default: every pair counts. Required for timelines.
         compared: Where the numbers of compared pairs come from: `events`: given there; `timelines`: counted from the
             times of events and articles; `pairs`: every compared pair is a row of pairs. Default: the first that the
@@ -110,6 +136,7 @@ class BeforeAfterParameters(StageParameters):
         recall_reference: The threshold at which recall is taken as known.
         strata: What the false positive rate is adjusted for: `weekday`, `hour` or `volume` of the article, or columns.
         lag_thresholds: Thresholds at which matches are counted per day, and a trend before the event is tested.
+        audit: A random sample of matches to draw for people to check: `{ threshold = 10.0, size = 200, seed = 1 }`.
         event_counts: Whether to count matches per event at the chosen threshold, which reads pairs once more; `auto`:
             while pairs has at most 10 million rows.
         operating_points: Thresholds to choose: `{ beta = 1 }`, `{ min_precision = 0.9 }`, `{ min_recall = 0.8 }`.
@@ -121,11 +148,13 @@ class BeforeAfterParameters(StageParameters):
     articles: Input | None = None
     gold: Input | None = None
     gold_articles: Input | None = None
+    audited: Input | None = None
     window: Window | None = None
     compared: Compared | None = None
     recall_reference: RecallReference = RecallReference()
     strata: tuple[str, ...] = ()
     lag_thresholds: tuple[float, ...] = ()
+    audit: Audit | None = None
     event_counts: Literal["auto"] | bool = "auto"
     operating_points: tuple[Criterion, ...] = (Criterion(beta=1),)
 

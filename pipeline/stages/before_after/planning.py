@@ -12,11 +12,12 @@ from pipeline.errors import ConfigError, DataError
 from pipeline.metrics.timelines import MICROSECONDS_PER_HOUR, Span
 from pipeline.sources import rows
 from pipeline.sources.bins import Grid
-from pipeline.stages.before_after import gold, strata, trend
+from pipeline.stages.before_after import audit, faults, gold, strata, trend
+from pipeline.stages.before_after.faults import TIMES
 from pipeline.stages.before_after.tables import COUNT_NAMES
 from pipeline.stages.before_after.timelines import N_COLUMNS, compare_counts, timeline_counts
 from pipeline.stages.before_after.units import follow_up as units_table
-from pipeline.stages.checks import duplicate_check, missing_check, negative_check, one_cluster_check
+from pipeline.stages.checks import duplicate_check, missing_check, one_cluster_check
 from pipeline.stages.durations import EVERYTHING
 from pipeline.stages.plan import REPLICATE, Check, Comparison, Computed, CountQuery, FollowUp, Plan, Sweep
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from pipeline.stages.before_after.contract import BeforeAfterParameters, Compared
 
 MOST_ROWS_FOR_EVENTS = 10_000_000
-TIMES = ("event_time", "article_time")
 ACCOUNTED = ("before_start", "before_end", "after_start", "after_end")
 
 
@@ -40,7 +40,7 @@ def plan(params: BeforeAfterParameters, sources: Mapping[str, Source]) -> Plan:
         DataError: an input lacks a column that the parameters need.
         ConfigError: the parameters do not fit each other.
     """
-    optional = (sources.get(name) for name in ("events", "articles", "gold", "gold_articles"))
+    optional = (sources.get(name) for name in ("events", "articles", "gold", "gold_articles", "audited"))
     return _Planner(params, sources["pairs"], *optional).plan()
 
 
@@ -52,6 +52,7 @@ class _Planner:
     articles: Source | None
     gold: Source | None
     coded: Source | None
+    audited: Source | None
 
     def plan(self) -> Plan:
         by = rows.resolve_by(self.params.by, self.sources[: 1 + sum(map(bool, (self.events, self.articles)))])
@@ -61,9 +62,10 @@ class _Planner:
         if self.coded is not None and self.gold is None:
             message = "gold_articles goes with gold: without gold pairs nothing can be judged"
             raise ConfigError(message, remedy="Give the gold pairs, or leave gold_articles out.")
+        audit.check_inputs(self.params, self.pairs, self.audited)
         compared = self._compared()
         self._check_grouping(compared, by)
-        self._check_zones()
+        faults.check_zones(self.sources)
         layers = self._strata(compared)
         every = tuple(dict.fromkeys((*by, *layers.columns)))
         units = self._units(compared, timed=layers.moment == "events")
@@ -90,6 +92,9 @@ class _Planner:
             judged = self._rows(units, by, "event_id", "article_id")
             relations += gold.relations(self.gold, self.coded, by, judged, self.bounds)
             counts += gold.queries(self.params.grid())
+        if self.audited is not None and self._drawn is not None:
+            relations += audit.relations(self.audited, by, self._rows(units, by, *audit.KEY), self._drawn)
+            counts.append(audit.query(self.params.grid()))
         accounting = "accounting_of_articles" if self._looks_up_articles(by) else "accounting"
         return Plan(
             sources=self.sources,
@@ -109,13 +114,20 @@ class _Planner:
     @property
     def sources(self) -> tuple[Source, ...]:
         """The inputs that are given, the row input first."""
-        every = (self.pairs, self.events, self.articles, self.gold, self.coded)
+        every = (self.pairs, self.events, self.articles, self.gold, self.coded, self.audited)
         return tuple(source for source in every if source is not None)
 
     @property
     def bounds(self) -> dict[str, float]:
         """Parameters of the queries: which lags lie before and after."""
         return EVERYTHING if self.params.window is None else self.params.window.bounds()
+
+    @property
+    def _drawn(self) -> dict[str, float] | None:
+        """Parameters of the query that draws the audit sample."""
+        if self.params.audit is None:
+            return None
+        return audit.parameters(self.params.audit, self.bounds, self.params.boundary)
 
     def _compared(self) -> Compared:
         given = _has(self.events, *N_COLUMNS)
@@ -287,12 +299,16 @@ class _Planner:
             span = self._span() if compared == "timelines" else None
             pairs = self._rows(units, by, "event_id")
             yield units_table(pairs, bounds, self.params.boundary, span, compared)
+        if self._drawn is not None:
+            yield audit.sample(self._rows(units, by, *audit.KEY), self._drawn)
 
     def _comparisons(self, compared: str) -> Iterator[Comparison]:
         if compared == "events" and self._timed_events:
             yield self._given_against_timelines()
         if self.gold is not None:
             yield gold.repeated()
+        if self.audited is not None and self._drawn is not None:
+            yield audit.undrawn(self._drawn)
 
     def _given_against_timelines(self) -> Comparison:
         """The given numbers of compared articles beside those that the timelines show."""
@@ -304,63 +320,32 @@ class _Planner:
 
     def _checks(self, units: rows.Units, by: Sequence[rows.Grouped]) -> Iterator[Check]:
         if self.events is not None:
-            flag = ["complete_window"] if self.events.has("complete_window") else []
-            for name in ("event_id", *units.fields, *flag, *([units.cluster] if units.cluster else [])):
-                yield missing_check(self.events, name)
-            for name in (name for name in N_COLUMNS if name in units.fields):
-                yield negative_check(self.events, name)
-            yield duplicate_check(self.events, ("event_id",), remedy="Keep one row per event.")
+            yield from faults.checks_of_events(self.events, units)
         if units.cluster is not None and self.events is None:
             yield missing_check(self.pairs, units.cluster)
             yield one_cluster_check(self.pairs, "events", "event_id", units.cluster)
         if self.articles is not None:
-            if self.articles.has("article_time") and self._timed_events:
-                yield missing_check(self.articles, "article_time")
-            if self.articles.has("article_id"):
-                yield duplicate_check(self.articles, ("article_id",), remedy="Keep one row per article.")
+            yield from faults.checks_of_articles(self.articles, timed=self._timed_events)
         if self._looks_up_articles(by) and not (_has(self.articles, "article_id") and self.pairs.has("article_id")):
             message = "a grouping by articles needs article_id in pairs and in articles"
             raise DataError(message, remedy="Map article_id in both.")
         judged = [source for source in (self.gold, self.coded) if source is not None]
         yield from (missing_check(source, field.name) for source in judged for field in source.contract.fields)
+        if self.params.audit is not None:
+            yield from audit.checks(self.pairs, self.audited, self.params.audit)
         if self.params.duplicates == "error" and self.pairs.has("article_id"):
             remedy = 'Set duplicates = "max" to keep the highest score of each, or "keep" to count every row.'
             yield duplicate_check(self.pairs, ("event_id", "article_id"), remedy=remedy)
 
     def _warnings(self, compared: Compared, by: Sequence[rows.Grouped]) -> Iterator[str]:
-        sources = {source.name: source for source in self.sources}
-        for each in by:
-            if sources[each.source].types(each.column, each.field) == "DOUBLE":
-                yield f"grouping column {each.name!r} is a floating number: NaN and infinite values count as NULL"
+        yield from faults.doubtful_types(self.sources, by)
         if compared == "pairs" and self.params.compared is None:
             yield "every compared pair must be a row of pairs, even if it scores 0; if not, give n_before and n_after"
-        if self.pairs.has_float32("score"):
-            yield "scores are single precision (FLOAT); they are compared with the thresholds as DOUBLE"
         if self.params.window is not None and not _has(self.events, "complete_window") and not self._timed_events:
             yield "no complete_window is given: events whose window runs beyond the articles are counted too"
         if self._lag_fields() == ("lag_days",):
             yield "lags are in days: articles of the day of the event count as after it, whatever the hour"
-        for name in TIMES:
-            holders = [source for source in self.sources if source.has(name) and source.is_date(name)]
-            for source in holders:
-                yield f"{source.name}.{name} has dates without a time of day: coverage may fall before the event"
-
-    def _check_zones(self) -> None:
-        """Times of events and articles must be on one clock: both with a zone, or both without.
-
-        Raises:
-            DataError: one has a zone and the other neither has nor declares one.
-        """
-        zoned = {
-            f"{source.name}.{name}": source.is_zoned(name)
-            for source in self.sources
-            for name in TIMES
-            if source.has(name)
-        }
-        if len(set(zoned.values())) > 1:
-            naive = sorted(name for name, has_zone in zoned.items() if not has_zone)
-            message = f"no time zone in {' and '.join(naive)}, but in {' and '.join(sorted(set(zoned) - set(naive)))}"
-            raise DataError(message, remedy='Declare it with timezone = "Europe/Amsterdam" (or "UTC") on that input.')
+        yield from faults.dates(self.sources)
 
 
 def _has(source: Source | None, *names: str) -> bool:

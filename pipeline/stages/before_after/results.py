@@ -12,7 +12,7 @@ from pipeline.metrics import sensitivity
 from pipeline.metrics.operating_points import pick
 from pipeline.metrics.sweep import THRESHOLD, add_up, at_or_above
 from pipeline.schemas import GROUPING
-from pipeline.stages.before_after import adjusted, gold, trend, units
+from pipeline.stages.before_after import adjusted, audit, gold, trend, units
 from pipeline.stages.before_after.gold_difference import with_difference
 from pipeline.stages.before_after.tables import COUNT_NAMES
 from pipeline.stages.before_after.uncertainty import placebo_table, with_intervals, with_safe_limits
@@ -61,6 +61,8 @@ def derive(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame]) ->
         "before_after_lags": _lags(params, counts, keys),
         trend.TABLE: trend.table(params, counts, keys),
         "before_after_events": units.empty(counts["counts"], keys),
+        audit.SAMPLE: audit.empty_sample(curve, keys),
+        audit.TABLE: audit.table(curve, counts, keys, params),
         "before_after_gold": with_difference(judged, curve, counts, keys, params),
     }
 
@@ -93,6 +95,7 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
             "try another recall_reference, or check a sample by hand"
         )
     found += doubts(tables)
+    found += audit.contradictions(tables)
     return tuple(found)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pipeline.stages.before_after import planning, results
 from pipeline.stages.before_after.contract import (
     ARTICLES,
+    AUDITED,
     EVENTS,
     GOLD,
     GOLD_ARTICLES,
@@ -35,7 +36,7 @@ class BeforeAfter:
 
     kind: str = "before_after"
     parameters: type[StageParameters] = BeforeAfterParameters
-    inputs: tuple[InputContract, ...] = (PAIRS, EVENTS, ARTICLES, GOLD, GOLD_ARTICLES)
+    inputs: tuple[InputContract, ...] = (PAIRS, EVENTS, ARTICLES, GOLD, GOLD_ARTICLES, AUDITED)
     tables: tuple[Table, ...] = TABLES
     count_columns: tuple[Column, ...] = COUNT_TABLE
 

@@ -136,6 +136,25 @@ GOLD_COLUMNS = (
     *_interval("precision_difference", "precision_difference"),
     Column("undefined", "VARCHAR", "why a ratio is NULL; NULL when all are defined", nullable=True),
 )
+AUDIT_SAMPLE = (
+    Column("draw", "BIGINT", "place in the order of draws, from 1; the first k draws are a sample of size k"),
+    Column("event_id", "KEY", "the event"),
+    Column("article_id", "KEY", "the article"),
+    Column("score", "DOUBLE", "score of the match"),
+    Column("lag_hours", "DOUBLE", "article time minus event time, in hours"),
+)
+AUDIT = (
+    Column("threshold", "DOUBLE", "score from which a pair counts as a match, that of the audit or higher"),
+    Column("n_audited", "BIGINT", "checked matches at or above the threshold"),
+    Column("n_right", "BIGINT", "those of them that are right"),
+    Column("precision_audited", "DOUBLE", "n_right / n_audited", nullable=True),
+    *_interval("precision_audited", "the precision of this data set, from the checked matches"),
+    Column("precision", "DOUBLE", "the estimate without labels", nullable=True),
+    Column("precision_combined", "DOUBLE", "the precision of this data set, from both", nullable=True),
+    *_interval("precision_combined", "precision_combined"),
+    Column("p_value", "DOUBLE", "two-sided p-value that both agree", nullable=True),
+    Column("undefined", "VARCHAR", "why a precision is NULL; NULL when all are given", nullable=True),
+)
 EVENT_COLUMNS = (
     Column("event_id", "KEY", "the event"),
     *COUNTS,
@@ -166,5 +185,7 @@ TABLES = (
     Table("before_after_lags", "one row per group, threshold and day", LAGS, ("threshold", "lag_days")),
     Table("before_after_trend", "one row per group and threshold of lag_thresholds", TREND, ("threshold",)),
     Table("before_after_events", "one row per event, at the chosen threshold", EVENT_COLUMNS, ("event_id",)),
+    Table("before_after_audit_sample", "one row per drawn match", AUDIT_SAMPLE, ("draw",)),
+    Table("before_after_audit", "one row per group and threshold, with labels", AUDIT, ("threshold",)),
     Table("before_after_gold", "one row per group, threshold and level", GOLD_COLUMNS, ("threshold", "level")),
 )

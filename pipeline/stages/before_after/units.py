@@ -45,7 +45,7 @@ def follow_up(
         if threshold is None:
             return None
         reference = chosen_threshold(tables, "recall_reference")
-        lowest, at_reference = (_lowest(value, boundary) for value in (threshold, reference))
+        lowest, at_reference = (lowest_retrieved(value, boundary) for value in (threshold, reference))
         return {"lowest_score": lowest, "reference_score": at_reference, **bounds}
 
     def finish(found: pl.DataFrame, frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
@@ -57,7 +57,7 @@ def follow_up(
     return FollowUp(TABLE, sweep, "before_after/events", params, _frames(compared, bounds), finish)
 
 
-def _lowest(threshold: float | None, boundary: Boundary) -> float:
+def lowest_retrieved(threshold: float | None, boundary: Boundary) -> float:
     """The lowest score that a threshold retrieves; infinity without a threshold."""
     if threshold is None:
         return math.inf

@@ -1,0 +1,67 @@
+"""Faults and doubts of the inputs that do not hang on what is counted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipeline.errors import DataError
+from pipeline.stages.before_after.timelines import N_COLUMNS
+from pipeline.stages.checks import duplicate_check, missing_check, negative_check
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pipeline.sources.rows import Grouped, Units
+    from pipeline.sources.source import Source
+    from pipeline.stages.plan import Check
+
+TIMES = ("event_time", "article_time")
+
+
+def checks_of_events(events: Source, units: Units) -> Iterator[Check]:
+    """Events are listed once, with all that is counted of them."""
+    flag = ["complete_window"] if events.has("complete_window") else []
+    for name in ("event_id", *units.fields, *flag, *([units.cluster] if units.cluster else [])):
+        yield missing_check(events, name)
+    for name in (name for name in N_COLUMNS if name in units.fields):
+        yield negative_check(events, name)
+    yield duplicate_check(events, ("event_id",), remedy="Keep one row per event.")
+
+
+def checks_of_articles(articles: Source, *, timed: bool) -> Iterator[Check]:
+    """Articles are listed once; `timed`: with their time."""
+    if articles.has("article_time") and timed:
+        yield missing_check(articles, "article_time")
+    if articles.has("article_id"):
+        yield duplicate_check(articles, ("article_id",), remedy="Keep one row per article.")
+
+
+def doubtful_types(sources: Sequence[Source], by: Sequence[Grouped]) -> Iterator[str]:
+    """Floating numbers where they may surprise; `sources` has the row input first."""
+    named = {source.name: source for source in sources}
+    for each in by:
+        if named[each.source].types(each.column, each.field) == "DOUBLE":
+            yield f"grouping column {each.name!r} is a floating number: NaN and infinite values count as NULL"
+    if sources[0].has_float32("score"):
+        yield "scores are single precision (FLOAT); they are compared with the thresholds as DOUBLE"
+
+
+def dates(sources: Sequence[Source]) -> Iterator[str]:
+    """Times that are dates."""
+    for name in TIMES:
+        for source in sources:
+            if source.has(name) and source.is_date(name):
+                yield f"{source.name}.{name} has dates without a time of day: coverage may fall before the event"
+
+
+def check_zones(sources: Sequence[Source]) -> None:
+    """Times of events and articles must be on one clock: both with a zone, or both without.
+
+    Raises:
+        DataError: one has a zone and the other neither has nor declares one.
+    """
+    zoned = {f"{source.name}.{name}": source.is_zoned(name) for source in sources for name in TIMES if source.has(name)}
+    if len(set(zoned.values())) > 1:
+        naive = sorted(name for name, has_zone in zoned.items() if not has_zone)
+        message = f"no time zone in {' and '.join(naive)}, but in {' and '.join(sorted(set(zoned) - set(naive)))}"
+        raise DataError(message, remedy='Declare it with timezone = "Europe/Amsterdam" (or "UTC") on that input.')

@@ -1,0 +1,30 @@
+-- grain: one row per drawn match
+-- reads: pairs_of_audit (event_id, article_id, score, lag_hours)
+-- params: $lowest_score, $after_start, $after_end, $seed, $size
+-- caution: the order of draws is that of a digest of the seed and the keys, so it depends on neither rows nor files, and
+--   the first k draws are a sample of size k
+SELECT
+  draw,
+  event_id,
+  article_id,
+  score,
+  lag_hours
+FROM (
+  SELECT
+    event_id,
+    article_id,
+    score,
+    lag_hours,
+    CAST(
+      row_number() OVER (
+        ORDER BY
+          md5(CAST($seed AS VARCHAR) || ':' || CAST(event_id AS VARCHAR) || ':' || CAST(article_id AS VARCHAR)),
+          event_id,
+          article_id
+      )
+      AS BIGINT
+    ) AS draw
+  FROM pairs_of_audit
+  WHERE score >= $lowest_score AND lag_hours >= $after_start AND lag_hours <= $after_end
+) AS drawn
+WHERE draw <= $size
