@@ -278,3 +278,47 @@ def test_matches_per_day(dutch: Path, expected: dict[str, Any], tmp_path: Path) 
         own = found.filter(pl.col("threshold") == float(threshold))
         actual = dict(zip(own["lag_days"].to_list(), own["matches"].to_list(), strict=True))
         assert actual == {int(day): matches for day, matches in days.items() if matches}
+
+
+def test_the_match_rate_rises_over_the_days_before_the_event(dutch: Path, tmp_path: Path) -> None:
+    published = run(
+        dutch,
+        tmp_path,
+        articles=str(dutch / "articles.parquet"),
+        compared="timelines",
+        thresholds=[1.0],
+        lag_thresholds=[10.0],
+    )
+    row = table(published, "before_after_trend").row(0, named=True)
+    assert row["n_days"] == 7
+    assert 0.1 < row["slope_lower"] < row["slope"] < row["slope_upper"] < 0.3
+    assert row["p_value"] < 1e-6
+    assert any("over the days before the event" in warning for warning in published.warnings)
+
+
+def test_false_positives_by_weekday_are_those_of_every_pair(dutch: Path, tmp_path: Path) -> None:
+    """Events times articles in Polars: compared pairs by weekday of the article, and matches among the stored ones."""
+    threshold = 20.0
+    published = run(
+        dutch,
+        tmp_path,
+        articles=str(dutch / "articles.parquet"),
+        compared="timelines",
+        thresholds=[threshold],
+        strata=["weekday"],
+    )
+    row = table(published, "before_after_adjusted").row(0, named=True)
+    articles = pl.read_parquet(dutch / "articles.parquet").select("article_id", "article_time")
+    events = pl.read_parquet(dutch / "events.parquet").filter("complete_window").select("event_id", "event_time")
+    hours = (pl.col("article_time") - pl.col("event_time")).dt.total_microseconds() / 3.6e9
+    weekday = pl.col("article_time").dt.weekday().alias("weekday")
+    every = events.join(articles, how="cross").with_columns(hours.alias("lag"), weekday)
+    before, after = pl.col("lag").is_between(-168, 0, closed="left"), pl.col("lag").is_between(0, 72)
+    compared = every.group_by("weekday").agg(before.sum().alias("n_before"), after.sum().alias("n_after"))
+    stored = pl.read_parquet(dutch / "pairs.parquet").filter(pl.col("weight") >= threshold)
+    false = stored.join(events, on="event_id").join(articles, on="article_id").with_columns(weekday)
+    false = false.filter(pl.col("hourdiff").is_between(-168, 0, closed="left"))
+    each = compared.join(false.group_by("weekday").agg(pl.len().alias("m_before")), on="weekday")
+    assert row["n_strata"] == each.height == 7
+    fp = (each["m_before"] / each["n_before"] * each["n_after"]).sum()
+    assert row["fp_adjusted"] == pytest.approx(fp, rel=1e-12)

@@ -24,5 +24,5 @@ SELECT
     WHEN 4 * n_lower < 2 * n_days THEN 2
     WHEN 4 * n_lower < 3 * n_days THEN 3
     ELSE 4
-  END AS volume
+  END AS quartile_of_volume
 FROM ranked

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 SAMPLE, TABLE = "before_after_audit_sample", "before_after_audit"
 COLUMNS = ("n_audited", "n_right")
 LEVEL = 0.05
+MOST_THRESHOLDS = 10_000
 KEY = ("event_id", "article_id")
 VALUES = (
     *("precision_audited", "precision_audited_lower", "precision_audited_upper", "precision"),
@@ -225,7 +226,7 @@ def _prediction(group: GroupCounts, params: BeforeAfterParameters) -> tuple[Pred
     """What the matches before the event let expect, or why that is not known."""
     if params.uncertainty == "none":
         return None, "none"
-    if len(group.replicates) * group.rows.height > BUDGET:
+    if len(group.replicates) * group.rows.height > BUDGET or group.rows.height > MOST_THRESHOLDS:
         return None, "budget"
     found = predicted(
         group.swept["m_before"],
@@ -237,4 +238,6 @@ def _prediction(group: GroupCounts, params: BeforeAfterParameters) -> tuple[Pred
         reference=group.reference,
         reference_recall=params.recall_reference.recall,
     )
-    return found, None if found is not None else "no_near"
+    if found is None:
+        return None, "no_near"
+    return (found, None) if found.after[0] > 0 else (None, "all_positive")

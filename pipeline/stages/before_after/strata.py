@@ -90,7 +90,11 @@ class Strata:
         if moment is not None and self.of_time:
             labelled = self._timed(labelled, moment)
             day, hour = column("day_of_stratum"), column("hour_of_stratum")
-            values = {"weekday": _remainder(day, 7), "hour": _remainder(hour, 24), "volume": column("volume", "v")}
+            values = {
+                "weekday": _remainder(day, 7),
+                "hour": _remainder(hour, 24),
+                "volume": column("quartile_of_volume", "v"),
+            }
             others += [values[name] for name in self.of_time]
         texts = (_text(of_events), _text(others))
         return labelled.select(*(exp.alias_(text, name) for name, text in zip(KEYS, texts, strict=True)))
