@@ -98,9 +98,7 @@ def combined_precision(
     for place, (m, n, k) in _sampled(matches, audited, right):
         prior = _Prior(m, float(phi[place]), float(size[place]), probability)
         p_values[place] = prior.agreement(n, k)
-        low, high = _likely(m, n, k)
-        near = _between(max(low, prior.range[0]), min(high, prior.range[1]), m)
-        points = np.union1d(_between(low, high, m), near)
+        points = _support(_likely(m, n, k), prior.range, (m, n, k))
         either = np.logaddexp(prior.log(points) + np.log1p(-VAGUE), _vague(points, m) + np.log(VAGUE))
         log = either + _log_choose(points, k) + _log_choose(m - points, n - k)
         lower, upper = _limits(points, log, confidence)
@@ -182,6 +180,18 @@ def _likely(m: int, n: int, k: int) -> tuple[float, float]:
     reach = _FAR * spread + _FAR**2 / (n + 2)
     low, high = max(share - reach, 0.0), min(share + reach, 1.0)
     return k + (m - n) * low, k + (m - n) * high
+
+
+def _support(likely: tuple[float, float], expected: tuple[float, float], sample: tuple[int, int, int]) -> Floats:
+    """Numbers of right ones that the sample leaves possible: dense where it or the prediction puts them.
+
+    The whole range between the two is covered as well, so that no number has to stand for a gap.
+    """
+    m, n, k = sample
+    least, most = float(k), float(m - n + k)
+    parts = (likely, expected, (min(likely[0], expected[0]), max(likely[1], expected[1])))
+    clipped = ((min(max(low, least), most), max(min(high, most), least)) for low, high in parts)
+    return np.unique(np.concatenate([_between(low, high, m) for low, high in clipped]))
 
 
 def _between(low: float, high: float, m: int) -> Floats:

@@ -107,10 +107,11 @@ def test_a_grouping_column_of_events_may_have_any_name(tmp_path: Path, name: str
 
 
 def test_groupings_are_sums_of_finer_ones(tmp_path: Path) -> None:
-    by: list[list[str]] = [[], ["medium"], ["medium", "article_id"], ["article_id"]]
-    table = estimates_of(tmp_path, {"pairs": PAIRS}, by=by, thresholds=[0.0, 0.75])
+    by: list[list[str]] = [[], ["medium"], ["medium", "article"], ["article"]]
+    pairs = PAIRS.rename({"article_id": "article"})
+    table = estimates_of(tmp_path, {"pairs": pairs}, by=by, thresholds=[0.0, 0.75])
     values = ["n_before", "n_after", "m_before", "m_after"]
-    finest = table.filter(pl.col("grouping") == "medium,article_id")
+    finest = table.filter(pl.col("grouping") == "medium,article")
     for grouping in by:
         own = table.filter(pl.col("grouping") == (",".join(grouping) or "all"))
         keys = [*grouping, "threshold"]
