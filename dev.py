@@ -35,7 +35,10 @@ TASKS: dict[str, tuple[str, tuple[tuple[str, ...], ...]]] = {
             ("-m", "importlinter.cli", "lint"),
         ),
     ),
-    "bench": ("benchmarks: ratios measured side by side", (("benchmarks/before_after.py",),)),
+    "bench": (
+        "benchmarks: ratios measured side by side",
+        (("benchmarks/before_after.py",), ("benchmarks/threshold_sweep.py",)),
+    ),
     "setup": ("the environment alone", ()),
 }
 

@@ -13,6 +13,14 @@
 `events.parquet` has one row per event: `event_id`, `source`, `n_before`, `n_after` (its rows in pairs, by the sign of
 the lag). Parquet with zstd and row groups of one million rows, one of which is in memory at a time.
 
+`predictions.parquet` holds labelled predictions, all scores distinct but for chance, one in twenty positive:
+
+| column       | type    | values                                                                                   |
+|--------------|---------|------------------------------------------------------------------------------------------|
+| `score`      | DOUBLE  | logistic of a normal deviate, with mean 1 for positives and -1.5 for negatives           |
+| `label`      | BOOLEAN | true with probability 0.05                                                               |
+| `cluster`    | BIGINT  | row number // 50                                                                         |
+
 `timeline_events.parquet` (`event_id`, `event_time`) and `timeline_articles.parquet` (`article_id`, `article_time`) are
 points in time over three years, in no order.
 """
@@ -41,6 +49,8 @@ EVENTS_PER_ARTICLE = 25
 STRIDE = 7919
 BEFORE_HOURS, AFTER_HOURS = 168.0, 72.0
 MATCHED = 0.02
+POSITIVE = 0.05
+ROWS_PER_CLUSTER = 50
 YEARS_IN_HOURS = 3 * 365 * 24
 FIRST_HOUR = 1_704_067_200_000_000  # 1 January 2024 UTC, in microseconds
 
@@ -123,6 +133,25 @@ def pairs_of(root: Path, rows: int) -> Data:
     pq.write_table(events, data.events, compression="zstd", row_group_size=ROW_GROUP)
     _done(data.folder, facts)
     return data
+
+
+def predictions_of(root: Path, rows: int) -> Path:
+    """Labelled predictions of a size, made if they are not there."""
+    folder = root / f"predictions_{rows}"
+    facts, path = {"generation": GENERATION, "seed": SEED, "rows": rows}, folder / "predictions.parquet"
+    if _stands(folder, facts):
+        return path
+    folder.mkdir(parents=True, exist_ok=True)
+    schema = pa.schema([("score", pa.float64()), ("label", pa.bool_()), ("cluster", pa.int64())])
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for start in range(0, rows, ROW_GROUP):
+            rng, number = np.random.default_rng([SEED, 3, start]), min(ROW_GROUP, rows - start)
+            label = rng.random(number) < POSITIVE
+            score = 1 / (1 + np.exp(-np.where(label, 1.0, -1.5) - rng.normal(size=number)))
+            cluster = np.arange(start, start + number, dtype=np.int64) // ROWS_PER_CLUSTER
+            writer.write_table(pa.table([score, label, cluster], schema=schema), row_group_size=ROW_GROUP)
+    _done(folder, facts)
+    return path
 
 
 def timelines_of(root: Path, n_events: int, n_articles: int) -> Timelines:

@@ -10,6 +10,7 @@ import sqlglot.expressions as exp
 from pipeline.dialect import column
 from pipeline.errors import DataError, ThresherError
 from pipeline.queries import expand, load
+from pipeline.stages.checks import missing_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -90,7 +91,7 @@ def _refuse(engine: Engine, configured: ConfiguredStage, row: Source, fates: Map
     for fate, n_rows in fates.items():
         if fate.startswith("null_") and fate not in FAULTS:
             name = next(each for each in _candidates(row, fate) if row.has(each))
-            words = f"{row.theirs(name)} is NULL or not finite in {n_rows:,} rows"
+            words = f"{row.theirs(name)} is {missing_words(row, name)} in {n_rows:,} rows"
             problem = exp.Is(this=column(name), expression=exp.null())
             raise _located(engine, row, name, problem, words, "It is required in every row: fill it in, or use where.")
 

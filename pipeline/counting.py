@@ -9,6 +9,7 @@ import polars as pl
 import sqlglot.expressions as exp
 
 from pipeline.accounting import InputAccount, account
+from pipeline.areas import areas
 from pipeline.errors import DataError, InvalidQueryError
 from pipeline.metrics.sweep import THRESHOLD, add_up
 from pipeline.queries import expand, load
@@ -16,14 +17,16 @@ from pipeline.schemas import GROUPING
 from pipeline.stages.plan import BIN, REPLICATE, Computed, CountQuery
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pipeline.config import ConfiguredStage
     from pipeline.engines.engine import Engine
-    from pipeline.stages.plan import Plan, Sweep
+    from pipeline.stages.plan import Matched, Plan, Sweep
 
 COUNTS = "counts"
+AREAS = "areas"
 MAX_DISTINCT = 100_000
+PART_ROWS = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ def count(engine: Engine, configured: ConfiguredStage, plan: Plan) -> Counted:
     """
     bind(engine, plan)
     check(engine, plan)
+    prepare(engine, plan)
     tables = {}
     for name in dict.fromkeys(each.into for each in plan.counts):
         parts = [each for each in plan.counts if each.into == name]
@@ -61,6 +65,8 @@ def count(engine: Engine, configured: ConfiguredStage, plan: Plan) -> Counted:
             used = int(next(iter(finest.values())).select(pl.sum_horizontal(pl.col(plan.used).sum())).item())
             accounts = account(engine, configured, plan, used)
         tables[name] = _grouped(finest, configured.params.by, [each.name for each in plan.by], parts[0])
+    if plan.areas is not None:
+        tables[AREAS] = areas(engine, plan.areas, configured.params.by, [each.name for each in plan.by], tables[COUNTS])
     found = [each.compare(_fetched(engine, each.frames)) for each in plan.comparisons]
     return Counted(tables, accounts, tuple(warning for warnings in found for warning in warnings))
 
@@ -82,7 +88,7 @@ def follow_up(engine: Engine, plan: Plan, tables: Mapping[str, pl.DataFrame]) ->
 
 
 def bind(engine: Engine, plan: Plan) -> None:
-    """Define every relation of a plan."""
+    """Define the relations that read the inputs."""
     for relation in plan.relations:
         for scan in relation.scans:
             engine.scan(scan.name, scan.files)
@@ -95,8 +101,26 @@ def bind(engine: Engine, plan: Plan) -> None:
             raise DataError(
                 message, remedy="It must be true or false for a row; check the types of its columns."
             ) from error
+
+
+def prepare(engine: Engine, plan: Plan) -> None:
+    """Make the matched relations, and define what counting queries read."""
+    for each in plan.matched:
+        engine.fill(each.name, _parts(engine, each))
     for sweep in plan.sweeps:
         engine.define(sweep.name, sweep.by_cell())
+
+
+def _parts(engine: Engine, matched: Matched) -> Iterator[pl.DataFrame]:
+    """Rows of a matched relation, part by part."""
+    parts = max(1, -(-matched.rows // PART_ROWS))
+    for number in range(parts):
+        chosen = exp.EQ(this=engine.bucket(matched.key, parts), expression=exp.Literal.number(number))
+        frames = {
+            name: query if parts == 1 else exp.select("*").from_(query.subquery("rows_of_parts")).where(chosen)
+            for name, query in matched.frames.items()
+        }
+        yield matched.match(_fetched(engine, frames))
 
 
 def check(engine: Engine, plan: Plan) -> None:

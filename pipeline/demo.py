@@ -39,7 +39,7 @@ def run_demo(output: Path, console: Console) -> None:
             for table in each.stage.tables
         }
         closeness = parts[each.stage.kind].closeness(root / "data" / each.stage.kind, frames)
-        sys.stdout.write(f"{each.params.name}: estimated without labels, beside the truth\n\n{closeness}\n\n")
+        sys.stdout.write(f"{each.params.name}: {parts[each.stage.kind].HEADING}\n\n{closeness}\n\n")
     sys.stdout.write(
         f'{finished.path}\n\nNext: thresher query {output / "results"} "FROM before_after_operating_points"\n'
     )

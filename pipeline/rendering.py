@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pipeline.areas import rows_in_order
 from pipeline.dialect import render
 from pipeline.queries import expand, load
 from pipeline.stages.plan import Computed
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     import sqlglot.expressions as exp
 
     from pipeline.opening import OpenedStage
+    from pipeline.stages.plan import Areas
 
 
 def render_stage(opened: OpenedStage, *, dialect: str) -> str:
@@ -40,6 +42,18 @@ def _parts(opened: OpenedStage, dialect: str) -> Iterator[str]:
             continue
         settings = ", ".join(f"${name} = {value!r}" for name, value in query.params.items()) or "none"
         yield _titled(opened, f"query {query.name}, parameters: {settings}", expand(load(query.name), by), dialect)
+    if plan.areas is not None:
+        yield from _areas(opened, plan.areas, by, dialect)
+
+
+def _areas(opened: OpenedStage, asked: Areas, by: list[str], dialect: str) -> Iterator[str]:
+    yield _titled(opened, "relation scored", asked.rows, dialect)
+    if asked.exact:
+        yield _titled(opened, "rows in order, for areas", rows_in_order(asked, by), dialect)
+        return
+    query = load("areas/weighted_cells" if asked.weighted else "areas/cells")
+    title = f"query {query.name}, with cells that are made finer until bounds are narrower than {asked.width:g}"
+    yield _titled(opened, title, expand(query, by), dialect)
 
 
 def _titled(opened: OpenedStage, title: str, query: exp.Query, dialect: str) -> str:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-SqlType = Literal["BIGINT", "DOUBLE", "VARCHAR", "BOOLEAN", "KEY"]
+SqlType = Literal["BIGINT", "DOUBLE", "DECIMAL", "VARCHAR", "BOOLEAN", "KEY"]
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,8 @@ class Column:
 
     Attributes:
         name: Name in the Parquet file and in the catalog.
-        type: SQL type; counts are BIGINT, ratios DOUBLE; `KEY` is an integer or VARCHAR, as in the input.
+        type: SQL type; counts are BIGINT, ratios DOUBLE, sums of weights DECIMAL(38, 15); `KEY` is an integer or
+            VARCHAR, as in the input.
         meaning: What a value says, with its unit, and when it is NULL.
         nullable: Whether NULL may stand in it.
     """
@@ -56,6 +57,7 @@ LEADING = (STAGE, GROUPING)
 
 WORKING = (
     *("replicate", "bin", "lowest", "highest", "kept", "complete", "score", "score_state", "lag_hours", "lag_day"),
+    *("label", "weight", "cell", "_place"),
     *("run_id", "published_at", "is_gold", "rank_in_key", "_best", "_exact"),
     *("_u", "_u_reference", "_retrieved", "_fpr_reference", "_reference_threshold", "_positives", "_qualifies"),
 )
@@ -74,6 +76,7 @@ def polars_types(sql_type: SqlType) -> tuple[pl.DataType, ...]:
     types: dict[SqlType, tuple[pl.DataType, ...]] = {
         "BIGINT": (pl.Int64(),),
         "DOUBLE": (pl.Float64(),),
+        "DECIMAL": (pl.Decimal(38, 15),),
         "VARCHAR": (pl.String(),),
         "BOOLEAN": (pl.Boolean(),),
         "KEY": (pl.Int64(), pl.UInt64(), pl.String()),
@@ -100,6 +103,8 @@ def conform(frame: pl.DataFrame, table: Table, *, stage: str, by: Sequence[str])
         odd = ", ".join(sorted(set(names) ^ set(frame.columns)))
         message = f"table {table.name}: its columns and its contract differ in {odd}"
         raise ThresherError(message)
+    decimals = [column.name for column in table.columns if column.type == "DECIMAL"]
+    frame = frame.with_columns(pl.col(decimals).cast(pl.Decimal(38, 15)))  # a sum of no weights is an integer 0
     for column in table.columns:
         if frame.schema[column.name] not in polars_types(column.type):
             message = f"table {table.name}: {column.name} is {frame.schema[column.name]}, not {column.type}"

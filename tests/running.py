@@ -15,24 +15,42 @@ if TYPE_CHECKING:
     from pipeline.runner import Run
 
 KIND = "before_after"
+SWEEP = "threshold_sweep"
 
 
-def before_after_config(folder: Path, frames: Mapping[str, pl.DataFrame], **keys: Any) -> dict[str, Any]:  # noqa: ANN401
-    """Write each frame to `<folder>/<name>.parquet` and return a config that reads them as the inputs of before_after.
+def stage_config(folder: Path, kind: str, frames: Mapping[str, pl.DataFrame], **keys: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Write each frame to `<folder>/<name>.parquet` and return a config that reads them as the inputs of a stage.
 
     A key that has the name of an input, a table without `path`, is put beside its path.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    stage: dict[str, Any] = {"kind": KIND} | {key: value for key, value in keys.items() if key not in frames}
+    stage: dict[str, Any] = {"kind": kind} | {key: value for key, value in keys.items() if key not in frames}
     for name, frame in frames.items():
         frame.write_parquet(folder / f"{name}.parquet")
         stage[name] = {"path": str(folder / f"{name}.parquet")} | keys.get(name, {})
     return {"output": str(folder / "results"), "stages": [stage]}
 
 
+def before_after_config(folder: Path, frames: Mapping[str, pl.DataFrame], **keys: Any) -> dict[str, Any]:  # noqa: ANN401
+    """As `stage_config`, of before_after."""
+    return stage_config(folder, KIND, frames, **keys)
+
+
 def run_before_after(folder: Path, frames: Mapping[str, pl.DataFrame], **keys: Any) -> Run:  # noqa: ANN401
     """Run before_after on some frames; the keys are those of its config."""
     return pipeline.run(before_after_config(folder, frames, **keys))
+
+
+def run_threshold_sweep(folder: Path, frame: pl.DataFrame, /, **keys: Any) -> Run:  # noqa: ANN401
+    """Run threshold_sweep on some predictions; the keys are those of its config."""
+    return pipeline.run(stage_config(folder, SWEEP, {"predictions": frame}, **keys))
+
+
+def swept(folder: Path, frame: pl.DataFrame, /, **keys: Any) -> dict[str, pl.DataFrame]:  # noqa: ANN401
+    """The tables of threshold_sweep by the end of their names: `curve`, `areas`, `operating_points`, `averages`."""
+    run = run_threshold_sweep(folder, frame, **keys)
+    names = ("curve", "areas", "operating_points", "averages")
+    return {name: read_table(run, f"{SWEEP}_{name}", SWEEP) for name in names}
 
 
 def read_table(run: Run, name: str, stage: str = KIND) -> pl.DataFrame:
@@ -45,7 +63,7 @@ def estimates_of(folder: Path, frames: Mapping[str, pl.DataFrame], **keys: Any) 
     return read_table(run_before_after(folder, frames, **keys), "before_after_estimates")
 
 
-def fates(run: Run, name: str = "pairs") -> dict[str, int]:
+def fates(run: Run, name: str = "pairs", stage: str = KIND) -> dict[str, int]:
     """What became of the rows of an input."""
-    rows = read_table(run, "inputs").filter(pl.col("input") == name)
+    rows = read_table(run, "inputs", stage).filter(pl.col("input") == name)
     return dict(zip(rows["fate"].to_list(), rows["n_rows"].to_list(), strict=True))

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Self, TypeVar
 import duckdb
 import sqlglot.expressions as exp
 
-from pipeline.dialect import render
+from pipeline.dialect import column, render
 from pipeline.errors import DataError, InvalidQueryError, PermissionDenied, ResourceError, StorageError, ThresherError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
 
     import polars as pl
@@ -29,6 +29,8 @@ T = TypeVar("T")
 POLL_SECONDS = 0.05
 STOP_SECONDS = 5.0
 PERFECT_HASH_BITS = 18
+BLOCK_ROWS = 1 << 20
+_HANDED_OVER = "rows_handed_over"
 UNREADABLE = "Write the file again, or leave it out."
 
 
@@ -131,15 +133,7 @@ class DuckDB:
 
     def define(self, name: str, query: exp.Query, *, keep: bool = False) -> None:
         """Give a query a name; with `keep` its rows are computed once and kept."""
-        kind = "TABLE" if keep else "VIEW"
-        create = exp.Create(
-            this=exp.to_table(name),
-            kind=kind,
-            expression=query.copy(),
-            replace=True,
-            properties=exp.Properties(expressions=[exp.TemporaryProperty()]),
-        )
-        text = render(create)
+        text = render(_temporary(exp.to_table(name), query, "TABLE" if keep else "VIEW"))
         self._run(lambda: self._connection.execute(text), text)
 
     def fetch(self, query: exp.Query, params: Mapping[str, float] | None = None) -> pl.DataFrame:
@@ -153,6 +147,53 @@ class DuckDB:
         text = render(query)
         frame: pl.DataFrame = self._run(lambda: self._connection.sql(text, params=dict(params or {})).pl(), text)
         return frame
+
+    def stream(self, query: exp.Query) -> Iterator[pl.DataFrame]:
+        """Run a query and return its rows in blocks of `BLOCK_ROWS`, in order, the last one shorter.
+
+        Raises:
+            The errors of `fetch`.
+        """
+        import polars as pl  # noqa: PLC0415 - only those who stream need it here
+
+        text = render(query)
+        reader = self._run(lambda: self._connection.sql(text).to_arrow_reader(BLOCK_ROWS), text)
+        held: list[pl.DataFrame] = []
+        while (batch := self._run(lambda: next(reader, None), text)) is not None:
+            held.append(pl.DataFrame(pl.from_arrow(batch)))
+            while sum(each.height for each in held) >= BLOCK_ROWS:
+                block = pl.concat(held)
+                yield block[:BLOCK_ROWS]
+                held = [block[BLOCK_ROWS:]] if block.height > BLOCK_ROWS else []
+        if held:
+            yield pl.concat(held)
+
+    def fill(self, name: str, frames: Iterable[pl.DataFrame]) -> None:
+        """Make a relation of frames of the same columns, at least one; rows beyond the memory limit go to scratch.
+
+        Raises:
+            The errors of `fetch`.
+        """
+        table = exp.to_table(name)
+        rows = exp.select("*").from_(exp.to_table(_HANDED_OVER))
+        made = False
+        for frame in frames:
+            insert = exp.Insert(this=table.copy(), expression=rows.copy())
+            text = render(insert if made else _temporary(table, rows, "TABLE"))
+            self._run(lambda frame=frame, text=text: self._take(frame, text), text)  # type: ignore[misc]
+            made = True
+
+    def _take(self, frame: pl.DataFrame, text: str) -> None:
+        self._connection.register(_HANDED_OVER, frame.to_arrow())
+        try:
+            self._connection.execute(text)
+        finally:
+            self._connection.unregister(_HANDED_OVER)
+
+    def bucket(self, keys: Sequence[str], parts: int) -> exp.Expr:
+        """Expression of a number from 0 to parts - 1 that is the same for rows of the same key."""
+        digest = exp.func("hash", *(column(key) for key in keys))
+        return exp.Mod(this=digest, expression=exp.Literal.number(parts))
 
     def _run(self, work: Callable[[], T], text: str) -> T:
         self._stop.check()
@@ -189,6 +230,11 @@ class DuckDB:
                 self._connection.interrupt()
                 self._left_behind = not wait([future], timeout=STOP_SECONDS).done
                 self._stop.check()
+
+
+def _temporary(name: exp.Table, query: exp.Query, kind: str) -> exp.Create:
+    properties = exp.Properties(expressions=[exp.TemporaryProperty()])
+    return exp.Create(this=name.copy(), kind=kind, expression=query.copy(), replace=True, properties=properties)
 
 
 def _location(*, located: bool) -> tuple[exp.Expr, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import polars as pl
     import sqlglot.expressions as exp
@@ -24,4 +24,16 @@ class Engine(Protocol):
 
     def fetch(self, query: exp.Query, params: Mapping[str, float] | None = None) -> pl.DataFrame:
         """Run a query."""
+        ...
+
+    def stream(self, query: exp.Query) -> Iterator[pl.DataFrame]:
+        """Run a query and return its rows in blocks of one size, in order; they need not fit into memory together."""
+        ...
+
+    def fill(self, name: str, frames: Iterable[pl.DataFrame]) -> None:
+        """Make a relation of frames of the same columns, at least one; the engine may keep its rows on disk."""
+        ...
+
+    def bucket(self, keys: Sequence[str], parts: int) -> exp.Expr:
+        """Expression of a number from 0 to parts - 1 that is the same for rows of the same key."""
         ...

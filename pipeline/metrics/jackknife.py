@@ -238,10 +238,7 @@ def paired_dispersion(first: Floats, second: Floats, expected: Floats, residuals
 def binomial_interval(
     hits: Floats, misses: Floats, probability: Floats | float, tail_probability: Floats | float
 ) -> tuple[Floats, Floats, Floats]:
-    """Limits of a proportion, and the smaller tail of its observed value at a given probability.
-
-    Beta quantiles with shapes that need not be whole; exact for few counts (Clopper & Pearson 1934), mid ones from 40
-    counts on, as in `gamma_interval`.
+    """`binomial_limits` of a proportion, and the smaller tail of its observed value at a given probability.
 
     Args:
         hits: Observed, ≥ 0, any shape; overdispersed counts are divided by their dispersion before.
@@ -249,15 +246,29 @@ def binomial_interval(
         probability: Between 0 and 1.
         tail_probability: On each side, as from `tail`.
     """
+    low_shape, high_shape = _beta_shapes(hits, misses)
+    above = np.where(hits > 0, special.betainc(*low_shape, probability), 1.0)
+    below = np.where(misses > 0, special.betaincc(*high_shape, probability), 1.0)
+    return *binomial_limits(hits, misses, tail_probability), np.minimum(above, below)
+
+
+def binomial_limits(hits: Floats, misses: Floats, tail_probability: Floats | float) -> Limits:
+    """Limits of a proportion; arguments as for `binomial_interval`.
+
+    Beta quantiles with shapes that need not be whole; exact for few counts (Clopper & Pearson 1934), mid ones from 40
+    counts on, as in `gamma_interval`.
+    """
+    low_shape, high_shape = _beta_shapes(hits, misses)
+    lower = np.where(hits > 0, special.betaincinv(*low_shape, tail_probability), 0.0)
+    upper = np.where(misses > 0, special.betainccinv(*high_shape, tail_probability), 1.0)
+    return lower, upper
+
+
+def _beta_shapes(hits: Floats, misses: Floats) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
+    """Shapes of the beta distributions of the lower and of the upper limit; at no hit or miss any that is defined."""
     share = 0.5 * np.minimum((hits + misses) / (4 * _FEW), 1.0)
-    some_hits, some_misses = hits > 0, misses > 0
-    low_shape = np.where(some_hits, hits + share, 1.0), misses + 1 - share
-    high_shape = hits + 1 - share, np.where(some_misses, misses + share, 1.0)
-    lower = np.where(some_hits, special.betaincinv(*low_shape, tail_probability), 0.0)
-    upper = np.where(some_misses, special.betainccinv(*high_shape, tail_probability), 1.0)
-    above = np.where(some_hits, special.betainc(*low_shape, probability), 1.0)
-    below = np.where(some_misses, special.betaincc(*high_shape, probability), 1.0)
-    return lower, upper, np.minimum(above, below)
+    low = np.where(hits > 0, hits + share, 1.0), misses + 1 - share
+    return low, (hits + 1 - share, np.where(misses > 0, misses + share, 1.0))
 
 
 def negative_binomial_quantile(level: Floats | float, size: Floats, probability: Floats | float) -> Floats:

@@ -18,6 +18,8 @@ SOURCES = ("north", "south", "wire")
 BEFORE_HOURS, AFTER_HOURS = 168.0, 72.0
 FEW = 30
 
+HEADING = "estimated without labels, beside the truth"
+
 
 @dataclass(frozen=True)
 class Simulated:

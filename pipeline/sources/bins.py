@@ -12,6 +12,7 @@ import math
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -69,19 +70,7 @@ class Grid:
         Cell 0 is below the lowest threshold, the last cell begins with the highest. Few cells make a small integer, so
         that the engine can aggregate in a table indexed by the cell.
         """
-        low, high = self.thresholds[0], self.thresholds[-1]
-        width = high - low
-        scale = self._cells / width if 0 < width < math.inf else math.inf
-        below = exp.LT(this=score.copy(), expression=double(low))
-        above = exp.GTE(this=score.copy(), expression=double(high))
-        kind = exp.DType.UTINYINT if self._cells + 1 <= _MOST_SMALL else exp.DType.INT
-        case = exp.Case().when(below, exp.Literal.number(0)).when(above, exp.Literal.number(self._cells + 1))
-        if not math.isfinite(scale):
-            known = exp.Is(this=score.copy(), expression=exp.Not(this=exp.null()))
-            return exp.cast(case.when(known, exp.Literal.number(1)), kind)
-        distance = exp.paren(exp.Sub(this=score.copy(), expression=double(low)))
-        floor = exp.Floor(this=exp.Mul(this=distance, expression=double(scale)))
-        return exp.cast(case.else_(exp.Add(this=floor, expression=exp.Literal.number(1))), kind)
+        return even_cells(score, self.thresholds[0], self.thresholds[-1], self._cells)
 
     def exact(self, score: exp.Expr) -> exp.Expr:
         """SQL expression of the bin of a score by comparisons alone, as a balanced tree; NULL for NULL."""
@@ -96,3 +85,43 @@ class Grid:
         retrieved = compare(this=score.copy(), expression=double(self.thresholds[middle]))
         upper, lower = self._tree(score, middle + 1, high), self._tree(score, low, middle)
         return exp.Case().when(retrieved, upper).else_(lower)
+
+
+def even_cells(score: exp.Expr, low: float, high: float, count: int) -> exp.Expr:
+    """SQL expression of the cell of a score: 0 below `low`, 1 to `count` up to `high`, `count` + 1 from there on.
+
+    It never falls while scores rise, whatever is rounded, and is NULL for NULL. The type is the smallest that fits.
+    """
+    width = high - low
+    scale = count / width if 0 < width < math.inf else math.inf
+    below = exp.LT(this=score.copy(), expression=double(low))
+    above = exp.GTE(this=score.copy(), expression=double(high))
+    kind = exp.DType.UTINYINT if count + 1 <= _MOST_SMALL else exp.DType.INT
+    case = exp.Case().when(below, exp.Literal.number(0)).when(above, exp.Literal.number(count + 1))
+    if not math.isfinite(scale):
+        known = exp.Is(this=score.copy(), expression=exp.Not(this=exp.null()))
+        return exp.cast(case.when(known, exp.Literal.number(1)), kind)
+    distance = exp.paren(exp.Sub(this=score.copy(), expression=double(low)))
+    floor = exp.Floor(this=exp.Mul(this=distance, expression=double(scale)))
+    return exp.cast(case.else_(exp.Add(this=floor, expression=exp.Literal.number(1))), kind)
+
+
+def piecewise_cells(score: exp.Expr, edges: Sequence[float], counts: Sequence[int]) -> exp.Expr:
+    """SQL expression of the cell of a score in a grid whose fineness changes from piece to piece.
+
+    Args:
+        score: The score.
+        edges: Rising; piece i lies between edge i and edge i + 1, the first and the last piece are open outwards.
+        counts: Cells of each piece, one fewer than the edges.
+    """
+    starts = [0, *accumulate(each + 2 for each in counts)]
+
+    def tree(low: int, high: int) -> exp.Expr:
+        if high - low == 1:
+            cells = even_cells(score, edges[low], edges[high], counts[low])
+            return exp.Add(this=exp.cast(cells, "INT"), expression=exp.Literal.number(starts[low]))
+        middle = (low + high) // 2
+        upper = exp.GTE(this=score.copy(), expression=double(edges[middle]))
+        return exp.Case().when(upper, tree(middle, high)).else_(tree(low, middle))
+
+    return tree(0, len(counts))

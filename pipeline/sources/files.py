@@ -175,3 +175,20 @@ def null_free(file: DataFile, column: str) -> bool:
     index = metadata.schema.names.index(column)
     groups = (metadata.row_group(number).column(index).statistics for number in range(metadata.num_row_groups))
     return all(each is not None and each.has_null_count and each.null_count == 0 for each in groups)
+
+
+def bounds(file: DataFile, column: str) -> tuple[float, float] | None:
+    """Lowest and highest number of a column as the footer tells; None where it does not, or the file has no row.
+
+    Only a hint: statistics leave out NaN, and may be missing.
+    """
+    import pyarrow.parquet as pq  # noqa: PLC0415 - see _open
+
+    metadata = pq.read_metadata(file.path)
+    if column not in metadata.schema.names or not metadata.num_row_groups:
+        return None
+    index = metadata.schema.names.index(column)
+    found = [metadata.row_group(number).column(index).statistics for number in range(metadata.num_row_groups)]
+    if not all(each is not None and each.has_min_max and isinstance(each.min, int | float) for each in found):
+        return None
+    return float(min(each.min for each in found)), float(max(each.max for each in found))

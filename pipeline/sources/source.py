@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cached_property
@@ -12,7 +13,7 @@ import sqlglot.expressions as exp
 from pipeline.dialect import column, double
 from pipeline.errors import DataError
 from pipeline.sources import predicates
-from pipeline.sources.files import DataFile, find_files, null_free
+from pipeline.sources.files import DataFile, bounds, find_files, null_free
 from pipeline.sources.types import ACCEPTS, canonical_type, finite, microseconds, typed
 
 if TYPE_CHECKING:
@@ -113,6 +114,14 @@ class Source:
         """Whether the statistics of the files leave it open that the column is NULL somewhere."""
         theirs = self.theirs(name)
         return any(self._is_partition(file, theirs) or not null_free(file, theirs) for file in self.files)
+
+    def span(self, name: str) -> tuple[float, float] | None:
+        """Lowest and highest number of a column as the footers tell; None where they do not. Only a hint."""
+        found = [bounds(file, self.theirs(name)) for file in self.files if file.rows]
+        known = [each for each in found if each is not None and math.isfinite(each[0]) and math.isfinite(each[1])]
+        if not known or len(known) < len(found):
+            return None
+        return min(low for low, _ in known), max(high for _, high in known)
 
     def is_date(self, name: str) -> bool:
         """Whether any file holds the column as dates, without a time of day."""

@@ -34,7 +34,7 @@ def canonical_type(arrow: pa.DataType, kind: Kind) -> str | None:
     accepted = {
         "number": {"DOUBLE", "BIGINT", "UBIGINT", "DECIMAL"},
         "integer": {"BIGINT", "UBIGINT"},
-        "boolean": {"BOOLEAN", "BIGINT"},
+        "boolean": {"BOOLEAN", "BIGINT", "UBIGINT"},
         "key": {"BIGINT", "UBIGINT", "VARCHAR"},
         "instant": {"DATE", "TIMESTAMP", "TIMESTAMPTZ"},
         "any": {

@@ -30,6 +30,7 @@ class StageEntry:
 
 STAGES: tuple[StageEntry, ...] = (
     StageEntry("before_after", "Precision and recall of event-article matching, without gold labels."),
+    StageEntry("threshold_sweep", "Precision-recall curves, areas and thresholds of scored, labelled predictions."),
 )
 
 

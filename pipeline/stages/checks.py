@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.dialect import column
+from pipeline.dialect import column, double
 from pipeline.sources import rows
 from pipeline.stages.plan import Check
 
@@ -24,14 +24,15 @@ def missing_check(source: Source, name: str) -> Check:
     def explain(faults: Faults) -> tuple[str, str]:
         count = faults[0]["n_rows"]
         return (
-            f"input {source.name}: column {source.theirs(name)!r} is {_missing(source, name)} in {count:,} rows",
+            f"input {source.name}: column {source.theirs(name)!r} is {missing_words(source, name)} in {count:,} rows",
             "It is required in every row: fill it in, or leave the rows out with where.",
         )
 
     return Check(rows.count_where(f"{source.name}_read", rows.is_missing(name)), explain)
 
 
-def _missing(source: Source, name: str) -> str:
+def missing_words(source: Source, name: str) -> str:
+    """What a required column is where it is NULL for us."""
     field = source.contract.field(name)
     return "NULL, or neither 0 nor 1," if field is not None and field.kind == "boolean" else "NULL or not finite"
 
@@ -47,6 +48,19 @@ def negative_check(source: Source, name: str) -> Check:
 
     negative = exp.LT(this=column(name), expression=exp.Literal.number(0))
     return Check(rows.count_where(f"{source.name}_read", negative), explain)
+
+
+def outside_check(source: Source, name: str, low: float, high: float) -> Check:
+    """A number below or above its range."""
+
+    def explain(faults: Faults) -> tuple[str, str]:
+        where = f"input {source.name}: column {source.theirs(name)!r}"
+        message = f"{where} is outside {low:g} to {high:g} in {faults[0]['n_rows']:,} rows"
+        return message, "Correct these rows, or leave them out with where."
+
+    below = exp.LT(this=column(name), expression=double(low))
+    above = exp.GT(this=column(name), expression=double(high))
+    return Check(rows.count_where(f"{source.name}_read", exp.or_(below, above)), explain)
 
 
 def duplicate_check(source: Source, keys: Sequence[str], *, remedy: str) -> Check:

@@ -122,6 +122,28 @@ class Computed:
 
 
 @dataclass(frozen=True)
+class Matched:
+    """A relation that a pure function makes of rows, for what SQL cannot say portably: maximum matching.
+
+    The rows are handed over in parts, so that they need not fit into memory together; rows of one key stay together.
+
+    Attributes:
+        name: Logical name of the relation.
+        frames: The rows it needs, by name; each has the columns of the key.
+        key: Columns within whose values the function works, for example document or series.
+        match: Turns the frames of a part into the rows of the relation, with the same columns and types for any part,
+            empty ones too.
+        rows: Rows of all frames together, as far as footers tell.
+    """
+
+    name: str
+    frames: dict[str, exp.Select]
+    key: tuple[str, ...]
+    match: Callable[[Mapping[str, pl.DataFrame]], pl.DataFrame]
+    rows: int
+
+
+@dataclass(frozen=True)
 class Comparison:
     """A second opinion on given numbers, from fetched rows.
 
@@ -156,6 +178,29 @@ class FollowUp:
 
 
 @dataclass(frozen=True)
+class Areas:
+    """Areas under the curves of scored and labelled rows, from every score; they become the count table `areas`.
+
+    Attributes:
+        rows: The rows: the grouping columns, `replicate`, `score`, `label` and, if weighted, `weight`.
+        exact: Whether every score is put in order; else scores are counted in cells, with certified bounds.
+        width: Widest bounds that are accepted.
+        span: Lowest and highest score that the files promise; only a hint.
+        weighted: Whether rows have weights.
+        replicated: Whether replicates, not rows, are independent.
+        random_sizes: Whether the number of positives would differ in another sample; see `pipeline.metrics.influence`.
+    """
+
+    rows: exp.Select
+    exact: bool
+    width: float
+    span: tuple[float, float] | None
+    weighted: bool
+    replicated: bool
+    random_sizes: bool
+
+
+@dataclass(frozen=True)
 class Plan:
     """Everything that reads data for one stage.
 
@@ -164,9 +209,11 @@ class Plan:
         by: The grouping columns in order.
         relations: Relations to define before the checks, in order.
         checks: Faults that only a scan shows; the first with rows stops the stage.
+        matched: Relations that pure functions make, after the checks; counting queries may read them.
         counts: What counts; the rows of all that go into one count table add up.
         used: The count columns that together count every used row of the row input once.
         accounting: Query that says what became of every row of the row input; asked only when rows were left out.
+        areas: Areas under curves that need every score; asked after the counts, whose totals they use.
         comparisons: Second opinions on given numbers; what differs becomes a warning.
         follow_ups: Tables that are made after the others.
         units: Input whose rows may not take part; its relation has the column `complete`.
@@ -181,6 +228,8 @@ class Plan:
     counts: tuple[CountQuery | Computed, ...]
     used: tuple[str, ...]
     accounting: CountQuery
+    matched: tuple[Matched, ...] = ()
+    areas: Areas | None = None
     comparisons: tuple[Comparison, ...] = ()
     follow_ups: tuple[FollowUp, ...] = ()
     units: str | None = None

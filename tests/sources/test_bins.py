@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from running import estimates_of
 
 from pipeline.dialect import column, render
-from pipeline.sources.bins import Grid
+from pipeline.sources.bins import Grid, even_cells, piecewise_cells
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -232,3 +232,52 @@ def test_every_distinct_score_can_be_a_threshold(tmp_path_factory: pytest.TempPa
     expected = [0.0, 0.5, math.nextafter(0.5, 1), 2.0]
     assert table["threshold"].to_list() == expected
     assert table["m_after"].to_list() == matches_by_definition(scores, expected, ">=")
+
+
+@given(st.lists(anything, min_size=2, max_size=2, unique=True), st.integers(1, 300), st.lists(anything, max_size=20))
+@example([0.0, 1.0], 255, [])
+@example([-1.7e308, 1.7e308], 10, [])
+@example([0.0, 5e-324], 1000, [])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_even_cells_never_fall_and_end_where_they_should(
+    connection: duckdb.DuckDBPyConnection, ends: list[float], count: int, more: list[float]
+) -> None:
+    low, high = sorted(ends)
+    scores = sorted(trying_scores((low, high), more))
+    cells = [row[0] for row in in_sql(connection, [even_cells(column("score"), low, high, count)], scores)]
+    assert cells == sorted(cells)
+    for score, cell in zip(scores, cells, strict=True):
+        assert (cell == 0) == (score < low)
+        assert (cell == count + 1) >= (score >= high)
+    assert in_sql(connection, [even_cells(column("score"), low, high, count)], [None]) == [(None,)]
+
+
+def test_even_cells_are_even(connection: duckdb.DuckDBPyConnection) -> None:
+    scores = np.linspace(0.05, 9.95, 100).tolist()
+    found = [row[0] for row in in_sql(connection, [even_cells(column("score"), 0.0, 10.0, 20)], scores)]
+    assert found == [int(score * 2) + 1 for score in scores]
+
+
+@st.composite
+def pieces(draw: st.DrawFn) -> tuple[tuple[float, ...], list[int]]:
+    edges = draw(st.lists(anything, min_size=2, max_size=9).map(distinct).filter(lambda found: len(found) > 1))
+    return edges, [draw(st.integers(1, 1000)) for _ in edges[1:]]
+
+
+@given(pieces(), st.lists(anything, max_size=20))
+@example(((0.0, 5e-324, 1.0, 1.0 + 2**-52), [3, 9, 1000]), [])
+@example(((-1.7e308, 0.0, 1.7e308), [10, 1]), [])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_cells_of_pieces_never_fall_and_no_cell_lies_in_two_pieces(
+    connection: duckdb.DuckDBPyConnection, grid: tuple[tuple[float, ...], list[int]], more: list[float]
+) -> None:
+    edges, counts = grid
+    scores = sorted(trying_scores(edges, more))
+    cells = [row[0] for row in in_sql(connection, [piecewise_cells(column("score"), edges, counts)], scores)]
+    assert cells == sorted(cells)
+    assert cells[0] >= 0
+    assert cells[-1] < sum(counts) + 2 * len(counts)
+    starts = np.concatenate([[0], np.cumsum(np.array(counts) + 2)])
+    for score, cell in zip(scores, cells, strict=True):
+        piece = min(max(int(np.searchsorted(edges, score, side="right")) - 1, 0), len(counts) - 1)
+        assert starts[piece] <= cell < starts[piece + 1]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,8 @@ from running import read_table, run_before_after
 import pipeline
 from pipeline.errors import ConfigError, DataError, NoInputError
 from pipeline.sources.files import find_files, first_changed
-from pipeline.sources.inputs import Input
+from pipeline.sources.inputs import Field, Input, InputContract
+from pipeline.sources.source import open_source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -199,3 +201,43 @@ def test_a_file_that_was_replaced_or_removed_is_noticed(tmp_path: Path) -> None:
     assert first_changed(files) == tmp_path / "b.parquet"
     (tmp_path / "a.parquet").unlink()
     assert first_changed(files) == tmp_path / "a.parquet"
+
+
+def span_of(paths: list[Path], column: str = "x") -> tuple[float, float] | None:
+    contract = InputContract("rows", (Field(column, "number", "a number"),), "one row each")
+    return open_source(contract, Input(path=tuple(str(path) for path in paths)), paths[0].parent).span(column)
+
+
+def test_the_span_of_a_column_is_that_of_all_files_with_rows(tmp_path: Path) -> None:
+    made = []
+    for number, values in enumerate([[0.5, -2.0], [7.5, None], []]):
+        made.append(tmp_path / f"{number}.parquet")
+        pl.DataFrame({"x": values}, schema={"x": pl.Float64}).write_parquet(made[-1])
+    assert span_of(made[:1]) == (-2.0, 0.5)
+    assert span_of(made) == (-2.0, 7.5)
+    assert span_of(made[2:]) is None
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pl.DataFrame({"x": [0.1, math.inf]}),
+        pl.DataFrame({"x": [None, None]}, schema={"x": pl.Float64}),
+    ],
+    ids=["infinite", "NULL"],
+)
+def test_a_span_that_the_footers_do_not_tell_is_none(tmp_path: Path, frame: pl.DataFrame) -> None:
+    known, other = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    pl.DataFrame({"x": [0.0, 1.0]}).write_parquet(known)
+    frame.write_parquet(other)
+    assert span_of([known, other]) is None
+
+
+def test_a_file_without_statistics_leaves_the_span_open(tmp_path: Path) -> None:
+    pl.DataFrame({"x": [0.0, 1.0]}).write_parquet(tmp_path / "a.parquet", statistics=False)
+    assert span_of([tmp_path / "a.parquet"]) is None
+
+
+def test_spans_of_integers_are_numbers(tmp_path: Path) -> None:
+    pl.DataFrame({"x": [3, 1, 2]}).write_parquet(tmp_path / "a.parquet")
+    assert span_of([tmp_path / "a.parquet"]) == (1.0, 3.0)

@@ -1,0 +1,151 @@
+"""What all benchmark scripts share: engines as a run has them, floors, whole runs, the table and the options."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import shutil
+import sys
+from contextlib import ExitStack
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import sqlglot.expressions as exp
+from side_by_side import Child, Line, Took, child, in_turns, memory, print_header, print_line, write_json
+
+from pipeline.config import parse_config
+from pipeline.counting import bind, prepare
+from pipeline.engines.duckdb import DuckDB, Resources
+from pipeline.interrupts import StopRequest
+from pipeline.opening import open_inputs
+from pipeline.queries import expand, load
+from pipeline.stages.plan import CountQuery
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from pipeline.stages.plan import Plan
+
+    Work = Callable[[], None]
+
+HERE = Path(__file__).resolve().parent
+GIBI = 1024**3
+WIDTH = 74
+
+
+@dataclass
+class Bench:
+    """What all benchmarks share.
+
+    Attributes:
+        root: Folder of the data.
+        rows: Rows of the big input.
+        repeats: Number of turns.
+        stack: Closes the engines at the end.
+    """
+
+    root: Path
+    rows: int
+    repeats: int
+    stack: ExitStack
+
+    def engine(self) -> DuckDB:
+        """An engine as a run has it, that may read the data."""
+        return self.stack.enter_context(DuckDB(Resources(), [self.root.resolve()], StopRequest()))
+
+    def floor(self, path: Path, *columns: str) -> Work:
+        """Adding up some columns of a file."""
+        engine = self.engine()
+        engine.scan("floor_files", [str(path.resolve())])
+        query = exp.select("count(*)", *columns, dialect="duckdb").from_("floor_files")
+
+        def work() -> None:
+            engine.fetch(query)
+
+        return work
+
+    def bound(self, stage: dict[str, Any]) -> tuple[DuckDB, Plan]:
+        """A stage's plan, and an engine that knows its relations."""
+        config = parse_config({"stages": [stage]}, base=self.root.resolve(), origin="benchmark")
+        plan = open_inputs(config, config.stages[0]).plan
+        engine = self.engine()
+        bind(engine, plan)
+        prepare(engine, plan)
+        return engine, plan
+
+    def counts(self, stage: dict[str, Any]) -> Work:
+        """The counting query of a stage as a run asks it, its relations bound before."""
+        engine, plan = self.bound(stage)
+        query = next(each for each in plan.counts if isinstance(each, CountQuery) and each.sweep is not None)
+        tree = expand(load(query.name), [each.name for each in plan.by])
+
+        def work() -> None:
+            engine.fetch(tree, query.params)
+
+        return work
+
+    def whole_run(
+        self, name: str, counting: Work, stage: dict[str, Any], *, at_most: float | None = 1.5
+    ) -> Iterator[Line]:
+        """`thresher run` in a process of its own beside its counting query."""
+        config, output = self.root / "run.toml", self.root / "results"
+        config.write_text(_toml(stage), encoding="utf-8")
+        runs: list[Child] = []
+
+        def work() -> Took:
+            shutil.rmtree(output, ignore_errors=True)
+            runs.append(child([sys.executable, "-m", "pipeline", "run", config, "--output", output, "--quiet"]))
+            return runs[-1].took
+
+        yield in_turns(work, counting, self.repeats).difference(f"{name} beside its counting query", at_most=at_most)
+        yield memory(f"{name}: peak memory", max(each.peak_rss for each in runs), at_most=GIBI)
+
+
+def _toml(stage: dict[str, Any]) -> str:
+    return "[[stages]]\n" + "".join(f"{key} = {_value(value)}\n" for key, value in stage.items())
+
+
+def _value(value: object) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_value(each)}" for key, each in value.items()) + " }"
+    return repr(value)
+
+
+def run_all(benchmarks: Mapping[str, Callable[[Bench], Iterator[Line]]], description: str | None) -> None:
+    """Run the benchmarks asked for on the command line and print their table."""
+    options = _options(list(benchmarks), description)
+    lines: list[Line] = []
+    facts = _facts(options)
+    print(", ".join(f"{name} {value}" for name, value in facts.items()))
+    with ExitStack() as stack:
+        options.data.mkdir(parents=True, exist_ok=True)
+        bench = Bench(options.data, options.rows, options.repeats, stack)
+        print_header(WIDTH)
+        for name in options.only or benchmarks:
+            for line in benchmarks[name](bench):
+                lines.append(line)
+                print_line(line, WIDTH)
+    if options.json is not None:
+        write_json(options.json, lines, facts)
+
+
+def _options(names: list[str], description: str | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=50_000_000, help="rows of the big input (default: %(default)s)")
+    parser.add_argument("--repeats", type=int, default=5, help="turns, after a warm-up (default: %(default)s)")
+    parser.add_argument("--data", type=Path, default=HERE / "data", help="folder of the data (default: %(default)s)")
+    parser.add_argument("--only", action="append", choices=names, help="run only this; may be repeated")
+    parser.add_argument("--json", type=Path, help="also write every time to this file")
+    return parser.parse_args()
+
+
+def _facts(options: argparse.Namespace) -> dict[str, object]:
+    return {
+        "rows": options.rows,
+        "repeats": options.repeats,
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+    } | {name: version(name) for name in ("duckdb", "polars")}

@@ -1,0 +1,41 @@
+"""The exact areas of a Parquet file of predictions, and nothing else of the stage.
+
+python benchmarks/exact_areas.py FILE
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import polars as pl
+import sqlglot.expressions as exp
+
+from pipeline.areas import areas
+from pipeline.config import parse_config
+from pipeline.counting import bind
+from pipeline.engines.duckdb import DuckDB, Resources
+from pipeline.interrupts import StopRequest
+from pipeline.opening import open_inputs
+
+
+def main() -> None:
+    """Count the labels, which a run knows from its counts, and put the rows in order."""
+    path = Path(sys.argv[1]).resolve()
+    stage = {"kind": "threshold_sweep", "predictions": str(path)}
+    config = parse_config({"stages": [stage]}, base=path.parent, origin="benchmark")
+    plan = open_inputs(config, config.stages[0]).plan
+    with DuckDB(Resources(), [path.parent], StopRequest()) as engine:
+        bind(engine, plan)
+        labels = ("count_if(label) AS n_positive", "count_if(NOT label) AS n_negative")
+        query = exp.select("'all' AS grouping", *labels, dialect="duckdb").from_("predictions_read")
+        counts = engine.fetch(query).with_columns(
+            pl.lit(0).alias(name)
+            for name in ("replicate", "weight_positive", "weight_negative", "squares_positive", "squares_negative")
+        )
+        assert plan.areas is not None
+        print(areas(engine, plan.areas, [()], [], counts))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""Benchmarks of the stage threshold_sweep: each job beside the least that could do it, or beside scikit-learn.
+
+    python benchmarks/threshold_sweep.py [--rows 50000000] [--repeats 5] [--only NAME]… [--data DIR] [--json PATH]
+
+README.md says what each line means; made_data.py says what is in the data. The peer reads the same Parquet file with
+pyarrow in a process of its own, so that its time and its memory are those of a script that a person would write.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench import Bench, run_all
+from made_data import predictions_of
+from side_by_side import MEBI, Child, Line, Took, child, in_turns
+
+from pipeline.areas import areas
+from pipeline.config import parse_config
+from pipeline.counting import count
+from pipeline.opening import open_inputs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import polars as pl
+
+    Work = Callable[[], None]
+
+HERE = Path(__file__).resolve().parent
+THRESHOLDS = {"start": 0.0, "stop": 1.0, "count": 1000}
+
+
+def stage(bench: Bench, **settings: object) -> dict[str, Any]:
+    """The config of a stage over the data."""
+    path = predictions_of(bench.root, bench.rows).resolve()
+    return {"kind": "threshold_sweep", "predictions": str(path), "thresholds": THRESHOLDS} | settings
+
+
+def sweep(bench: Bench) -> Iterator[Line]:
+    """1,000 thresholds: two columns."""
+    floor = bench.floor(predictions_of(bench.root, bench.rows), "sum(score)", "count_if(label)")
+    yield in_turns(bench.counts(stage(bench)), floor, bench.repeats).ratio("counts at 1,000 thresholds", at_most=2)
+
+
+def sweep_beside_sklearn(bench: Bench) -> Iterator[Line]:
+    """`precision_recall_curve`, which takes every score as threshold, in its own process, beside the counts."""
+    peer, runs = _peer(bench, "precision_recall_curve")
+    times = in_turns(peer, bench.counts(stage(bench)), min(bench.repeats, 3))
+    yield times.ratio("scikit-learn precision_recall_curve, beside these counts", at_least=25)
+    del runs
+
+
+def replicates(bench: Bench) -> Iterator[Line]:
+    """64 replicates, by a join with the clusters."""
+    floor = bench.floor(predictions_of(bench.root, bench.rows), "sum(score)", "count_if(label)", "sum(cluster)")
+    job = bench.counts(stage(bench, cluster="cluster"))
+    yield in_turns(job, floor, bench.repeats).ratio("counts at 1,000 thresholds, 64 replicates of clusters")
+
+
+def exact(bench: Bench) -> Iterator[Line]:
+    """Average precision, ROC AUC and both standard errors by one sort, in a process of its own, beside scikit-learn."""
+    peer, peers = _peer(bench, "average_precision_score")
+    own: list[Child] = []
+
+    def work() -> Took:
+        own.append(child([sys.executable, HERE / "exact_areas.py", predictions_of(bench.root, bench.rows)]))
+        return own[-1].took
+
+    times = in_turns(peer, work, min(bench.repeats, 3))
+    yield times.ratio("scikit-learn average_precision_score, beside exact areas with errors", at_least=4)
+    ours, theirs = (max(each.peak_rss for each in runs) for runs in (own, peers))
+    share = ours / theirs
+    name = f"exact areas: peak memory, {ours / MEBI:,.0f} of {theirs / MEBI:,.0f} MiB"
+    yield Line(name, f"{share:.2f} ×", "≤ 0.5 ×", share, share <= 0.5)
+
+
+def binned(bench: Bench) -> Iterator[Line]:
+    """Certified bounds narrower than 1e-5, from cells."""
+    floor = bench.floor(predictions_of(bench.root, bench.rows), "sum(score)", "count_if(label)")
+    job, found = _areas(bench, method="binned", width=1e-5)
+    yield in_turns(job, floor, bench.repeats).ratio("areas by cells, bounds narrower than 1e-5", at_most=5)
+    row = found[-1].row(0, named=True)
+    width = row["average_precision_max"] - row["average_precision_min"]
+    yield Line("width of the bounds of average precision", f"{width:.1e}", "≤ 1e-05", width, width <= 1e-5)
+
+
+def whole_run(bench: Bench) -> Iterator[Line]:
+    """`thresher run` with exact areas, likelihoods and intervals."""
+    yield from bench.whole_run("thresher run", bench.counts(stage(bench)), stage(bench), at_most=None)
+
+
+def _areas(bench: Bench, **settings: object) -> tuple[Work, list[pl.DataFrame]]:
+    """The areas of a stage as a run asks for them, the counts known before."""
+    config = parse_config({"stages": [stage(bench, **settings)]}, base=bench.root.resolve(), origin="benchmark")
+    opened = open_inputs(config, config.stages[0])
+    engine = bench.engine()
+    counted = count(engine, opened.configured, opened.plan)
+    asked = opened.plan.areas
+    assert asked is not None
+    found: list[pl.DataFrame] = []
+
+    def work() -> None:
+        found.append(areas(engine, asked, [()], [], counted.tables["counts"]))
+
+    return work, found
+
+
+def _peer(bench: Bench, name: str) -> tuple[Callable[[], Took], list[Child]]:
+    path, runs = predictions_of(bench.root, bench.rows), list[Child]()
+
+    def work() -> Took:
+        runs.append(child([sys.executable, HERE / "sklearn_peer.py", name, path]))
+        return runs[-1].took
+
+    return work, runs
+
+
+BENCHMARKS: dict[str, Callable[[Bench], Iterator[Line]]] = {
+    "sweep": sweep,
+    "sweep-sklearn": sweep_beside_sklearn,
+    "replicates": replicates,
+    "exact": exact,
+    "binned": binned,
+    "run": whole_run,
+}
+
+if __name__ == "__main__":
+    run_all(BENCHMARKS, __doc__)

@@ -1,0 +1,201 @@
+"""Standard errors of areas: the spread of what every row adds to the area, its influence.
+
+An area A is a function of two distributions, of the scores of positives and of the scores of negatives. A row of score
+x in class c shifts it by (ψ_c(x) - mean of ψ_c) / W_c, where W_c is the weight of the class. The variance of A is the
+sum of squares of these shifts (von Mises 1947; Hampel 1974; for the area under the ROC curve: DeLong, DeLong &
+Clarke-Pearson 1988). Rows of one cluster shift it together, so that their shifts are added up before they are squared.
+
+A variance that few rows or clusters make up is itself uncertain. Its degrees of freedom, for quantiles of Student's t,
+come from the fourth moment of the shifts: 2 V² / Var(V) (Satterthwaite 1946).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Floats: TypeAlias = "NDArray[np.float64]"
+
+_TWO = 2
+_NORMAL_KURTOSIS = 3.0
+_FEWEST_DEGREES = 4.0
+
+
+@dataclass(frozen=True)
+class ClassMoments:
+    """Sums over the rows of one class; arrays of one shape, that of the areas.
+
+    Attributes:
+        rows: Number of rows.
+        weight: Sum of weights w; without weights the number of rows.
+        squares: Sum of w².
+        first: Sum of w ψ.
+        weighted: Sum of w² ψ.
+        second: Sum of w² ψ².
+        third: Sum of w² ψ³; None if degrees of freedom are not asked for.
+        fourth: Sum of w² ψ⁴; None likewise.
+    """
+
+    rows: Floats
+    weight: Floats
+    squares: Floats
+    first: Floats
+    weighted: Floats
+    second: Floats
+    third: Floats | None = None
+    fourth: Floats | None = None
+
+    @property
+    def mean(self) -> Floats:
+        """Mean influence; nan for an empty class."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return self.first / self.weight
+
+    @property
+    def variance(self) -> Floats:
+        """What the class adds to the variance of the area: rows / (rows - 1) × Σ w² (ψ - mean)² / W².
+
+        nan for fewer than two rows, since one value has no spread.
+        """
+        with np.errstate(divide="ignore", invalid="ignore"):
+            spread = self.second - 2 * self.mean * self.weighted + self.mean**2 * self.squares
+            factor = np.where(self.rows >= _TWO, self.rows / (self.rows - 1), np.nan)
+            return np.asarray(factor * np.maximum(spread, 0.0) / self.weight**2)
+
+    @property
+    def kurtosis(self) -> Floats:
+        """Fourth central moment of ψ over the square of the second, rows taken by w²; that of a normal at least.
+
+        In few rows it comes out too low; a value below the normal one would promise more than so many rows can tell.
+
+        Raises:
+            ValueError: the third and fourth sums are missing.
+        """
+        if self.third is None or self.fourth is None:
+            message = "the kurtosis needs the sums of third and fourth powers"
+            raise ValueError(message)
+        mean = self.mean
+        with np.errstate(divide="ignore", invalid="ignore"):
+            second = self.second - 2 * mean * self.weighted + mean**2 * self.squares
+            fourth = self.fourth - 4 * mean * self.third + 6 * mean**2 * self.second
+            fourth = fourth - 4 * mean**3 * self.weighted + mean**4 * self.squares
+            found = fourth * self.squares / second**2
+        return np.fmax(np.where(second > 0, found, _NORMAL_KURTOSIS), _NORMAL_KURTOSIS)
+
+
+def variance_of_rows(positives: ClassMoments, negatives: ClassMoments, slope: Floats, *, random_sizes: bool) -> Floats:
+    """Variance of areas where rows are independent.
+
+    Args:
+        positives: Of the rows with a true label.
+        negatives: Of the others.
+        slope: Derivative of the area by the logit of the share of positives.
+        random_sizes: Whether another sample would have other numbers of positives and negatives. If so, the spread of
+            the share of positives is added: slope² × (1 / P + 1 / N).
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        sizes = slope**2 * (_inverse_size(positives) + _inverse_size(negatives))
+    variance = positives.variance + np.where(negatives.rows > 0, negatives.variance, 0.0)
+    return variance + (sizes if random_sizes else 0.0)
+
+
+def degrees_of_rows(positives: ClassMoments, negatives: ClassMoments, variance: Floats) -> Floats:
+    """Degrees of freedom of `variance_of_rows`.
+
+    Satterthwaite (1946, eq. 17) with Var(V_c) = V_c² (kurtosis_c - 1) / (n_c - 1), n_c the effective number of rows of
+    class c (Kish 1965). With normal influences this is Welch's (1947) rule; long tails give fewer degrees, but not
+    fewer than 4, or those of Welch's rule.
+
+    Args:
+        positives: Of the rows with a true label, with third and fourth powers.
+        negatives: Of the others.
+        variance: What `variance_of_rows` gave.
+
+    Returns:
+        The shape of the areas, at least 1; rows less two where nothing varies.
+    """
+    uncertain, normal = np.zeros_like(variance), np.zeros_like(variance)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for each in (positives, negatives):
+            size = np.where(each.rows > 0, each.weight**2 / each.squares, 0.0)
+            part = np.where(each.rows > 0, each.variance**2 / np.maximum(size - 1, 1.0), 0.0)
+            uncertain, normal = uncertain + part * (each.kurtosis - 1), normal + part * (_NORMAL_KURTOSIS - 1)
+        degrees, welch = 2 * variance**2 / uncertain, 2 * variance**2 / normal
+    degrees = np.maximum(degrees, np.minimum(_FEWEST_DEGREES, welch))
+    rows = positives.rows + negatives.rows - _TWO
+    return np.maximum(np.where(uncertain > 0, degrees, rows), 1.0)
+
+
+def _inverse_size(moments: ClassMoments) -> Floats:
+    """One over the effective number of rows; 0 for an empty class, whose share does not vary."""
+    return np.where(moments.rows > 0, moments.squares / moments.weight**2, 0.0)
+
+
+def variance_of_clusters(
+    weights: tuple[Floats, Floats], influences: tuple[Floats, Floats], slope: Floats | float
+) -> Floats:
+    """Variance of areas where only the replicates, groups of clusters, are independent.
+
+    The number of positives and of negatives differs between clusters, so their spread always counts.
+
+    Args:
+        weights: Weight of the positives and of the negatives in each replicate, shape (G, …).
+        influences: Sum of w ψ of the positives and of the negatives in each replicate, shape (G, …).
+        slope: As for `variance_of_rows`, the shape without G.
+
+    Returns:
+        G / (G - 1) × Σ z_g² of the shifts z_g, whose sum is 0, where G replicates have data; nan for one replicate.
+    """
+    shifts, replicates = _shifts(weights, influences, slope)
+    with np.errstate(divide="ignore"):
+        factor = np.where(replicates >= _TWO, replicates / (replicates - 1), np.nan)
+    return np.asarray((shifts**2).sum(axis=0) * factor)
+
+
+def degrees_of_clusters(
+    weights: tuple[Floats, Floats], influences: tuple[Floats, Floats], slope: Floats | float
+) -> Floats:
+    """Degrees of freedom of `variance_of_clusters`; same arguments.
+
+    Returns:
+        2 V² / Var(V) as in `jackknife.effective_degrees`, from 4, or G - 1 if that is less, to G - 1; at least 1.
+    """
+    shifts, replicates = _shifts(weights, influences, slope)
+    squares = shifts**2
+    total, most = squares.sum(axis=0), np.maximum(replicates - 1.0, 1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        spread = (squares**2).sum(axis=0) - total**2 / replicates
+        degrees = np.where(spread > 0, 2 * total**2 / spread, np.inf)
+    return np.clip(degrees, np.minimum(_FEWEST_DEGREES, most), most)
+
+
+def _shifts(
+    weights: tuple[Floats, Floats], influences: tuple[Floats, Floats], slope: Floats | float
+) -> tuple[Floats, Floats]:
+    """How far each replicate shifts the areas, shape (G, …), and how many replicates have data."""
+    shift: Floats | float = 0.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for weight, influence, sign in zip(weights, influences, (1.0, -1.0), strict=True):
+            total = weight.sum(axis=0)
+            centred = influence - weight * (influence.sum(axis=0) / total)
+            shift = shift + np.where(total > 0, (centred + sign * slope * weight) / total, 0.0)
+    return np.asarray(shift), np.asarray(((weights[0] + weights[1]) > 0).sum(axis=0), dtype=np.float64)
+
+
+def variance_of_means(values: Floats, weights: Floats) -> Floats:
+    """Variance of a weighted mean where only replicates are independent.
+
+    Args:
+        values: Shape (G, …): sum of w x in each replicate.
+        weights: Shape (G, …): sum of w in each replicate.
+
+    Returns:
+        G / (G - 1) × Σ z_g² of z_g = Σ w (x - mean) / Σ w; nan for one replicate.
+    """
+    nothing = np.zeros_like(weights)
+    return variance_of_clusters((weights, nothing), (values, nothing), 0.0)

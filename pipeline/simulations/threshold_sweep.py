@@ -1,0 +1,147 @@
+"""Scored and labelled predictions of models whose true curve is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from scipy.special import expit, logit, ndtr
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+HEADING = "measured on labelled predictions, beside the truth"
+POSITIVE = 0.15
+SHARED = 0.25
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(120)
+
+
+@dataclass(frozen=True)
+class Model:
+    """A binormal model: what it sees is N(shift, 1) for a true item and N(0, 1) for a false one.
+
+    Its score is the probability that the item is true, given what it sees. `sharpness` multiplies the logit of that
+    probability: above 1 the order stays the same, but the score claims too much.
+
+    Attributes:
+        name: Name of the model.
+        shift: How far what it sees of true items lies from what it sees of false ones, in standard deviations.
+        sharpness: 1 for scores that are right as probabilities.
+    """
+
+    name: str
+    shift: float
+    sharpness: float = 1.0
+
+    def score(self, seen: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The score of what is seen."""
+        right = logit(POSITIVE) + self.shift * seen - self.shift**2 / 2
+        return np.asarray(expit(self.sharpness * right))
+
+    def seen(self, score: float) -> float:
+        """What is seen where the model gives this score: the inverse of `score`."""
+        return float((logit(score) / self.sharpness - logit(POSITIVE)) / self.shift + self.shift / 2)
+
+    def precision(self, seen: NDArray[np.float64] | float) -> NDArray[np.float64]:
+        """True precision where everything from `seen` on is predicted to be true."""
+        true, false = POSITIVE * ndtr(self.shift - seen), (1 - POSITIVE) * ndtr(-np.asarray(seen))
+        return np.asarray(true / (true + false))
+
+    def recall(self, seen: float) -> float:
+        """True recall there."""
+        return float(ndtr(self.shift - seen))
+
+    @property
+    def average_precision(self) -> float:
+        """Mean precision at the true items, by Gauss-Hermite quadrature."""
+        return float(_WEIGHTS @ self.precision(_NODES + self.shift) / _WEIGHTS.sum())
+
+    @property
+    def roc_auc(self) -> float:
+        """Probability that a true item scores above a false one: Φ(shift / √2)."""
+        return float(ndtr(self.shift / np.sqrt(2)))
+
+
+MODELS = (Model("keywords", 1.0), Model("overconfident", 2.0, 2.0), Model("trained", 2.0))
+
+
+def simulate(*, seed: int, documents: int = 300, items: int = 20) -> pl.DataFrame:
+    """Simulate predictions of all models on the same items.
+
+    Items of one document are alike: documents differ in their share of true items, and what a model sees of them is
+    shifted together. Over all documents every model keeps its binormal distributions.
+
+    Args:
+        seed: The same seed gives the same data.
+        documents: Number of documents.
+        items: Items of each document.
+
+    Returns:
+        One row per model and item: item_id, document_id, model, score, label.
+    """
+    rng = np.random.default_rng(seed)
+    share = rng.beta(POSITIVE * 4, (1 - POSITIVE) * 4, documents)
+    label = rng.random((documents, items)) < share[:, None]
+    frames = []
+    for model in MODELS:
+        noise = np.sqrt(SHARED) * rng.standard_normal((documents, 1))
+        noise = noise + np.sqrt(1 - SHARED) * rng.standard_normal((documents, items))
+        columns = {
+            "item_id": np.arange(documents * items),
+            "document_id": np.repeat(np.arange(documents), items),
+            "model": np.full(documents * items, model.name),
+            "score": model.score(noise + model.shift * label).ravel(),
+            "label": label.ravel(),
+        }
+        frames.append(pl.DataFrame(columns))
+    return pl.concat(frames)
+
+
+def write_demo(folder: Path) -> dict[str, Any]:
+    """Write the demo's data and return the config of its stage."""
+    folder.mkdir(parents=True, exist_ok=True)
+    simulate(seed=20240101).write_parquet(folder / "predictions.parquet")
+    return {
+        "kind": "threshold_sweep",
+        "predictions": {"path": str(folder / "predictions.parquet"), "columns": {"id": "item_id"}},
+        "by": [["model"]],
+        "cluster": "document_id",
+        "thresholds": {"start": 0.01, "stop": 0.99, "count": 99},
+        "operating_points": [{"beta": 1}, {"min_precision": 0.8}, {"min_recall": 0.8}],
+        "averages": ["macro"],
+    }
+
+
+def closeness(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
+    """Measured beside true areas, and precision and recall at the best threshold: a table for people.
+
+    Args:
+        _: Where `write_demo` wrote; the truth is in the models.
+        tables: Result tables of the stage by name.
+    """
+    points = tables["threshold_sweep_operating_points"].filter(pl.col("criterion") == "max_f1")
+    rows = tables["threshold_sweep_areas"].join(points, on="model", suffix="_of_point")
+    lines, held, given = [], 0, 0
+    for model in MODELS:
+        row = rows.row(by_predicate=pl.col("model") == model.name, named=True)
+        seen = model.seen(row["threshold"])
+        truth = {
+            "average_precision": model.average_precision,
+            "roc_auc": model.roc_auc,
+            "precision": float(model.precision(seen)),
+            "recall": model.recall(seen),
+        }
+        for name, true in truth.items():
+            lower, upper = row[f"{name}_lower"], row[f"{name}_upper"]
+            label = model.name if name == "average_precision" else ""
+            title = f"{name} at {row['threshold']:.2f}" if name in {"precision", "recall"} else name
+            interval = f"{lower:.3f} to {upper:.3f}"
+            lines.append(f"{label:<15}{title:<20}{row[name]:10.3f}{interval:>19}{true:9.3f}")
+            held, given = held + (lower <= true <= upper), given + 1
+    title = f"{'':<35}{'measured':>10}{'95% interval':>19}{'true':>9}"
+    return "\n".join([title, *lines, f"{held} of {given} intervals hold the true value."])

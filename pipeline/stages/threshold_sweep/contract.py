@@ -1,0 +1,193 @@
+"""Inputs, parameters and result tables of threshold_sweep."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from pipeline.metrics.operating_points import Criterion
+from pipeline.schemas import Column, Table
+from pipeline.sources.inputs import Field as InputField
+from pipeline.sources.inputs import Input, InputContract
+from pipeline.stages.parameters import EvenThresholds, StageParameters
+
+Average = Literal["micro", "macro", "weighted"]
+
+PREDICTIONS = InputContract(
+    "predictions",
+    (
+        InputField("score", "number", "score of the prediction; higher is more likely true", required=True),
+        InputField("label", "boolean", "whether it is true: boolean, or 0 and 1", required=True),
+        InputField("weight", "number", "weight of the row, from 0 to 1e6; default: every row counts once"),
+        InputField("id", "key", "the item that is predicted"),
+    ),
+    "one row per prediction, with its score and its label",
+    required=True,
+)
+
+COUNTS = (
+    Column("n_positive", "BIGINT", "rows with a true label in the bin"),
+    Column("n_negative", "BIGINT", "rows with a false label in the bin"),
+    Column("weight_positive", "DECIMAL", "sum of weights of the rows with a true label; 0 without weights"),
+    Column("weight_negative", "DECIMAL", "sum of weights of the rows with a false label; 0 without weights"),
+    Column("squares_positive", "DECIMAL", "sum of squared weights of the rows with a true label; 0 without weights"),
+    Column("squares_negative", "DECIMAL", "sum of squared weights of the rows with a false label; 0 without weights"),
+)
+COUNT_NAMES = tuple(column.name for column in COUNTS)
+
+
+def _interval(name: str) -> tuple[Column, Column]:
+    return (
+        Column(f"{name}_lower", "DOUBLE", f"lower limit of {name}; NULL where none can be given", nullable=True),
+        Column(f"{name}_upper", "DOUBLE", f"upper limit of {name}; NULL where none can be given", nullable=True),
+    )
+
+
+RATIOS = ("precision", "recall", "f1", "fpr")
+CURVE = (
+    Column("threshold", "DOUBLE", "score from which a row is predicted to be true"),
+    Column("tp", "BIGINT", "true positives: retrieved rows with a true label"),
+    Column("fp", "BIGINT", "false positives: retrieved rows with a false label"),
+    Column("fn", "BIGINT", "false negatives: other rows with a true label"),
+    Column("tn", "BIGINT", "true negatives: other rows with a false label"),
+    Column("tp_weight", "DOUBLE", "weight of the true positives; NULL without weights", nullable=True),
+    Column("fp_weight", "DOUBLE", "weight of the false positives; NULL without weights", nullable=True),
+    Column("fn_weight", "DOUBLE", "weight of the false negatives; NULL without weights", nullable=True),
+    Column("tn_weight", "DOUBLE", "weight of the true negatives; NULL without weights", nullable=True),
+    Column("precision", "DOUBLE", "tp / (tp + fp), of the weights if there are any", nullable=True),
+    *_interval("precision"),
+    Column("recall", "DOUBLE", "tp / (tp + fn), likewise", nullable=True),
+    *_interval("recall"),
+    Column("f1", "DOUBLE", "2 tp / (2 tp + fp + fn), likewise", nullable=True),
+    *_interval("f1"),
+    Column("fpr", "DOUBLE", "false positive rate fp / (fp + tn), likewise", nullable=True),
+    *_interval("fpr"),
+    Column("undefined", "VARCHAR", "why a ratio is NULL; NULL when all are defined", nullable=True),
+    Column("undefined_interval", "VARCHAR", "why an interval is NULL; NULL when all are given", nullable=True),
+)
+AREAS = (
+    Column("n", "BIGINT", "rows"),
+    Column("n_positive", "BIGINT", "rows with a true label"),
+    Column(
+        "log_likelihood",
+        "DOUBLE",
+        "mean log-likelihood of the labels, scores taken as probabilities; NULL if one lies outside [0, 1]",
+        nullable=True,
+    ),
+    Column("log_likelihood_se", "DOUBLE", "standard error of that mean", nullable=True),
+    Column("brier", "DOUBLE", "mean squared difference of score and label; NULL likewise", nullable=True),
+    Column("average_precision", "DOUBLE", "step sum of precision over recall, ties entering together", nullable=True),
+    Column("average_precision_se", "DOUBLE", "its standard error, by influence functions", nullable=True),
+    *_interval("average_precision"),
+    Column("pr_auc", "DOUBLE", "area as a mean over true points, at the thresholds of the stage", nullable=True),
+    Column(
+        "pr_auc_se_true_points",
+        "DOUBLE",
+        "standard error of that mean as published; far too small, see the page of the stage",
+        nullable=True,
+    ),
+    Column("pr_auc_se", "DOUBLE", "its standard error with all randomness", nullable=True),
+    *_interval("pr_auc"),
+    Column("roc_auc", "DOUBLE", "area under the ROC curve, ties counting half", nullable=True),
+    Column("roc_auc_se", "DOUBLE", "its standard error, by influence functions", nullable=True),
+    *_interval("roc_auc"),
+    Column("method", "VARCHAR", "`exact`, or `binned`: the areas are midpoints of certified bounds"),
+    Column("average_precision_min", "DOUBLE", "certified lower bound; NULL for `exact`", nullable=True),
+    Column("average_precision_max", "DOUBLE", "certified upper bound; NULL for `exact`", nullable=True),
+    Column("roc_auc_min", "DOUBLE", "certified lower bound; NULL for `exact`", nullable=True),
+    Column("roc_auc_max", "DOUBLE", "certified upper bound; NULL for `exact`", nullable=True),
+    Column("undefined", "VARCHAR", "why an area is NULL; NULL when all are defined", nullable=True),
+    Column("undefined_interval", "VARCHAR", "why an interval is NULL; NULL when all are given", nullable=True),
+)
+_NULLABLE = tuple(Column(column.name, column.type, column.meaning, nullable=True) for column in CURVE)
+AVERAGES = (
+    Column("averaged", "VARCHAR", "the grouping columns whose values are averaged over, comma-separated"),
+    Column("average", "VARCHAR", "`micro`: all rows together; `macro`: plain mean; `weighted`: by positives"),
+    Column("threshold", "DOUBLE", "the threshold of the ratios; NULL in the row of the areas", nullable=True),
+    Column("n_groups", "BIGINT", "groups that are averaged over"),
+    Column("precision", "DOUBLE", "mean over the groups where it is defined", nullable=True),
+    Column("recall", "DOUBLE", "likewise", nullable=True),
+    Column("f1", "DOUBLE", "likewise", nullable=True),
+    Column("fpr", "DOUBLE", "likewise", nullable=True),
+    Column("average_precision", "DOUBLE", "likewise; only in the row of the areas", nullable=True),
+    Column("pr_auc", "DOUBLE", "likewise", nullable=True),
+    Column("roc_auc", "DOUBLE", "likewise", nullable=True),
+    Column(
+        "n_undefined", "BIGINT", "groups in which a ratio or an area of the row is NULL; these are left out of its mean"
+    ),
+)
+TABLES = (
+    Table("threshold_sweep_curve", "one row per group and threshold", CURVE, ("threshold",)),
+    Table("threshold_sweep_areas", "one row per group", AREAS, ()),
+    Table(
+        "threshold_sweep_operating_points",
+        "one row per group and criterion",
+        (Column("criterion", "VARCHAR", "what the threshold was chosen for"), *_NULLABLE),
+        ("criterion",),
+    ),
+    Table(
+        "threshold_sweep_averages",
+        "one row per average and threshold, and one with a NULL threshold for the areas",
+        AVERAGES,
+        ("averaged", "average", "threshold"),
+    ),
+)
+
+
+class ThresholdSweepParameters(StageParameters):
+    """Parameters of threshold_sweep.
+
+    Attributes:
+        predictions: Scored and labelled predictions.
+        method: How areas are found: `exact`: all rows in order; `binned`: counts in cells of scores, in one scan or a
+            few, with certified bounds.
+        width: Widest bounds of average precision and ROC AUC that `binned` accepts.
+        class_sizes: What the intervals of areas are about: `fixed`: samples with as many positives and negatives;
+            `random`: samples of as many rows. With clusters the sizes are always random.
+        operating_points: Thresholds to choose: `{ beta = 1 }`, `{ min_precision = 0.9 }`, `{ min_recall = 0.8 }`.
+        averages: Averages over groups: `micro`, `macro`, `weighted`.
+        average_over: Grouping columns to average over; default: all of a grouping.
+    """
+
+    kind: Literal["threshold_sweep"] = "threshold_sweep"
+    predictions: Input
+    thresholds: EvenThresholds | tuple[float, ...] | Literal["distinct"] | None = "distinct"
+    method: Literal["exact", "binned"] = "exact"
+    width: Annotated[float, Field(ge=1e-9, lt=1)] = 1e-4
+    class_sizes: Literal["fixed", "random"] = "fixed"
+    operating_points: tuple[Criterion, ...] = (Criterion(beta=1),)
+    averages: tuple[Average, ...] = ()
+    average_over: tuple[str, ...] = ()
+
+    @field_validator("operating_points")
+    @classmethod
+    def _once(cls, value: tuple[Criterion, ...]) -> tuple[Criterion, ...]:
+        texts = [each.text for each in value]
+        if not value or len(set(texts)) < len(texts):
+            message = f"give each criterion once, and at least one: {', '.join(texts) or 'none is given'}"
+            raise ValueError(message)
+        if any(each.confidence for each in value):
+            message = "confidence is for before_after, where precision is estimated without labels"
+            raise ValueError(message)
+        return value
+
+    @model_validator(mode="after")
+    def _fits(self) -> ThresholdSweepParameters:
+        if self.duplicates == "max":
+            message = 'duplicates = "max" would keep one label of several: use "error" or "keep"'
+            raise ValueError(message)
+        if len(set(self.averages)) < len(self.averages):
+            message = "averages names one twice"
+            raise ValueError(message)
+        used = {name for grouping in self.by for name in grouping}
+        if self.averages and not used:
+            message = 'averages need groups: give by, for example by = ["model"]'
+            raise ValueError(message)
+        odd = [name for name in self.average_over if name not in used]
+        if odd or (self.average_over and not self.averages):
+            message = (
+                f"average_over names {', '.join(odd)}, which by lacks" if odd else "average_over goes with averages"
+            )
+            raise ValueError(message)
+        return self

@@ -1,0 +1,156 @@
+"""What threshold_sweep asks of an engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import sqlglot.expressions as exp
+
+from pipeline.dialect import column, double
+from pipeline.sources import rows
+from pipeline.sources.source import KEPT
+from pipeline.stages.checks import duplicate_check, missing_check, outside_check
+from pipeline.stages.plan import REPLICATE, Areas, Check, CountQuery, Plan, Sweep
+from pipeline.stages.threshold_sweep.contract import COUNT_NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pipeline.sources.source import Source
+    from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
+
+UNITS = "clusters_of_rows"
+MOST_WEIGHT, LEAST_WEIGHT = 1e6, 1e-6
+LIKELIHOOD = ("n", "n_outside", "weights", "squares", "first", "weighted", "second", "squared_errors")
+
+
+def plan(params: ThresholdSweepParameters, predictions: Source) -> Plan:
+    """Bind the predictions, count labels per bin, and ask for areas and likelihoods.
+
+    Raises:
+        DataError: the predictions lack a column that the parameters need.
+    """
+    return _Planner(params, predictions).plan()
+
+
+@dataclass(frozen=True)
+class _Planner:
+    params: ThresholdSweepParameters
+    predictions: Source
+
+    def plan(self) -> Plan:
+        by = rows.resolve_by(self.params.by, [self.predictions])
+        rows.check_mapping([self.predictions], by, [self.params.cluster] if self.params.cluster else [])
+        units = self._units()
+        every = self._rows(units, by)
+        complete = (exp.Not(this=exp.Is(this=column(name, "p"), expression=exp.null())) for name in ("score", "label"))
+        used = every.where(*complete)
+        sweep = Sweep("predictions", every, "score", self.params.grid())
+        name = "weighted_counts" if self.weighted else "counts"
+        likelihood = CountQuery("threshold_sweep/likelihood", columns=LIKELIHOOD, into="likelihood")
+        return Plan(
+            sources=(self.predictions,),
+            by=by,
+            relations=tuple(self._relations(units, by, used)),
+            checks=tuple(self._checks()),
+            counts=(CountQuery(f"threshold_sweep/{name}", columns=COUNT_NAMES, sweep=sweep), likelihood),
+            used=("n_positive", "n_negative"),
+            accounting=CountQuery("threshold_sweep/accounting"),
+            areas=self._areas(used, by),
+            warnings=tuple(self._warnings(by)),
+            facts={"independent": self.params.cluster or "rows"},
+        )
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows have weights."""
+        return self.predictions.has("weight")
+
+    @property
+    def replicated(self) -> bool:
+        """Whether replicates of clusters, not rows, are independent."""
+        return self.params.cluster is not None and self.params.uncertainty == "jackknife"
+
+    def _units(self) -> rows.Units | None:
+        if not self.replicated or self.params.cluster is None:
+            return None
+        replicates = None if self.params.replicates == "auto" else self.params.replicates
+        return rows.Units(UNITS, self.params.cluster, replicates=replicates)
+
+    def _rows(self, units: rows.Units | None, by: Sequence[rows.Grouped]) -> exp.Select:
+        fields = ("score", "label", *(["weight"] if self.weighted else []))
+        return rows.joined_rows(self.predictions, units, (), fields, by)
+
+    def _relations(
+        self, units: rows.Units | None, by: Sequence[rows.Grouped], used: exp.Select
+    ) -> Iterator[rows.Relation]:
+        names = ["score", "label", *(name for name in ("weight", "id") if self.predictions.has(name))]
+        yield rows.read(self.predictions, [*names, *([self.params.cluster] if self.params.cluster else [])], by, {})
+        if units is not None:
+            yield from rows.units_relations(self.predictions, units, None, by)
+        weight = column("weight") if self.weighted else double(1.0)
+        names = [*(each.name for each in by), REPLICATE, "score", "label"]
+        weighted = exp.select(*(column(name) for name in names), exp.alias_(weight, "weight", quoted=True))
+        yield rows.Relation("weighted_predictions", weighted.from_(used.subquery("used_predictions")))
+
+    def _areas(self, used: exp.Select, by: Sequence[rows.Grouped]) -> Areas:
+        names = [*(each.name for each in by), REPLICATE, "score", "label", *(["weight"] if self.weighted else [])]
+        return Areas(
+            rows=exp.select(*(column(name) for name in names)).from_(used.subquery("used_predictions")),
+            exact=self.params.method == "exact",
+            width=self.params.width,
+            span=self.predictions.span("score"),
+            weighted=self.weighted,
+            replicated=self.replicated,
+            random_sizes=self.params.class_sizes == "random",
+        )
+
+    def _checks(self) -> Iterator[Check]:
+        if self.weighted:
+            yield missing_check(self.predictions, "weight")
+            yield outside_check(self.predictions, "weight", 0.0, MOST_WEIGHT)
+            yield _no_weight(self.predictions)
+            yield _tiny_weight(self.predictions)
+        if self.params.cluster is not None:
+            yield missing_check(self.predictions, self.params.cluster)
+        if self.params.duplicates == "error" and "id" in self.predictions.spec.columns:  # a name too common to guess
+            keys = ("id", *self._by_columns())
+            remedy = 'Keep one row per item and group, or set duplicates = "keep" to count every row.'
+            yield duplicate_check(self.predictions, keys, remedy=remedy)
+
+    def _by_columns(self) -> tuple[str, ...]:
+        """The grouping columns: the same item may be predicted once in each group."""
+        return tuple(dict.fromkeys(name for grouping in self.params.by for name in grouping))
+
+    def _warnings(self, by: Sequence[rows.Grouped]) -> Iterator[str]:
+        for each in by:
+            if self.predictions.types(each.column, each.field) == "DOUBLE":
+                yield f"grouping column {each.name!r} is a floating number: NaN and infinite values count as NULL"
+        if self.predictions.has_float32("score"):
+            yield "scores are single precision (FLOAT); they are compared with the thresholds as DOUBLE"
+
+
+def _no_weight(predictions: Source) -> Check:
+    """Weights that are 0 in every row."""
+
+    def explain(_: list[dict[str, object]]) -> tuple[str, str]:
+        message = f"input {predictions.name}: column {predictions.theirs('weight')!r} is 0 in every row"
+        return message, "Weights say how much a row counts: some must be above 0."
+
+    most = exp.alias_(exp.Max(this=column("weight")), "most")
+    query = exp.select(most).from_(exp.to_table(f"{predictions.name}_read")).where(column(KEPT))
+    return Check(query.having(exp.EQ(this=exp.Max(this=column("weight")), expression=double(0))), explain)
+
+
+def _tiny_weight(predictions: Source) -> Check:
+    """Weights of which 15 decimals keep too little."""
+
+    def explain(faults: list[dict[str, object]]) -> tuple[str, str]:
+        where = f"input {predictions.name}: column {predictions.theirs('weight')!r}"
+        message = f"{where} is above 0 but below {LEAST_WEIGHT:g} in {faults[0]['n_rows']:,} rows"
+        return message, "Multiply all weights by one number, such as 1e6: only their ratios matter."
+
+    above = exp.GT(this=column("weight"), expression=double(0.0))
+    below = exp.LT(this=column("weight"), expression=double(LEAST_WEIGHT))
+    return Check(rows.count_where(f"{predictions.name}_read", exp.and_(above, below)), explain)

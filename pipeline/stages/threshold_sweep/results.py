@@ -1,0 +1,164 @@
+"""What follows from the counts of threshold_sweep: curve, areas, operating points, averages, and words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from pipeline.metrics.operating_points import pick
+from pipeline.metrics.sweep import THRESHOLD, add_up, at_or_above
+from pipeline.schemas import GROUPING
+from pipeline.stages.plan import REPLICATE
+from pipeline.stages.stage import Summary, integer, interval, number
+from pipeline.stages.threshold_sweep.areas import areas_table
+from pipeline.stages.threshold_sweep.averages import averages_table
+from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, RATIOS
+from pipeline.stages.threshold_sweep.uncertainty import kind_of_counts, with_intervals
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pipeline.metrics.operating_points import Criterion
+    from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
+
+CELLS = ("tp", "fp", "fn", "tn")
+
+
+def derive(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+    """The tables of threshold_sweep."""
+    keys = [name for name in counts["counts"].columns if name not in {THRESHOLD, REPLICATE, *COUNT_NAMES}]
+    curve = with_intervals(_curve(params, counts["counts"], keys), counts["counts"], keys, params)
+    points = pl.concat([operating_point(curve, keys, criterion) for criterion in params.operating_points])
+    areas = areas_table(params, counts, keys)
+    shown = curve.drop([name for name in curve.columns if name.endswith("_squares")])
+    return {
+        "threshold_sweep_curve": shown,
+        "threshold_sweep_areas": areas,
+        "threshold_sweep_operating_points": points.select([*shown.columns, "criterion"]),
+        "threshold_sweep_averages": averages_table(params, shown, areas, keys),
+    }
+
+
+def _curve(params: ThresholdSweepParameters, counts: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Counts, weights and ratios at every threshold."""
+    swept = at_or_above(counts, keys, COUNT_NAMES, params.threshold_values, inclusive=params.inclusive)
+    totals = add_up(counts, keys, COUNT_NAMES).rename({name: f"all_{name}" for name in COUNT_NAMES})
+    frame = swept.join(totals, on=list(keys), how="left", nulls_equal=True)
+    weighted = pl.lit(kind_of_counts(counts) == "weight")
+    frame = frame.with_columns(*_cells("n", ""), *_cells("weight", "_weight"), *_cells("squares", "_squares"))
+    weights = [
+        pl.when(weighted).then(pl.col(f"{cell}_weight").cast(pl.Float64)).alias(f"{cell}_weight") for cell in CELLS
+    ]
+    squares = [pl.col(f"{cell}_squares").cast(pl.Float64) for cell in CELLS]
+    return (
+        frame.with_columns(*weights, *squares)
+        .with_columns(_ratios())
+        .select(
+            *keys,
+            THRESHOLD,
+            *CELLS,
+            *(f"{cell}{kind}" for kind in ("_weight", "_squares") for cell in CELLS),
+            *RATIOS,
+            "undefined",
+        )
+    )
+
+
+def _cells(source: str, suffix: str) -> list[pl.Expr]:
+    names = ("positive", "negative")
+    retrieved = [pl.col(f"{source}_{name}") for name in names]
+    missed = [pl.col(f"all_{source}_{name}") - pl.col(f"{source}_{name}") for name in names]
+    return [expr.alias(f"{cell}{suffix}") for cell, expr in zip(CELLS, (*retrieved, *missed), strict=True)]
+
+
+def _ratios() -> list[pl.Expr]:
+    """Ratios of the weights if there are any, else of the counts; 0/0 is NULL, and `undefined` says why."""
+    tp, fp, fn, tn = (pl.coalesce(f"{cell}_weight", pl.col(cell).cast(pl.Float64)) for cell in CELLS)
+
+    def divide(numerator: pl.Expr, denominator: pl.Expr, name: str) -> pl.Expr:
+        return pl.when(denominator > 0).then(numerator / denominator).alias(name)
+
+    reason = pl.when(tp + fp <= 0).then(pl.lit("no_prediction")).when(tp + fn <= 0).then(pl.lit("no_positive"))
+    return [
+        divide(tp, tp + fp, "precision"),
+        divide(tp, tp + fn, "recall"),
+        divide(2 * tp, 2 * tp + fp + fn, "f1"),
+        divide(fp, fp + tn, "fpr"),
+        reason.when(fp + tn <= 0).then(pl.lit("no_negative")).alias("undefined"),
+    ]
+
+
+def operating_point(curve: pl.DataFrame, keys: Sequence[str], criterion: Criterion) -> pl.DataFrame:
+    """The threshold that a criterion asks for, in every group, with the columns of the curve."""
+    precision, recall = pl.col("precision"), pl.col("recall")
+    if criterion.min_precision is not None:
+        among, best = precision >= criterion.min_precision, recall
+    elif criterion.min_recall is not None:
+        among, best = recall >= criterion.min_recall, precision
+    else:
+        square = (criterion.beta or 1.0) ** 2
+        tp, fp, fn = (pl.coalesce(f"{cell}_weight", pl.col(cell).cast(pl.Float64)) for cell in CELLS[:3])
+        among, best = pl.lit(value=True), (1 + square) * tp / ((1 + square) * tp + square * fn + fp)
+        best = best.fill_nan(None)
+    return pick(curve, keys, criterion=criterion.text, among=among, best=best)
+
+
+def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
+    """Doubts that the numbers themselves raise."""
+    areas = tables["threshold_sweep_areas"]
+    found = []
+    for column, words in (("no_positive", "no row with a true label"), ("no_negative", "no row with a false label")):
+        groups = areas.filter(pl.col("undefined") == column).height
+        if groups:
+            where = "there is" if areas.height == 1 else f"{groups:,} of {areas.height:,} groups have"
+            found.append(f"{where} {words}: what needs one is NULL")
+    few = areas.filter(pl.col("n_positive").is_between(1, 19)).height
+    if few:
+        found.append(f"{few:,} of {areas.height:,} groups have fewer than 20 positives: their areas are very uncertain")
+    return tuple(found)
+
+
+def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
+    """The areas and the first operating point of every group, and the curve of F1 of the first group."""
+    areas, points, curve = (tables[f"threshold_sweep_{name}"] for name in ("areas", "operating_points", "curve"))
+    if areas.is_empty() or points.is_empty():
+        return Summary(headers=(), rows=(), sentence="No group has any prediction.")
+    labels = areas.columns[2 : areas.columns.index("n")]
+    keys = [GROUPING.name, *labels]
+    first = points.filter(pl.col("criterion") == points["criterion"][0])
+    shown = areas.join(first, on=keys, how="left", nulls_equal=True, suffix="_of_point")
+    shown = shown.sort("n", descending=True).sort(pl.col(GROUPING.name) != "all", maintain_order=True)
+    rows = tuple(
+        (
+            ", ".join(str(row[name]) for name in labels if row[name] is not None) or row[GROUPING.name],
+            integer(row["n"]),
+            integer(row["n_positive"]),
+            interval(row, "average_precision"),
+            interval(row, "roc_auc"),
+            number(row[THRESHOLD]),
+            interval(row, "precision"),
+            interval(row, "recall"),
+        )
+        for row in shown.iter_rows(named=True)
+    )
+    one = curve.join(shown.head(1).select(keys), on=keys, how="semi", nulls_equal=True).sort(THRESHOLD)
+    values = one["f1"].to_list()
+    step = max(1, len(values) // 200)
+    return Summary(
+        headers=("group", "rows", "positives", "average precision", "ROC AUC", "threshold", "precision", "recall"),
+        rows=rows,
+        sentence=_sentence(shown.row(0, named=True)),
+        curve=tuple(values[::step]) or None,
+        curve_title=f"F1 from {number(one[THRESHOLD].min())} to {number(one[THRESHOLD].max())}" if values else "",
+    )
+
+
+def _sentence(row: Mapping[str, object]) -> str:
+    precision, recall = row["precision"], row["recall"]
+    if not isinstance(precision, float) or not isinstance(recall, float):
+        return "No threshold has both a precision and a recall."
+    return (
+        f"With scores of {number(row[THRESHOLD])} or more predicted to be true, {precision * 100:.0f} of every 100 "
+        f"predicted rows are true, and {recall * 100:.0f} of every 100 true rows are found."
+    )

@@ -1,0 +1,159 @@
+"""Areas under curves from their definitions, and their standard errors from derivatives by the weight of every row.
+
+Slow and plain on purpose. Weights may be complex, so that derivatives come from complex steps, free of cancellation.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+STEP = 1e-30
+
+
+class Area(Protocol):
+    """An area of weighted rows.
+
+    Args:
+        scores: Shape (n,).
+        labels: Shape (n,), boolean.
+        weights: Shape (n,); only the distributions within the classes are taken from them.
+        share: The share of positives.
+    """
+
+    def __call__(
+        self, scores: NDArray[Any], labels: NDArray[Any], weights: NDArray[Any], share: complex, /
+    ) -> complex: ...
+
+
+def _classes(labels: NDArray[Any], weights: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Weights of positives and of negatives, each 1 in all."""
+    positive, negative = np.where(labels, weights, 0), np.where(labels, 0, weights)
+    return positive / positive.sum(), negative / (negative.sum() if not labels.all() else 1)
+
+
+def average_precision(scores: NDArray[Any], labels: NDArray[Any], weights: NDArray[Any], share: complex, /) -> complex:
+    """Mean over positives of the precision at their own score."""
+    positive, negative = _classes(labels, weights)
+    at_or_above = scores[None] >= scores[:, None]
+    hits, false = share * (at_or_above @ positive), (1 - share) * (at_or_above @ negative)
+    used = labels & (weights != 0)
+    return complex((positive[used] * (hits / np.where(used, hits + false, 1))[used]).sum())
+
+
+def roc_auc(scores: NDArray[Any], labels: NDArray[Any], weights: NDArray[Any], _: complex, /) -> complex:
+    """Probability that a positive scores higher than a negative, ties counting half."""
+    positive, negative = _classes(labels, weights)
+    higher = (scores[:, None] > scores[None]) + 0.5 * (scores[:, None] == scores[None])
+    return complex(positive @ higher @ negative)
+
+
+def pr_auc_at(thresholds: Sequence[float], boundary: str = ">") -> Area:
+    """The mean over true points with the weights of thresholds written out, of section 3 of the design of maths.
+
+    w_t = (prec_{t-1} - prec_{t+1}) / 2 with prec_0 = prec_1, and for the last (prec_{K-1} + prec_K) / 2; a true point
+    is worth the sum of w_t over the thresholds that retrieve it.
+    """
+
+    def area(scores: NDArray[Any], labels: NDArray[Any], weights: NDArray[Any], share: complex, /) -> complex:
+        positive, negative = _classes(labels, weights)
+        falling = sorted(set(thresholds), reverse=True)
+        retrieved = [scores > each if boundary == ">" else scores >= each for each in falling]
+        retrieved = [each for each in retrieved if (each & (weights != 0)).any()]
+        hits = [share * positive[each].sum() for each in retrieved]
+        false = [(1 - share) * negative[each].sum() for each in retrieved]
+        precision = [one / (one + other) for one, other in zip(hits, false, strict=True)]
+        if not precision:
+            return 0j
+        padded = [precision[0], *precision, -precision[-1]]
+        worth = np.zeros(len(scores), dtype=complex)
+        for number, each in enumerate(retrieved, start=1):
+            worth += (padded[number - 1] - padded[number + 1]) / 2 * each
+        return complex((positive * worth).sum())
+
+    return area
+
+
+def value(area: Area, scores: NDArray[Any], labels: NDArray[Any], weights: NDArray[Any]) -> float:
+    """The area of a sample."""
+    return area(scores, labels, weights, weights[labels].sum() / weights.sum()).real
+
+
+def shifts(
+    area: Area, scores: NDArray[Any], labels: NDArray[Any], weights: NDArray[Any], *, random_sizes: bool
+) -> NDArray[np.float64]:
+    """Derivative of the area by the logarithm of the weight of every row; the share of positives fixed, or not."""
+    found = []
+    for row in range(len(scores)):
+        moved = weights.astype(complex)
+        moved[row] += 1j * STEP
+        basis = moved if random_sizes else weights
+        found.append(area(scores, labels, moved, basis[labels].sum() / basis.sum()).imag / STEP)
+    return np.asarray(weights * np.array(found))
+
+
+def slope(area: Area, scores: NDArray[Any], labels: NDArray[Any], weights: NDArray[Any]) -> float:
+    """Derivative of the area by the logit of the share of positives."""
+    share = weights[labels].sum() / weights.sum()
+    return area(scores, labels, weights, share + 1j * STEP * share * (1 - share)).imag / STEP
+
+
+def se_of_rows(
+    area: Area,
+    scores: NDArray[Any],
+    labels: NDArray[Any],
+    weights: NDArray[Any] | None = None,
+    *,
+    random_sizes: bool = False,
+) -> float:
+    """Standard error where rows are independent: of each class n / (n - 1) times the sum of squared shifts."""
+    weights = np.ones(len(scores)) if weights is None else weights
+    moved = shifts(area, scores, labels, weights, random_sizes=False)
+    variance = sum((moved[each] ** 2).sum() * each.sum() / (each.sum() - 1) for each in (labels, ~labels) if each.any())
+    if random_sizes and not labels.all():
+        sizes = ((weights[each] ** 2).sum() / weights[each].sum() ** 2 for each in (labels, ~labels))
+        variance += slope(area, scores, labels, weights) ** 2 * sum(sizes)
+    return float(np.sqrt(variance))
+
+
+def se_of_clusters(
+    area: Area,
+    scores: NDArray[Any],
+    labels: NDArray[Any],
+    clusters: NDArray[Any],
+    weights: NDArray[Any] | None = None,
+) -> float:
+    """Standard error where clusters are independent: G / (G - 1) times the sum of squared shifts of whole clusters."""
+    weights = np.ones(len(scores)) if weights is None else weights
+    moved = shifts(area, scores, labels, weights, random_sizes=True)
+    sums = np.array([moved[clusters == each].sum() for each in np.unique(clusters)])
+    return float(np.sqrt(len(sums) / (len(sums) - 1) * ((sums - sums.mean()) ** 2).sum()))
+
+
+def degrees_of_rows(
+    area: Area,
+    scores: NDArray[Any],
+    labels: NDArray[Any],
+    weights: NDArray[Any],
+    variance: float,
+) -> float:
+    """Satterthwaite's degrees of freedom of a variance from each class, by the kurtosis of the influences.
+
+    Kurtosis of rows taken by squared weights, at least 3; at least 4 degrees, or Welch's if these are fewer.
+    """
+    moved = shifts(area, scores, labels, weights, random_sizes=False)
+    found = []
+    for own in (labels, ~labels):
+        w, z, n = weights[own], moved[own], own.sum()
+        psi = z / w * w.sum()
+        kurtosis = max((w**2 * psi**4).sum() * (w**2).sum() / (w**2 * psi**2).sum() ** 2, 3.0)
+        part = (n / (n - 1) * (z**2).sum()) ** 2 / max(w.sum() ** 2 / (w**2).sum() - 1, 1.0)
+        found.append((part * (kurtosis - 1), 2 * part))
+    degrees, welch = (2 * variance**2 / sum(each) for each in zip(*found, strict=True))
+    return float(max(degrees, min(4.0, welch), 1.0))

@@ -1,0 +1,133 @@
+"""Averages over groups of whole runs: against scikit-learn's averages and plain means."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pytest
+from running import swept
+from sklearn.metrics import average_precision_score as average_precision
+from sklearn.metrics import f1_score, precision_score, recall_score, roc_auc_score
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+EVERY = ["micro", "macro", "weighted"]
+CLASSES = 4
+
+
+def indicator(seed: int = 1, rows: int = 120) -> tuple[Any, Any]:
+    """Labels and scores of several classes at once, shape (rows, classes)."""
+    rng = np.random.default_rng(seed)
+    labels = rng.uniform(size=(rows, CLASSES)) < [0.1, 0.3, 0.5, 0.2]
+    return labels, np.round(rng.normal(labels * 1.3, 1.0), 1)
+
+
+def long_form(labels: Any, scores: Any) -> pl.DataFrame:  # noqa: ANN401 - arrays
+    item, own = (each.ravel() for each in np.indices(labels.shape))
+    return pl.DataFrame({"id": item, "class": own, "score": scores.ravel(), "label": labels.ravel()})
+
+
+def test_averages_are_those_of_scikit_learn(tmp_path: Path) -> None:
+    labels, scores = indicator()
+    thresholds = [-0.5, 0.4, 0.45]
+    table = swept(tmp_path, long_form(labels, scores), by=["class"], thresholds=thresholds, averages=EVERY)["averages"]
+    assert table["averaged"].unique().to_list() == ["class"]
+    assert table["n_groups"].unique().to_list() == [CLASSES]
+    for row in table.iter_rows(named=True):
+        average, threshold = row["average"], row["threshold"]
+        assert (row["grouping"], row["class"], row["n_undefined"]) == ("all", None, 0)
+        if threshold is None:
+            assert row["average_precision"] == pytest.approx(average_precision(labels, scores, average=average))
+            assert row["roc_auc"] == pytest.approx(roc_auc_score(labels, scores, average=average))
+            assert [row[name] for name in ("precision", "recall", "f1", "fpr")] == [None] * 4
+        else:
+            predicted = scores >= threshold
+            for name, score in (("precision", precision_score), ("recall", recall_score), ("f1", f1_score)):
+                wanted = score(labels, predicted, average=average, zero_division=0)
+                assert row[name] == pytest.approx(wanted, rel=1e-12), name
+            assert [row[name] for name in ("average_precision", "pr_auc", "roc_auc")] == [None] * 3
+    keys = list(zip(table["average"].to_list(), table["threshold"].to_list(), strict=True))
+    assert sorted(keys, key=str) == sorted(((each, t) for each in EVERY for t in [*thresholds, None]), key=str)
+
+
+def test_micro_needs_the_whole_and_is_it(tmp_path: Path) -> None:
+    frame = long_form(*indicator(2))
+    tables = swept(tmp_path / "a", frame, by=["class"], thresholds=[0.4], averages=["micro"])
+    whole = tables["curve"].filter(pl.col("grouping") == "all").row(0, named=True)
+    own = tables["averages"].filter(pl.col("threshold").is_not_null()).row(0, named=True)
+    assert [own[name] for name in ("precision", "recall", "f1", "fpr")] == [
+        whole[name] for name in ("precision", "recall", "f1", "fpr")
+    ]
+    alone = swept(tmp_path / "b", frame, by=[["class"]], thresholds=[0.4], averages=EVERY)["averages"]
+    assert sorted(set(alone["average"].to_list())) == ["macro", "weighted"]
+
+
+def test_every_distinct_score_is_no_common_threshold_so_only_areas_are_averaged(tmp_path: Path) -> None:
+    tables = swept(tmp_path, long_form(*indicator(3)), by=["class"], averages=["macro"])
+    assert tables["averages"]["threshold"].to_list() == [None]
+    groups = tables["areas"].filter(pl.col("grouping") == "class")
+    for name in ("average_precision", "pr_auc", "roc_auc"):
+        assert tables["averages"][name][0] == pytest.approx(groups[name].mean(), rel=1e-12)
+
+
+def test_groups_where_a_ratio_is_undefined_are_left_out_and_counted(tmp_path: Path) -> None:
+    frame = pl.DataFrame(
+        {
+            "class": ["a", "a", "b", "b", "c", "c"],
+            "score": [0.9, 0.1, 0.9, 0.1, 0.2, 0.1],
+            "label": [True, False, False, False, True, True],
+        }
+    )
+    tables = swept(tmp_path, frame, by=["class"], thresholds=[0.5], averages=["macro", "weighted"])
+    rows = {(row["average"], row["threshold"]): row for row in tables["averages"].iter_rows(named=True)}
+    at = rows["macro", 0.5]
+    assert (at["precision"], at["recall"], at["fpr"]) == (0.5, 0.5, 0.25)  # b has no recall, c no precision and no fpr
+    assert (at["n_groups"], at["n_undefined"]) == (3, 2)
+    weighted = rows["weighted", 0.5]
+    assert weighted["recall"] == pytest.approx((1 * 1 + 2 * 0) / 3)
+    assert weighted["precision"] == 1
+    areas = rows["macro", None]
+    assert areas["average_precision"] == 1
+    assert areas["roc_auc"] == 1
+    assert areas["n_undefined"] == 2
+
+
+def test_averages_over_one_of_two_columns_are_made_in_each_group_of_the_other(tmp_path: Path) -> None:
+    labels, scores = indicator(4)
+    frame = long_form(labels, scores).with_columns(model=pl.lit("x"))
+    other = long_form(labels, -scores).with_columns(model=pl.lit("y"))
+    table = swept(
+        tmp_path,
+        pl.concat([frame, other]),
+        by=[["model", "class"], ["model"]],
+        thresholds=[0.4],
+        averages=EVERY,
+        average_over=["class"],
+    )["averages"]
+    assert table["grouping"].unique().to_list() == ["model"]
+    assert table["averaged"].unique().to_list() == ["class"]
+    assert table.height == 2 * 3 * 2
+    for model, sign in (("x", 1), ("y", -1)):
+        for average in EVERY:
+            own = table.filter((pl.col("model") == model) & (pl.col("average") == average))
+            row = own.filter(pl.col("threshold").is_null()).row(0, named=True)
+            assert row["average_precision"] == pytest.approx(average_precision(labels, sign * scores, average=average))
+            row = own.filter(pl.col("threshold") == 0.4).row(0, named=True)
+            predicted = sign * scores >= 0.4
+            assert row["f1"] == pytest.approx(f1_score(labels, predicted, average=average, zero_division=0))
+
+
+def test_a_null_group_is_averaged_like_any_other(tmp_path: Path) -> None:
+    frame = long_form(*indicator(5)).with_columns(pl.col("class").replace(0, None))
+    plain = long_form(*indicator(5))
+    keys: dict[str, Any] = {"by": ["class"], "thresholds": [0.4], "averages": ["macro"]}
+    own = swept(tmp_path / "null", frame, duplicates="keep", **keys)["averages"]
+    other = swept(tmp_path / "plain", plain, **keys)["averages"]
+    assert own["n_groups"].to_list() == [4, 4]
+    for name in ("f1", "average_precision"):
+        found, wanted = (each[name].drop_nulls().to_list() for each in (own, other))
+        assert found == pytest.approx(wanted, rel=1e-12)
+        assert len(found) == 1
