@@ -67,6 +67,8 @@ def count(engine: Engine, configured: ConfiguredStage, plan: Plan) -> Counted:
         tables[name] = _grouped(finest, configured.params.by, [each.name for each in plan.by], parts[0])
     if plan.areas is not None:
         tables[AREAS] = areas(engine, plan.areas, configured.params.by, [each.name for each in plan.by], tables[COUNTS])
+    for folded in plan.folded:
+        tables[folded.table] = folded.fold(engine.stream(folded.rows), _fetched(engine, folded.frames))
     found = [each.compare(_fetched(engine, each.frames)) for each in plan.comparisons]
     return Counted(tables, accounts, tuple(warning for warnings in found for warning in warnings))
 

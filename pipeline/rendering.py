@@ -44,6 +44,8 @@ def _parts(opened: OpenedStage, dialect: str) -> Iterator[str]:
         yield _titled(opened, f"query {query.name}, parameters: {settings}", expand(load(query.name), by), dialect)
     if plan.areas is not None:
         yield from _areas(opened, plan.areas, by, dialect)
+    for folded in plan.folded:
+        yield _titled(opened, f"rows in order, for {folded.table}", folded.rows, dialect)
 
 
 def _areas(opened: OpenedStage, asked: Areas, by: list[str], dialect: str) -> Iterator[str]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 KIND = "before_after"
 SWEEP = "threshold_sweep"
+RANKING = "ranking"
 
 
 def stage_config(folder: Path, kind: str, frames: Mapping[str, pl.DataFrame], **keys: Any) -> dict[str, Any]:  # noqa: ANN401
@@ -67,3 +68,19 @@ def fates(run: Run, name: str = "pairs", stage: str = KIND) -> dict[str, int]:
     """What became of the rows of an input."""
     rows = read_table(run, "inputs", stage).filter(pl.col("input") == name)
     return dict(zip(rows["fate"].to_list(), rows["n_rows"].to_list(), strict=True))
+
+
+def ranked(
+    folder: Path,
+    ranking: pl.DataFrame,
+    relevance: pl.DataFrame | None = None,
+    /,
+    **keys: Any,  # noqa: ANN401
+) -> dict[str, pl.DataFrame]:
+    """The tables of ranking by the end of their names: `queries`, `cutoffs`, `summary`, `cutoff_means`."""
+    frames = {"ranking": ranking} | ({} if relevance is None else {"relevance": relevance})
+    run = pipeline.run(stage_config(folder, RANKING, frames, **keys))
+    return {
+        name: read_table(run, f"{RANKING}_{name}", RANKING)
+        for name in ("queries", "cutoffs", "summary", "cutoff_means")
+    }

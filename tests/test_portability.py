@@ -67,6 +67,11 @@ VALUES: Values = {
     "score_state": lambda rng, _: _texts(rng, ["nan_score", None, None]),
     "event_id": lambda rng, _: _texts(rng, ["1", "2", "3", None]),
     "article_id": lambda rng, _: _texts(rng, ["a", "b", None]),
+    "query_id": lambda rng, _: _texts(rng, ["q", "r", None]),
+    "doc_id": lambda rng, _: pl.Series([f"d{number}" for number in rng.permutation(ROWS)]),
+    "rank": lambda rng, odd: _numbers(rng, odd=odd),
+    "relevance": lambda rng, _: _integers(rng, -1, 4).cast(pl.Float64),
+    "_value": lambda rng, _: _numbers(rng, odd=False),
 }
 PARAMS: dict[str, float] = {
     "before_start": -INF,
@@ -78,6 +83,7 @@ PARAMS: dict[str, float] = {
     "hash_groups": 64,
     "seed": 1,
     "size": 5,
+    "relevance_level": 1.0,
 }
 
 

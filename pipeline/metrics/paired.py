@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.metrics.jackknife import covariance, leave_one_out, t_quantile
+from pipeline.metrics.paired_tests import sign_flip_p_value
 
 if TYPE_CHECKING:
     from pipeline.metrics.jackknife import Floats
@@ -83,15 +84,5 @@ def _row(
         "difference": difference,
         "difference_lower": difference - half,
         "difference_upper": difference + half,
-        "p_value": _sign_flips(pseudo, flips, seed),
+        "p_value": sign_flip_p_value(pseudo, resamples=flips, seed=seed),
     }
-
-
-def _sign_flips(pseudo: Floats, flips: int, seed: int) -> float:
-    """Two-sided p-value of a mean of 0 of values that are symmetric then; nan with a value that is nan."""
-    if np.isnan(pseudo).any():
-        return float("nan")
-    rng = np.random.default_rng(seed)
-    signs = rng.integers(0, 2, (flips, len(pseudo)), dtype=np.int8) * 2.0 - 1.0
-    extreme = np.abs(signs @ pseudo) >= abs(pseudo.sum()) * (1 - 1e-12)
-    return float((1 + extreme.sum()) / (1 + flips))

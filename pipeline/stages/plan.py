@@ -10,7 +10,7 @@ import sqlglot.expressions as exp
 from pipeline.dialect import column
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import polars as pl
 
@@ -144,6 +144,23 @@ class Matched:
 
 
 @dataclass(frozen=True)
+class Folded:
+    """A count table that a pure function makes of rows in order, which need not fit into memory together.
+
+    Attributes:
+        table: Name of the count table.
+        rows: The rows, in the order in which they are handed over.
+        frames: Small relations it needs too, by name.
+        fold: Turns the blocks of rows and the frames into the table, for all groupings together.
+    """
+
+    table: str
+    rows: exp.Select
+    frames: dict[str, exp.Select]
+    fold: Callable[[Iterator[pl.DataFrame], Mapping[str, pl.DataFrame]], pl.DataFrame]
+
+
+@dataclass(frozen=True)
 class Comparison:
     """A second opinion on given numbers, from fetched rows.
 
@@ -214,6 +231,7 @@ class Plan:
         used: The count columns that together count every used row of the row input once.
         accounting: Query that says what became of every row of the row input; asked only when rows were left out.
         areas: Areas under curves that need every score; asked after the counts, whose totals they use.
+        folded: Count tables that pure functions make of rows in order.
         comparisons: Second opinions on given numbers; what differs becomes a warning.
         follow_ups: Tables that are made after the others.
         units: Input whose rows may not take part; its relation has the column `complete`.
@@ -230,6 +248,7 @@ class Plan:
     accounting: CountQuery
     matched: tuple[Matched, ...] = ()
     areas: Areas | None = None
+    folded: tuple[Folded, ...] = ()
     comparisons: tuple[Comparison, ...] = ()
     follow_ups: tuple[FollowUp, ...] = ()
     units: str | None = None

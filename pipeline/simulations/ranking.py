@@ -1,0 +1,126 @@
+"""Rankings of systems whose true mean average precision is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from scipy.special import gammaln, ndtr, xlog1py, xlogy
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+HEADING = "measured on rankings, beside the truth and random selection"
+DOCUMENTS = 200
+RELEVANT = (5, 10, 20)
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(120)
+
+
+@dataclass(frozen=True)
+class System:
+    """A system whose scores are N(shift, 1) for a relevant document and N(0, 1) for any other.
+
+    Attributes:
+        name: Name of the system.
+        shift: How far scores of relevant documents lie above those of others, in standard deviations.
+    """
+
+    name: str
+    shift: float
+
+    def average_precision(self, n: int, m: int) -> float:
+        """Expected average precision of n documents with m relevant ones.
+
+        A relevant document with A relevant and B other documents above it adds (1 + A) / (1 + A + B) to the mean; given
+        its score A and B are binomial. The mean over the score is by Gauss-Hermite quadrature.
+
+        Args:
+            n: Ranked documents.
+            m: Relevant ones among them.
+        """
+        score = _NODES + self.shift
+        above = _binomial(m - 1, ndtr(-_NODES)), _binomial(n - m, ndtr(-score))
+        a, b = np.arange(m)[:, None], np.arange(n - m + 1)
+        precision = np.einsum("qa,qb,ab->q", *above, (1 + a) / (1 + a + b))
+        return float(_WEIGHTS @ precision / _WEIGHTS.sum())
+
+    @property
+    def mean_average_precision(self) -> float:
+        """Mean over the queries of `simulate`."""
+        return float(np.mean([self.average_precision(DOCUMENTS, m) for m in RELEVANT]))
+
+
+def _binomial(n: int, p: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Binomial probabilities of 0 … n, shape (len(p), n + 1)."""
+    k = np.arange(n + 1)
+    choose = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+    return np.asarray(np.exp(choose + xlogy(k, p[:, None]) + xlog1py(n - k, -p[:, None])))
+
+
+SYSTEMS = (System("random", 0.0), System("keywords", 1.0), System("trained", 2.0))
+
+
+def simulate(*, seed: int, queries: int = 60) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Simulate rankings of all systems for the same queries.
+
+    Args:
+        seed: The same seed gives the same data.
+        queries: Number of queries; 5, 10 or 20 of their 200 documents are relevant, in turn.
+
+    Returns:
+        The ranking, one row per system, query and document: system, query_id, doc_id, score; and the relevance, one row
+        per query and document: query_id, doc_id, relevance.
+    """
+    rng = np.random.default_rng(seed)
+    relevant = np.array(RELEVANT)[np.arange(queries) % len(RELEVANT)]
+    label = np.arange(DOCUMENTS) < relevant[:, None]
+    keys = {
+        "query_id": np.repeat(np.arange(queries), DOCUMENTS),
+        "doc_id": np.tile(np.arange(DOCUMENTS), queries),
+    }
+    relevance = pl.DataFrame(keys | {"relevance": label.ravel().astype(np.int64)})
+    frames = []
+    for system in SYSTEMS:
+        score = rng.standard_normal(label.shape) + system.shift * label
+        frames.append(pl.DataFrame({"system": np.full(label.size, system.name)} | keys | {"score": score.ravel()}))
+    return pl.concat(frames), relevance
+
+
+def write_demo(folder: Path) -> dict[str, Any]:
+    """Write the demo's data and return the config of its stage."""
+    folder.mkdir(parents=True, exist_ok=True)
+    ranking, relevance = simulate(seed=20240101)
+    ranking.write_parquet(folder / "ranking.parquet")
+    relevance.write_parquet(folder / "relevance.parquet")
+    return {
+        "kind": "ranking",
+        "ranking": {"path": str(folder / "ranking.parquet")},
+        "relevance": {"path": str(folder / "relevance.parquet")},
+        "by": [["system"]],
+        "cutoffs": [1, 5, 10, 100],
+    }
+
+
+def closeness(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
+    """Measured beside true mean average precision, and how likely random selection is to do as well.
+
+    Args:
+        _: Where `write_demo` wrote; the truth is in the systems.
+        tables: Result tables of the stage by name.
+    """
+    rows = tables["ranking_summary"]
+    lines, held = [], 0
+    for system in SYSTEMS:
+        row = rows.row(by_predicate=pl.col("system") == system.name, named=True)
+        true = system.mean_average_precision
+        held += row["map_lower"] <= true <= row["map_upper"]
+        interval = f"{row['map_lower']:.3f} to {row['map_upper']:.3f}"
+        numbers = f"{row['map']:10.3f}{interval:>19}{true:9.3f}{row['map_expected']:12.3f}{row['map_p_value']:12.1e}"
+        lines.append(f"{system.name:<15}{numbers}")
+    title = f"{'MAP':<15}{'measured':>10}{'95% interval':>19}{'true':>9}{'by chance':>12}{'p-value':>12}"
+    return "\n".join([title, *lines, f"{held} of {len(SYSTEMS)} intervals hold the true value."])

@@ -1,0 +1,201 @@
+"""Inputs, parameters and result tables of ranking."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from pipeline.metrics.ranking_measures import RECALL_LEVELS
+from pipeline.schemas import Column, Table
+from pipeline.sources.inputs import Field as InputField
+from pipeline.sources.inputs import Input, InputContract
+from pipeline.stages.parameters import EvenThresholds, StageParameters
+
+RANKING = InputContract(
+    "ranking",
+    (
+        InputField("query_id", "key", "the query", required=True),
+        InputField("doc_id", "key", "the document", required=True),
+        InputField("score", "number", "score of the document for the query; higher comes first"),
+        InputField("rank", "number", "rank of the document for the query; lower comes first"),
+        InputField("relevance", "number", "relevance of the document, NULL if not judged; used without relevance"),
+    ),
+    "one row per retrieved document of a query, with its score or rank",
+    required=True,
+)
+RELEVANCE = InputContract(
+    "relevance",
+    (
+        InputField("query_id", "key", "the query", required=True),
+        InputField("doc_id", "key", "the document", required=True),
+        InputField("relevance", "number", "relevance of the document for the query", required=True),
+    ),
+    "one row per judged document of a query; default: the column relevance of the ranking",
+)
+
+COUNTS = (
+    Column("n_rankings", "BIGINT", "rankings: queries with retrieved documents, for each value of the groupings"),
+    Column("n_retrieved", "BIGINT", "documents in them"),
+)
+
+
+def _measure(name: str, meaning: str) -> Column:
+    return Column(name, "DOUBLE", meaning, nullable=True)
+
+
+INTERPOLATED = tuple(f"interpolated_{round(100 * level)}" for level in RECALL_LEVELS)
+MEASURES = (
+    _measure("average_precision", "mean precision at the relevant documents, those not retrieved counting 0"),
+    _measure("r_precision", "precision among the first R documents, R being n_relevant"),
+    _measure("reciprocal_rank", "1 / rank of the first relevant document; 0 if none is retrieved"),
+    _measure("bpref", "share of relevant documents ranked above judged nonrelevant ones"),
+    _measure("set_precision", "n_relevant_retrieved / n_retrieved; 0 if nothing is retrieved"),
+    _measure("set_recall", "n_relevant_retrieved / n_relevant"),
+    *(
+        _measure(name, f"highest precision at or after recall {level:g}")
+        for name, level in zip(INTERPOLATED, RECALL_LEVELS, strict=True)
+    ),
+)
+MEASURE_NAMES = tuple(column.name for column in MEASURES)
+UNDEFINED = Column("undefined", "VARCHAR", "why a value is NULL; NULL when all are defined", nullable=True)
+UNDEFINED_P_VALUE = Column("undefined_p_value", "VARCHAR", "why a p-value is NULL, beyond `undefined`", nullable=True)
+QUERIES = (
+    Column("query_id", "KEY", "the query", nullable=True),
+    Column("n", "BIGINT", "documents in the pool: those ranked, or `n_candidates`"),
+    Column("n_relevant", "BIGINT", "relevant documents, retrieved or not"),
+    Column("n_retrieved", "BIGINT", "documents in the ranking"),
+    Column("n_relevant_retrieved", "BIGINT", "relevant documents in the ranking"),
+    *MEASURES,
+    _measure("ap_expected", "mean of average_precision under random selection"),
+    _measure("ap_variance", "its variance under random selection"),
+    _measure("ap_p_value", "probability that random selection has at least this average precision"),
+    Column("ap_p_value_method", "VARCHAR", "`exact`, `grid` or `monte_carlo`; NULL without p-value", nullable=True),
+    UNDEFINED,
+    UNDEFINED_P_VALUE,
+)
+CUTOFFS = (
+    Column("query_id", "KEY", "the query", nullable=True),
+    Column("k", "BIGINT", "number of first documents"),
+    _measure("hits", "relevant documents among the first k; with ties `expected` a mean over their orders"),
+    _measure("precision", "hits / k, also where fewer documents are ranked"),
+    _measure("recall", "hits / n_relevant"),
+    _measure("precision_expected", "mean of precision under random selection"),
+    _measure("precision_variance", "its variance under random selection"),
+    _measure("recall_expected", "mean of recall under random selection"),
+    _measure("recall_variance", "its variance under random selection"),
+    _measure("p_value", "probability that random selection has at least as many hits"),
+    UNDEFINED,
+    UNDEFINED_P_VALUE,
+)
+
+
+def _interval(name: str) -> tuple[Column, Column]:
+    return (
+        _measure(f"{name}_lower", f"lower limit of {name}; NULL where none can be given"),
+        _measure(f"{name}_upper", f"upper limit of {name}; NULL where none can be given"),
+    )
+
+
+_N_QUERIES = Column("n_queries", "BIGINT", "rankings that the means are over")
+_N_EXCLUDED = Column("n_excluded", "BIGINT", "rankings left out of the means, having no relevant document")
+_UNDEFINED_INTERVAL = Column(
+    "undefined_interval", "VARCHAR", "why intervals are NULL; NULL when they are given", nullable=True
+)
+SUMMARY = (
+    _N_QUERIES,
+    _N_EXCLUDED,
+    _measure("map", "mean of average_precision over queries"),
+    *_interval("map"),
+    *(
+        column
+        for measure in MEASURES[1:]
+        for column in (
+            _measure(measure.name, f"mean of {measure.name} over queries"),
+            *(_interval(measure.name) if measure.name not in INTERPOLATED else ()),
+        )
+    ),
+    _measure("map_expected", "mean of map under random selection of every ranking"),
+    _measure("map_variance", "its variance under random selection"),
+    _measure("map_p_value", "probability that random selection has at least this map"),
+    Column(
+        "map_p_value_method",
+        "VARCHAR",
+        "`lognormal` or `normal`: distribution with the exact first moments; for one query that of its p-value",
+        nullable=True,
+    ),
+    UNDEFINED,
+    UNDEFINED_P_VALUE,
+    _UNDEFINED_INTERVAL,
+)
+CUTOFF_MEANS = (
+    Column("k", "BIGINT", "number of first documents"),
+    _N_QUERIES,
+    _N_EXCLUDED,
+    _measure("precision", "mean of precision among the first k over queries"),
+    *_interval("precision"),
+    _measure("recall", "mean of recall among the first k over queries"),
+    *_interval("recall"),
+    UNDEFINED,
+    _UNDEFINED_INTERVAL,
+)
+TABLES = (
+    Table("ranking_queries", "one row per group and query", QUERIES, ("query_id",)),
+    Table("ranking_cutoffs", "one row per group, query and k", CUTOFFS, ("query_id", "k")),
+    Table("ranking_summary", "one row per group", SUMMARY, ()),
+    Table("ranking_cutoff_means", "one row per group and k", CUTOFF_MEANS, ("k",)),
+)
+
+
+class RankingParameters(StageParameters):
+    """Parameters of ranking.
+
+    Attributes:
+        ranking: Retrieved documents of every query.
+        relevance: Judged documents of every query; default: the column `relevance` of the ranking.
+        cutoffs: Numbers of first documents at which precision and recall are measured.
+        relevance_level: Least relevance of a relevant document.
+        ties: Order of documents with equal scores: `trec`: descending by name; `expected`: the mean over all orders;
+            `order`: documents come in the order of the column `rank`, whatever the scores.
+        missing_queries: What happens to a query with relevant documents of which none was retrieved in a group.
+        no_relevant: Measures of a query without a relevant document: `null`: left out of means; `zero`.
+        n_candidates: Documents of the pool that each ranking was made from; default: those ranked.
+        null: Moments of average precision under random selection: `exact`; `zhang_su_2012`: as printed there, wrong.
+    """
+
+    kind: Literal["ranking"] = "ranking"
+    ranking: Input
+    relevance: Input | None = None
+    thresholds: EvenThresholds | tuple[float, ...] | Literal["distinct"] | None = "distinct"
+    cutoffs: tuple[Annotated[int, Field(ge=1, le=10**9)], ...] = (1, 5, 10, 100)
+    relevance_level: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
+    ties: Literal["trec", "expected", "order"] = "trec"
+    missing_queries: Literal["error", "zero", "skip"] = "error"
+    no_relevant: Literal["null", "zero"] = "null"
+    n_candidates: Annotated[int, Field(ge=1, le=10**12)] | None = None
+    null: Literal["exact", "zhang_su_2012"] = "exact"
+
+    @field_validator("cutoffs")
+    @classmethod
+    def _rising(cls, value: tuple[int, ...]) -> tuple[int, ...]:
+        if not value or list(value) != sorted(set(value)):
+            message = "cutoffs must rise, and there must be at least one"
+            raise ValueError(message)
+        return value
+
+    @model_validator(mode="after")
+    def _fits(self) -> RankingParameters:
+        if self.thresholds != "distinct":
+            message = "a ranking has no thresholds: use cutoffs"
+            raise ValueError(message)
+        if self.cluster not in {None, "query_id"}:
+            message = "the queries are the independent units of rankings: leave cluster out"
+            raise ValueError(message)
+        odd = [name for grouping in self.by for name in grouping if name in _NO_GROUPS]
+        if odd:
+            message = f"by cannot name {odd[0]}: documents of one ranking differ in it, or it is the query"
+            raise ValueError(message)
+        return self
+
+
+_NO_GROUPS = ("query_id", "doc_id", "score", "rank", "relevance")

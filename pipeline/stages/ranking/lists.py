@@ -1,0 +1,151 @@
+"""One row per ranking, with its measures, from the places of its judged documents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from pipeline.errors import DataError
+from pipeline.metrics.ranking_measures import Judged, Measures, Ties, measures
+from pipeline.stages.plan import REPLICATE
+from pipeline.stages.ranking.contract import INTERPOLATED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from pipeline.stages.ranking.contract import RankingParameters
+
+QUERY = "query_id"
+INDEX = "_ranking"
+TOTALS = ("n_retrieved", "n_relevant", "n_nonrelevant")
+COUNTED = ("relevant", "nonrelevant")
+
+
+@dataclass(frozen=True)
+class Lists:
+    """Makes the table of rankings.
+
+    Attributes:
+        params: The parameters of the stage.
+        by: All grouping columns.
+        own: Those of the ranking; a ranking is a query within one value of each.
+        labelled: Whether relevance stands in the ranking, so that only ranked documents are known.
+    """
+
+    params: RankingParameters
+    by: tuple[str, ...]
+    own: tuple[str, ...]
+    labelled: bool
+
+    def fold(self, blocks: Iterator[pl.DataFrame], frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+        """One row per ranking: the grouping columns, query_id, counts and measures.
+
+        Args:
+            blocks: Places of judged documents by ranking and place.
+            frames: `rankings`, and unless labelled `judged_queries`.
+
+        Raises:
+            DataError: a query was not retrieved, and missing queries are an error.
+        """
+        keys = [*self.own, QUERY]
+        known = frames["rankings"].drop(REPLICATE)
+        if self.labelled:
+            known = known.with_columns(pl.lit(value=True).alias("judged"))
+        else:
+            known = self._with_judgements(known, frames["judged_queries"])
+        known = known.sort([*self.by, QUERY], nulls_last=True).with_row_index(INDEX)
+        parts = [self._measured(part, known, keys) for part in whole_rankings(blocks, keys)]
+        rest = (
+            known.filter(~pl.col(INDEX).is_in(pl.concat([part[INDEX] for part in parts]).implode())) if parts else known
+        )
+        parts.append(self._table(rest, _no_ties()))
+        return pl.concat(parts).sort(INDEX).drop(INDEX)
+
+    def _with_judgements(self, rankings: pl.DataFrame, queries: pl.DataFrame) -> pl.DataFrame:
+        """Every ranking with the judged documents of its query, and rankings of queries that are missing."""
+        theirs = [name for name in self.by if name not in self.own]
+        groups = rankings.select(self.own).unique() if self.own else pl.DataFrame({"_": [0]}).drop("_")
+        wanted = queries.select(QUERY, *theirs)
+        wanted = groups.join(wanted, how="cross") if self.own else wanted
+        missing = wanted.join(rankings, on=[*self.own, QUERY], how="anti", nulls_equal=True)
+        missing = missing.join(queries.drop(theirs), on=QUERY, how="left")
+        self._refuse(missing.filter(pl.col("n_relevant") > 0))
+        found = rankings.join(queries.drop(theirs), on=QUERY, how="left")
+        if self.params.missing_queries != "skip":
+            missing = missing.with_columns(pl.lit(0, dtype=pl.Int64).alias("n_retrieved"))
+            found = pl.concat([found, missing.select(found.columns)])
+        judged = pl.col("n_relevant").is_not_null().alias("judged")
+        return found.with_columns(judged, *(pl.col(f"n_{name}").fill_null(0) for name in COUNTED))
+
+    def _refuse(self, missing: pl.DataFrame) -> None:
+        if self.params.missing_queries != "error" or missing.is_empty():
+            return
+        first = missing.sort([*self.own, QUERY], nulls_last=True).row(0, named=True)
+        where = "".join(f", {name} = {first[name]}" for name in self.own)
+        message = f"input ranking: no document of query {first[QUERY]}{where} ({missing.height:,} queries are missing)"
+        remedy = 'Set missing_queries = "zero" to count such a query as 0, or "skip" to leave it out.'
+        raise DataError(message, remedy=remedy)
+
+    def _measured(self, places: pl.DataFrame, known: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+        runs = places.select(pl.struct(keys).rle_id()).to_series()
+        first = places.select(keys).filter(runs.is_first_distinct())
+        part = first.join(known, on=keys, how="left", nulls_equal=True, maintain_order="left")
+        numbers = (
+            places[name].cast(pl.Float64).to_numpy() for name in ("n_before", "n_documents", "n_hits", "n_misses")
+        )
+        return self._table(part.select(known.columns), Ties(runs.cast(pl.Int64).to_numpy(), *numbers))
+
+    def _table(self, part: pl.DataFrame, ties: Ties) -> pl.DataFrame:
+        if self.labelled:
+            sums = (
+                np.bincount(ties.ranking, each, part.height).astype(np.float64) for each in (ties.hits, ties.misses)
+            )
+            judged = Judged(*sums)
+            totals = zip(COUNTED, (judged.relevant, judged.nonrelevant), strict=True)
+            part = part.with_columns(pl.Series(f"n_{name}", each).cast(pl.Int64) for name, each in totals)
+        else:
+            judged = Judged(*(part[f"n_{name}"].cast(pl.Float64).to_numpy() for name in COUNTED))
+        found = measures(ties, judged, self.params.cutoffs)
+        columns = [INDEX, *self.by, QUERY, *TOTALS, "judged"]
+        return part.select(columns).with_columns(*_columns(found, self.params.cutoffs))
+
+
+def _columns(found: Measures, cutoffs: tuple[int, ...]) -> Iterator[pl.Series]:
+    yield pl.Series("n_relevant_retrieved", found.retrieved_relevant).cast(pl.Int64)
+    for name in ("precision_sum", "relevant_at_r", "reciprocal_rank", "bpref", "mixed"):
+        yield pl.Series(name, getattr(found, name))
+    for place, name in enumerate(INTERPOLATED):
+        yield pl.Series(name, found.interpolated[:, place])
+    for place, k in enumerate(cutoffs):
+        yield pl.Series(f"hits_{k}", found.hits[:, place])
+        yield pl.Series(f"straddled_{k}", found.straddled[:, place])
+
+
+def _no_ties() -> Ties:
+    nothing = np.zeros(0)
+    return Ties(np.zeros(0, dtype=np.int64), nothing, nothing, nothing, nothing)
+
+
+def whole_rankings(blocks: Iterable[pl.DataFrame], keys: list[str]) -> Iterator[pl.DataFrame]:
+    """Blocks of rows cut again so that the rows of one ranking stay together.
+
+    Args:
+        blocks: Rows in the order of the keys.
+        keys: The columns that identify a ranking.
+    """
+    held: list[pl.DataFrame] = []
+    for block in blocks:
+        last = block.select(keys).tail(1)
+        same = block.select(pl.all_horizontal(pl.col(key).eq_missing(last[key][0]) for key in keys)).to_series()
+        start = int(same.arg_max() or 0)
+        if start > 0 or (held and not held[-1].select(keys).tail(1).equals(last)):
+            whole = pl.concat([*held, block[:start]])
+            held = []
+            if whole.height:
+                yield whole
+        held.append(block[start:])
+    if held:
+        yield pl.concat(held)

@@ -1,0 +1,174 @@
+"""Means over queries, their intervals, and the mean under random selection."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from pipeline.metrics.jackknife import t_quantile
+from pipeline.metrics.ranking import average_precision_skewness
+from pipeline.metrics.shifted_lognormal import shifted_lognormal_tail
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from pipeline.stages.ranking.contract import RankingParameters
+
+MOST_RANKS = 20_000_000  # over which third moments are summed
+_QUERY = "query_id"
+
+
+class Groups:
+    """The rankings of one grouping, with the group of each.
+
+    Args:
+        rankings: Rankings or their values at cutoffs, with `query_id` and `included`: whether means take them in.
+        keys: Columns that identify a group; without any there is one group, of no ranking even.
+    """
+
+    def __init__(self, rankings: pl.DataFrame, keys: Sequence[str]) -> None:
+        ordered = rankings.sort([*keys, _QUERY], nulls_last=True, maintain_order=True)
+        group, self.keys = _runs(ordered, keys)
+        self.size = self.keys.height if keys else 1
+        included = ordered["included"].to_numpy()
+        self.rankings, self.group = ordered.filter(pl.col("included")), group[included]
+        self.cluster, _ = _runs(self.rankings, [*keys, _QUERY])
+        self.n = np.bincount(self.group, minlength=self.size)
+        self.n_excluded = np.bincount(group, minlength=self.size) - self.n
+        first = np.flatnonzero(np.diff(self.cluster, prepend=-1))
+        self._group_of_cluster = self.group[first]
+        self._clusters = np.bincount(self._group_of_cluster, minlength=self.size)
+
+    def column(self, name: str) -> NDArray[np.float64]:
+        """Values of the included rankings; NULL is nan."""
+        return self.rankings[name].cast(pl.Float64).fill_null(np.nan).to_numpy()
+
+    def total(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sum of values of the included rankings, by group."""
+        return np.bincount(self.group, values, self.size).astype(np.float64)
+
+    def mean(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Mean by group; nan without rankings."""
+        with np.errstate(invalid="ignore"):
+            return self.total(values) / self.n
+
+    def limits(self, values: NDArray[np.float64], confidence: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Limits of the mean with Student's t, within 0 and 1; rankings of one query are not independent.
+
+        The variance sums the squared sums of deviations over the rankings of each query, times C / (C - 1) for C
+        queries: with one ranking per query the usual variance of a mean.
+        """
+        mean = self.mean(values)
+        deviations = np.bincount(self.cluster, values - mean[self.group], len(self._group_of_cluster))
+        squares = np.bincount(self._group_of_cluster, deviations**2, self.size)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            variance = self._clusters / (self._clusters - 1) * squares / self.n**2
+            degrees = np.where(self._clusters > 1, self._clusters - 1.0, np.nan)
+            half = t_quantile(confidence, degrees) * np.sqrt(variance)
+        return np.clip(mean - half, 0, 1), np.clip(mean + half, 0, 1)
+
+    def means(self, named: Iterable[tuple[str, str, bool]], params: RankingParameters) -> Iterator[pl.Series]:
+        """Means of columns, with limits where asked for.
+
+        Args:
+            named: Column, name of its mean, whether it has limits.
+            params: The parameters of the stage.
+        """
+        for column, name, limited in named:
+            values = self.column(column)
+            yield _series(name, self.mean(values))
+            if limited:
+                low, high = self.limits(values, params.confidence)
+                none = np.full(self.size, np.nan)
+                kept = params.uncertainty != "none"
+                yield _series(f"{name}_lower", low if kept else none)
+                yield _series(f"{name}_upper", high if kept else none)
+
+    def counts(self) -> tuple[pl.Series, pl.Series]:
+        """n_queries and n_excluded."""
+        return pl.Series("n_queries", self.n).cast(pl.Int64), pl.Series("n_excluded", self.n_excluded).cast(pl.Int64)
+
+    def reasons(self, params: RankingParameters) -> pl.Series:
+        """undefined_interval."""
+        why = np.where(self._clusters == 0, "no_query", np.where(self._clusters == 1, "one_query", ""))
+        if params.uncertainty == "none":
+            why = np.full(self.size, "none")
+        return pl.Series("undefined_interval", [str(each) or None for each in why], dtype=pl.String)
+
+
+def _runs(frame: pl.DataFrame, keys: Sequence[str]) -> tuple[NDArray[np.int64], pl.DataFrame]:
+    """Number of the group of each row of an ordered frame, and the groups."""
+    if not keys:
+        return np.zeros(frame.height, dtype=np.int64), frame.select()
+    runs = frame.select(pl.struct(list(keys)).rle_id().cast(pl.Int64)).to_series()
+    return runs.to_numpy(), frame.select(keys).filter(runs.is_first_distinct())
+
+
+def _series(name: str, values: NDArray[np.float64]) -> pl.Series:
+    return pl.Series(name, values, dtype=pl.Float64).fill_nan(None)
+
+
+def null_of_means(groups: Groups) -> Iterator[pl.Series]:
+    """map_expected, map_variance, map_p_value, its method and why it is missing.
+
+    Under random selection rankings are independent, so that variances and third central moments add up. A ranking
+    without relevant document that counts 0 is a constant. The p-value takes the mean as shifted lognormal with these
+    three moments, or as normal where third moments would be summed over too many ranks.
+    """
+    constant = groups.column("n_relevant") == 0
+    moments = {}
+    for name in ("ap_expected", "ap_variance", "_exact_mean", "_exact_variance"):
+        moments[name] = np.where(constant, 0.0, groups.column(name))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shown = groups.mean(moments["ap_expected"]), groups.mean(moments["ap_variance"]) / groups.n
+        mean, variance = groups.mean(moments["_exact_mean"]), groups.mean(moments["_exact_variance"]) / groups.n
+        third, method = _third_moments(groups, moments["_exact_variance"])
+        skewness = groups.total(third) / groups.n**3 / variance**1.5
+        standard = (groups.mean(groups.column("average_precision")) - mean) / np.sqrt(variance)
+    p_value, methods, reasons = np.full(groups.size, np.nan), [method] * groups.size, [""] * groups.size
+    tied = groups.total(groups.column("mixed")) > 0
+    alone = _alone(groups)
+    for group in range(groups.size):
+        if tied[group]:
+            reasons[group] = "ties"
+        elif group in alone:
+            p_value[group], methods[group], reasons[group] = alone[group]
+        elif variance[group] == 0:
+            p_value[group] = 1.0
+        elif not np.isnan(standard[group]):
+            p_value[group] = shifted_lognormal_tail(standard[group], float(np.nan_to_num(skewness[group])))
+        if np.isnan(p_value[group]):
+            methods[group] = ""
+    yield _series("map_expected", shown[0])
+    yield _series("map_variance", shown[1])
+    yield _series("map_p_value", p_value)
+    yield pl.Series("map_p_value_method", [each or None for each in methods], dtype=pl.String)
+    yield pl.Series("undefined_p_value", [each or None for each in reasons], dtype=pl.String)
+
+
+def _third_moments(groups: Groups, variance: NDArray[np.float64]) -> tuple[NDArray[np.float64], str]:
+    """Third central moments of average precision; zeros where they would take too long."""
+    asked = np.flatnonzero(variance > 0)
+    n, m = (groups.column(name)[asked] for name in ("n", "n_relevant"))
+    sizes, place = np.unique(np.stack([n, m], axis=1), axis=0, return_inverse=True)
+    third = np.zeros(len(variance))
+    if sizes[:, 0].sum() > MOST_RANKS:
+        return third, "normal"
+    skewness = np.array([average_precision_skewness(int(size), int(relevant)) for size, relevant in sizes])
+    third[asked] = skewness[place.ravel()] * variance[asked] ** 1.5 if len(asked) else 0.0
+    return third, "lognormal"
+
+
+def _alone(groups: Groups) -> dict[int, tuple[float, str, str]]:
+    """p-value, its method and why it is missing of the groups with one ranking: its own."""
+    one = np.flatnonzero(groups.n[groups.group] == 1)
+    rows = groups.rankings.select("ap_p_value", "ap_p_value_method", "undefined_p_value")[one.tolist()].rows()
+    places = groups.group[one].tolist()
+    return {
+        place: (np.nan if value is None else value, method or "", reason or "")
+        for place, (value, method, reason) in zip(places, rows, strict=True)
+    }

@@ -1,0 +1,172 @@
+"""What ranking asks of an engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import sqlglot.expressions as exp
+
+from pipeline.dialect import column
+from pipeline.errors import DataError
+from pipeline.queries import expand, fill, load
+from pipeline.sources import rows
+from pipeline.stages.checks import duplicate_check, missing_check
+from pipeline.stages.plan import REPLICATE, Check, CountQuery, Folded, Plan
+from pipeline.stages.ranking.contract import COUNTS
+from pipeline.stages.ranking.lists import Lists
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pipeline.sources.source import Source
+    from pipeline.stages.ranking.contract import RankingParameters
+
+VALUE = "_value"
+KEYS = ("query_id", "doc_id")
+
+
+def plan(params: RankingParameters, ranking: Source, relevance: Source | None) -> Plan:
+    """Bind the inputs, put judged documents in their places, and fold them into measures of every ranking.
+
+    Raises:
+        DataError: the inputs lack a column that the parameters need.
+    """
+    return _Planner(params, ranking, relevance).plan()
+
+
+@dataclass(frozen=True)
+class _Planner:
+    params: RankingParameters
+    ranking: Source
+    relevance: Source | None
+
+    def plan(self) -> Plan:
+        self._check_columns()
+        sources = tuple(each for each in (self.ranking, self.relevance) if each is not None)
+        by = rows.resolve_by(self.params.by, sources)
+        rows.check_mapping(sources, by, [])
+        for key in KEYS:
+            rows.check_keys(sources, key)
+        own = [each.name for each in by if each.source == self.ranking.name]
+        names = [each.name for each in by]
+        places = load("ranking/tied_places" if self.params.ties == "expected" else "ranking/places")
+        lists = Lists(self.params, tuple(names), tuple(own), labelled=self.relevance is None)
+        frames = {"rankings": exp.select("*").from_("rankings")}
+        if self.relevance is not None:
+            frames["judged_queries"] = exp.select("*").from_("judged_queries")
+        return Plan(
+            sources=sources,
+            by=by,
+            relations=tuple(self._relations(by)),
+            checks=tuple(self._checks(own, names)),
+            counts=(CountQuery("ranking/counts", columns=tuple(each.name for each in COUNTS)),),
+            used=("n_retrieved",),
+            accounting=CountQuery("ranking/accounting" if self.scored else "ranking/accounting_of_ranks"),
+            folded=(Folded("lists", fill(expand(places, own), self._level), frames, lists.fold),),
+            warnings=tuple(self._warnings()),
+            facts={"order": "score" if self.scored else "rank", "ties": self.params.ties},
+        )
+
+    @property
+    def scored(self) -> bool:
+        """Whether documents come in the order of scores, not of ranks."""
+        return self.params.ties != "order" and self.ranking.has("score")
+
+    @property
+    def _level(self) -> dict[str, float]:
+        return {"relevance_level": self.params.relevance_level}
+
+    def _check_columns(self) -> None:
+        name = self.ranking.theirs
+        if self.params.ties == "order" and not self.ranking.has("rank"):
+            message = f'input ranking: ties = "order" needs the column {name("rank")!r}'
+            raise DataError(message, remedy='Map it with columns = { rank = "…" }, or use ties = "trec".')
+        if not self.ranking.has("score") and not self.ranking.has("rank"):
+            message = f"input ranking: it has neither {name('score')!r} nor {name('rank')!r}"
+            raise DataError(message, remedy='Map one of them with columns = { score = "…" }.')
+        if self.relevance is None and not self.ranking.has("relevance"):
+            message = f"input ranking: it has no column {name('relevance')!r}, and there is no input relevance"
+            raise DataError(message, remedy="Give the input relevance, or map the column.")
+
+    def _relations(self, by: tuple[rows.Grouped, ...]) -> Iterator[rows.Relation]:
+        order = "score" if self.scored else "rank"
+        labels = ["relevance"] if self.relevance is None else []
+        yield rows.read(self.ranking, [*KEYS, order, *labels], by, {})
+        own = [each for each in by if each.source == self.ranking.name]
+        ranked = rows.joined_rows(self.ranking, None, (), [*KEYS, order, *labels], own, required=[*KEYS, order])
+        if self.params.duplicates == "max":
+            ranked = rows.distinct_rows(ranked, [*(each.name for each in own), *KEYS], [order])
+        value = column(order) if self.scored else exp.Neg(this=column(order))
+        kept = [column(name) for name in (*(each.name for each in own), REPLICATE, *KEYS, *labels)]
+        query = exp.select(*kept, exp.alias_(value, VALUE, quoted=True)).from_(ranked.subquery("ranked_rows"))
+        yield rows.Relation("ranked_documents", query)
+        names = [each.name for each in own]
+        retrieved = expand(load("ranking/retrieved"), names)
+        if self.relevance is None:
+            yield rows.Relation("rankings", retrieved, keep=True)
+            yield rows.Relation("labelled_documents", exp.select("*").from_("ranked_documents"))
+            return
+        theirs = [each.name for each in by if each.source == self.relevance.name]
+        yield from self._judged(self.relevance, by, theirs)
+        yield rows.Relation("retrieved", retrieved, keep=True)
+        yield rows.Relation("rankings", _looked_up("retrieved", "judged_queries", ("query_id",), theirs), keep=True)
+        labelled = _looked_up("ranked_documents", "judged_documents", KEYS, ["relevance"])
+        yield rows.Relation("labelled_documents", labelled)
+
+    def _judged(self, source: Source, by: tuple[rows.Grouped, ...], theirs: list[str]) -> Iterator[rows.Relation]:
+        yield rows.read(source, [*KEYS, "relevance"], by, {})
+        judged = rows.kept(source)
+        if self.params.duplicates != "error":
+            judged = rows.distinct_rows(judged, KEYS, ["relevance", *theirs])
+        yield rows.Relation("judged_documents", judged, keep=True)
+        yield rows.Relation(
+            "judged_queries", fill(expand(load("ranking/judged_queries"), theirs), self._level), keep=True
+        )
+
+    def _checks(self, own: list[str], names: list[str]) -> Iterator[Check]:
+        if self.relevance is not None:
+            for name in (*KEYS, "relevance"):
+                yield missing_check(self.relevance, name)
+            if len(own) < len(names):
+                yield _one_value_check(self.relevance, [name for name in names if name not in own])
+        if self.params.duplicates == "error":
+            remedy = 'Keep one row per query and document, or set duplicates = "max" to keep the best of each.'
+            yield duplicate_check(self.ranking, (*own_columns(self.ranking, own), *KEYS), remedy=remedy)
+            if self.relevance is not None:
+                yield duplicate_check(self.relevance, KEYS, remedy=remedy)
+        if self.params.ties == "order":
+            remedy = 'With ties = "order" every rank must be given once in a ranking; ties = "trec" breaks ties.'
+            keys = (*own_columns(self.ranking, own), "query_id", "rank")
+            yield duplicate_check(self.ranking, keys, remedy=remedy)
+
+    def _warnings(self) -> Iterator[str]:
+        if self.scored and self.ranking.has_float32("score"):
+            yield "scores are single precision (FLOAT); scores that are equal in it are ties"
+        if self.params.null != "exact":
+            yield f"null = {self.params.null!r}: these moments are wrong; docs/ranking.md says how far"
+
+
+def own_columns(source: Source, names: list[str]) -> tuple[str, ...]:
+    """Grouping columns as they are called in the relation of an input."""
+    return tuple(name.removeprefix(f"{source.name}.") if source.has(name) else name for name in names)
+
+
+def _looked_up(relation: str, other: str, keys: tuple[str, ...], names: list[str]) -> exp.Select:
+    """A relation with columns of another that has at most one row for each key."""
+    matches = exp.and_(*(exp.EQ(this=column(key, "p"), expression=column(key, "o")) for key in keys))
+    theirs = (column(name, "o") for name in names)
+    star = exp.Column(this=exp.Star(), table=exp.to_identifier("p"))
+    query = exp.select(star, *theirs).from_(exp.to_table(relation).as_("p"))
+    return query.join(exp.to_table(other).as_("o"), on=matches, join_type="left")
+
+
+def _one_value_check(source: Source, names: list[str]) -> Check:
+    """A query whose judged documents differ in a grouping column."""
+
+    def explain(faults: list[dict[str, object]]) -> tuple[str, str]:
+        query = faults[0]["query_id"]
+        message = f"input {source.name}: {source.theirs('query_id')} = {query} has several values of {', '.join(names)}"
+        return message, "A grouping column of relevance describes the query: give it one value in all rows of a query."
+
+    return Check(rows.repeated_keys("judged_queries", ("query_id",), everything=True), explain)

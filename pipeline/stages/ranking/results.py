@@ -1,0 +1,207 @@
+"""What follows from the measures of every ranking: values of queries, values at cutoffs, means, and words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from pipeline.schemas import GROUPING
+from pipeline.stages.plan import REPLICATE
+from pipeline.stages.ranking.contract import (
+    COUNTS,
+    CUTOFF_MEANS,
+    CUTOFFS,
+    INTERPOLATED,
+    MEASURE_NAMES,
+    QUERIES,
+    SUMMARY,
+)
+from pipeline.stages.ranking.means import Groups, null_of_means
+from pipeline.stages.ranking.selection import pool, why_no_null, with_average_precision_null, with_hits_null
+from pipeline.stages.stage import Summary, integer, interval
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pipeline.schemas import Column
+    from pipeline.stages.ranking.contract import RankingParameters
+
+MEANS = tuple(
+    (name, "map" if name == "average_precision" else name, name not in INTERPOLATED) for name in MEASURE_NAMES
+)
+
+
+def derive(params: RankingParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+    """The tables of ranking."""
+    others = {GROUPING.name, REPLICATE, "threshold", *(column.name for column in COUNTS)}
+    by = [name for name in counts["counts"].columns if name not in others]
+    rankings = with_average_precision_null(_measured(params, counts["lists"]), params)
+    cutoffs = _at_cutoffs(params, rankings)
+    return {
+        "ranking_queries": _per_query(params, rankings, by, QUERIES),
+        "ranking_cutoffs": _per_query(params, with_hits_null(cutoffs), by, CUTOFFS),
+        "ranking_summary": _grouped(
+            [_summary(params, rankings, grouping) for grouping in params.by], by, SUMMARY, rankings
+        ),
+        "ranking_cutoff_means": _grouped(
+            [_means_at(params, cutoffs, grouping, k) for grouping in params.by for k in params.cutoffs],
+            by,
+            CUTOFF_MEANS,
+            rankings,
+        ),
+    }
+
+
+def _measured(params: RankingParameters, lists: pl.DataFrame) -> pl.DataFrame:
+    """Ratios of every ranking; those of a query without a relevant document as the parameters say."""
+    relevant, retrieved = pl.col("n_relevant"), pl.col("n_retrieved")
+    ratios = {
+        "average_precision": pl.col("precision_sum") / relevant,
+        "r_precision": pl.col("relevant_at_r") / relevant,
+        "reciprocal_rank": pl.col("reciprocal_rank"),
+        "bpref": pl.col("bpref"),
+        "set_precision": pl.when(retrieved > 0).then(pl.col("n_relevant_retrieved") / retrieved).otherwise(0.0),
+        "set_recall": pl.col("n_relevant_retrieved") / relevant,
+    } | {name: pl.when(~pl.col("mixed")).then(pl.col(name)) for name in INTERPOLATED}
+    none = pl.lit(0.0) if params.no_relevant == "zero" else pl.lit(None, dtype=pl.Float64)
+    without = pl.when(pl.col("judged")).then(none)
+    reason = pl.coalesce("no_null", pl.when(pl.col("mixed")).then(pl.lit("ties")))
+    return (
+        lists.with_columns(pool(params).alias("n"))
+        .with_columns(
+            why_no_null(params).alias("no_null"),
+            *(pl.when(relevant > 0).then(ratio).otherwise(without).alias(name) for name, ratio in ratios.items()),
+        )
+        .with_columns(pl.col("average_precision").is_not_null().alias("included"), reason.alias("undefined"))
+    )
+
+
+def _at_cutoffs(params: RankingParameters, rankings: pl.DataFrame) -> pl.DataFrame:
+    """One row per ranking and cutoff: hits, precision and recall."""
+    kept = [name for name in rankings.columns if not name.startswith(("hits_", "straddled_"))]
+    kept = [name for name in kept if name not in {"undefined", "undefined_p_value", *MEASURE_NAMES}]
+    own = pl.when(pl.col("included"))
+    parts = [
+        rankings.select(*kept, f"hits_{k}", f"straddled_{k}")
+        .rename({f"hits_{k}": "hits", f"straddled_{k}": "straddled"})
+        .with_columns(pl.lit(k, dtype=pl.Int64).alias("k"), pl.col("no_null").alias("undefined"))
+        for k in params.cutoffs
+    ]
+    recall = pl.when(pl.col("n_relevant") > 0).then(pl.col("hits") / pl.col("n_relevant")).otherwise(0.0)
+    return pl.concat(parts).with_columns(
+        own.then(pl.col("hits") / pl.col("k")).alias("precision"), own.then(recall).alias("recall")
+    )
+
+
+def _per_query(
+    params: RankingParameters, frame: pl.DataFrame, by: Sequence[str], columns: Sequence[Column]
+) -> pl.DataFrame:
+    """Rows of every grouping in which a query has one ranking."""
+    names = [column.name for column in columns]
+    keys = [name for name in ("query_id", "k") if name in names]
+    parts = [
+        _labelled(frame, grouping, by, frame).select(GROUPING.name, *by, *names)
+        for grouping in params.by
+        if not frame.select(*grouping, *keys).is_duplicated().any()
+    ]
+    return pl.concat(parts) if parts else _labelled(frame, (), by, frame).select(GROUPING.name, *by, *names).clear()
+
+
+def _labelled(frame: pl.DataFrame, grouping: Sequence[str], by: Sequence[str], like: pl.DataFrame) -> pl.DataFrame:
+    """A frame with the name of its grouping, and the other grouping columns NULL."""
+    others = [pl.lit(None, dtype=like.schema[name]).alias(name) for name in by if name not in grouping]
+    return frame.with_columns(pl.lit(",".join(grouping) or "all").alias(GROUPING.name), *others)
+
+
+def _grouped(
+    parts: Sequence[tuple[Sequence[str], pl.DataFrame]],
+    by: Sequence[str],
+    columns: Sequence[Column],
+    like: pl.DataFrame,
+) -> pl.DataFrame:
+    names = [GROUPING.name, *by, *(column.name for column in columns)]
+    return pl.concat([_labelled(frame, grouping, by, like).select(names) for grouping, frame in parts])
+
+
+def _summary(
+    params: RankingParameters, rankings: pl.DataFrame, grouping: Sequence[str]
+) -> tuple[Sequence[str], pl.DataFrame]:
+    groups = Groups(rankings, grouping)
+    columns = [*groups.counts(), *groups.means(MEANS, params), *null_of_means(groups), groups.reasons(params)]
+    frame = _beside(groups, columns)
+    unknown = (
+        pl.when(pl.col("n_queries") == 0)
+        .then(pl.lit("no_query"))
+        .when(pl.col("map_expected").is_null())
+        .then(pl.lit("query_without_null"))
+        .when(pl.any_horizontal(pl.col(INTERPOLATED).is_null()))
+        .then(pl.lit("ties"))
+    )
+    return grouping, frame.with_columns(unknown.alias("undefined"))
+
+
+def _means_at(
+    params: RankingParameters, cutoffs: pl.DataFrame, grouping: Sequence[str], k: int
+) -> tuple[Sequence[str], pl.DataFrame]:
+    groups = Groups(cutoffs.filter(pl.col("k") == k), grouping)
+    means = groups.means([("precision", "precision", True), ("recall", "recall", True)], params)
+    frame = _beside(groups, [*groups.counts(), *means, groups.reasons(params)])
+    none = pl.when(pl.col("n_queries") == 0).then(pl.lit("no_query")).alias("undefined")
+    return grouping, frame.with_columns(none, pl.lit(k, dtype=pl.Int64).alias("k"))
+
+
+def _beside(groups: Groups, columns: Sequence[pl.Series]) -> pl.DataFrame:
+    return groups.keys.with_columns(*columns) if groups.keys.width else pl.DataFrame(columns)
+
+
+def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
+    """Doubts that the numbers themselves raise."""
+    summary, queries = tables["ranking_summary"], tables["ranking_queries"]
+    found = []
+    excluded = max(summary["n_excluded"].to_list(), default=0)
+    if excluded:
+        found.append(f"up to {excluded:,} rankings of a group have no relevant document and are left out of its means")
+    few = summary.filter(pl.col("n_queries").is_between(1, 9)).height
+    if few:
+        found.append(f"{few:,} of {summary.height:,} groups have fewer than 10 queries: their means are very uncertain")
+    if (queries["undefined"] == "small_pool").any():
+        found.append("some rankings hold more documents than n_candidates says: their columns of chance are NULL")
+    return tuple(found)
+
+
+def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
+    """The means of every group, the total first."""
+    summary = tables["ranking_summary"]
+    labels = summary.columns[2 : summary.columns.index("n_queries")]
+    shown = summary.sort(pl.col(GROUPING.name) != "all", maintain_order=True)
+    rows = tuple(
+        (
+            ", ".join(str(row[name]) for name in labels if row[name] is not None) or row[GROUPING.name],
+            integer(row["n_queries"]),
+            interval(row, "map"),
+            _chance(row["map_expected"]),
+            interval(row, "r_precision"),
+            interval(row, "reciprocal_rank"),
+        )
+        for row in shown.iter_rows(named=True)
+    )
+    return Summary(
+        headers=("group", "queries", "MAP", "by chance", "R-precision", "reciprocal rank"),
+        rows=rows,
+        sentence=_sentence(shown.row(0, named=True)),
+    )
+
+
+def _chance(value: object) -> str:
+    return f"{value:.1%}" if isinstance(value, float) else "–"
+
+
+def _sentence(row: Mapping[str, object]) -> str:
+    value = row["map"]
+    if not isinstance(value, float):
+        return "No query has a relevant document."
+    return (
+        f"Of 100 documents down to a relevant one, {value * 100:.0f} are relevant: the mean over the relevant "
+        f"documents of {integer(row['n_queries'])} queries."
+    )
