@@ -114,9 +114,11 @@ def _value(value: object) -> str:
     return repr(value)
 
 
-def run_all(benchmarks: Mapping[str, Callable[[Bench], Iterator[Line]]], description: str | None) -> None:
-    """Run the benchmarks asked for on the command line and print their table."""
-    options = _options(list(benchmarks), description)
+def run_all(
+    benchmarks: Mapping[str, Callable[[Bench], Iterator[Line]]], description: str | None, *, rows: int = 50_000_000
+) -> None:
+    """Run the benchmarks asked for on the command line, by default on so many rows, and print their table."""
+    options = _options(list(benchmarks), description, rows)
     lines: list[Line] = []
     facts = _facts(options)
     print(", ".join(f"{name} {value}" for name, value in facts.items()))
@@ -132,9 +134,9 @@ def run_all(benchmarks: Mapping[str, Callable[[Bench], Iterator[Line]]], descrip
         write_json(options.json, lines, facts)
 
 
-def _options(names: list[str], description: str | None) -> argparse.Namespace:
+def _options(names: list[str], description: str | None, rows: int) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=50_000_000, help="rows of the big input (default: %(default)s)")
+    parser.add_argument("--rows", type=int, default=rows, help="rows of the big input (default: %(default)s)")
     parser.add_argument("--repeats", type=int, default=5, help="turns, after a warm-up (default: %(default)s)")
     parser.add_argument("--data", type=Path, default=HERE / "data", help="folder of the data (default: %(default)s)")
     parser.add_argument("--only", action="append", choices=names, help="run only this; may be repeated")

@@ -58,6 +58,18 @@ LEADING = (STAGE, GROUPING)
 WORKING = (
     *("replicate", "bin", "lowest", "highest", "kept", "complete", "score", "score_state", "lag_hours", "lag_day"),
     *("label", "weight", "cell", "_place"),
+    *(
+        "run_number",
+        "is_row",
+        "is_run",
+        "is_first",
+        "is_always",
+        "is_judged",
+        "is_listed",
+        "n_obs",
+        "share",
+        "annotator",
+    ),
     *("run_id", "published_at", "is_gold", "rank_in_key", "_best", "_exact"),
     *("_u", "_u_reference", "_retrieved", "_fpr_reference", "_reference_threshold", "_positives", "_qualifies"),
 )

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 KIND = "before_after"
 SWEEP = "threshold_sweep"
 RANKING = "ranking"
+POINTS = "change_points"
 
 
 def stage_config(folder: Path, kind: str, frames: Mapping[str, pl.DataFrame], **keys: Any) -> dict[str, Any]:  # noqa: ANN401
@@ -52,6 +53,17 @@ def swept(folder: Path, frame: pl.DataFrame, /, **keys: Any) -> dict[str, pl.Dat
     run = run_threshold_sweep(folder, frame, **keys)
     names = ("curve", "areas", "operating_points", "averages")
     return {name: read_table(run, f"{SWEEP}_{name}", SWEEP) for name in names}
+
+
+def run_change_points(folder: Path, frames: Mapping[str, pl.DataFrame], **keys: Any) -> Run:  # noqa: ANN401
+    """Run change_points on some frames; the keys are those of its config."""
+    return pipeline.run(stage_config(folder, POINTS, frames, **keys))
+
+
+def points_tables(folder: Path, frames: Mapping[str, pl.DataFrame], **keys: Any) -> dict[str, pl.DataFrame]:  # noqa: ANN401
+    """The tables of change_points by the end of their names: `curve`, `areas`, `series`, `delays`."""
+    run = run_change_points(folder, frames, **keys)
+    return {name: read_table(run, f"{POINTS}_{name}", POINTS) for name in ("curve", "areas", "series", "delays")}
 
 
 def read_table(run: Run, name: str, stage: str = KIND) -> pl.DataFrame:

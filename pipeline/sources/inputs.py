@@ -9,7 +9,7 @@ from zoneinfo import available_timezones
 
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
-Kind = Literal["number", "integer", "boolean", "key", "instant", "any"]
+Kind = Literal["number", "integer", "boolean", "key", "instant", "position", "any"]
 
 
 class Input(BaseModel):
@@ -61,7 +61,8 @@ class Field:
 
     Attributes:
         name: Our name.
-        kind: The types it accepts: `number` is compared as DOUBLE, `key` identifies, `instant` is a point in time.
+        kind: The types it accepts: `number` is compared as DOUBLE, `key` identifies, `instant` is a point in time, and
+            `position` an integer, a number or a point in time, read as what it is.
         meaning: One phrase for help and error messages, with the unit.
         required: Whether the stage cannot run without it.
     """

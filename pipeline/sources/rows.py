@@ -223,7 +223,7 @@ def units_relations(
         *(column(name, "u") for name in dict.fromkeys(columns)), exp.alias_(exp.cast(flag, "BOOLEAN"), FLAG)
     )
     if units.replicated:
-        made += [_clusters(origin, units.cluster_key), _replicates(units.replicates)]
+        made += replicate_relations(origin, units.cluster_key, units.replicates)
         query = query.select(column(REPLICATE, "r"))
     else:
         query = query.select(exp.alias_(exp.cast(exp.Literal.number(0), "SMALLINT"), REPLICATE))
@@ -235,6 +235,17 @@ def units_relations(
     if source is None:
         query = query.where(_present(column(units.key, "u"))).distinct()
     return (*made, Relation(units.name, query, keep=source is not None or units.replicated))
+
+
+def replicate_relations(origin: str, cluster: str, count: int | None) -> tuple[Relation, Relation]:
+    """The relation `replicates`: which replicate every cluster of a relation falls into.
+
+    Args:
+        origin: A relation with the columns `kept` and `cluster`.
+        cluster: Its column whose values are independent.
+        count: Number of replicates; None: own up to 1,000 clusters, else 64 groups.
+    """
+    return _clusters(origin, cluster), _replicates(count)
 
 
 def _present(value: exp.Expr) -> exp.Expr:

@@ -14,7 +14,7 @@ from pipeline.dialect import column, double
 from pipeline.errors import DataError
 from pipeline.sources import predicates
 from pipeline.sources.files import DataFile, bounds, find_files, null_free
-from pipeline.sources.types import ACCEPTS, canonical_type, finite, microseconds, typed
+from pipeline.sources.types import ACCEPTS, TIMES, canonical_type, finite, microseconds, typed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -219,14 +219,14 @@ class Source:
         arrow = self._type_in(file, name)
         own = None if isinstance(arrow, str) else arrow
         in_file = "NULL" if own is not None and str(own) == "null" else sql_type
+        is_moment = kind in {"instant", "position"} and sql_type in TIMES
         if in_file == "NULL":
-            return exp.cast(
-                exp.null(), "BIGINT" if sql_type == "NULL" or kind == "instant" else sql_type, dialect="duckdb"
-            )
+            whole = is_moment or sql_type == "NULL"
+            return exp.cast(exp.null(), "BIGINT" if whole else sql_type, dialect="duckdb")
         if own is None:
             return self._constant(file, self.theirs(name))
         value = typed(self.theirs(name), own, in_file)
-        return microseconds(value, sql_type, self.spec.timezone) if kind == "instant" else value
+        return microseconds(value, sql_type, self.spec.timezone) if is_moment else value
 
     def _constant(self, file: DataFile, theirs: str) -> exp.Cast:
         """The value of a partition column, which is text and the same in all rows of a file."""

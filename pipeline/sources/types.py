@@ -12,12 +12,14 @@ from pipeline.dialect import column
 if TYPE_CHECKING:
     from pipeline.sources.inputs import Kind
 
+TIMES = frozenset({"DATE", "TIMESTAMP", "TIMESTAMPTZ"})
 ACCEPTS: dict[Kind, str] = {
     "number": "a number",
     "integer": "an integer",
     "boolean": "a boolean, or an integer 0 or 1",
     "key": "an integer or text",
     "instant": "a date or timestamp",
+    "position": "a number, date or timestamp",
     "any": "a number, text, boolean, date or timestamp",
 }
 
@@ -36,7 +38,8 @@ def canonical_type(arrow: pa.DataType, kind: Kind) -> str | None:
         "integer": {"BIGINT", "UBIGINT"},
         "boolean": {"BOOLEAN", "BIGINT", "UBIGINT"},
         "key": {"BIGINT", "UBIGINT", "VARCHAR"},
-        "instant": {"DATE", "TIMESTAMP", "TIMESTAMPTZ"},
+        "instant": TIMES,
+        "position": {"DOUBLE", "BIGINT", "UBIGINT", "DECIMAL"} | TIMES,
         "any": {
             *("DOUBLE", "BIGINT", "UBIGINT", "DECIMAL", "VARCHAR"),
             *("BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMPTZ"),
@@ -45,12 +48,12 @@ def canonical_type(arrow: pa.DataType, kind: Kind) -> str | None:
     own = _own_type(arrow)
     if own not in accepted:
         return None
-    if kind == "number":
+    if kind == "number" or (kind == "position" and own == "DECIMAL"):
         return "DOUBLE"
+    if kind == "integer" or (kind == "position" and own == "UBIGINT"):
+        return "BIGINT"
     if kind == "boolean":
         return "BOOLEAN"
-    if kind == "integer":
-        return "BIGINT"
     return f"DECIMAL({arrow.precision}, {arrow.scale})" if own == "DECIMAL" else own
 
 

@@ -32,6 +32,7 @@ STAGES: tuple[StageEntry, ...] = (
     StageEntry("before_after", "Precision and recall of event-article matching, without gold labels."),
     StageEntry("threshold_sweep", "Precision-recall curves, areas and thresholds of scored, labelled predictions."),
     StageEntry("ranking", "Average precision and other measures of rankings, beside random selection."),
+    StageEntry("change_points", "Precision, recall and delays of detected change points, within a margin."),
 )
 
 

@@ -1,0 +1,136 @@
+"""Maximum one-to-one matching of items with slots, where the better items go first.
+
+Every item may take one slot of a range, and the ranges are ordered alike: both of their ends are non-decreasing over
+the items. Points on a line with a margin are so: the items are predictions, the slots are true points, both sorted.
+
+A set of items can be matched as a whole if no run of slots is wanted by more items than it has (Hall 1935). These sets
+are the independent sets of a transversal matroid (Edmonds & Fulkerson 1965), so taking the items by descending score,
+each if it still fits, gives a maximum matching of all items at or above every score at once. To take an item x means to
+contract the matroid by it, and here that is one subtraction: with c(s) accepted items whose range starts before slot s
+and C(s) whose range ends at or before s, the remaining items have the ranges
+
+    first' = max over s ≤ first of (s - c(s))        last' = min over s ≥ last of (s - C(s))
+
+(for one x: `first -= first > first_x` and `last -= last ≥ last_x`), and an item fits if and only if first ≤ last.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+Bools: TypeAlias = "NDArray[np.bool_]"
+Ints: TypeAlias = "NDArray[np.int64]"
+
+_WIDEST_SIDE_BY_SIDE = 256
+_FEWEST_TO_DIVIDE = 64
+_CELLS_AT_A_TIME = 1 << 18
+
+
+def match_greedily(first: Ints, stop: Ints, score: NDArray[np.float64]) -> Bools:
+    """Items of the maximum matching that takes the higher scores first.
+
+    The number of matched items with a score ≥ v is the size of the largest matching of all items with a score ≥ v, for
+    every v. Items with one score enter together: which of them are matched is arbitrary, and fixed as the earlier ones;
+    how many is not.
+
+    Items fall into components that share no slot, and components of equal size are taken side by side. A component of
+    w items costs O(w²) additions up to 256 items; a larger one is halved by score and its worse half contracted by the
+    matched items of its better half, O(w log² w).
+
+    Args:
+        first: First slot of every item, shape (N,), non-decreasing.
+        stop: One after its last slot, non-decreasing; an item with stop ≤ first has no slot.
+        score: Finite scores of the items; larger is better.
+
+    Returns:
+        Whether each item is matched, shape (N,).
+    """
+    matched = np.zeros(len(first), dtype=np.bool_)
+    items = np.flatnonzero(first < stop)
+    starts = component_starts(first[items], stop[items])
+    sizes = np.diff(starts, append=len(items))
+    matched[items[starts[sizes == 1]]] = True
+    for rows in _batches(starts, sizes):
+        batch = items[rows]
+        order = np.argsort(-score[batch], axis=1, kind="stable")
+        batch = np.take_along_axis(batch, order, axis=1)
+        base = first[items[rows[:, :1]]]
+        matched[batch] = _side_by_side(first[batch] - base, stop[batch] - base - 1)
+    for component in np.flatnonzero(sizes > _WIDEST_SIDE_BY_SIDE):
+        own = items[starts[component] : starts[component] + sizes[component]]
+        base = first[own[0]]
+        own = own[np.argsort(-score[own], kind="stable")]
+        matched[own] = _by_halves(first[own] - base, stop[own] - base - 1)
+    return matched
+
+
+def component_starts(first: Ints, stop: Ints) -> Ints:
+    """Index of the first item of every run of items that are linked by shared slots.
+
+    Args:
+        first: First slot of every item, non-decreasing.
+        stop: One after the last; above `first`.
+    """
+    if not len(first):
+        return np.empty(0, dtype=np.int64)
+    return np.flatnonzero(np.concatenate([[True], first[1:] >= stop[:-1]]))
+
+
+def _batches(starts: Ints, sizes: Ints) -> Iterator[Ints]:
+    """Components of one size, side by side: rows of item numbers, a limited number of cells at a time."""
+    for size in np.unique(sizes[(sizes > 1) & (sizes <= _WIDEST_SIDE_BY_SIDE)]):
+        chosen = starts[sizes == size]
+        step = max(1, _CELLS_AT_A_TIME // int(size))
+        for at in range(0, len(chosen), step):
+            yield chosen[at : at + step, np.newaxis] + np.arange(size)
+
+
+def _side_by_side(first: Ints, last: Ints) -> Bools:
+    """Matched items of many components, shape (components, items), items by descending score."""
+    kind = np.int16 if last.max() < np.iinfo(np.int16).max else np.int32
+    lowest, highest = (np.ascontiguousarray(each.T, dtype=kind) for each in (first, last))
+    matched = np.empty(lowest.shape, dtype=np.bool_)
+    out_of_reach = np.iinfo(kind).max
+    for rank in range(len(lowest)):
+        fits = np.less_equal(lowest[rank], highest[rank], out=matched[rank])
+        taken_first = np.where(fits, lowest[rank], out_of_reach)
+        taken_last = np.where(fits, highest[rank], out_of_reach)
+        rest, rest_last = lowest[rank + 1 :], highest[rank + 1 :]
+        np.subtract(rest, rest > taken_first, out=rest)
+        np.subtract(rest_last, rest_last >= taken_last, out=rest_last)
+    return matched.T
+
+
+def _by_halves(first: Ints, last: Ints) -> Bools:
+    """Matched items of one component, by descending score."""
+    if len(first) <= _FEWEST_TO_DIVIDE:
+        return _side_by_side(first[np.newaxis], last[np.newaxis])[0] if len(first) else np.empty(0, dtype=np.bool_)
+    half = len(first) // 2
+    matched = np.zeros(len(first), dtype=np.bool_)
+    matched[:half] = _by_halves(first[:half], last[:half])
+    lowest = _contracted_first(first[half:], np.sort(first[:half][matched[:half]]))
+    highest = _contracted_last(last[half:], np.sort(last[:half][matched[:half]]))
+    fits = half + np.flatnonzero(lowest <= highest)
+    matched[fits] = _by_halves(lowest[fits - half], highest[fits - half])
+    return matched
+
+
+def _contracted_first(first: Ints, taken: Ints) -> Ints:
+    """Max over s ≤ first of s minus the number of `taken` (ascending) below s."""
+    floor = np.maximum.accumulate(taken - np.arange(len(taken)))
+    below = np.searchsorted(taken, first, side="left")
+    return np.asarray(np.maximum(first - below, np.append(floor, np.iinfo(np.int64).min)[below - 1]))
+
+
+def _contracted_last(last: Ints, taken: Ints) -> Ints:
+    """Min over s ≥ last of s minus the number of `taken` (ascending) up to s."""
+    ceiling = np.minimum.accumulate((taken - np.arange(1, len(taken) + 1))[::-1])[::-1]
+    until = np.searchsorted(taken, last, side="right")
+    return np.asarray(np.minimum(last - until, np.append(ceiling, np.iinfo(np.int64).max)[until]))

@@ -1,0 +1,248 @@
+"""Which true points lie within the margin of which predictions, for many series at once, without rounding."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+Ints: TypeAlias = "NDArray[np.int64]"
+Positions: TypeAlias = "NDArray[np.int64] | NDArray[np.float64]"
+
+_INT64 = np.iinfo(np.int64)
+_POINTS_AT_A_TIME = 1 << 15
+
+
+@dataclass(frozen=True)
+class Points:
+    """Points of many series in flat arrays, sorted by series and, within one, by position.
+
+    Attributes:
+        series: Number of the series of every point, shape (N,).
+        position: Its position, shape (N,): int64 (an index, or microseconds) or finite float64.
+
+    Raises:
+        ValueError: the arrays differ in length, are of another type or not sorted.
+    """
+
+    series: Ints
+    position: Positions
+
+    def __post_init__(self) -> None:
+        if self.series.shape != self.position.shape or self.series.ndim != 1:
+            message = f"{self.series.shape} numbers of series and {self.position.shape} positions"
+            raise ValueError(message)
+        if self.position.dtype not in {np.dtype(np.int64), np.dtype(np.float64)}:
+            message = f"positions are {self.position.dtype}; they must be int64 or float64"
+            raise ValueError(message)
+        later = self.series[1:] > self.series[:-1]
+        if not (later | ((self.series[1:] == self.series[:-1]) & (self.position[1:] >= self.position[:-1]))).all():
+            message = "points are not sorted by series and position"
+            raise ValueError(message)
+
+    @property
+    def is_new(self) -> NDArray[np.bool_]:
+        """Whether every point differs from the one before it in series or position."""
+        moved = (self.series[1:] > self.series[:-1]) | (self.position[1:] > self.position[:-1])
+        return np.concatenate([np.ones(min(1, len(self.series)), dtype=np.bool_), moved])
+
+
+@dataclass(frozen=True)
+class Margin:
+    """How far a prediction may lie from a true point: -before ≤ prediction - truth ≤ after, or < on both sides.
+
+    With `closed` false and both sides 0 nothing matches, not even an exact hit; with one side 0 an exact hit does not
+    match either, because the open interval ends there.
+
+    Attributes:
+        before: How much earlier than the truth a prediction may be; at least 0, in units of the positions.
+        after: How much later.
+        closed: Whether a distance equal to the margin matches.
+
+    Raises:
+        ValueError: a side is negative or nan.
+    """
+
+    before: float
+    after: float
+    closed: bool
+
+    def __post_init__(self) -> None:
+        if not (self.before >= 0 and self.after >= 0):
+            message = f"a margin from -{self.before} to {self.after}: both sides must be at least 0"
+            raise ValueError(message)
+
+    def differences(self, kind: np.dtype[Any]) -> tuple[Any, Any]:
+        """Smallest and largest prediction - truth that match, both included, in the type of the positions."""
+        if kind == np.float64:
+            low, high = np.float64(-self.before), np.float64(self.after)
+            return (low, high) if self.closed else (np.nextafter(low, np.inf), np.nextafter(high, -np.inf))
+        whole_before, whole_after = (_largest_whole(side, closed=self.closed) for side in (self.before, self.after))
+        return np.int64(-whole_before), np.int64(whole_after)
+
+
+def _largest_whole(side: float, *, closed: bool) -> int:
+    """Largest whole number ≤ `side`, or < `side`."""
+    if math.isinf(side):
+        return int(_INT64.max)
+    return min(math.floor(side) if closed else math.ceil(side) - 1, int(_INT64.max))
+
+
+@dataclass(frozen=True)
+class Windows:
+    """The true points within the margin of every prediction: `truth[first[j]:stop[j]]`.
+
+    Attributes:
+        first: Number of the first such true point, shape (predictions,), non-decreasing.
+        stop: One after the last, non-decreasing; equal to `first` or below it if there is none.
+    """
+
+    first: Ints
+    stop: Ints
+
+
+def find_windows(truth: Points, predictions: Points, margin: Margin) -> Windows:
+    """True points within the margin of every prediction, by binary search of all predictions at once.
+
+    Integer positions are compared exactly. For float64 the difference prediction - truth is rounded once, as the
+    peers do, and then compared. O(P log t), with t the largest number of true points of a series.
+
+    Args:
+        truth: True points.
+        predictions: Predictions; positions of the same type.
+        margin: The margin.
+
+    Raises:
+        ValueError: the types of the positions differ, or integers are so far apart that int64 cannot hold the
+            difference.
+    """
+    _check_comparable(truth.position, predictions.position)
+    low, high = margin.differences(predictions.position.dtype)
+    first = np.zeros(len(predictions.position), dtype=np.int64)
+    stop = np.zeros(len(predictions.position), dtype=np.int64)
+    for at in range(0, len(first) if len(truth.position) else 0, _POINTS_AT_A_TIME):
+        part = slice(at, at + _POINTS_AT_A_TIME)
+        begin, end = _truth_of_series(truth.series, predictions.series[part])
+        position = predictions.position[part]
+        first[part] = _prefix_end(truth.position, position, begin, end, lambda difference: difference > high)
+        stop[part] = _prefix_end(truth.position, position, begin, end, lambda difference: difference >= low)
+    return Windows(first, stop)
+
+
+def _prefix_end(
+    truth: Positions, position: Positions, begin: Ints, end: Ints, condition: Callable[[Positions], NDArray[np.bool_]]
+) -> Ints:
+    """Where the true points of `begin:end` stop whose difference meets a condition that holds for a prefix of them."""
+    found = begin.copy()
+    step = 1 << int((end - begin).max()).bit_length()
+    while step := step >> 1:
+        further = found + step
+        with np.errstate(over="ignore"):
+            difference = position - truth.take(further - 1, mode="clip")
+        np.copyto(found, further, where=condition(difference) & (further <= end))
+    return found
+
+
+def _check_comparable(truth: Positions, predictions: Positions) -> None:
+    if truth.dtype != predictions.dtype:
+        message = f"true positions are {truth.dtype}, predicted ones {predictions.dtype}: they must be of one type"
+        raise ValueError(message)
+    if truth.dtype == np.int64 and len(truth) and len(predictions):
+        reach = max(int(predictions.max()) - int(truth.min()), int(truth.max()) - int(predictions.min()))
+        if reach > int(_INT64.max):
+            message = "positions are further apart than 2^63"
+            raise ValueError(message)
+
+
+def _truth_of_series(truth_series: Ints, series: Ints) -> tuple[Ints, Ints]:
+    """Range of the true points of the series of every prediction."""
+    starts = np.flatnonzero(np.diff(series, prepend=series[:1] - 1))
+    counts = np.diff(starts, append=len(series))
+    begin = np.searchsorted(truth_series, series[starts], side="left")
+    end = np.searchsorted(truth_series, series[starts], side="right")
+    return np.repeat(begin, counts), np.repeat(end, counts)
+
+
+def nearest_truth(truth: Points, predictions: Points, windows: Windows) -> Ints:
+    """Number of the true point nearest to every prediction within its window; the earlier of two equally near.
+
+    Args:
+        truth: True points.
+        predictions: Predictions.
+        windows: Their windows.
+
+    Returns:
+        Shape (predictions,); -1 where the window is empty.
+    """
+    nearest = np.where(windows.first < windows.stop, windows.first, -1)
+    several = np.flatnonzero(windows.stop - windows.first > 1)
+    chosen = Points(predictions.series[several], predictions.position[several])
+    not_later = find_windows(truth, chosen, Margin(before=0, after=math.inf, closed=True)).stop
+    left = np.clip(not_later - 1, windows.first[several], windows.stop[several] - 1)
+    right = np.clip(not_later, windows.first[several], windows.stop[several] - 1)
+    to_left, to_right = np.abs(chosen.position - truth.position[left]), np.abs(truth.position[right] - chosen.position)
+    nearest[several] = np.where(to_left <= to_right, left, right)
+    return nearest
+
+
+def scores_of(predictions: Points, score: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    """Scores of the predictions, all 0 if they have none.
+
+    Args:
+        predictions: Predictions.
+        score: Their scores, or None.
+
+    Raises:
+        ValueError: the scores are not one finite number for every prediction.
+    """
+    if score is None:
+        return np.zeros(len(predictions.position))
+    if score.shape != predictions.position.shape or not np.isfinite(score).all():
+        message = f"{score.shape} scores of {predictions.position.shape} predictions must be one finite number for each"
+        raise ValueError(message)
+    return score
+
+
+def best_of_ranges(key: NDArray[Any], first: Ints, stop: Ints) -> Ints:
+    """Index of a largest key in every range `first:stop`, by a table of powers of two; O((N + R) log(longest range)).
+
+    Args:
+        key: Shape (N,).
+        first: Start of every range, shape (R,), non-decreasing.
+        stop: Its end, exclusive, non-decreasing.
+
+    Returns:
+        Shape (R,); -1 for an empty range; the earliest of equal keys.
+    """
+    best = np.full(len(first), -1, dtype=np.int64)
+    ranges = np.flatnonzero(first < stop)
+    step = max(_POINTS_AT_A_TIME, int((stop - first).max(initial=0)))
+    for at in range(0, len(ranges), step):
+        part = ranges[at : at + step]
+        base = first[part[0]]
+        best[part] = base + _best_by_doubling(key[base : stop[part[-1]]], first[part] - base, stop[part] - base)
+    return best
+
+
+def _best_by_doubling(key: NDArray[Any], first: Ints, stop: Ints) -> Ints:
+    """`best_of_ranges` without empty ranges; level l of the table holds the best of 2^l keys from each on."""
+    best = np.empty(len(first), dtype=np.int64)
+    length, longest = stop - first, int((stop - first).max())
+    table, width = np.arange(len(key)), 1
+    while width <= longest:
+        own = np.flatnonzero((length >= width) & (length < 2 * width))
+        best[own] = _better(key, table[first[own]], table[stop[own] - width])
+        table = _better(key, table[:-width], table[width:])
+        width *= 2
+    return best
+
+
+def _better(key: NDArray[Any], left: Ints, right: Ints) -> Ints:
+    return np.where(key[left] >= key[right], left, right)

@@ -1,0 +1,142 @@
+"""Detectors of change points whose true precision and recall are known at every score."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from scipy.special import ndtr
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+HEADING = "measured on simulated detectors, beside the truth"
+MARGIN = 10
+GAP = 100
+SERIES, CHANGES = 120, 5
+
+
+@dataclass(frozen=True)
+class Detector:
+    """A detector that sees every change with one probability, a little late or early, and raises false alarms.
+
+    Scores are N(shift, 1) for changes it sees and N(0, 1) for false alarms.
+
+    Attributes:
+        name: Name of the detector.
+        sees: Probability that it sees a change.
+        alarms: Expected number of false alarms between two changes.
+        shift: How far the scores of changes lie from those of false alarms, in standard deviations.
+        late: Mean delay, in observations.
+    """
+
+    name: str
+    sees: float
+    alarms: float
+    shift: float
+    late: int
+
+    def recall(self, score: float) -> float:
+        """Expected share of the changes that are found with at least this score."""
+        return float(self.sees * ndtr(self.shift - score))
+
+    def precision(self, score: float) -> float:
+        """Expected true over expected predictions with at least this score."""
+        right, wrong = self.recall(score), float(self.alarms * ndtr(-score))
+        return right / (right + wrong)
+
+
+DETECTORS = (
+    Detector("slow", 0.9, 0.5, 1.5, 5),
+    Detector("nervous", 0.95, 2.0, 1.0, 0),
+    Detector("silent", 0.0, 0, 0, 0),
+)
+
+
+def simulate(*, seed: int, series: int = SERIES) -> dict[str, pl.DataFrame]:
+    """Simulate marks, detections and what was run.
+
+    Changes lie 100 observations apart. A seen change is detected less than 10 observations away, a false alarm is
+    raised more than 10 away from every change, so that truth is known with a margin of 10. The detector `silent` ran
+    and found nothing.
+
+    Args:
+        seed: The same seed gives the same data.
+        series: Number of series.
+
+    Returns:
+        Frames `annotations`, `predictions`, `series` and `runs`.
+    """
+    rng = np.random.default_rng(seed)
+    change = np.tile(np.arange(1, CHANGES + 1) * GAP, series)
+    of_series = np.repeat(np.arange(series), CHANGES)
+    frames = [_detected(rng, detector, of_series, change) for detector in DETECTORS]
+    names = [detector.name for detector in DETECTORS]
+    numbers = pl.DataFrame({"series_id": np.arange(series)})
+    return {
+        "annotations": pl.DataFrame({"series_id": of_series, "position": change}),
+        "predictions": pl.concat(frames).sort("detector", "series_id", "position"),
+        "series": numbers.with_columns(n_obs=pl.lit((CHANGES + 1) * GAP, pl.Int64)),
+        "runs": pl.DataFrame({"detector": names}).join(numbers, how="cross"),
+    }
+
+
+def _detected(
+    rng: np.random.Generator, detector: Detector, series: np.ndarray[Any, Any], change: np.ndarray[Any, Any]
+) -> pl.DataFrame:
+    """Detections of one detector: at most one at a position."""
+    seen = rng.random(len(change)) < detector.sees
+    spread = MARGIN - 1 - detector.late
+    delay = detector.late + rng.integers(-spread, spread + 1, len(change))
+    count = rng.poisson(detector.alarms, len(change))
+    where = np.repeat(change, count) + rng.integers(MARGIN + 1, GAP - MARGIN, count.sum())
+    columns = {
+        "series_id": np.concatenate([series[seen], np.repeat(series, count)]),
+        "position": np.concatenate([(change + delay)[seen], where]),
+        "score": np.concatenate([rng.normal(detector.shift, 1, seen.sum()), rng.normal(0, 1, count.sum())]),
+    }
+    frame = pl.DataFrame(columns).unique(["series_id", "position"], keep="first", maintain_order=True)
+    return frame.with_columns(pl.lit(detector.name).alias("detector"))
+
+
+def write_demo(folder: Path) -> dict[str, Any]:
+    """Write the demo's data and return the config of its stage."""
+    folder.mkdir(parents=True, exist_ok=True)
+    frames = simulate(seed=20240101)
+    for name, frame in frames.items():
+        frame.write_parquet(folder / f"{name}.parquet")
+    return {
+        "kind": "change_points",
+        **{name: str(folder / f"{name}.parquet") for name in frames},
+        "by": [["detector"]],
+        "margin": MARGIN,
+        "thresholds": {"start": -2.0, "stop": 3.0, "count": 51},
+    }
+
+
+def closeness(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
+    """Measured beside true precision, recall and mean delay: a table for people.
+
+    Args:
+        _: Where `write_demo` wrote; the truth is in the detectors.
+        tables: Result tables of the stage by name.
+    """
+    curve, delays = tables["change_points_curve"], tables["change_points_delays"]
+    lines, held, given = [], 0, 0
+    for detector in DETECTORS[:2]:
+        for score in (0.0, 1.0):
+            close = (pl.col("threshold") - score).abs() < 1e-9  # noqa: PLR2004 - an even grid of doubles
+            row = curve.filter(pl.col("detector") == detector.name, close).row(0, named=True)
+            for name, true in (("precision", detector.precision(score)), ("recall", detector.recall(score))):
+                lower, upper = row[f"{name}_lower"], row[f"{name}_upper"]
+                label = detector.name if (score, name) == (0.0, "precision") else ""
+                span = f"{lower:.3f} to {upper:.3f}"
+                lines.append(f"{label:<15}{f'{name} at {score:g}':<20}{row[name]:10.3f}{span:>19}{true:9.3f}")
+                held, given = held + (lower <= true <= upper), given + 1
+        mean = delays.filter(pl.col("detector") == detector.name)["delay"].to_numpy().mean()
+        lines.append(f"{'':<15}{'mean delay':<20}{mean:10.3f}{'':>19}{detector.late:9.3f}")
+    title = f"{'':<35}{'measured':>10}{'95% interval':>19}{'true':>9}"
+    return "\n".join([title, *lines, f"{held} of {given} intervals hold the true value."])

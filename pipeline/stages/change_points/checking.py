@@ -1,0 +1,162 @@
+"""Faults and doubts of the inputs of change_points."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import sqlglot.expressions as exp
+
+from pipeline.dialect import column
+from pipeline.errors import DataError
+from pipeline.sources import rows
+from pipeline.stages.change_points.contract import ANNOTATOR, POSITION, SERIES_ID
+from pipeline.stages.checks import duplicate_check, missing_check, negative_check
+from pipeline.stages.plan import Comparison
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import polars as pl
+
+    from pipeline.sources.source import Source
+    from pipeline.stages.change_points.contract import ChangePointsParameters
+    from pipeline.stages.change_points.relations import Inputs, Relations
+    from pipeline.stages.plan import Check
+
+CLOCKS = 'Declare it with timezone = "Europe/Amsterdam" (or "UTC") on that input.'
+
+
+def check_columns(params: ChangePointsParameters, inputs: Inputs, by: Sequence[rows.Grouped]) -> None:
+    """Faults that the footers show.
+
+    Raises:
+        DataError: a column is missing, or two that must be compared differ in type.
+    """
+    for key in (SERIES_ID, ANNOTATOR):
+        rows.check_keys(inputs.given, key)
+    if params.annotators != "union" and not inputs.annotations.has(ANNOTATOR):
+        message = f"annotators = {params.annotators!r} needs {ANNOTATOR} in annotations"
+        raise DataError(message, remedy="Map it with columns = { annotator_id = … }.")
+    if params.threshold_values is not None and not inputs.predictions.has("score"):
+        message = "thresholds are given, but predictions has no column 'score'"
+        raise DataError(message, remedy="Map it with columns = { score = … }, or leave thresholds out.")
+    if params.cluster not in {None, SERIES_ID} and not (inputs.series and inputs.series.has(params.cluster or "")):
+        message = f"cluster: {params.cluster!r} must be a column of the input series"
+        raise DataError(message, remedy="Give series, with a row per series and that column.")
+    _check_clocks(inputs)
+    if inputs.runs is not None:
+        for each in by:
+            if each.source == "predictions":
+                _check_same(inputs.predictions, inputs.runs, each)
+
+
+def _check_same(predictions: Source, runs: Source, grouped: rows.Grouped) -> None:
+    """A grouping column of predictions must be in runs, with its type."""
+    if not runs.has(grouped.name):
+        message = f"input runs: it has no column {grouped.name!r}, by which predictions are grouped"
+        raise DataError(message, remedy="It lists what was run: one row per series and value of these columns.")
+    kinds = {predictions.types(grouped.column, grouped.field), runs.types(grouped.name, grouped.field)} - {"NULL"}
+    if len(kinds) > 1:
+        message = f"column {grouped.name} is {' but '.join(sorted(kinds))} in predictions and runs"
+        raise DataError(message, remedy="Write one of the inputs again with the type of the other.")
+
+
+def _check_clocks(inputs: Inputs) -> None:
+    """Times on both sides must have a zone, or neither."""
+    zoned = {}
+    for source in (inputs.predictions, inputs.annotations):
+        field = source.contract.field(POSITION)
+        if field is not None and source.types(POSITION, field) in {"DATE", "TIMESTAMP", "TIMESTAMPTZ"}:
+            zoned[source.name] = source.is_zoned(POSITION)
+    if len(set(zoned.values())) > 1:
+        naive = next(name for name, has_zone in sorted(zoned.items()) if not has_zone)
+        message = f"no time zone in {naive}.{POSITION}, but in the other input"
+        raise DataError(message, remedy=CLOCKS)
+
+
+def checks(params: ChangePointsParameters, inputs: Inputs, relations: Relations) -> Iterator[Check]:
+    """Faults that only a scan shows."""
+    yield missing_check(inputs.annotations, SERIES_ID)
+    yield missing_check(inputs.annotations, POSITION)
+    if params.annotators != "union":
+        yield missing_check(inputs.annotations, ANNOTATOR)
+    if inputs.coders is not None:
+        yield missing_check(inputs.coders, SERIES_ID)
+        yield missing_check(inputs.coders, ANNOTATOR)
+    if inputs.runs is not None:
+        yield missing_check(inputs.runs, SERIES_ID)
+    if inputs.series is not None:
+        yield missing_check(inputs.series, SERIES_ID)
+        yield duplicate_check(inputs.series, (SERIES_ID,), remedy="Keep one row per series.")
+        if relations.covered:
+            yield negative_check(inputs.series, "n_obs")
+        if relations.cluster != SERIES_ID:
+            yield missing_check(inputs.series, relations.cluster)
+    if params.duplicates == "error":
+        keys = (*relations.of_predictions, SERIES_ID, POSITION)
+        remedy = 'Set duplicates = "max" to keep the highest score of each, or "keep" to count every row.'
+        yield duplicate_check(inputs.predictions, keys, remedy=remedy)
+
+
+def comparisons(params: ChangePointsParameters, inputs: Inputs) -> Iterator[Comparison]:
+    """Marks that repeat, marks that are left out, and series that may not have been looked at."""
+    marks = exp.select("*").from_("annotations_read").where(column("kept"))
+    outside = exp.select(_number()).from_(marks.subquery("a"))
+    frames = {"outside": outside.where(_is_absent("a", "judged"))}
+    yield Comparison(frames, _outside)
+    if params.duplicates != "keep":
+        names = [SERIES_ID, POSITION, *([ANNOTATOR] if inputs.annotations.has(ANNOTATOR) else [])]
+        once = exp.select(*(column(name) for name in names)).distinct().from_(marks.subquery("every_mark"))
+        every = exp.select(_number()).from_(marks.subquery("marks"))
+        yield Comparison({"all": every, "distinct": exp.select(_number()).from_(once.subquery("once"))}, _repeated)
+    if params.annotators == "union" and inputs.series is None and inputs.coders is None:
+        unmarked = exp.select(_number()).from_(exp.to_table("judged").as_("j"))
+        yield Comparison({"unmarked": unmarked.where(_is_absent("j", marks))}, _unmarked)
+
+
+def _number() -> exp.Expr:
+    return exp.alias_(exp.cast(exp.Count(this=exp.Star()), "BIGINT"), "n_rows")
+
+
+def _is_absent(alias: str, relation: str | exp.Select) -> exp.Expr:
+    """Whether the series of a row is not in a relation."""
+    origin = exp.to_table(relation).as_("other") if isinstance(relation, str) else relation.subquery("other")
+    one = exp.select(exp.Literal.number(1)).from_(origin)
+    found = one.where(exp.EQ(this=column(SERIES_ID, "other"), expression=column(SERIES_ID, alias)))
+    return exp.Not(this=exp.Exists(this=found))
+
+
+def _outside(found: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
+    rows_ = found["outside"].item()
+    return (f"{rows_:,} rows of annotations are of series that are not listed; they are left out",) if rows_ else ()
+
+
+def _repeated(found: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
+    more = found["all"].item() - found["distinct"].item()
+    return (f"{more:,} rows of annotations repeat a mark; each counts once",) if more else ()
+
+
+def _unmarked(found: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
+    count = found["unmarked"].item()
+    if not count:
+        return ()
+    words = (
+        f"{count:,} series have no mark: they are taken as looked at, so that every prediction in them is wrong; "
+        "give series or coders to say which series were annotated"
+    )
+    return (words,)
+
+
+def warnings(inputs: Inputs, by: Sequence[rows.Grouped], kind: str) -> Iterator[str]:
+    """What the user should know before the numbers are used."""
+    sources = {source.name: source for source in inputs.given}
+    for each in by:
+        if sources[each.source].types(each.column, each.field) == "DOUBLE":
+            yield f"grouping column {each.name!r} is a floating number: NaN and infinite values count as NULL"
+    if inputs.predictions.has("score") and inputs.predictions.has_float32("score"):
+        yield "scores are single precision (FLOAT); they are compared with the thresholds as DOUBLE"
+    for source in (inputs.predictions, inputs.annotations):
+        if source.has_float32(POSITION):
+            yield f"{source.name}.{POSITION} is single precision (FLOAT); distances are those of the rounded positions"
+    if inputs.series is not None and inputs.series.has("n_obs") and kind != "integers":
+        yield f"covering needs positions that number the observations; they are {kind}, so it is NULL"

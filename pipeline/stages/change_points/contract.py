@@ -1,0 +1,213 @@
+"""Inputs, parameters and result tables of change_points."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import model_validator
+
+from pipeline.schemas import Column, Table
+from pipeline.sources.inputs import Field as InputField
+from pipeline.sources.inputs import Input, InputContract
+from pipeline.stages.change_points.margins import MarginSides
+from pipeline.stages.parameters import EvenThresholds, StageParameters
+
+Matching = Literal["one_to_one", "any", "roerich", "ruptures", "nearest"]
+Annotators = Literal["union", "separate", "tcpd"]
+ANNOTATOR = "annotator_id"
+SERIES_ID = "series_id"
+POSITION = "position"
+
+PREDICTIONS = InputContract(
+    "predictions",
+    (
+        InputField(SERIES_ID, "key", "the series", required=True),
+        InputField(POSITION, "position", "where the change is: an index, a number or a time", required=True),
+        InputField("score", "number", "score of the prediction; higher is surer"),
+    ),
+    "one row per predicted change point",
+    required=True,
+)
+ANNOTATIONS = InputContract(
+    "annotations",
+    (
+        InputField(SERIES_ID, "key", "the series", required=True),
+        InputField(POSITION, "position", "where the change is, of the same type as in predictions", required=True),
+        InputField(ANNOTATOR, "key", "who marked it"),
+    ),
+    "one row per true change point, as marked by each annotator",
+    required=True,
+)
+SERIES = InputContract(
+    "series",
+    (
+        InputField(SERIES_ID, "key", "a series that was annotated", required=True),
+        InputField("n_obs", "integer", "number of its observations; needed for covering"),
+    ),
+    "one row per annotated series",
+)
+RUNS = InputContract(
+    "runs",
+    (InputField(SERIES_ID, "key", "a series that was searched for change points", required=True),),
+    "one row per series and value of the grouping columns of predictions that was run, also those that found nothing",
+)
+CODERS = InputContract(
+    "coders",
+    (
+        InputField(SERIES_ID, "key", "a series", required=True),
+        InputField(ANNOTATOR, "key", "who looked at it", required=True),
+    ),
+    "one row per series and annotator, also those who marked nothing",
+)
+
+COUNTS = (
+    Column("n_series", "BIGINT", "runs on one series; with separate annotators each counts"),
+    Column("n_true", "BIGINT", "true points"),
+    Column("n_predicted", "BIGINT", "predictions in the bin"),
+    Column("tp", "BIGINT", "what the predictions of the bin add to the true positives"),
+    Column("recall_sum", "DECIMAL", "what they add to the recalls of the series, averaged over annotators; tcpd only"),
+    Column("n_always", "BIGINT", "predictions that count at every threshold: without scores all, with tcpd index 0"),
+    Column("tp_always", "BIGINT", "what these add to the true positives"),
+    Column("recall_always", "DECIMAL", "what these add to the recalls; tcpd only"),
+    Column("n_rows", "BIGINT", "rows of predictions"),
+)
+COUNT_NAMES = tuple(column.name for column in COUNTS)
+
+
+def _interval(name: str) -> tuple[Column, Column]:
+    return (
+        Column(f"{name}_lower", "DOUBLE", f"lower limit of {name}; NULL where none can be given", nullable=True),
+        Column(f"{name}_upper", "DOUBLE", f"upper limit of {name}; NULL where none can be given", nullable=True),
+    )
+
+
+RATIOS = ("precision", "recall", "f1")
+_COUNTED = (
+    Column("n_true", "BIGINT", "true points"),
+    Column("n_predicted", "BIGINT", "predictions at or above the threshold"),
+    Column("tp", "BIGINT", "true positives, by the rule of matching"),
+)
+_PRECISION = Column("precision", "DOUBLE", "tp / n_predicted; above 1 is possible with `any`", nullable=True)
+_RECALL = Column("recall", "DOUBLE", "tp / n_true; with `tcpd` the mean over annotators and series", nullable=True)
+_F1 = Column("f1", "DOUBLE", "2 tp / (n_predicted + n_true); with `tcpd` the harmonic mean", nullable=True)
+_UNDEFINED = Column("undefined", "VARCHAR", "why a ratio is NULL; NULL when all are defined", nullable=True)
+CURVE = (
+    Column("threshold", "DOUBLE", "score from which a prediction counts; NULL without scores", nullable=True),
+    Column("n_series", "BIGINT", "runs on one series; with separate annotators each counts"),
+    *_COUNTED,
+    _PRECISION,
+    *_interval("precision"),
+    _RECALL,
+    *_interval("recall"),
+    _F1,
+    *_interval("f1"),
+    _UNDEFINED,
+    Column("undefined_interval", "VARCHAR", "why an interval is NULL; NULL when all are given", nullable=True),
+)
+AREAS = (
+    Column("n_series", "BIGINT", "runs on one series; with separate annotators each counts"),
+    Column("n_true", "BIGINT", "true points"),
+    Column("n_predicted", "BIGINT", "predictions"),
+    Column("average_precision", "DOUBLE", "step area, from every score", nullable=True),
+    Column("pr_auc", "DOUBLE", "trapezoids at the thresholds of the stage, level down to recall 0", nullable=True),
+    Column(
+        "pr_auc_roerich",
+        "DOUBLE",
+        "trapezoids from every score, from recall 0 at precision 1 to recall 1 at precision 0",
+        nullable=True,
+    ),
+    Column("n_covered", "BIGINT", "runs with a known number of observations"),
+    Column("covering", "DOUBLE", "mean segmentation covering of these runs by all predictions", nullable=True),
+    Column("undefined", "VARCHAR", "why an area is NULL; NULL when all are defined", nullable=True),
+)
+SERIES_COLUMNS = (
+    Column(SERIES_ID, "KEY", "the series"),
+    Column("n_true", "BIGINT", "true points"),
+    Column("n_predicted", "BIGINT", "predictions, whatever their score"),
+    Column("tp", "BIGINT", "true positives, by the rule of matching"),
+    _PRECISION,
+    Column("recall", "DOUBLE", "tp / n_true; with `tcpd` the mean over annotators", nullable=True),
+    _F1,
+    Column("mean_delay", "DOUBLE", "mean of prediction − true point over the matches; hours for times", nullable=True),
+    Column("covering", "DOUBLE", "segmentation covering; NULL without n_obs", nullable=True),
+    _UNDEFINED,
+)
+DELAYS = (
+    Column(SERIES_ID, "KEY", "the series"),
+    Column("position", "DOUBLE", "the prediction; microseconds since 1970 (UTC) for times"),
+    Column("rank", "BIGINT", "1, 2, … of matched predictions at one position"),
+    Column("true_position", "DOUBLE", "the true point it is matched with, in the same unit"),
+    Column("delay", "DOUBLE", "position − true_position; hours for times"),
+    Column("score", "DOUBLE", "its score; NULL without scores", nullable=True),
+)
+TABLES = (
+    Table("change_points_curve", "one row per group and threshold", CURVE, ("threshold",)),
+    Table("change_points_areas", "one row per group", AREAS, ()),
+    Table(
+        "change_points_series", "one row per run on a series, over all its predictions", SERIES_COLUMNS, (SERIES_ID,)
+    ),
+    Table(
+        "change_points_delays",
+        "one row per matched prediction",
+        DELAYS,
+        (SERIES_ID, "position", "rank"),
+    ),
+)
+
+
+class ChangePointsParameters(StageParameters):
+    """Parameters of change_points.
+
+    Attributes:
+        predictions: Predicted change points.
+        annotations: True change points, as marked by each annotator.
+        series: The annotated series, with their numbers of observations; predictions elsewhere are left out.
+        runs: What was run, also where nothing was found; predictions of other runs are left out.
+        coders: Who looked at which series, also those who marked nothing.
+        margin: How far a prediction may lie from a true point: a number in the unit of the positions, a duration where
+            they are times, or `{ before = …, after = … }`.
+        margin_boundary: Whether a distance equal to the margin matches (`<=`) or not (`<`).
+        matching: What a true positive is; default: `one_to_one`, with `annotators = "tcpd"` `nearest`.
+        annotators: `union`: all distinct marks of a series; `separate`: one by one; `tcpd`: precision against the
+            union, recall averaged over annotators, index 0 added to both sides.
+        area_scores: Whether average precision and pr_auc_roerich use every score, or only the thresholds of the stage.
+        series_counts: Whether to write the table of series; `auto`: up to 10 million rows of predictions and marks.
+        delays: Whether to write the table of matched predictions; `auto`: up to 1 million such rows.
+    """
+
+    kind: Literal["change_points"] = "change_points"
+    predictions: Input
+    annotations: Input
+    series: Input | None = None
+    runs: Input | None = None
+    coders: Input | None = None
+    thresholds: EvenThresholds | tuple[float, ...] | Literal["distinct"] | None = "distinct"
+    margin: MarginSides
+    margin_boundary: Literal["<", "<="] = "<"
+    matching: Matching | None = None
+    annotators: Annotators = "union"
+    area_scores: Literal["every", "thresholds"] = "every"
+    series_counts: Literal["auto"] | bool = "auto"
+    delays: Literal["auto"] | bool = "auto"
+
+    @model_validator(mode="after")
+    def _fits(self) -> ChangePointsParameters:
+        if self.margin_boundary == "<" and self.margin.has_zero:
+            message = 'margin: a side of 0 with margin_boundary = "<" matches nothing, not even an exact hit: use "<="'
+            raise ValueError(message)
+        if self.annotators == "tcpd" and self.duplicates == "keep":
+            message = 'annotators = "tcpd" works on sets of positions: use duplicates = "error" or "max"'
+            raise ValueError(message)
+        named = [ANNOTATOR in grouping for grouping in self.by]
+        if any(named) and self.annotators != "separate":
+            message = f'by: {ANNOTATOR} goes with annotators = "separate", which adds it by itself'
+            raise ValueError(message)
+        if self.annotators != "separate" or all(named):
+            return self
+        groupings = tuple(each if has else (*each, ANNOTATOR) for each, has in zip(self.by, named, strict=True))
+        return self.model_copy(update={"by": tuple(dict.fromkeys(groupings))})
+
+    @property
+    def rule(self) -> Matching:
+        """The rule of matching."""
+        return self.matching or ("nearest" if self.annotators == "tcpd" else "one_to_one")

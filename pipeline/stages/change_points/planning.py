@@ -1,0 +1,161 @@
+"""What change_points asks of an engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import sqlglot.expressions as exp
+
+from pipeline.dialect import column
+from pipeline.errors import DataError
+from pipeline.sources import rows
+from pipeline.sources.types import TIMES
+from pipeline.stages.change_points import checking, units
+from pipeline.stages.change_points.contract import ANNOTATOR, COUNT_NAMES, POSITION, SERIES_ID
+from pipeline.stages.change_points.points import RUN, Matcher
+from pipeline.stages.change_points.relations import RUNS_OF_SERIES, Inputs, Relations
+from pipeline.stages.plan import CountQuery, FollowUp, Matched, Plan, Sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pipeline.sources.source import Source
+    from pipeline.stages.change_points.contract import ChangePointsParameters
+
+MOST_ROWS_FOR_SERIES = 10_000_000
+MOST_ROWS_FOR_DELAYS = 1_000_000
+KINDS = {"BIGINT": "integers", "DOUBLE": "floating numbers"} | dict.fromkeys(TIMES, "times")
+
+
+def plan(params: ChangePointsParameters, sources: Mapping[str, Source]) -> Plan:
+    """Bind the inputs, match the points of every run, and count what they add.
+
+    Raises:
+        DataError: an input lacks a column that the parameters need, or positions cannot be compared.
+    """
+    optional = (sources.get(name) for name in ("series", "runs", "coders"))
+    return _Planner(params, Inputs(sources["predictions"], sources["annotations"], *optional)).plan()
+
+
+@dataclass(frozen=True)
+class _Planner:
+    params: ChangePointsParameters
+    inputs: Inputs
+
+    def plan(self) -> Plan:
+        by = self._by()
+        checking.check_columns(self.params, self.inputs, by)
+        relations = Relations(self.params, self.inputs, by, self.covered)
+        return Plan(
+            sources=self.inputs.given,
+            by=by,
+            relations=tuple(relations.every()),
+            checks=tuple(checking.checks(self.params, self.inputs, relations)),
+            matched=(self._matched(relations),),
+            counts=tuple(self._counts(relations)),
+            used=("n_rows",),
+            accounting=CountQuery("change_points/accounting"),
+            comparisons=tuple(checking.comparisons(self.params, self.inputs)),
+            follow_ups=tuple(self._follow_ups(relations)),
+            warnings=tuple(checking.warnings(self.inputs, by, self._kind)),
+            facts={"matching": self.params.rule, "positions": self._kind, "independent": relations.cluster},
+        )
+
+    def _by(self) -> tuple[rows.Grouped, ...]:
+        """Grouping columns: of predictions, of series, and the annotator."""
+        annotated = (rows.Grouped(ANNOTATOR, "annotations", ANNOTATOR),) if self.params.annotators == "separate" else ()
+        groupings = [[name for name in grouping if name != ANNOTATOR] for grouping in self.params.by]
+        sources = [self.inputs.predictions, *([self.inputs.series] if self.inputs.series is not None else [])]
+        by = rows.resolve_by(groupings, sources)
+        shared = [rows.Grouped(each.name, "runs", each.column) for each in by if each.source == "predictions"]
+        extra = [self.params.cluster] if self.params.cluster else []
+        rows.check_mapping(self.inputs.given, (*by, *shared), extra)
+        return (*by, *annotated)
+
+    @cached_property
+    def _kind(self) -> str:
+        """What the positions are, the same on both sides."""
+        found = {}
+        for source in (self.inputs.predictions, self.inputs.annotations):
+            field = source.contract.field(POSITION)
+            sql_type = source.types(POSITION, field) if field is not None else "NULL"
+            if sql_type != "NULL":
+                found[KINDS[sql_type]] = source
+        if len(found) > 1:
+            words = " but ".join(f"{kind} in {source.name}" for kind, source in sorted(found.items()))
+            message = f"column {POSITION} has {words}: the two cannot be compared exactly"
+            raise DataError(message, remedy="Write one of the inputs again with the type of the other.")
+        kind = next(iter(found), "times" if self.params.margin.is_duration else "integers")
+        if (kind == "times") != self.params.margin.is_duration:
+            message = f"margin: positions are {kind}"
+            remedy = 'Write a duration, such as "2h".' if kind == "times" else "Write a number in their unit."
+            raise DataError(message, remedy=remedy)
+        if kind == "times" and self.params.annotators == "tcpd":
+            message = 'annotators = "tcpd" adds index 0 to both sides, but positions are times'
+            raise DataError(message, remedy='Number the observations, or use "union" or "separate".')
+        return kind
+
+    @property
+    def covered(self) -> bool:
+        """Whether segments can be counted in observations."""
+        series = self.inputs.series
+        return series is not None and series.has("n_obs") and self._kind == "integers"
+
+    @property
+    def _scored(self) -> bool:
+        return self.inputs.predictions.has("score")
+
+    def _wants(self, asked: object, limit: int) -> bool:
+        size = self.inputs.predictions.rows + self.inputs.annotations.rows
+        return asked is True or (asked == "auto" and size <= limit)
+
+    @property
+    def _with_delays(self) -> bool:
+        return self._wants(self.params.delays, MOST_ROWS_FOR_DELAYS)
+
+    @property
+    def _with_series(self) -> bool:
+        return self._wants(self.params.series_counts, MOST_ROWS_FOR_SERIES)
+
+    def _matched(self, relations: Relations) -> Matched:
+        params, numbers = self.params, [RUN, SERIES_ID, *(["n_obs"] if self.covered else [])]
+        frames = {
+            "runs": exp.select(*(column(name) for name in numbers)).from_(RUNS_OF_SERIES),
+            "predictions": relations.predictions(),
+            "marks": relations.marks(),
+        }
+        if params.annotators == "tcpd":
+            frames["annotators"] = relations.annotators_of_runs()
+        matcher = Matcher(
+            rule=params.rule,
+            annotators=params.annotators,
+            margin=params.margin.closed(closed=params.margin_boundary == "<="),
+            kind=np.float64 if self._kind == "floating numbers" else np.int64,
+            times=self._kind == "times",
+            scored=self._scored,
+            covered=self.covered,
+            detailed=self._with_delays or self._with_series,
+        )
+        size = self.inputs.predictions.rows + self.inputs.annotations.rows
+        return Matched("matched", frames, (relations.key,), matcher.match, size)
+
+    def _counts(self, relations: Relations) -> Iterator[CountQuery]:
+        if self._scored:
+            known = exp.Not(this=column("is_always", "m"))
+            points = relations.with_runs(("score", "is_row", "tp", "share"), known)
+            sweep = Sweep("predictions", points, "score", self.params.grid())
+            yield CountQuery("change_points/counts", columns=COUNT_NAMES, sweep=sweep)
+            if self.params.area_scores == "every" and self.params.threshold_values is not None:
+                yield CountQuery("change_points/scores", columns=("n_predicted", "tp"), keys=("score",), into="scores")
+        yield CountQuery("change_points/totals", columns=COUNT_NAMES)
+        if self.covered:
+            yield CountQuery("change_points/covering", columns=("n_covered", "covering"), into="covering")
+
+    def _follow_ups(self, relations: Relations) -> Iterator[FollowUp]:
+        if self._with_series:
+            yield units.series_table(relations, tcpd=self.params.annotators == "tcpd", covered=self.covered)
+        if self._with_delays:
+            yield units.delays_table(relations)

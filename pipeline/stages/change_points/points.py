@@ -1,0 +1,214 @@
+"""The matched relation of change_points: what every prediction adds, and what every run has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from pipeline.metrics.annotators import distinct_points, mean_over_annotators, with_origin
+from pipeline.metrics.point_matching import added_any, added_as_ruptures, added_one_to_one, matched_truth
+from pipeline.metrics.point_windows import Margin, Points, find_windows, nearest_truth
+from pipeline.metrics.segmentation import covering
+from pipeline.metrics.timelines import MICROSECONDS_PER_HOUR
+from pipeline.metrics.turn_matching import added_as_roerich, added_nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
+
+    from pipeline.stages.change_points.contract import Annotators, Matching
+
+    Rule: TypeAlias = Callable[[Points, Points, Margin, NDArray[np.float64] | None], NDArray[np.int64]]
+
+RUN = "run_number"
+RULES: dict[str, Rule] = {
+    "one_to_one": added_one_to_one,
+    "any": added_any,
+    "roerich": added_as_roerich,
+    "ruptures": added_as_ruptures,
+    "nearest": added_nearest,
+}
+_FIRST = np.finfo(np.float64).max
+
+
+@dataclass(frozen=True)
+class Matcher:
+    """How the points of runs become rows of the matched relation.
+
+    Attributes:
+        rule: What a true positive is.
+        annotators: How several annotators are taken together.
+        margin: The margin, in the unit of the positions.
+        kind: Type of the positions.
+        times: Whether they are microseconds.
+        scored: Whether predictions have scores.
+        covered: Whether covering is wanted.
+        detailed: Whether every match is wanted, with its delay.
+    """
+
+    rule: Matching
+    annotators: Annotators
+    margin: Margin
+    kind: type[np.int64 | np.float64]
+    times: bool
+    scored: bool
+    covered: bool
+    detailed: bool
+
+    def match(self, frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+        """Rows of the relation: one per prediction and one per run, the latter with its true points and covering.
+
+        Args:
+            frames: `runs` (run_number, is_first, n_obs if covering is wanted), `predictions` (run_number, position,
+                is_row and, if scored, score), `marks` (run_number, position and, with `tcpd`, annotator) and, with
+                `tcpd`, `annotators` (run_number, annotator).
+
+        Returns:
+            run_number, is_row, is_run, is_always (whether it counts at every threshold), score, tp, n_true, share (of
+            the recall of a run averaged over annotators), covering (of runs), and if detailed position, true_position,
+            delay.
+        """
+        runs = frames["runs"].sort(RUN)
+        numbers = runs[RUN].to_numpy()
+        order = {RUN: False, "position": False} | ({"score": True} if self.scored else {})
+        found = frames["predictions"].select(*order, "is_row").sort(list(order), descending=list(order.values()))
+        predictions = _points(found, numbers, self.kind)
+        score = found["score"].cast(pl.Float64).to_numpy() if self.scored else None
+        is_row = found["is_row"].to_numpy()
+        marks = frames["marks"].select(RUN, "position").sort(RUN, "position")
+        truth = distinct_points(_points(marks, numbers, self.kind))
+        if self.annotators == "tcpd":
+            return self._tcpd(frames, runs, truth, (predictions, score, is_row))
+        added = RULES[self.rule](truth, predictions, self.margin, score)
+        own = _rows(numbers[predictions.series], is_row, None if score is None else score, added)
+        own = own.with_columns(*self._details(truth, predictions, added, np.ones(len(added), dtype=np.bool_)))
+        covered = self._covering(truth, predictions, runs) if self.covered else None
+        return pl.concat([own, self._of_runs(numbers, truth, covered)], how="diagonal")
+
+    def _tcpd(
+        self,
+        frames: Mapping[str, pl.DataFrame],
+        runs: pl.DataFrame,
+        marks: Points,
+        given: tuple[Points, NDArray[np.float64] | None, NDArray[np.bool_]],
+    ) -> pl.DataFrame:
+        """Precision against the union and recall averaged over annotators, index 0 added to both sides."""
+        numbers, every = runs[RUN].to_numpy(), np.arange(runs.height)
+        truth, predictions = with_origin(marks, every), with_origin(given[0], every)
+        is_origin = predictions.position == 0
+        score, is_row = _with_origin(is_origin, given)
+        added = RULES[self.rule](truth, predictions, self.margin, score)
+        pairs = frames["annotators"].sort(RUN, "annotator").with_row_index("pair")
+        pair_run = np.searchsorted(numbers, pairs[RUN].to_numpy())
+        own_marks = frames["marks"].join(pairs, on=[RUN, "annotator"]).sort("pair", "position")
+        pair_numbers = np.arange(pairs.height)
+        own_truth = with_origin(_points(own_marks, pair_numbers, self.kind, "pair"), pair_numbers)
+        copies = _copies(predictions.series, pair_run)
+        repeated = Points(np.repeat(pair_numbers, copies.lengths), predictions.position[copies.index])
+        own_added = RULES[self.rule](own_truth, repeated, self.margin, None if score is None else score[copies.index])
+        n_true = np.bincount(own_truth.series, minlength=pairs.height)
+        weight = 1 / (n_true * np.bincount(pair_run, minlength=runs.height)[pair_run])
+        share = np.bincount(copies.index, own_added * weight[repeated.series], minlength=len(added))
+        shown = None if score is None else np.where(is_origin, np.nan, score)
+        rows = _rows(numbers[predictions.series], is_row, shown, added)
+        rows = rows.with_columns(pl.Series("share", share), *self._details(truth, predictions, added, ~is_origin))
+        covered = None
+        if self.covered:
+            own = self._covering(own_truth, repeated, runs[pl.Series(pair_run)])
+            covered = mean_over_annotators(own, pair_run, runs.height)
+        return pl.concat([rows, self._of_runs(numbers, truth, covered)], how="diagonal")
+
+    def _details(
+        self, truth: Points, predictions: Points, added: NDArray[np.int64], shown: NDArray[np.bool_]
+    ) -> list[pl.Series]:
+        if not self.detailed:
+            return []
+        if self.rule == "one_to_one":
+            number = matched_truth(truth, predictions, self.margin, added)
+        else:
+            windows = find_windows(truth, predictions, self.margin)
+            number = np.where(added > 0, nearest_truth(truth, predictions, windows), -1)
+        matched = (number >= 0) & shown
+        position, delay = np.full(len(added), np.nan), np.full(len(added), np.nan)
+        own = truth.position[number[matched]]
+        unit = MICROSECONDS_PER_HOUR if self.times else 1
+        position[matched], delay[matched] = own, (predictions.position[matched] - own) / unit
+        columns = {"position": predictions.position.astype(np.float64), "true_position": position, "delay": delay}
+        return [pl.Series(name, values).fill_nan(None) for name, values in columns.items()]
+
+    @property
+    def _no_share(self) -> pl.Expr:
+        return pl.lit(0, pl.Float64 if self.annotators == "tcpd" else pl.Int8)
+
+    def _of_runs(self, numbers: NDArray[np.int64], truth: Points, covered: NDArray[np.float64] | None) -> pl.DataFrame:
+        n_true = np.bincount(truth.series, minlength=len(numbers))
+        frame = pl.DataFrame({RUN: numbers.astype(np.int32), "n_true": n_true.astype(np.int32)})
+        frame = frame.with_columns(is_row=pl.lit(value=False), is_run=pl.lit(value=True), is_always=pl.lit(value=True))
+        frame = frame.with_columns(tp=pl.lit(0, pl.Int32), share=self._no_share)
+        frame = frame.with_columns(pl.lit(None, dtype=pl.Float64).alias("score"))
+        return frame if covered is None else frame.with_columns(pl.Series("covering", covered).fill_nan(None))
+
+    def _covering(self, truth: Points, predictions: Points, runs: pl.DataFrame) -> NDArray[np.float64]:
+        return covering(truth, predictions, runs["n_obs"].fill_null(0).to_numpy().astype(np.int64))
+
+
+def _with_origin(
+    is_origin: NDArray[np.bool_],
+    given: tuple[Points, NDArray[np.float64] | None, NDArray[np.bool_]],
+) -> tuple[NDArray[np.float64] | None, NDArray[np.bool_]]:
+    """Scores of the predictions with index 0, which enters first, and whether each is a row of the input."""
+    before, own_score, own_row = given
+    known = np.flatnonzero(~is_origin)
+    kept = before.position != 0
+    is_row = np.zeros(len(is_origin), dtype=np.bool_)
+    is_row[known] = own_row[kept]
+    at_origin = np.flatnonzero(is_origin)
+    is_row[at_origin[before.series[~kept]]] = own_row[~kept]
+    if own_score is None:
+        return None, is_row
+    score = np.full(len(is_origin), _FIRST)
+    score[known] = own_score[kept]
+    return score, is_row
+
+
+def _points(frame: pl.DataFrame, numbers: NDArray[np.int64], kind: type[Any], key: str = RUN) -> Points:
+    """Points of sorted rows; a series is the place of its run among the numbers."""
+    return Points(np.searchsorted(numbers, frame[key].to_numpy()), frame["position"].to_numpy().astype(kind))
+
+
+def _rows(
+    number: NDArray[np.int64],
+    is_row: NDArray[np.bool_],
+    score: NDArray[np.float64] | None,
+    added: NDArray[np.int64],
+) -> pl.DataFrame:
+    shown = pl.lit(None, dtype=pl.Float64) if score is None else pl.Series(score).fill_nan(None)
+    frame = pl.DataFrame({RUN: number.astype(np.int32), "is_row": is_row, "tp": added.astype(np.int32)})
+    same = {"is_run": pl.lit(value=False), "n_true": pl.lit(0, pl.Int32), "share": pl.lit(0, pl.Int8)}
+    frame = frame.with_columns(shown.alias("score"), **same)
+    return frame.with_columns(pl.col("score").is_null().alias("is_always"))
+
+
+@dataclass(frozen=True)
+class _Copies:
+    """Points of series, once for every annotator of the series.
+
+    Attributes:
+        index: Number of the point of every copy.
+        lengths: Copies of every annotator.
+    """
+
+    index: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+
+
+def _copies(series: NDArray[np.int64], wanted: NDArray[np.int64]) -> _Copies:
+    begin, end = np.searchsorted(series, wanted, side="left"), np.searchsorted(series, wanted, side="right")
+    lengths = end - begin
+    start = np.cumsum(lengths) - lengths
+    index = np.arange(lengths.sum()) + np.repeat(begin - start, lengths)
+    return _Copies(index, lengths)

@@ -1,0 +1,191 @@
+"""What follows from the counts of change_points: curve, areas, and words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from pipeline.metrics.change_point_areas import average_precision, roerich_area, trapezoid_area
+from pipeline.metrics.sweep import THRESHOLD, add_up, at_or_above
+from pipeline.schemas import GROUPING
+from pipeline.stages.change_points import units
+from pipeline.stages.change_points.contract import AREAS, COUNT_NAMES, CURVE, DELAYS, SERIES_COLUMNS
+from pipeline.stages.change_points.ratios import quotient, with_ratios
+from pipeline.stages.change_points.uncertainty import with_intervals
+from pipeline.stages.plan import REPLICATE
+from pipeline.stages.stage import Summary, integer, interval, number, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from pipeline.stages.change_points.contract import ChangePointsParameters
+
+    Counts: TypeAlias = NDArray[np.int64]
+
+SWEPT = ("n_predicted", "tp", "recall_sum")
+AREA_NAMES = ("average_precision", "pr_auc", "pr_auc_roerich")
+
+
+def derive(params: ChangePointsParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+    """The tables of change_points; those of single runs and matches follow."""
+    table = counts["counts"]
+    keys = [name for name in table.columns if name not in {THRESHOLD, REPLICATE, *COUNT_NAMES}]
+    curve = with_intervals(_curve(params, table, keys), table, keys, params)
+    return {
+        "change_points_curve": curve.select(*keys, *(column.name for column in CURVE)),
+        "change_points_areas": _areas(params, counts, curve, keys),
+        "change_points_series": units.empty(table, keys, SERIES_COLUMNS),
+        "change_points_delays": units.empty(table, keys, DELAYS),
+    }
+
+
+def _curve(params: ChangePointsParameters, counts: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Counts and ratios at every threshold; one row without a threshold where nothing has a score."""
+    totals = _totals(counts, keys)
+    swept = at_or_above(counts, keys, SWEPT, params.threshold_values, inclusive=params.inclusive)
+    without = totals.select(keys).join(swept, on=list(keys), how="anti", nulls_equal=True)
+    zeros = (pl.lit(0).cast(swept.schema[name]).alias(name) for name in SWEPT)
+    without = without.with_columns(pl.lit(None, dtype=pl.Float64).alias(THRESHOLD), *zeros)
+    frame = pl.concat([swept, without.select(swept.columns)])
+    frame = frame.join(totals, on=list(keys), how="left", nulls_equal=True)
+    frame = frame.with_columns(
+        pl.col("n_predicted") + pl.col("n_always"),
+        pl.col("tp") + pl.col("tp_always"),
+        (pl.col("recall_sum").cast(pl.Float64) + pl.col("recall_always").cast(pl.Float64)).alias("recall_sum"),
+    )
+    recalls = ("recall_sum", "n_series") if params.annotators == "tcpd" else None
+    return with_ratios(frame, recalls)
+
+
+def _totals(counts: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """What does not depend on a threshold, per group."""
+    return add_up(counts, keys, ("n_series", "n_true", "n_always", "tp_always", "recall_always"))
+
+
+def _areas(
+    params: ChangePointsParameters, counts: Mapping[str, pl.DataFrame], curve: pl.DataFrame, keys: Sequence[str]
+) -> pl.DataFrame:
+    """One row per group: areas from every score, and from the thresholds of the stage."""
+    table = counts["counts"]
+    totals = _totals(table, keys).join(add_up(table, keys, SWEPT[:2]), on=list(keys), nulls_equal=True)
+    own, every = (_parts(frame, keys) for frame in (curve, _at_every_score(params, counts, curve, keys)))
+    rows = []
+    for row in totals.iter_rows(named=True):
+        key = tuple(row[name] for name in keys)
+        areas: tuple[float | None, ...] = (None, None, None)
+        if params.annotators != "tcpd" and row["n_true"] and row["n_predicted"]:
+            at_scores, at_thresholds = _counts_of(every.get(key)), _counts_of(own.get(key))
+            n_true = row["n_true"]
+            inner = trapezoid_area(*at_thresholds, n_true)
+            areas = (average_precision(*at_scores, n_true), inner, roerich_area(*at_scores, n_true))
+        rows.append((*key, *areas))
+    schema = {name: totals.schema[name] for name in keys} | dict.fromkeys(AREA_NAMES, pl.Float64())
+    frame = totals.join(pl.DataFrame(rows, schema=schema, orient="row"), on=list(keys), nulls_equal=True)
+    frame = _with_covering(frame, counts, keys).with_columns(pl.col("n_predicted") + pl.col("n_always"))
+    averaged = pl.when(pl.lit(params.annotators == "tcpd")).then(pl.lit("averaged_recall"))
+    reason = averaged.when(pl.col("n_true") == 0).then(pl.lit("no_positive"))
+    reason = reason.when(pl.col("n_predicted") == 0).then(pl.lit("no_prediction"))
+    reason = reason.when(pl.col("average_precision").is_null()).then(pl.lit("no_score"))
+    return frame.with_columns(reason.alias("undefined")).select(*keys, *(column.name for column in AREAS))
+
+
+def _at_every_score(
+    params: ChangePointsParameters, counts: Mapping[str, pl.DataFrame], curve: pl.DataFrame, keys: Sequence[str]
+) -> pl.DataFrame:
+    """Counts at the thresholds of the areas."""
+    if params.area_scores == "thresholds":
+        return curve
+    if "scores" in counts:
+        own = counts["scores"].with_columns(pl.col("score").alias(THRESHOLD))
+        return at_or_above(own, keys, SWEPT[:2], None)
+    return at_or_above(counts["counts"], keys, SWEPT[:2], None)
+
+
+def _parts(frame: pl.DataFrame, keys: Sequence[str]) -> dict[tuple[object, ...], pl.DataFrame]:
+    return {part.select(keys).row(0): part for part in frame.partition_by(list(keys))}
+
+
+def _counts_of(part: pl.DataFrame | None) -> tuple[Counts, Counts]:
+    """Counts tp and n_predicted of one group, thresholds falling."""
+    if part is None:
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    ordered = part.sort(THRESHOLD, descending=True, nulls_last=True)
+    return ordered["tp"].to_numpy(), ordered["n_predicted"].to_numpy()
+
+
+def _with_covering(frame: pl.DataFrame, counts: Mapping[str, pl.DataFrame], keys: Sequence[str]) -> pl.DataFrame:
+    if "covering" not in counts:
+        nothing = pl.lit(None, dtype=pl.Float64).alias("covering")
+        return frame.with_columns(pl.lit(0, dtype=pl.Int64).alias("n_covered"), nothing)
+    sums = add_up(counts["covering"], keys, ("n_covered", "covering"))
+    joined = frame.join(sums, on=list(keys), how="left", nulls_equal=True)
+    mean = quotient(joined["covering"], joined["n_covered"])
+    return joined.with_columns(pl.col("n_covered").fill_null(0), mean.alias("covering"))
+
+
+def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
+    """Doubts that the numbers themselves raise."""
+    curve, areas = tables["change_points_curve"], tables["change_points_areas"]
+    found = []
+    above = curve.filter(pl.col("precision") > 1).height
+    if above:
+        found.append(
+            f"precision is above 1 in {above:,} of {curve.height:,} rows of the curve: one prediction served several "
+            'true points; matching = "one_to_one" keeps it a proportion'
+        )
+    empty = areas.filter(pl.col("n_true") == 0).height
+    if empty:
+        where = "there is" if areas.height == 1 else f"{empty:,} of {areas.height:,} groups have"
+        found.append(f"{where} no true point: recall and areas are NULL")
+    return tuple(found)
+
+
+def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
+    """The best threshold of every group, and the curve of F1 of the first group."""
+    areas, curve = tables["change_points_areas"], tables["change_points_curve"]
+    if areas.is_empty():
+        return Summary(headers=(), rows=(), sentence="No group has any series.")
+    labels = areas.columns[2 : areas.columns.index("n_series")]
+    keys = [GROUPING.name, *labels]
+    best = curve.sort("f1", THRESHOLD, descending=[True, False], nulls_last=True).group_by(keys, maintain_order=True)
+    shown = areas.join(best.first(), on=keys, how="left", nulls_equal=True, suffix="_of_point", maintain_order="left")
+    shown = shown.sort(pl.col(GROUPING.name) != "all", maintain_order=True)
+    rows = tuple(
+        (
+            ", ".join(str(row[name]) for name in labels if row[name] is not None) or row[GROUPING.name],
+            integer(row["n_series"]),
+            integer(row["n_true"]),
+            number(row[THRESHOLD]),
+            interval(row, "precision"),
+            interval(row, "recall"),
+            interval(row, "f1"),
+            percent(row["average_precision"]),
+        )
+        for row in shown.iter_rows(named=True)
+    )
+    one = curve.join(shown.head(1).select(keys), on=keys, how="semi", nulls_equal=True).sort(THRESHOLD)
+    values, scored = one["f1"].to_list(), one[THRESHOLD].is_not_null().any()
+    step = max(1, len(values) // 200)
+    return Summary(
+        headers=("group", "series", "true points", "threshold", "precision", "recall", "F1", "average precision"),
+        rows=rows,
+        sentence=_sentence(shown.row(0, named=True)),
+        curve=tuple(values[::step]) if scored else None,
+        curve_title=f"F1 from {number(one[THRESHOLD].min())} to {number(one[THRESHOLD].max())}" if scored else "",
+    )
+
+
+def _sentence(row: Mapping[str, object]) -> str:
+    precision, recall = row["precision"], row["recall"]
+    if not isinstance(precision, float) or not isinstance(recall, float):
+        return "There is no threshold with both a precision and a recall."
+    chosen = row[THRESHOLD]
+    start = f"With scores of {number(chosen)} or more" if isinstance(chosen, float) else "With all predictions"
+    return (
+        f"{start}, precision is {percent(precision)} and recall {percent(recall)}: of {integer(row['n_true'])} true "
+        "points that share lies within the margin of a prediction."
+    )
