@@ -128,6 +128,9 @@ def check(ctx: typer.Context, config: ConfigPath, settings: Settings = None) -> 
 
         checked = load_config(config, overrides=_overrides(settings))
         for configured in checked.stages:
+            if configured.follows:
+                typer.echo(f"{configured.params.name}  follows {', '.join(configured.follows)}")
+                continue
             opened = open_inputs(checked, configured)
             for source in opened.sources.values():
                 typer.echo(f"{opened.name}  {source.name}: {len(source.files):,} files, {source.rows:,} rows")
@@ -149,6 +152,10 @@ def render(ctx: typer.Context, config: ConfigPath, engine: EngineName = None, se
 
         parsed = load_config(config, overrides=_overrides(settings, engine=engine))
         for configured in parsed.stages:
+            if configured.follows:
+                leaders = ", ".join(configured.follows)
+                typer.echo(f"-- {configured.params.name}: reads tables of {leaders}, which are not there yet\n")
+                continue
             typer.echo(render_stage(open_inputs(parsed, configured), dialect=parsed.engine))
 
 

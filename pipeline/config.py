@@ -14,9 +14,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 from pipeline.errors import ConfigError, NoInputError
 from pipeline.schemas import reserved_names
 from pipeline.stages import STAGES, find_stage
+from pipeline.stages.following import FollowingParameters, Leader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pipeline.stages.parameters import StageParameters
     from pipeline.stages.stage import Stage
@@ -76,6 +77,29 @@ class ConfiguredStage:
     stage: Stage
     params: StageParameters
 
+    @property
+    def follows(self) -> tuple[str, ...]:
+        """Names of the stages of the same config whose tables it reads."""
+        return self.params.follows if isinstance(self.params, FollowingParameters) else ()
+
+    def leader(self, folder: Path) -> Leader:
+        """The stage as one that others follow, with the folder of its run."""
+        return Leader(self.params.name, self.stage.kind, self.params.by, folder)
+
+    def after(self, leaders: Sequence[Leader], *, origin: str) -> ConfiguredStage:
+        """The same stage with the tables of its leaders as its input.
+
+        Raises:
+            ConfigError: they have no such tables.
+        """
+        if not isinstance(self.params, FollowingParameters):
+            return self
+        try:
+            return ConfiguredStage(self.stage, self.params.following(leaders))
+        except ValueError as error:
+            message = f"{origin}: stage {self.params.name!r}: {error}"
+            raise ConfigError(message) from error
+
 
 @dataclass(frozen=True)
 class Config:
@@ -110,6 +134,11 @@ class Config:
                 message = f"{self.origin}: no stage is called {name!r}{_near(name, known)}"
                 raise ConfigError(message, remedy=f"Its stages are: {', '.join(known)}.")
         stages = tuple(each for each in self.stages if not chosen or each.params.name in chosen)
+        for each in stages:
+            for name in each.follows:
+                if chosen and name not in chosen:
+                    message = f"{self.origin}: stage {each.params.name!r} follows {name!r}, which is left out"
+                    raise ConfigError(message, remedy=f"Add --only {name}.")
         return Config(self.origin, self.base, self.output, self.engine, self.resources, stages)
 
 
@@ -158,9 +187,24 @@ def parse_config(document: Mapping[str, Any], *, base: Path, origin: str = "<con
         if names.count(name) > 1:
             message = f"{origin}: {names.count(name)} stages are called {name!r}"
             raise ConfigError(message, remedy="Give each a name of its own with name = …")
+    _check_order(stages, origin)
     scratch = whole.resources.scratch
     resources = whole.resources.model_copy(update={"scratch": base / scratch.expanduser() if scratch else None})
     return Config(origin, base, (base / whole.output.expanduser()).resolve(), whole.engine, resources, stages)
+
+
+def _check_order(stages: Sequence[ConfiguredStage], origin: str) -> None:
+    """A stage follows stages that come before it and have what it reads."""
+    names = [each.params.name for each in stages]
+    for number, each in enumerate(stages):
+        earlier = {one.params.name: one for one in stages[:number]}
+        for name in each.follows:
+            if name not in earlier:
+                words = "which comes no earlier" if name in names else f"which is not there{_near(name, earlier)}"
+                message = f"{origin}: stage {names[number]!r}: of names the stage {name!r}, {words}"
+                raise ConfigError(message, remedy="Stages run in the order of the config: put it first.")
+        if each.follows:
+            each.after([earlier[name].leader(Path()) for name in each.follows], origin=origin)
 
 
 def _stage(raw: dict[str, Any], number: int, origin: str) -> ConfiguredStage:

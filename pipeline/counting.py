@@ -35,7 +35,7 @@ class Counted:
 
     Attributes:
         tables: Count tables by name, each with the columns `grouping`, the `by` columns, `replicate`, `threshold`, its
-            own keys and its counts; `counts` is the one that is saved.
+            own keys and its counts; `counts` is the one that is saved. Beside them the rows that the plan fetches.
         inputs: What became of the rows of every input.
         warnings: What second opinions on given numbers found.
     """
@@ -69,6 +69,7 @@ def count(engine: Engine, configured: ConfiguredStage, plan: Plan) -> Counted:
         tables[AREAS] = areas(engine, plan.areas, configured.params.by, [each.name for each in plan.by], tables[COUNTS])
     for folded in plan.folded:
         tables[folded.table] = folded.fold(engine.stream(folded.rows), _fetched(engine, folded.frames))
+    tables |= _fetched(engine, plan.fetched)
     found = [each.compare(_fetched(engine, each.frames)) for each in plan.comparisons]
     return Counted(tables, accounts, tuple(warning for warnings in found for warning in warnings))
 

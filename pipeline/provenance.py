@@ -25,20 +25,26 @@ LIBRARIES = ("thresher", "duckdb", "polars", "pyarrow", "sqlglot", "numpy")
 
 def settings(opened: OpenedStage) -> dict[str, Any]:
     """The choices that change a number, stored next to the number."""
-    params = opened.configured.params.model_dump(mode="json", exclude={c.name for c in opened.configured.stage.inputs})
-    return {"parameters": params, "facts": opened.plan.facts, "version": version("thresher")}
+    params, inputs = opened.configured.params, opened.configured.stage.inputs
+    shown = params.model_dump(mode="json", exclude={*params.unused, *(each.name for each in inputs)})
+    return {"parameters": shown, "facts": opened.plan.facts, "version": version("thresher")}
 
 
 def canonical(config: Config) -> dict[str, Any]:
     """The config as it decides the results: where it lies, where results go and its limits do not."""
     return {
         "engine": config.engine,
-        "stages": [each.params.model_dump(mode="json") | {"kind": each.stage.kind} for each in config.stages],
+        "stages": [
+            each.params.model_dump(mode="json", exclude=set(each.params.unused)) | {"kind": each.stage.kind}
+            for each in config.stages
+        ],
     }
 
 
 def fingerprints(config: Config, opened: list[OpenedStage]) -> tuple[str, str]:
     """(fingerprint, identity): with and without what only tells that a file was touched.
+
+    What a stage reads of others of the same config is decided by their inputs, and left out.
 
     A file that changed less than two seconds ago may change again within the resolution of its clock: then the
     fingerprint is unique, so that no later run trusts it.
@@ -73,15 +79,18 @@ def versions() -> dict[str, str]:
 
 
 def input_records(opened: list[OpenedStage]) -> list[dict[str, Any]]:
-    """Every file that is read, with its rows, the hash of its footer and its identity."""
+    """Every file that is read, with its rows, the hash of its footer and its identity.
+
+    A file that another stage of the run made is named by its place in the run, which is all its identity.
+    """
     return [
         {
             "stage": each.name,
             "input": source.name,
-            "path": str(file.path),
+            "path": str(file.path) if each.run is None else file.path.relative_to(each.run).as_posix(),
             "rows": file.rows,
             "footer_sha256": file.footer_sha256,
-            **file.identity,
+            **(file.identity if each.run is None else {}),
         }
         for each in opened
         for source in each.sources.values()

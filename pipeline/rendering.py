@@ -34,6 +34,12 @@ def _parts(opened: OpenedStage, dialect: str) -> Iterator[str]:
         yield _titled(opened, f"relation {sweep.name}", sweep.by_cell(), dialect)
     for number, check in enumerate(plan.checks, start=1):
         yield _titled(opened, f"check {number}: no row may come back", check.query, dialect)
+    yield from _counts(opened, dialect)
+    yield from _whole_rows(opened, dialect)
+
+
+def _counts(opened: OpenedStage, dialect: str) -> Iterator[str]:
+    plan = opened.plan
     by = [each.name for each in plan.by]
     for query in plan.counts:
         if isinstance(query, Computed):
@@ -44,6 +50,12 @@ def _parts(opened: OpenedStage, dialect: str) -> Iterator[str]:
         yield _titled(opened, f"query {query.name}, parameters: {settings}", expand(load(query.name), by), dialect)
     if plan.areas is not None:
         yield from _areas(opened, plan.areas, by, dialect)
+
+
+def _whole_rows(opened: OpenedStage, dialect: str) -> Iterator[str]:
+    plan = opened.plan
+    for name, rows in plan.fetched.items():
+        yield _titled(opened, f"rows {name}, fetched as they are", rows, dialect)
     for folded in plan.folded:
         yield _titled(opened, f"rows in order, for {folded.table}", folded.rows, dialect)
 

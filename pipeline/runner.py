@@ -166,13 +166,13 @@ class _Job:
     def run(self) -> Run:
         base = current_generation(self.layout)
         clean(self.layout)
-        opened = [open_inputs(self.config, each) for each in self.config.stages]
-        fingerprint, identity = fingerprints(self.config, opened)
+        ready = [open_inputs(self.config, each) for each in self.config.stages if not each.follows]
+        fingerprint, identity = fingerprints(self.config, ready)
         if (run := self._standing(fingerprint)) is not None:
             return run
         staging = Staging(self.layout, self.attempt.record["run_id"])
         self.stop.check()
-        results, accounts = self._stages(staging, opened)
+        opened, results, accounts = self._stages(staging, {each.name: each for each in ready})
         self._check_unmoved(opened)
         if (run := self._equal(staging, identity, results)) is not None:
             return run
@@ -236,12 +236,17 @@ class _Job:
     def _unchanged(self, manifest: Manifest) -> None:
         self.attempt.write(status="unchanged", exit=0, ended_at=utc_now(), generation=manifest.generation)
 
-    def _stages(self, staging: Staging, opened: list[OpenedStage]) -> tuple[tuple[StageResult, ...], dict[str, Any]]:
+    def _stages(
+        self, staging: Staging, ready: dict[str, OpenedStage]
+    ) -> tuple[list[OpenedStage], tuple[StageResult, ...], dict[str, Any]]:
+        """Run the stages in order; those that follow others are opened when these have been written."""
         resources = Resources(**self.config.resources.model_dump())
-        folders = {folder for each in opened for source in each.sources.values() for folder in _folders(source)}
-        results, accounts = [], {}
-        for each in opened:
-            self.watcher.on_stage(each.name)
+        opened, results, accounts = [], [], {}
+        for configured in self.config.stages:
+            self.watcher.on_stage(configured.params.name)
+            each = ready.get(configured.params.name) or open_inputs(self.config, configured, run=staging.folder)
+            opened.append(each)
+            folders = {folder for source in each.sources.values() for folder in _folders(source)}
             with DuckDB(resources, folders, self.stop, self.watcher.on_progress) as engine:
                 result, counted = _run_stage(engine, each, staging, self.stop)
             results.append(result)
@@ -249,7 +254,7 @@ class _Job:
                 account.name: account.fates | {"rows_in": account.rows_in} for account in counted.inputs
             }
             self.stop.check()
-        return tuple(results), accounts
+        return opened, tuple(results), accounts
 
     def _check_unmoved(self, opened: list[OpenedStage]) -> None:
         for each in opened:
@@ -294,7 +299,7 @@ def _counts_table(opened: OpenedStage) -> Table:
         COUNTS,
         "one row per group, replicate and bin",
         (replicate, _THRESHOLD_OF_COUNTS, *stage.count_columns),
-        (REPLICATE, "threshold"),
+        (REPLICATE, "threshold", *(each.name for each in stage.count_columns if each.type == "KEY")),
     )
 
 

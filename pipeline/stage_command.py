@@ -42,7 +42,7 @@ def stage_command(entry: StageEntry) -> Any:  # noqa: ANN401 - typer's own comma
         "log_format": Annotated[str | None, typer.Option("--log-format", help="text, or json: one object per line.")],
         "quiet": Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")],
     }
-    flags = f"--{first} {first}.parquet --set 'thresholds={{start=0, stop=1, count=101}}'"
+    flags = f"--{first} {first}.parquet --set {entry.example}"
     help_text = f"{entry.summary}\n\nExample:  thresher {entry.kind.replace('_', '-')} {flags}"
     return _command(entry, _callback(entry.kind, stage), help_text, options)
 
@@ -76,7 +76,7 @@ def _command(entry: StageEntry, callback: Callable[..., None], help_text: str, o
 
 def _keys(stage: Stage) -> list[str]:
     own = {"kind", *(contract.name for contract in stage.inputs)}
-    return [name for name in stage.parameters.model_fields if name not in own]
+    return [name for name in stage.parameters.keys() if name not in own]  # noqa: SIM118 - a method of its own
 
 
 def _callback(kind: str, stage: Stage) -> Callable[..., None]:

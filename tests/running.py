@@ -18,6 +18,7 @@ KIND = "before_after"
 SWEEP = "threshold_sweep"
 RANKING = "ranking"
 POINTS = "change_points"
+COMPARE = "compare"
 
 
 def stage_config(folder: Path, kind: str, frames: Mapping[str, pl.DataFrame], **keys: Any) -> dict[str, Any]:  # noqa: ANN401
@@ -64,6 +65,17 @@ def points_tables(folder: Path, frames: Mapping[str, pl.DataFrame], **keys: Any)
     """The tables of change_points by the end of their names: `curve`, `areas`, `series`, `delays`."""
     run = run_change_points(folder, frames, **keys)
     return {name: read_table(run, f"{POINTS}_{name}", POINTS) for name in ("curve", "areas", "series", "delays")}
+
+
+def run_compare(folder: Path, frame: pl.DataFrame, /, **keys: Any) -> Run:  # noqa: ANN401
+    """Run compare on some units; the keys are those of its config."""
+    return pipeline.run(stage_config(folder, COMPARE, {"units": frame}, **keys))
+
+
+def compared(folder: Path, frame: pl.DataFrame, /, **keys: Any) -> dict[str, pl.DataFrame]:  # noqa: ANN401
+    """The tables of compare by the end of their names: `tests`, `posteriors`."""
+    run = run_compare(folder, frame, **keys)
+    return {name: read_table(run, f"{COMPARE}_{name}", COMPARE) for name in ("tests", "posteriors")}
 
 
 def read_table(run: Run, name: str, stage: str = KIND) -> pl.DataFrame:

@@ -74,6 +74,8 @@ VALUES: Values = {
     "tp": lambda rng, _: _integers(rng, 0, 2),
     "share": lambda rng, _: _integers(rng, 0, 9),
     "covering": lambda rng, _: _integers(rng, 0, 2),
+    "unit": lambda rng, _: _texts(rng, ["1", "2", "3"]),
+    "system": lambda rng, _: _texts(rng, ["a", "b"]),
     "article_id": lambda rng, _: _texts(rng, ["a", "b", None]),
     "query_id": lambda rng, _: _texts(rng, ["q", "r", None]),
     "doc_id": lambda rng, _: pl.Series([f"d{number}" for number in rng.permutation(ROWS)]),

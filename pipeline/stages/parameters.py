@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from itertools import pairwise
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -78,6 +78,7 @@ class StageParameters(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+    unused: ClassVar[frozenset[str]] = frozenset()  # keys that mean nothing to the stage: refused, and not shown
 
     name: str
     by: tuple[tuple[str, ...], ...] = ((),)
@@ -89,6 +90,20 @@ class StageParameters(BaseModel):
     boundary: Boundary = ">="
     invalid_scores: Literal["error", "drop"] = "error"
     duplicates: Literal["error", "max", "keep"] = "error"
+
+    @classmethod
+    def keys(cls) -> list[str]:
+        """The keys that a config may have."""
+        return [name for name in cls.model_fields if name not in cls.unused]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _used(cls, values: object) -> object:
+        for name in values if isinstance(values, dict) else ():
+            if name in cls.unused:
+                message = f"`{name}` means nothing to this stage: leave it out"
+                raise ValueError(message)
+        return values
 
     @field_validator("name")
     @classmethod

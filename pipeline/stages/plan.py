@@ -232,6 +232,7 @@ class Plan:
         accounting: Query that says what became of every row of the row input; asked only when rows were left out.
         areas: Areas under curves that need every score; asked after the counts, whose totals they use.
         folded: Count tables that pure functions make of rows in order.
+        fetched: Rows that the results are derived from as they are, by name, beside the count tables.
         comparisons: Second opinions on given numbers; what differs becomes a warning.
         follow_ups: Tables that are made after the others.
         units: Input whose rows may not take part; its relation has the column `complete`.
@@ -249,6 +250,7 @@ class Plan:
     matched: tuple[Matched, ...] = ()
     areas: Areas | None = None
     folded: tuple[Folded, ...] = ()
+    fetched: dict[str, exp.Select] = field(default_factory=dict)
     comparisons: tuple[Comparison, ...] = ()
     follow_ups: tuple[FollowUp, ...] = ()
     units: str | None = None

@@ -1,0 +1,218 @@
+"""Inputs, parameters and result tables of compare."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+
+import sqlglot.expressions as exp
+from pydantic import Field, field_validator, model_validator
+
+from pipeline.dialect import column, render
+from pipeline.metrics.significance import Correction
+from pipeline.schemas import GROUPING, STAGE, Column, Table
+from pipeline.sources.inputs import Field as InputField
+from pipeline.sources.inputs import Input, InputContract
+from pipeline.stages.compare.followed import UNIT_TABLES
+from pipeline.stages.following import FollowingParameters
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pipeline.stages.following import Leader
+
+Test = Literal["paired_t", "wilcoxon", "sign", "randomization", "bayes"]
+EVENT_COUNTS = ("n_before", "n_after", "m_before", "m_after", "m_before_reference", "m_after_reference")
+CELLS = ("tp", "fp", "fn")
+
+UNITS = InputContract(
+    "units",
+    (
+        InputField("unit", "key", "the unit: query, document, series, event", required=True),
+        InputField("system", "key", "the system that the row is about"),
+        InputField("tp", "integer", "true positives of the system in the unit"),
+        InputField("fp", "integer", "false positives of the system in the unit"),
+        InputField("fn", "integer", "false negatives of the system in the unit"),
+        InputField("n_predicted", "integer", "tp + fp, in place of fp"),
+        InputField("n_true", "integer", "tp + fn, in place of fn"),
+        *(InputField(name, "integer", f"{name} of the table before_after_events") for name in EVENT_COUNTS),
+    ),
+    "one row per unit and system, with its metrics or its counts",
+)
+
+COUNTS = (
+    Column("system", "KEY", "the system"),
+    Column("n_units", "BIGINT", "units that it has"),
+)
+
+
+def _limits(name: str, words: str) -> tuple[Column, Column]:
+    return (
+        Column(f"{name}_lower", "DOUBLE", f"lower limit of {words}; NULL where none can be given", nullable=True),
+        Column(f"{name}_upper", "DOUBLE", f"upper limit of {words}; NULL where none can be given", nullable=True),
+    )
+
+
+_PAIR = (
+    Column("metric", "VARCHAR", "what is compared: a column of the units, or a ratio of the counts of all units"),
+    Column("system_a", "KEY", "the system that comes first in order"),
+    Column("system_b", "KEY", "the other"),
+    Column("n_units", "BIGINT", "units in which both have a value"),
+    Column("n_dropped", "BIGINT", "units of either system that were left out: one has no value there, or no row"),
+)
+TESTS = (
+    *_PAIR,
+    Column("mean_a", "DOUBLE", "mean of the first system over these units, or its ratio of all counts", nullable=True),
+    Column("mean_b", "DOUBLE", "the same of the other", nullable=True),
+    Column("difference", "DOUBLE", "mean_a − mean_b", nullable=True),
+    *_limits("difference", "the difference"),
+    Column("test", "VARCHAR", "`paired_t`, `wilcoxon`, `sign` or `randomization`"),
+    Column("statistic", "DOUBLE", "t, the smaller rank sum, or the units that a wins; NULL if none", nullable=True),
+    Column("p_value", "DOUBLE", "two-sided p-value of no difference; NULL where no test can be made", nullable=True),
+    Column("p_adjusted", "DOUBLE", "p_value adjusted for all pairs and metrics of the group and test", nullable=True),
+    Column("effect_size", "DOUBLE", "mean difference over its standard deviation between units", nullable=True),
+    Column("wins_a", "BIGINT", "units in which a has the higher value; NULL for ratios of all counts", nullable=True),
+    Column("ties", "BIGINT", "units in which both are equal; NULL likewise", nullable=True),
+    Column("wins_b", "BIGINT", "units in which b has the higher value; NULL likewise", nullable=True),
+    Column(
+        "minimum_detectable_difference",
+        "DOUBLE",
+        "true difference that such a number of such units shows with a probability of 0.8",
+        nullable=True,
+    ),
+    Column("undefined", "VARCHAR", "why a value is NULL; NULL when all are defined that the test has", nullable=True),
+)
+POSTERIORS = (
+    *_PAIR,
+    Column("mean_a", "DOUBLE", "posterior mean of the first system"),
+    *_limits("mean_a", "its credible interval with equal tails"),
+    Column("mean_b", "DOUBLE", "posterior mean of the other"),
+    *_limits("mean_b", "its credible interval with equal tails"),
+    Column("probability_a_better", "DOUBLE", "probability that a is better, the two taken as independent"),
+)
+TABLES = (
+    Table(
+        "compare_tests",
+        "one row per group, pair of systems, metric and test",
+        TESTS,
+        ("metric", "system_a", "system_b", "test"),
+    ),
+    Table(
+        "compare_posteriors",
+        "one row per group, pair of systems and ratio of all counts",
+        POSTERIORS,
+        ("metric", "system_a", "system_b"),
+    ),
+)
+
+
+class CompareParameters(FollowingParameters):
+    """Parameters of compare.
+
+    Attributes:
+        units: One row per unit and system.
+        system: Column that tells the systems apart.
+        metrics: What is compared; default: what the units offer.
+        tests: Tests to make; `bayes` gives posteriors of the ratios of all counts.
+        resamples: Random swaps of the randomization test.
+        correction: How p-values are adjusted for the number of pairs and metrics.
+        seed: Of the random swaps.
+        missing_units: What happens when a system lacks a unit that another has.
+        prior: Both shapes of the beta prior of the posteriors.
+    """
+
+    unused: ClassVar[frozenset[str]] = frozenset(
+        {"thresholds", "cluster", "uncertainty", "replicates", "boundary", "invalid_scores", "duplicates"}
+    )
+    kind: Literal["compare"] = "compare"
+    units: Input | None = None
+    system: str | None = None
+    metrics: tuple[str, ...] = ()
+    tests: tuple[Test, ...] = ("paired_t", "wilcoxon", "randomization", "bayes")
+    resamples: Annotated[int, Field(ge=99, le=10_000_000)] = 9999
+    correction: Correction = "holm"
+    seed: Annotated[int, Field(ge=0)] = 0
+    missing_units: Literal["error", "skip"] = "error"
+    prior: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.5
+
+    @field_validator("tests", mode="before")
+    @classmethod
+    def _no_items(cls, value: object) -> object:
+        if isinstance(value, list | tuple) and "dirichlet" in value:
+            message = (
+                "dirichlet compares single items, which tables of units do not hold: give the items as units, with a "
+                'metric of 0 and 1, and use "sign"; or call pipeline.metrics.posteriors.probability_better'
+            )
+            raise ValueError(message)
+        return value
+
+    @field_validator("tests", "metrics")
+    @classmethod
+    def _once(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(value)) < len(value):
+            message = f"{', '.join(value)} names one twice"
+            raise ValueError(message)
+        return value
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> CompareParameters:
+        if not self.tests:
+            message = "tests is empty: give at least one"
+            raise ValueError(message)
+        if (self.units is None) == (not self.of):
+            message = 'give either units, a path, or of, the name of a stage, for example of = "ranking"'
+            raise ValueError(message)
+        if self.results and not self.of:
+            message = "results goes with of, the name of a stage whose units it holds"
+            raise ValueError(message)
+        if len(self.of) == 1 and self.system is None:
+            message = "system is missing: the grouping column that tells the systems of that stage apart"
+            raise ValueError(message)
+        for name in self.by_columns:
+            if name in {"unit", "system", self.system}:
+                message = f"by names {name!r}, which tells units or systems apart"
+                raise ValueError(message)
+        if len(self.of) > 1 and self.system is not None:
+            message = "system goes with one stage in of; with several the stages are the systems"
+            raise ValueError(message)
+        return self
+
+    @property
+    def by_columns(self) -> tuple[str, ...]:
+        """The grouping columns, each once."""
+        return tuple(dict.fromkeys(name for grouping in self.by for name in grouping))
+
+    def following(self, leaders: Sequence[Leader]) -> Self:
+        """The same with the unit tables of the leaders as units; several leaders are the systems themselves.
+
+        Raises:
+            ValueError: their kinds differ or have no table of units, or they lack the grouping that is needed.
+        """
+        kinds = dict.fromkeys(leader.kind for leader in leaders)
+        table = UNIT_TABLES.get(next(iter(kinds)))
+        if len(kinds) > 1 or table is None:
+            wrong = "several kinds" if len(kinds) > 1 else "a kind without units"
+            message = f"of names stages of {wrong} ({', '.join(kinds)}); kinds with units: {', '.join(UNIT_TABLES)}"
+            raise ValueError(message)
+        wanted = {*self.by_columns, *([self.system] if self.system is not None else [])}
+        if wanted and not table.grouped:
+            message = f"{next(iter(kinds))} has units for the total only: name several stages in of, without by"
+            raise ValueError(message)
+        names = [exp.Literal.string(self._grouping(leader, wanted)) for leader in leaders]
+        columns = {"unit": table.unit, "system": self.system or STAGE.name, **table.columns}
+        rows = exp.In(this=column(GROUPING.name), expressions=names)
+        path = tuple(leader.file(table.table) for leader in leaders)
+        units = Input(path=path, columns=columns, where=render(rows, pretty=False))
+        return self.model_copy(update={"units": units, "metrics": self.metrics or table.metrics})
+
+    @staticmethod
+    def _grouping(leader: Leader, wanted: set[str]) -> str:
+        """The grouping of a leader that has these columns, as its tables name it."""
+        found = next((each for each in leader.by if set(each) == wanted), None)
+        if found is None:
+            shown = ", ".join(sorted(wanted))
+            needed = (
+                f"by {shown}; give it by = [[{', '.join(map(repr, sorted(wanted)))}]]" if wanted else "of the total"
+            )
+            message = f"stage {leader.name!r} has no grouping {needed}"
+            raise ValueError(message)
+        return ",".join(found) or "all"

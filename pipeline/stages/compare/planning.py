@@ -1,0 +1,227 @@
+"""What compare asks of an engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import sqlglot.expressions as exp
+
+from pipeline.dialect import column
+from pipeline.errors import DataError
+from pipeline.metrics.pooled import RATIOS
+from pipeline.sources import rows
+from pipeline.sources.inputs import Field, InputContract
+from pipeline.sources.source import KEPT
+from pipeline.stages.checks import missing_check, negative_check
+from pipeline.stages.compare.contract import CELLS, EVENT_COUNTS
+from pipeline.stages.compare.followed import POOLED
+from pipeline.stages.plan import Check, CountQuery, Plan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pipeline.sources.source import Source
+    from pipeline.stages.compare.contract import CompareParameters
+
+METRIC, COUNT = "metric:", "count:"  # prefixes of the fetched columns
+_KEYS = ("unit", "system")
+_IN_PLACE_OF = {"fp": "n_predicted", "fn": "n_true"}
+_FLOATING = {"double", "float", "halffloat"}
+
+
+def plan(params: CompareParameters, units: Source) -> Plan:
+    """Bind the units, check that they can be paired, count them and fetch their metrics.
+
+    Raises:
+        DataError: the units lack a column that the parameters need.
+    """
+    columns = units.spec.columns | ({"system": params.system} if params.system is not None else {})
+    mapped = replace(units, spec=units.spec.model_copy(update={"columns": columns}))
+    mapped.types("system", Field("system", "key", "the system that the row is about"))
+    metrics = params.metrics or (*_counted(mapped), *_floating(params, mapped))
+    known = {field.name for field in units.contract.fields}
+    new = [
+        Field(name, "number", "a metric of the units")
+        for name in metrics
+        if name not in known and _is_column(mapped, name)
+    ]
+    contract = InputContract("units", (*units.contract.fields, *new), units.contract.meaning)
+    return _Planner(params, replace(mapped, contract=contract), metrics).plan()
+
+
+def _is_column(units: Source, name: str) -> bool:
+    return units.has(name) or (name not in POOLED and not (name in RATIOS and _has_cells(units)))
+
+
+def _has_cells(units: Source) -> bool:
+    return units.has("tp") and all(units.has(name) or units.has(other) for name, other in _IN_PLACE_OF.items())
+
+
+def _has_events(units: Source) -> bool:
+    return all(units.has(name) for name in EVENT_COUNTS)
+
+
+def _counted(units: Source) -> tuple[str, ...]:
+    return POOLED if _has_cells(units) or _has_events(units) else ()
+
+
+def _floating(params: CompareParameters, units: Source) -> tuple[str, ...]:
+    """Every column of floating numbers that has no other use."""
+    used = {*params.by_columns, *(units.theirs(field.name) for field in units.contract.fields)}
+    schemas = [file.schema for file in units.files]
+    found = (field.name for field in schemas[0] if str(field.type) in _FLOATING and field.name not in used)
+    return tuple(name for name in found if all(name in schema.names for schema in schemas))
+
+
+@dataclass(frozen=True)
+class _Planner:
+    params: CompareParameters
+    units: Source
+    metrics: tuple[str, ...]
+
+    def plan(self) -> Plan:
+        self._check_metrics()
+        by = rows.resolve_by(self.params.by, [self.units])
+        rows.check_mapping([self.units], by, ())
+        fields = tuple(dict.fromkeys((*_KEYS, *self.counts, *self.values)))
+        every = rows.joined_rows(self.units, None, (), fields, by)
+        keys = [*_KEYS, *(each.name for each in by)]
+        fetched = exp.select(
+            *(column(name) for name in keys),
+            *(exp.alias_(column(name), f"{COUNT}{name}", quoted=True) for name in self.counts),
+            *(exp.alias_(column(name), f"{METRIC}{name}", quoted=True) for name in self.values),
+        ).from_("units")
+        return Plan(
+            sources=(self.units,),
+            by=by,
+            relations=(rows.read(self.units, fields, by, {}), rows.Relation("units", every)),
+            checks=tuple(self._checks([*_KEYS, *(each.name for each in by)])),
+            counts=(CountQuery("compare/counts", columns=("n_units",), keys=("system",)),),
+            used=("n_units",),
+            accounting=CountQuery("compare/accounting"),
+            fetched={"units": fetched},
+            warnings=tuple(self._warnings()),
+            facts={"metrics": ", ".join(self.metrics)},
+        )
+
+    @cached_property
+    def counts(self) -> tuple[str, ...]:
+        """The count columns that the metrics need."""
+        if not set(self.metrics) - set(self.values):
+            return ()
+        if _has_cells(self.units):
+            return tuple(name if self.units.has(name) else _IN_PLACE_OF[name] for name in CELLS)
+        return EVENT_COUNTS
+
+    @cached_property
+    def values(self) -> tuple[str, ...]:
+        """The metrics that are columns: one value per unit."""
+        return tuple(name for name in self.metrics if _is_column(self.units, name))
+
+    def _check_metrics(self) -> None:
+        pooled = [name for name in self.metrics if name in POOLED]
+        if not self.metrics:
+            message = "input units has neither counts nor a column of floating numbers to compare"
+            raise DataError(message, remedy='Name its metrics, for example metrics = ["correct"].')
+        if pooled and not _counted(self.units):
+            message = f"input units lacks the counts that {pooled[0]} is made of"
+            raise DataError(message, remedy="It needs tp, fp (or n_predicted) and fn (or n_true).")
+        for name in self.metrics:
+            if name in {*_KEYS, *self.params.by_columns}:
+                message = f"metrics names {name!r}, which is no metric but identifies a row"
+                raise DataError(message)
+        for name in self.values:
+            self.units.types(name, Field(name, "number", "a metric of the units"))
+        asked = "tests" in self.params.model_fields_set and "bayes" in self.params.tests
+        if asked and not (pooled and _has_cells(self.units)):
+            message = (
+                'tests: "bayes" needs the counts tp, fp and fn of every unit, and a pooled ratio among the metrics'
+            )
+            raise DataError(message, remedy="For metrics that are one value per unit leave it out.")
+
+    def _checks(self, keys: Sequence[str]) -> Iterator[Check]:
+        yield from (missing_check(self.units, name) for name in _KEYS)
+        yield from (negative_check(self.units, name) for name in self.counts)
+        for name in set(_IN_PLACE_OF.values()) & set(self.counts):
+            yield _exceeding_check(self.units, name)
+        yield _repeated_check(self.units, keys)
+        yield _one_system_check(self.units)
+        if self.params.missing_units == "error":
+            yield _missing_units_check(self.units, [name for name in keys if name != "system"])
+
+    def _warnings(self) -> Iterator[str]:
+        pooled = [name for name in self.metrics if name in POOLED]
+        if pooled and not {"randomization", "bayes"} & set(self.params.tests):
+            yield f"no test of tests fits {', '.join(pooled)}: ratios of all counts need randomization or bayes"
+        if len(pooled) == len(self.metrics) and set(self.params.tests) == {"bayes"} and not _has_cells(self.units):
+            yield "nothing is compared: bayes needs the counts tp, fp and fn"
+
+
+def _kept(*columns: exp.Expr) -> exp.Select:
+    return exp.select(*columns).from_("units_read").where(column(KEPT))
+
+
+def _number(value: exp.Expr, name: str) -> exp.Expr:
+    return exp.alias_(exp.cast(value, "BIGINT"), name)
+
+
+def _exceeding_check(units: Source, name: str) -> Check:
+    def explain(faults: list[dict[str, object]]) -> tuple[str, str]:
+        counts = f"{units.theirs('tp')} exceeds {units.theirs(name)}"
+        return f"input units: {counts} in {faults[0]['n_rows']:,} rows", "True positives are part of both totals."
+
+    return Check(rows.count_where("units_read", exp.GT(this=column("tp"), expression=column(name))), explain)
+
+
+def _repeated_check(units: Source, keys: Sequence[str]) -> Check:
+    """A unit that a system has twice; NULL in a grouping column is a value like any other."""
+
+    def explain(faults: list[dict[str, object]]) -> tuple[str, str]:
+        shown = "; ".join(f"{_named(units, fault, keys)} ({fault['n_rows']} rows)" for fault in faults)
+        return f"input units: rows repeat: {shown}", "Keep one row per unit and system; name other columns in by."
+
+    counted = _kept(*(column(key) for key in keys), _number(exp.Count(this=exp.Star()), "n_rows"))
+    more = exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(1))
+    named = [column(key) for key in keys]
+    return Check(counted.group_by(*named).having(more).order_by(*named).limit(2), explain)
+
+
+def _one_system_check(units: Source) -> Check:
+    """Rows of a single system, which nothing can be compared with."""
+
+    def explain(faults: list[dict[str, object]]) -> tuple[str, str]:
+        message = f"input units: column {units.theirs('system')!r} has one value only: {faults[0]['system']!r}"
+        return message, "Two systems or more are needed on the same units."
+
+    systems = exp.Count(this=exp.Distinct(expressions=[column("system")]))
+    query = _kept(exp.alias_(exp.Min(this=column("system")), "system"))
+    return Check(query.having(exp.EQ(this=systems, expression=exp.Literal.number(1))), explain)
+
+
+def _missing_units_check(units: Source, keys: Sequence[str]) -> Check:
+    """A unit that not every system has."""
+
+    def explain(faults: list[dict[str, object]]) -> tuple[str, str]:
+        shown = "; ".join(
+            f"{_named(units, fault, keys)} ({fault['n_systems']} of {fault['of_systems']} systems)" for fault in faults
+        )
+        message = f"input units: not every system has every unit, for example {shown}"
+        return message, 'Set missing_units = "skip" to compare each pair on the units that both have.'
+
+    systems = exp.Count(this=exp.Distinct(expressions=[column("system")]))
+    whole = _kept(_number(systems, "of_systems"))
+    per_unit = _kept(*(column(key) for key in keys), _number(exp.Count(this=exp.Star()), "n_systems"))
+    per_unit = per_unit.group_by(*(column(key) for key in keys))
+    query = (
+        exp.select("*")
+        .from_(per_unit.subquery("per_unit"))
+        .join(whole.subquery("whole"), join_type="cross")
+        .where(exp.LT(this=column("n_systems"), expression=column("of_systems")))
+    )
+    return Check(query.order_by(*(column(key) for key in keys)).limit(2), explain)
+
+
+def _named(units: Source, fault: dict[str, object], keys: Sequence[str]) -> str:
+    return ", ".join(f"{units.theirs(key)} = {fault[key]}" for key in keys)

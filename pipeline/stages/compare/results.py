@@ -1,0 +1,204 @@
+"""What follows from the units: tests and posteriors of every pair of systems, and words."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from pipeline.metrics.pooled import RATIOS, pooled_ratios
+from pipeline.metrics.significance import adjust_p_values
+from pipeline.schemas import GROUPING, polars_types
+from pipeline.stages.compare.contract import CELLS, EVENT_COUNTS, POSTERIORS, TESTS
+from pipeline.stages.compare.followed import POOLED
+from pipeline.stages.compare.pairs import Pair
+from pipeline.stages.compare.planning import COUNT, METRIC
+from pipeline.stages.stage import Summary, integer, number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pipeline.metrics.jackknife import Floats
+    from pipeline.schemas import Column
+    from pipeline.stages.compare.contract import CompareParameters
+    from pipeline.stages.compare.pairs import Row
+
+FEW_UNITS = 20
+
+
+def derive(params: CompareParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+    """The tables of compare."""
+    units = counts["units"]
+    by = [name for name in units.columns if name not in {"unit", "system"} and not name.startswith((METRIC, COUNT))]
+    units = units.sort([*by, "unit", "system"], nulls_last=True)
+    tests: list[Row] = []
+    posteriors: list[Row] = []
+    for grouping in params.by:
+        for values, frame in _groups(units, grouping):
+            labels = dict.fromkeys(by) | values | {GROUPING.name: ",".join(grouping) or "all"}
+            group = _Group(params, frame, by)
+            tests += _adjusted(params, [labels | row for row in group.tests()])
+            posteriors += [labels | row for row in group.posteriors()]
+    keys = {GROUPING.name: pl.String(), **{name: units.schema[name] for name in by}}
+    return {
+        "compare_tests": _frame(tests, keys, TESTS, units.schema["system"]),
+        "compare_posteriors": _frame(posteriors, keys, POSTERIORS, units.schema["system"]),
+    }
+
+
+def _groups(units: pl.DataFrame, grouping: Sequence[str]) -> Iterator[tuple[dict[str, Any], pl.DataFrame]]:
+    if not grouping:
+        yield {}, units
+        return
+    for frame in units.partition_by(grouping, maintain_order=True):
+        yield dict(zip(grouping, frame.select(grouping).row(0), strict=True)), frame
+
+
+def _frame(
+    rows: Sequence[Row], keys: Mapping[str, pl.DataType], columns: Sequence[Column], system: pl.DataType
+) -> pl.DataFrame:
+    types = {each.name: system if each.type == "KEY" else polars_types(each.type)[0] for each in columns}
+    frame = pl.DataFrame(rows, schema={**keys, **types}, orient="row")
+    return frame.with_columns(pl.col([each.name for each in columns if each.type == "DOUBLE"]).fill_nan(None))
+
+
+def _adjusted(params: CompareParameters, rows: Sequence[Row]) -> list[Row]:
+    """The rows of a group with p-values adjusted within each test."""
+    found = []
+    for test in params.tests:
+        own = [row for row in rows if row["test"] == test]
+        adjusted = adjust_p_values([row["p_value"] for row in own], params.correction)
+        found += [row | {"p_adjusted": float(value)} for row, value in zip(own, adjusted, strict=True)]
+    return found
+
+
+class _Group:
+    """The units of one group as matrices: a row for each system, a column for each unit, nan where there is nothing.
+
+    Args:
+        params: The parameters of the stage.
+        frame: The rows of the group.
+        by: All grouping columns; a unit is known by them too.
+    """
+
+    def __init__(self, params: CompareParameters, frame: pl.DataFrame, by: Sequence[str]) -> None:
+        self._params = params
+        keys = [*by, "unit"]
+        units = frame.select(keys).unique(maintain_order=True).with_row_index("_unit")
+        self._systems = frame["system"].unique().sort()
+        systems = self._systems.to_frame().with_row_index("_system")
+        placed = frame.join(units, on=keys, how="left", nulls_equal=True, maintain_order="left")
+        placed = placed.join(systems, on="system", how="left", maintain_order="left")
+        self._place = (placed["_system"].to_numpy(), placed["_unit"].to_numpy())
+        self._shape = (len(self._systems), units.height)
+        self._known = ~np.isnan(self._matrix(pl.Series(np.zeros(frame.height))))
+        self._values = {
+            name.removeprefix(METRIC): self._matrix(frame[name]) for name in frame.columns if name.startswith(METRIC)
+        }
+        self._counts, self._matchers = self._count_matrices(frame)
+        metrics = params.metrics or POOLED
+        self._pooled = tuple(name for name in POOLED if name in metrics) if self._counts is not None else ()
+        if self._counts is not None and not self._matchers:
+            ratios = pooled_ratios(self._counts)
+            for index, name in enumerate(RATIOS):
+                if name in metrics and name not in self._values:
+                    self._values[name] = ratios[..., index]
+
+    def _matrix(self, values: pl.Series) -> Floats:
+        matrix = np.full(self._shape, np.nan)
+        matrix[self._place] = values.cast(pl.Float64).fill_null(np.nan).to_numpy()
+        return matrix
+
+    def _count_matrices(self, frame: pl.DataFrame) -> tuple[Floats | None, bool]:
+        """tp, fp and fn, or the counts around events, on the last axis; and which of the two."""
+        found = {
+            name.removeprefix(COUNT): self._matrix(frame[name]) for name in frame.columns if name.startswith(COUNT)
+        }
+        if not found:
+            return None, False
+        if "tp" not in found:
+            return np.stack([found[name] for name in EVENT_COUNTS], axis=-1), True
+        for name, total in (("fp", "n_predicted"), ("fn", "n_true")):
+            if name not in found:
+                found[name] = found[total] - found["tp"]
+        return np.stack([found[name] for name in CELLS], axis=-1), False
+
+    def _pairs(self) -> Iterator[tuple[Pair, int, int]]:
+        for a, b in combinations(range(len(self._systems)), 2):
+            known = int((self._known[a] | self._known[b]).sum())
+            yield Pair(self._params, (self._systems[a], self._systems[b]), known), a, b
+
+    def tests(self) -> Iterator[Row]:
+        """Rows of compare_tests, still without p_adjusted."""
+        for pair, a, b in self._pairs():
+            for metric, values in self._values.items():
+                yield from pair.compare_values(metric, values[a], values[b])
+            if self._counts is not None and self._pooled and "randomization" in self._params.tests:
+                compare = pair.compare_matchers if self._matchers else pair.compare_counts
+                yield from compare(self._pooled, self._counts[a], self._counts[b])
+
+    def posteriors(self) -> Iterator[Row]:
+        """Rows of compare_posteriors."""
+        if self._counts is None or self._matchers or "bayes" not in self._params.tests:
+            return
+        for pair, a, b in self._pairs():
+            yield from pair.posterior_rows(self._pooled, self._counts[a], self._counts[b])
+
+
+def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
+    """Doubts that the numbers themselves raise."""
+    tests = tables["compare_tests"]
+    found = []
+    keys = tests.columns[1 : tests.columns.index("n_units")]
+    rows = tests.unique(keys, maintain_order=True)
+    dropped = rows.filter(pl.col("n_dropped") > 0)
+    if dropped.height:
+        found.append(
+            f"{dropped.height:,} of {rows.height:,} comparisons leave out units in which a system has no value: see "
+            "n_dropped"
+        )
+    few = rows.filter(pl.col("n_units") < FEW_UNITS).height
+    if few:
+        found.append(f"{few:,} of {rows.height:,} comparisons rest on fewer than {FEW_UNITS} units")
+    return tuple(found)
+
+
+def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
+    """The first test of every pair and metric of the total, or of all groups."""
+    tests = tables["compare_tests"]
+    if tests.is_empty():
+        return Summary(headers=(), rows=(), sentence="No two systems were tested.")
+    labels = tests.columns[2 : tests.columns.index("metric")]
+    shown = tests.unique([GROUPING.name, *labels, "metric", "system_a", "system_b"], keep="first", maintain_order=True)
+    rows = tuple(
+        (
+            ", ".join(str(row[name]) for name in labels if row[name] is not None) or row[GROUPING.name],
+            row["metric"],
+            f"{row['system_a']} – {row['system_b']}",
+            integer(row["n_units"]),
+            number(row["mean_a"]),
+            number(row["mean_b"]),
+            _difference(row),
+            row["test"],
+            number(row["p_adjusted"]),
+        )
+        for row in shown.iter_rows(named=True)
+    )
+    return Summary(
+        headers=("group", "metric", "systems", "units", "first", "second", "difference", "test", "adjusted p"),
+        rows=rows,
+        sentence=_sentence(shown),
+    )
+
+
+def _difference(row: Mapping[str, Any]) -> str:
+    if row["difference_lower"] is None:
+        return number(row["difference"])
+    return f"{number(row['difference'])} ({number(row['difference_lower'])} to {number(row['difference_upper'])})"
+
+
+def _sentence(shown: pl.DataFrame) -> str:
+    clear = shown.filter(pl.col("p_adjusted") < 0.05).height  # noqa: PLR2004 - the usual level, in a sentence
+    return f"{clear:,} of {shown.height:,} comparisons differ at the 5% level, adjusted for their number."

@@ -1,0 +1,73 @@
+"""Stages whose input can be the tables of other stages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from pydantic import field_validator
+
+from pipeline.stages.parameters import StageParameters
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Leader:
+    """A stage that others follow.
+
+    Attributes:
+        name: Its name.
+        kind: Its task.
+        by: Its groupings.
+        folder: The folder of its run.
+    """
+
+    name: str
+    kind: str
+    by: tuple[tuple[str, ...], ...]
+    folder: Path
+
+    def file(self, table: str) -> str:
+        """Path of one of its tables."""
+        return str(self.folder / table / f"{self.name}.parquet")
+
+
+class FollowingParameters(StageParameters):
+    """Parameters of a stage whose input can be the tables of others.
+
+    Attributes:
+        of: Names of the stages, one or several.
+        results: Results folder in which they were published; empty: they come earlier in the same config.
+    """
+
+    of: tuple[str, ...] = ()
+    results: str = ""
+
+    @field_validator("of", mode="before")
+    @classmethod
+    def _one_name(cls, value: object) -> object:
+        return (value,) if isinstance(value, str) else value
+
+    @field_validator("of")
+    @classmethod
+    def _each_once(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(value)) < len(value):
+            message = f"{', '.join(value)} names a stage twice"
+            raise ValueError(message)
+        return value
+
+    @property
+    def follows(self) -> tuple[str, ...]:
+        """The stages of the same config that have to run before."""
+        return () if self.results else self.of
+
+    def following(self, leaders: Sequence[Leader]) -> Self:
+        """The parameters with the tables of these stages as an input.
+
+        Raises:
+            ValueError: they have no such tables.
+        """
+        raise NotImplementedError
