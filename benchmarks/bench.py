@@ -92,7 +92,7 @@ class Bench:
     ) -> Iterator[Line]:
         """`thresher run` in a process of its own beside its counting query."""
         config, output = self.root / "run.toml", self.root / "results"
-        config.write_text(_toml(stage), encoding="utf-8")
+        config.write_text(config_text(stage), encoding="utf-8")
         runs: list[Child] = []
 
         def work() -> Took:
@@ -104,14 +104,15 @@ class Bench:
         yield memory(f"{name}: peak memory", max(each.peak_rss for each in runs), at_most=GIBI)
 
 
-def _toml(stage: dict[str, Any]) -> str:
+def config_text(stage: dict[str, Any]) -> str:
+    """A config of one stage as TOML."""
     return "[[stages]]\n" + "".join(f"{key} = {_value(value)}\n" for key, value in stage.items())
 
 
 def _value(value: object) -> str:
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{key} = {_value(each)}" for key, each in value.items()) + " }"
-    return repr(value)
+    return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
 def run_all(

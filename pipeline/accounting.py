@@ -67,6 +67,11 @@ def account(engine: Engine, configured: ConfiguredStage, plan: Plan, used: int) 
 
 def _account_other(engine: Engine, source: Source, plan: Plan) -> InputAccount:
     """Rows of an input that rows look up: left out by `where`, or as units that do not take part."""
+    query = plan.other_accounting.get(source.name)
+    if query is not None:
+        found = engine.fetch(expand(load(query.name), ()), query.params)
+        known = dict(zip(found["fate"].to_list(), found["n_rows"].to_list(), strict=True))
+        return InputAccount(source.name, len(source.files), source.rows, {USED: 0} | known)
     total = exp.alias_(exp.cast(exp.Count(this=exp.Star()), "BIGINT"), "n_rows")
     rows = engine.fetch(exp.select(total).from_(exp.to_table(f"{source.name}_read")).where(column("kept"))).item()
     used = rows

@@ -78,7 +78,7 @@ def follow_up(engine: Engine, plan: Plan, tables: Mapping[str, pl.DataFrame]) ->
     """The tables that need the rows once more, after the others are known."""
     made = {}
     for each in plan.follow_ups:
-        params, tree = each.params(tables), expand(load(each.query), ())
+        params, tree = each.params(tables), expand(load(each.query), each.segment)
         engine.define(each.sweep.name, each.sweep.rows)
         if params is None:  # nothing to ask, but the columns have their types
             params = dict.fromkeys(load(each.query).params, 0.0)
@@ -94,7 +94,7 @@ def bind(engine: Engine, plan: Plan) -> None:
     """Define the relations that read the inputs."""
     for relation in plan.relations:
         for scan in relation.scans:
-            engine.scan(scan.name, scan.files)
+            engine.scan(scan.name, scan.files, located=relation.located)
         try:
             engine.define(relation.name, relation.query, keep=relation.keep)
         except InvalidQueryError as error:

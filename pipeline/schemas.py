@@ -70,6 +70,8 @@ WORKING = (
         "share",
         "annotator",
     ),
+    *("is_predicted", "fault", "source_file", "file_row_number", "_document", "_system"),
+    *("is_located", "is_aligned", "rank", "_gold", "_mention", "_square"),
     *("run_id", "published_at", "is_gold", "rank_in_key", "_best", "_exact"),
     *("_u", "_u_reference", "_retrieved", "_fpr_reference", "_reference_threshold", "_positives", "_qualifies"),
 )

@@ -42,7 +42,8 @@ def stage_command(entry: StageEntry) -> Any:  # noqa: ANN401 - typer's own comma
         "log_format": Annotated[str | None, typer.Option("--log-format", help="text, or json: one object per line.")],
         "quiet": Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")],
     }
-    flags = f"--{first} {first}.parquet --set {entry.example}"
+    required = [contract.name for contract in stage.inputs if contract.required] or [first]
+    flags = " ".join([*(f"--{name} {name}.parquet" for name in required), f"--set '{stage.parameters.example}'"])
     help_text = f"{entry.summary}\n\nExample:  thresher {entry.kind.replace('_', '-')} {flags}"
     return _command(entry, _callback(entry.kind, stage), help_text, options)
 

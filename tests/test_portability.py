@@ -82,6 +82,9 @@ VALUES: Values = {
     "rank": lambda rng, odd: _numbers(rng, odd=odd),
     "relevance": lambda rng, _: _integers(rng, -1, 4).cast(pl.Float64),
     "_value": lambda rng, _: _numbers(rng, odd=False),
+    "mention_id": lambda rng, _: _texts(rng, ["1", "2", None]),
+    "distance_km": lambda rng, _: pl.Series(rng.choice([0.0, 1.5, 1e4], ROWS)),
+    "fault": lambda rng, _: _texts(rng, ["null_start", None, None]),
 }
 PARAMS: dict[str, float] = {
     "before_start": -INF,
@@ -89,6 +92,7 @@ PARAMS: dict[str, float] = {
     "before_end": 0.0,
     "after_start": 0.0,
     "after_end": 0.5,
+    "lowest_score": 0.25,
     "own_limit": 1000,
     "hash_groups": 64,
     "seed": 1,
@@ -103,6 +107,12 @@ def values_of(column: str) -> Callable[[Generator, bool], pl.Series]:
         return VALUES[column]
     if column.startswith(("n_", "m_")):
         return lambda rng, _: _integers(rng, 0, 10**9)
+    if column.endswith(("_latitude", "_longitude")):
+        return lambda rng, _: pl.Series(rng.uniform(-90, 90, ROWS))
+    if column.endswith(("_start", "_end")):
+        return lambda rng, _: _integers(rng, 0, 100)
+    if column.endswith(("_text", "_type")):
+        return lambda rng, _: _texts(rng, ["Paris", "'", None])
     if column.startswith("is_"):
         return lambda rng, _: _flags(rng)
     message = f"no values are known for the column {column}: add them to VALUES"

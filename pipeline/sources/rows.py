@@ -31,6 +31,7 @@ class Relation:
         keep: Whether the engine keeps its rows (small, read often) or reads through it.
         scans: Files to register before it is defined.
         source: The input that it reads, if it reads files.
+        located: Whether its scans have the columns `source_file` and `file_row_number`.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Relation:
     keep: bool = False
     scans: tuple[Scan, ...] = ()
     source: Source | None = None
+    located: bool = False
 
 
 @dataclass(frozen=True)
@@ -157,7 +159,14 @@ FLAG = "complete"
 REPLICATE = "replicate"
 
 
-def read(source: Source, wanted: Iterable[str], by: Iterable[Grouped], derived: Mapping[str, exp.Expr]) -> Relation:
+def read(
+    source: Source,
+    wanted: Iterable[str],
+    by: Iterable[Grouped],
+    derived: Mapping[str, exp.Expr],
+    *,
+    located: bool = False,
+) -> Relation:
     """The relation `<input>_read`: every row of an input, with canonical and derived columns.
 
     Args:
@@ -165,6 +174,7 @@ def read(source: Source, wanted: Iterable[str], by: Iterable[Grouped], derived: 
         wanted: Our names of the columns.
         by: Grouping columns; those of this input get the names they have in `by`.
         derived: Further columns computed from the wanted ones.
+        located: Whether to add `source_file` and `file_row_number`, the order of the rows in the files.
     """
     fields = {name: source.contract.field(name) or Field(name, "any", "a grouping column") for name in wanted}
     score = "score" if "score" in fields else None
@@ -172,11 +182,11 @@ def read(source: Source, wanted: Iterable[str], by: Iterable[Grouped], derived: 
     fields |= {each.column: source.contract.field(each.column) or each.field for each in own}
     renamed = [exp.alias_(column(each.column), each.name, quoted=True) for each in own if each.name != each.column]
     computed = [exp.alias_(value, name, quoted=True) for name, value in derived.items()]
-    canonical = source.relation(fields, score=score)
+    canonical = source.relation(fields, score=score, located=located)
     query = canonical
     if renamed or computed:
         query = exp.select("*", *renamed, *computed).from_(canonical.subquery("canonical"))
-    return Relation(f"{source.name}_read", query, scans=source.scans(fields), source=source)
+    return Relation(f"{source.name}_read", query, scans=source.scans(fields), source=source, located=located)
 
 
 def check_keys(sources: Iterable[Source], key: str) -> None:
@@ -202,7 +212,13 @@ def kept(source: Source) -> exp.Select:
 
 
 def units_relations(
-    row: Source, units: Units, source: Source | None, by: Sequence[Grouped], *, flag: exp.Expr | None = None
+    row: Source,
+    units: Units,
+    source: Source | None,
+    by: Sequence[Grouped],
+    *,
+    flag: exp.Expr | None = None,
+    origin: str | None = None,
 ) -> tuple[Relation, ...]:
     """The unit relation: one row per unit with its replicate, its flag `complete` and its grouping columns.
 
@@ -214,8 +230,9 @@ def units_relations(
         source: The input of units, if there is one.
         by: The grouping columns.
         flag: Whether a unit, called `u`, takes part; default: every unit does.
+        origin: Relation of the keys, with the column `kept`; default: that of the input of units, else of the rows.
     """
-    origin = f"{(source or row).name}_read"
+    origin = origin or f"{(source or row).name}_read"
     made: list[Relation] = []
     columns = [units.key, *units.fields, *(each.name for each in by if source and each.source == source.name)]
     flag = flag or exp.true()

@@ -17,12 +17,10 @@ class StageEntry:
     Attributes:
         kind: Name of the task, the same in every place.
         summary: One line for help.
-        example: A key and its value, as the example in help sets it.
     """
 
     kind: str
     summary: str
-    example: str = "'thresholds={start=0, stop=1, count=101}'"
 
     def load(self) -> Stage:
         """Import the stage."""
@@ -34,8 +32,10 @@ STAGES: tuple[StageEntry, ...] = (
     StageEntry("before_after", "Precision and recall of event-article matching, without gold labels."),
     StageEntry("threshold_sweep", "Precision-recall curves, areas and thresholds of scored, labelled predictions."),
     StageEntry("ranking", "Average precision and other measures of rankings, beside random selection."),
+    StageEntry("entity_recognition", "Recognition of entities in documents, matched one to one with gold mentions."),
+    StageEntry("geocoding", "Places of toponyms: accuracy within distances, and errors in kilometres."),
     StageEntry("change_points", "Precision, recall and delays of detected change points, within a margin."),
-    StageEntry("compare", "Two or more systems on the same units: tests, intervals, posteriors.", "system=model"),
+    StageEntry("compare", "Two or more systems on the same units: tests, intervals, posteriors."),
 )
 
 

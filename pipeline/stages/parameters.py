@@ -75,10 +75,12 @@ class StageParameters(BaseModel):
         boundary: Whether a score equal to the threshold is retrieved.
         invalid_scores: What happens to rows whose score is NULL, NaN or infinite.
         duplicates: What happens to rows that repeat the key columns.
+        example: A key with its value, for the help of the stage's command.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     unused: ClassVar[frozenset[str]] = frozenset()  # keys that mean nothing to the stage: refused, and not shown
+    example: ClassVar[str] = "thresholds={start=0, stop=1, count=101}"
 
     name: str
     by: tuple[tuple[str, ...], ...] = ((),)

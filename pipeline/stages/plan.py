@@ -184,6 +184,7 @@ class FollowUp:
         params: Values of its parameters, from the tables; None: there is nothing to ask, and the table has no row.
         frames: Further rows it needs, by name.
         finish: Makes the table of the query's rows and the frames.
+        segment: What the query has where it writes `segment`.
     """
 
     table: str
@@ -192,6 +193,7 @@ class FollowUp:
     params: Callable[[Mapping[str, pl.DataFrame]], Parameters | None]
     frames: dict[str, exp.Select]
     finish: Callable[[pl.DataFrame, Mapping[str, pl.DataFrame]], pl.DataFrame]
+    segment: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -236,6 +238,8 @@ class Plan:
         comparisons: Second opinions on given numbers; what differs becomes a warning.
         follow_ups: Tables that are made after the others.
         units: Input whose rows may not take part; its relation has the column `complete`.
+        other_accounting: Queries that say what became of every row of other inputs, by input; default: those that
+            `where` keeps are used.
         warnings: What the user should know before the numbers are used.
         facts: Choices made for the user, kept in the run record.
     """
@@ -254,6 +258,7 @@ class Plan:
     comparisons: tuple[Comparison, ...] = ()
     follow_ups: tuple[FollowUp, ...] = ()
     units: str | None = None
+    other_accounting: dict[str, CountQuery] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     facts: dict[str, str] = field(default_factory=dict)
 

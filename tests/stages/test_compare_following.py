@@ -111,7 +111,7 @@ def test_the_command_compares_units_of_a_file(tmp_path: Path) -> None:
 
 def test_help_shows_only_keys_that_mean_something() -> None:
     text = call("compare", "--help").out
-    assert "thresher compare --units units.parquet --set system=model" in text
+    assert "thresher compare --units units.parquet --set 'system=model'" in text
     assert "missing_units" in text
     assert "thresholds" not in text
 

@@ -123,6 +123,7 @@ class CompareParameters(FollowingParameters):
     unused: ClassVar[frozenset[str]] = frozenset(
         {"thresholds", "cluster", "uncertainty", "replicates", "boundary", "invalid_scores", "duplicates"}
     )
+    example: ClassVar[str] = "system=model"
     kind: Literal["compare"] = "compare"
     units: Input | None = None
     system: str | None = None

@@ -1,0 +1,126 @@
+"""Benchmarks of the stage entity_recognition: each job beside the least that could do it, or beside nervaluate.
+
+    python benchmarks/toponyms.py [--rows 10000000] [--repeats 5] [--only NAME]… [--data DIR] [--json PATH]
+
+`--rows` counts gold and predicted mentions together, ten in a document; made_mentions.py says what is in them. The peer
+reads the same Parquet files in a process of its own, on as many mentions as it can do in about a minute.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench import GIBI, Bench, config_text, run_all
+from made_mentions import mentions_of
+from side_by_side import Child, Line, Took, child, in_turns, memory
+
+from pipeline.config import parse_config
+from pipeline.counting import count
+from pipeline.opening import open_inputs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Work = Callable[[], None]
+
+HERE = Path(__file__).resolve().parent
+PEER_ROWS = 400_000
+THRESHOLDS = {"start": 0.0, "stop": 0.99, "count": 100}
+
+
+def stage(bench: Bench, rows: int, **settings: object) -> dict[str, Any]:
+    """The config of a stage over the data."""
+    folder = mentions_of(bench.root, rows).resolve()
+    inputs = {name: str(folder / f"{name}.parquet") for name in ("gold", "predicted")}
+    return {"kind": "entity_recognition", **inputs, "averages": ["micro"], "outcomes": False} | settings
+
+
+def floor(bench: Bench, *columns: str) -> Work:
+    """Adding up the columns of both files."""
+    folder = mentions_of(bench.root, bench.rows)
+    files = [bench.floor(folder / f"{name}.parquet", *columns) for name in ("gold", "predicted")]
+
+    def work() -> None:
+        for each in files:
+            each()
+
+    return work
+
+
+def counted(bench: Bench, **settings: object) -> Work:
+    """Binding, checks, matching and all counts of a stage, as a run asks for them."""
+    config = parse_config({"stages": [stage(bench, bench.rows, **settings)]}, base=bench.root, origin="benchmark")
+
+    def work() -> None:
+        opened = open_inputs(config, config.stages[0])
+        count(bench.engine(), opened.configured, opened.plan)
+
+    return work
+
+
+def spans(bench: Bench) -> Iterator[Line]:
+    """Identical spans, 100 thresholds, counts of every document."""
+    least = floor(bench, "sum(doc_id)", "sum(start)", 'sum("end")')
+    job = counted(bench, thresholds=THRESHOLDS)
+    yield in_turns(job, least, bench.repeats).ratio("identical spans matched and counted")
+
+
+def overlap(bench: Bench) -> Iterator[Line]:
+    """Overlapping spans by maximum matching, likewise."""
+    least = floor(bench, "sum(doc_id)", "sum(start)", 'sum("end")')
+    job = counted(bench, thresholds=THRESHOLDS, match="overlap")
+    yield in_turns(job, least, bench.repeats).ratio("overlapping spans matched and counted")
+
+
+def whole_run(bench: Bench) -> Iterator[Line]:
+    """`thresher run` with intervals and macro averages at 100 thresholds."""
+    least = floor(bench, "sum(doc_id)", "sum(start)", 'sum("end")')
+    settings = stage(bench, bench.rows, thresholds=THRESHOLDS)
+    for averages in (["micro"], ["micro", "macro"]):
+        runs, work = _run(bench, settings | {"averages": averages})
+        name = f"thresher run, {' and '.join(averages)}"
+        yield in_turns(work, least, bench.repeats).ratio(name)
+        yield memory(f"{name}: peak memory", max(each.peak_rss for each in runs), at_most=4 * GIBI)
+
+
+def nervaluate(bench: Bench) -> Iterator[Line]:
+    """The strict counts of nervaluate beside a whole run, from start to published results."""
+    if find_spec("nervaluate") is None:
+        yield Line("nervaluate is not installed, so it is not compared", "", "", 0.0, None)
+        return
+    folder = mentions_of(bench.root, PEER_ROWS)
+    _, run = _run(bench, stage(bench, PEER_ROWS, match_type=True))
+
+    def work() -> Took:
+        return child([sys.executable, HERE / "nervaluate_peer.py", folder]).took
+
+    yield in_turns(work, run, 1).ratio(f"nervaluate on {PEER_ROWS:,} mentions, beside thresher run", at_least=20)
+
+
+def _run(bench: Bench, settings: dict[str, Any]) -> tuple[list[Child], Callable[[], Took]]:
+    runs: list[Child] = []
+    output = bench.root / "results"
+
+    def work() -> Took:
+        shutil.rmtree(output, ignore_errors=True)
+        config = bench.root / "toponyms.toml"
+        config.write_text(config_text(settings), encoding="utf-8")
+        runs.append(child([sys.executable, "-m", "pipeline", "run", config, "--output", output, "--quiet"]))
+        return runs[-1].took
+
+    return runs, work
+
+
+BENCHMARKS: dict[str, Callable[[Bench], Iterator[Line]]] = {
+    "spans": spans,
+    "overlap": overlap,
+    "run": whole_run,
+    "nervaluate": nervaluate,
+}
+
+if __name__ == "__main__":
+    run_all(BENCHMARKS, __doc__)

@@ -1,0 +1,128 @@
+"""Gold places and the places that geocoders give them, with a true accuracy at every distance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from scipy.special import ndtr
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+HEADING = "measured on gold places, beside the truth"
+KM_PER_DEGREE = 6371.0088 * np.pi / 180
+TOLERANCES_KM = (10.0, 100.0, 161.0, 1000.0)
+MENTIONS = 8
+COUNTRIES = ("France", "Mexico", "Texas")
+
+
+@dataclass(frozen=True)
+class Geocoder:
+    """A geocoder whose error has a log-normal distribution.
+
+    Attributes:
+        name: Name of the geocoder.
+        attempted: Share of the mentions to which it gives a place.
+        median_km: Median of its errors.
+        spread: Standard deviation of the logarithm of the error.
+        alike: Share of the variance of the log error that mentions of one document have in common.
+    """
+
+    name: str
+    attempted: float
+    median_km: float
+    spread: float
+    alike: float
+
+    def precision(self, tolerance_km: float) -> float:
+        """True share of the attempted mentions within a distance."""
+        return float(ndtr(np.log(tolerance_km / self.median_km) / self.spread))
+
+    def recall(self, tolerance_km: float) -> float:
+        """True share of all mentions within a distance."""
+        return self.attempted * self.precision(tolerance_km)
+
+
+GEOCODERS = (Geocoder("gazetteer", 0.95, 40.0, 3.0, 0.3), Geocoder("ranker", 0.85, 15.0, 2.0, 0.2))
+
+
+def simulate(*, seed: int, documents: int = 150) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Simulate gold places and those of all geocoders; errors of one document are alike.
+
+    Args:
+        seed: The same seed gives the same data.
+        documents: Number of documents.
+
+    Returns:
+        Gold places (mention_id, doc_id, country, latitude, longitude) and predicted ones (system, mention_id, latitude,
+        longitude; NULL: not located).
+    """
+    rng = np.random.default_rng(seed)
+    number = documents * MENTIONS
+    document = np.repeat(np.arange(documents), MENTIONS)
+    gold = pl.DataFrame(
+        {
+            "mention_id": np.arange(number),
+            "doc_id": document,
+            "country": [COUNTRIES[each % len(COUNTRIES)] for each in document.tolist()],
+            "latitude": rng.uniform(-30, 30, number),
+            "longitude": rng.uniform(-180, 180, number),
+        }
+    )
+    return gold, pl.concat([_predicted(geocoder, gold, documents, rng) for geocoder in GEOCODERS])
+
+
+def _predicted(geocoder: Geocoder, gold: pl.DataFrame, documents: int, rng: np.random.Generator) -> pl.DataFrame:
+    """Places that lie north or south of the gold place by the error, where one degree is everywhere as long."""
+    shared = rng.standard_normal(documents)[gold["doc_id"].to_numpy()]
+    own = rng.standard_normal(gold.height)
+    deviate = np.sqrt(geocoder.alike) * shared + np.sqrt(1 - geocoder.alike) * own
+    error = geocoder.median_km * np.exp(geocoder.spread * deviate) / KM_PER_DEGREE
+    latitude = gold["latitude"].to_numpy()
+    north = latitude + np.where(latitude < 0, 1, -1) * np.minimum(error, 90)
+    missing = pl.Series(rng.random(gold.height) >= geocoder.attempted)
+    return gold.select(
+        pl.lit(geocoder.name).alias("system"),
+        "mention_id",
+        pl.when(~missing).then(pl.Series(north)).alias("latitude"),
+        pl.when(~missing).then("longitude").alias("longitude"),
+    )
+
+
+def write_demo(folder: Path) -> dict[str, Any]:
+    """Write the demo's data and return the config of its stage."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, frame in zip(("gold", "predicted"), simulate(seed=20240101), strict=True):
+        frame.write_parquet(folder / f"{name}.parquet")
+    return {
+        "kind": "geocoding",
+        "gold": str(folder / "gold.parquet"),
+        "predicted": str(folder / "predicted.parquet"),
+        "by": [["system"]],
+        "tolerances_km": list(TOLERANCES_KM),
+    }
+
+
+def closeness(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
+    """Measured beside true precision and recall at two distances: a table for people.
+
+    Args:
+        _: Where `write_demo` wrote; the truth is in the geocoders.
+        tables: Result tables of the stage by name.
+    """
+    lines, held, given = [], 0, 0
+    for geocoder in GEOCODERS:
+        rows = tables["geocoding_scores"].filter(pl.col("system") == geocoder.name)
+        for tolerance in (TOLERANCES_KM[0], TOLERANCES_KM[2]):
+            row = rows.row(by_predicate=pl.col("tolerance_km") == tolerance, named=True)
+            for name, of in (("precision", geocoder.precision), ("recall", geocoder.recall)):
+                true, lower, upper = of(tolerance), row[f"{name}_lower"], row[f"{name}_upper"]
+                title, interval = f"{name} at {tolerance:g} km", f"{lower:.3f} to {upper:.3f}"
+                lines.append(f"{geocoder.name:<13}{title:<22}{row[name]:10.3f}{interval:>19}{true:9.3f}")
+                held, given = held + (lower <= true <= upper), given + 1
+    title = f"{'':<35}{'measured':>10}{'95% interval':>19}{'true':>9}"
+    return "\n".join([title, *lines, f"{held} of {given} intervals hold the true value."])

@@ -1,0 +1,136 @@
+"""Inputs, parameters and result tables of entity_recognition."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import field_validator
+
+from pipeline.metrics.document_averages import Average
+from pipeline.schemas import Column, Table
+from pipeline.sources.inputs import Field as InputField
+from pipeline.sources.inputs import Input, InputContract
+from pipeline.stages.mentions import Match, MentionParameters
+from pipeline.stages.parameters import EvenThresholds
+
+_MENTION = (
+    InputField("doc_id", "key", "the document of the mention", required=True),
+    InputField("start", "integer", "its first character, counted from 0"),
+    InputField("end", "integer", "the character after its last"),
+    InputField("text", "key", "its text"),
+    InputField("type", "key", "its type, for example person"),
+)
+PREDICTED = InputContract(
+    "predicted",
+    (*_MENTION, InputField("score", "number", "confidence of the prediction; higher is more likely right")),
+    "one row per predicted mention",
+    required=True,
+)
+GOLD = InputContract("gold", _MENTION, "one row per gold mention", required=True)
+DOCUMENTS = InputContract(
+    "documents",
+    (InputField("doc_id", "key", "the document", required=True),),
+    "one row per document that is judged; default: those with a gold or predicted mention",
+)
+
+COUNTS = (
+    Column("tp", "BIGINT", "true positives: matched predictions in the bin"),
+    Column("fp", "BIGINT", "false positives: other predictions in the bin"),
+    Column("n_gold", "BIGINT", "gold mentions; they have no bin"),
+)
+COUNT_NAMES = tuple(column.name for column in COUNTS)
+RATIOS = ("precision", "recall", "f1")
+
+
+def _interval(name: str) -> tuple[Column, Column]:
+    return (
+        Column(f"{name}_lower", "DOUBLE", f"lower limit of {name}; NULL where none can be given", nullable=True),
+        Column(f"{name}_upper", "DOUBLE", f"upper limit of {name}; NULL where none can be given", nullable=True),
+    )
+
+
+SCORES = (
+    Column("average", "VARCHAR", "`micro`, `macro` or `semeval`"),
+    Column(
+        "threshold",
+        "DOUBLE",
+        "score from which a prediction counts; NULL: all count, there are no scores",
+        nullable=True,
+    ),
+    Column("n_documents", "BIGINT", "documents, with or without mentions"),
+    Column("tp", "BIGINT", "true positives: retrieved predictions that are matched"),
+    Column("fp", "BIGINT", "false positives: other retrieved predictions"),
+    Column("fn", "BIGINT", "false negatives: gold mentions without a retrieved match"),
+    Column("precision", "DOUBLE", "tp / (tp + fp), or the mean of the documents'", nullable=True),
+    *_interval("precision"),
+    Column("recall", "DOUBLE", "tp / (tp + fn), or the mean of the documents'", nullable=True),
+    *_interval("recall"),
+    Column("f1", "DOUBLE", "2 tp / (2 tp + fp + fn), or the mean of the documents', see the page", nullable=True),
+    *_interval("f1"),
+    Column("precision_dropped", "BIGINT", "documents that the mean of precision leaves out: undefined there"),
+    Column("recall_dropped", "BIGINT", "documents that the mean of recall leaves out"),
+    Column("f1_dropped", "BIGINT", "documents that the mean of f1 leaves out"),
+    Column("undefined", "VARCHAR", "why a ratio is NULL; NULL when all are defined", nullable=True),
+    Column("undefined_interval", "VARCHAR", "why an interval is NULL; NULL when all are given", nullable=True),
+)
+DOCUMENT_COLUMNS = (
+    Column("doc_id", "KEY", "the document"),
+    Column("tp", "BIGINT", "matched predictions at the lowest threshold"),
+    Column("fp", "BIGINT", "other predictions at the lowest threshold"),
+    Column("fn", "BIGINT", "gold mentions without a match at the lowest threshold"),
+)
+
+
+def _mention(side: str) -> tuple[Column, ...]:
+    return (
+        Column(f"{side}_start", "BIGINT", f"first character of the {side} mention; NULL without one", nullable=True),
+        Column(f"{side}_end", "BIGINT", "character after its last; NULL likewise", nullable=True),
+        Column(f"{side}_text", "KEY", "its text; NULL likewise", nullable=True),
+        Column(f"{side}_type", "KEY", "its type; NULL likewise", nullable=True),
+    )
+
+
+OUTCOMES = (
+    Column("doc_id", "KEY", "the document"),
+    Column("mention", "BIGINT", "number of the row within the document, from 1, in the order of the text"),
+    Column("outcome", "VARCHAR", "`tp`, `fp` or `fn` at the lowest threshold"),
+    *_mention("gold"),
+    *_mention("predicted"),
+    Column("score", "DOUBLE", "confidence of the prediction; NULL without one", nullable=True),
+)
+TABLES = (
+    Table("entity_recognition_scores", "one row per average and threshold", SCORES, ("average", "threshold")),
+    Table("entity_recognition_documents", "one row per document", DOCUMENT_COLUMNS, ("doc_id",)),
+    Table("entity_recognition_outcomes", "one row per mention", OUTCOMES, ("doc_id", "mention")),
+)
+
+
+class EntityRecognitionParameters(MentionParameters):
+    """Parameters of entity_recognition.
+
+    Attributes:
+        predicted: Predicted mentions.
+        gold: Gold mentions.
+        documents: The documents that are judged.
+        match: Which mentions may be matched.
+        averages: Which averages: `micro`: all mentions together; `macro`: mean of documents where defined; `semeval`:
+            mean of documents by the conventions of SemEval-2019 Task 12.
+        outcomes: Whether the table of single mentions is made; `auto`: up to one million rows of gold and predicted.
+    """
+
+    kind: Literal["entity_recognition"] = "entity_recognition"
+    predicted: Input
+    gold: Input
+    documents: Input | None = None
+    match: Match = "span"
+    thresholds: EvenThresholds | tuple[float, ...] | Literal["distinct"] | None = "distinct"
+    averages: tuple[Average, ...] = ("micro", "macro")
+    outcomes: Literal["auto"] | bool = "auto"
+
+    @field_validator("averages")
+    @classmethod
+    def _once(cls, value: tuple[Average, ...]) -> tuple[Average, ...]:
+        if not value or len(set(value)) < len(value):
+            message = "give each average once, and at least one"
+            raise ValueError(message)
+        return value

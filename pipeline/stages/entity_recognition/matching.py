@@ -1,0 +1,94 @@
+"""The relation `mentions`: matched pairs, false positives and misses, one row each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from pipeline.stages.mentions import FILE_ORDER, matched_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from pipeline.stages.mentions import MentionParameters
+
+SHOWN = ("start", "end", "text", "type")
+_TYPES: dict[str, pl.DataType] = {"start": pl.Int64(), "end": pl.Int64(), "text": pl.String(), "type": pl.String()}
+
+
+def matcher(
+    params: MentionParameters, passed_on: Sequence[str], *, typed: bool, shown: bool
+) -> Callable[[Mapping[str, pl.DataFrame]], pl.DataFrame]:
+    """The function that makes the relation.
+
+    Args:
+        params: The rule of matching.
+        passed_on: Columns of gold and predicted mentions that every row keeps.
+        typed: Whether rows keep their type, which is the same in a matched pair.
+        shown: Whether rows have the spans, texts and types of both sides, for people.
+
+    Returns:
+        A function of the frames `gold` and `predicted`. Its rows have the columns passed on, `score` (0 without
+        scores, NULL without a prediction), `is_gold`, `is_predicted` and, if typed, `type`.
+    """
+
+    def match(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+        gold, predicted = frames["gold"], frames["predicted"]
+        if params.assignment == "file_order":
+            gold, predicted = (each.sort(FILE_ORDER) for each in (gold, predicted))
+        matched = matched_rows(gold, predicted, params)
+        spurious = np.ones(predicted.height, dtype=np.bool_)
+        spurious[matched[matched >= 0]] = False
+        kept = [*passed_on, *(["type"] if typed else [])]
+        pairs = _rows(gold, predicted, matched, kept, shown=shown)
+        others = predicted.filter(pl.Series(spurious))
+        absent = pl.Series(np.zeros(others.height, dtype=np.int64) - 1)
+        left = others.select(kept).with_columns(
+            _score(others), pl.lit(value=False).alias("is_gold"), pl.lit(value=True).alias("is_predicted")
+        )
+        if shown:
+            left = left.with_columns(*_shown(gold, "gold", absent), *_shown(others, "predicted", None))
+        return pl.concat([pairs, left.select(pairs.columns)])
+
+    return match
+
+
+def _rows(
+    gold: pl.DataFrame, predicted: pl.DataFrame, matched: NDArray[np.int64], kept: Sequence[str], *, shown: bool
+) -> pl.DataFrame:
+    """A row for every gold mention, with the prediction that it is matched with."""
+    row = pl.Series(matched)
+    score = _taken(_score(predicted), row)
+    rows = gold.select(kept).with_columns(
+        score.alias("score"), pl.lit(value=True).alias("is_gold"), (row >= 0).alias("is_predicted")
+    )
+    return rows.with_columns(*_shown(gold, "gold", None), *_shown(predicted, "predicted", row)) if shown else rows
+
+
+def _score(predicted: pl.DataFrame) -> pl.Series:
+    """The scores, 0 without."""
+    if "score" in predicted.columns:
+        return predicted["score"]
+    return pl.Series("score", np.zeros(predicted.height))
+
+
+def _shown(frame: pl.DataFrame, side: str, row: pl.Series | None) -> list[pl.Series]:
+    """Span, text and type of rows of a frame, NULL where the row is -1 and where the frame lacks the column."""
+    height = frame.height if row is None else len(row)
+    found = []
+    for name in SHOWN:
+        if name not in frame.columns:
+            column = pl.Series(values=[None], dtype=_TYPES[name]).new_from_index(0, height)
+        else:
+            column = frame[name] if row is None else _taken(frame[name], row)
+        found.append(column.alias(f"{side}_{name}"))
+    return found
+
+
+def _taken(column: pl.Series, row: pl.Series) -> pl.Series:
+    """Values of the given rows; NULL for row -1."""
+    return column.gather(row.set(row < 0, None)) if len(column) else column.extend_constant(None, len(row))

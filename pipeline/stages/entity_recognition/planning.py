@@ -1,0 +1,149 @@
+"""What entity_recognition asks of an engine."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import sqlglot.expressions as exp
+
+from pipeline.errors import DataError
+from pipeline.sources import rows
+from pipeline.stages.checks import duplicate_check, missing_check
+from pipeline.stages.entity_recognition.contract import COUNT_NAMES
+from pipeline.stages.entity_recognition.matching import SHOWN, matcher
+from pipeline.stages.entity_recognition.outcomes import follow_up
+from pipeline.stages.mention_rows import MentionRows, resolve_by
+from pipeline.stages.plan import CountQuery, Matched, Plan, Sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pipeline.sources.source import Source
+    from pipeline.stages.entity_recognition.contract import EntityRecognitionParameters
+    from pipeline.stages.plan import Check, FollowUp
+
+MOST_ROWS_FOR_OUTCOMES = 1_000_000
+
+
+def plan(params: EntityRecognitionParameters, sources: Mapping[str, Source]) -> Plan:
+    """Bind the mentions, match them, and count matched and other predictions per bin and per document.
+
+    Raises:
+        DataError: an input lacks a column that the parameters need.
+    """
+    return _Planner(params, sources["predicted"], sources["gold"], sources.get("documents")).plan()
+
+
+@dataclass(frozen=True)
+class _Planner:
+    params: EntityRecognitionParameters
+    predicted: Source
+    gold: Source
+    documents: Source | None
+
+    def plan(self) -> Plan:
+        mentions = self.mentions
+        mentions.check()
+        rows.check_mapping(self.sources, mentions.by, [self.params.cluster] if self.params.cluster else [])
+        if self.params.threshold_values is not None and not self.scored:
+            message = "input predicted has no column 'score', which thresholds compare"
+            raise DataError(message, remedy="Map it with columns = { score = … }, or leave thresholds out.")
+        typed = any(mentions.is_type(each) for each in mentions.by)
+        match = matcher(self.params, mentions.passed_on, typed=typed, shown=self.with_outcomes)
+        frames = {"gold": mentions.rows_of_gold(), "predicted": mentions.rows_of_predicted()}
+        listed = rows.Relation("listed_documents", mentions.listed())
+        return Plan(
+            sources=self.sources,
+            by=mentions.by,
+            relations=(*mentions.relations(), listed),
+            checks=tuple(self._checks()),
+            counts=tuple(self._counts()),
+            used=("tp", "fp"),
+            accounting=CountQuery("entity_recognition/accounting"),
+            matched=(Matched("mentions", frames, ("doc_id",), match, self.predicted.rows + self.gold.rows),),
+            follow_ups=tuple(self._follow_ups()),
+            other_accounting={"gold": CountQuery("entity_recognition/accounting_of_gold")},
+            warnings=tuple(self._warnings()),
+            facts={"independent": self.params.cluster or "doc_id", "scores": "yes" if self.scored else "no"},
+        )
+
+    @cached_property
+    def mentions(self) -> MentionRows:
+        """How the inputs are read."""
+        by = resolve_by(self.params, self.predicted, self.gold, self.documents)
+        shown = SHOWN if self.with_outcomes else ("start", "end") if self.params.match == "text" else ()
+        return MentionRows(self.params, self.predicted, self.gold, self.documents, by, self.params.needs(), shown)
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The inputs that are given, the row input first."""
+        return tuple(each for each in (self.predicted, self.gold, self.documents) if each is not None)
+
+    @property
+    def scored(self) -> bool:
+        """Whether predictions have scores."""
+        return self.predicted.has("score")
+
+    @property
+    def with_outcomes(self) -> bool:
+        """Whether the table of single mentions is made."""
+        if self.params.outcomes == "auto":
+            return self.predicted.rows + self.gold.rows <= MOST_ROWS_FOR_OUTCOMES
+        return self.params.outcomes
+
+    @property
+    def lowest_score(self) -> float:
+        """The lowest score that is retrieved at the lowest threshold."""
+        if self.params.threshold_values is None:
+            return -math.inf
+        lowest = self.params.threshold_values[0]
+        return lowest if self.params.inclusive else math.nextafter(lowest, math.inf)
+
+    def _counts(self) -> Iterator[CountQuery]:
+        sweep = Sweep("scored_mentions", exp.select("*").from_("mentions"), "score", self.params.grid())
+        name = "predictions_by_score" if self.scored else "predictions"
+        yield CountQuery(f"entity_recognition/{name}", columns=COUNT_NAMES, sweep=sweep if self.scored else None)
+        yield CountQuery("entity_recognition/gold", columns=COUNT_NAMES)
+
+        def of_documents(name: str, *, swept: bool = False, lowest: bool = False) -> CountQuery:
+            return CountQuery(
+                f"entity_recognition/{name}",
+                {"lowest_score": self.lowest_score} if lowest else {},
+                COUNT_NAMES,
+                ("doc_id",),
+                sweep if swept else None,
+                "documents",
+            )
+
+        if self.scored and set(self.params.averages) != {"micro"}:
+            yield of_documents("documents_by_score", swept=True)
+            yield of_documents("documents_gold")
+        else:
+            yield of_documents("documents", lowest=True)
+        yield of_documents("documents_listed")
+
+    def _follow_ups(self) -> Iterator[FollowUp]:
+        if self.with_outcomes:
+            yield follow_up([each.name for each in self.mentions.by], self.lowest_score, scored=self.scored)
+
+    def _checks(self) -> Iterator[Check]:
+        yield from self.mentions.checks()
+        if self.documents is not None:
+            yield missing_check(self.documents, "doc_id")
+            yield duplicate_check(self.documents, ("doc_id",), remedy="Keep one row per document.")
+            cluster = self.mentions.units().cluster
+            if cluster is not None:
+                yield missing_check(self.documents, cluster)
+
+    def _warnings(self) -> Iterator[str]:
+        sources = {source.name: source for source in self.sources}
+        for each in self.mentions.by:
+            if sources[each.source].types(each.column, each.field) == "DOUBLE":
+                yield f"grouping column {each.name!r} is a floating number: NaN and infinite values count as NULL"
+        if self.scored and self.predicted.has_float32("score"):
+            yield "scores are single precision (FLOAT); they are compared with the thresholds as DOUBLE"
+        if self.scored and self.params.assignment == "file_order":
+            yield 'assignment = "file_order" pairs all predictions at once: at high thresholds more could be matched'

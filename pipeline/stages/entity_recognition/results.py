@@ -1,0 +1,145 @@
+"""What follows from the counts of entity_recognition: scores, counts per document, and words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from pipeline.metrics.sweep import THRESHOLD, add_up
+from pipeline.schemas import GROUPING
+from pipeline.stages.entity_recognition import outcomes
+from pipeline.stages.entity_recognition.averages import average_of
+from pipeline.stages.entity_recognition.contract import COUNT_NAMES, SCORES
+from pipeline.stages.entity_recognition.documents import group_of
+from pipeline.stages.plan import REPLICATE
+from pipeline.stages.stage import Summary, integer, interval, number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pipeline.stages.entity_recognition.contract import EntityRecognitionParameters
+
+DOC_ID = "doc_id"
+TYPE = "type"
+
+
+def derive(params: EntityRecognitionParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+    """The tables of entity_recognition; single mentions are added by a follow-up, if they are wanted."""
+    keys = [name for name in counts["counts"].columns if name not in {THRESHOLD, REPLICATE, *COUNT_NAMES}]
+    documents = _of_known_types(counts["documents"], keys)
+    scores = _scores(params, counts["counts"], documents, keys)
+    return {
+        "entity_recognition_scores": scores,
+        "entity_recognition_documents": _documents(params, documents, keys),
+        "entity_recognition_outcomes": outcomes.empty(counts["documents"], keys),
+    }
+
+
+def _of_known_types(documents: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """The counts without the documents that are listed without a type; they count where types are not told apart."""
+    if TYPE not in keys:
+        return documents
+    listed = pl.col(TYPE).is_null() & pl.col(GROUPING.name).str.split(",").list.contains(TYPE)
+    return documents.filter(~listed | (pl.sum_horizontal(COUNT_NAMES) > 0))
+
+
+def _scores(
+    params: EntityRecognitionParameters, counts: pl.DataFrame, documents: pl.DataFrame, keys: Sequence[str]
+) -> pl.DataFrame:
+    """Every average at every threshold of every group."""
+    confidence = None if params.uncertainty == "none" else params.confidence
+    of_counts = dict(_parts(counts, keys))
+    of_documents = dict(_parts(documents, keys))
+    frames = []
+    for key in dict.fromkeys((*of_documents, *of_counts)):
+        own, part = of_counts.get(key), of_documents.get(key, documents.clear())
+        group = group_of(own, part, params.threshold_values, inclusive=params.inclusive)
+        labels = (part if own is None else own).head(1).select(keys)
+        for kind in params.averages:
+            found = average_of(group, kind, confidence)
+            frames.append(pl.concat([labels[[0] * found.height], found], how="horizontal"))
+    order = [*keys, *(column.name for column in SCORES)]
+    if not frames:
+        return _nothing(documents, keys)
+    return pl.concat(frames).select(order)
+
+
+def _parts(frame: pl.DataFrame, keys: Sequence[str]) -> Iterator[tuple[tuple[object, ...], pl.DataFrame]]:
+    for part in frame.partition_by(list(keys), maintain_order=True):
+        yield part.select(keys).row(0), part
+
+
+def _nothing(documents: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    types = {"BIGINT": pl.Int64(), "DOUBLE": pl.Float64(), "VARCHAR": pl.String()}
+    own = {column.name: types[column.type] for column in SCORES}
+    return pl.DataFrame(schema={name: documents.schema[name] for name in keys} | own)
+
+
+def _documents(params: EntityRecognitionParameters, documents: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Counts of every document at the lowest threshold; predictions below it have no threshold."""
+    known = documents[THRESHOLD].is_not_null().any()
+    if known and params.threshold_values is not None:
+        inside = pl.col(THRESHOLD).is_not_null()
+        documents = documents.with_columns(
+            pl.when(inside).then(pl.col(name)).otherwise(0).alias(name) for name in ("tp", "fp")
+        )
+    summed = add_up(documents, [*keys, DOC_ID], COUNT_NAMES)
+    return summed.select(*keys, DOC_ID, "tp", "fp", (pl.col("n_gold") - pl.col("tp")).alias("fn"))
+
+
+def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
+    """Doubts that the numbers themselves raise."""
+    scores = tables["entity_recognition_scores"]
+    lowest = scores.sort("average", THRESHOLD, nulls_last=False)
+    keys = scores.columns[1 : scores.columns.index("average")]
+    groups = lowest.unique(keys, keep="first", maintain_order=True)
+    found = []
+    for words, condition in (
+        ("no gold mention", pl.col("tp") + pl.col("fn") == 0),
+        ("no prediction", pl.col("tp") + pl.col("fp") == 0),
+    ):
+        number_of = groups.filter(condition).height
+        if number_of:
+            where = "there is" if groups.height == 1 else f"{number_of:,} of {groups.height:,} groups have"
+            found.append(f"{where} {words}: what needs one is NULL")
+    return tuple(found)
+
+
+def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
+    """Each average of every group at its best threshold, and F1 over the thresholds of the first."""
+    scores = tables["entity_recognition_scores"]
+    if scores.is_empty():
+        return Summary(headers=(), rows=(), sentence="There is no document.")
+    labels = scores.columns[2 : scores.columns.index("average")]
+    keys = [GROUPING.name, *labels, "average"]
+    best = scores.sort(pl.col("f1").fill_null(-1.0), descending=True, maintain_order=True)
+    best = best.unique(keys, keep="first", maintain_order=True)
+    best = scores.select(keys).unique(maintain_order=True).join(best, on=keys, how="left", nulls_equal=True)
+    best = best.sort(pl.col(GROUPING.name) != "all", maintain_order=True)
+    rows = tuple(
+        (
+            ", ".join(str(row[name]) for name in labels if row[name] is not None) or row[GROUPING.name],
+            row["average"],
+            number(row[THRESHOLD]),
+            *(integer(row[name]) for name in ("tp", "fp", "fn")),
+            *(interval(row, name) for name in ("precision", "recall", "f1")),
+        )
+        for row in best.iter_rows(named=True)
+    )
+    one = scores.join(best.head(1).select(keys), on=keys, how="semi", nulls_equal=True).sort(THRESHOLD)
+    values = one["f1"].to_list() if one.height > 1 else []
+    return Summary(
+        headers=("group", "average", "threshold", "tp", "fp", "fn", "precision", "recall", "F1"),
+        rows=rows,
+        sentence=_sentence(best.row(0, named=True)),
+        curve=tuple(values[:: max(1, len(values) // 200)]) or None,
+        curve_title=f"F1 from {number(one[THRESHOLD].min())} to {number(one[THRESHOLD].max())}" if values else "",
+    )
+
+
+def _sentence(row: Mapping[str, object]) -> str:
+    tp, fp, fn = (row[name] for name in ("tp", "fp", "fn"))
+    if not (isinstance(tp, int) and isinstance(fp, int) and isinstance(fn, int)):
+        return "Nothing was counted."
+    return f"{tp:,} of {tp + fn:,} gold mentions are found, beside {fp:,} false positives."

@@ -1,0 +1,155 @@
+"""Inputs, parameters and result tables of geocoding."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import field_validator, model_validator
+
+from pipeline.schemas import Column, Table
+from pipeline.sources.inputs import Field as InputField
+from pipeline.sources.inputs import Input, InputContract
+from pipeline.stages.mentions import MentionParameters
+from pipeline.stages.parameters import ascending
+
+_PLACE = (
+    InputField("mention_id", "key", "the mention, the same in gold and predicted; not with match"),
+    InputField("latitude", "number", "degrees north, from -90 to 90", required=True),
+    InputField("longitude", "number", "degrees east, from -180 to 360", required=True),
+    InputField("doc_id", "key", "the document of the mention"),
+    InputField("start", "integer", "its first character, counted from 0"),
+    InputField("end", "integer", "the character after its last"),
+    InputField("text", "key", "its text"),
+    InputField("type", "key", "its type"),
+)
+PREDICTED = InputContract(
+    "predicted",
+    (*_PLACE, InputField("rank", "number", "order of the candidates of a mention; the first has the lowest")),
+    "one row per predicted place, or candidate; NULL coordinates: not located",
+    required=True,
+)
+GOLD = InputContract("gold", _PLACE, "one row per gold mention with its place", required=True)
+
+COUNTS = (
+    Column("n_located", "BIGINT", "gold mentions whose distance from the prediction lies in the bin"),
+    Column("n_gold", "BIGINT", "gold mentions; they have no bin"),
+    Column("n_predicted", "BIGINT", "predicted mentions; they have no bin"),
+    Column("n_spurious", "BIGINT", "located predictions without a gold mention; they have no bin"),
+)
+COUNT_NAMES = tuple(column.name for column in COUNTS)
+RATIOS = ("precision", "recall", "f1")
+
+
+def _interval(name: str) -> tuple[Column, Column]:
+    return (
+        Column(f"{name}_lower", "DOUBLE", f"lower limit of {name}; NULL where none can be given", nullable=True),
+        Column(f"{name}_upper", "DOUBLE", f"upper limit of {name}; NULL where none can be given", nullable=True),
+    )
+
+
+SCORES = (
+    Column("tolerance_km", "DOUBLE", "largest distance that counts as correct, in km"),
+    Column("n_gold", "BIGINT", "gold mentions"),
+    Column("n_attempted", "BIGINT", "gold mentions whose match has coordinates"),
+    Column("tp", "BIGINT", "true positives: attempted and within the tolerance"),
+    Column("fp", "BIGINT", "false positives: attempted and beyond it"),
+    Column("fn", "BIGINT", "false negatives: gold mentions that are no true positive"),
+    Column("precision", "DOUBLE", "tp / n_attempted, the accuracy at this distance; NULL: none", nullable=True),
+    *_interval("precision"),
+    Column("recall", "DOUBLE", "tp / n_gold; NULL: none", nullable=True),
+    *_interval("recall"),
+    Column("f1", "DOUBLE", "2 tp / (2 tp + fp + fn); NULL: neither", nullable=True),
+    *_interval("f1"),
+    Column("n_spurious", "BIGINT", "predictions with coordinates but without a gold mention"),
+    Column("precision_end_to_end", "DOUBLE", "tp / (n_attempted + n_spurious); NULL: neither", nullable=True),
+    Column("f1_end_to_end", "DOUBLE", "f1 with n_spurious as further false positives; NULL: none", nullable=True),
+    Column("undefined", "VARCHAR", "why a ratio is NULL; NULL when all are defined", nullable=True),
+    Column("undefined_interval", "VARCHAR", "why an interval is NULL; NULL when all are given", nullable=True),
+)
+ERRORS = (
+    Column("n_gold", "BIGINT", "gold mentions"),
+    Column("n_located", "BIGINT", "gold mentions whose match has coordinates"),
+    Column("mean_km", "DOUBLE", "mean distance of the located mentions; NULL: none", nullable=True),
+    *_interval("mean_km"),
+    Column("median_km", "DOUBLE", "median distance; NULL: none", nullable=True),
+    Column(
+        "log_error_auc",
+        "DOUBLE",
+        "area under the log errors, 0 is perfect and 1 the worst; NULL: fewer than two",
+        nullable=True,
+    ),
+)
+OUTCOMES = (
+    Column("mention", "BIGINT", "number of the gold mention in its group, from 1"),
+    Column("mention_id", "KEY", "the mention; NULL: not there", nullable=True),
+    Column("doc_id", "KEY", "its document; NULL: not there", nullable=True),
+    Column("start", "BIGINT", "its first character; NULL: not there", nullable=True),
+    Column("end", "BIGINT", "the character after its last; NULL: not there", nullable=True),
+    Column("text", "KEY", "its text; NULL: not there", nullable=True),
+    Column("gold_latitude", "DOUBLE", "where it is"),
+    Column("gold_longitude", "DOUBLE", "where it is"),
+    Column("predicted_latitude", "DOUBLE", "where the prediction puts it; NULL: not located", nullable=True),
+    Column("predicted_longitude", "DOUBLE", "where the prediction puts it; NULL: not located", nullable=True),
+    Column("distance_km", "DOUBLE", "distance of the two; NULL: not located", nullable=True),
+    Column("outcome", "VARCHAR", "at the smallest tolerance: `tp`, `fp` (which is a miss, too), `fn` (not located)"),
+    Column(
+        "not_located",
+        "VARCHAR",
+        "`no_prediction`: no prediction is aligned; `no_coordinates`: it has none; NULL: located",
+        nullable=True,
+    ),
+)
+TABLES = (
+    Table("geocoding_scores", "one row per tolerance", SCORES, ("tolerance_km",)),
+    Table("geocoding_errors", "one row", ERRORS, ()),
+    Table("geocoding_outcomes", "one row per gold mention", OUTCOMES, ("mention",)),
+)
+
+
+class GeocodingParameters(MentionParameters):
+    """Parameters of geocoding.
+
+    Attributes:
+        predicted: Predicted places.
+        gold: Gold places.
+        tolerances_km: Largest distances that count as correct, rising.
+        tolerance_boundary: Whether a distance equal to the tolerance is within it.
+        candidates: What happens when a mention has several predicted rows: `error`; `first`: the one with the lowest
+            rank; `closest`: the one nearest to the gold place, the best that any choice among them could do.
+        distance: `haversine`: great circle on a sphere of 6371.0088 km; `geodesic`: WGS84 ellipsoid, with pyproj.
+        missing_errors: What mentions that are not located are in the errors: left out, or given the largest error.
+        outcomes: Whether the table of single mentions is made; `auto`: up to one million rows of gold and predicted.
+    """
+
+    example: ClassVar[str] = "tolerances_km=[10, 161]"
+
+    kind: Literal["geocoding"] = "geocoding"
+    predicted: Input
+    gold: Input
+    tolerances_km: tuple[float, ...] = (10.0, 100.0, 161.0)
+    tolerance_boundary: Literal["<=", "<"] = "<="
+    candidates: Literal["error", "first", "closest"] = "error"
+    distance: Literal["haversine", "geodesic"] = "haversine"
+    missing_errors: Literal["exclude", "max_error"] = "exclude"
+    outcomes: Literal["auto"] | bool = "auto"
+
+    @field_validator("tolerances_km")
+    @classmethod
+    def _distances(cls, value: tuple[float, ...]) -> tuple[float, ...]:
+        if value and value[0] < 0:
+            message = "a tolerance is a distance, at least 0"
+            raise ValueError(message)
+        return ascending(value)
+
+    @model_validator(mode="after")
+    def _fits(self) -> GeocodingParameters:
+        if self.thresholds not in {None, "distinct"} or self.boundary != ">=":
+            message = "geocoding has no thresholds: use tolerances_km and tolerance_boundary"
+            raise ValueError(message)
+        if self.duplicates != "error":
+            message = 'every gold mention counts once, so duplicates must be "error"; several predictions: candidates'
+            raise ValueError(message)
+        if self.match is None and self.match_type:
+            message = "match_type goes with match: mentions are aligned by mention_id"
+            raise ValueError(message)
+        return self

@@ -1,0 +1,173 @@
+"""What geocoding asks of an engine."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import sqlglot.expressions as exp
+
+from pipeline.dialect import column
+from pipeline.errors import ConfigError, DataError
+from pipeline.metrics.distance import geodesic
+from pipeline.sources import rows
+from pipeline.sources.bins import Grid
+from pipeline.stages.checks import duplicate_check, missing_check
+from pipeline.stages.geocoding.aligned import AlignedPlaces
+from pipeline.stages.geocoding.contract import COUNT_NAMES
+from pipeline.stages.geocoding.coordinates import PLACE, coordinate_checks
+from pipeline.stages.geocoding.follow_ups import errors, exchanged, outcomes
+from pipeline.stages.geocoding.locating import by_matching, of_pairs
+from pipeline.stages.mention_rows import MentionRows
+from pipeline.stages.plan import CountQuery, Matched, Plan, Sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pipeline.sources.source import Source
+    from pipeline.stages.geocoding.contract import GeocodingParameters
+    from pipeline.stages.plan import Check, FollowUp
+
+MOST_ROWS_FOR_OUTCOMES = 1_000_000
+TOPONYMS, PAIRS = "toponyms", "pairs"
+
+
+def plan(params: GeocodingParameters, sources: Mapping[str, Source]) -> Plan:
+    """Align gold and predicted places, and count distances within every tolerance.
+
+    Raises:
+        DataError: an input lacks a column that the parameters need.
+        ConfigError: the parameters do not fit the inputs.
+    """
+    return _Planner(params, sources["predicted"], sources["gold"]).plan()
+
+
+def grid(params: GeocodingParameters) -> Grid:
+    """The tolerances as thresholds of a score: minus the distance."""
+    thresholds = tuple(sorted(0.0 - each for each in params.tolerances_km))
+    return Grid(thresholds, ">=" if params.tolerance_boundary == "<=" else ">")
+
+
+@dataclass(frozen=True)
+class _Planner:
+    params: GeocodingParameters
+    predicted: Source
+    gold: Source
+
+    def plan(self) -> Plan:
+        self._check_inputs()
+        cluster = [self.params.cluster] if self.params.cluster else []
+        rows.check_mapping(self.sources, self.by, cluster)
+        places = self.aligned if self.params.match is None else self.mentions
+        score = exp.alias_(exp.Neg(this=column("distance_km")), "score", quoted=True)
+        sweep = Sweep("toponyms_by_distance", exp.select("*", score).from_(TOPONYMS), "score", grid(self.params))
+        return Plan(
+            sources=self.sources,
+            by=self.by,
+            relations=tuple(places.relations()),
+            checks=tuple(self._checks()),
+            counts=(
+                CountQuery("geocoding/located", columns=COUNT_NAMES, sweep=sweep),
+                CountQuery("geocoding/totals", columns=COUNT_NAMES),
+            ),
+            used=("n_predicted",),
+            accounting=CountQuery("geocoding/accounting"),
+            matched=tuple(self._matched()),
+            comparisons=(exchanged(),),
+            follow_ups=tuple(self._follow_ups()),
+            warnings=tuple(self._warnings()),
+            facts={"aligned_by": self.params.match or "mention_id", "independent": self._independent()},
+        )
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The inputs, the row input first."""
+        return self.predicted, self.gold
+
+    @cached_property
+    def by(self) -> tuple[rows.Grouped, ...]:
+        """The grouping columns, of predictions or of gold mentions."""
+        return rows.resolve_by(self.params.by, self.sources)
+
+    @cached_property
+    def aligned(self) -> AlignedPlaces:
+        """Places aligned by the id of the mention; distances on the ellipsoid are measured afterwards."""
+        chosen = self.params.distance == "haversine"
+        name = TOPONYMS if chosen else PAIRS
+        return AlignedPlaces(self.params, self.predicted, self.gold, self.by, name, chosen)
+
+    @cached_property
+    def mentions(self) -> MentionRows:
+        """Mentions that have to be matched."""
+        shown = ("mention_id", "start", "end", "text", *PLACE, "rank")
+        return MentionRows(
+            self.params, self.predicted, self.gold, None, self.by, self.params.needs(), shown, located=True
+        )
+
+    def _independent(self) -> str:
+        return self.aligned.cluster if self.params.match is None else "doc_id"
+
+    def _check_inputs(self) -> None:
+        if self.params.distance == "geodesic":
+            geodesic(*np.zeros((4, 1)))
+        if self.params.candidates == "first" and not self.predicted.has("rank"):
+            message = 'candidates = "first" needs the column rank in predicted'
+            raise DataError(message, remedy='Map it, or use candidates = "closest".')
+        if self.params.match is None:
+            rows.check_keys(self.sources, "mention_id")
+            return
+        if self.params.cluster not in {None, "doc_id"}:
+            message = f"cluster: {self.params.cluster!r} does not go with match: documents are the independent units"
+            raise ConfigError(message, remedy="Leave cluster out.")
+        if self.params.candidates != "error" and not all(
+            source.has(name) for source in self.sources for name in ("start", "end")
+        ):
+            message = (
+                f'candidates = "{self.params.candidates}" with match needs start and end: they tell mentions apart'
+            )
+            raise DataError(message, remedy="Map them in gold and in predicted.")
+        self.mentions.check()
+
+    def _checks(self) -> Iterator[Check]:
+        for source in self.sources:
+            yield from coordinate_checks(source)
+        yield from (missing_check(self.gold, name) for name in PLACE)
+        if self.params.candidates == "first":
+            yield missing_check(self.predicted, "rank")
+        if self.params.match is None:
+            yield from self.aligned.checks()
+            return
+        yield from self.mentions.checks()
+        if self.params.candidates == "error" and "start" in self.params.needs():
+            keys = dict.fromkeys((*self.params.needs(), *self.mentions.systems))
+            remedy = 'Keep one, or choose: candidates = "first" (by rank), or "closest" (the best any choice could be).'
+            yield duplicate_check(self.predicted, tuple(keys), remedy=remedy)
+
+    def _matched(self) -> Iterator[Matched]:
+        number = self.predicted.rows + self.gold.rows
+        if self.params.match is not None:
+            frames = {"gold": self.mentions.rows_of_gold(), "predicted": self.mentions.rows_of_predicted()}
+            match = by_matching(self.params, self.mentions.systems, self.mentions.of_gold)
+            yield Matched(TOPONYMS, frames, ("doc_id",), match, number)
+        elif self.params.distance == "geodesic":
+            pairs = {PAIRS: exp.select("*").from_(PAIRS)}
+            yield Matched(TOPONYMS, pairs, ("mention_id",), of_pairs(self.params, self.aligned.systems), number)
+
+    def _follow_ups(self) -> Iterator[FollowUp]:
+        by = [each.name for each in self.by]
+        yield errors(self.params, by)
+        if self.params.outcomes is True or (
+            self.params.outcomes == "auto" and self.predicted.rows + self.gold.rows <= MOST_ROWS_FOR_OUTCOMES
+        ):
+            lowest = grid(self.params).thresholds[-1]
+            strict = self.params.tolerance_boundary == "<"
+            yield outcomes(by, math.nextafter(lowest, math.inf) if strict else lowest)
+
+    def _warnings(self) -> Iterator[str]:
+        sources = {source.name: source for source in self.sources}
+        for each in self.by:
+            if sources[each.source].types(each.column, each.field) == "DOUBLE":
+                yield f"grouping column {each.name!r} is a floating number: NaN and infinite values count as NULL"

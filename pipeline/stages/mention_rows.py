@@ -1,0 +1,270 @@
+"""Rows of gold and predicted mentions, ready to be matched: with the number of their document and of their system."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import sqlglot.expressions as exp
+
+from pipeline.dialect import column
+from pipeline.errors import DataError
+from pipeline.sources import rows
+from pipeline.sources.source import SCORE_STATE
+from pipeline.stages.checks import missing_check
+from pipeline.stages.mentions import DOCUMENT, FILE_ORDER, SYSTEM
+from pipeline.stages.plan import REPLICATE, Check
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pipeline.sources.source import Source
+    from pipeline.stages.mentions import MentionParameters
+
+UNITS = "documents"
+NUMBERED = "numbered_documents"
+SYSTEMS = "systems"
+TYPE = "type"
+FARTHEST_CHARACTER = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class MentionRows:
+    """What gold and predicted mentions are read as.
+
+    Attributes:
+        params: The rule of matching, groups and clusters.
+        predicted: Predicted mentions.
+        gold: Gold mentions.
+        documents: The documents that are judged; None: those with a mention.
+        by: The grouping columns.
+        needs: Columns that must be there and known in every row.
+        shown: Further columns that are taken along where an input has them.
+        located: Whether rows know their file and their place in it.
+    """
+
+    params: MentionParameters
+    predicted: Source
+    gold: Source
+    documents: Source | None
+    by: tuple[rows.Grouped, ...]
+    needs: tuple[str, ...]
+    shown: tuple[str, ...] = ()
+    located: bool = False
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """Grouping columns that only predictions have: the gold mentions count for each of their values."""
+        return tuple(each.name for each in self.by if each.source == "predicted" and not self.is_type(each))
+
+    @property
+    def of_documents(self) -> tuple[str, ...]:
+        """Grouping columns of the documents."""
+        return tuple(each.name for each in self.by if each.source == UNITS)
+
+    @property
+    def of_gold(self) -> tuple[str, ...]:
+        """Grouping columns of the gold mentions; predictions that are not matched have none."""
+        return tuple(each.name for each in self.by if each.source == "gold")
+
+    @property
+    def passed_on(self) -> tuple[str, ...]:
+        """Columns of every row that counting needs: groups, but for the type, the document and its replicate."""
+        return (*self.systems, *self.of_documents, "doc_id", REPLICATE)
+
+    @property
+    def in_file_order(self) -> bool:
+        """Whether the order of the rows in the files counts."""
+        return self.params.assignment == "file_order"
+
+    def taken(self, source: Source) -> tuple[str, ...]:
+        """Columns that are read of gold or of predicted mentions."""
+        return tuple(dict.fromkeys((*self.needs, *(name for name in self.shown if source.has(name)))))
+
+    def check(self) -> None:
+        """Refuse inputs that lack a column, and clusters that are not known of every document.
+
+        Raises:
+            DataError: names the column and the remedy.
+        """
+        given = [each for each in (self.predicted, self.gold, self.documents) if each is not None]
+        rows.check_keys(given, "doc_id")
+        for name in ("text", TYPE):
+            if name in self.needs:
+                rows.check_keys((self.predicted, self.gold), name)
+        cluster = self.params.cluster
+        if cluster not in {None, "doc_id"} and (self.documents is None or not self.documents.has(str(cluster))):
+            message = f"cluster: {cluster!r} is no column of the input documents"
+            raise DataError(message, remedy="Every document lies in one cluster: give documents with that column.")
+
+    def units(self) -> rows.Units:
+        """The documents."""
+        cluster = None if self.params.cluster == "doc_id" else self.params.cluster
+        replicates = None if self.params.replicates == "auto" else self.params.replicates
+        replicated = self.params.uncertainty == "jackknife"
+        return rows.Units(UNITS, "doc_id", cluster=cluster, replicated=replicated, replicates=replicates)
+
+    def relations(self) -> Iterator[rows.Relation]:
+        """Mentions as they are read, documents with their replicate and number, and systems with their number."""
+        own, located = [each for each in self.by if not self.is_type(each)], self.located or self.in_file_order
+        has_score = ["score"] if self.predicted.contract.field("score") and self.predicted.has("score") else []
+        wanted = [*self.taken(self.predicted), *has_score]
+        fault = {"fault": fault_of(self.needs, has_score=bool(has_score))}
+        yield rows.read(self.predicted, wanted, own, fault, located=located)
+        yield rows.read(self.gold, self.taken(self.gold), self.by, {}, located=located)
+        units = self.units()
+        if self.documents is not None:
+            cluster = [units.cluster] if units.cluster else []
+            yield rows.read(self.documents, ["doc_id", *cluster], self.by, {})
+        else:
+            yield rows.Relation(f"{UNITS}_read", self._documents_with_mentions())
+        yield from rows.units_relations(
+            self.predicted, units, self.documents, self.by, origin=f"{UNITS}_read" if self.documents is None else None
+        )
+        order = exp.Window(this=exp.RowNumber(), order=exp.Order(expressions=[exp.Ordered(this=column("doc_id"))]))
+        number = exp.alias_(exp.cast(order, "BIGINT"), DOCUMENT, quoted=True)
+        yield rows.Relation(NUMBERED, exp.select("*", number).from_(UNITS), keep=True)
+        yield systems_relation(self.systems)
+
+    def _documents_with_mentions(self) -> exp.Query:
+        """The documents with a gold or predicted mention, in the form of an input; keys have one type."""
+        kinds = {key_type(each, "doc_id") for each in (self.gold, self.predicted)} - {"NULL"}
+        value = column("doc_id") if len(kinds) <= 1 else exp.cast(column("doc_id"), "BIGINT")
+        parts = [
+            exp.select(exp.alias_(value.copy(), "doc_id", quoted=True), exp.alias_(exp.true(), "kept", quoted=True))
+            .from_(name)
+            .where(column("kept"))
+            for name in ("gold_read", "predicted_read")
+        ]
+        return exp.union(*parts)
+
+    def rows_of_predicted(self) -> exp.Select:
+        """The predictions that take part."""
+        names = [*self.taken(self.predicted)]
+        if self.predicted.contract.field("score") and self.predicted.has("score"):
+            names.append("score")
+        same: list[exp.Expr] = [
+            exp.NullSafeEQ(this=column(name, "p"), expression=column(name, "s")) for name in self.systems
+        ]
+        query = self._joined("predicted_read", names)
+        query = query.where(exp.Is(this=column("fault", "p"), expression=exp.null()))
+        on = exp.and_(*same) if same else exp.true()
+        return query.join(exp.to_table(SYSTEMS).as_("s"), on=on, join_type="inner")
+
+    def rows_of_gold(self) -> exp.Select:
+        """The gold mentions, once for each system."""
+        query = self._joined("gold_read", (*self.taken(self.gold), *self.of_gold))
+        return query.join(exp.to_table(SYSTEMS).as_("s"), on=exp.true(), join_type="left")
+
+    def listed(self) -> exp.Select:
+        """Every document, once for each system; without a type."""
+        names = [*(column(name, "s") for name in self.systems), *(column(name, "d") for name in self.of_documents)]
+        query = exp.select(*names, column("doc_id", "d"), column(REPLICATE, "d")).from_(exp.to_table(NUMBERED).as_("d"))
+        if any(self.is_type(each) for each in self.by):
+            query = query.select(exp.alias_(exp.cast(exp.null(), self._type_of_types()), TYPE, quoted=True))
+        return query.join(exp.to_table(SYSTEMS).as_("s"), on=exp.true(), join_type="left")
+
+    def is_type(self, each: rows.Grouped) -> bool:
+        """Whether a grouping column is the type of the mentions."""
+        return self.params.match_type and each.source == "predicted" and each.name == TYPE
+
+    def _type_of_types(self) -> str:
+        found = key_type(self.gold, TYPE)
+        return "BIGINT" if found == "NULL" else found
+
+    def _joined(self, relation: str, names: Sequence[str]) -> exp.Select:
+        """Rows of a relation, called `p`, with what is known of their documents, `d`, and systems, `s`."""
+        located = FILE_ORDER if self.in_file_order else ()
+        query = exp.select(
+            *(column(name, "p") for name in dict.fromkeys((*names, *located)) if name != "doc_id"),
+            *(column(name, "s") for name in self.systems),
+            *(column(name, "d") for name in ("doc_id", *self.of_documents, REPLICATE, DOCUMENT)),
+            _number(exp.Coalesce(this=column(SYSTEM, "s"), expressions=[exp.Literal.number(0)]), SYSTEM),
+        ).from_(exp.to_table(relation).as_("p"))
+        same = exp.EQ(this=column("doc_id", "p"), expression=column("doc_id", "d"))
+        return query.join(exp.to_table(NUMBERED).as_("d"), on=same, join_type="inner").where(column("kept", "p"))
+
+    def checks(self) -> Iterator[Check]:
+        """Values that must be known, and places that cannot be."""
+        for name in self.needs:
+            yield missing_check(self.gold, name)
+        if "start" in self.needs:
+            for source in (self.gold, self.predicted):
+                yield _misplaced(source)
+
+
+def key_type(source: Source, name: str) -> str:
+    """SQL type of a key column in the files of an input; `NULL`: it is nowhere known."""
+    field = source.contract.field(name)
+    return "NULL" if field is None else source.types(name, field)
+
+
+def systems_relation(systems: Sequence[str]) -> rows.Relation:
+    """Every combination of values of some columns of the predictions, with its number from 1; else one row, 0."""
+    names = [column(name) for name in systems]
+    if not names:
+        return rows.Relation(SYSTEMS, exp.select(_number(exp.Literal.number(0), SYSTEM)), keep=True)
+    found = exp.select(*names).distinct().from_("predicted_read").where(column("kept"))
+    order = exp.Order(expressions=[exp.Ordered(this=name.copy(), nulls_first=False) for name in names])
+    number = _number(exp.Window(this=exp.RowNumber(), order=order), SYSTEM)
+    query = exp.select(*(name.copy() for name in names), number).from_(found.subquery("found"))
+    return rows.Relation(SYSTEMS, query, keep=True)
+
+
+def resolve_by(
+    params: MentionParameters, predicted: Source, gold: Source, documents: Source | None
+) -> tuple[rows.Grouped, ...]:
+    """The grouping columns: of the predictions alone, of the documents, or the type of the mentions.
+
+    Raises:
+        DataError: a column of gold mentions that tells nothing of false positives, or `type` without `match_type`.
+    """
+    looked = [predicted, *([documents] if documents is not None else [])]
+    for name in dict.fromkeys(name for grouping in params.by for name in grouping):
+        if name == TYPE and not params.match_type and gold.has(TYPE):
+            message = "by: groups of types need match_type = true: else a match may have two types"
+            raise DataError(message, remedy="Set match_type = true, or count by type in the table of outcomes.")
+        if name != TYPE and gold.has(name):
+            where = "of gold and of predicted" if predicted.has(name) else "of gold only"
+            message = f"by: {name!r} is a column {where}"
+            raise DataError(
+                message,
+                remedy="Group by a column that only predicted has, or put one that describes documents into documents.",
+            )
+    found = rows.resolve_by(params.by, looked)
+    odd = [each.name for each in found if each.column == TYPE and each.name != TYPE and gold.has(TYPE)]
+    if odd:
+        message = f"by: {odd[0]!r} is the type of matched mentions, which gold has, too"
+        raise DataError(message, remedy="Write type.")
+    return found
+
+
+def _number(value: exp.Expr, name: str) -> exp.Expr:
+    return exp.alias_(exp.cast(value, "BIGINT"), name, quoted=True)
+
+
+def fault_of(needs: Sequence[str], *, has_score: bool) -> exp.Expr:
+    """Why a prediction cannot take part; NULL when it can."""
+    case = exp.Case()
+    if has_score:
+        case = case.when(exp.Not(this=exp.Is(this=column(SCORE_STATE), expression=exp.null())), column(SCORE_STATE))
+    for name in needs:
+        case = case.when(exp.Is(this=column(name), expression=exp.null()), exp.Literal.string(f"null_{name}"))
+    return case
+
+
+def _misplaced(source: Source) -> Check:
+    """Mentions that cannot be places in a text."""
+
+    def explain(faults: list[dict[str, object]]) -> tuple[str, str]:
+        start, end = (repr(source.theirs(name)) for name in ("start", "end"))
+        where = f"input {source.name}: {end} is before {start}, or one is beyond ±{FARTHEST_CHARACTER:,},"
+        remedy = "end is the character after the last one; correct these rows, or leave them out with where."
+        return f"{where} in {faults[0]['n_rows']:,} rows", remedy
+
+    wrong = exp.or_(
+        exp.LT(this=column("start"), expression=exp.Literal.number(-FARTHEST_CHARACTER)),
+        exp.LT(this=column("end"), expression=column("start")),
+        exp.GT(this=column("end"), expression=exp.Literal.number(FARTHEST_CHARACTER)),
+    )
+    return Check(rows.count_where(f"{source.name}_read", wrong), explain)

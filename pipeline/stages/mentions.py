@@ -1,0 +1,139 @@
+"""Mentions of entities in documents as stages use them: the rule of matching, and the relations to be matched."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import numpy as np
+import polars as pl
+from pydantic import Field, field_validator
+
+from pipeline.metrics.mention_texts import normalised_text
+from pipeline.metrics.span_matching import (
+    Assignment,
+    Mentions,
+    ShareOf,
+    match_near,
+    match_overlapping,
+    match_spans,
+    match_texts,
+)
+from pipeline.stages.parameters import StageParameters
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+Match = Literal["span", "text", "overlap", "text_near"]
+DOCUMENT, SYSTEM = "_document", "_system"
+FILE_ORDER = ("source_file", "file_row_number")
+
+
+class MentionParameters(StageParameters):
+    """Parameters of stages that match mentions.
+
+    Attributes:
+        match: Which mentions may be matched: `span`: the same characters; `text`: the same normalised text anywhere in
+            the document; `overlap`: characters in common; `text_near`: the same text and close centres; None: none are.
+        match_type: Whether the types must be equal, too.
+        assignment: `maximum`: a largest one-to-one matching; `file_order`: every gold mention in the order of the file
+            takes the first prediction still free.
+        minimum_overlap: For `overlap`: smallest share of characters in common.
+        overlap_of: What that is a share of: characters in either mention (`union`), or in the gold mention.
+        max_centre_distance: For `text_near`: the centres are less than this number of characters apart.
+    """
+
+    match: Match | None = None
+    match_type: bool = False
+    assignment: Assignment = "maximum"
+    minimum_overlap: Annotated[float, Field(ge=0, le=1)] = 0.0
+    overlap_of: ShareOf = "union"
+    max_centre_distance: Annotated[float, Field(gt=0, le=1_000_000)] = 10.0
+
+    @field_validator("duplicates")
+    @classmethod
+    def _no_highest(cls, value: str) -> str:
+        if value == "max":
+            message = 'duplicates = "max" has no meaning here: use "error" or "keep"'
+            raise ValueError(message)
+        return value
+
+    def needs(self) -> tuple[str, ...]:
+        """The columns that matching needs of gold and predicted mentions."""
+        places = () if self.match == "text" else ("start", "end")
+        texts = ("text",) if self.match in {"text", "text_near"} else ()
+        return ("doc_id", *places, *texts, *(("type",) if self.match_type else ()))
+
+
+def matched_rows(gold: pl.DataFrame, predicted: pl.DataFrame, params: MentionParameters) -> NDArray[np.int64]:
+    """The matching of gold and predicted mentions by the rule of a stage.
+
+    Args:
+        gold: Columns `_document` and `_system`, numbers from 0, within which mentions are matched, and those that the
+            rule needs; `start` and `end` may be missing where it does not.
+        predicted: The same, and `score` if there is one.
+        params: The rule.
+
+    Returns:
+        Shape (gold.height,): row of the matched prediction, or -1.
+    """
+    ours, theirs = _mentions(gold, predicted, params)
+    if params.match == "span":
+        return match_spans(ours, theirs)
+    if params.match == "text":
+        return match_texts(ours, theirs)
+    if params.match == "text_near":
+        return match_near(ours, theirs, max_centre_distance=params.max_centre_distance, assignment=params.assignment)
+    return match_overlapping(
+        ours,
+        theirs,
+        minimum_share=params.minimum_overlap,
+        share_of=params.overlap_of,
+        assignment=params.assignment,
+    )
+
+
+def _mentions(gold: pl.DataFrame, predicted: pl.DataFrame, params: MentionParameters) -> tuple[Mentions, Mentions]:
+    frames = gold, predicted
+    systems = 1 + max(_highest(frame[SYSTEM]) for frame in frames)
+    documents = [frame.select(pl.col(DOCUMENT) * systems + pl.col(SYSTEM)).to_series().to_numpy() for frame in frames]
+    codes = [np.zeros(frame.height, dtype=np.int64) for frame in frames]
+    for name in ("text", "type"):
+        if name in params.needs() and (name != "type" or params.match_type):
+            codes = _combined(codes, _numbers([frame[name] for frame in frames], normalised=name == "text"))
+    places = all(name in frame.columns for frame in frames for name in ("start", "end"))
+    made = []
+    for frame, document, code in zip(frames, documents, codes, strict=True):
+        start, end = (
+            (frame[name].to_numpy() if places else np.zeros(frame.height, dtype=np.int64)) for name in ("start", "end")
+        )
+        score = frame["score"].to_numpy() if "score" in frame.columns else None
+        made.append(Mentions(document, start, end, code, score))
+    return made[0], made[1]
+
+
+def _highest(numbers: pl.Series) -> int:
+    highest = numbers.max()
+    return highest if isinstance(highest, int) else 0
+
+
+def _numbers(columns: Sequence[pl.Series], *, normalised: bool) -> list[NDArray[np.int64]]:
+    """The same number for the same value in both columns; texts are normalised once each."""
+    everything = pl.concat(columns)
+    if everything.dtype == pl.String and len(everything):
+        code = everything.cast(pl.Categorical(pl.Categories.random())).to_physical()
+        values = pl.DataFrame({"value": everything, "code": code}).unique("code", keep="any")
+        names = values.select(normalised_text(pl.col("value")) if normalised else pl.col("value")).to_series()
+        of_code = np.zeros(values.height, dtype=np.int64)
+        of_code[values["code"].to_numpy()] = names.rank("dense").cast(pl.Int64).to_numpy() - 1
+        numbers = of_code[code.to_numpy()]
+    else:
+        numbers = everything.rank("dense").cast(pl.Int64).to_numpy() - 1
+    return [numbers[: len(columns[0])], numbers[len(columns[0]) :]]
+
+
+def _combined(first: list[NDArray[np.int64]], second: list[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
+    """One number for each pair of two numbers."""
+    size = 1 + max(int(each.max(initial=0)) for each in second)
+    return [left * size + right for left, right in zip(first, second, strict=True)]
