@@ -21,6 +21,15 @@ the lag). Parquet with zstd and row groups of one million rows, one of which is 
 | `label`      | BOOLEAN | true with probability 0.05                                                               |
 | `cluster`    | BIGINT  | row number // 50                                                                         |
 
+`ranking.parquet` holds rankings of 1,000 documents for each query, `relevance.parquet` 24 judged ones of each query:
+
+| column       | type    | values                                                                                   |
+|--------------|---------|------------------------------------------------------------------------------------------|
+| `query_id`   | string  | row number // 1000                                                                       |
+| `doc_id`     | string  | 1,000 different numbers below 10 million                                                 |
+| `score`      | DOUBLE  | uniform, with 6 digits; ties happen; 0.3 is added to relevant documents                  |
+| `relevance`  | BIGINT  | 1 for 10 retrieved documents and 2 others, 0 for 10 retrieved documents and 2 others     |
+
 `timeline_events.parquet` (`event_id`, `event_time`) and `timeline_articles.parquet` (`article_id`, `article_time`) are
 points in time over three years, in no order.
 """
@@ -51,6 +60,7 @@ BEFORE_HOURS, AFTER_HOURS = 168.0, 72.0
 MATCHED = 0.02
 POSITIVE = 0.05
 ROWS_PER_CLUSTER = 50
+DOCUMENTS, JUDGED, OUTSIDE = 1_000, 10, 2
 YEARS_IN_HOURS = 3 * 365 * 24
 FIRST_HOUR = 1_704_067_200_000_000  # 1 January 2024 UTC, in microseconds
 
@@ -152,6 +162,47 @@ def predictions_of(root: Path, rows: int) -> Path:
             writer.write_table(pa.table([score, label, cluster], schema=schema), row_group_size=ROW_GROUP)
     _done(folder, facts)
     return path
+
+
+def rankings_of(root: Path, rows: int) -> tuple[Path, Path]:
+    """A ranking and its relevance of a size, made if they are not there."""
+    folder = root / f"rankings_{rows}"
+    facts, paths = {"generation": GENERATION, "seed": SEED, "rows": rows}, ("ranking.parquet", "relevance.parquet")
+    ranking, relevance = (folder / name for name in paths)
+    if _stands(folder, facts):
+        return ranking, relevance
+    folder.mkdir(parents=True, exist_ok=True)
+    keys = [("query_id", pa.string()), ("doc_id", pa.string())]
+    ranked, judged = (pa.schema([*keys, last]) for last in (("score", pa.float64()), ("relevance", pa.int64())))
+    with (
+        pq.ParquetWriter(ranking, ranked, compression="zstd") as first,
+        pq.ParquetWriter(relevance, judged, compression="zstd") as second,
+    ):
+        for start in range(0, rows, ROW_GROUP):
+            ours, theirs = _rankings(start, min(ROW_GROUP, rows - start))
+            first.write_table(pa.table(ours, schema=ranked), row_group_size=ROW_GROUP)
+            second.write_table(pa.table(theirs, schema=judged), row_group_size=ROW_GROUP)
+    _done(folder, facts)
+    return ranking, relevance
+
+
+def _rankings(start: int, rows: int) -> tuple[list[pa.Array], list[pa.Array]]:
+    """Columns of ranking and relevance of some queries; the first documents of a query are the judged ones."""
+    rng = np.random.default_rng([SEED, 4, start])
+    query, place = np.divmod(np.arange(start, start + rows, dtype=np.int64), DOCUMENTS)
+    doc = (query * STRIDE + place * 9_973) % 10_000_000
+    score = np.round(rng.random(rows) + 0.3 * (place < JUDGED), 6)
+    inside = place < 2 * JUDGED
+    queries = np.unique(query)
+    outside = np.tile(np.arange(2 * OUTSIDE, dtype=np.int64), len(queries))
+    names = np.concatenate([query[inside], np.repeat(queries, 2 * OUTSIDE)])
+    documents = np.concatenate([doc[inside], 10_000_000 + outside])
+    relevance = np.concatenate([place[inside] < JUDGED, outside < OUTSIDE]).astype(np.int64)
+    return [_text(query), _text(doc), pa.array(score)], [_text(names), _text(documents), pa.array(relevance)]
+
+
+def _text(numbers: NDArray[np.int64]) -> pa.Array:
+    return pa.array(numbers).cast(pa.string())
 
 
 def timelines_of(root: Path, n_events: int, n_articles: int) -> Timelines:

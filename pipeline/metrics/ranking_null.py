@@ -17,6 +17,8 @@ from pipeline.metrics.ranking_moments import average_precision_moments, average_
 from pipeline.metrics.shifted_lognormal import shifted_lognormal_tail
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pipeline.metrics.jackknife import Floats
 
 _TOLERANCE = 1e-12
@@ -115,6 +117,25 @@ def monte_carlo_tail(ap: float, n: int, m: int, *, replicates: int, seed: int) -
     drawn = _random_sums(n, m, replicates, seed)
     better = len(drawn) - np.searchsorted(drawn, ap * m * (1 - _TOLERANCE))
     return float((1 + better) / (1 + replicates))
+
+
+def monte_carlo_tail_of_mean(total: float, n: Sequence[int], m: Sequence[int], *, replicates: int, seed: int) -> float:
+    """P(sum of average precisions ≥ total) of several random rankings, as `monte_carlo_tail`.
+
+    Args:
+        total: Sum of the average precisions.
+        n: Ranked documents of each ranking.
+        m: Relevant ones among them, 1 to n.
+        replicates: Number of random sets of rankings.
+        seed: The same seed gives the same result.
+    """
+    rng = np.random.default_rng([seed, 1])
+    sums = np.zeros(replicates)
+    for place, (ranked, relevant) in enumerate(zip(n, m, strict=True)):
+        drawn = _random_sums.__wrapped__(ranked, relevant, replicates, seed + place)
+        sums += rng.permutation(drawn) / relevant
+    better = int((sums >= total * (1 - _TOLERANCE)).sum())
+    return (1 + better) / (1 + replicates)
 
 
 @functools.lru_cache(maxsize=16)

@@ -24,6 +24,13 @@ KINDS: dict[Kind, dict[str, list[pa.DataType]]] = {
     "boolean": {"BOOLEAN": [pa.bool_(), *INTEGERS]},
     "key": {"BIGINT": INTEGERS, "UBIGINT": [pa.uint64()], "VARCHAR": TEXTS},
     "instant": {"DATE": DATES, "TIMESTAMP": LOCAL, "TIMESTAMPTZ": ZONED},
+    "position": {
+        "BIGINT": [*INTEGERS, pa.uint64()],
+        "DOUBLE": [*FLOATS, pa.decimal128(10, 2)],
+        "DATE": DATES,
+        "TIMESTAMP": LOCAL,
+        "TIMESTAMPTZ": ZONED,
+    },
     "any": {
         "DOUBLE": FLOATS,
         "BIGINT": INTEGERS,

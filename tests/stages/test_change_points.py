@@ -13,9 +13,11 @@ from running import POINTS, fates, points_tables, read_table, run_change_points,
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-import pipeline
 from pipeline import counting
-from pipeline.errors import ConfigError, DataError
+from pipeline.config import parse_config
+from pipeline.metrics.proportions import Confusion, intervals_of_clusters
+from pipeline.opening import open_inputs
+from pipeline.rendering import render_stage
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -225,6 +227,22 @@ def test_intervals_come_from_series_or_clusters(tmp_path: Path) -> None:
     assert len({row["tp"] for row in found.values()}) == 1
 
 
+@pytest.mark.parametrize("threshold", [0.0, 0.4])
+def test_intervals_are_those_of_the_counts_of_every_series(tmp_path: Path, threshold: float) -> None:
+    data = one_method(6)
+    keys: dict[str, Any] = {"margin": 5, "series_counts": True}
+    row = points_tables(tmp_path / "all", data, thresholds=[threshold], **keys)["curve"].row(0, named=True)
+    entered = data["predictions"].filter(pl.col("score") >= threshold)
+    series = points_tables(tmp_path / "entered", data | {"predictions": entered.drop("score")}, **keys)["series"]
+    tp, n_predicted, n_true = (series[name].to_numpy()[:, None] for name in ("tp", "n_predicted", "n_true"))
+    counts = Confusion(tp, n_predicted - tp, n_true - tp, np.zeros_like(tp))
+    for name, (lower, upper) in intervals_of_clusters(counts, 0.95).items():
+        if name != "fpr":
+            assert row[f"{name}_lower"] == pytest.approx(lower.item(), rel=1e-9)
+            assert row[f"{name}_upper"] == pytest.approx(upper.item(), rel=1e-9)
+    assert row["undefined_interval"] is None
+
+
 # Runs, series and groups ---------------------------------------------------------------------------------------------
 
 
@@ -289,104 +307,7 @@ def test_groups_of_series_have_their_own_marks(tmp_path: Path) -> None:
     ]
 
 
-# Rows at fault -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("columns", "words"),
-    [
-        ({"annotations": {"series_id": ["a"], "position": [12.0]}}, "the two cannot be compared exactly"),
-        ({"predictions": {"series_id": [1], "position": [12]}}, "the two cannot be compared"),
-        ({"annotations": {"series_id": ["a"], "position": ["12"]}}, "not a number, date or timestamp"),
-        ({"annotations": {"series_id": ["a", "a"], "position": [1, None]}}, "'position' is NULL"),
-        ({"predictions": {"series_id": ["a", "a"], "position": [1, None]}}, "position is NULL"),
-        ({"predictions": {"series_id": ["a", None], "position": [1, 2]}}, "series_id is NULL"),
-        ({"predictions": {"series_id": ["a", "a"], "position": [1, 1]}}, "repeat"),
-        ({"predictions": {"series_id": ["a"], "position": [1], "score": [None]}}, "NULL"),
-        ({"series": {"series_id": ["a", "a"], "n_obs": [9, 9]}}, "repeat"),
-        ({"series": {"series_id": ["a"], "n_obs": [-1]}}, "negative"),
-    ],
-)
-def test_faults_of_the_data_are_named(tmp_path: Path, columns: dict[str, Any], words: str) -> None:
-    with pytest.raises(DataError, match=words):
-        run_change_points(tmp_path, frames(**columns), margin=5)
-
-
-@pytest.mark.parametrize(
-    ("keys", "words"),
-    [
-        ({"margin": "2h"}, "positions are integers"),
-        ({"margin": 5, "annotators": "separate"}, "needs annotator_id"),
-        ({"margin": 5, "thresholds": [1, 2]}, "no column 'score'"),
-        ({"margin": 5, "cluster": "site"}, "must be a column of the input series"),
-        ({"margin": 5, "by": ["method"]}, "no input has a column 'method'"),
-    ],
-)
-def test_keys_that_do_not_fit_the_data_are_named(tmp_path: Path, keys: dict[str, Any], words: str) -> None:
-    with pytest.raises(DataError, match=words):
-        run_change_points(tmp_path, frames(), **keys)
-
-
-@pytest.mark.parametrize(
-    ("keys", "words"),
-    [
-        ({}, "`margin` is missing"),
-        ({"margin": 0}, "not even an exact hit"),
-        ({"margin": {"before": 0, "after": 5}}, "not even an exact hit"),
-        ({"margin": "0h"}, "not even an exact hit"),
-        ({"margin": -1}, "from 0 on"),
-        ({"margin": True}, "margin"),
-        ({"margin": float("inf")}, "from 0 on"),
-        ({"margin": "2 hours"}, "no duration"),
-        ({"margin": {"before": 1, "after": "2h"}}, "both durations"),
-        ({"margin": {"before": 1}}, "after` is missing"),
-        ({"margin": 5, "annotators": "tcpd", "duplicates": "keep"}, "sets of positions"),
-        ({"margin": 5, "by": ["annotator_id"]}, "goes with annotators"),
-        ({"margin": 5, "matching": "nearby"}, "matching"),
-    ],
-)
-def test_keys_at_fault_are_named(tmp_path: Path, keys: dict[str, Any], words: str) -> None:
-    with pytest.raises(ConfigError, match=words):
-        pipeline.run(stage_config(tmp_path, POINTS, frames(), **keys))
-
-
-def test_a_margin_of_0_matches_exact_hits(tmp_path: Path) -> None:
-    data = frames(predictions={"series_id": ["a"] * 2, "position": [12, 13]})
-    found = points_tables(tmp_path, data, margin=0, margin_boundary="<=")["series"]
-    assert found["tp"].to_list() == [1]
-
-
-def test_times_need_one_clock(tmp_path: Path) -> None:
-    moment = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
-    data = frames(
-        predictions={"series_id": ["a"], "position": [moment]},
-        annotations={"series_id": ["a"], "position": [moment.replace(tzinfo=None)]},
-    )
-    with pytest.raises(DataError, match=r"no time zone in annotations\.position"):
-        run_change_points(tmp_path, data, margin="1h")
-    declared = {"annotations": {"timezone": "Europe/Amsterdam"}}
-    row = points_tables(tmp_path / "declared", data, margin="2h", **declared)["series"].row(0, named=True)
-    assert (row["tp"], row["mean_delay"]) == (1, 1.0)
-    with pytest.raises(DataError, match="positions are times"):
-        run_change_points(tmp_path / "number", data, margin=5, **declared)
-
-
-def test_repeated_predictions(tmp_path: Path) -> None:
-    rows: dict[str, list[Any]] = {"series_id": ["a"] * 3, "position": [10, 10, 11], "score": [0.1, 0.7, 0.5]}
-    data = frames(predictions=rows, annotations={"series_id": ["a"] * 2, "position": [10, 11]})
-    for duplicates, predicted in (("max", 2), ("keep", 3)):
-        run = run_change_points(tmp_path / duplicates, data, margin=5, duplicates=duplicates)
-        curve = read_table(run, f"{POINTS}_curve", POINTS).sort("threshold")
-        assert (curve["n_predicted"][0], curve["tp"][0]) == (predicted, 2)
-        used = {"used": 2, "duplicate": 1} if duplicates == "max" else {"used": 3}
-        assert fates(run, "predictions", POINTS) == used
-
-
-def test_repeated_marks_count_once(tmp_path: Path) -> None:
-    marks: dict[str, list[Any]] = {"series_id": ["a"] * 3, "position": [12] * 3, "annotator_id": ["1", "1", "2"]}
-    run = run_change_points(tmp_path, frames(annotations=marks), margin=5)
-    assert read_table(run, f"{POINTS}_curve", POINTS)["n_true"].to_list() == [1]
-    assert any("1 rows of annotations repeat a mark" in text for text in run.warnings)
+# Tables ---------------------------------------------------------------------------------------------------------------
 
 
 def test_delays_are_signed_and_of_the_pairs(tmp_path: Path) -> None:
@@ -412,6 +333,14 @@ def test_covering_without_observations_is_null(tmp_path: Path) -> None:
     found = points_tables(tmp_path, data, margin=5)
     assert found["series"]["covering"].to_list() == [1.0, None]
     assert found["areas"].select("n_covered", "covering").row(0) == (1, 1.0)
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "spark"])
+def test_the_rows_that_are_matched_are_rendered(tmp_path: Path, dialect: str) -> None:
+    config = parse_config(stage_config(tmp_path, POINTS, frames(), margin=5), base=tmp_path)
+    text = render_stage(open_inputs(config, config.stages[0]), dialect=dialect)
+    titles = [line for line in text.splitlines() if "matched part by part" in line]
+    assert [title.split()[3] for title in titles] == ["runs", "predictions", "marks"]
 
 
 def test_big_tables_are_written_when_asked(tmp_path: Path) -> None:

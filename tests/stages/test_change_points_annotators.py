@@ -187,3 +187,10 @@ def test_annotators_of_two_types_cannot_be_compared(tmp_path: Path) -> None:
     frames["coders"] = frames["coders"].with_columns(pl.col("annotator_id").cast(pl.Int64))
     with pytest.raises(DataError, match="annotator_id is"):
         run_change_points(tmp_path, frames, annotators="tcpd", margin=2)
+
+
+def test_nothing_at_all(tmp_path: Path) -> None:
+    for annotators in ("separate", "tcpd"):
+        frames = {name: frame.clear() for name, frame in data(1).items()}
+        found = points_tables(tmp_path / annotators, frames, annotators=annotators, margin=2)
+        assert found["curve"]["n_series"].sum() == found["series"].height == 0

@@ -121,6 +121,16 @@ def test_the_mean_under_random_selection_is_that_of_simulated_rankings(tmp_path:
     assert row["map_p_value_method"] == "lognormal"
 
 
+def test_a_skewed_mean_under_random_selection_is_drawn(tmp_path: Path) -> None:
+    """4 queries with 1 relevant document of 500; and the p-value is that of numpy's own draws."""
+    rows = [(query, doc, -float(doc), int(doc == 40 + query)) for query in range(4) for doc in range(500)]
+    ranking = pl.DataFrame(rows, schema=["query_id", "doc_id", "score", "relevance"], orient="row")
+    row = ranked(tmp_path, ranking)["summary"].row(0, named=True)
+    draws = (1 / np.random.default_rng(5).integers(1, 501, (400_000, 4))).mean(axis=1)
+    assert row["map_p_value_method"] == "monte_carlo"
+    assert row["map_p_value"] == pytest.approx((draws >= row["map"]).mean(), rel=0.03)
+
+
 def test_systems_share_the_relevance_and_the_total_is_the_mean_over_rankings(tmp_path: Path) -> None:
     ranking, relevance = frames(7, systems=3)
     tables = ranked(tmp_path, ranking, relevance, by=["system"], cutoffs=K)
@@ -167,6 +177,18 @@ def test_the_order_of_rows_and_files_changes_nothing(rule: str, tmp_path: Path) 
     mixed = ranked(tmp_path / "mixed", ranking.sample(fraction=1, shuffle=True, seed=1), relevance.reverse(), **keys)
     for name, table in plain.items():
         assert_frame_equal(mixed[name], table, check_exact=True)
+
+
+def test_a_grouping_column_of_both_inputs_is_named_with_its_input(tmp_path: Path) -> None:
+    ranking, relevance = frames(17, systems=2)
+    relevance = relevance.with_columns(pl.lit("nl").alias("system"))
+    with pytest.raises(DataError, match="column of ranking and of relevance"):
+        ranked(tmp_path, ranking, relevance, by=["system"])
+    tables = ranked(tmp_path, ranking, relevance, by=[["ranking.system", "relevance.system"]])
+    assert tables["summary"].select("ranking.system", "relevance.system", "n_queries").rows() == [
+        ("s0", "nl", 12),
+        ("s1", "nl", 12),
+    ]
 
 
 def test_a_labelled_ranking_is_the_same_as_relevance_of_its_documents(tmp_path: Path) -> None:

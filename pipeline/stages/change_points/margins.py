@@ -22,8 +22,8 @@ class MarginSides(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    before: float | str
-    after: float | str
+    before: int | float | str  # an int stays exact
+    after: int | float | str
 
     @model_validator(mode="before")
     @classmethod

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import polars as pl
 
+from pipeline.errors import DataError
 from pipeline.metrics.annotators import distinct_points, mean_over_annotators, with_origin
 from pipeline.metrics.point_matching import added_any, added_as_ruptures, added_one_to_one, matched_truth
 from pipeline.metrics.point_windows import Margin, Points, find_windows, nearest_truth
@@ -83,7 +84,7 @@ class Matcher:
         truth = distinct_points(_points(marks, numbers, self.kind))
         if self.annotators == "tcpd":
             return self._tcpd(frames, runs, truth, (predictions, score, is_row))
-        added = RULES[self.rule](truth, predictions, self.margin, score)
+        added = self._added(truth, predictions, score)
         own = _rows(numbers[predictions.series], is_row, None if score is None else score, added)
         own = own.with_columns(*self._details(truth, predictions, added, np.ones(len(added), dtype=np.bool_)))
         covered = self._covering(truth, predictions, runs) if self.covered else None
@@ -101,7 +102,7 @@ class Matcher:
         truth, predictions = with_origin(marks, every), with_origin(given[0], every)
         is_origin = predictions.position == 0
         score, is_row = _with_origin(is_origin, given)
-        added = RULES[self.rule](truth, predictions, self.margin, score)
+        added = self._added(truth, predictions, score)
         pairs = frames["annotators"].sort(RUN, "annotator").with_row_index("pair")
         pair_run = np.searchsorted(numbers, pairs[RUN].to_numpy())
         own_marks = frames["marks"].join(pairs, on=[RUN, "annotator"]).sort("pair", "position")
@@ -109,10 +110,10 @@ class Matcher:
         own_truth = with_origin(_points(own_marks, pair_numbers, self.kind, "pair"), pair_numbers)
         copies = _copies(predictions.series, pair_run)
         repeated = Points(np.repeat(pair_numbers, copies.lengths), predictions.position[copies.index])
-        own_added = RULES[self.rule](own_truth, repeated, self.margin, None if score is None else score[copies.index])
+        own_added = self._added(own_truth, repeated, None if score is None else score[copies.index])
         n_true = np.bincount(own_truth.series, minlength=pairs.height)
         weight = 1 / (n_true * np.bincount(pair_run, minlength=runs.height)[pair_run])
-        share = np.bincount(copies.index, own_added * weight[repeated.series], minlength=len(added))
+        share = np.bincount(copies.index, own_added * weight[repeated.series], minlength=len(added)).astype(np.float64)
         shown = None if score is None else np.where(is_origin, np.nan, score)
         rows = _rows(numbers[predictions.series], is_row, shown, added)
         rows = rows.with_columns(pl.Series("share", share), *self._details(truth, predictions, added, ~is_origin))
@@ -121,6 +122,13 @@ class Matcher:
             own = self._covering(own_truth, repeated, runs[pl.Series(pair_run)])
             covered = mean_over_annotators(own, pair_run, runs.height)
         return pl.concat([rows, self._of_runs(numbers, truth, covered)], how="diagonal")
+
+    def _added(self, truth: Points, predictions: Points, score: NDArray[np.float64] | None) -> NDArray[np.int64]:
+        try:
+            return RULES[self.rule](truth, predictions, self.margin, score)
+        except ValueError as error:
+            message = f"column position: {error}"
+            raise DataError(message, remedy="Number the positions from a nearer origin.") from error
 
     def _details(
         self, truth: Points, predictions: Points, added: NDArray[np.int64], shown: NDArray[np.bool_]

@@ -60,6 +60,9 @@ def _follow_up(table: str, name: str, query: exp.Select, relations: Relations, f
 def _named(found: pl.DataFrame, runs: pl.DataFrame, relations: Relations, columns: Sequence[Column]) -> pl.DataFrame:
     """Rows with the grouping columns and the series of their run, as one grouping."""
     by = [each.name for each in relations.by]
+    if runs.schema[SERIES_ID].is_decimal():  # signed and unsigned integers in one column
+        unsigned = bool((runs[SERIES_ID] >= 0).all())
+        runs = runs.with_columns(pl.col(SERIES_ID).cast(pl.UInt64 if unsigned else pl.Int64))
     grouping = pl.lit(",".join(by) or "all").alias(GROUPING.name)
     return found.join(runs, on=RUN, how="inner").select(grouping, *by, *(each.name for each in columns))
 

@@ -121,7 +121,7 @@ SUMMARY = (
     Column(
         "map_p_value_method",
         "VARCHAR",
-        "`lognormal` or `normal`: distribution with the exact first moments; for one query that of its p-value",
+        "`lognormal`, `normal` or `monte_carlo`; for one query the method of its p-value",
         nullable=True,
     ),
     UNDEFINED,

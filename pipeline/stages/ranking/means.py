@@ -1,4 +1,4 @@
-"""Means over queries, their intervals, and the mean under random selection."""
+"""Means over queries and their intervals."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import numpy as np
 import polars as pl
 
 from pipeline.metrics.jackknife import t_quantile
-from pipeline.metrics.ranking import average_precision_skewness
-from pipeline.metrics.shifted_lognormal import shifted_lognormal_tail
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +16,6 @@ if TYPE_CHECKING:
 
     from pipeline.stages.ranking.contract import RankingParameters
 
-MOST_RANKS = 20_000_000  # over which third moments are summed
 _QUERY = "query_id"
 
 
@@ -80,13 +77,13 @@ class Groups:
         """
         for column, name, limited in named:
             values = self.column(column)
-            yield _series(name, self.mean(values))
+            yield as_column(name, self.mean(values))
             if limited:
                 low, high = self.limits(values, params.confidence)
                 none = np.full(self.size, np.nan)
                 kept = params.uncertainty != "none"
-                yield _series(f"{name}_lower", low if kept else none)
-                yield _series(f"{name}_upper", high if kept else none)
+                yield as_column(f"{name}_lower", low if kept else none)
+                yield as_column(f"{name}_upper", high if kept else none)
 
     def counts(self) -> tuple[pl.Series, pl.Series]:
         """n_queries and n_excluded."""
@@ -108,67 +105,6 @@ def _runs(frame: pl.DataFrame, keys: Sequence[str]) -> tuple[NDArray[np.int64], 
     return runs.to_numpy(), frame.select(keys).filter(runs.is_first_distinct())
 
 
-def _series(name: str, values: NDArray[np.float64]) -> pl.Series:
+def as_column(name: str, values: NDArray[np.float64]) -> pl.Series:
+    """A column of floats; nan is NULL."""
     return pl.Series(name, values, dtype=pl.Float64).fill_nan(None)
-
-
-def null_of_means(groups: Groups) -> Iterator[pl.Series]:
-    """map_expected, map_variance, map_p_value, its method and why it is missing.
-
-    Under random selection rankings are independent, so that variances and third central moments add up. A ranking
-    without relevant document that counts 0 is a constant. The p-value takes the mean as shifted lognormal with these
-    three moments, or as normal where third moments would be summed over too many ranks.
-    """
-    constant = groups.column("n_relevant") == 0
-    moments = {}
-    for name in ("ap_expected", "ap_variance", "_exact_mean", "_exact_variance"):
-        moments[name] = np.where(constant, 0.0, groups.column(name))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        shown = groups.mean(moments["ap_expected"]), groups.mean(moments["ap_variance"]) / groups.n
-        mean, variance = groups.mean(moments["_exact_mean"]), groups.mean(moments["_exact_variance"]) / groups.n
-        third, method = _third_moments(groups, moments["_exact_variance"])
-        skewness = groups.total(third) / groups.n**3 / variance**1.5
-        standard = (groups.mean(groups.column("average_precision")) - mean) / np.sqrt(variance)
-    p_value, methods, reasons = np.full(groups.size, np.nan), [method] * groups.size, [""] * groups.size
-    tied = groups.total(groups.column("mixed")) > 0
-    alone = _alone(groups)
-    for group in range(groups.size):
-        if tied[group]:
-            reasons[group] = "ties"
-        elif group in alone:
-            p_value[group], methods[group], reasons[group] = alone[group]
-        elif variance[group] == 0:
-            p_value[group] = 1.0
-        elif not np.isnan(standard[group]):
-            p_value[group] = shifted_lognormal_tail(standard[group], float(np.nan_to_num(skewness[group])))
-        if np.isnan(p_value[group]):
-            methods[group] = ""
-    yield _series("map_expected", shown[0])
-    yield _series("map_variance", shown[1])
-    yield _series("map_p_value", p_value)
-    yield pl.Series("map_p_value_method", [each or None for each in methods], dtype=pl.String)
-    yield pl.Series("undefined_p_value", [each or None for each in reasons], dtype=pl.String)
-
-
-def _third_moments(groups: Groups, variance: NDArray[np.float64]) -> tuple[NDArray[np.float64], str]:
-    """Third central moments of average precision; zeros where they would take too long."""
-    asked = np.flatnonzero(variance > 0)
-    n, m = (groups.column(name)[asked] for name in ("n", "n_relevant"))
-    sizes, place = np.unique(np.stack([n, m], axis=1), axis=0, return_inverse=True)
-    third = np.zeros(len(variance))
-    if sizes[:, 0].sum() > MOST_RANKS:
-        return third, "normal"
-    skewness = np.array([average_precision_skewness(int(size), int(relevant)) for size, relevant in sizes])
-    third[asked] = skewness[place.ravel()] * variance[asked] ** 1.5 if len(asked) else 0.0
-    return third, "lognormal"
-
-
-def _alone(groups: Groups) -> dict[int, tuple[float, str, str]]:
-    """p-value, its method and why it is missing of the groups with one ranking: its own."""
-    one = np.flatnonzero(groups.n[groups.group] == 1)
-    rows = groups.rankings.select("ap_p_value", "ap_p_value_method", "undefined_p_value")[one.tolist()].rows()
-    places = groups.group[one].tolist()
-    return {
-        place: (np.nan if value is None else value, method or "", reason or "")
-        for place, (value, method, reason) in zip(places, rows, strict=True)
-    }

@@ -132,12 +132,12 @@ class _Planner:
                 yield _one_value_check(self.relevance, [name for name in names if name not in own])
         if self.params.duplicates == "error":
             remedy = 'Keep one row per query and document, or set duplicates = "max" to keep the best of each.'
-            yield duplicate_check(self.ranking, (*own_columns(self.ranking, own), *KEYS), remedy=remedy)
+            yield duplicate_check(self.ranking, (*own, *KEYS), remedy=remedy)
             if self.relevance is not None:
                 yield duplicate_check(self.relevance, KEYS, remedy=remedy)
         if self.params.ties == "order":
             remedy = 'With ties = "order" every rank must be given once in a ranking; ties = "trec" breaks ties.'
-            keys = (*own_columns(self.ranking, own), "query_id", "rank")
+            keys = (*own, "query_id", "rank")
             yield duplicate_check(self.ranking, keys, remedy=remedy)
 
     def _warnings(self) -> Iterator[str]:
@@ -145,11 +145,6 @@ class _Planner:
             yield "scores are single precision (FLOAT); scores that are equal in it are ties"
         if self.params.null != "exact":
             yield f"null = {self.params.null!r}: these moments are wrong; docs/ranking.md says how far"
-
-
-def own_columns(source: Source, names: list[str]) -> tuple[str, ...]:
-    """Grouping columns as they are called in the relation of an input."""
-    return tuple(name.removeprefix(f"{source.name}.") if source.has(name) else name for name in names)
 
 
 def _looked_up(relation: str, other: str, keys: tuple[str, ...], names: list[str]) -> exp.Select:

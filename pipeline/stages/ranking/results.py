@@ -8,6 +8,7 @@ import polars as pl
 
 from pipeline.schemas import GROUPING
 from pipeline.stages.plan import REPLICATE
+from pipeline.stages.ranking.chance import null_of_means
 from pipeline.stages.ranking.contract import (
     COUNTS,
     CUTOFF_MEANS,
@@ -17,7 +18,7 @@ from pipeline.stages.ranking.contract import (
     QUERIES,
     SUMMARY,
 )
-from pipeline.stages.ranking.means import Groups, null_of_means
+from pipeline.stages.ranking.means import Groups
 from pipeline.stages.ranking.selection import pool, why_no_null, with_average_precision_null, with_hits_null
 from pipeline.stages.stage import Summary, integer, interval
 
@@ -202,6 +203,6 @@ def _sentence(row: Mapping[str, object]) -> str:
     if not isinstance(value, float):
         return "No query has a relevant document."
     return (
-        f"Of 100 documents down to a relevant one, {value * 100:.0f} are relevant: the mean over the relevant "
-        f"documents of {integer(row['n_queries'])} queries."
+        f"Of 100 documents down to a relevant one, {value * 100:.0f} are relevant: the mean over relevant documents of "
+        f"{integer(row['n_queries'])} queries."
     )

@@ -1,0 +1,144 @@
+"""Faults of the data and of the keys of change_points, each named; and rows that repeat."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+from running import POINTS, fates, points_tables, read_table, run_change_points, stage_config
+
+import pipeline
+from pipeline.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ONE = {"predictions": {"series_id": ["a"], "position": [10]}, "annotations": {"series_id": ["a"], "position": [12]}}
+
+
+def frames(**columns: dict[str, list[Any]]) -> dict[str, pl.DataFrame]:
+    return {name: pl.DataFrame(values) for name, values in (ONE | columns).items()}
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"annotations": {"series_id": ["a"], "position": [12.0]}}, "the two cannot be compared exactly"),
+        ({"predictions": {"series_id": [1], "position": [12]}}, "the two cannot be compared"),
+        ({"annotations": {"series_id": ["a"], "position": ["12"]}}, "not a number, date or timestamp"),
+        ({"annotations": {"series_id": ["a", "a"], "position": [1, None]}}, "'position' is NULL"),
+        ({"predictions": {"series_id": ["a", "a"], "position": [1, None]}}, "position is NULL"),
+        ({"predictions": {"series_id": ["a", None], "position": [1, 2]}}, "series_id is NULL"),
+        ({"predictions": {"series_id": ["a", "a"], "position": [1, 1]}}, "repeat"),
+        ({"predictions": {"series_id": ["a"], "position": [1], "score": [None]}}, "NULL"),
+        ({"series": {"series_id": ["a", "a"], "n_obs": [9, 9]}}, "repeat"),
+        ({"series": {"series_id": ["a"], "n_obs": [-1]}}, "negative"),
+        ({"runs": {"series_id": [None]}}, "column series_id is|'series_id' is NULL"),
+        (
+            {
+                "predictions": {"series_id": ["a"], "position": [2**62]},
+                "annotations": {"series_id": ["a"], "position": [-(2**62) - 9]},
+            },
+            "further apart",
+        ),
+    ],
+)
+def test_faults_of_the_data_are_named(tmp_path: Path, columns: dict[str, Any], words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        run_change_points(tmp_path, frames(**columns), margin=5)
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"margin": "2h"}, "positions are integers"),
+        ({"margin": 5, "annotators": "separate"}, "needs annotator_id"),
+        ({"margin": 5, "thresholds": [1, 2]}, "no column 'score'"),
+        ({"margin": 5, "cluster": "site"}, "must be a column of the input series"),
+        ({"margin": 5, "by": ["method"]}, "no input has a column 'method'"),
+    ],
+)
+def test_keys_that_do_not_fit_the_data_are_named(tmp_path: Path, keys: dict[str, Any], words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        run_change_points(tmp_path, frames(), **keys)
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({}, "`margin` is missing"),
+        ({"margin": 0}, "not even an exact hit"),
+        ({"margin": {"before": 0, "after": 5}}, "not even an exact hit"),
+        ({"margin": "0h"}, "not even an exact hit"),
+        ({"margin": -1}, "from 0 on"),
+        ({"margin": True}, "margin"),
+        ({"margin": float("inf")}, "from 0 on"),
+        ({"margin": "2 hours"}, "no duration"),
+        ({"margin": {"before": 1, "after": "2h"}}, "both durations"),
+        ({"margin": {"before": 1}}, "after` is missing"),
+        ({"margin": 5, "annotators": "tcpd", "duplicates": "keep"}, "sets of positions"),
+        ({"margin": 5, "by": ["annotator_id"]}, "goes with annotators"),
+        ({"margin": 5, "matching": "nearby"}, "matching"),
+    ],
+)
+def test_keys_at_fault_are_named(tmp_path: Path, keys: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        pipeline.run(stage_config(tmp_path, POINTS, frames(), **keys))
+
+
+def test_runs_must_have_the_grouping_columns_of_predictions(tmp_path: Path) -> None:
+    data = frames(predictions={"series_id": ["a"], "position": [10], "method": ["x"]}, runs={"series_id": ["a"]})
+    with pytest.raises(DataError, match="it has no column 'method'"):
+        run_change_points(tmp_path / "lacking", data, by=["method"], margin=5)
+    data |= {"runs": pl.DataFrame({"series_id": ["a"], "method": [3]})}
+    with pytest.raises(DataError, match="BIGINT but VARCHAR"):
+        run_change_points(tmp_path / "other", data, by=["method"], margin=5)
+
+
+def test_signed_and_unsigned_integers_are_one_series(tmp_path: Path) -> None:
+    data = {
+        "predictions": pl.DataFrame({"series_id": [1], "position": pl.Series([10], dtype=pl.UInt64)}),
+        "annotations": pl.DataFrame({"series_id": pl.Series([1], dtype=pl.UInt64), "position": [12]}),
+    }
+    assert points_tables(tmp_path, data, margin=5)["series"].select("series_id", "tp").rows() == [(1, 1)]
+
+
+def test_a_margin_of_0_matches_exact_hits(tmp_path: Path) -> None:
+    data = frames(predictions={"series_id": ["a"] * 2, "position": [12, 13]})
+    found = points_tables(tmp_path, data, margin=0, margin_boundary="<=")["series"]
+    assert found["tp"].to_list() == [1]
+
+
+def test_times_need_one_clock(tmp_path: Path) -> None:
+    moment = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
+    data = frames(
+        predictions={"series_id": ["a"], "position": [moment]},
+        annotations={"series_id": ["a"], "position": [moment.replace(tzinfo=None)]},
+    )
+    with pytest.raises(DataError, match=r"no time zone in annotations\.position"):
+        run_change_points(tmp_path, data, margin="1h")
+    declared = {"annotations": {"timezone": "Europe/Amsterdam"}}
+    row = points_tables(tmp_path / "declared", data, margin="2h", **declared)["series"].row(0, named=True)
+    assert (row["tp"], row["mean_delay"]) == (1, 1.0)
+    with pytest.raises(DataError, match="positions are times"):
+        run_change_points(tmp_path / "number", data, margin=5, **declared)
+
+
+def test_repeated_predictions(tmp_path: Path) -> None:
+    rows: dict[str, list[Any]] = {"series_id": ["a"] * 3, "position": [10, 10, 11], "score": [0.1, 0.7, 0.5]}
+    data = frames(predictions=rows, annotations={"series_id": ["a"] * 2, "position": [10, 11]})
+    for duplicates, predicted in (("max", 2), ("keep", 3)):
+        run = run_change_points(tmp_path / duplicates, data, margin=5, duplicates=duplicates)
+        curve = read_table(run, f"{POINTS}_curve", POINTS).sort("threshold")
+        assert (curve["n_predicted"][0], curve["tp"][0]) == (predicted, 2)
+        used = {"used": 2, "duplicate": 1} if duplicates == "max" else {"used": 3}
+        assert fates(run, "predictions", POINTS) == used
+
+
+def test_repeated_marks_count_once(tmp_path: Path) -> None:
+    marks: dict[str, list[Any]] = {"series_id": ["a"] * 3, "position": [12] * 3, "annotator_id": ["1", "1", "2"]}
+    run = run_change_points(tmp_path, frames(annotations=marks), margin=5)
+    assert read_table(run, f"{POINTS}_curve", POINTS)["n_true"].to_list() == [1]
+    assert any("1 rows of annotations repeat a mark" in text for text in run.warnings)
