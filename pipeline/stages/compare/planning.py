@@ -134,12 +134,11 @@ class _Planner:
                 raise DataError(message)
         for name in self.values:
             self.units.types(name, Field(name, "number", "a metric of the units"))
-        asked = "tests" in self.params.model_fields_set and "bayes" in self.params.tests
-        if asked and not (pooled and _has_cells(self.units)):
+        if set(self.params.tests) == {"bayes"} and not (pooled and _has_cells(self.units)):
             message = (
                 'tests: "bayes" needs the counts tp, fp and fn of every unit, and a pooled ratio among the metrics'
             )
-            raise DataError(message, remedy="For metrics that are one value per unit leave it out.")
+            raise DataError(message, remedy="For metrics that are one value per unit take another test.")
 
     def _checks(self, keys: Sequence[str]) -> Iterator[Check]:
         yield from (missing_check(self.units, name) for name in _KEYS)
@@ -155,8 +154,9 @@ class _Planner:
         pooled = [name for name in self.metrics if name in POOLED]
         if pooled and not {"randomization", "bayes"} & set(self.params.tests):
             yield f"no test of tests fits {', '.join(pooled)}: ratios of all counts need randomization or bayes"
-        if len(pooled) == len(self.metrics) and set(self.params.tests) == {"bayes"} and not _has_cells(self.units):
-            yield "nothing is compared: bayes needs the counts tp, fp and fn"
+        asked = "tests" in self.params.model_fields_set and "bayes" in self.params.tests
+        if asked and not (pooled and _has_cells(self.units)):
+            yield "no posteriors: bayes needs the counts tp, fp and fn of every unit, and a pooled ratio in metrics"
 
 
 def _kept(*columns: exp.Expr) -> exp.Select:
