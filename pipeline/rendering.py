@@ -32,7 +32,7 @@ def _parts(opened: OpenedStage, dialect: str) -> Iterator[str]:
         yield _titled(opened, f"relation {relation.name}", relation.query, dialect)
     frames = [(name, each.name, rows) for each in plan.matched for name, rows in each.frames.items()]
     for name, relation_name, rows in frames:
-        yield _titled(opened, f"rows {name} for relation {relation_name}, matched in parts", rows, dialect)
+        yield _titled(opened, f"rows {name} for relation {relation_name}, matched part by part", rows, dialect)
     for sweep in plan.sweeps:
         yield _titled(opened, f"relation {sweep.name}", sweep.by_cell(), dialect)
     for number, check in enumerate(plan.checks, start=1):

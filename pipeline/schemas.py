@@ -33,6 +33,23 @@ class Column:
     nullable: bool = False
 
 
+def limits_of(name: str, words: str | None = None) -> tuple[Column, Column]:
+    """The columns `<name>_lower` and `<name>_upper` of an interval.
+
+    Args:
+        name: Name of the column that has the interval.
+        words: What the limits are of, if the name does not say it.
+    """
+    return (
+        Column(
+            f"{name}_lower", "DOUBLE", f"lower limit of {words or name}; NULL where none can be given", nullable=True
+        ),
+        Column(
+            f"{name}_upper", "DOUBLE", f"upper limit of {words or name}; NULL where none can be given", nullable=True
+        ),
+    )
+
+
 @dataclass(frozen=True)
 class Table:
     """One result table.

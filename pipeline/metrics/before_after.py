@@ -17,10 +17,10 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
 import polars as pl
 
 from pipeline.metrics.operating_points import Criterion, pick
+from pipeline.metrics.ratios import quotient
 from pipeline.metrics.sweep import THRESHOLD
 
 if TYPE_CHECKING:
@@ -126,15 +126,8 @@ def _attach_reference(
 
 
 def _divide(frame: pl.DataFrame, numerator: pl.Expr, denominator: pl.Expr) -> pl.Series:
-    """Quotient as DOUBLE, correctly rounded, NULL for a zero denominator.
-
-    It is taken by numpy: Polars divides by a column that it knows to be constant through its reciprocal, which rounds
-    twice and makes 49 / 49 less than 1.
-    """
-    top, bottom = (frame.select(each.cast(pl.Float64)).to_series().to_numpy() for each in (numerator, denominator))
-    quotient = np.full(len(top), np.nan)
-    np.divide(top, bottom, out=quotient, where=bottom != 0)
-    return pl.Series(quotient).fill_nan(None)
+    """`quotient` of two expressions over a frame."""
+    return quotient(*(frame.select(each).to_series() for each in (numerator, denominator)))
 
 
 def _with_ratios(frame: pl.DataFrame) -> pl.DataFrame:

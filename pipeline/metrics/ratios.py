@@ -1,19 +1,32 @@
-"""Precision, recall and F1 of counts."""
+"""Quotients, each rounded once; precision, recall and F1 of counts."""
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 
 RATIOS = ("precision", "recall", "f1")
 
 
-def ratios(tp: pl.Expr, fp: pl.Expr, fn: pl.Expr) -> list[pl.Expr]:
-    """Columns `precision`, `recall` and `f1` = 2 tp / (2 tp + fp + fn); NULL where the denominator is 0.
+def quotient(over: pl.Series, under: pl.Series) -> pl.Series:
+    """One column divided by another, as DOUBLE; NULL where the second is 0 or either is NULL.
 
-    Every denominator is a sum with `tp`: Polars divides by a column that repeats one value, such as a literal or a
-    cross join leaves, by multiplying with the reciprocal, and 3 / 5 is then above 0.6.
+    By NumPy: Polars divides by a column that it knows to be constant through its reciprocal, which rounds twice, makes
+    49 / 49 less than 1, and lets the last digit depend on how a frame was made.
     """
+    dividend, divisor = (each.cast(pl.Float64).fill_null(np.nan).to_numpy() for each in (over, under))
+    found = np.divide(dividend, divisor, out=np.full(len(divisor), np.nan), where=divisor != 0)
+    return pl.Series(over.name, found, dtype=pl.Float64).fill_nan(None)
+
+
+def divide(over: pl.Expr, under: pl.Expr) -> pl.Expr:
+    """`quotient` of two expressions over columns, of one length."""
+    return pl.map_batches(
+        [over, under], lambda pair: quotient(pair[0], pair[1]), return_dtype=pl.Float64, is_elementwise=True
+    )
+
+
+def ratios(tp: pl.Expr, fp: pl.Expr, fn: pl.Expr) -> list[pl.Expr]:
+    """Columns `precision`, `recall` and `f1` = 2 tp / (2 tp + fp + fn); NULL where the denominator is 0."""
     parts = ((tp, tp + fp), (tp, tp + fn), (2 * tp, 2 * tp + fp + fn))
-    return [
-        pl.when(whole > 0).then(part / whole).alias(name) for name, (part, whole) in zip(RATIOS, parts, strict=True)
-    ]
+    return [divide(part, whole).alias(name) for name, (part, whole) in zip(RATIOS, parts, strict=True)]

@@ -21,7 +21,7 @@ NEVER = [pa.binary(), pa.list_(pa.int64()), pa.struct([("a", pa.int64())]), pa.t
 KINDS: dict[Kind, dict[str, list[pa.DataType]]] = {
     "number": {"DOUBLE": [*INTEGERS, pa.uint64(), *FLOATS, pa.decimal128(10, 2)]},
     "integer": {"BIGINT": [*INTEGERS, pa.uint64()]},
-    "boolean": {"BOOLEAN": [pa.bool_(), *INTEGERS]},
+    "boolean": {"BOOLEAN": [pa.bool_(), *INTEGERS, pa.uint64()]},
     "key": {"BIGINT": INTEGERS, "UBIGINT": [pa.uint64()], "VARCHAR": TEXTS},
     "instant": {"DATE": DATES, "TIMESTAMP": LOCAL, "TIMESTAMPTZ": ZONED},
     "position": {

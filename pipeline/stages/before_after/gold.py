@@ -9,6 +9,7 @@ import sqlglot.expressions as exp
 
 from pipeline.dialect import column
 from pipeline.errors import DataError
+from pipeline.metrics.ratios import ratios as ratios_of
 from pipeline.metrics.sweep import THRESHOLD, add_up, at_or_above
 from pipeline.queries import expand, fill, load
 from pipeline.sources import rows
@@ -133,13 +134,5 @@ def ratios() -> list[pl.Expr]:
     """Precision, recall and F1 of the counts tp, fp, fn; 0/0 is NULL, and `undefined` says why."""
     tp, fp, fn = pl.col("tp"), pl.col("fp"), pl.col("fn")
 
-    def divide(numerator: pl.Expr, denominator: pl.Expr) -> pl.Expr:
-        return pl.when(denominator > 0).then(numerator / denominator)
-
     reason = pl.when(tp + fp == 0).then(pl.lit("no_prediction")).when(tp + fn == 0).then(pl.lit("no_positive"))
-    return [
-        divide(tp, tp + fp).alias("precision"),
-        divide(tp, tp + fn).alias("recall"),
-        divide(2 * tp, 2 * tp + fp + fn).alias("f1"),
-        reason.alias("undefined"),
-    ]
+    return [*ratios_of(tp, fp, fn), reason.alias("undefined")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.schemas import Column, Table
+from pipeline.schemas import Column, Table, limits_of
 
 COUNTS = (
     Column("n_before", "BIGINT", "compared pairs before the event"),
@@ -18,33 +18,26 @@ COUNT_TABLE = (*COUNTS, *NEAR)
 COUNT_NAMES = tuple(column.name for column in COUNT_TABLE)
 
 
-def _interval(name: str, words: str) -> tuple[Column, Column]:
-    return (
-        Column(f"{name}_lower", "DOUBLE", f"lower limit of {words}; NULL where none can be given", nullable=True),
-        Column(f"{name}_upper", "DOUBLE", f"upper limit of {words}; NULL where none can be given", nullable=True),
-    )
-
-
 ESTIMATES = (
     Column("threshold", "DOUBLE", "score from which a pair counts as a match"),
     *COUNTS,
     Column("fpr", "DOUBLE", "false positive rate m_before / n_before; NULL without pairs before", nullable=True),
-    *_interval("fpr", "fpr"),
+    *limits_of("fpr", "fpr"),
     Column("fp", "DOUBLE", "estimated false positives after the event, fpr × n_after", nullable=True),
     Column("tp", "DOUBLE", "estimated true positives m_after − fp; may be negative", nullable=True),
     Column("precision", "DOUBLE", "tp / m_after; may be negative; NULL without matches after", nullable=True),
-    *_interval("precision", "the precision to expect of new events"),
-    *_interval("precision_realised", "the precision of this data set"),
+    *limits_of("precision", "the precision to expect of new events"),
+    *limits_of("precision_realised", "the precision of this data set"),
     Column("recall", "DOUBLE", "recall_raw, at most 1", nullable=True),
-    *_interval("recall", "recall"),
+    *limits_of("recall", "recall"),
     Column("recall_raw", "DOUBLE", "tp / tp at the reference; NULL if tp < 0 or without reference", nullable=True),
     Column("f1", "DOUBLE", "2 tp / (2 tp + fp + fn), with the clipped recall", nullable=True),
-    *_interval("f1", "f1"),
+    *limits_of("f1", "f1"),
     Column("tp_corrected", "DOUBLE", "true positives without the overestimate of fp", nullable=True),
     Column("precision_corrected", "DOUBLE", "tp_corrected / m_after", nullable=True),
-    *_interval("precision_corrected", "precision_corrected"),
+    *limits_of("precision_corrected", "precision_corrected"),
     Column("recall_corrected", "DOUBLE", "tp_corrected / estimated positives", nullable=True),
-    *_interval("recall_corrected", "recall_corrected"),
+    *limits_of("recall_corrected", "recall_corrected"),
     Column("is_reference", "BOOLEAN", "whether recall is measured against this threshold"),
     Column("undefined", "VARCHAR", "why a ratio is NULL; NULL when all are defined", nullable=True),
     Column("undefined_interval", "VARCHAR", "why an interval is NULL; NULL when all are given", nullable=True),
@@ -88,7 +81,7 @@ PLACEBO = (
         "natural logarithm of the match rate in the near part over that in the far part; NULL if one has no match",
         nullable=True,
     ),
-    *_interval("log_rate_ratio", "log_rate_ratio"),
+    *limits_of("log_rate_ratio", "log_rate_ratio"),
     Column("p_value", "DOUBLE", "two-sided p-value of equal rates; NULL where no test can be made", nullable=True),
     Column("precision_far", "DOUBLE", "precision if the far part alone gave the false positive rate", nullable=True),
     Column("precision_near", "DOUBLE", "precision if the near part alone gave the false positive rate", nullable=True),
@@ -105,10 +98,10 @@ ADJUSTED = (
     Column(
         "fpr_adjusted", "DOUBLE", "false positive rate standardised to the strata of the pairs after", nullable=True
     ),
-    *_interval("fpr_adjusted", "fpr_adjusted"),
+    *limits_of("fpr_adjusted", "fpr_adjusted"),
     Column("fp_adjusted", "DOUBLE", "estimated false positives after the event, over the strata", nullable=True),
     Column("precision_adjusted", "DOUBLE", "(m_after − fp_adjusted) / m_after; may be negative", nullable=True),
-    *_interval("precision_adjusted", "the precision to expect of new events, adjusted"),
+    *limits_of("precision_adjusted", "the precision to expect of new events, adjusted"),
     Column("recall_adjusted", "DOUBLE", "recall with fp_adjusted, at most 1, at the same reference", nullable=True),
     Column("f1_adjusted", "DOUBLE", "f1 with fp_adjusted", nullable=True),
     Column("undefined", "VARCHAR", "why a ratio is NULL; NULL when all are defined", nullable=True),
@@ -119,7 +112,7 @@ TREND = (
     Column("n_days", "BIGINT", "days before the event with compared pairs; NULL where unknown", nullable=True),
     Column("matches", "BIGINT", "pairs at or above the threshold before the event"),
     Column("slope", "DOUBLE", "change of the natural log of the match rate per day towards the event", nullable=True),
-    *_interval("slope", "slope"),
+    *limits_of("slope", "slope"),
     Column("p_value", "DOUBLE", "two-sided p-value of no trend; NULL where no test can be made", nullable=True),
     Column("undefined", "VARCHAR", "why slope or p_value is NULL; NULL when both are given", nullable=True),
 )
@@ -133,7 +126,7 @@ GOLD_COLUMNS = (
     Column("recall", "DOUBLE", "tp / (tp + fn)", nullable=True),
     Column("f1", "DOUBLE", "2 tp / (2 tp + fp + fn)", nullable=True),
     Column("precision_difference", "DOUBLE", "estimated precision minus that of the gold pairs", nullable=True),
-    *_interval("precision_difference", "precision_difference"),
+    *limits_of("precision_difference", "precision_difference"),
     Column("undefined", "VARCHAR", "why a ratio is NULL; NULL when all are defined", nullable=True),
 )
 AUDIT_SAMPLE = (
@@ -148,10 +141,10 @@ AUDIT = (
     Column("n_audited", "BIGINT", "checked matches at or above the threshold"),
     Column("n_right", "BIGINT", "those of them that are right"),
     Column("precision_audited", "DOUBLE", "n_right / n_audited", nullable=True),
-    *_interval("precision_audited", "the precision of this data set, from the checked matches"),
+    *limits_of("precision_audited", "the precision of this data set, from the checked matches"),
     Column("precision", "DOUBLE", "the estimate without labels", nullable=True),
     Column("precision_combined", "DOUBLE", "the precision of this data set, from both", nullable=True),
-    *_interval("precision_combined", "precision_combined"),
+    *limits_of("precision_combined", "precision_combined"),
     Column("p_value", "DOUBLE", "two-sided p-value that both agree", nullable=True),
     Column("undefined", "VARCHAR", "why a precision is NULL; NULL when all are given", nullable=True),
 )

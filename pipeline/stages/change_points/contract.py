@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import model_validator
 
-from pipeline.schemas import Column, Table
+from pipeline.schemas import Column, Table, limits_of
 from pipeline.sources.inputs import Field as InputField
 from pipeline.sources.inputs import Input, InputContract
 from pipeline.stages.change_points.margins import MarginSides
@@ -74,13 +74,6 @@ COUNTS = (
 COUNT_NAMES = tuple(column.name for column in COUNTS)
 
 
-def _interval(name: str) -> tuple[Column, Column]:
-    return (
-        Column(f"{name}_lower", "DOUBLE", f"lower limit of {name}; NULL where none can be given", nullable=True),
-        Column(f"{name}_upper", "DOUBLE", f"upper limit of {name}; NULL where none can be given", nullable=True),
-    )
-
-
 RATIOS = ("precision", "recall", "f1")
 _COUNTED = (
     Column("n_true", "BIGINT", "true points"),
@@ -96,11 +89,11 @@ CURVE = (
     Column("n_series", "BIGINT", "runs on one series; with separate annotators each counts"),
     *_COUNTED,
     _PRECISION,
-    *_interval("precision"),
+    *limits_of("precision"),
     _RECALL,
-    *_interval("recall"),
+    *limits_of("recall"),
     _F1,
-    *_interval("f1"),
+    *limits_of("f1"),
     _UNDEFINED,
     Column("undefined_interval", "VARCHAR", "why an interval is NULL; NULL when all are given", nullable=True),
 )

@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
 import polars as pl
 
-
-def quotient(over: pl.Series, under: pl.Series) -> pl.Series:
-    """One column divided by another; NULL where the second is 0 or either is NULL.
-
-    By NumPy, because Polars multiplies by the reciprocal where a column is a repeated scalar: the last digit of a
-    result would depend on how the frame was made.
-    """
-    dividend, divisor = (each.cast(pl.Float64).fill_null(np.nan).to_numpy() for each in (over, under))
-    found = np.divide(dividend, divisor, out=np.full(len(divisor), np.nan), where=divisor != 0)
-    return pl.Series(over.name, found, dtype=pl.Float64).fill_nan(None)
+from pipeline.metrics.ratios import quotient
 
 
 def with_ratios(frame: pl.DataFrame, recalls: tuple[str, str] | None) -> pl.DataFrame:

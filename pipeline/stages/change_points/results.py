@@ -8,11 +8,12 @@ import numpy as np
 import polars as pl
 
 from pipeline.metrics.change_point_areas import average_precision, roerich_area, trapezoid_area
+from pipeline.metrics.ratios import quotient
 from pipeline.metrics.sweep import THRESHOLD, add_up, at_or_above
 from pipeline.schemas import GROUPING
 from pipeline.stages.change_points import units
 from pipeline.stages.change_points.contract import AREAS, COUNT_NAMES, CURVE, DELAYS, SERIES_COLUMNS
-from pipeline.stages.change_points.ratios import quotient, with_ratios
+from pipeline.stages.change_points.ratios import with_ratios
 from pipeline.stages.change_points.uncertainty import with_intervals
 from pipeline.stages.plan import REPLICATE
 from pipeline.stages.stage import Summary, integer, interval, number, percent

@@ -8,10 +8,11 @@ import polars as pl
 import sqlglot.expressions as exp
 
 from pipeline.dialect import column
+from pipeline.metrics.ratios import quotient
 from pipeline.schemas import GROUPING
 from pipeline.stages.change_points.contract import DELAYS, SERIES_COLUMNS, SERIES_ID
 from pipeline.stages.change_points.points import RUN
-from pipeline.stages.change_points.ratios import quotient, with_ratios
+from pipeline.stages.change_points.ratios import with_ratios
 from pipeline.stages.change_points.relations import RUNS_OF_SERIES
 from pipeline.stages.plan import FollowUp, Sweep
 

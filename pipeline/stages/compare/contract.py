@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from pipeline.dialect import column, render
 from pipeline.metrics.significance import Correction
-from pipeline.schemas import GROUPING, STAGE, Column, Table
+from pipeline.schemas import GROUPING, STAGE, Column, Table, limits_of
 from pipeline.sources.inputs import Field as InputField
 from pipeline.sources.inputs import Input, InputContract
 from pipeline.stages.compare.followed import UNIT_TABLES
@@ -45,13 +45,6 @@ COUNTS = (
 )
 
 
-def _limits(name: str, words: str) -> tuple[Column, Column]:
-    return (
-        Column(f"{name}_lower", "DOUBLE", f"lower limit of {words}; NULL where none can be given", nullable=True),
-        Column(f"{name}_upper", "DOUBLE", f"upper limit of {words}; NULL where none can be given", nullable=True),
-    )
-
-
 _PAIR = (
     Column("metric", "VARCHAR", "what is compared: a column of the units, or a ratio of the counts of all units"),
     Column("system_a", "KEY", "the system that comes first in order"),
@@ -64,7 +57,7 @@ TESTS = (
     Column("mean_a", "DOUBLE", "mean of the first system over these units, or its ratio of all counts", nullable=True),
     Column("mean_b", "DOUBLE", "the same of the other", nullable=True),
     Column("difference", "DOUBLE", "mean_a − mean_b", nullable=True),
-    *_limits("difference", "the difference"),
+    *limits_of("difference", "the difference"),
     Column("test", "VARCHAR", "`paired_t`, `wilcoxon`, `sign` or `randomization`"),
     Column("statistic", "DOUBLE", "t, the smaller rank sum, or the units that a wins; NULL if none", nullable=True),
     Column("p_value", "DOUBLE", "two-sided p-value of no difference; NULL where no test can be made", nullable=True),
@@ -84,9 +77,9 @@ TESTS = (
 POSTERIORS = (
     *_PAIR,
     Column("mean_a", "DOUBLE", "posterior mean of the first system"),
-    *_limits("mean_a", "its credible interval with equal tails"),
+    *limits_of("mean_a", "its credible interval with equal tails"),
     Column("mean_b", "DOUBLE", "posterior mean of the other"),
-    *_limits("mean_b", "its credible interval with equal tails"),
+    *limits_of("mean_b", "its credible interval with equal tails"),
     Column("probability_a_better", "DOUBLE", "probability that a is better, the two taken as independent"),
 )
 TABLES = (

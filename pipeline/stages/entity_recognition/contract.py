@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import field_validator
 
 from pipeline.metrics.document_averages import Average
-from pipeline.schemas import Column, Table
+from pipeline.schemas import Column, Table, limits_of
 from pipeline.sources.inputs import Field as InputField
 from pipeline.sources.inputs import Input, InputContract
 from pipeline.stages.mentions import Match, MentionParameters
@@ -42,13 +42,6 @@ COUNT_NAMES = tuple(column.name for column in COUNTS)
 RATIOS = ("precision", "recall", "f1")
 
 
-def _interval(name: str) -> tuple[Column, Column]:
-    return (
-        Column(f"{name}_lower", "DOUBLE", f"lower limit of {name}; NULL where none can be given", nullable=True),
-        Column(f"{name}_upper", "DOUBLE", f"upper limit of {name}; NULL where none can be given", nullable=True),
-    )
-
-
 SCORES = (
     Column("average", "VARCHAR", "`micro`, `macro` or `semeval`"),
     Column(
@@ -62,11 +55,11 @@ SCORES = (
     Column("fp", "BIGINT", "false positives: other retrieved predictions"),
     Column("fn", "BIGINT", "false negatives: gold mentions without a retrieved match"),
     Column("precision", "DOUBLE", "tp / (tp + fp), or the mean of the documents'", nullable=True),
-    *_interval("precision"),
+    *limits_of("precision"),
     Column("recall", "DOUBLE", "tp / (tp + fn), or the mean of the documents'", nullable=True),
-    *_interval("recall"),
+    *limits_of("recall"),
     Column("f1", "DOUBLE", "2 tp / (2 tp + fp + fn), or the mean of the documents', see the page", nullable=True),
-    *_interval("f1"),
+    *limits_of("f1"),
     Column("precision_dropped", "BIGINT", "documents that the mean of precision leaves out: undefined there"),
     Column("recall_dropped", "BIGINT", "documents that the mean of recall leaves out"),
     Column("f1_dropped", "BIGINT", "documents that the mean of f1 leaves out"),

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from pydantic import field_validator, model_validator
 
-from pipeline.schemas import Column, Table
+from pipeline.schemas import Column, Table, limits_of
 from pipeline.sources.inputs import Field as InputField
 from pipeline.sources.inputs import Input, InputContract
 from pipeline.stages.mentions import MentionParameters
@@ -40,13 +40,6 @@ COUNT_NAMES = tuple(column.name for column in COUNTS)
 RATIOS = ("precision", "recall", "f1")
 
 
-def _interval(name: str) -> tuple[Column, Column]:
-    return (
-        Column(f"{name}_lower", "DOUBLE", f"lower limit of {name}; NULL where none can be given", nullable=True),
-        Column(f"{name}_upper", "DOUBLE", f"upper limit of {name}; NULL where none can be given", nullable=True),
-    )
-
-
 SCORES = (
     Column("tolerance_km", "DOUBLE", "largest distance that counts as correct, in km"),
     Column("n_gold", "BIGINT", "gold mentions"),
@@ -55,11 +48,11 @@ SCORES = (
     Column("fp", "BIGINT", "false positives: attempted and beyond it"),
     Column("fn", "BIGINT", "false negatives: gold mentions that are no true positive"),
     Column("precision", "DOUBLE", "tp / n_attempted, the accuracy at this distance; NULL: none", nullable=True),
-    *_interval("precision"),
+    *limits_of("precision"),
     Column("recall", "DOUBLE", "tp / n_gold; NULL: none", nullable=True),
-    *_interval("recall"),
+    *limits_of("recall"),
     Column("f1", "DOUBLE", "2 tp / (2 tp + fp + fn); NULL: neither", nullable=True),
-    *_interval("f1"),
+    *limits_of("f1"),
     Column("n_spurious", "BIGINT", "predictions with coordinates but without a gold mention"),
     Column("precision_end_to_end", "DOUBLE", "tp / (n_attempted + n_spurious); NULL: neither", nullable=True),
     Column("f1_end_to_end", "DOUBLE", "f1 with n_spurious as further false positives; NULL: none", nullable=True),
@@ -70,7 +63,7 @@ ERRORS = (
     Column("n_gold", "BIGINT", "gold mentions"),
     Column("n_located", "BIGINT", "gold mentions whose match has coordinates"),
     Column("mean_km", "DOUBLE", "mean distance of the located mentions; NULL: none", nullable=True),
-    *_interval("mean_km"),
+    *limits_of("mean_km"),
     Column("median_km", "DOUBLE", "median distance; NULL: none", nullable=True),
     Column(
         "log_error_auc",

@@ -9,6 +9,7 @@ import polars as pl
 
 from pipeline.metrics.geocoding import add_ratios
 from pipeline.metrics.proportions import Confusion, intervals_of_clusters
+from pipeline.metrics.ratios import divide
 from pipeline.metrics.sweep import THRESHOLD, add_up, at_or_above
 from pipeline.schemas import GROUPING
 from pipeline.stages.geocoding.contract import COUNT_NAMES, ERRORS, OUTCOMES, RATIOS, SCORES
@@ -53,14 +54,10 @@ def _scores(params: GeocodingParameters, counts: pl.DataFrame, keys: Sequence[st
     reason = pl.when(pl.col("n_attempted") == 0).then(pl.lit("no_prediction"))
     return frame.with_columns(
         (0.0 - pl.col(THRESHOLD)).alias(TOLERANCE),
-        _divide(tp, tp + fp + spurious).alias("precision_end_to_end"),
-        _divide(2 * tp, 2 * tp + fp + fn + spurious).alias("f1_end_to_end"),
+        divide(tp, tp + fp + spurious).alias("precision_end_to_end"),
+        divide(2 * tp, 2 * tp + fp + fn + spurious).alias("f1_end_to_end"),
         reason.when(pl.col("n_gold") == 0).then(pl.lit("no_positive")).alias("undefined"),
     )
-
-
-def _divide(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
-    return pl.when(whole > 0).then(part / whole)
 
 
 def _with_intervals(

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator, model_validator
 
 from pipeline.metrics.ranking_measures import RECALL_LEVELS
-from pipeline.schemas import Column, Table
+from pipeline.schemas import Column, Table, limits_of
 from pipeline.sources.inputs import Field as InputField
 from pipeline.sources.inputs import Input, InputContract
 from pipeline.stages.parameters import EvenThresholds, StageParameters
@@ -90,13 +90,6 @@ CUTOFFS = (
 )
 
 
-def _interval(name: str) -> tuple[Column, Column]:
-    return (
-        _measure(f"{name}_lower", f"lower limit of {name}; NULL where none can be given"),
-        _measure(f"{name}_upper", f"upper limit of {name}; NULL where none can be given"),
-    )
-
-
 _N_QUERIES = Column("n_queries", "BIGINT", "rankings that the means are over")
 _N_EXCLUDED = Column("n_excluded", "BIGINT", "rankings left out of the means, having no relevant document")
 _UNDEFINED_INTERVAL = Column(
@@ -106,13 +99,13 @@ SUMMARY = (
     _N_QUERIES,
     _N_EXCLUDED,
     _measure("map", "mean of average_precision over queries"),
-    *_interval("map"),
+    *limits_of("map"),
     *(
         column
         for measure in MEASURES[1:]
         for column in (
             _measure(measure.name, f"mean of {measure.name} over queries"),
-            *(_interval(measure.name) if measure.name not in INTERPOLATED else ()),
+            *(limits_of(measure.name) if measure.name not in INTERPOLATED else ()),
         )
     ),
     _measure("map_expected", "mean of map under random selection of every ranking"),
@@ -133,9 +126,9 @@ CUTOFF_MEANS = (
     _N_QUERIES,
     _N_EXCLUDED,
     _measure("precision", "mean of precision among the first k over queries"),
-    *_interval("precision"),
+    *limits_of("precision"),
     _measure("recall", "mean of recall among the first k over queries"),
-    *_interval("recall"),
+    *limits_of("recall"),
     UNDEFINED,
     _UNDEFINED_INTERVAL,
 )

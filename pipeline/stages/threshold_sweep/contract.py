@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator, model_validator
 
 from pipeline.metrics.operating_points import Criterion
-from pipeline.schemas import Column, Table
+from pipeline.schemas import Column, Table, limits_of
 from pipeline.sources.inputs import Field as InputField
 from pipeline.sources.inputs import Input, InputContract
 from pipeline.stages.parameters import EvenThresholds, StageParameters
@@ -37,13 +37,6 @@ COUNTS = (
 COUNT_NAMES = tuple(column.name for column in COUNTS)
 
 
-def _interval(name: str) -> tuple[Column, Column]:
-    return (
-        Column(f"{name}_lower", "DOUBLE", f"lower limit of {name}; NULL where none can be given", nullable=True),
-        Column(f"{name}_upper", "DOUBLE", f"upper limit of {name}; NULL where none can be given", nullable=True),
-    )
-
-
 RATIOS = ("precision", "recall", "f1", "fpr")
 CURVE = (
     Column("threshold", "DOUBLE", "score from which a row is predicted to be true"),
@@ -56,13 +49,13 @@ CURVE = (
     Column("fn_weight", "DOUBLE", "weight of the false negatives; NULL without weights", nullable=True),
     Column("tn_weight", "DOUBLE", "weight of the true negatives; NULL without weights", nullable=True),
     Column("precision", "DOUBLE", "tp / (tp + fp), of the weights if there are any", nullable=True),
-    *_interval("precision"),
+    *limits_of("precision"),
     Column("recall", "DOUBLE", "tp / (tp + fn), likewise", nullable=True),
-    *_interval("recall"),
+    *limits_of("recall"),
     Column("f1", "DOUBLE", "2 tp / (2 tp + fp + fn), likewise", nullable=True),
-    *_interval("f1"),
+    *limits_of("f1"),
     Column("fpr", "DOUBLE", "false positive rate fp / (fp + tn), likewise", nullable=True),
-    *_interval("fpr"),
+    *limits_of("fpr"),
     Column("undefined", "VARCHAR", "why a ratio is NULL; NULL when all are defined", nullable=True),
     Column("undefined_interval", "VARCHAR", "why an interval is NULL; NULL when all are given", nullable=True),
 )
@@ -79,7 +72,7 @@ AREAS = (
     Column("brier", "DOUBLE", "mean squared difference of score and label; NULL likewise", nullable=True),
     Column("average_precision", "DOUBLE", "step sum of precision over recall, ties entering together", nullable=True),
     Column("average_precision_se", "DOUBLE", "its standard error, by influence functions", nullable=True),
-    *_interval("average_precision"),
+    *limits_of("average_precision"),
     Column("pr_auc", "DOUBLE", "area as a mean over true points, at the thresholds of the stage", nullable=True),
     Column(
         "pr_auc_se_true_points",
@@ -88,10 +81,10 @@ AREAS = (
         nullable=True,
     ),
     Column("pr_auc_se", "DOUBLE", "its standard error with all randomness", nullable=True),
-    *_interval("pr_auc"),
+    *limits_of("pr_auc"),
     Column("roc_auc", "DOUBLE", "area under the ROC curve, ties counting half", nullable=True),
     Column("roc_auc_se", "DOUBLE", "its standard error, by influence functions", nullable=True),
-    *_interval("roc_auc"),
+    *limits_of("roc_auc"),
     Column("method", "VARCHAR", "`exact`, or `binned`: the areas are midpoints of certified bounds"),
     Column("average_precision_min", "DOUBLE", "certified lower bound; NULL for `exact`", nullable=True),
     Column("average_precision_max", "DOUBLE", "certified upper bound; NULL for `exact`", nullable=True),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from pipeline.metrics.operating_points import pick
+from pipeline.metrics.ratios import divide, ratios
 from pipeline.metrics.sweep import THRESHOLD, add_up, at_or_above
 from pipeline.schemas import GROUPING
 from pipeline.stages.plan import REPLICATE
@@ -76,15 +77,10 @@ def _ratios() -> list[pl.Expr]:
     """Ratios of the weights if there are any, else of the counts; 0/0 is NULL, and `undefined` says why."""
     tp, fp, fn, tn = (pl.coalesce(f"{cell}_weight", pl.col(cell).cast(pl.Float64)) for cell in CELLS)
 
-    def divide(numerator: pl.Expr, denominator: pl.Expr, name: str) -> pl.Expr:
-        return pl.when(denominator > 0).then(numerator / denominator).alias(name)
-
     reason = pl.when(tp + fp <= 0).then(pl.lit("no_prediction")).when(tp + fn <= 0).then(pl.lit("no_positive"))
     return [
-        divide(tp, tp + fp, "precision"),
-        divide(tp, tp + fn, "recall"),
-        divide(2 * tp, 2 * tp + fp + fn, "f1"),
-        divide(fp, fp + tn, "fpr"),
+        *ratios(tp, fp, fn),
+        divide(fp, fp + tn).alias("fpr"),
         reason.when(fp + tn <= 0).then(pl.lit("no_negative")).alias("undefined"),
     ]
 
