@@ -17,8 +17,10 @@ def main() -> None:
     marks, found, count, margin = sys.argv[1:]
     sides = []
     for path in (marks, found):
-        rows = pl.scan_parquet(path).filter(pl.col("series_id") < int(count)).collect()
-        sides.append(rows.group_by("series_id").agg(pl.col("position").sort()).sort("series_id")["position"].to_list())
+        rows = pl.scan_parquet(path).filter(pl.col("series_id") < int(count), pl.col("position") < LENGTH).collect()
+        sides.append(
+            rows.group_by("series_id").agg(pl.col("position").unique().sort()).sort("series_id")["position"].to_list()
+        )
     total = [
         precision_recall([*true, LENGTH], [*predicted, LENGTH], int(margin))
         for true, predicted in zip(*sides, strict=True)

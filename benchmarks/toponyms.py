@@ -36,7 +36,13 @@ def stage(bench: Bench, rows: int, **settings: object) -> dict[str, Any]:
     """The config of a stage over the data."""
     folder = mentions_of(bench.root, rows).resolve()
     inputs = {name: str(folder / f"{name}.parquet") for name in ("gold", "predicted")}
-    return {"kind": "entity_recognition", **inputs, "averages": ["micro"], "outcomes": False} | settings
+    return {
+        "kind": "entity_recognition",
+        **inputs,
+        "averages": ["micro"],
+        "outcomes": False,
+        "thresholds": THRESHOLDS,
+    } | settings
 
 
 def floor(bench: Bench, *columns: str) -> Work:

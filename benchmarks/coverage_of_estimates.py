@@ -1,6 +1,7 @@
 """Measured coverage of the before/after intervals, on simulated counts whose truth is known.
 
-    python benchmarks/coverage.py [--datasets 2000] [--events 10,30,100,300,1000] [--confidence 0.95] [--seed 1]
+    python benchmarks/coverage_of_estimates.py [--datasets 2000] [--events 10,30,100,300,1000] [--confidence 0.95]
+        [--seed 1]
 
 For every number of events: events that are all alike or that differ (CV 1 in false positive rate and in compared
 pairs), false matches alone or in bursts; 60 % of the events have no coverage, and the others differ in how much. The
