@@ -255,11 +255,14 @@ class Source:
 
     def _score_state(self, score: str) -> exp.Expr:
         raw = exp.cast(column(self.theirs(score)), "DOUBLE")
-        text = exp.Lower(this=exp.cast(raw.copy(), "VARCHAR"))
+        zero = exp.EQ(this=exp.paren(exp.Sub(this=raw.copy(), expression=raw.copy())), expression=double(0))
+        # statistics leave out NaN: a column that has one value beside it would be taken for that value
+        factor = exp.paren(exp.Case().when(zero, double(2)).else_(double(1)))
+        text = exp.Lower(this=exp.cast(exp.paren(exp.Mul(this=raw.copy(), expression=factor)), "VARCHAR"))
         return (
             exp.Case()
             .when(exp.Is(this=raw.copy(), expression=exp.null()), exp.Literal.string("null_score"))
-            .when(exp.EQ(this=exp.Sub(this=raw.copy(), expression=raw.copy()), expression=double(0)), exp.null())
+            .when(zero.copy(), exp.null())
             .when(exp.EQ(this=text, expression=exp.Literal.string("nan")), exp.Literal.string("nan_score"))
             .else_(exp.Literal.string("infinite_score"))
         )

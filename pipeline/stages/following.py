@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -64,10 +65,10 @@ class FollowingParameters(StageParameters):
         """The stages of the same config that have to run before."""
         return () if self.results else self.of
 
+    @abstractmethod
     def following(self, leaders: Sequence[Leader]) -> Self:
         """The parameters with the tables of these stages as an input.
 
         Raises:
             ValueError: they have no such tables.
         """
-        raise NotImplementedError

@@ -73,6 +73,19 @@ def test_dropped_scores_leave_the_bytes_of_the_file_without_them(
 
 
 @pytest.mark.parametrize("write", WRITERS)
+@pytest.mark.parametrize(("fate", "value"), [*INVALID.items(), ("infinite_score", -math.inf)])
+def test_an_invalid_score_beside_equal_ones_is_called_by_its_name(
+    place: Workplace, write: Callable[[pl.DataFrame, Path], None], fate: str, value: float | None
+) -> None:
+    """Statistics leave NaN out, so that those of the file say that every score is 5."""
+    scores = [5.0] * place.pairs.height
+    changed = pl.Series("score", [value, *scores[1:]], dtype=pl.Float64)
+    write(place.pairs.with_columns(changed), place.folder / "pairs.parquet")
+    place.publish(invalid_scores="drop")
+    assert place.fates() == {"used": place.pairs.height - 1, fate: 1}
+
+
+@pytest.mark.parametrize("write", WRITERS)
 def test_dropped_scores_leave_compared_pairs_too(place: Workplace, write: Callable[[pl.DataFrame, Path], None]) -> None:
     keys = {"invalid_scores": "drop", "events": None, "by": None, "compared": "pairs"}
     clean = place.publish(**keys).hashes
