@@ -21,7 +21,6 @@ from pipeline.counting import bind, prepare
 from pipeline.engines.duckdb import DuckDB, Resources
 from pipeline.interrupts import StopRequest
 from pipeline.opening import open_inputs
-from pipeline.queries import expand, load
 from pipeline.stages.plan import CountQuery
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ class Bench:
         """The counting query of a stage as a run asks it, its relations bound before."""
         engine, plan = self.bound(stage)
         query = next(each for each in plan.counts if isinstance(each, CountQuery) and each.sweep is not None)
-        tree = expand(load(query.name), [each.name for each in plan.by])
+        tree = query.tree([each.name for each in plan.by])
 
         def work() -> None:
             engine.fetch(tree, query.params)

@@ -11,17 +11,17 @@ import polars as pl
 import sqlglot.expressions as exp
 
 from pipeline.dialect import column
-from pipeline.metrics.area_bounds import average_precision_bounds, roc_auc_bounds
-from pipeline.metrics.cell_grids import CellGrid, OpenCells, finer
+from pipeline.metrics.area_cells import AreaCells, Extremes
+from pipeline.metrics.cell_grids import CellGrid, finer
 from pipeline.metrics.ordered_areas import AREAS, OrderedAreas, Rows, Totals
 from pipeline.metrics.sweep import add_up
 from pipeline.queries import expand, load
 from pipeline.schemas import GROUPING
-from pipeline.sources.bins import piecewise_cells
+from pipeline.sources.bins import BLOCK, block_of, cell_in_block, piecewise_cells
 from pipeline.stages.plan import REPLICATE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pipeline.metrics.area_bounds import Bounds
     from pipeline.stages.plan import Areas
 
-MOST_CELLS = 1 << 18
+MOST_CELLS = 250_000  # with the ends of every piece still four blocks
 CELLS_OF_REPLICATES = 1 << 12
 MOST_CELLS_OF_GROUPS = 1 << 22
 MOST_ROUNDS = 4
@@ -63,6 +63,7 @@ def areas(
     return pl.concat(parts, how="diagonal").select(GROUPING.name, *by, *_COLUMNS)
 
 
+_CELL = ("cell_block", "cell")
 _COLUMNS = (*AREAS, *(f"{area}_{part}" for area in AREAS for part in ("se", "degrees", "min", "max")))
 
 
@@ -110,7 +111,7 @@ class _Groups:
     def places(self, rows: pl.DataFrame) -> NDArray[np.int64]:
         """Position of the group of each row; rows of one group stand together."""
         if not self.names:
-            return np.zeros(rows.height, dtype=np.int64)
+            return np.broadcast_to(np.int64(0), rows.height)
         keys = rows.select(_without_zero_sign(rows, self.names))
         runs = keys.select(pl.struct(pl.all()).rle_id()).to_series()
         first = keys.filter(runs.is_first_distinct())
@@ -168,12 +169,14 @@ class _Work:
         found, finest = (self._cells(None), None) if self.groups.rows <= MOST_CELLS else self._narrowed()
         if found is None:
             return self._with_own_bounds(self.exact())
-        bounds = _bounds(found, self.groups.size, weighted=self.asked.weighted)
-        collected = OrderedAreas(self.groups.totals, self.replicates)
+        bounds, rows = self._bounds(found), found.rows
         if self.replicates:
-            coarse = None if finest is None else finer(found.open(bounds), CELLS_OF_REPLICATES)
-            found = self._cells(coarse, replicated=True)
-        collected.add(found.rows)
+            coarse = None
+            if finest is not None:
+                coarse = finer(found.open(bounds, self._extremes(finest)), CELLS_OF_REPLICATES)
+            rows = self._cells(coarse, replicated=True).rows
+        collected = OrderedAreas(self.groups.totals, self.replicates)
+        collected.add(rows)
         return self._table(collected, bounds)
 
     @staticmethod
@@ -186,19 +189,31 @@ class _Work:
             pl.when(pl.col(each.meta.output_name()[:-4]).is_not_null()).then(each) for each in ends
         )
 
-    def _narrowed(self) -> tuple[_Cells | None, CellGrid | None]:
-        """Cells that leave less open than is accepted; None if a few rounds do not bring it."""
+    def _narrowed(self) -> tuple[AreaCells | None, CellGrid | None]:
+        """Cells that leave less open than is accepted, and their grid; None if a few rounds do not bring it.
+
+        Which cells hold a single score, and so leave nothing open, is asked only where counts alone do not suffice.
+        """
         most = max(64, MOST_CELLS_OF_GROUPS // max(self.groups.size, 1))
         count = min(MOST_CELLS, most, max(64, math.ceil(2 / self.asked.width)))
         grid = CellGrid(self._span(), (count,))
         for _ in range(MOST_ROUNDS):
-            found = self._cells(grid)
-            bounds = _bounds(found, self.groups.size, weighted=self.asked.weighted)
-            widths = [each.highest - each.lowest for area in AREAS for each in bounds[area]]
-            if max(widths) <= self.asked.width:
+            counted = self._cells(grid)
+            if self._is_narrow(self._bounds(counted)):
+                return counted, grid
+            extremes = self._extremes(grid)
+            found = AreaCells(counted.rows, extremes)
+            bounds = self._bounds(found)
+            if self._is_narrow(bounds):
                 return found, grid
-            grid = finer(found.open(bounds), min(MOST_CELLS, most))
+            grid = finer(found.open(bounds, extremes), min(MOST_CELLS, most))
         return None, None
+
+    def _bounds(self, cells: AreaCells) -> dict[str, list[Bounds]]:
+        return cells.bounds(self.groups.size, weighted=self.asked.weighted)
+
+    def _is_narrow(self, bounds: dict[str, list[Bounds]]) -> bool:
+        return max(each.highest - each.lowest for area in AREAS for each in bounds[area]) <= self.asked.width
 
     def _span(self) -> tuple[float, float]:
         if self.asked.span is not None:
@@ -207,24 +222,26 @@ class _Work:
         low, high = self.engine.fetch(exp.select(*ends).from_("scored")).row(0)
         return float(low), float(high)
 
-    def _cells(self, grid: CellGrid | None, *, replicated: bool = False) -> _Cells:
+    def _cells(self, grid: CellGrid | None, *, replicated: bool = False) -> AreaCells:
         """Counts in the cells of a grid; None: every score is a cell."""
-        score = column("score")
-        value = score if grid is None else piecewise_cells(score, grid.edges, grid.sizes)
-        cell = exp.alias_(value, "cell")
-        self.engine.define("scored_cells", exp.select("*", cell).from_("scored"))
+        self.engine.define("scored_cells", _in_cells(grid))
         query = load("areas/weighted_cells" if self.asked.weighted else "areas/cells")
         names = (*self.groups.names, REPLICATE) if replicated else self.groups.names
         found = self.engine.fetch(expand(query, names))
         if replicated:
-            found = found.sort([*self.groups.names, "cell", REPLICATE])
+            found = found.sort([*self.groups.names, *_CELL, REPLICATE])
         numbers = [name for name in found.columns if name.startswith(("positive", "negative"))]
         weights = {name: found[name].cast(pl.Float64).to_numpy() for name in numbers}
         replicate = found[REPLICATE].cast(pl.Int64).to_numpy() if replicated else None
-        rows = Rows(
-            self.groups.places(found), found["cell"].cast(pl.Float64).to_numpy(), **weights, replicate=replicate
-        )
-        return _Cells(rows, found["lowest"].to_numpy(), found["highest"].to_numpy())
+        block, cell = (found[name].cast(pl.Float64).to_numpy() for name in _CELL)
+        rows = Rows(self.groups.places(found), block * BLOCK + cell, **weights, replicate=replicate)
+        return AreaCells(rows, None if grid else Extremes(cell, cell))
+
+    def _extremes(self, grid: CellGrid) -> Extremes:
+        """Lowest and highest score in each cell of a grid."""
+        self.engine.define("scored_cells", _in_cells(grid))
+        found = self.engine.fetch(expand(load("areas/extremes"), self.groups.names))
+        return Extremes(found["lowest"].to_numpy(), found["highest"].to_numpy())
 
     def _table(self, collected: OrderedAreas, bounds: dict[str, list[Bounds]]) -> pl.DataFrame:
         found = collected.finish(random_sizes=self.asked.random_sizes)
@@ -247,41 +264,14 @@ def _alone(grouping: pl.Expr, series: list[pl.Series]) -> pl.DataFrame:
     return pl.DataFrame(series).with_columns(grouping)
 
 
-@dataclass(frozen=True)
-class _Cells:
-    """Cells in rising order of group and score, with the lowest and highest score in each."""
-
-    rows: Rows
-    lowest: NDArray[np.float64]
-    highest: NDArray[np.float64]
-
-    def open(self, bounds: dict[str, list[Bounds]]) -> OpenCells:
-        """What the cells leave open, in rising order of score over all groups."""
-        groups = len(bounds[AREAS[0]])
-        left = np.zeros(len(self.lowest))
-        for number, part in enumerate(_parts(self.rows.group, groups)):
-            left[part] = sum(np.nan_to_num(bounds[area][number].open) for area in AREAS)
-        order = np.argsort(self.lowest, kind="stable")
-        return OpenCells(self.lowest[order], float(self.highest.max()), left[order])
-
-
-def _bounds(cells: _Cells, groups: int, *, weighted: bool) -> dict[str, list[Bounds]]:
-    """Bounds of every group, by area."""
-    rows, single = cells.rows, cells.lowest == cells.highest
-    found: dict[str, list[Bounds]] = {area: [] for area in AREAS}
-    for part in _parts(rows.group, groups):
-        positive, negative = rows.positive[part], rows.negative[part]
-        first = np.full(len(positive), 0.0 if weighted else 1.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            found["average_precision"].append(average_precision_bounds(positive, negative, single[part], first))
-            found["roc_auc"].append(roc_auc_bounds(positive, negative, single[part]))
-    return found
-
-
-def _parts(group: NDArray[np.int64], groups: int) -> Iterator[slice]:
-    """The rows of each group, in the order of the totals; rows of one group stand together."""
-    starts = np.flatnonzero(np.concatenate([np.ones(min(len(group), 1), dtype=bool), group[1:] != group[:-1]]))
-    ends = np.append(starts[1:], len(group))[: len(starts)]
-    place = {int(group[start]): slice(int(start), int(end)) for start, end in zip(starts, ends, strict=True)}
-    for number in range(groups):
-        yield place.get(number, slice(0, 0))
+def _in_cells(grid: CellGrid | None) -> exp.Select:
+    """The rows with their cell in a grid; None: with their score as cell."""
+    score = column("score")
+    if grid is None:
+        block, cell = exp.cast(exp.Literal.number(0), exp.DType.UTINYINT), score
+        return exp.select("*", exp.alias_(block, _CELL[0]), exp.alias_(cell, _CELL[1])).from_("scored")
+    value = exp.alias_(piecewise_cells(score, grid.edges, grid.sizes), "whole_cell")
+    whole = column("whole_cell")
+    split = (block_of(whole, grid.cells), cell_in_block(whole))
+    columns = (exp.alias_(each, name) for each, name in zip(split, _CELL, strict=True))
+    return exp.select("*", *columns).from_(exp.select("*", value).from_("scored").subquery("scored_in_cells"))

@@ -155,7 +155,7 @@ def _counted(
     if isinstance(part, Computed):
         frame = part.compute(_fetched(engine, part.frames), segment)
     else:
-        frame = engine.fetch(expand(load(part.name), segment), part.params)
+        frame = engine.fetch(part.tree(segment), part.params)
     if isinstance(part, CountQuery) and part.sweep is not None:
         frame = _exact_bins(engine, part, part.sweep, segment, frame)
     else:
@@ -189,7 +189,7 @@ def _exact_bins(
     if cells:
         again = f"{sweep.name}_again"
         engine.define(again, sweep.exactly(cells))
-        tree = _reading(expand(load(query.name), segment), sweep.name, again)
+        tree = _reading(query.tree(segment), sweep.name, again)
         recounted = engine.fetch(tree, query.params).with_columns(pl.col(BIN).cast(pl.Int64))
         whole = whole.vstack(recounted.select(whole.columns))
     return whole.with_columns(edges.gather(whole[BIN]).alias(THRESHOLD))

@@ -18,3 +18,12 @@ def render(tree: exp.Expr, dialect: str = "duckdb", *, pretty: bool = True) -> s
 def double(value: float) -> exp.Cast:
     """A DOUBLE literal; through text, because a bare `0.1` is a decimal in DuckDB."""
     return exp.cast(exp.Literal.string(repr(float(value))), "DOUBLE")
+
+
+def is_finite(value: exp.Expr) -> exp.EQ:
+    """Whether a floating value is neither NaN nor infinite; NULL for NULL.
+
+    The form needs no function, so that every engine has it, and no engine answers it from statistics.
+    """
+    difference = exp.paren(exp.Sub(this=value.copy(), expression=value.copy()))
+    return exp.EQ(this=difference, expression=double(0))

@@ -114,14 +114,17 @@ def _check_header(query: Query) -> None:
         raise ThresherError(message)
 
 
-def expand(query: Query, segment: Sequence[str]) -> exp.Select:
+def expand(query: Query, segment: Sequence[str], *, zero: Sequence[str] = ()) -> exp.Select:
     """Put the grouping columns where the query writes `segment`; without any, the word disappears.
 
     Args:
         query: A loaded query.
         segment: Names of the grouping columns in the relation that the query reads.
+        zero: Columns it groups by that are 0 in every row: written as that, so that no engine groups by them.
     """
     tree = query.tree.copy()
+    for name in zero:
+        _write_zero(tree, name)
     for select in tree.find_all(exp.Select):
         _expand_list(select, "expressions", segment)
         group = select.args.get("group")
@@ -132,6 +135,13 @@ def expand(query: Query, segment: Sequence[str]) -> exp.Select:
     for node in (*tree.find_all(exp.Window), *tree.find_all(exp.Order)):
         _expand_list(node, "partition_by" if isinstance(node, exp.Window) else "expressions", segment)
     return tree
+
+
+def _write_zero(tree: exp.Select, name: str) -> None:
+    value = exp.alias_(exp.cast(exp.Literal.number(0), "BIGINT"), name)
+    tree.set("expressions", [value if each == exp.column(name) else each for each in tree.expressions])
+    group = tree.args["group"]
+    group.set("expressions", [each for each in group.expressions if each != exp.column(name)])
 
 
 def _expand_list(node: exp.Expr, key: str, segment: Sequence[str]) -> None:

@@ -50,7 +50,7 @@ def _counts(opened: OpenedStage, dialect: str) -> Iterator[str]:
                 yield _titled(opened, f"rows {name} for {query.name}, counted by sorting", rows, dialect)
             continue
         settings = ", ".join(f"${name} = {value!r}" for name, value in query.params.items()) or "none"
-        yield _titled(opened, f"query {query.name}, parameters: {settings}", expand(load(query.name), by), dialect)
+        yield _titled(opened, f"query {query.name}, parameters: {settings}", query.tree(by), dialect)
     if plan.areas is not None:
         yield from _areas(opened, plan.areas, by, dialect)
 
@@ -70,6 +70,9 @@ def _areas(opened: OpenedStage, asked: Areas, by: list[str], dialect: str) -> It
         return
     query = load("areas/weighted_cells" if asked.weighted else "areas/cells")
     title = f"query {query.name}, with cells that are made finer until bounds are narrower than {asked.width:g}"
+    yield _titled(opened, title, expand(query, by), dialect)
+    query = load("areas/extremes")
+    title = f"query {query.name}, where the counts alone leave wider bounds"
     yield _titled(opened, title, expand(query, by), dialect)
 
 

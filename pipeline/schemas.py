@@ -73,8 +73,20 @@ LEADING = (STAGE, GROUPING)
 
 
 WORKING = (
-    *("replicate", "bin", "lowest", "highest", "kept", "complete", "score", "score_state", "lag_hours", "lag_day"),
-    *("label", "weight", "cell", "_place"),
+    *(
+        "replicate",
+        "bin",
+        "lowest",
+        "highest",
+        "kept",
+        "complete",
+        "score",
+        "score_given",
+        "score_state",
+        "lag_hours",
+        "lag_day",
+    ),
+    *("label", "weight", "cell_block", "whole_cell", "cell", "_place"),
     *(
         "run_number",
         "is_row",

@@ -58,6 +58,7 @@ VALUES: Values = {
     "lag_day": lambda rng, _: _integers(rng, -7, 4),
     "weight": lambda rng, _: pl.Series(rng.integers(0, 4_000_000, ROWS) / 1024),
     "label": lambda rng, _: _flags(rng),
+    "cell_block": lambda rng, _: _integers(rng, 0, 4),
     "cell": lambda rng, _: _integers(rng, 0, 20),
     "event_stratum": lambda rng, _: _texts(rng, ["", "1:x"]),
     "article_stratum": lambda rng, _: _texts(rng, ["1:0", "1:1-"]),

@@ -153,9 +153,9 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 HEADER = "-- grain: one row per segment\n-- reads: t (x, segment)\n-- params: $p\n-- caution: none\n"
 
 
-def expanded(folder: Path, sql: str, segment: tuple[str, ...]) -> str:
+def expanded(folder: Path, sql: str, segment: tuple[str, ...], zero: tuple[str, ...] = ()) -> str:
     (folder / "q.sql").write_text(HEADER + sql, encoding="utf-8")
-    return render(expand(queries.load("q"), segment), pretty=False).rpartition("*/ ")[2]
+    return render(expand(queries.load("q"), segment, zero=zero), pretty=False).rpartition("*/ ")[2]
 
 
 def test_the_segment_is_expanded_in_lists_groups_windows_and_orders(written: Path) -> None:
@@ -167,6 +167,14 @@ def test_the_segment_is_expanded_in_lists_groups_windows_and_orders(written: Pat
     assert both.startswith('SELECT t."a", t."b""c", x, ROW_NUMBER() OVER (PARTITION BY t."a", t."b""c" ORDER BY x)')
     assert 'GROUP BY t."a", t."b""c", x' in both
     assert expanded(written, sql, ()).startswith("SELECT x, ROW_NUMBER() OVER (ORDER BY x) AS r FROM t")
+
+
+def test_a_column_that_is_zero_everywhere_is_written_and_not_grouped_by(written: Path) -> None:
+    sql = "SELECT segment, r, b, count(x) AS n FROM t WHERE x > $p GROUP BY segment, r, b"
+    alone = expanded(written, sql, (), ("r",))
+    assert alone == "SELECT CAST(0 AS BIGINT) AS r, b, COUNT(x) AS n FROM t WHERE x > $p GROUP BY b"
+    both = expanded(written, sql, ("s",), ("r", "b"))
+    assert both.endswith('COUNT(x) AS n FROM t WHERE x > $p GROUP BY "s"')
 
 
 def test_a_group_of_nothing_but_the_segment_disappears_with_it(written: Path) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 POLL_SECONDS = 0.05
 STOP_SECONDS = 5.0
-PERFECT_HASH_BITS = 18
+PERFECT_HASH_BITS = 20  # four blocks of cells
 BLOCK_ROWS = 1 << 20
 _HANDED_OVER = "rows_handed_over"
 UNREADABLE = "Write the file again, or leave it out."
@@ -151,6 +151,8 @@ class DuckDB:
     def stream(self, query: exp.Query) -> Iterator[pl.DataFrame]:
         """Run a query and return its rows in blocks of `BLOCK_ROWS`, in order, the last one shorter.
 
+        The next rows are read while the caller works on a block, who must not ask anything else before the end.
+
         Raises:
             The errors of `fetch`.
         """
@@ -159,7 +161,9 @@ class DuckDB:
         text = render(query)
         reader = self._run(lambda: self._connection.sql(text).to_arrow_reader(BLOCK_ROWS), text)
         held: list[pl.DataFrame] = []
-        while (batch := self._run(lambda: next(reader, None), text)) is not None:
+        ahead = self._submit(lambda: next(reader, None))
+        while (batch := self._result(ahead, text)) is not None:
+            ahead = self._submit(lambda: next(reader, None))
             held.append(pl.DataFrame(pl.from_arrow(batch)))
             while sum(each.height for each in held) >= BLOCK_ROWS:
                 block = pl.concat(held)
@@ -196,8 +200,13 @@ class DuckDB:
         return exp.Mod(this=digest, expression=exp.Literal.number(parts))
 
     def _run(self, work: Callable[[], T], text: str) -> T:
+        return self._result(self._submit(work), text)
+
+    def _submit(self, work: Callable[[], T]) -> Future[T]:
         self._stop.check()
-        future = self._worker.submit(work)
+        return self._worker.submit(work)
+
+    def _result(self, future: Future[T], text: str) -> T:
         try:
             return self._wait(future)
         except duckdb.Error as error:

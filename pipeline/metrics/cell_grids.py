@@ -29,6 +29,11 @@ class CellGrid:
     edges: tuple[float, ...]
     sizes: tuple[int, ...]
 
+    @property
+    def cells(self) -> int:
+        """Number of all cells, with one below and one above each piece."""
+        return sum(self.sizes) + 2 * len(self.sizes)
+
 
 @dataclass(frozen=True)
 class OpenCells:

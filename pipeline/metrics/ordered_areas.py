@@ -86,8 +86,16 @@ class Rows:
 
     def starts(self) -> Integers:
         """Where each tie begins."""
-        change = (self.group[1:] != self.group[:-1]) | (self.score[1:] != self.score[:-1])
-        return np.concatenate([np.zeros(1, dtype=np.int64), np.flatnonzero(change) + 1])
+        change = np.empty(len(self), dtype=np.bool_)
+        change[0] = True
+        np.not_equal(self.score[1:], self.score[:-1], out=change[1:])
+        if self.group[0] != self.group[-1]:
+            change[1:] |= self.group[1:] != self.group[:-1]
+        return np.flatnonzero(change)
+
+    def begins_in(self, other: Rows) -> bool:
+        """Whether the first row ties with the last of other rows."""
+        return bool(self.group[0] == other.group[-1] and self.score[0] == other.score[-1])
 
 
 @dataclass(frozen=True)
@@ -155,11 +163,15 @@ class OrderedAreas:
         """Take the next rows; the last tie is kept back, as more of it may come."""
         if not len(rows):
             return
-        rows = rows if self._open is None else rows.after(self._open)
-        last = int(rows.starts()[-1])
+        if self._open is not None and rows.begins_in(self._open):
+            rows = rows.after(self._open)
+        elif self._open is not None:
+            self._take(self._open, self._open.starts())
+        starts = rows.starts()
+        last = int(starts[-1])
         self._open = _merged(rows.cut(slice(last, None)), self._replicates)
         if last:
-            self._take(rows.cut(slice(0, last)))
+            self._take(rows.cut(slice(0, last)), starts[:-1])
 
     def finish(self, *, random_sizes: bool = False) -> Estimates:
         """The areas of all rows.
@@ -168,7 +180,7 @@ class OrderedAreas:
             random_sizes: As for `influence.variance_of_rows`; replicates always vary in size.
         """
         if self._open is not None:
-            self._take(self._open)
+            self._take(self._open, self._open.starts())
             self._open = None
         totals, sums = self._totals, self._sums
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -209,9 +221,8 @@ class OrderedAreas:
         weights = found["weight_positive"].T, found["weight_negative"].T
         return weights, (found[f"{area}_positive"].T, found[f"{area}_negative"].T)
 
-    def _take(self, rows: Rows) -> None:
-        """Add whole ties to the sums."""
-        starts = rows.starts()
+    def _take(self, rows: Rows, starts: Integers) -> None:
+        """Add whole ties, which begin at `starts`, to the sums."""
         ties = rows if len(starts) == len(rows) else _summed(rows, starts)
         if rows.replicate is None:
             self._add_up(*_with_positives(ties))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import sqlglot.expressions as exp
 
-from pipeline.dialect import double
+from pipeline.dialect import double, is_finite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 Boundary = Literal[">=", ">"]
 FINE_CELLS = 4096
+BLOCK = 1 << 16
 _EVEN_TOLERANCE = 1e-6
-_MOST_SMALL = 255
+_SMALL = ((exp.DType.UTINYINT, 255), (exp.DType.USMALLINT, 65_535))
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Grid:
         return steps if self._is_even else max(FINE_CELLS, 4 * steps)
 
     def cell(self, score: exp.Expr) -> exp.Expr:
-        """SQL expression of the cell of a score, never falling while scores rise; NULL for NULL.
+        """SQL expression of the cell of a score, never falling while scores rise; NULL for NULL, NaN and infinite.
 
         Cell 0 is below the lowest threshold, the last cell begins with the highest. Few cells make a small integer, so
         that the engine can aggregate in a table indexed by the cell.
@@ -73,9 +74,8 @@ class Grid:
         return even_cells(score, self.thresholds[0], self.thresholds[-1], self._cells)
 
     def exact(self, score: exp.Expr) -> exp.Expr:
-        """SQL expression of the bin of a score by comparisons alone, as a balanced tree; NULL for NULL."""
-        known = exp.Is(this=score.copy(), expression=exp.Not(this=exp.null()))
-        return exp.cast(exp.Case().when(known, self._tree(score, 0, len(self.thresholds))), "INT")
+        """SQL expression of the bin of a score by comparisons alone, as a balanced tree; NULL as for `cell`."""
+        return exp.cast(exp.Case().when(is_finite(score), self._tree(score, 0, len(self.thresholds))), "INT")
 
     def _tree(self, score: exp.Expr, low: int, high: int) -> exp.Expr:
         if low == high:
@@ -90,20 +90,28 @@ class Grid:
 def even_cells(score: exp.Expr, low: float, high: float, count: int) -> exp.Expr:
     """SQL expression of the cell of a score: 0 below `low`, 1 to `count` up to `high`, `count` + 1 from there on.
 
-    It never falls while scores rise, whatever is rounded, and is NULL for NULL. The type is the smallest that fits.
+    It never falls while scores rise, whatever is rounded, and is NULL for NULL, NaN and infinite: every branch checks
+    that itself, most rows in the first, so that rows need no barrier before. The type is the smallest that fits, which
+    lets an engine aggregate in a table indexed by the cell.
     """
     width = high - low
     scale = count / width if 0 < width < math.inf else math.inf
+    finite = is_finite(score)
     below = exp.LT(this=score.copy(), expression=double(low))
-    above = exp.GTE(this=score.copy(), expression=double(high))
-    kind = exp.DType.UTINYINT if count + 1 <= _MOST_SMALL else exp.DType.INT
-    case = exp.Case().when(below, exp.Literal.number(0)).when(above, exp.Literal.number(count + 1))
-    if not math.isfinite(scale):
-        known = exp.Is(this=score.copy(), expression=exp.Not(this=exp.null()))
-        return exp.cast(case.when(known, exp.Literal.number(1)), kind)
+    inside = (
+        exp.GTE(this=score.copy(), expression=double(low)),
+        exp.LT(this=score.copy(), expression=double(high)),
+    )
     distance = exp.paren(exp.Sub(this=score.copy(), expression=double(low)))
-    floor = exp.Floor(this=exp.Mul(this=distance, expression=double(scale)))
-    return exp.cast(case.else_(exp.Add(this=floor, expression=exp.Literal.number(1))), kind)
+    floor = exp.Floor(this=exp.Mul(this=distance, expression=double(scale))) if math.isfinite(scale) else None
+    one = exp.Literal.number(1)
+    case = (
+        exp.Case()
+        .when(exp.and_(finite, *inside), one if floor is None else exp.Add(this=floor, expression=one))
+        .when(exp.and_(finite.copy(), below), exp.Literal.number(0))
+        .when(finite.copy(), exp.Literal.number(count + 1))
+    )
+    return exp.cast(case, next((kind for kind, most in _SMALL if count < most), exp.DType.INT))
 
 
 def piecewise_cells(score: exp.Expr, edges: Sequence[float], counts: Sequence[int]) -> exp.Expr:
@@ -125,3 +133,26 @@ def piecewise_cells(score: exp.Expr, edges: Sequence[float], counts: Sequence[in
         return exp.Case().when(upper, tree(middle, high)).else_(tree(low, middle))
 
     return tree(0, len(counts))
+
+
+def block_of(cell: exp.Expr, count: int) -> exp.Expr:
+    """SQL expression of the block of `BLOCK` cells that a cell lies in, from 0 on.
+
+    Block and `cell_in_block` together still index a table where one number of `count` cells has a type too wide for
+    it; an engine sees from the constants how few blocks there are.
+    """
+    blocks = -(-count // BLOCK)
+
+    def tree(low: int, high: int) -> exp.Expr:
+        if high - low == 1:
+            return exp.cast(exp.Literal.number(low), exp.DType.UTINYINT)
+        middle = (low + high) // 2
+        lower = exp.LT(this=cell.copy(), expression=exp.Literal.number(middle * BLOCK))
+        return exp.Case().when(lower, tree(low, middle)).else_(tree(middle, high))
+
+    return tree(0, max(blocks, 1))
+
+
+def cell_in_block(cell: exp.Expr) -> exp.Expr:
+    """SQL expression of the place of a cell in its block."""
+    return exp.cast(exp.BitwiseAnd(this=cell.copy(), expression=exp.Literal.number(BLOCK - 1)), exp.DType.USMALLINT)

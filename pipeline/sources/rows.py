@@ -12,7 +12,7 @@ from pipeline.dialect import column
 from pipeline.errors import ConfigError, DataError
 from pipeline.queries import expand, fill, load
 from pipeline.sources.inputs import Field
-from pipeline.sources.source import KEPT, Scan, Source
+from pipeline.sources.source import KEPT, SCORE_GIVEN, Scan, Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -287,6 +287,7 @@ def joined_rows(
     by: Sequence[Grouped],
     *,
     required: Sequence[str] = (),
+    checked: bool = True,
 ) -> exp.Select:
     """The rows that take part: kept rows of units that take part, with replicate and grouping columns.
 
@@ -297,9 +298,12 @@ def joined_rows(
         fields: Columns of the rows that counting needs.
         by: The grouping columns, from the rows, the units or the others.
         required: Columns that must not be NULL where no units are looked up; a look-up drops NULL by itself.
+        checked: Whether a score that is NaN or infinite is NULL; else the reader checks scores, as cells do.
     """
     own = [column(each.name, "p") for each in by if each.source == row.name and each.name not in fields]
-    query = exp.select(*(column(name, "p") for name in fields), *own).from_(exp.to_table(f"{row.name}_read").as_("p"))
+    given = exp.alias_(column(SCORE_GIVEN, "p"), "score", quoted=True)
+    taken = [given if name == "score" and not checked else column(name, "p") for name in fields]
+    query = exp.select(*taken, *own).from_(exp.to_table(f"{row.name}_read").as_("p"))
     query = query.where(column(KEPT, "p"))
     if units is None:
         query = query.select(exp.alias_(exp.cast(exp.Literal.number(0), "SMALLINT"), REPLICATE))

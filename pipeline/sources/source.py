@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.dialect import column, double
+from pipeline.dialect import column, double, is_finite
 from pipeline.errors import DataError
 from pipeline.sources import predicates
 from pipeline.sources.files import DataFile, bounds, find_files, null_free
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pipeline.sources.inputs import Field, Input, InputContract, Kind
 
 KEPT = "kept"
+SCORE_GIVEN = "score_given"
 SCORE_STATE = "score_state"
 
 
@@ -189,8 +190,9 @@ class Source:
     def relation(self, wanted: Mapping[str, Field], *, score: str | None = None, located: bool = False) -> exp.Query:
         """Every row of the input with canonical columns.
 
-        The result has the wanted columns, the boolean `kept` (whether `where` holds) and, when `score` is given,
-        `score_state`: NULL for a finite score, else `null_score`, `nan_score` or `infinite_score`.
+        The result has the wanted columns, the boolean `kept` (whether `where` holds) and, when `score` is named,
+        `score_state`: NULL for a finite score, else `null_score`, `nan_score` or `infinite_score`; and `score_given`:
+        the score as it stands, NaN and infinite too, for those that check it themselves and save the barrier.
 
         Args:
             wanted: Our names of the columns and what they must be.
@@ -210,7 +212,9 @@ class Source:
         items = [exp.alias_(self._typed(file, name, *kind), name, quoted=True) for name, kind in types.items()]
         items.append(exp.alias_(self._kept(file), KEPT, quoted=True))
         if score is not None:
-            items.append(exp.alias_(self._score_state(score), SCORE_STATE, quoted=True))
+            given = exp.cast(column(self.theirs(score)), "DOUBLE")
+            items.append(exp.alias_(given, SCORE_GIVEN, quoted=True))
+            items.append(exp.alias_(_score_state(given), SCORE_STATE, quoted=True))
         if located:
             items += [column("source_file"), column("file_row_number")]
         return exp.select(*items).from_(exp.to_table(scan))
@@ -253,19 +257,19 @@ class Source:
 
         return exp.Coalesce(this=predicates.bind(exp.paren(predicate), barrier), expressions=[exp.false()])
 
-    def _score_state(self, score: str) -> exp.Expr:
-        raw = exp.cast(column(self.theirs(score)), "DOUBLE")
-        zero = exp.EQ(this=exp.paren(exp.Sub(this=raw.copy(), expression=raw.copy())), expression=double(0))
-        # statistics leave out NaN: a column that has one value beside it would be taken for that value
-        factor = exp.paren(exp.Case().when(zero, double(2)).else_(double(1)))
-        text = exp.Lower(this=exp.cast(exp.paren(exp.Mul(this=raw.copy(), expression=factor)), "VARCHAR"))
-        return (
-            exp.Case()
-            .when(exp.Is(this=raw.copy(), expression=exp.null()), exp.Literal.string("null_score"))
-            .when(zero.copy(), exp.null())
-            .when(exp.EQ(this=text, expression=exp.Literal.string("nan")), exp.Literal.string("nan_score"))
-            .else_(exp.Literal.string("infinite_score"))
-        )
+
+def _score_state(given: exp.Expr) -> exp.Expr:
+    zero = is_finite(given)
+    # statistics leave out NaN: a column that has one value beside it would be taken for that value
+    factor = exp.paren(exp.Case().when(zero, double(2)).else_(double(1)))
+    text = exp.Lower(this=exp.cast(exp.paren(exp.Mul(this=given.copy(), expression=factor)), "VARCHAR"))
+    return (
+        exp.Case()
+        .when(exp.Is(this=given.copy(), expression=exp.null()), exp.Literal.string("null_score"))
+        .when(zero.copy(), exp.null())
+        .when(exp.EQ(this=text, expression=exp.Literal.string("nan")), exp.Literal.string("nan_score"))
+        .else_(exp.Literal.string("infinite_score"))
+    )
 
 
 def open_source(contract: InputContract, spec: Input, base: Path) -> Source:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from sqlglot import exp
 
-from pipeline.dialect import column
+from pipeline.dialect import column, is_finite
 
 if TYPE_CHECKING:
     from pipeline.sources.inputs import Kind
@@ -77,10 +77,9 @@ def finite(value: exp.Expr) -> exp.Case:
     """The finite barrier: the value, or NULL where it is NaN or infinite.
 
     It must be the first thing done to a floating column: comparing the raw column gives wrong counts on files whose
-    statistics leave NaN out. The form needs no function, so that every engine has it.
+    statistics leave NaN out.
     """
-    difference = exp.Sub(this=value.copy(), expression=value.copy())
-    return exp.Case().when(exp.EQ(this=difference, expression=exp.Literal.number(0)), value.copy())
+    return exp.Case().when(is_finite(value), value.copy())
 
 
 def microseconds(value: exp.Expr, sql_type: str, timezone: str | None) -> exp.Expr:

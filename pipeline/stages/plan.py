@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.dialect import column
+from pipeline.dialect import column, double, is_finite
+from pipeline.queries import expand, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -44,9 +45,10 @@ class Sweep:
     Attributes:
         name: Logical name of the relation that swept queries read.
         rows: Query of the rows, without a bin.
-        score: The column that is compared with the thresholds.
+        score: The column that is compared with the thresholds; a row in which it is not finite has no bin.
         grid: The thresholds; None: every distinct score is one, and the bin is the score.
         exact: Whether every row gets its bin by comparisons: for few rows, or where rows of one bin are merged.
+        replicated: Whether rows fall into replicates; else all are in replicate 0.
     """
 
     name: str
@@ -54,14 +56,16 @@ class Sweep:
     score: str
     grid: Grid | None
     exact: bool = False
+    replicated: bool = True
 
     def by_cell(self) -> exp.Select:
         """Rows with their arithmetic cell as bin; without a grid the score itself, -0 as 0."""
         score = column(self.score)
         if self.exact and self.grid is not None:
             return self._with_bin(self.grid.exact(score))
-        zero = exp.Add(this=score.copy(), expression=exp.cast(exp.Literal.string("0"), "DOUBLE"))
-        return self._with_bin(zero if self.grid is None else self.grid.cell(score))
+        zero = exp.Add(this=score.copy(), expression=double(0))
+        distinct = exp.Case().when(is_finite(score), zero)
+        return self._with_bin(distinct if self.grid is None else self.grid.cell(score))
 
     def exactly(self, cells: list[int]) -> exp.Select:
         """Rows of the given cells with their exact bin, by comparisons."""
@@ -98,6 +102,11 @@ class CountQuery:
     sweep: Sweep | None = None
     into: str = "counts"
     additive: bool = True
+
+    def tree(self, segment: Sequence[str]) -> exp.Select:
+        """The query by some grouping columns."""
+        known = self.sweep is not None and not self.sweep.replicated
+        return expand(load(self.name), segment, zero=[REPLICATE] if known else [])
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,13 @@
 -- grain: one row per segment and cell
--- reads: scored_cells (segment, cell, score, label)
+-- reads: scored_cells (segment, cell_block, cell, label)
 -- params: none
--- caution: cells rise with the score; lowest and highest tell whether a cell holds a single score
+-- caution: blocks, and cells within a block, rise with the score
 SELECT
   segment,
+  cell_block,
   cell,
   CAST(count_if(label) AS BIGINT) AS positive,
-  CAST(count_if(NOT label) AS BIGINT) AS negative,
-  min(score) AS lowest,
-  max(score) AS highest
+  CAST(count_if(NOT label) AS BIGINT) AS negative
 FROM scored_cells
-GROUP BY segment, cell
-ORDER BY segment, cell
+GROUP BY segment, cell_block, cell
+ORDER BY segment, cell_block, cell

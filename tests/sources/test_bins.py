@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Any, Literal
 import duckdb
 import numpy as np
 import polars as pl
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from running import estimates_of
 
 from pipeline.dialect import column, render
-from pipeline.sources.bins import Grid, even_cells, piecewise_cells
+from pipeline.sources.bins import BLOCK, Grid, block_of, cell_in_block, even_cells, piecewise_cells
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     import sqlglot.expressions as exp
 
@@ -281,3 +283,39 @@ def test_cells_of_pieces_never_fall_and_no_cell_lies_in_two_pieces(
     for score, cell in zip(scores, cells, strict=True):
         piece = min(max(int(np.searchsorted(edges, score, side="right")) - 1, 0), len(counts) - 1)
         assert starts[piece] <= cell < starts[piece + 1]
+
+
+ODD = [math.nan, math.inf, -math.inf, None]
+
+
+@pytest.mark.parametrize("writer", ["polars", "pyarrow"])
+@pytest.mark.parametrize("scores", [[5.0, 5.0], [0.2, 0.9], [-3.0, 8.0], []])
+def test_no_score_that_is_nan_infinite_or_null_has_a_cell_whatever_the_statistics_say(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path, writer: str, scores: list[float]
+) -> None:
+    """Statistics leave NaN out, so that comparisons alone would be answered from them."""
+    path, frame = tmp_path / "scores.parquet", pl.DataFrame({"score": [*scores, *ODD]}, schema={"score": pl.Float64})
+    if writer == "polars":
+        frame.write_parquet(path)
+    else:
+        pq.write_table(frame.to_arrow(), path)
+    grids = [Grid((0.0, 0.5, 1.0)), Grid((0.5,)), Grid((0.0, 0.1, 0.5)), Grid((-1e308, 1e308))]
+    cells = [
+        *(expression(column("score")) for grid in grids for expression in (grid.cell, grid.exact)),
+        piecewise_cells(column("score"), (0.0, 0.5, 1.0), (10, 300)),
+        even_cells(column("score"), 0.0, 1.0, 100_000),
+    ]
+    columns = ", ".join(f"count({render(cell, pretty=False)})" for cell in cells)
+    text = f"SELECT {columns} FROM read_parquet($file)"  # noqa: S608 - rendered trees
+    assert connection.execute(text, {"file": str(path)}).fetchone() == (len(scores),) * len(cells)
+
+
+@pytest.mark.parametrize("count", [1, BLOCK, BLOCK + 1, 3 * BLOCK - 1, 250_500, 5 * BLOCK])
+def test_block_and_place_tell_a_cell(connection: duckdb.DuckDBPyConnection, count: int) -> None:
+    cells = sorted({*range(0, count, 9_973), *range(0, count, BLOCK), count - 1})
+    block, place = (
+        render(each, pretty=False) for each in (block_of(column("cell"), count), cell_in_block(column("cell")))
+    )
+    text = f"SELECT cell, {block}, {place} FROM (SELECT unnest($cells) AS cell)"  # noqa: S608 - rendered trees
+    found = connection.execute(text, {"cells": cells}).fetchall()
+    assert found == [(cell, cell // BLOCK, cell % BLOCK) for cell in cells]

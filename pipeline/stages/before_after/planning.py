@@ -70,7 +70,7 @@ class _Planner:
         every = tuple(dict.fromkeys((*by, *layers.columns)))
         units = self._units(compared, timed=layers.moment == "events")
         accounted = {name: self.bounds[name] for name in ACCOUNTED}
-        main = Sweep("pairs", self._rows(units, by), "score", self.params.grid())
+        main = Sweep("pairs", self._rows(units, by), "score", self.params.grid(), replicated=units.replicated)
         swept = "before_after/every_pair" if compared == "pairs" else "before_after/matches"
         counts: list[CountQuery | Computed] = [CountQuery(swept, self.bounds, COUNT_NAMES, sweep=main)]
         if compared == "events":

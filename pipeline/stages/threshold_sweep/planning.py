@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.dialect import column, double
+from pipeline.dialect import column, double, is_finite
 from pipeline.sources import rows
-from pipeline.sources.source import KEPT
+from pipeline.sources.source import KEPT, SCORE_GIVEN
 from pipeline.stages.checks import duplicate_check, missing_check, outside_check
 from pipeline.stages.plan import REPLICATE, Areas, Check, CountQuery, Plan, Sweep
 from pipeline.stages.threshold_sweep.contract import COUNT_NAMES
@@ -44,9 +44,9 @@ class _Planner:
         rows.check_mapping([self.predictions], by, [self.params.cluster] if self.params.cluster else [])
         units = self._units()
         every = self._rows(units, by)
-        complete = (exp.Not(this=exp.Is(this=column(name, "p"), expression=exp.null())) for name in ("score", "label"))
-        used = every.where(*complete)
-        sweep = Sweep("predictions", every, "score", self.params.grid())
+        labelled = exp.Not(this=exp.Is(this=column("label", "p"), expression=exp.null()))
+        used = every.where(is_finite(column(SCORE_GIVEN, "p")), labelled)
+        sweep = Sweep("predictions", every, "score", self.params.grid(), replicated=self.replicated)
         name = "weighted_counts" if self.weighted else "counts"
         likelihood = CountQuery("threshold_sweep/likelihood", columns=LIKELIHOOD, into="likelihood")
         return Plan(
@@ -80,7 +80,7 @@ class _Planner:
 
     def _rows(self, units: rows.Units | None, by: Sequence[rows.Grouped]) -> exp.Select:
         fields = ("score", "label", *(["weight"] if self.weighted else []))
-        return rows.joined_rows(self.predictions, units, (), fields, by)
+        return rows.joined_rows(self.predictions, units, (), fields, by, checked=False)
 
     def _relations(
         self, units: rows.Units | None, by: Sequence[rows.Grouped], used: exp.Select
