@@ -163,15 +163,16 @@ class OrderedAreas:
         """Take the next rows; the last tie is kept back, as more of it may come."""
         if not len(rows):
             return
-        if self._open is not None and rows.begins_in(self._open):
-            rows = rows.after(self._open)
-        elif self._open is not None:
-            self._take(self._open, self._open.starts())
+        before = self._open
+        if before is not None and rows.begins_in(before):
+            rows, before = rows.after(before), None
         starts = rows.starts()
         last = int(starts[-1])
         self._open = _merged(rows.cut(slice(last, None)), self._replicates)
         if last:
-            self._take(rows.cut(slice(0, last)), starts[:-1])
+            self._take(rows.cut(slice(0, last)), starts[:-1], before)
+        elif before is not None:
+            self._take(before, before.starts())
 
     def finish(self, *, random_sizes: bool = False) -> Estimates:
         """The areas of all rows.
@@ -221,14 +222,25 @@ class OrderedAreas:
         weights = found["weight_positive"].T, found["weight_negative"].T
         return weights, (found[f"{area}_positive"].T, found[f"{area}_negative"].T)
 
-    def _take(self, rows: Rows, starts: Integers) -> None:
-        """Add whole ties, which begin at `starts`, to the sums."""
+    def _take(self, rows: Rows, starts: Integers, before: Rows | None = None) -> None:
+        """Add whole ties to the sums.
+
+        Args:
+            rows: The ties.
+            starts: Where each begins.
+            before: One more tie, below them.
+        """
+        if before is not None and self._replicates:
+            rows, starts = rows.after(before), np.append(0, starts + len(before))
         ties = rows if len(starts) == len(rows) else _summed(rows, starts)
-        if rows.replicate is None:
-            self._add_up(*_with_positives(ties))
-        else:
+        if rows.replicate is not None:
             running = self._add_up(ties, None)
             self._add_replicates(rows, rows.replicate, starts, running)
+            return
+        taken, between = _with_positives(ties)
+        if before is not None:
+            taken, between = taken.after(before), between.after_nothing()
+        self._add_up(taken, between)
 
     def _add_up(self, ties: Rows, between: _Between | None) -> _Running:
         """Add ties to the sums, and the negatives that lie between each and the tie before it in the group."""
@@ -321,6 +333,11 @@ class _Between:
 
     weight: Floats
     squares: Floats
+
+    def after_nothing(self) -> _Between:
+        """The same, where one more tie comes first."""
+        weight = np.append(0.0, self.weight)
+        return _Between(weight, weight if self.squares is self.weight else np.append(0.0, self.squares))
 
 
 @dataclass(frozen=True)
