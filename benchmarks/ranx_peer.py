@@ -1,24 +1,49 @@
 """ranx on Parquet files of a ranking and its relevance: the script that a person would write.
 
-python benchmarks/ranx_peer.py RANKING RELEVANCE
+    python benchmarks/ranx_peer.py RANKING RELEVANCE [VALUES]
+
+The measures of every query are those that the stage ranking gives too. VALUES is a Parquet file to be written with the
+average precision of every query. numba compiles ranx on first use, which takes most of a minute, and loads what it
+compiled in later processes, which takes seconds: a small run does this before the time that is printed begins.
 """
 
 from __future__ import annotations
 
 import sys
+import time
 
-import pyarrow.parquet as pq
+import pandas as pd
 from ranx import Qrels, Run, evaluate
 
-METRICS = ["map", "mrr", "r-precision", "bpref", *(f"{name}@{k}" for name in ("precision", "recall") for k in (1, 10))]
+CUTOFFS = (1, 5, 10, 100)
+METRICS = ["map", "mrr", "r-precision", "bpref", *(f"{name}@{k}" for name in ("precision", "recall") for k in CUTOFFS)]
+KEYS = {"q_id_col": "query_id", "doc_id_col": "doc_id"}
+
+
+def measured(ranking: pd.DataFrame, relevance: pd.DataFrame) -> pd.DataFrame:
+    """Every measure of every query."""
+    texts = dict.fromkeys(KEYS.values(), object)  # ranx refuses the text type of pandas 3
+    run = Run.from_df(ranking.astype(texts), **KEYS, score_col="score")
+    qrels = Qrels.from_df(relevance.astype(texts), **KEYS, score_col="relevance")
+    values = evaluate(qrels, run, METRICS, return_mean=False)
+    return pd.DataFrame({"query_id": list(run.get_query_ids())} | values)
+
+
+def warm_up() -> None:
+    """Compile or load everything on 20 queries of 2 documents."""
+    keys = {"query_id": [str(row // 2) for row in range(40)], "doc_id": [str(row % 2) for row in range(40)]}
+    scores, labels = [row / 40 for row in range(40)], [row % 2 for row in range(40)]
+    measured(pd.DataFrame(keys | {"score": scores}), pd.DataFrame(keys | {"relevance": labels}))
 
 
 def main() -> None:
     """Read both files and take the measures of every query."""
-    ranking, relevance = (pq.read_table(path).to_pandas() for path in sys.argv[1:])
-    keys = {"q_id_col": "query_id", "doc_id_col": "doc_id"}
-    run = Run.from_df(ranking, **keys, score_col="score")
-    print(evaluate(Qrels.from_df(relevance, **keys, score_col="relevance"), run, METRICS))
+    warm_up()
+    wall, cpu = time.perf_counter(), time.process_time()
+    values = measured(*(pd.read_parquet(path) for path in sys.argv[1:3]))
+    print(f'{{"seconds": {time.perf_counter() - wall}, "cpu": {time.process_time() - cpu}}}')
+    if len(sys.argv) > 3:
+        values[["query_id", "map"]].to_parquet(sys.argv[3], index=False)
 
 
 if __name__ == "__main__":

@@ -21,13 +21,13 @@ def judged_places(judged: pl.DataFrame, blocks: Iterator[pl.DataFrame]) -> Itera
     """Judged documents with their ranks less one, `n_before`; equal values come in descending order of names.
 
     Args:
-        judged: Judged documents: the number of the ranking, value, name, `n_hits` and `n_misses`, at least one.
+        judged: At least one judged document: number of the ranking, value (-0 is 0), name, `n_hits`, `n_misses`.
         blocks: All documents of these rankings: number, value and name.
 
     Returns:
         Whole rankings in blocks of about a million rows, with `n_documents`, which is 1, `n_hits` and `n_misses`.
     """
-    marked = judged.sort(NUMBER, VALUE, NAME, descending=[False, True, True])
+    marked = judged.with_columns(pl.col(VALUE) + 0.0).sort(NUMBER, VALUE, NAME, descending=[False, True, True])
     places = _counted(marked, blocks)
     yield from _whole_rankings(
         marked.with_columns(pl.Series("n_before", places.before()), pl.lit(1, dtype=pl.Int64).alias("n_documents"))
@@ -41,7 +41,7 @@ def tied_places(judged: pl.DataFrame, blocks: Iterator[pl.DataFrame]) -> Iterato
         judged: As for `judged_places`, without names.
         blocks: As for `judged_places`, without names.
     """
-    ties = judged.group_by(NUMBER, VALUE).agg(pl.col("n_hits", "n_misses").sum())
+    ties = judged.group_by(NUMBER, pl.col(VALUE) + 0.0).agg(pl.col("n_hits", "n_misses").sum())
     ties = ties.sort(NUMBER, VALUE, descending=[False, True])
     places = _counted(ties, blocks)
     yield from _whole_rankings(
