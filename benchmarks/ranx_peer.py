@@ -1,16 +1,19 @@
 """ranx on Parquet files of a ranking and its relevance: the script that a person would write.
 
-    python benchmarks/ranx_peer.py RANKING RELEVANCE [VALUES]
+    python benchmarks/ranx_peer.py RANKING RELEVANCE FOLDER
 
-The measures of every query are those that the stage ranking gives too. VALUES is a Parquet file to be written with the
-average precision of every query. numba compiles ranx on first use, which takes most of a minute, and loads what it
-compiled in later processes, which takes seconds: a small run does this before the time that is printed begins.
+The measures of every query are those that the stage ranking gives too. FOLDER gets `ranx.parquet`, the average
+precision of every query, and `ranx.json`, the seconds from reading the files to the last measure. numba compiles ranx
+on first use, which takes most of a minute, and loads what it compiled in later processes, which takes seconds: a small
+run does this before these seconds begin.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import time
+from pathlib import Path
 
 import pandas as pd
 from ranx import Qrels, Run, evaluate
@@ -38,12 +41,13 @@ def warm_up() -> None:
 
 def main() -> None:
     """Read both files and take the measures of every query."""
+    ranking, relevance, folder = (Path(word) for word in sys.argv[1:])
     warm_up()
     wall, cpu = time.perf_counter(), time.process_time()
-    values = measured(*(pd.read_parquet(path) for path in sys.argv[1:3]))
-    print(f'{{"seconds": {time.perf_counter() - wall}, "cpu": {time.process_time() - cpu}}}')
-    if len(sys.argv) > 3:
-        values[["query_id", "map"]].to_parquet(sys.argv[3], index=False)
+    values = measured(pd.read_parquet(ranking), pd.read_parquet(relevance))
+    took = {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
+    values[["query_id", "map"]].to_parquet(folder / "ranx.parquet", index=False)
+    (folder / "ranx.json").write_text(json.dumps(took), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -101,7 +101,7 @@ class Places:
         return _search(self._mark_of_tie[tie], self._mark_of_tie[tie + 1], before)
 
     def before(self) -> NDArray[np.int64]:
-        """Documents above each marked one, those of its tie too unless names order them; shape (marked,)."""
+        """Documents above each marked one, shape (marked,); those of its tie are above it only as names say."""
         above = np.cumsum(self._gaps)
         place = np.arange(len(self._own), dtype=np.int64)
         first = self._marks[self._own].astype(np.int64) + self._own

@@ -8,7 +8,7 @@ SELECT
   query_id,
   CAST(
     row_number() OVER (
-      ORDER BY segment, query_id
+      ORDER BY segment, query_id, replicate
     ) AS INTEGER
   ) AS _ranking,
   CAST(count(*) AS BIGINT) AS n_retrieved
