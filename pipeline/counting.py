@@ -10,6 +10,7 @@ import sqlglot.expressions as exp
 
 from pipeline.accounting import InputAccount, account
 from pipeline.areas import areas
+from pipeline.dialect import column
 from pipeline.errors import DataError, InvalidQueryError
 from pipeline.metrics.sweep import THRESHOLD, add_up
 from pipeline.queries import expand, load
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from pipeline.config import ConfiguredStage
     from pipeline.engines.engine import Engine
-    from pipeline.stages.plan import Matched, Plan, Sweep
+    from pipeline.stages.plan import Matched, Placed, Plan, Sweep
 
 COUNTS = "counts"
 AREAS = "areas"
@@ -68,7 +69,7 @@ def count(engine: Engine, configured: ConfiguredStage, plan: Plan) -> Counted:
     if plan.areas is not None:
         tables[AREAS] = areas(engine, plan.areas, configured.params.by, [each.name for each in plan.by], tables[COUNTS])
     for folded in plan.folded:
-        tables[folded.table] = folded.fold(engine.stream(folded.rows), _fetched(engine, folded.frames))
+        tables[folded.table] = folded.fold(_placed(engine, folded.rows), _fetched(engine, folded.frames))
     tables |= _fetched(engine, plan.fetched)
     found = [each.compare(_fetched(engine, each.frames)) for each in plan.comparisons]
     return Counted(tables, accounts, tuple(warning for warnings in found for warning in warnings))
@@ -124,6 +125,20 @@ def _parts(engine: Engine, matched: Matched) -> Iterator[pl.DataFrame]:
             for name, query in matched.frames.items()
         }
         yield matched.match(_fetched(engine, frames))
+
+
+def _placed(engine: Engine, placed: Placed) -> Iterator[pl.DataFrame]:
+    """Rows with their places, part by part."""
+    sizes = engine.fetch(placed.sizes)
+    parts = sizes.group_by((pl.col("n_rows").cum_sum() - 1) // PART_ROWS, maintain_order=True)
+    ends = [(part[placed.key][0], part[placed.key][-1]) for _, part in parts]
+    for low, high in ends:
+        inside = exp.Between(this=column(placed.key), low=exp.Literal.number(low), high=exp.Literal.number(high))
+        rows, among = (
+            exp.select("*").from_(each.subquery("rows_of_parts")).where(inside) if len(ends) > 1 else each
+            for each in (placed.rows, placed.among)
+        )
+        yield from placed.place(engine.fetch(rows), engine.stream(among))
 
 
 def check(engine: Engine, plan: Plan) -> None:

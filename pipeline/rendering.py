@@ -60,7 +60,8 @@ def _whole_rows(opened: OpenedStage, dialect: str) -> Iterator[str]:
     for name, rows in plan.fetched.items():
         yield _titled(opened, f"rows {name}, fetched as they are", rows, dialect)
     for folded in plan.folded:
-        yield _titled(opened, f"rows in order, for {folded.table}", folded.rows, dialect)
+        yield _titled(opened, f"rows whose places are found, for {folded.table}", folded.rows.rows, dialect)
+        yield _titled(opened, f"rows they have places among, for {folded.table}", folded.rows.among, dialect)
 
 
 def _areas(opened: OpenedStage, asked: Areas, by: list[str], dialect: str) -> Iterator[str]:

@@ -83,6 +83,8 @@ VALUES: Values = {
     "rank": lambda rng, odd: _numbers(rng, odd=odd),
     "relevance": lambda rng, _: _integers(rng, -1, 4).cast(pl.Float64),
     "_value": lambda rng, _: _numbers(rng, odd=False),
+    "_ranking": lambda rng, _: _integers(rng, 1, 9),
+    "_name": lambda rng, _: _texts(rng, ["d", "e", ""]),
     "mention_id": lambda rng, _: _texts(rng, ["1", "2", None]),
     "distance_km": lambda rng, _: pl.Series(rng.choice([0.0, 1.5, 1e4], ROWS)),
     "fault": lambda rng, _: _texts(rng, ["null_start", None, None]),

@@ -153,6 +153,27 @@ class Matched:
 
 
 @dataclass(frozen=True)
+class Placed:
+    """Rows that have a place among many others: found in one pass over the others, which need no order.
+
+    The rows are handed over in parts, so that they need not fit into memory together; what has one key stays together.
+
+    Attributes:
+        rows: The rows whose places are asked for.
+        among: The rows that they have places among; read once for each part.
+        key: Column of whole numbers of both, within whose values places are counted.
+        sizes: `n_rows` of `rows` for each value of the key, in its order.
+        place: Turns the rows of a part and the blocks of rows they stand among, in any order, into rows with places.
+    """
+
+    rows: exp.Select
+    among: exp.Select
+    key: str
+    sizes: exp.Select
+    place: Callable[[pl.DataFrame, Iterator[pl.DataFrame]], Iterator[pl.DataFrame]]
+
+
+@dataclass(frozen=True)
 class Folded:
     """A count table that a pure function makes of rows in order, which need not fit into memory together.
 
@@ -164,7 +185,7 @@ class Folded:
     """
 
     table: str
-    rows: exp.Select
+    rows: Placed
     frames: dict[str, exp.Select]
     fold: Callable[[Iterator[pl.DataFrame], Mapping[str, pl.DataFrame]], pl.DataFrame]
 

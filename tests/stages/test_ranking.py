@@ -12,6 +12,7 @@ from running import RANKING, fates, ranked, stage_config
 from scipy import stats
 
 import pipeline
+from pipeline import counting
 from pipeline.errors import ConfigError, DataError
 from pipeline.metrics.ranking import average_precision_moments, average_precision_p_value
 
@@ -304,3 +305,34 @@ def test_inputs_that_lack_a_column_stop_the_run(tmp_path: Path) -> None:
 def test_parameters_that_make_no_sense_are_refused(key: str, value: object, words: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=words):
         ranked(tmp_path, *frames(16), **{key: value})
+
+
+@pytest.mark.parametrize("ties", ["trec", "expected"])
+@pytest.mark.parametrize("labelled", [False, True])
+def test_parts_and_the_order_of_rows_change_no_bit(
+    ties: str, *, labelled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ranking, relevance = frames(9, systems=2)
+    ranking = ranking.with_columns(pl.when(pl.col("system") != "s0").then("system").alias("system"))
+    judged: tuple[pl.DataFrame, ...] = (ranking, relevance)
+    if labelled:
+        judged = (ranking.join(relevance, on=["query_id", "doc_id"], how="left", maintain_order="left"),)
+    settings = {"by": ["system"], "ties": ties, "cutoffs": K, "missing_queries": "zero"}
+    whole = ranked(tmp_path / "whole", *judged, **settings)
+    assert whole["queries"]["system"].null_count() == 12
+    monkeypatch.setattr(counting, "PART_ROWS", 20)
+    shuffled = [frame.sample(fraction=1, shuffle=True, seed=2) for frame in judged]
+    parts = ranked(tmp_path / "parts", *shuffled, **settings)
+    for name, table in whole.items():
+        assert_frame_equal(parts[name], table, check_exact=True)
+
+
+def test_repeated_documents_take_as_many_places_and_minus_zero_is_zero(tmp_path: Path) -> None:
+    rows = [("q", "a", 0.0), ("q", "b", -0.0), ("q", "b", -0.0), ("q", "c", 0.0), ("q", "d", 1.0), ("q", "b", 0.5)]
+    ranking = pl.DataFrame(rows, schema=["query_id", "doc_id", "score"], orient="row")
+    wanted = ["b", "a", "x", "y", "z"]
+    relevance = pl.DataFrame({"query_id": ["q"] * 5, "doc_id": wanted, "relevance": [1] * 5})
+    tables = ranked(tmp_path / "keep", ranking, relevance, duplicates="keep", cutoffs=[2, 3, 4, 5, 6])
+    assert tables["cutoffs"]["hits"].to_list() == [1.0, 1.0, 2.0, 3.0, 4.0]
+    tables = ranked(tmp_path / "max", ranking, relevance, duplicates="max", cutoffs=[2, 3, 4])
+    assert tables["cutoffs"]["hits"].to_list() == [1.0, 1.0, 2.0]

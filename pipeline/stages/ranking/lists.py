@@ -12,14 +12,15 @@ from pipeline.errors import DataError
 from pipeline.metrics.ranking_measures import Judged, Measures, Ties, measures
 from pipeline.stages.plan import REPLICATE
 from pipeline.stages.ranking.contract import INTERPOLATED
+from pipeline.stages.ranking.places import NUMBER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from pipeline.stages.ranking.contract import RankingParameters
 
 QUERY = "query_id"
-INDEX = "_ranking"
+INDEX = "_row"
 TOTALS = ("n_retrieved", "n_relevant", "n_nonrelevant")
 COUNTED = ("relevant", "nonrelevant")
 
@@ -44,20 +45,19 @@ class Lists:
         """One row per ranking: the grouping columns, query_id, counts and measures.
 
         Args:
-            blocks: Places of judged documents by ranking and place.
+            blocks: Places of judged documents, by number of the ranking and place; a ranking lies in one block.
             frames: `rankings`, and unless labelled `judged_queries`.
 
         Raises:
             DataError: a query was not retrieved, and missing queries are an error.
         """
-        keys = [*self.own, QUERY]
         known = frames["rankings"].drop(REPLICATE)
         if self.labelled:
             known = known.with_columns(pl.lit(value=True).alias("judged"))
         else:
             known = self._with_judgements(known, frames["judged_queries"])
         known = known.sort([*self.by, QUERY], nulls_last=True).with_row_index(INDEX)
-        parts = [self._measured(part, known, keys) for part in whole_rankings(blocks, keys)]
+        parts = [self._measured(part, known) for part in blocks]
         rest = (
             known.filter(~pl.col(INDEX).is_in(pl.concat([part[INDEX] for part in parts]).implode())) if parts else known
         )
@@ -75,7 +75,9 @@ class Lists:
         self._refuse(missing.filter(pl.col("n_relevant") > 0))
         found = rankings.join(queries.drop(theirs), on=QUERY, how="left")
         if self.params.missing_queries != "skip":
-            missing = missing.with_columns(pl.lit(0, dtype=pl.Int64).alias("n_retrieved"))
+            missing = missing.with_columns(
+                pl.lit(0, dtype=pl.Int64).alias("n_retrieved"), pl.lit(None, dtype=pl.Int32).alias(NUMBER)
+            )
             found = pl.concat([found, missing.select(found.columns)])
         judged = pl.col("n_relevant").is_not_null().alias("judged")
         return found.with_columns(judged, *(pl.col(f"n_{name}").fill_null(0) for name in COUNTED))
@@ -89,10 +91,10 @@ class Lists:
         remedy = 'Set missing_queries = "zero" to count such a query as 0, or "skip" to leave it out.'
         raise DataError(message, remedy=remedy)
 
-    def _measured(self, places: pl.DataFrame, known: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-        runs = places.select(pl.struct(keys).rle_id()).to_series()
-        first = places.select(keys).filter(runs.is_first_distinct())
-        part = first.join(known, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    def _measured(self, places: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+        runs = places[NUMBER].rle_id()
+        first = places.select(NUMBER).filter(runs.is_first_distinct())
+        part = first.join(known, on=NUMBER, how="left", maintain_order="left")
         numbers = (
             places[name].cast(pl.Float64).to_numpy() for name in ("n_before", "n_documents", "n_hits", "n_misses")
         )
@@ -127,25 +129,3 @@ def _columns(found: Measures, cutoffs: tuple[int, ...]) -> Iterator[pl.Series]:
 def _no_ties() -> Ties:
     nothing = np.zeros(0)
     return Ties(np.zeros(0, dtype=np.int64), nothing, nothing, nothing, nothing)
-
-
-def whole_rankings(blocks: Iterable[pl.DataFrame], keys: list[str]) -> Iterator[pl.DataFrame]:
-    """Blocks of rows cut again so that the rows of one ranking stay together.
-
-    Args:
-        blocks: Rows in the order of the keys.
-        keys: The columns that identify a ranking.
-    """
-    held: list[pl.DataFrame] = []
-    for block in blocks:
-        last = block.select(keys).tail(1)
-        same = block.select(pl.all_horizontal(pl.col(key).eq_missing(last[key][0]) for key in keys)).to_series()
-        start = int(same.arg_max() or 0)
-        if start > 0 or (held and not held[-1].select(keys).tail(1).equals(last)):
-            whole = pl.concat([*held, block[:start]])
-            held = []
-            if whole.height:
-                yield whole
-        held.append(block[start:])
-    if held:
-        yield pl.concat(held)

@@ -12,9 +12,10 @@ from pipeline.errors import DataError
 from pipeline.queries import expand, fill, load
 from pipeline.sources import rows
 from pipeline.stages.checks import duplicate_check, missing_check
-from pipeline.stages.plan import REPLICATE, Check, CountQuery, Folded, Plan
+from pipeline.stages.plan import REPLICATE, Check, CountQuery, Folded, Placed, Plan
 from pipeline.stages.ranking.contract import COUNTS
 from pipeline.stages.ranking.lists import Lists
+from pipeline.stages.ranking.places import NAME, NUMBER, VALUE, judged_places, tied_places
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,12 +23,11 @@ if TYPE_CHECKING:
     from pipeline.sources.source import Source
     from pipeline.stages.ranking.contract import RankingParameters
 
-VALUE = "_value"
 KEYS = ("query_id", "doc_id")
 
 
 def plan(params: RankingParameters, ranking: Source, relevance: Source | None) -> Plan:
-    """Bind the inputs, put judged documents in their places, and fold them into measures of every ranking.
+    """Bind the inputs, find the places of judged documents, and fold them into measures of every ranking.
 
     Raises:
         DataError: the inputs lack a column that the parameters need.
@@ -50,7 +50,6 @@ class _Planner:
             rows.check_keys(sources, key)
         own = [each.name for each in by if each.source == self.ranking.name]
         names = [each.name for each in by]
-        places = load("ranking/tied_places" if self.params.ties == "expected" else "ranking/places")
         lists = Lists(self.params, tuple(names), tuple(own), labelled=self.relevance is None)
         frames = {"rankings": exp.select("*").from_("rankings")}
         if self.relevance is not None:
@@ -63,7 +62,7 @@ class _Planner:
             counts=(CountQuery("ranking/counts", columns=tuple(each.name for each in COUNTS)),),
             used=("n_retrieved",),
             accounting=CountQuery("ranking/accounting" if self.scored else "ranking/accounting_of_ranks"),
-            folded=(Folded("lists", fill(expand(places, own), self._level), frames, lists.fold),),
+            folded=(Folded("lists", self._placed(), frames, lists.fold),),
             warnings=tuple(self._warnings()),
             facts={"order": "score" if self.scored else "rank", "ties": self.params.ties},
         )
@@ -72,6 +71,16 @@ class _Planner:
     def scored(self) -> bool:
         """Whether documents come in the order of scores, not of ranks."""
         return self.params.ties != "order" and self.ranking.has("score")
+
+    def _placed(self) -> Placed:
+        names = [] if self.params.ties == "expected" else [NAME]
+        return Placed(
+            rows=exp.select("*").from_("judged_places"),
+            among=exp.select(*(column(name) for name in (NUMBER, VALUE, *names))).from_("numbered_documents"),
+            key=NUMBER,
+            sizes=load("ranking/judged_per_ranking").tree.copy(),
+            place=judged_places if names else tied_places,
+        )
 
     @property
     def _level(self) -> dict[str, float]:
@@ -98,21 +107,21 @@ class _Planner:
         if self.params.duplicates == "max":
             ranked = rows.distinct_rows(ranked, [*(each.name for each in own), *KEYS], [order])
         value = column(order) if self.scored else exp.Neg(this=column(order))
-        kept = [column(name) for name in (*(each.name for each in own), REPLICATE, *KEYS, *labels)]
-        query = exp.select(*kept, exp.alias_(value, VALUE, quoted=True)).from_(ranked.subquery("ranked_rows"))
-        yield rows.Relation("ranked_documents", query)
         names = [each.name for each in own]
+        kept = [column(name) for name in (*names, REPLICATE, *KEYS, *labels)]
+        query = exp.select(*kept, exp.alias_(value, VALUE, quoted=True)).from_(ranked.subquery("ranked_rows"))
+        yield rows.Relation(
+            "ranked_documents", query, keep=self.params.duplicates == "max"
+        )  # what sorts is read thrice
         retrieved = expand(load("ranking/retrieved"), names)
         if self.relevance is None:
             yield rows.Relation("rankings", retrieved, keep=True)
-            yield rows.Relation("labelled_documents", exp.select("*").from_("ranked_documents"))
-            return
-        theirs = [each.name for each in by if each.source == self.relevance.name]
-        yield from self._judged(self.relevance, by, theirs)
-        yield rows.Relation("retrieved", retrieved, keep=True)
-        yield rows.Relation("rankings", _looked_up("retrieved", "judged_queries", ("query_id",), theirs), keep=True)
-        labelled = _looked_up("ranked_documents", "judged_documents", KEYS, ["relevance"])
-        yield rows.Relation("labelled_documents", labelled)
+        else:
+            theirs = [each.name for each in by if each.source == self.relevance.name]
+            yield from self._judged(self.relevance, by, theirs)
+            yield rows.Relation("retrieved", retrieved, keep=True)
+            yield rows.Relation("rankings", _looked_up("retrieved", "judged_queries", ("query_id",), theirs), keep=True)
+        yield from _places(names, labels, self._level)
 
     def _judged(self, source: Source, by: tuple[rows.Grouped, ...], theirs: list[str]) -> Iterator[rows.Relation]:
         yield rows.read(source, [*KEYS, "relevance"], by, {})
@@ -147,13 +156,28 @@ class _Planner:
             yield f"null = {self.params.null!r}: these moments are wrong; docs/ranking.md says how far"
 
 
-def _looked_up(relation: str, other: str, keys: tuple[str, ...], names: list[str]) -> exp.Select:
+def _places(own: list[str], labels: list[str], level: dict[str, float]) -> Iterator[rows.Relation]:
+    """Documents with the number of their ranking, and the judged ones among them."""
+    name = exp.alias_(exp.cast(column("doc_id", "p"), "TEXT"), NAME, quoted=True)
+    kept = (column(each, "p") for each in (VALUE, *KEYS, *labels))
+    query = exp.select(column(NUMBER, "o"), *kept, name).from_(exp.to_table("ranked_documents").as_("p"))
+    same = [exp.NullSafeEQ(this=column(each, "p"), expression=column(each, "o")) for each in (*own, "query_id")]
+    query = query.join(exp.to_table("rankings").as_("o"), on=exp.and_(*same), join_type="inner")
+    yield rows.Relation("numbered_documents", query)
+    labelled = exp.select("*").from_("numbered_documents")
+    if not labels:
+        labelled = _looked_up("numbered_documents", "judged_documents", KEYS, ["relevance"], kind="inner")
+    yield rows.Relation("labelled_documents", labelled)
+    yield rows.Relation("judged_places", fill(expand(load("ranking/judged_places"), ()), level), keep=True)
+
+
+def _looked_up(relation: str, other: str, keys: tuple[str, ...], names: list[str], *, kind: str = "left") -> exp.Select:
     """A relation with columns of another that has at most one row for each key."""
     matches = exp.and_(*(exp.EQ(this=column(key, "p"), expression=column(key, "o")) for key in keys))
     theirs = (column(name, "o") for name in names)
     star = exp.Column(this=exp.Star(), table=exp.to_identifier("p"))
     query = exp.select(star, *theirs).from_(exp.to_table(relation).as_("p"))
-    return query.join(exp.to_table(other).as_("o"), on=matches, join_type="left")
+    return query.join(exp.to_table(other).as_("o"), on=matches, join_type=kind)
 
 
 def _one_value_check(source: Source, names: list[str]) -> Check:

@@ -1,0 +1,72 @@
+"""Places of judged documents among all documents of their rankings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from pipeline.metrics.ranking_places import Documents, Places
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NUMBER = "_ranking"
+VALUE = "_value"
+NAME = "_name"
+BLOCK_ROWS = 1 << 20
+
+
+def judged_places(judged: pl.DataFrame, blocks: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """Judged documents with their ranks less one, `n_before`; equal values come in descending order of names.
+
+    Args:
+        judged: At least one judged document: number of the ranking, value (-0 is 0), name, `n_hits`, `n_misses`.
+        blocks: All documents of these rankings: number, value and name.
+
+    Returns:
+        Whole rankings in blocks of about a million rows, with `n_documents`, which is 1, `n_hits` and `n_misses`.
+    """
+    marked = judged.with_columns(pl.col(VALUE) + 0.0).sort(NUMBER, VALUE, NAME, descending=[False, True, True])
+    places = _counted(marked, blocks)
+    yield from _whole_rankings(
+        marked.with_columns(pl.Series("n_before", places.before()), pl.lit(1, dtype=pl.Int64).alias("n_documents"))
+    )
+
+
+def tied_places(judged: pl.DataFrame, blocks: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """Ties with a judged document, the documents above each (`n_before`) and in it (`n_documents`).
+
+    Args:
+        judged: As for `judged_places`, without names.
+        blocks: As for `judged_places`, without names.
+    """
+    ties = judged.group_by(NUMBER, pl.col(VALUE) + 0.0).agg(pl.col("n_hits", "n_misses").sum())
+    ties = ties.sort(NUMBER, VALUE, descending=[False, True])
+    places = _counted(ties, blocks)
+    yield from _whole_rankings(
+        ties.with_columns(pl.Series("n_before", places.before()), pl.Series("n_documents", places.equal()))
+    )
+
+
+def _counted(marked: pl.DataFrame, blocks: Iterator[pl.DataFrame]) -> Places:
+    places = Places(_documents(marked))
+    for block in blocks:
+        places.add(_documents(block))
+    return places
+
+
+def _documents(frame: pl.DataFrame) -> Documents:
+    name = frame[NAME] if NAME in frame.columns else None
+    return Documents(frame[NUMBER].to_numpy(), frame[VALUE].to_numpy(), name)
+
+
+def _whole_rankings(places: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Blocks that end where a ranking ends."""
+    number = places[NUMBER]
+    start = 0
+    while start < len(number):
+        last = number[min(start + BLOCK_ROWS, len(number)) - 1]
+        end = int(number.search_sorted(last, side="right"))
+        yield places.select(NUMBER, "n_before", "n_documents", "n_hits", "n_misses")[start:end]
+        start = end
