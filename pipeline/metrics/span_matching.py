@@ -197,22 +197,43 @@ def document_counts(gold: Mentions, predicted: Mentions, matched: Ints, n_docume
 
 def _match_equal(keys: Sequence[tuple[Ints, Ints]], preference: Sequence[NDArray[np.generic]]) -> Ints:
     """Pairs the i-th gold row of every key with its i-th prediction, in the order of rows or of a preference."""
-    n_gold, n_predicted = len(keys[0][0]), len(keys[0][1])
-    side = np.zeros(n_gold, dtype=np.int64), np.ones(n_predicted, dtype=np.int64)
-    words = _packed([*keys, side])
-    ties = [np.concatenate([np.zeros(n_gold, dtype=column.dtype), column]) for column in reversed(preference)]
-    order = np.lexsort((*ties, *reversed(words)))
-    words[-1] >>= 1
-    new = np.ones(len(order), dtype=np.bool_)
-    new[1:] = np.logical_or.reduce([(word := each[order])[1:] != word[:-1] for each in words])
-    starts = np.flatnonzero(new)
-    golds = np.add.reduceat(order < n_gold, starts, dtype=np.int64) if len(starts) else starts
-    sizes = np.diff(np.append(starts, len(order)))
-    place = np.arange(len(order)) - np.repeat(starts, sizes)
-    wanted = (place < np.repeat(np.minimum(golds, sizes - golds), sizes)).nonzero()[0]
-    matched = np.full(n_gold, UNMATCHED, dtype=np.int64)
-    matched[order[wanted]] = order[wanted + np.repeat(golds, sizes)[wanted]] - n_gold
+    gold, predicted = _one_number(keys)
+    golds, predictions = np.argsort(gold, kind="stable"), _by_preference(predicted, preference)
+    wanted, offered = gold[golds], predicted[predictions]
+    place = np.searchsorted(offered, wanted) + _place_in_run(wanted)
+    hits = np.flatnonzero(place < len(offered))
+    hits = hits[offered[place[hits]] == wanted[hits]]
+    matched = np.full(len(gold), UNMATCHED, dtype=np.int64)
+    matched[golds[hits]] = predictions[place[hits]]
     return matched
+
+
+def _one_number(keys: Sequence[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
+    """One number of each gold row and of each prediction, equal where all columns are."""
+    words = _packed(keys)
+    number = words[0] if len(words) == 1 else _numbered(keys)
+    size = len(keys[0][0])
+    return number[:size], number[size:]
+
+
+def _by_preference(key: Ints, preference: Sequence[NDArray[np.generic]]) -> Ints:
+    """Rows in the order of a key; only those of a repeated key have to be put in the order of a preference as well."""
+    order = np.argsort(key, kind="stable")
+    if not preference:
+        return order
+    again = key[order[1:]] == key[order[:-1]]
+    repeated = np.flatnonzero(np.append(again, False) | np.append(False, again)) if len(key) else order
+    rows = order[repeated]
+    order[repeated] = rows[np.lexsort((*(column[rows] for column in reversed(preference)), key[rows]))]
+    return order
+
+
+def _place_in_run(ordered: Ints) -> Ints:
+    """How many equal numbers stand before each."""
+    place = np.arange(len(ordered))
+    first = np.ones(len(ordered), dtype=np.bool_)
+    first[1:] = ordered[1:] != ordered[:-1]
+    return place - np.maximum.accumulate(np.where(first, place, 0))
 
 
 def _packed(columns: Sequence[tuple[Ints, Ints]]) -> list[Ints]:
