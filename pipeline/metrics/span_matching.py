@@ -200,7 +200,9 @@ def _match_equal(keys: Sequence[tuple[Ints, Ints]], preference: Sequence[NDArray
     gold, predicted = _one_number(keys)
     golds, predictions = np.argsort(gold, kind="stable"), _by_preference(predicted, preference)
     wanted, offered = gold[golds], predicted[predictions]
-    place = np.searchsorted(offered, wanted) + _place_in_run(wanted)
+    place = np.searchsorted(offered, wanted)
+    if (repeated := wanted[1:] == wanted[:-1]).any():
+        place += _place_in_run(repeated)
     hits = np.flatnonzero(place < len(offered))
     hits = hits[offered[place[hits]] == wanted[hits]]
     matched = np.full(len(gold), UNMATCHED, dtype=np.int64)
@@ -221,19 +223,18 @@ def _by_preference(key: Ints, preference: Sequence[NDArray[np.generic]]) -> Ints
     order = np.argsort(key, kind="stable")
     if not preference:
         return order
-    again = key[order[1:]] == key[order[:-1]]
-    repeated = np.flatnonzero(np.append(again, False) | np.append(False, again)) if len(key) else order
+    ordered = key[order]
+    again = np.flatnonzero(ordered[1:] == ordered[:-1])
+    repeated = np.union1d(again, again + 1)
     rows = order[repeated]
     order[repeated] = rows[np.lexsort((*(column[rows] for column in reversed(preference)), key[rows]))]
     return order
 
 
-def _place_in_run(ordered: Ints) -> Ints:
-    """How many equal numbers stand before each."""
-    place = np.arange(len(ordered))
-    first = np.ones(len(ordered), dtype=np.bool_)
-    first[1:] = ordered[1:] != ordered[:-1]
-    return place - np.maximum.accumulate(np.where(first, place, 0))
+def _place_in_run(repeated: NDArray[np.bool_]) -> Ints:
+    """How many rows equal to it stand before each; given is which rows, from the second on, equal the one before."""
+    place = np.arange(len(repeated) + 1)
+    return place - np.maximum.accumulate(np.where(np.append(False, repeated), 0, place))
 
 
 def _packed(columns: Sequence[tuple[Ints, Ints]]) -> list[Ints]:

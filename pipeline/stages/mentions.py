@@ -122,12 +122,13 @@ def _numbers(columns: Sequence[pl.Series], *, normalised: bool) -> list[NDArray[
     """The same number for the same value in both columns; texts are normalised once each."""
     everything = pl.concat(columns)
     if everything.dtype == pl.String and len(everything):
-        code = everything.cast(pl.Categorical(pl.Categories.random())).to_physical()
-        values = pl.DataFrame({"value": everything, "code": code}).unique("code", keep="any")
-        names = values.select(normalised_text(pl.col("value")) if normalised else pl.col("value")).to_series()
-        of_code = np.zeros(values.height, dtype=np.int64)
-        of_code[values["code"].to_numpy()] = names.rank("dense").cast(pl.Int64).to_numpy() - 1
-        numbers = of_code[code.to_numpy()]
+        coded = everything.cast(pl.Categorical(pl.Categories.random()))
+        values = coded.unique()
+        texts = pl.DataFrame({"value": values.cast(pl.String)})
+        names = texts.select(normalised_text(pl.col("value")) if normalised else pl.col("value")).to_series()
+        of_code = np.zeros(len(values), dtype=np.int64)
+        of_code[values.to_physical().to_numpy()] = names.rank("dense").cast(pl.Int64).to_numpy() - 1
+        numbers = of_code[coded.to_physical().to_numpy()]
     else:
         numbers = everything.rank("dense").cast(pl.Int64).to_numpy() - 1
     return [numbers[: len(columns[0])], numbers[len(columns[0]) :]]
