@@ -11,6 +11,7 @@ import sqlglot.expressions as exp
 
 from pipeline.dialect import column
 from pipeline.errors import DataError
+from pipeline.queries import expand, fill, load
 from pipeline.sources import rows
 from pipeline.stages.checks import duplicate_check, missing_check
 from pipeline.stages.entity_recognition.contract import COUNT_NAMES
@@ -68,7 +69,7 @@ class _Planner:
             accounting=CountQuery("entity_recognition/accounting"),
             matched=(Matched("mentions", frames, (DOCUMENT,), match, self.predicted.rows + self.gold.rows),),
             folded=tuple(self._folded()),
-            fetched={"document_ids": exp.select("doc_id").from_(NUMBERED).order_by(column(DOCUMENT))},
+            fetched=self._fetched(),
             follow_ups=tuple(self._follow_ups()),
             other_accounting=self._other_accounting(),
             warnings=tuple(self._warnings()),
@@ -113,8 +114,15 @@ class _Planner:
         name = "predictions_by_score" if self.scored else "predictions"
         yield CountQuery(f"entity_recognition/{name}", columns=COUNT_NAMES, sweep=sweep if self.scored else None)
         yield CountQuery("entity_recognition/gold", columns=COUNT_NAMES)
-        lowest = {"lowest_score": self.lowest_score}
-        yield CountQuery("entity_recognition/documents", lowest, COUNT_NAMES, (DOCUMENT,), into="documents")
+
+    def _fetched(self) -> dict[str, exp.Select]:
+        by = [each.name for each in self.mentions.by]
+        counts = expand(load("entity_recognition/documents"), by)
+        ids = exp.select("doc_id").from_(NUMBERED)
+        return {
+            "documents": fill(counts, {"lowest_score": self.lowest_score}),
+            "document_ids": ids.order_by(column(DOCUMENT)),
+        }
 
     def _folded(self) -> Iterator[Folded]:
         if set(self.params.averages) != {"micro"}:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.metrics.sweep import THRESHOLD
+from pipeline.metrics.sweep import THRESHOLD, add_up
 from pipeline.schemas import GROUPING
 from pipeline.stages.entity_recognition import outcomes
 from pipeline.stages.entity_recognition.averages import average_of
@@ -31,7 +31,7 @@ _SUMS = {REPLICATE: pl.Int64, THRESHOLD: pl.Float64} | dict.fromkeys(SUMS, pl.Fl
 def derive(params: EntityRecognitionParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
     """The tables of entity_recognition; single mentions are added by a follow-up, if they are wanted."""
     keys = [name for name in counts["counts"].columns if name not in {THRESHOLD, REPLICATE, *COUNT_NAMES}]
-    documents = _of_known_types(counts["documents"], keys)
+    documents = _of_groupings(params, counts["documents"], keys)
     ids = counts["document_ids"][DOC_ID]
     return {
         "entity_recognition_scores": _scores(params, counts["counts"], counts.get(SUMS_OF_DOCUMENTS), documents, keys),
@@ -40,12 +40,18 @@ def derive(params: EntityRecognitionParameters, counts: Mapping[str, pl.DataFram
     }
 
 
-def _of_known_types(documents: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """The counts without the documents that are listed without a type; they count where types are not told apart."""
-    if TYPE not in keys:
-        return documents
-    listed = pl.col(TYPE).is_null() & pl.col(GROUPING.name).str.split(",").list.contains(TYPE)
-    return documents.filter(~listed | (pl.sum_horizontal(COUNT_NAMES) > 0))
+def _of_groupings(params: EntityRecognitionParameters, documents: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Counts of documents of every grouping, in the order of documents, from those by all grouping columns."""
+    parts = []
+    for grouping in params.by:
+        part = documents
+        if set(grouping) != set(keys[1:]):
+            part = add_up(documents, [*grouping, REPLICATE, DOCUMENT], COUNT_NAMES)
+        if TYPE in grouping:  # documents are listed without a type; they count where types are not told apart
+            part = part.filter(pl.col(TYPE).is_not_null() | (pl.sum_horizontal(COUNT_NAMES) > 0))
+        parts.append(part.with_columns(pl.lit(",".join(grouping) or "all").alias(GROUPING.name)))
+    columns = [*keys, REPLICATE, DOCUMENT, *COUNT_NAMES]
+    return pl.concat([documents.clear(), *parts], how="diagonal").select(columns).sort(DOCUMENT)
 
 
 def _scores(
