@@ -158,13 +158,12 @@ class MentionRows:
         ]
         query = self._joined("predicted_read", names)
         query = query.where(exp.Is(this=column("fault", "p"), expression=exp.null()))
-        on = exp.and_(*same) if same else exp.true()
-        return query.join(exp.to_table(SYSTEMS).as_("s"), on=on, join_type="inner")
+        return query.join(exp.to_table(SYSTEMS).as_("s"), on=exp.and_(*same), join_type="inner") if same else query
 
     def rows_of_gold(self) -> exp.Select:
         """The gold mentions, once for each system."""
         query = self._joined("gold_read", (*self.taken(self.gold), *self.of_gold))
-        return query.join(exp.to_table(SYSTEMS).as_("s"), on=exp.true(), join_type="left")
+        return query.join(exp.to_table(SYSTEMS).as_("s"), on=exp.true(), join_type="left") if self.systems else query
 
     def listed(self) -> exp.Select:
         """Every document, once for each system; without a type."""
@@ -183,15 +182,17 @@ class MentionRows:
         return "BIGINT" if found == "NULL" else found
 
     def _joined(self, relation: str, names: Sequence[str]) -> exp.Select:
-        """Rows of a relation, called `p`, with what is known of their documents, `d`, and systems, `s`."""
+        """Rows of a relation, `p`, with what is known of their documents, `d`, and systems, `s`, if there are any."""
         located = FILE_ORDER if self.in_file_order else ()
         named = ("doc_id",) if "doc_id" in self.shown else ()
         query = exp.select(
             *(column(name, "p") for name in dict.fromkeys((*names, *located)) if name != "doc_id"),
             *(column(name, "s") for name in self.systems),
             *(column(name, "d") for name in (*named, *self.of_documents, REPLICATE, DOCUMENT)),
-            _number(exp.Coalesce(this=column(SYSTEM, "s"), expressions=[exp.Literal.number(0)]), SYSTEM),
         ).from_(exp.to_table(relation).as_("p"))
+        if self.systems:
+            number = exp.Coalesce(this=column(SYSTEM, "s"), expressions=[exp.Literal.number(0)])
+            query = query.select(_number(number, SYSTEM))
         same = exp.EQ(this=column("doc_id", "p"), expression=column("doc_id", "d"))
         return query.join(exp.to_table(NUMBERED).as_("d"), on=same, join_type="inner").where(column("kept", "p"))
 

@@ -70,8 +70,8 @@ def matched_rows(gold: pl.DataFrame, predicted: pl.DataFrame, params: MentionPar
     """The matching of gold and predicted mentions by the rule of a stage.
 
     Args:
-        gold: Columns `_document` and `_system`, numbers from 0, within which mentions are matched, and those that the
-            rule needs; `start` and `end` may be missing where it does not.
+        gold: Columns `_document` and, if there are several, `_system`, numbers from 0, within which mentions are
+            matched, and those that the rule needs; `start` and `end` may be missing where it does not.
         predicted: The same, and `score` if there is one.
         params: The rule.
 
@@ -96,8 +96,9 @@ def matched_rows(gold: pl.DataFrame, predicted: pl.DataFrame, params: MentionPar
 
 def _mentions(gold: pl.DataFrame, predicted: pl.DataFrame, params: MentionParameters) -> tuple[Mentions, Mentions]:
     frames = gold, predicted
-    systems = 1 + max(_highest(frame[SYSTEM]) for frame in frames)
-    documents = [frame.select(pl.col(DOCUMENT) * systems + pl.col(SYSTEM)).to_series().to_numpy() for frame in frames]
+    documents = [frame[DOCUMENT].to_numpy() for frame in frames]
+    if SYSTEM in gold.columns:
+        documents = _combined(documents, [frame[SYSTEM].to_numpy() for frame in frames])
     codes = [np.zeros(frame.height, dtype=np.int64) for frame in frames]
     for name in ("text", "type"):
         if name in params.needs() and (name != "type" or params.match_type):
@@ -111,11 +112,6 @@ def _mentions(gold: pl.DataFrame, predicted: pl.DataFrame, params: MentionParame
         score = frame["score"].to_numpy() if "score" in frame.columns else None
         made.append(Mentions(document, start, end, code, score))
     return made[0], made[1]
-
-
-def _highest(numbers: pl.Series) -> int:
-    highest = numbers.max()
-    return highest if isinstance(highest, int) else 0
 
 
 def _numbers(columns: Sequence[pl.Series], *, normalised: bool) -> list[NDArray[np.int64]]:
