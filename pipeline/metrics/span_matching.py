@@ -203,9 +203,11 @@ def _match_equal(keys: Sequence[tuple[Ints, Ints]], preference: Sequence[NDArray
     place = np.searchsorted(offered, wanted)
     if (repeated := wanted[1:] == wanted[:-1]).any():
         place += _place_in_run(repeated)
-    hits = np.flatnonzero(place < len(offered))
-    hits = hits[offered[place[hits]] == wanted[hits]]
     matched = np.full(len(gold), UNMATCHED, dtype=np.int64)
+    if not len(offered):
+        return matched
+    inside = np.minimum(place, len(offered) - 1)
+    hits = np.flatnonzero((offered[inside] == wanted) & (inside == place))
     matched[golds[hits]] = predictions[place[hits]]
     return matched
 
@@ -241,16 +243,17 @@ def _packed(columns: Sequence[tuple[Ints, Ints]]) -> list[Ints]:
     """Few words of 63 bits, gold before predicted rows, that sort and compare as the columns do; last column lowest."""
     words: list[Ints] = []
     free = 0
-    for gold, predicted in columns:
-        column = np.concatenate([gold, predicted])
-        low = column.min(initial=0)
-        bits = max(int(column.max(initial=0) - low).bit_length(), 1)
+    for sides in columns:
+        low, high = min(side.min(initial=0) for side in sides), max(side.max(initial=0) for side in sides)
+        bits = max(int(high - low).bit_length(), 1)
         if bits > free:
-            words.append(column - low)
+            words.append(np.zeros(sum(map(len, sides)), dtype=np.int64))
             free = _WORD_BITS
         else:
             words[-1] <<= bits
-            words[-1] |= column - low
+        gold, predicted = np.split(words[-1], [len(sides[0])])
+        gold += sides[0] - low
+        predicted += sides[1] - low
         free -= bits
     return words
 
