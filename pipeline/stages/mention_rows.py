@@ -73,6 +73,11 @@ class MentionRows:
         return (*self.systems, *self.of_documents, DOCUMENT, REPLICATE)
 
     @property
+    def may_be_empty(self) -> bool:
+        """Whether a document may be without any mention, of a system at least."""
+        return self.documents is not None or bool(self.systems)
+
+    @property
     def in_file_order(self) -> bool:
         """Whether the order of the rows in the files counts."""
         return self.params.assignment == "file_order"
@@ -132,7 +137,9 @@ class MentionRows:
             none = exp.alias_(exp.cast(exp.Literal.number(0), "SMALLINT"), REPLICATE)
             yield rows.Relation(UNITS, exp.select("doc_id", none).from_(origin))
             return
-        yield from rows.replicate_relations(origin, "doc_id", units.replicates)
+        _, replicates = rows.replicate_relations(origin, "doc_id", units.replicates)
+        yield rows.Relation("clusters", exp.select(exp.alias_(column("doc_id"), "cluster")).from_(origin))
+        yield replicates
         key = exp.alias_(column("cluster"), "doc_id", quoted=True)
         yield rows.Relation(UNITS, exp.select(key, REPLICATE).from_("replicates"))
 

@@ -40,7 +40,7 @@ _DENSE = 1 << 20
 
 
 def sums_of_documents(
-    groupings: Sequence[tuple[str, ...]], by: Sequence[str], grid: Grid | None, *, scored: bool
+    groupings: Sequence[tuple[str, ...]], by: Sequence[str], grid: Grid | None, *, scored: bool, listed: bool
 ) -> Folded:
     """The table of sums.
 
@@ -53,16 +53,8 @@ def sums_of_documents(
         by: All grouping columns.
         grid: The thresholds; None: every score is one.
         scored: Whether predictions have scores.
+        listed: Whether documents may be without any mention, and have to be listed.
     """
-    listed = exp.select(
-        *map(column, (*by, REPLICATE, DOCUMENT)),
-        exp.alias_(exp.cast(exp.Literal.number(0), "DOUBLE"), "score"),
-        exp.alias_(exp.false(), "is_gold"),
-        exp.alias_(exp.false(), "is_predicted"),
-    ).from_("listed_documents")
-    mentions = exp.select(*map(column, (*by, *_NEEDED))).from_("mentions")
-    everything = exp.union(mentions, listed, distinct=False).subquery("documents_and_mentions")
-    ordered = exp.select("*").from_(everything).order_by(column(DOCUMENT))
     scores = exp.select(column("score")).distinct().from_("mentions").where(column("is_predicted"))
     frames = {"scores": scores} if scored and grid is None else {}
 
@@ -81,7 +73,22 @@ def sums_of_documents(
         ]
         return pl.concat(parts, how="diagonal") if parts else pl.DataFrame(schema={GROUPING.name: pl.String})
 
-    return Folded(TABLE, ordered, frames, fold)
+    return Folded(TABLE, _ordered(by, listed=listed), frames, fold)
+
+
+def _ordered(by: Sequence[str], *, listed: bool) -> exp.Select:
+    """Mentions, and a row for every listed document, in the order of documents."""
+    mentions = exp.select(*map(column, (*by, *_NEEDED))).from_("mentions")
+    if not listed:
+        return mentions.order_by(column(DOCUMENT))
+    documents = exp.select(
+        *map(column, (*by, REPLICATE, DOCUMENT)),
+        exp.alias_(exp.cast(exp.Literal.number(0), "DOUBLE"), "score"),
+        exp.alias_(exp.false(), "is_gold"),
+        exp.alias_(exp.false(), "is_predicted"),
+    ).from_("listed_documents")
+    everything = exp.union(mentions, documents, distinct=False).subquery("documents_and_mentions")
+    return exp.select("*").from_(everything).order_by(column(DOCUMENT))
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,8 @@ class _Planner:
 
     def _fetched(self) -> dict[str, exp.Select]:
         by = [each.name for each in self.mentions.by]
-        counts = expand(load("entity_recognition/documents"), by)
+        name = "documents_listed" if self.mentions.may_be_empty else "documents"
+        counts = expand(load(f"entity_recognition/{name}"), by)
         ids = exp.select("doc_id").from_(NUMBERED)
         return {
             "documents": fill(counts, {"lowest_score": self.lowest_score}),
@@ -127,8 +128,8 @@ class _Planner:
     def _folded(self) -> Iterator[Folded]:
         if set(self.params.averages) != {"micro"}:
             grid = self.params.grid() if self.scored else None
-            groupings = tuple(self.params.by)
-            yield sums_of_documents(groupings, [each.name for each in self.mentions.by], grid, scored=self.scored)
+            by, listed = [each.name for each in self.mentions.by], self.mentions.may_be_empty
+            yield sums_of_documents(self.params.by, by, grid, scored=self.scored, listed=listed)
 
     def _other_accounting(self) -> dict[str, CountQuery]:
         """Gold mentions of documents that are not listed are left out; without a list each has its document."""
