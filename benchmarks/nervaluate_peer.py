@@ -1,33 +1,40 @@
 """nervaluate on Parquet files of mentions: the script that a person would write.
 
-python benchmarks/nervaluate_peer.py FOLDER
+python benchmarks/nervaluate_peer.py FOLDER COUNTS.json
 """
 
 from __future__ import annotations
 
+import json
 import sys
-from itertools import groupby
-from operator import itemgetter
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+from made_mentions import TYPES
 
 
 def main() -> None:
-    """Read both files, put the mentions into lists of documents, and evaluate."""
+    """Read both files, put the mentions into lists of documents, evaluate, and write the strict counts."""
     from nervaluate import Evaluator  # type: ignore[import-not-found]  # noqa: PLC0415 - a peer that may be missing
 
-    gold, predicted = (_documents(Path(sys.argv[1]) / f"{name}.parquet") for name in ("gold", "predicted"))
-    print(Evaluator(gold, predicted, tags=["LOC", "ORG", "PER"]).evaluate())
+    folder, counts = map(Path, sys.argv[1:])
+    gold, predicted = (_documents(folder / f"{name}.parquet") for name in ("gold", "predicted"))
+    documents = sorted(gold.keys() | predicted.keys())
+    sides = [[side.get(document, []) for document in documents] for side in (gold, predicted)]
+    strict = Evaluator(*sides, tags=list(TYPES), loader="dict").evaluate()["overall"]["strict"]
+    found = {"tp": strict.correct, "fp": strict.actual - strict.correct, "fn": strict.possible - strict.correct}
+    counts.write_text(json.dumps(found), encoding="utf-8")
 
 
-def _documents(path: Path) -> list[list[dict[str, Any]]]:
-    rows = pq.read_table(path, columns=["doc_id", "start", "end", "type"]).to_pylist()
-    return [
-        [{"label": row["type"], "start": row["start"], "end": row["end"]} for row in part]
-        for _, part in groupby(sorted(rows, key=itemgetter("doc_id")), itemgetter("doc_id"))
-    ]
+def _documents(path: Path) -> dict[int, list[dict[str, Any]]]:
+    names = ["doc_id", "start", "end", "type"]
+    table = pq.read_table(path, columns=names)
+    documents = defaultdict(list)
+    for document, start, end, label in zip(*(table[name].to_pylist() for name in names), strict=True):
+        documents[document].append({"label": label, "start": start, "end": end})
+    return documents
 
 
 if __name__ == "__main__":

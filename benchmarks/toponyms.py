@@ -3,17 +3,19 @@
     python benchmarks/toponyms.py [--rows 10000000] [--repeats 5] [--only NAME]… [--data DIR] [--json PATH]
 
 `--rows` counts gold and predicted mentions together, ten in a document; made_mentions.py says what is in them. The peer
-reads the same Parquet files in a process of its own, on as many mentions as it can do in about a minute.
+reads the same Parquet files in a process of its own, as many mentions as it can do in about a minute.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 from bench import GIBI, Bench, config_text, run_all
 from made_mentions import mentions_of
 from side_by_side import Child, Line, Took, child, in_turns, memory
@@ -28,7 +30,10 @@ if TYPE_CHECKING:
     Work = Callable[[], None]
 
 HERE = Path(__file__).resolve().parent
-PEER_ROWS = 400_000
+PROBE_ROWS = 500_000
+MINUTE = 60
+ROUND_TO = 100_000
+COUNTS = "nervaluate.json"
 THRESHOLDS = {"start": 0.0, "stop": 0.99, "count": 100}
 
 
@@ -94,17 +99,35 @@ def whole_run(bench: Bench) -> Iterator[Line]:
 
 
 def nervaluate(bench: Bench) -> Iterator[Line]:
-    """The strict counts of nervaluate beside a whole run, from start to published results."""
+    """A whole run beside nervaluate on as many mentions as it can do in a minute; both count the same strict matches.
+
+    It works on one core, so that its processor time says how many that are, however busy the machine is.
+    """
     if find_spec("nervaluate") is None:
         yield Line("nervaluate is not installed, so it is not compared", "", "", 0.0, None)
         return
-    folder = mentions_of(bench.root, PEER_ROWS)
-    _, run = _run(bench, stage(bench, PEER_ROWS, match_type=True))
+    probe = _evaluate(bench, PROBE_ROWS).cpu
+    rows = int(PROBE_ROWS * MINUTE / probe) // ROUND_TO * ROUND_TO
+    runs, run = _run(bench, stage(bench, rows, match_type=True))
+    yield in_turns(lambda: _evaluate(bench, rows), run, 1).ratio(
+        f"nervaluate on {rows:,} mentions, beside thresher run", at_least=20
+    )
+    assert _counts_of_run(bench) == json.loads((bench.root / COUNTS).read_text(encoding="utf-8"))
+    yield memory("thresher run on as many: peak memory", max(each.peak_rss for each in runs), at_most=4 * GIBI)
 
-    def work() -> Took:
-        return child([sys.executable, HERE / "nervaluate_peer.py", folder]).took
 
-    yield in_turns(work, run, 1).ratio(f"nervaluate on {PEER_ROWS:,} mentions, beside thresher run", at_least=20)
+def _evaluate(bench: Bench, rows: int) -> Took:
+    folder = mentions_of(bench.root, rows)
+    return child([sys.executable, HERE / "nervaluate_peer.py", folder, bench.root / COUNTS]).took
+
+
+def _counts_of_run(bench: Bench) -> dict[str, int]:
+    """Counts at the lowest threshold, which retrieves every prediction."""
+    name = "entity_recognition_scores/entity_recognition.parquet"
+    (path,) = (bench.root / "results").glob(f"runs/*/{name}")
+    table = pq.read_table(path, columns=["threshold", "tp", "fp", "fn"], filters=[("threshold", "=", 0.0)])
+    row: dict[str, int] = table.drop_columns("threshold").to_pylist()[0]
+    return row
 
 
 def _run(bench: Bench, settings: dict[str, Any]) -> tuple[list[Child], Callable[[], Took]]:

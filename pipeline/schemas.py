@@ -159,8 +159,9 @@ def conform(frame: pl.DataFrame, table: Table, *, stage: str, by: Sequence[str])
             message = f"table {table.name}: {column.name} is not finite; an undefined value must be NULL"
             raise ThresherError(message)
     key = [GROUPING.name, *by, *table.key]
-    if frame.select(key).is_duplicated().any():
+    ordered = frame.select(names).sort(key, nulls_last=True, maintain_order=True)
+    same = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift()) for name in key)
+    if ordered.select(same).to_series()[1:].any():
         message = f"table {table.name}: rows repeat in {', '.join(key)}"
         raise ThresherError(message)
-    ordered = frame.select(names).sort(key, nulls_last=True, maintain_order=True)
     return ordered.select(pl.lit(stage).alias(STAGE.name), pl.all())

@@ -77,7 +77,8 @@ def geodesic(latitude: Floats, longitude: Floats, other_latitude: Floats, other_
     points = [np.array(column, dtype=np.float64, copy=True) for column in columns]
     known = np.isfinite(points).all(axis=0)
     metres = np.full(known.shape, np.nan)
-    metres[known] = Geod(ellps="WGS84").inv(*(column[known] for column in points))[2]
+    east, north, other_east, other_north = (column[known] for column in points)
+    metres[known] = Geod(ellps="WGS84").inv(east, north, other_east, other_north)[2]
     return metres / _METRES_PER_KM
 
 

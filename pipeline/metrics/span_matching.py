@@ -16,18 +16,15 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from pipeline.metrics.bipartite_matching import UNMATCHED, Edges, first_come_matching, maximum_matching
+from pipeline.metrics.equal_matching import WORD_BITS, match_equal, numbered, packed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
 Ints: TypeAlias = "NDArray[np.int64]"
 Floats: TypeAlias = "NDArray[np.float64]"
 Assignment = Literal["maximum", "file_order"]
 ShareOf = Literal["union", "gold"]
-
-_WORD_BITS = 63
 
 
 @dataclass(frozen=True)
@@ -84,7 +81,7 @@ def match_spans(gold: Mentions, predicted: Mentions) -> Ints:
     """
     keys = [(gold.document, predicted.document), (gold.start, predicted.start)]
     keys += [(gold.end - gold.start, predicted.end - predicted.start), (gold.code, predicted.code)]
-    return _match_equal(keys, [] if predicted.score is None else [-predicted.score])
+    return match_equal(keys, [] if predicted.score is None else [-predicted.score])
 
 
 def match_texts(gold: Mentions, predicted: Mentions) -> Ints:
@@ -101,14 +98,14 @@ def match_texts(gold: Mentions, predicted: Mentions) -> Ints:
     exact = np.zeros(len(predicted), dtype=np.bool_)
     exact[matched[matched != UNMATCHED]] = True
     keys = [(gold.document, predicted.document), (gold.code, predicted.code)]
-    best = _match_equal(keys, [-predicted.scores, ~exact, predicted.start, predicted.end])
+    best = match_equal(keys, [-predicted.scores, ~exact, predicted.start, predicted.end])
 
     chosen = np.zeros(len(predicted), dtype=np.bool_)
     chosen[best[best != UNMATCHED]] = True
     matched[~np.append(chosen, False)[matched]] = UNMATCHED
     golds, predictions = _in_text(gold, matched == UNMATCHED), _in_text(predicted, chosen & ~exact)
     rest_gold, rest = gold.take(golds), predicted.take(predictions)
-    paired = _match_equal([(rest_gold.document, rest.document), (rest_gold.code, rest.code)], [])
+    paired = match_equal([(rest_gold.document, rest.document), (rest_gold.code, rest.code)], [])
     found = paired != UNMATCHED
     matched[golds[found]] = predictions[paired[found]]
     return matched
@@ -173,7 +170,7 @@ def match_near(
         Shape (len(gold),): row of the matched prediction, or -1.
     """
     reach = math.ceil(2 * max_centre_distance) - 1
-    group = _numbered([(gold.document, predicted.document), (gold.code, predicted.code)])
+    group = numbered([(gold.document, predicted.document), (gold.code, predicted.code)])
     centre = np.concatenate([gold.start + gold.end, predicted.start + predicted.end])
     line = group * (np.ptp(centre) + reach + 1 if len(centre) else 1) + centre
     on_line = line[: len(gold)], line[len(gold) :]
@@ -195,54 +192,6 @@ def document_counts(gold: Mentions, predicted: Mentions, matched: Ints, n_docume
     return true, n_predicted - true, n_gold - true
 
 
-def _match_equal(keys: Sequence[tuple[Ints, Ints]], preference: Sequence[NDArray[np.generic]]) -> Ints:
-    """Pairs the i-th gold row of every key with its i-th prediction, in the order of rows or of a preference."""
-    n_gold, n_predicted = len(keys[0][0]), len(keys[0][1])
-    side = np.zeros(n_gold, dtype=np.int64), np.ones(n_predicted, dtype=np.int64)
-    words = _packed([*keys, side])
-    ties = [np.concatenate([np.zeros(n_gold, dtype=column.dtype), column]) for column in reversed(preference)]
-    order = np.lexsort((*ties, *reversed(words)))
-    words[-1] >>= 1
-    new = np.ones(len(order), dtype=np.bool_)
-    new[1:] = np.logical_or.reduce([(word := each[order])[1:] != word[:-1] for each in words])
-    starts = np.flatnonzero(new)
-    golds = np.add.reduceat(order < n_gold, starts, dtype=np.int64) if len(starts) else starts
-    sizes = np.diff(np.append(starts, len(order)))
-    place = np.arange(len(order)) - np.repeat(starts, sizes)
-    wanted = (place < np.repeat(np.minimum(golds, sizes - golds), sizes)).nonzero()[0]
-    matched = np.full(n_gold, UNMATCHED, dtype=np.int64)
-    matched[order[wanted]] = order[wanted + np.repeat(golds, sizes)[wanted]] - n_gold
-    return matched
-
-
-def _packed(columns: Sequence[tuple[Ints, Ints]]) -> list[Ints]:
-    """Few words of 63 bits, gold before predicted rows, that sort and compare as the columns do; last column lowest."""
-    words: list[Ints] = []
-    free = 0
-    for gold, predicted in columns:
-        column = np.concatenate([gold, predicted])
-        low = column.min(initial=0)
-        bits = max(int(column.max(initial=0) - low).bit_length(), 1)
-        if bits > free:
-            words.append(column - low)
-            free = _WORD_BITS
-        else:
-            words[-1] <<= bits
-            words[-1] |= column - low
-        free -= bits
-    return words
-
-
-def _numbered(columns: Sequence[tuple[Ints, Ints]]) -> Ints:
-    """Number of the distinct combination in every row, gold before predicted rows."""
-    words = _packed(columns)
-    number = words[0]
-    for word in words[1:]:
-        number, dense = (np.unique(each, return_inverse=True)[1] for each in (number, word))
-        number = number * (dense.max(initial=0) + 1) + dense
-    return np.asarray(np.unique(number, return_inverse=True)[1], dtype=np.int64)
-
-
 def _in_text(mentions: Mentions, mask: NDArray[np.bool_]) -> Ints:
     """Rows of a mask in the order of the text."""
     rows = np.flatnonzero(mask)
@@ -253,7 +202,7 @@ def _canonical(mentions: Mentions) -> Ints:
     """Rows in the order of document, start, end, code and descending score."""
     empty = np.empty(0, dtype=np.int64)
     columns = [mentions.document, mentions.start, mentions.end, mentions.code]
-    words = _packed([(column, empty) for column in columns])
+    words = packed([(column, empty) for column in columns])
     score = [] if mentions.score is None else [-mentions.score]
     return np.lexsort((*score, *reversed(words)))
 
@@ -267,7 +216,7 @@ def _overlapping(gold: Mentions, predicted: Mentions) -> tuple[Ints, Ints]:
     columns = gold.start, gold.end, predicted.start, predicted.end
     low = min(column.min(initial=0) for column in columns)
     length = max(column.max(initial=0) for column in columns) - low + 1
-    if max(mentions.document.max(initial=0) for mentions in (gold, predicted)) >= 2**_WORD_BITS // (2 * int(length)):
+    if max(mentions.document.max(initial=0) for mentions in (gold, predicted)) >= 2**WORD_BITS // (2 * int(length)):
         message = "the documents have too large numbers; number them from 0"
         raise ValueError(message)
     offsets = gold.document * length - low, predicted.document * length - low

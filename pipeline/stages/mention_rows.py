@@ -39,7 +39,7 @@ class MentionRows:
         documents: The documents that are judged; None: those with a mention.
         by: The grouping columns.
         needs: Columns that must be there and known in every row.
-        shown: Further columns that are taken along where an input has them.
+        shown: Further columns that are taken along where an input has them; documents have their number without it.
         located: Whether rows know their file and their place in it.
     """
 
@@ -69,8 +69,13 @@ class MentionRows:
 
     @property
     def passed_on(self) -> tuple[str, ...]:
-        """Columns of every row that counting needs: groups, but for the type, the document and its replicate."""
-        return (*self.systems, *self.of_documents, "doc_id", REPLICATE)
+        """Columns of every row that counting needs: groups, but for the type, the document's number and replicate."""
+        return (*self.systems, *self.of_documents, DOCUMENT, REPLICATE)
+
+    @property
+    def may_be_empty(self) -> bool:
+        """Whether a document may be without any mention, of a system at least."""
+        return self.documents is not None or bool(self.systems)
 
     @property
     def in_file_order(self) -> bool:
@@ -116,24 +121,36 @@ class MentionRows:
         if self.documents is not None:
             cluster = [units.cluster] if units.cluster else []
             yield rows.read(self.documents, ["doc_id", *cluster], self.by, {})
+            yield from rows.units_relations(self.predicted, units, self.documents, self.by)
         else:
-            yield rows.Relation(f"{UNITS}_read", self._documents_with_mentions())
-        yield from rows.units_relations(
-            self.predicted, units, self.documents, self.by, origin=f"{UNITS}_read" if self.documents is None else None
-        )
+            yield from self._documents_with_mentions(units)
         order = exp.Window(this=exp.RowNumber(), order=exp.Order(expressions=[exp.Ordered(this=column("doc_id"))]))
         number = exp.alias_(exp.cast(order, "BIGINT"), DOCUMENT, quoted=True)
         yield rows.Relation(NUMBERED, exp.select("*", number).from_(UNITS), keep=True)
         yield systems_relation(self.systems)
 
-    def _documents_with_mentions(self) -> exp.Query:
+    def _documents_with_mentions(self, units: rows.Units) -> Iterator[rows.Relation]:
+        """The documents, where none are listed; each is a cluster of its own."""
+        origin = f"{UNITS}_read"
+        yield rows.Relation(origin, self._keys_of_mentions(), keep=True)
+        if not units.replicated:
+            none = exp.alias_(exp.cast(exp.Literal.number(0), "SMALLINT"), REPLICATE)
+            yield rows.Relation(UNITS, exp.select("doc_id", none).from_(origin))
+            return
+        _, replicates = rows.replicate_relations(origin, "doc_id", units.replicates)
+        yield rows.Relation("clusters", exp.select(exp.alias_(column("doc_id"), "cluster")).from_(origin))
+        yield replicates
+        key = exp.alias_(column("cluster"), "doc_id", quoted=True)
+        yield rows.Relation(UNITS, exp.select(key, REPLICATE).from_("replicates"))
+
+    def _keys_of_mentions(self) -> exp.Query:
         """The documents with a gold or predicted mention, in the form of an input; keys have one type."""
         kinds = {key_type(each, "doc_id") for each in (self.gold, self.predicted)} - {"NULL"}
         value = column("doc_id") if len(kinds) <= 1 else exp.cast(column("doc_id"), "BIGINT")
         parts = [
             exp.select(exp.alias_(value.copy(), "doc_id", quoted=True), exp.alias_(exp.true(), "kept", quoted=True))
             .from_(name)
-            .where(column("kept"))
+            .where(column("kept"), exp.Not(this=rows.is_missing("doc_id")))
             for name in ("gold_read", "predicted_read")
         ]
         return exp.union(*parts)
@@ -148,18 +165,17 @@ class MentionRows:
         ]
         query = self._joined("predicted_read", names)
         query = query.where(exp.Is(this=column("fault", "p"), expression=exp.null()))
-        on = exp.and_(*same) if same else exp.true()
-        return query.join(exp.to_table(SYSTEMS).as_("s"), on=on, join_type="inner")
+        return query.join(exp.to_table(SYSTEMS).as_("s"), on=exp.and_(*same), join_type="inner") if same else query
 
     def rows_of_gold(self) -> exp.Select:
         """The gold mentions, once for each system."""
         query = self._joined("gold_read", (*self.taken(self.gold), *self.of_gold))
-        return query.join(exp.to_table(SYSTEMS).as_("s"), on=exp.true(), join_type="left")
+        return query.join(exp.to_table(SYSTEMS).as_("s"), on=exp.true(), join_type="left") if self.systems else query
 
     def listed(self) -> exp.Select:
         """Every document, once for each system; without a type."""
         names = [*(column(name, "s") for name in self.systems), *(column(name, "d") for name in self.of_documents)]
-        query = exp.select(*names, column("doc_id", "d"), column(REPLICATE, "d")).from_(exp.to_table(NUMBERED).as_("d"))
+        query = exp.select(*names, column(DOCUMENT, "d"), column(REPLICATE, "d")).from_(exp.to_table(NUMBERED).as_("d"))
         if any(self.is_type(each) for each in self.by):
             query = query.select(exp.alias_(exp.cast(exp.null(), self._type_of_types()), TYPE, quoted=True))
         return query.join(exp.to_table(SYSTEMS).as_("s"), on=exp.true(), join_type="left")
@@ -173,14 +189,17 @@ class MentionRows:
         return "BIGINT" if found == "NULL" else found
 
     def _joined(self, relation: str, names: Sequence[str]) -> exp.Select:
-        """Rows of a relation, called `p`, with what is known of their documents, `d`, and systems, `s`."""
+        """Rows of a relation, `p`, with what is known of their documents, `d`, and systems, `s`, if there are any."""
         located = FILE_ORDER if self.in_file_order else ()
+        named = ("doc_id",) if "doc_id" in self.shown else ()
         query = exp.select(
             *(column(name, "p") for name in dict.fromkeys((*names, *located)) if name != "doc_id"),
             *(column(name, "s") for name in self.systems),
-            *(column(name, "d") for name in ("doc_id", *self.of_documents, REPLICATE, DOCUMENT)),
-            _number(exp.Coalesce(this=column(SYSTEM, "s"), expressions=[exp.Literal.number(0)]), SYSTEM),
+            *(column(name, "d") for name in (*named, *self.of_documents, REPLICATE, DOCUMENT)),
         ).from_(exp.to_table(relation).as_("p"))
+        if self.systems:
+            number = exp.Coalesce(this=column(SYSTEM, "s"), expressions=[exp.Literal.number(0)])
+            query = query.select(_number(number, SYSTEM))
         same = exp.EQ(this=column("doc_id", "p"), expression=column("doc_id", "d"))
         return query.join(exp.to_table(NUMBERED).as_("d"), on=same, join_type="inner").where(column("kept", "p"))
 

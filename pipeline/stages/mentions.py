@@ -70,8 +70,8 @@ def matched_rows(gold: pl.DataFrame, predicted: pl.DataFrame, params: MentionPar
     """The matching of gold and predicted mentions by the rule of a stage.
 
     Args:
-        gold: Columns `_document` and `_system`, numbers from 0, within which mentions are matched, and those that the
-            rule needs; `start` and `end` may be missing where it does not.
+        gold: Columns `_document` and, if there are several, `_system`, numbers from 0, within which mentions are
+            matched, and those that the rule needs; `start` and `end` may be missing where it does not.
         predicted: The same, and `score` if there is one.
         params: The rule.
 
@@ -96,8 +96,9 @@ def matched_rows(gold: pl.DataFrame, predicted: pl.DataFrame, params: MentionPar
 
 def _mentions(gold: pl.DataFrame, predicted: pl.DataFrame, params: MentionParameters) -> tuple[Mentions, Mentions]:
     frames = gold, predicted
-    systems = 1 + max(_highest(frame[SYSTEM]) for frame in frames)
-    documents = [frame.select(pl.col(DOCUMENT) * systems + pl.col(SYSTEM)).to_series().to_numpy() for frame in frames]
+    documents = [frame[DOCUMENT].to_numpy() for frame in frames]
+    if SYSTEM in gold.columns:
+        documents = _combined(documents, [frame[SYSTEM].to_numpy() for frame in frames])
     codes = [np.zeros(frame.height, dtype=np.int64) for frame in frames]
     for name in ("text", "type"):
         if name in params.needs() and (name != "type" or params.match_type):
@@ -113,21 +114,17 @@ def _mentions(gold: pl.DataFrame, predicted: pl.DataFrame, params: MentionParame
     return made[0], made[1]
 
 
-def _highest(numbers: pl.Series) -> int:
-    highest = numbers.max()
-    return highest if isinstance(highest, int) else 0
-
-
 def _numbers(columns: Sequence[pl.Series], *, normalised: bool) -> list[NDArray[np.int64]]:
     """The same number for the same value in both columns; texts are normalised once each."""
     everything = pl.concat(columns)
     if everything.dtype == pl.String and len(everything):
-        code = everything.cast(pl.Categorical(pl.Categories.random())).to_physical()
-        values = pl.DataFrame({"value": everything, "code": code}).unique("code", keep="any")
-        names = values.select(normalised_text(pl.col("value")) if normalised else pl.col("value")).to_series()
-        of_code = np.zeros(values.height, dtype=np.int64)
-        of_code[values["code"].to_numpy()] = names.rank("dense").cast(pl.Int64).to_numpy() - 1
-        numbers = of_code[code.to_numpy()]
+        coded = everything.cast(pl.Categorical(pl.Categories.random()))
+        values = coded.unique()
+        texts = pl.DataFrame({"value": values.cast(pl.String)})
+        names = texts.select(normalised_text(pl.col("value")) if normalised else pl.col("value")).to_series()
+        of_code = np.zeros(len(values), dtype=np.int64)
+        of_code[values.to_physical().to_numpy()] = names.rank("dense").cast(pl.Int64).to_numpy() - 1
+        numbers = of_code[coded.to_physical().to_numpy()]
     else:
         numbers = everything.rank("dense").cast(pl.Int64).to_numpy() - 1
     return [numbers[: len(columns[0])], numbers[len(columns[0]) :]]

@@ -1,10 +1,12 @@
-"""Distances against values of geographiclib, the sphere by vectors, and symmetries; checks of coordinates."""
+"""Distances against values of geographiclib, the sphere by vectors, and symmetries; checks of coordinates.
+
+Distances on the ellipsoid: test_geodesic.py.
+"""
 
 from __future__ import annotations
 
 import math
 import sys
-from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -95,22 +97,6 @@ def test_geodesic_needs_a_package_and_says_which(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(ConfigError, match="pyproj") as caught:
         geodesic(*(degrees(1.0) for _ in range(4)))
     assert "haversine" in str(caught.value)
-
-
-def test_geodesic_passes_longitude_first_and_leaves_out_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a stand-in of pyproj that measures metres on the equator only."""
-    seen: list[list[float]] = []
-
-    def inverse(*columns: NDArray[np.float64]) -> tuple[None, None, NDArray[np.float64]]:
-        seen.extend(column.tolist() for column in columns)
-        return None, None, np.abs(columns[2] - columns[0]) * 1000
-
-    geod = SimpleNamespace(inv=inverse)
-    monkeypatch.setitem(sys.modules, "pyproj", SimpleNamespace(Geod=lambda ellps: geod if ellps == "WGS84" else None))
-    found = geodesic(degrees(1, np.nan, 3), degrees(10, 20, 30), degrees(4, 5, 6), degrees(12, 20, 31))
-    assert seen == [[10, 30], [1, 3], [12, 31], [4, 6]]
-    assert found[[0, 2]].tolist() == [2, 1]
-    assert np.isnan(found[1])
 
 
 def test_valid_coordinates() -> None:

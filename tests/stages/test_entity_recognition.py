@@ -4,13 +4,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 import pytest
 from mentions_by_hand import RULES, Row, counts_by_hand, random_mentions
 from running import fates, read_table, stage_config
 
 import pipeline
 from pipeline import counting
+from pipeline.engines import duckdb
 from pipeline.metrics.document_averages import averages
+from pipeline.stages.entity_recognition import document_sums
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -197,6 +200,26 @@ def test_parts_of_the_rows_change_nothing(tmp_path: Path, monkeypatch: pytest.Mo
     parts = run_on(tmp_path / "parts", gold, predicted, **keys)
     for name in ("scores", "documents", "outcomes"):
         assert table(parts, name).equals(table(whole, name)), name
+
+
+@pytest.mark.parametrize("thresholds", ["distinct", [0.3, 0.6]], ids=["distinct", "given"])
+def test_blocks_of_the_rows_change_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, thresholds: str | list[float]
+) -> None:
+    """Averages over documents are summed in blocks; a document that lies in several counts once."""
+    rng = np.random.default_rng(9)
+    gold, predicted = random_mentions(rng, 60, documents=9), random_mentions(rng, 90, predicted=True, documents=9)
+    keys = {"match_type": True, "by": [[], ["system"], ["type", "system"]], "averages": AVERAGES}
+    whole = run_on(tmp_path / "whole", gold, predicted, thresholds=thresholds, **keys)
+    monkeypatch.setattr(document_sums, "_DENSE", 0)
+    sparse = run_on(tmp_path / "sparse", gold, predicted, thresholds=thresholds, **keys)
+    assert table(sparse, "scores").equals(table(whole, "scores"))
+    monkeypatch.setattr(duckdb, "BLOCK_ROWS", 5)
+    blocks = run_on(tmp_path / "blocks", gold, predicted, thresholds=thresholds, **keys)
+    found, expected = (table(run, "scores").select(cs.exclude(cs.float())) for run in (blocks, whole))
+    assert found.equals(expected)
+    numbers = [table(run, "scores").select(cs.float()).fill_null(-1).to_numpy() for run in (blocks, whole)]
+    np.testing.assert_allclose(numbers[0], numbers[1], rtol=1e-12)
 
 
 def test_the_order_of_the_rows_decides_nothing_but_by_the_rule_of_the_file(tmp_path: Path) -> None:

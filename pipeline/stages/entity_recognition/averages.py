@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pipeline.metrics.document_averages import Average
     from pipeline.metrics.proportions import Limits
-    from pipeline.stages.entity_recognition.documents import Group, Ints, Values
+    from pipeline.stages.entity_recognition.documents import Group
 
 Floats: TypeAlias = "NDArray[np.float64]"
 _Intervals: TypeAlias = "Callable[[float], dict[str, Limits]]"
@@ -65,8 +65,9 @@ def _micro(group: Group, frame: pl.DataFrame) -> tuple[dict[str, Floats], dict[s
 
 
 def _of_documents(group: Group, kind: Average) -> tuple[dict[str, Floats], dict[str, Floats], _Intervals]:
-    values = SEMEVAL if kind == "semeval" else MACRO
-    sums = {name: group.documents.sums(of) for name, of in values.items()}
+    sums = (
+        _semeval(group) if kind == "semeval" else {name: (group.sums[name], group.sums[f"n_{name}"]) for name in RATIOS}
+    )
     found, dropped = {}, {}
     for name, (total, defined) in sums.items():
         number = defined.sum(axis=0)
@@ -82,6 +83,13 @@ def _of_documents(group: Group, kind: Average) -> tuple[dict[str, Floats], dict[
     return found, dropped, limits
 
 
+def _semeval(group: Group) -> dict[str, tuple[Floats, Floats]]:
+    """Sums of ratios that are 1 in a document without any mention, where F1 is undefined, and else 0 if undefined."""
+    number = group.sums["n_documents"]
+    empty = number - group.sums["n_f1"]
+    return {name: (group.sums[name] + empty, number) for name in ("precision", "recall")}
+
+
 def _of_means(total: Floats, defined: Floats, confidence: float) -> Limits:
     """Limits of a mean of ratios: of a share whose hits are the ratios and whose misses are what they lack of 1."""
     hits, misses = np.clip(total, 0.0, None), np.clip(defined - total, 0.0, None)
@@ -93,30 +101,6 @@ def _harmonic(precision: Floats, recall: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = 2 * precision * recall / (precision + recall)
     return np.where(precision + recall == 0, 0.0, mean)
-
-
-def _ratio(part: Ints, whole: Ints) -> tuple[Floats, NDArray[np.bool_]]:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return part / whole, whole > 0
-
-
-def _or_empty(
-    ratio: tuple[Floats, NDArray[np.bool_]], tp: Ints, fp: Ints, n_gold: Ints
-) -> tuple[Floats, NDArray[np.bool_]]:
-    """A ratio that is 1 in a document without any mention, and 0 where it is undefined otherwise."""
-    value, defined = ratio
-    return np.where(defined, value, (tp + fp + n_gold == 0).astype(np.float64)), np.ones(len(value), dtype=np.bool_)
-
-
-MACRO: Mapping[str, Values] = {
-    "precision": lambda tp, fp, _: _ratio(tp, tp + fp),
-    "recall": lambda tp, _, n_gold: _ratio(tp, n_gold),
-    "f1": lambda tp, fp, n_gold: _ratio(2 * tp, tp + fp + n_gold),
-}
-SEMEVAL: Mapping[str, Values] = {
-    "precision": lambda tp, fp, n_gold: _or_empty(_ratio(tp, tp + fp), tp, fp, n_gold),
-    "recall": lambda tp, fp, n_gold: _or_empty(_ratio(tp, n_gold), tp, fp, n_gold),
-}
 
 
 def _limits(found: Mapping[str, Limits], height: int, reason: str | None) -> list[pl.Series]:

@@ -29,7 +29,7 @@ def matcher(
         params: The rule of matching.
         passed_on: Columns of gold and predicted mentions that every row keeps.
         typed: Whether rows keep their type, which is the same in a matched pair.
-        shown: Whether rows have the spans, texts and types of both sides, for people.
+        shown: Whether rows have `doc_id` and the spans, texts and types of both sides, for people.
 
     Returns:
         A function of the frames `gold` and `predicted`. Its rows have the columns passed on, `score` (0 without
@@ -43,7 +43,7 @@ def matcher(
         matched = matched_rows(gold, predicted, params)
         spurious = np.ones(predicted.height, dtype=np.bool_)
         spurious[matched[matched >= 0]] = False
-        kept = [*passed_on, *(["type"] if typed else [])]
+        kept = [*passed_on, *(["type"] if typed else []), *(["doc_id"] if shown else [])]
         pairs = _rows(gold, predicted, matched, kept, shown=shown)
         others = predicted.filter(pl.Series(spurious))
         absent = pl.Series(np.zeros(others.height, dtype=np.int64) - 1)

@@ -44,15 +44,16 @@ def follow_up(by: Sequence[str], lowest_score: float, *, scored: bool) -> Follow
     return FollowUp(TABLE, sweep, "entity_recognition/outcomes", lambda _: params, {}, finish, tuple(by))
 
 
-def empty(counts: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+def empty(counts: pl.DataFrame, ids: pl.Series, keys: Sequence[str]) -> pl.DataFrame:
     """The table without a row.
 
     Args:
-        counts: A count table with `doc_id`.
+        counts: A count table.
+        ids: Ids of documents.
         keys: Columns that identify a group.
     """
     types = {"BIGINT": pl.Int64(), "DOUBLE": pl.Float64(), "VARCHAR": pl.String(), "KEY": pl.String()}
     others = [column for column in OUTCOMES if column.name != "doc_id"]
     return counts.clear().select(
-        *keys, "doc_id", *(pl.lit(None, dtype=types[column.type]).alias(column.name) for column in others)
+        *keys, ids.clear(), *(pl.lit(None, dtype=types[column.type]).alias(column.name) for column in others)
     )

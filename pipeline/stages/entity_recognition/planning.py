@@ -9,14 +9,18 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
+from pipeline.dialect import column
 from pipeline.errors import DataError
+from pipeline.queries import expand, fill, load
 from pipeline.sources import rows
 from pipeline.stages.checks import duplicate_check, missing_check
 from pipeline.stages.entity_recognition.contract import COUNT_NAMES
+from pipeline.stages.entity_recognition.document_sums import sums_of_documents
 from pipeline.stages.entity_recognition.matching import SHOWN, matcher
 from pipeline.stages.entity_recognition.outcomes import follow_up
-from pipeline.stages.mention_rows import MentionRows, resolve_by
-from pipeline.stages.plan import CountQuery, Matched, Plan, Sweep
+from pipeline.stages.mention_rows import NUMBERED, MentionRows, resolve_by
+from pipeline.stages.mentions import DOCUMENT
+from pipeline.stages.plan import CountQuery, Folded, Matched, Plan, Sweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -63,9 +67,11 @@ class _Planner:
             counts=tuple(self._counts()),
             used=("tp", "fp"),
             accounting=CountQuery("entity_recognition/accounting"),
-            matched=(Matched("mentions", frames, ("doc_id",), match, self.predicted.rows + self.gold.rows),),
+            matched=(Matched("mentions", frames, (DOCUMENT,), match, self.predicted.rows + self.gold.rows),),
+            folded=tuple(self._folded()),
+            fetched=self._fetched(),
             follow_ups=tuple(self._follow_ups()),
-            other_accounting={"gold": CountQuery("entity_recognition/accounting_of_gold")},
+            other_accounting=self._other_accounting(),
             warnings=tuple(self._warnings()),
             facts={"independent": self.params.cluster or "doc_id", "scores": "yes" if self.scored else "no"},
         )
@@ -74,7 +80,8 @@ class _Planner:
     def mentions(self) -> MentionRows:
         """How the inputs are read."""
         by = resolve_by(self.params, self.predicted, self.gold, self.documents)
-        shown = SHOWN if self.with_outcomes else ("start", "end") if self.params.match == "text" else ()
+        places = ("start", "end") if self.params.match == "text" else ()
+        shown = ("doc_id", *SHOWN) if self.with_outcomes else places
         return MentionRows(self.params, self.predicted, self.gold, self.documents, by, self.params.needs(), shown)
 
     @property
@@ -108,22 +115,25 @@ class _Planner:
         yield CountQuery(f"entity_recognition/{name}", columns=COUNT_NAMES, sweep=sweep if self.scored else None)
         yield CountQuery("entity_recognition/gold", columns=COUNT_NAMES)
 
-        def of_documents(name: str, *, swept: bool = False, lowest: bool = False) -> CountQuery:
-            return CountQuery(
-                f"entity_recognition/{name}",
-                {"lowest_score": self.lowest_score} if lowest else {},
-                COUNT_NAMES,
-                ("doc_id",),
-                sweep if swept else None,
-                "documents",
-            )
+    def _fetched(self) -> dict[str, exp.Select]:
+        by = [each.name for each in self.mentions.by]
+        name = "documents_listed" if self.mentions.may_be_empty else "documents"
+        counts = expand(load(f"entity_recognition/{name}"), by)
+        ids = exp.select("doc_id").from_(NUMBERED)
+        return {
+            "documents": fill(counts, {"lowest_score": self.lowest_score}),
+            "document_ids": ids.order_by(column(DOCUMENT)),
+        }
 
-        if self.scored and set(self.params.averages) != {"micro"}:
-            yield of_documents("documents_by_score", swept=True)
-            yield of_documents("documents_gold")
-        else:
-            yield of_documents("documents", lowest=True)
-        yield of_documents("documents_listed")
+    def _folded(self) -> Iterator[Folded]:
+        if set(self.params.averages) != {"micro"}:
+            grid = self.params.grid() if self.scored else None
+            by, listed = [each.name for each in self.mentions.by], self.mentions.may_be_empty
+            yield sums_of_documents(self.params.by, by, grid, scored=self.scored, listed=listed)
+
+    def _other_accounting(self) -> dict[str, CountQuery]:
+        """Gold mentions of documents that are not listed are left out; without a list each has its document."""
+        return {} if self.documents is None else {"gold": CountQuery("entity_recognition/accounting_of_gold")}
 
     def _follow_ups(self) -> Iterator[FollowUp]:
         if self.with_outcomes:

@@ -11,7 +11,10 @@ from pipeline.schemas import GROUPING
 from pipeline.stages.entity_recognition import outcomes
 from pipeline.stages.entity_recognition.averages import average_of
 from pipeline.stages.entity_recognition.contract import COUNT_NAMES, SCORES
+from pipeline.stages.entity_recognition.document_sums import SUMS
+from pipeline.stages.entity_recognition.document_sums import TABLE as SUMS_OF_DOCUMENTS
 from pipeline.stages.entity_recognition.documents import group_of
+from pipeline.stages.mentions import DOCUMENT
 from pipeline.stages.plan import REPLICATE
 from pipeline.stages.stage import Summary, integer, interval, number
 
@@ -22,40 +25,56 @@ if TYPE_CHECKING:
 
 DOC_ID = "doc_id"
 TYPE = "type"
+_SUMS = {REPLICATE: pl.Int64, THRESHOLD: pl.Float64} | dict.fromkeys(SUMS, pl.Float64)
 
 
 def derive(params: EntityRecognitionParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
     """The tables of entity_recognition; single mentions are added by a follow-up, if they are wanted."""
     keys = [name for name in counts["counts"].columns if name not in {THRESHOLD, REPLICATE, *COUNT_NAMES}]
-    documents = _of_known_types(counts["documents"], keys)
-    scores = _scores(params, counts["counts"], documents, keys)
+    documents = _of_groupings(params, counts["documents"], keys)
+    ids = counts["document_ids"][DOC_ID]
     return {
-        "entity_recognition_scores": scores,
-        "entity_recognition_documents": _documents(params, documents, keys),
-        "entity_recognition_outcomes": outcomes.empty(counts["documents"], keys),
+        "entity_recognition_scores": _scores(params, counts["counts"], counts.get(SUMS_OF_DOCUMENTS), documents, keys),
+        "entity_recognition_documents": _documents(documents, ids, keys),
+        "entity_recognition_outcomes": outcomes.empty(documents, ids, keys),
     }
 
 
-def _of_known_types(documents: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """The counts without the documents that are listed without a type; they count where types are not told apart."""
-    if TYPE not in keys:
-        return documents
-    listed = pl.col(TYPE).is_null() & pl.col(GROUPING.name).str.split(",").list.contains(TYPE)
-    return documents.filter(~listed | (pl.sum_horizontal(COUNT_NAMES) > 0))
+def _of_groupings(params: EntityRecognitionParameters, documents: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Counts of documents of every grouping, in the order of documents, from those by all grouping columns."""
+    parts = []
+    for grouping in params.by:
+        part = documents
+        if set(grouping) != set(keys[1:]):
+            part = add_up(documents, [*grouping, REPLICATE, DOCUMENT], COUNT_NAMES)
+        if TYPE in grouping:  # documents are listed without a type; they count where types are not told apart
+            part = part.filter(pl.col(TYPE).is_not_null() | (pl.sum_horizontal(COUNT_NAMES) > 0))
+        parts.append(part.with_columns(pl.lit(",".join(grouping) or "all").alias(GROUPING.name)))
+    columns = [*keys, REPLICATE, DOCUMENT, *COUNT_NAMES]
+    return pl.concat([documents.clear(), *parts], how="diagonal").select(columns).sort(DOCUMENT)
 
 
 def _scores(
-    params: EntityRecognitionParameters, counts: pl.DataFrame, documents: pl.DataFrame, keys: Sequence[str]
+    params: EntityRecognitionParameters,
+    counts: pl.DataFrame,
+    sums: pl.DataFrame | None,
+    documents: pl.DataFrame,
+    keys: Sequence[str],
 ) -> pl.DataFrame:
     """Every average at every threshold of every group."""
     confidence = None if params.uncertainty == "none" else params.confidence
     of_counts = dict(_parts(counts, keys))
-    of_documents = dict(_parts(documents, keys))
+    of_sums = None if sums is None else dict(_parts(sums, keys))
+    number = documents.group_by(keys).agg(pl.len().cast(pl.Int64), pl.col(REPLICATE).unique())
+    of_documents = dict(_parts(number, keys))
     frames = []
     for key in dict.fromkeys((*of_documents, *of_counts)):
-        own, part = of_counts.get(key), of_documents.get(key, documents.clear())
-        group = group_of(own, part, params.threshold_values, inclusive=params.inclusive)
-        labels = (part if own is None else own).head(1).select(keys)
+        own, part = of_counts.get(key, counts.clear()), of_documents.get(key, number.clear())
+        changes = None if of_sums is None else of_sums.get(key, pl.DataFrame(schema=_SUMS))
+        replicates = part[REPLICATE].explode().drop_nulls().to_numpy()
+        n_documents = int(part["len"].sum())
+        group = group_of(own, changes, replicates, n_documents, params.threshold_values, inclusive=params.inclusive)
+        labels = (own if own.height else part).head(1).select(keys)
         for kind in params.averages:
             found = average_of(group, kind, confidence)
             frames.append(pl.concat([labels[[0] * found.height], found], how="horizontal"))
@@ -76,16 +95,10 @@ def _nothing(documents: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     return pl.DataFrame(schema={name: documents.schema[name] for name in keys} | own)
 
 
-def _documents(params: EntityRecognitionParameters, documents: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Counts of every document at the lowest threshold; predictions below it have no threshold."""
-    known = documents[THRESHOLD].is_not_null().any()
-    if known and params.threshold_values is not None:
-        inside = pl.col(THRESHOLD).is_not_null()
-        documents = documents.with_columns(
-            pl.when(inside).then(pl.col(name)).otherwise(0).alias(name) for name in ("tp", "fp")
-        )
-    summed = add_up(documents, [*keys, DOC_ID], COUNT_NAMES)
-    return summed.select(*keys, DOC_ID, "tp", "fp", (pl.col("n_gold") - pl.col("tp")).alias("fn"))
+def _documents(documents: pl.DataFrame, ids: pl.Series, keys: Sequence[str]) -> pl.DataFrame:
+    """Counts of every document at the lowest threshold; they are numbered from 1."""
+    names = ids.gather(documents[DOCUMENT] - 1)
+    return documents.select(*keys, names, "tp", "fp", (pl.col("n_gold") - pl.col("tp")).alias("fn"))
 
 
 def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:

@@ -67,7 +67,8 @@ def _numbered(predicted: pl.DataFrame, params: GeocodingParameters) -> pl.DataFr
     """Candidates with the number of their mention."""
     if params.candidates == "error":
         return predicted.with_row_index("_mention").with_columns(pl.col("_mention").cast(pl.Int64))
-    keys = [DOCUMENT, SYSTEM, "start", "end", *(name for name in ("text", "type") if name in params.needs())]
+    needs = [name for name in ("text", "type") if name in params.needs()]
+    keys = [DOCUMENT, *(name for name in (SYSTEM,) if name in predicted.columns), "start", "end", *needs]
     return predicted.with_columns((pl.struct(keys).rank("dense").cast(pl.Int64) - 1).alias("_mention"))
 
 

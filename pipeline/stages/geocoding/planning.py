@@ -102,7 +102,7 @@ class _Planner:
     @cached_property
     def mentions(self) -> MentionRows:
         """Mentions that have to be matched."""
-        shown = ("mention_id", "start", "end", "text", *PLACE, "rank")
+        shown = ("doc_id", "mention_id", "start", "end", "text", *PLACE, "rank")
         return MentionRows(
             self.params, self.predicted, self.gold, None, self.by, self.params.needs(), shown, located=True
         )

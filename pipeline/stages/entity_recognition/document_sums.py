@@ -1,0 +1,256 @@
+"""Sums of the documents' precision, recall and F1 over all documents, as they change from threshold to threshold.
+
+A document's ratios change only at thresholds where it has predictions, so each document adds what changes there: adding
+up from above gives the sums at every threshold, and no table of documents × thresholds is made. Rows are read in the
+order of documents, in blocks, so that sums are the same for the same data, to the last digit, and memory is bounded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import polars as pl
+import sqlglot.expressions as exp
+
+from pipeline.dialect import column
+from pipeline.metrics.sweep import THRESHOLD
+from pipeline.schemas import GROUPING
+from pipeline.stages.mentions import DOCUMENT
+from pipeline.stages.plan import REPLICATE, Folded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from pipeline.sources.bins import Grid
+
+Ints: TypeAlias = "NDArray[np.int64]"
+Floats: TypeAlias = "NDArray[np.float64]"
+Bools: TypeAlias = "NDArray[np.bool_]"
+
+TABLE = "sums_of_documents"
+RATIOS = ("precision", "recall", "f1")
+SUMS = (*RATIOS, *(f"n_{name}" for name in RATIOS), "n_documents")
+_TYPE = "type"
+_NEEDED = (REPLICATE, DOCUMENT, "score", "is_gold", "is_predicted")
+_DENSE = 1 << 20
+
+
+def sums_of_documents(
+    groupings: Sequence[tuple[str, ...]], by: Sequence[str], grid: Grid | None, *, scored: bool, listed: bool
+) -> Folded:
+    """The table of sums.
+
+    Its rows are group, replicate and threshold; NULL: what documents add before any prediction is retrieved, or with
+    all predictions where they have no scores. `precision`, `recall` and `f1` are sums of the documents' ratios, `n_…`
+    the numbers of documents where the ratio is defined.
+
+    Args:
+        groupings: The groupings.
+        by: All grouping columns.
+        grid: The thresholds; None: every score is one.
+        scored: Whether predictions have scores.
+        listed: Whether documents may be without any mention, and have to be listed.
+    """
+    scores = exp.select(column("score")).distinct().from_("mentions").where(column("is_predicted"))
+    frames = {"scores": scores} if scored and grid is None else {}
+
+    def fold(blocks: Iterator[pl.DataFrame], given: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+        thresholds = _Thresholds.of(grid, given.get("scores"))
+        found: dict[tuple[str, ...], pl.DataFrame] = {}
+        for block in _whole_documents(blocks):
+            bins = thresholds.bins(block)
+            for grouping in groupings:
+                part = _sums(block, bins, grouping, thresholds)
+                known = found.get(grouping)
+                found[grouping] = part if known is None else _added(known, part)
+        parts = [
+            frame.with_columns(pl.lit(",".join(grouping) or "all").alias(GROUPING.name))
+            for grouping, frame in found.items()
+        ]
+        return pl.concat(parts, how="diagonal") if parts else pl.DataFrame(schema={GROUPING.name: pl.String})
+
+    return Folded(TABLE, _ordered(by, listed=listed), frames, fold)
+
+
+def _ordered(by: Sequence[str], *, listed: bool) -> exp.Select:
+    """Mentions, and a row for every listed document, in the order of documents."""
+    mentions = exp.select(*map(column, (*by, *_NEEDED))).from_("mentions")
+    if not listed:
+        return mentions.order_by(column(DOCUMENT))
+    documents = exp.select(
+        *map(column, (*by, REPLICATE, DOCUMENT)),
+        exp.alias_(exp.cast(exp.Literal.number(0), "DOUBLE"), "score"),
+        exp.alias_(exp.false(), "is_gold"),
+        exp.alias_(exp.false(), "is_predicted"),
+    ).from_("listed_documents")
+    everything = exp.union(mentions, documents, distinct=False).subquery("documents_and_mentions")
+    return exp.select("*").from_(everything).order_by(column(DOCUMENT))
+
+
+@dataclass(frozen=True)
+class _Thresholds:
+    """The thresholds, rising, and how they retrieve.
+
+    Attributes:
+        values: Shape (K,); empty where predictions have no scores and are all retrieved at once.
+        grid: The same as they were given; None: the values are the scores.
+    """
+
+    values: Floats
+    grid: Grid | None
+
+    @classmethod
+    def of(cls, grid: Grid | None, scores: pl.DataFrame | None) -> _Thresholds:
+        """Those of a grid, else the scores, else none."""
+        given = np.empty(0) if scores is None else np.unique(scores["score"].to_numpy())
+        return cls(given if grid is None else np.asarray(grid.thresholds), grid)
+
+    @property
+    def edges(self) -> Floats:
+        """The threshold of every bin, nan for bin 0; bin 1 is nan where there are no thresholds."""
+        return np.concatenate([[np.nan], self.values if len(self.values) else [np.nan]])
+
+    def bins(self, block: pl.DataFrame) -> Ints:
+        """Bin of every row: the number of thresholds that retrieve the prediction; 0: none does, or there is none."""
+        scores = block["score"].fill_null(0.0).to_numpy()
+        if not len(self.values):
+            found = np.ones(len(scores), dtype=np.int64)
+        elif self.grid is not None:
+            found = self.grid.bins(scores)
+        else:
+            found = np.searchsorted(self.values, scores, side="right")
+        return np.where(block["is_predicted"].to_numpy(), found, 0)
+
+
+def _whole_documents(blocks: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """Blocks of the same rows that end with a document."""
+    held: pl.DataFrame | None = None
+    for block in blocks:
+        rows = block if held is None else pl.concat([held, block])
+        documents = rows[DOCUMENT].to_numpy()
+        end = int(np.searchsorted(documents, documents[-1])) if len(documents) else 0
+        if end:
+            yield rows[:end]
+        held = rows[end:]
+    if held is not None and held.height:
+        yield held
+
+
+def _sums(block: pl.DataFrame, bins: Ints, grouping: tuple[str, ...], thresholds: _Thresholds) -> pl.DataFrame:
+    """The sums of one block for one grouping."""
+    if _TYPE in grouping:  # a document that is listed has no type; it counts where types are not told apart
+        has_one = (pl.col("is_gold") | pl.col("is_predicted") | pl.col(_TYPE).is_not_null()).alias("known")
+        known = block.select(has_one).to_series()
+        block, bins = block.filter(known), bins[known.to_numpy()]
+    labels, group = _groups(block, grouping)
+    replicate = block[REPLICATE].to_numpy().astype(np.int64)
+    n_replicates, edges = 1 + int(replicate.max(initial=0)), thresholds.edges
+    place, edge, sums = _changes(_rows_by_unit(block, group, replicate, bins, len(edges)))
+    group, replicate = np.divmod(place, n_replicates)
+    keys = pl.Series(REPLICATE, replicate), pl.Series(THRESHOLD, edges[edge]).fill_nan(None)
+    frame = pl.DataFrame([*keys, *(pl.Series(name, values) for name, values in sums.items())])
+    return frame if labels is None else pl.concat([labels[group], frame], how="horizontal")
+
+
+def _groups(block: pl.DataFrame, grouping: tuple[str, ...]) -> tuple[pl.DataFrame | None, Ints]:
+    """The groups of a block, and the number of that of every row."""
+    if not grouping:
+        return None, np.zeros(block.height, dtype=np.int64)
+    labels = block.select(grouping).unique(maintain_order=True)
+    numbered = labels.with_row_index("_group")
+    rows = block.select(grouping).join(numbered, on=grouping, how="left", nulls_equal=True, maintain_order="left")
+    return labels, rows["_group"].to_numpy().astype(np.int64)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of one block in the order of units, which are documents of a group, and of falling bins.
+
+    Attributes:
+        unit: Number of the unit.
+        place: Number of the group and replicate.
+        bin: Bin, 0 for what no threshold retrieves.
+        is_gold: Whether there is a gold mention.
+        size: Number of places and of bins.
+    """
+
+    unit: Ints
+    place: Ints
+    bin: Ints
+    is_gold: Bools
+    size: tuple[int, int]
+
+
+def _rows_by_unit(block: pl.DataFrame, group: Ints, replicate: Ints, bins: Ints, n_bins: int) -> _Rows:
+    documents = block[DOCUMENT].to_numpy()
+    n_groups, n_replicates = (1 + int(each.max(initial=0)) for each in (group, replicate))
+    unit = (documents - documents[:1]) * n_groups + group
+    order = np.argsort(unit * n_bins + (n_bins - 1 - bins), kind="stable")
+    place = group * n_replicates + replicate
+    is_gold = block["is_gold"].to_numpy()
+    return _Rows(unit[order], place[order], bins[order], is_gold[order], (n_groups * n_replicates, n_bins))
+
+
+def _changes(rows: _Rows) -> tuple[Ints, Ints, dict[str, Floats]]:
+    """Place, bin and sums of what every bin changes; bin 0: what documents add without any prediction."""
+    found = rows.bin > 0
+    ends = _ends(rows.unit, rows.bin)
+    counts = [np.cumsum(each)[ends] for each in (found & rows.is_gold, found & ~rows.is_gold, rows.is_gold)]
+    unit, place, edge = (each[ends] for each in (rows.unit, rows.place, rows.bin))
+    last = _ends(unit)
+    sizes = np.diff(last, prepend=-1)
+    first = last - sizes + 1
+    before = [np.append(0, each)[:-1] for each in counts]
+    base = [np.repeat(each[first], sizes) for each in before]
+    n_gold = np.repeat(counts[2][last] - before[2][first], sizes)
+    now, then = ((each[0] - base[0], each[1] - base[1]) for each in (counts, before))
+    changed = np.flatnonzero(edge > 0)
+    new, old = (_ratios(*(each[changed] for each in (*of, n_gold))) for of in (now, then))
+    start = {"n_recall": n_gold[first] > 0, "n_f1": n_gold[first] > 0, "n_documents": np.ones(len(first), np.bool_)}
+
+    code = place * rows.size[1] + edge
+    starts = place[first] * rows.size[1]
+    codes, number = _numbered(np.append(starts, code[changed]), rows.size[0] * rows.size[1])
+    at_start, at_change = number[: len(starts)], number[len(starts) :]
+    sums = {name: np.zeros(len(codes)) for name in SUMS}
+    for name in new:
+        sums[name] += np.bincount(at_change, new[name] - old[name], len(codes))
+    for name, values in start.items():
+        sums[name] += np.bincount(at_start, values, len(codes))
+    return codes // rows.size[1], codes % rows.size[1], sums
+
+
+def _ends(*columns: Ints) -> Ints:
+    """The last row of every run of equal rows."""
+    new = np.ones(len(columns[0]), dtype=np.bool_)
+    new[:-1] = np.logical_or.reduce([each[1:] != each[:-1] for each in columns])
+    return np.flatnonzero(new)
+
+
+def _ratios(tp: Ints, fp: Ints, n_gold: Ints) -> dict[str, Floats]:
+    """Ratios, 0 where they are undefined, and whether they are defined, 0 or 1."""
+    parts = ((tp, tp + fp), (tp, n_gold), (2 * tp, tp + fp + n_gold))
+    found = {}
+    for name, (part, whole) in zip(RATIOS, parts, strict=True):
+        found[name] = np.divide(part, whole, out=np.zeros(len(whole)), where=whole > 0)
+        found[f"n_{name}"] = (whole > 0).astype(np.float64)
+    return found
+
+
+def _numbered(codes: Ints, size: int) -> tuple[Ints, Ints]:
+    """The codes that occur, rising, and the place of each of the given ones among them."""
+    if size > _DENSE:
+        found, number = np.unique(codes, return_inverse=True)
+        return found, number
+    seen = np.zeros(size, dtype=np.bool_)
+    seen[codes] = True
+    return np.flatnonzero(seen), (np.cumsum(seen) - 1)[codes]
+
+
+def _added(known: pl.DataFrame, more: pl.DataFrame) -> pl.DataFrame:
+    keys = [name for name in known.columns if name not in SUMS]
+    return pl.concat([known, more]).group_by(keys, maintain_order=True).agg(pl.col(SUMS).sum())
