@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -10,6 +11,7 @@ import sqlglot.expressions as exp
 
 from pipeline.accounting import InputAccount, account
 from pipeline.areas import areas
+from pipeline.dialect import column
 from pipeline.errors import DataError, InvalidQueryError
 from pipeline.metrics.sweep import THRESHOLD, add_up
 from pipeline.queries import expand, load
@@ -116,14 +118,40 @@ def prepare(engine: Engine, plan: Plan) -> None:
 
 def _parts(engine: Engine, matched: Matched) -> Iterator[pl.DataFrame]:
     """Rows of a matched relation, part by part."""
-    parts = max(1, -(-matched.rows // PART_ROWS))
-    for number in range(parts):
-        chosen = exp.EQ(this=engine.bucket(matched.key, parts), expression=exp.Literal.number(number))
+    for chosen in _conditions(engine, matched):
         frames = {
-            name: query if parts == 1 else exp.select("*").from_(query.subquery("rows_of_parts")).where(chosen)
+            name: query if chosen is None else exp.select("*").from_(query.subquery("rows_of_parts")).where(chosen)
             for name, query in matched.frames.items()
         }
         yield matched.match(_fetched(engine, frames))
+
+
+def _conditions(engine: Engine, matched: Matched) -> Iterator[exp.Expr | None]:
+    """What the rows of every part have in common; None: one part has all."""
+    parts = max(1, -(-matched.rows // PART_ROWS))
+    if parts == 1:
+        yield None
+    elif matched.sizes is None:
+        for number in range(parts):
+            yield exp.EQ(this=engine.bucket(matched.key, parts), expression=exp.Literal.number(number))
+    else:
+        (key,) = (column(name) for name in matched.key)
+        edges = engine.fetch(_starts(matched.sizes, key, parts))["start"].sort().to_list()[1:]
+        for start, stop in pairwise([None, *edges, None]):
+            sides = ((exp.GTE, start), (exp.LT, stop))
+            within = [side(this=key.copy(), expression=exp.convert(edge)) for side, edge in sides if edge is not None]
+            yield exp.and_(*within) if within else None
+
+
+def _starts(sizes: exp.Select, key: exp.Column, parts: int) -> exp.Select:
+    """The first key of every part: keys in order, cut into parts with about as many rows each."""
+    rows = exp.Sum(this=column("n_rows"))
+    until = exp.Window(this=rows.copy(), order=exp.Order(expressions=[exp.Ordered(this=key.copy())]))
+    share = exp.Div(this=exp.cast(until, "DOUBLE"), expression=exp.cast(exp.Window(this=rows), "DOUBLE"))
+    number = exp.Ceil(this=exp.Mul(this=share, expression=exp.Literal.number(parts)))
+    numbered = exp.select(key.copy(), exp.alias_(number, "part")).from_(sizes.subquery("sizes"))
+    start = exp.alias_(exp.Min(this=key.copy()), "start")
+    return exp.select(start).from_(numbered.subquery("numbered")).group_by(column("part"))
 
 
 def check(engine: Engine, plan: Plan) -> None:

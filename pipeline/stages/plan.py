@@ -134,6 +134,9 @@ class Matched:
         match: Turns the frames of a part into the rows of the relation, with the same columns and types for any part,
             empty ones too.
         rows: Rows of all frames together, as far as footers tell.
+        sizes: Every value of a key of one number, with about the `n_rows` that it has: parts are then ranges of the
+            key with about as many rows each, and of files sorted by it only the rows of a part are read. None: parts
+            are made by hash.
     """
 
     name: str
@@ -141,6 +144,7 @@ class Matched:
     key: tuple[str, ...]
     match: Callable[[Mapping[str, pl.DataFrame]], pl.DataFrame]
     rows: int
+    sizes: exp.Select | None = None
 
 
 @dataclass(frozen=True)
