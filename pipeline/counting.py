@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 COUNTS = "counts"
 AREAS = "areas"
 MAX_DISTINCT = 100_000
-PART_ROWS = 4_000_000
+PART_ROWS = 3_000_000
 
 
 @dataclass(frozen=True)

@@ -124,6 +124,8 @@ class Matcher:
         return pl.concat([rows, self._of_runs(numbers, truth, covered)], how="diagonal")
 
     def _added(self, truth: Points, predictions: Points, score: NDArray[np.float64] | None) -> NDArray[np.int64]:
+        if score is None and not self.detailed:  # only sums are shown, so the nearest need not go first
+            score = np.zeros(len(predictions.position))
         try:
             return RULES[self.rule](truth, predictions, self.margin, score)
         except ValueError as error:
