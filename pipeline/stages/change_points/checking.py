@@ -106,10 +106,16 @@ def comparisons(params: ChangePointsParameters, inputs: Inputs, relations: Relat
         outside = exp.select(_number()).from_(marks.subquery("a"))
         yield Comparison({"outside": outside.where(_is_absent("a", JUDGED))}, _outside)
     if params.duplicates != "keep":
-        names = [SERIES_ID, POSITION, *([ANNOTATOR] if inputs.annotations.has(ANNOTATOR) else [])]
-        once = exp.select(*(column(name) for name in names)).distinct().from_(marks.subquery("every_mark"))
-        every = exp.select(_number()).from_(marks.subquery("marks"))
-        yield Comparison({"all": every, "distinct": exp.select(_number()).from_(once.subquery("once"))}, _repeated)
+        by_annotator = inputs.annotations.has(ANNOTATOR)
+        if relations.one_run_each and not by_annotator:  # then what is matched are the distinct marks
+            distinct = exp.select(_total("n_true")).from_("matched").where(column("is_run"))
+            every = exp.select(_total("n_marks")).from_(JUDGED)
+        else:
+            names = [SERIES_ID, POSITION, *([ANNOTATOR] if by_annotator else [])]
+            once = exp.select(*(column(name) for name in names)).distinct().from_(marks.subquery("every_mark"))
+            distinct = exp.select(_number()).from_(once.subquery("once"))
+            every = exp.select(_number()).from_(marks.subquery("marks"))
+        yield Comparison({"all": every, "distinct": distinct}, _repeated)
     if relations.counted:
         without = exp.EQ(this=column("n_marks"), expression=exp.Literal.number(0))
         yield Comparison({"unmarked": exp.select(_number()).from_(JUDGED).where(without)}, _unmarked)
@@ -117,6 +123,11 @@ def comparisons(params: ChangePointsParameters, inputs: Inputs, relations: Relat
 
 def _number() -> exp.Expr:
     return exp.alias_(exp.cast(exp.Count(this=exp.Star()), "BIGINT"), "n_rows")
+
+
+def _total(name: str) -> exp.Expr:
+    total = exp.Coalesce(this=exp.Sum(this=column(name)), expressions=[exp.Literal.number(0)])
+    return exp.alias_(exp.cast(total, "BIGINT"), "n_rows")
 
 
 def _is_absent(alias: str, relation: str) -> exp.Expr:

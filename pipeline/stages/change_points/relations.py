@@ -130,6 +130,11 @@ class Relations:
         """Whether all series that occur take part, so that the relation of them has n_points and n_marks of each."""
         return not self.per_annotator and self.inputs.coders is None and self.inputs.series is None
 
+    @property
+    def one_run_each(self) -> bool:
+        """Whether every series that occurs has exactly one run."""
+        return self.counted and self.inputs.runs is None and not self.of_predictions
+
     def _judged(self) -> exp.Select:
         """The series that take part: those with an annotator, those listed, or else all that occur."""
         series, coders = self.inputs.series, self.inputs.coders
