@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from pipeline.metrics.annotators import distinct_points
 from pipeline.metrics.point_windows import Points
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ Ints: TypeAlias = "NDArray[np.int64]"
 Floats: TypeAlias = "NDArray[np.float64]"
 
 _BITS = 63
+_HALF = 32
 _FEWEST_BITS = 8
 _BITS_OF_DOUBLES = 52
 
@@ -49,6 +51,30 @@ def in_order(series: Ints, position: Positions, score: Floats | None = None) -> 
     packed >>= row_bits
     _separate(order, packed, position, score)
     return Points(packed >> used, position[order]), order
+
+
+def distinct_in_order(series: Ints, position: Positions) -> Points:
+    """Every position of a series once, sorted by series and position.
+
+    Where series and whole position fit into one integer, that is all that is sorted, in half the bytes if it is small.
+
+    Args:
+        series: Series of every point, from 0 on, shape (N,), any order.
+        position: Its position, shape (N,): int64 or finite float64.
+    """
+    if not len(series) or position.dtype != np.int64:
+        return distinct_points(in_order(series, position)[0])
+    low, high = int(position.min()), int(position.max())
+    position_bits = (high - low).bit_length()
+    bits = int(series.max()).bit_length() + position_bits
+    if bits > _BITS:
+        return distinct_points(in_order(series, position)[0])
+    packed = series << position_bits | (position - low).astype(np.int64, copy=False)
+    packed = np.sort(packed.astype(np.uint32) if bits <= _HALF else packed)
+    is_new = np.ones(len(packed), dtype=np.bool_)
+    np.not_equal(packed[1:], packed[:-1], out=is_new[1:])
+    packed = packed[is_new].astype(np.int64, copy=False)
+    return Points(packed >> position_bits, (packed & ((1 << position_bits) - 1)) + low)
 
 
 def _leading_bits(position: Positions, bits: int) -> tuple[Ints, int]:

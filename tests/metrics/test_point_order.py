@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.metrics import point_order
-from pipeline.metrics.point_order import in_order
+from pipeline.metrics.point_order import distinct_in_order, in_order
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,6 +51,18 @@ def test_points_are_in_the_order_of_a_sort_by_columns(
     assert [keys[row] for row in order] == sorted(keys)
     assert points.series.tolist() == series[order].tolist()
     assert points.position.tolist() == position[order].tolist()
+    assert points.position.dtype == position.dtype
+
+
+@given(rows())
+def test_distinct_points_are_those_of_a_set(
+    given_rows: tuple[NDArray[np.int64], NDArray[Any], NDArray[np.float64]],
+) -> None:
+    series, position, _ = given_rows
+    points = distinct_in_order(series, position)
+    found = list(zip(points.series.tolist(), points.position.tolist(), strict=True))
+    assert found == sorted(set(zip(series.tolist(), position.tolist(), strict=True)))
+    assert points.series.dtype == np.int64
     assert points.position.dtype == position.dtype
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 
 from pipeline.errors import DataError
-from pipeline.metrics.annotators import distinct_points, mean_over_annotators, with_origin
+from pipeline.metrics.annotators import mean_over_annotators, with_origin
 from pipeline.metrics.point_matching import added_any, added_as_ruptures, added_one_to_one, matched_truth
-from pipeline.metrics.point_order import in_order
+from pipeline.metrics.point_order import distinct_in_order, in_order
 from pipeline.metrics.point_windows import Margin, Points, find_windows, nearest_truth
 from pipeline.metrics.segmentation import covering
 from pipeline.metrics.timelines import MICROSECONDS_PER_HOUR
@@ -80,8 +80,7 @@ class Matcher:
         predictions, order = in_order(*_columns(frames["predictions"], numbers, self.kind), score)
         score = None if score is None else score[order]
         is_row = runs["is_first"].to_numpy()[predictions.series]
-        marks, _ = in_order(*_columns(frames["marks"], numbers, self.kind))
-        truth = distinct_points(marks)
+        truth = distinct_in_order(*_columns(frames["marks"], numbers, self.kind))
         if self.annotators == "tcpd":
             return self._tcpd(frames, runs, truth, (predictions, score, is_row))
         added = self._added(truth, predictions, score)
@@ -106,7 +105,7 @@ class Matcher:
         pairs = frames["annotators"].sort(RUN, "annotator").with_row_index("pair")
         pair_run = np.searchsorted(numbers, pairs[RUN].to_numpy())
         own_marks, pair_numbers = frames["marks"].join(pairs, on=[RUN, "annotator"]), np.arange(pairs.height)
-        own_points, _ = in_order(*_columns(own_marks, pair_numbers, self.kind, "pair"))
+        own_points = distinct_in_order(*_columns(own_marks, pair_numbers, self.kind, "pair"))
         own_truth = with_origin(own_points, pair_numbers)
         copies = _copies(predictions.series, pair_run)
         repeated = Points(np.repeat(pair_numbers, copies.lengths), predictions.position[copies.index])
