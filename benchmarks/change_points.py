@@ -2,33 +2,37 @@
 
     python benchmarks/change_points.py [--rows 12000000] [--repeats 5] [--only NAME]… [--data DIR] [--json PATH]
 
-`rows` are predictions, 12 in a series with 10 true points; made_points.py says what is in them. The peer is a loop over
-20,000 series with the metric of ruptures, in a process of its own; it needs ruptures, which thresher does not.
+`rows` are predictions, 12 in a series with 10 true points; made_points.py says what is in them. The peers are loops
+over series with the metric of ruptures, which thresher does not need (ruptures_peer.py). Both sides start at the files
+in one process that has imported everything: once without scores, which is what that metric does, and at 101 thresholds.
 """
 
 from __future__ import annotations
 
-import sys
+from collections import deque
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow.parquet as pq
+import ruptures_peer
 from bench import Bench, run_all
 from made_points import PREDICTED, PointFiles, points_of
-from side_by_side import Line, Took, child, in_turns
+from side_by_side import Line, in_turns
 
 from pipeline.config import parse_config
-from pipeline.counting import bind, prepare
+from pipeline.counting import bind, count, follow_up, prepare
 from pipeline.opening import open_inputs
 from pipeline.queries import expand, load
 from pipeline.stages.plan import CountQuery
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
 THRESHOLDS = {"start": -3.0, "stop": 5.0, "count": 101}
-MARGIN, LOOPED = 10, 20_000
+MARGIN, AT_ONCE, CURVE = 10, 200_000, 40_000
+WITHOUT_SERIES = {"series_counts": False, "delays": False}
 
 
 def data_of(bench: Bench) -> PointFiles:
@@ -85,32 +89,64 @@ def whole_run(bench: Bench) -> Iterator[Line]:
     yield from bench.whole_run("thresher run", job, stage(data), at_most=None)
 
 
-def loop(bench: Bench) -> Iterator[Line]:
-    """A loop over series with the metric of ruptures, beside the counts of as many series."""
-    name = f"loop with ruptures' metric over {LOOPED:,} series, beside all thresholds"
+def results(bench: Bench, settings: dict[str, Any]) -> Callable[[], None]:
+    """From the files to the result tables, as a run makes them."""
+    config = parse_config({"stages": [settings]}, base=bench.root.resolve(), origin="benchmark")
+    configured = config.stages[0]
+    engine = bench.engine()
+
+    def work() -> None:
+        plan = open_inputs(config, configured).plan
+        tables = count(engine, configured, plan).tables
+        follow_up(engine, plan, configured.stage.derive(configured.params, tables))
+
+    return work
+
+
+def without_scores(data: PointFiles) -> Path:
+    """The predictions of a size without their scores."""
+    path = data.folder / "unscored.parquet"
+    if not path.is_file():
+        pq.write_table(pq.read_table(data.predictions, columns=["series_id", "position"]), path, compression="zstd")
+    return path
+
+
+def at_once(bench: Bench) -> Iterator[Line]:
+    """One pass with the metric of ruptures, beside our results without scores and intervals: the job both do."""
+    name = f"ruptures' metric once over {AT_ONCE:,} series, beside ours without scores"
+    if find_spec("ruptures") is None:
+        yield Line(f"{name}: ruptures is not installed", "–", "", 0.0, None)
+        return
+    data = points_of(bench.root, AT_ONCE)
+    found = without_scores(data)
+    own = {"predictions": str(found.resolve()), "thresholds": "distinct", "uncertainty": "none"}
+
+    def peer() -> None:
+        ruptures_peer.at_once(data.annotations, found, MARGIN)
+
+    yield in_turns(peer, results(bench, stage(data) | own | WITHOUT_SERIES), bench.repeats).ratio(name)
+
+
+def curve(bench: Bench) -> Iterator[Line]:
+    """The metric of ruptures at 101 thresholds, one after the other, beside our whole curve with its intervals."""
+    name = f"ruptures' metric at 101 thresholds over {CURVE:,} series, beside our curve"
     if find_spec("ruptures") is None:
         yield Line(f"{name}: ruptures is not installed", "–", "≥ 50 ×", 0.0, None)
         return
-    data = points_of(bench.root, LOOPED)
-    command: list[str | Path] = [
-        sys.executable,
-        HERE / "ruptures_peer.py",
-        data.annotations,
-        data.predictions,
-        str(LOOPED),
-        str(MARGIN),
-    ]
+    data = points_of(bench.root, CURVE)
+    grid = np.linspace(THRESHOLDS["start"], THRESHOLDS["stop"], int(THRESHOLDS["count"])).tolist()
 
-    def peer() -> Took:
-        return child(command).took
+    def peer() -> None:
+        deque(ruptures_peer.curve(data.annotations, data.predictions, MARGIN, grid), maxlen=0)
 
-    yield in_turns(peer, counts(bench, data), bench.repeats).ratio(name, at_least=50)
+    yield in_turns(peer, results(bench, stage(data) | WITHOUT_SERIES), bench.repeats).ratio(name, at_least=50)
 
 
 BENCHMARKS: dict[str, Callable[[Bench], Iterator[Line]]] = {
     "one-to-one": one_to_one,
     "run": whole_run,
-    "loop": loop,
+    "at-once": at_once,
+    "curve": curve,
 }
 
 if __name__ == "__main__":

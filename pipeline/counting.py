@@ -10,24 +10,23 @@ import sqlglot.expressions as exp
 
 from pipeline.accounting import InputAccount, account
 from pipeline.areas import areas
-from pipeline.dialect import column
 from pipeline.errors import DataError, InvalidQueryError
 from pipeline.metrics.sweep import THRESHOLD, add_up
+from pipeline.parts import fetched, matched_rows, rows_to_fold
 from pipeline.queries import expand, load
 from pipeline.schemas import GROUPING
 from pipeline.stages.plan import BIN, REPLICATE, Computed, CountQuery
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pipeline.config import ConfiguredStage
     from pipeline.engines.engine import Engine
-    from pipeline.stages.plan import Matched, Placed, Plan, Sweep
+    from pipeline.stages.plan import Plan, Sweep
 
 COUNTS = "counts"
 AREAS = "areas"
 MAX_DISTINCT = 100_000
-PART_ROWS = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -69,9 +68,9 @@ def count(engine: Engine, configured: ConfiguredStage, plan: Plan) -> Counted:
     if plan.areas is not None:
         tables[AREAS] = areas(engine, plan.areas, configured.params.by, [each.name for each in plan.by], tables[COUNTS])
     for folded in plan.folded:
-        tables[folded.table] = folded.fold(_placed(engine, folded.rows), _fetched(engine, folded.frames))
-    tables |= _fetched(engine, plan.fetched)
-    found = [each.compare(_fetched(engine, each.frames)) for each in plan.comparisons]
+        tables[folded.table] = folded.fold(rows_to_fold(engine, folded.rows), fetched(engine, folded.frames))
+    tables |= fetched(engine, plan.fetched)
+    found = [each.compare(fetched(engine, each.frames)) for each in plan.comparisons]
     return Counted(tables, accounts, tuple(warning for warnings in found for warning in warnings))
 
 
@@ -84,7 +83,7 @@ def follow_up(engine: Engine, plan: Plan, tables: Mapping[str, pl.DataFrame]) ->
         if params is None:  # nothing to ask, but the columns have their types
             params = dict.fromkeys(load(each.query).params, 0.0)
             tree = exp.select("*").from_(tree.subquery("nothing")).limit(0)
-        frame = each.finish(engine.fetch(tree, params), _fetched(engine, each.frames))
+        frame = each.finish(engine.fetch(tree, params), fetched(engine, each.frames))
         known = tables[each.table].schema
         missing = [name for name in known if name not in frame.columns]
         made[each.table] = frame.with_columns(pl.lit(None, dtype=known[name]).alias(name) for name in missing)
@@ -110,35 +109,9 @@ def bind(engine: Engine, plan: Plan) -> None:
 def prepare(engine: Engine, plan: Plan) -> None:
     """Make the matched relations, and define what counting queries read."""
     for each in plan.matched:
-        engine.fill(each.name, _parts(engine, each))
+        engine.fill(each.name, matched_rows(engine, each))
     for sweep in plan.sweeps:
         engine.define(sweep.name, sweep.by_cell())
-
-
-def _parts(engine: Engine, matched: Matched) -> Iterator[pl.DataFrame]:
-    """Rows of a matched relation, part by part."""
-    parts = max(1, -(-matched.rows // PART_ROWS))
-    for number in range(parts):
-        chosen = exp.EQ(this=engine.bucket(matched.key, parts), expression=exp.Literal.number(number))
-        frames = {
-            name: query if parts == 1 else exp.select("*").from_(query.subquery("rows_of_parts")).where(chosen)
-            for name, query in matched.frames.items()
-        }
-        yield matched.match(_fetched(engine, frames))
-
-
-def _placed(engine: Engine, placed: Placed) -> Iterator[pl.DataFrame]:
-    """Rows with their places, part by part."""
-    sizes = engine.fetch(placed.sizes)
-    parts = sizes.group_by((pl.col("n_rows").cum_sum() - 1) // PART_ROWS, maintain_order=True)
-    ends = [(part[placed.key][0], part[placed.key][-1]) for _, part in parts]
-    for low, high in ends:
-        inside = exp.Between(this=column(placed.key), low=exp.Literal.number(low), high=exp.Literal.number(high))
-        rows, among = (
-            exp.select("*").from_(each.subquery("rows_of_parts")).where(inside) if len(ends) > 1 else each
-            for each in (placed.rows, placed.among)
-        )
-        yield from placed.place(engine.fetch(rows), engine.stream(among))
 
 
 def check(engine: Engine, plan: Plan) -> None:
@@ -168,7 +141,7 @@ def _counted(
 ) -> pl.DataFrame:
     """Counts of one part for one grouping, its finest rows; counts that the part lacks are 0."""
     if isinstance(part, Computed):
-        frame = part.compute(_fetched(engine, part.frames), segment)
+        frame = part.compute(fetched(engine, part.frames), segment)
     else:
         frame = engine.fetch(part.tree(segment), part.params)
     if isinstance(part, CountQuery) and part.sweep is not None:
@@ -179,10 +152,6 @@ def _counted(
     return frame.with_columns(*missing, pl.col(REPLICATE).cast(pl.Int64)).select(
         *segment, REPLICATE, THRESHOLD, *part.keys, *(pl.col(name).fill_null(0) for name in columns)
     )
-
-
-def _fetched(engine: Engine, frames: Mapping[str, exp.Select]) -> dict[str, pl.DataFrame]:
-    return {name: engine.fetch(query) for name, query in frames.items()}
 
 
 def _exact_bins(

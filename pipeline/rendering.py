@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pipeline.areas import rows_in_order
 from pipeline.dialect import render
 from pipeline.queries import expand, load
-from pipeline.stages.plan import Computed
+from pipeline.stages.plan import Computed, Placed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,8 +60,11 @@ def _whole_rows(opened: OpenedStage, dialect: str) -> Iterator[str]:
     for name, rows in plan.fetched.items():
         yield _titled(opened, f"rows {name}, fetched as they are", rows, dialect)
     for folded in plan.folded:
-        yield _titled(opened, f"rows whose places are found, for {folded.table}", folded.rows.rows, dialect)
-        yield _titled(opened, f"rows they have places among, for {folded.table}", folded.rows.among, dialect)
+        if isinstance(folded.rows, Placed):
+            yield _titled(opened, f"rows whose places are found, for {folded.table}", folded.rows.rows, dialect)
+            yield _titled(opened, f"rows they have places among, for {folded.table}", folded.rows.among, dialect)
+        else:
+            yield _titled(opened, f"rows in order, for {folded.table}", folded.rows, dialect)
 
 
 def _areas(opened: OpenedStage, asked: Areas, by: list[str], dialect: str) -> Iterator[str]:

@@ -96,6 +96,8 @@ WORKING = (
         "is_judged",
         "is_listed",
         "n_obs",
+        "n_points",
+        "n_marks",
         "share",
         "annotator",
     ),

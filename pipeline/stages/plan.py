@@ -143,6 +143,9 @@ class Matched:
         match: Turns the frames of a part into the rows of the relation, with the same columns and types for any part,
             empty ones too.
         rows: Rows of all frames together, as far as footers tell.
+        sizes: Every value of a key of one number, with about the `n_rows` that it has: parts are then ranges of the
+            key with about as many rows each, and of files sorted by it only the rows of a part are read. None: parts
+            are made by hash.
     """
 
     name: str
@@ -150,6 +153,7 @@ class Matched:
     key: tuple[str, ...]
     match: Callable[[Mapping[str, pl.DataFrame]], pl.DataFrame]
     rows: int
+    sizes: exp.Select | None = None
 
 
 @dataclass(frozen=True)
@@ -162,7 +166,7 @@ class Placed:
         rows: The rows whose places are asked for.
         among: The rows that they have places among; read once for each part.
         key: Column of whole numbers of both, within whose values places are counted.
-        sizes: `n_rows` of `rows` for each value of the key, in its order.
+        sizes: `n_rows` of `rows` for each value of the key; parts are ranges of it.
         place: Turns the rows of a part and the blocks of rows they stand among, in any order, into rows with places.
     """
 
@@ -175,17 +179,17 @@ class Placed:
 
 @dataclass(frozen=True)
 class Folded:
-    """A count table that a pure function makes of rows in order, which need not fit into memory together.
+    """A count table that a pure function makes of many rows, which need not fit into memory together.
 
     Attributes:
         table: Name of the count table.
-        rows: The rows, in the order in which they are handed over.
+        rows: The rows, in the order in which they are handed over; or those that have a place among others.
         frames: Small relations it needs too, by name.
         fold: Turns the blocks of rows and the frames into the table, for all groupings together.
     """
 
     table: str
-    rows: Placed
+    rows: exp.Select | Placed
     frames: dict[str, exp.Select]
     fold: Callable[[Iterator[pl.DataFrame], Mapping[str, pl.DataFrame]], pl.DataFrame]
 

@@ -7,4 +7,3 @@ SELECT
   CAST(count(*) AS BIGINT) AS n_rows
 FROM judged_places
 GROUP BY _ranking
-ORDER BY _ranking

@@ -13,13 +13,14 @@ from running import POINTS, fates, points_tables, read_table, run_change_points,
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from pipeline import counting
 from pipeline.config import parse_config
 from pipeline.metrics.proportions import Confusion, intervals_of_clusters
 from pipeline.opening import open_inputs
 from pipeline.rendering import render_stage
+from pipeline.stages.change_points.points import Matcher
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from numpy.random import Generator
@@ -151,7 +152,39 @@ def test_integers_beyond_doubles_are_exact(tmp_path: Path) -> None:
 def test_parts_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = random_points(np.random.default_rng(3), "integers")
     whole = points_tables(tmp_path / "whole", data, by=["method"], margin=5)
-    monkeypatch.setattr(counting, "PART_ROWS", 40)
+    monkeypatch.setattr("pipeline.parts.PART_ROWS", 40)
+    parts = points_tables(tmp_path / "parts", data, by=["method"], margin=5)
+    assert all(whole[name].equals(parts[name]) for name in whole)
+
+
+def test_parts_hold_about_as_many_rows_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    crowded, alone = np.repeat(np.arange(9), 30), np.arange(9, 200)
+    series = np.concatenate([crowded, alone])
+    data = {"predictions": pl.DataFrame({"series_id": series, "position": np.arange(len(series))})}
+    data["annotations"] = data["predictions"]
+    sizes = []
+
+    def match(self: Matcher, parts: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+        sizes.append(parts["predictions"].height + parts["marks"].height)
+        return own(self, parts)
+
+    own = Matcher.match
+    monkeypatch.setattr(Matcher, "match", match)
+    monkeypatch.setattr("pipeline.parts.PART_ROWS", 100)
+    table = points_tables(tmp_path, data, margin=1)["series"]
+    assert sum(sizes) == 2 * len(series) == 922
+    assert len(sizes) == 10
+    assert max(sizes) <= 100 + 60  # a part, and the rest of a series
+    assert table["tp"].sum() == table["n_true"].sum() == len(series)
+
+
+def test_parts_lose_no_series_without_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = random_points(np.random.default_rng(4), "integers")
+    listed = pl.DataFrame({"series_id": range(-5, SERIES + 5)})
+    data |= {"series": listed, "runs": listed.join(pl.DataFrame({"method": METHODS}), how="cross")}
+    whole = points_tables(tmp_path / "whole", data, by=["method"], margin=5)
+    assert whole["series"].height == len(METHODS) * (SERIES + 10)
+    monkeypatch.setattr("pipeline.parts.PART_ROWS", 40)
     parts = points_tables(tmp_path / "parts", data, by=["method"], margin=5)
     assert all(whole[name].equals(parts[name]) for name in whole)
 

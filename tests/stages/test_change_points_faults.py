@@ -142,3 +142,15 @@ def test_repeated_marks_count_once(tmp_path: Path) -> None:
     run = run_change_points(tmp_path, frames(annotations=marks), margin=5)
     assert read_table(run, f"{POINTS}_curve", POINTS)["n_true"].to_list() == [1]
     assert any("1 rows of annotations repeat a mark" in text for text in run.warnings)
+
+
+@pytest.mark.parametrize("by", [[[]], ["method"]], ids=["one run for each series", "several"])
+@pytest.mark.parametrize("repeated", [0, 3])
+def test_repeated_marks_are_counted(tmp_path: Path, by: list[Any], repeated: int) -> None:
+    marks: dict[str, list[Any]] = {"series_id": ["a", "b", "b"], "position": [12, 12, 30]}
+    marks = {name: values + values[:1] * repeated for name, values in marks.items()}
+    found: dict[str, list[Any]] = {"series_id": ["a", "c"], "position": [10, 10], "method": ["x", "y"]}
+    run = run_change_points(tmp_path, frames(predictions=found, annotations=marks), margin=5, by=by)
+    words = [text for text in run.warnings if "repeat a mark" in text]
+    assert [text.split(" rows")[0] for text in words] == ([f"{POINTS}: {repeated}"] if repeated else [])
+    assert any("1 series have no mark" in text for text in run.warnings)

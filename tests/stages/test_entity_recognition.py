@@ -10,7 +10,6 @@ from mentions_by_hand import RULES, Row, counts_by_hand, random_mentions
 from running import fates, read_table, stage_config
 
 import pipeline
-from pipeline import counting
 from pipeline.engines import duckdb
 from pipeline.metrics.document_averages import averages
 from pipeline.stages.entity_recognition import document_sums
@@ -196,7 +195,7 @@ def test_parts_of_the_rows_change_nothing(tmp_path: Path, monkeypatch: pytest.Mo
     gold, predicted = random_mentions(rng, 60, documents=20), random_mentions(rng, 90, predicted=True, documents=20)
     keys = {"match": "overlap", "by": ["system"], "averages": AVERAGES}
     whole = run_on(tmp_path / "whole", gold, predicted, **keys)
-    monkeypatch.setattr(counting, "PART_ROWS", 7)
+    monkeypatch.setattr("pipeline.parts.PART_ROWS", 7)
     parts = run_on(tmp_path / "parts", gold, predicted, **keys)
     for name in ("scores", "documents", "outcomes"):
         assert table(parts, name).equals(table(whole, name)), name

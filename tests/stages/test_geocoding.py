@@ -9,7 +9,6 @@ import pytest
 from running import fates, read_table, stage_config
 
 import pipeline
-from pipeline import counting
 from pipeline.errors import ConfigError, DataError
 from pipeline.metrics.distance import haversine
 from pipeline.metrics.geocoding import error_statistics, tolerance_counts
@@ -128,7 +127,7 @@ def test_parts_of_the_rows_change_nothing(tmp_path: Path, monkeypatch: pytest.Mo
     gold, predicted = random_places(np.random.default_rng(2), 40)
     keys = {"match": "span", "candidates": "closest", "by": ["system"]}
     whole = run_on(tmp_path / "whole", gold, predicted, **keys)
-    monkeypatch.setattr(counting, "PART_ROWS", 11)
+    monkeypatch.setattr("pipeline.parts.PART_ROWS", 11)
     parts = run_on(tmp_path / "parts", gold.reverse(), predicted.reverse(), **keys)
     for name in ("scores", "errors", "outcomes"):
         assert table(parts, name).equals(table(whole, name)), name

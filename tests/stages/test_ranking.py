@@ -12,7 +12,6 @@ from running import RANKING, fates, ranked, stage_config
 from scipy import stats
 
 import pipeline
-from pipeline import counting
 from pipeline.errors import ConfigError, DataError
 from pipeline.metrics.ranking import average_precision_moments, average_precision_p_value
 
@@ -320,7 +319,7 @@ def test_parts_and_the_order_of_rows_change_no_bit(
     settings = {"by": ["system"], "ties": ties, "cutoffs": K, "missing_queries": "zero"}
     whole = ranked(tmp_path / "whole", *judged, **settings)
     assert whole["queries"]["system"].null_count() == 12
-    monkeypatch.setattr(counting, "PART_ROWS", 20)
+    monkeypatch.setattr("pipeline.parts.PART_ROWS", 20)
     shuffled = [frame.sample(fraction=1, shuffle=True, seed=2) for frame in judged]
     parts = ranked(tmp_path / "parts", *shuffled, **settings)
     for name, table in whole.items():

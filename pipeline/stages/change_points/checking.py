@@ -10,6 +10,7 @@ from pipeline.dialect import column
 from pipeline.errors import DataError
 from pipeline.sources import rows
 from pipeline.stages.change_points.contract import ANNOTATOR, POSITION, SERIES_ID
+from pipeline.stages.change_points.relations import JUDGED
 from pipeline.stages.checks import duplicate_check, missing_check, negative_check
 from pipeline.stages.plan import Comparison
 
@@ -98,30 +99,40 @@ def checks(params: ChangePointsParameters, inputs: Inputs, relations: Relations)
         yield duplicate_check(inputs.predictions, keys, remedy=remedy)
 
 
-def comparisons(params: ChangePointsParameters, inputs: Inputs) -> Iterator[Comparison]:
+def comparisons(params: ChangePointsParameters, inputs: Inputs, relations: Relations) -> Iterator[Comparison]:
     """Marks that repeat, marks that are left out, and series that may not have been looked at."""
     marks = exp.select("*").from_("annotations_read").where(column("kept"))
-    outside = exp.select(_number()).from_(marks.subquery("a"))
-    frames = {"outside": outside.where(_is_absent("a", "judged"))}
-    yield Comparison(frames, _outside)
+    if inputs.series is not None:  # else every series with a mark takes part
+        outside = exp.select(_number()).from_(marks.subquery("a"))
+        yield Comparison({"outside": outside.where(_is_absent("a", JUDGED))}, _outside)
     if params.duplicates != "keep":
-        names = [SERIES_ID, POSITION, *([ANNOTATOR] if inputs.annotations.has(ANNOTATOR) else [])]
-        once = exp.select(*(column(name) for name in names)).distinct().from_(marks.subquery("every_mark"))
-        every = exp.select(_number()).from_(marks.subquery("marks"))
-        yield Comparison({"all": every, "distinct": exp.select(_number()).from_(once.subquery("once"))}, _repeated)
-    if params.annotators == "union" and inputs.series is None and inputs.coders is None:
-        unmarked = exp.select(_number()).from_(exp.to_table("judged").as_("j"))
-        yield Comparison({"unmarked": unmarked.where(_is_absent("j", marks))}, _unmarked)
+        by_annotator = inputs.annotations.has(ANNOTATOR)
+        if relations.one_run_each and not by_annotator:  # then what is matched are the distinct marks
+            distinct = exp.select(_total("n_true")).from_("matched").where(column("is_run"))
+            every = exp.select(_total("n_marks")).from_(JUDGED)
+        else:
+            names = [SERIES_ID, POSITION, *([ANNOTATOR] if by_annotator else [])]
+            once = exp.select(*(column(name) for name in names)).distinct().from_(marks.subquery("every_mark"))
+            distinct = exp.select(_number()).from_(once.subquery("once"))
+            every = exp.select(_number()).from_(marks.subquery("marks"))
+        yield Comparison({"all": every, "distinct": distinct}, _repeated)
+    if relations.counted:
+        without = exp.EQ(this=column("n_marks"), expression=exp.Literal.number(0))
+        yield Comparison({"unmarked": exp.select(_number()).from_(JUDGED).where(without)}, _unmarked)
 
 
 def _number() -> exp.Expr:
     return exp.alias_(exp.cast(exp.Count(this=exp.Star()), "BIGINT"), "n_rows")
 
 
-def _is_absent(alias: str, relation: str | exp.Select) -> exp.Expr:
+def _total(name: str) -> exp.Expr:
+    total = exp.Coalesce(this=exp.Sum(this=column(name)), expressions=[exp.Literal.number(0)])
+    return exp.alias_(exp.cast(total, "BIGINT"), "n_rows")
+
+
+def _is_absent(alias: str, relation: str) -> exp.Expr:
     """Whether the series of a row is not in a relation."""
-    origin = exp.to_table(relation).as_("other") if isinstance(relation, str) else relation.subquery("other")
-    one = exp.select(exp.Literal.number(1)).from_(origin)
+    one = exp.select(exp.Literal.number(1)).from_(exp.to_table(relation).as_("other"))
     found = one.where(exp.EQ(this=column(SERIES_ID, "other"), expression=column(SERIES_ID, alias)))
     return exp.Not(this=exp.Exists(this=found))
 

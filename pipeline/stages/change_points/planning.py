@@ -14,7 +14,7 @@ from pipeline.errors import DataError
 from pipeline.sources import rows
 from pipeline.sources.types import TIMES
 from pipeline.stages.change_points import checking, units
-from pipeline.stages.change_points.contract import ANNOTATOR, COUNT_NAMES, POSITION, SERIES_ID
+from pipeline.stages.change_points.contract import ANNOTATOR, COUNT_NAMES, POSITION
 from pipeline.stages.change_points.points import RUN, Matcher
 from pipeline.stages.change_points.relations import RUNS_OF_SERIES, Inputs, Relations
 from pipeline.stages.plan import CountQuery, FollowUp, Matched, Plan, Sweep
@@ -58,7 +58,7 @@ class _Planner:
             counts=tuple(self._counts(relations)),
             used=("n_rows",),
             accounting=CountQuery("change_points/accounting"),
-            comparisons=tuple(checking.comparisons(self.params, self.inputs)),
+            comparisons=tuple(checking.comparisons(self.params, self.inputs, relations)),
             follow_ups=tuple(self._follow_ups(relations)),
             warnings=tuple(checking.warnings(self.inputs, by, self._kind)),
             facts={"matching": self.params.rule, "positions": self._kind, "independent": relations.cluster},
@@ -121,7 +121,7 @@ class _Planner:
         return self._wants(self.params.series_counts, MOST_ROWS_FOR_SERIES)
 
     def _matched(self, relations: Relations) -> Matched:
-        params, numbers = self.params, [RUN, SERIES_ID, *(["n_obs"] if self.covered else [])]
+        params, numbers = self.params, [RUN, "is_first", *(["n_obs"] if self.covered else [])]
         frames = {
             "runs": exp.select(*(column(name) for name in numbers)).from_(RUNS_OF_SERIES),
             "predictions": relations.predictions(),
@@ -140,7 +140,7 @@ class _Planner:
             detailed=self._with_delays or self._with_series,
         )
         size = self.inputs.predictions.rows + self.inputs.annotations.rows
-        return Matched("matched", frames, (relations.key,), matcher.match, size)
+        return Matched("matched", frames, (RUN,), matcher.match, size, sizes=relations.sizes())
 
     def _counts(self, relations: Relations) -> Iterator[CountQuery]:
         if self._scored:

@@ -9,8 +9,9 @@ import numpy as np
 import polars as pl
 
 from pipeline.errors import DataError
-from pipeline.metrics.annotators import distinct_points, mean_over_annotators, with_origin
+from pipeline.metrics.annotators import mean_over_annotators, with_origin
 from pipeline.metrics.point_matching import added_any, added_as_ruptures, added_one_to_one, matched_truth
+from pipeline.metrics.point_order import distinct_in_order, in_order
 from pipeline.metrics.point_windows import Margin, Points, find_windows, nearest_truth
 from pipeline.metrics.segmentation import covering
 from pipeline.metrics.timelines import MICROSECONDS_PER_HOUR
@@ -64,9 +65,9 @@ class Matcher:
         """Rows of the relation: one per prediction and one per run, the latter with its true points and covering.
 
         Args:
-            frames: `runs` (run_number, is_first, n_obs if covering is wanted), `predictions` (run_number, position,
-                is_row and, if scored, score), `marks` (run_number, position and, with `tcpd`, annotator) and, with
-                `tcpd`, `annotators` (run_number, annotator).
+            frames: `runs` (run_number, is_first, n_obs if covering is wanted), `predictions` (run_number, position
+                and, if scored, score), `marks` (run_number, position and, with `tcpd`, annotator) and, with `tcpd`,
+                `annotators` (run_number, annotator); rows in any order.
 
         Returns:
             run_number, is_row, is_run, is_always (whether it counts at every threshold), score, tp, n_true, share (of
@@ -75,13 +76,11 @@ class Matcher:
         """
         runs = frames["runs"].sort(RUN)
         numbers = runs[RUN].to_numpy()
-        order = {RUN: False, "position": False} | ({"score": True} if self.scored else {})
-        found = frames["predictions"].select(*order, "is_row").sort(list(order), descending=list(order.values()))
-        predictions = _points(found, numbers, self.kind)
-        score = found["score"].cast(pl.Float64).to_numpy() if self.scored else None
-        is_row = found["is_row"].to_numpy()
-        marks = frames["marks"].select(RUN, "position").sort(RUN, "position")
-        truth = distinct_points(_points(marks, numbers, self.kind))
+        score = frames["predictions"]["score"].cast(pl.Float64).to_numpy() if self.scored else None
+        predictions, order = in_order(*_columns(frames["predictions"], numbers, self.kind), score)
+        score = None if score is None else score[order]
+        is_row = runs["is_first"].to_numpy()[predictions.series]
+        truth = distinct_in_order(*_columns(frames["marks"], numbers, self.kind))
         if self.annotators == "tcpd":
             return self._tcpd(frames, runs, truth, (predictions, score, is_row))
         added = self._added(truth, predictions, score)
@@ -105,9 +104,9 @@ class Matcher:
         added = self._added(truth, predictions, score)
         pairs = frames["annotators"].sort(RUN, "annotator").with_row_index("pair")
         pair_run = np.searchsorted(numbers, pairs[RUN].to_numpy())
-        own_marks = frames["marks"].join(pairs, on=[RUN, "annotator"]).sort("pair", "position")
-        pair_numbers = np.arange(pairs.height)
-        own_truth = with_origin(_points(own_marks, pair_numbers, self.kind, "pair"), pair_numbers)
+        own_marks, pair_numbers = frames["marks"].join(pairs, on=[RUN, "annotator"]), np.arange(pairs.height)
+        own_points = distinct_in_order(*_columns(own_marks, pair_numbers, self.kind, "pair"))
+        own_truth = with_origin(own_points, pair_numbers)
         copies = _copies(predictions.series, pair_run)
         repeated = Points(np.repeat(pair_numbers, copies.lengths), predictions.position[copies.index])
         own_added = self._added(own_truth, repeated, None if score is None else score[copies.index])
@@ -124,6 +123,8 @@ class Matcher:
         return pl.concat([rows, self._of_runs(numbers, truth, covered)], how="diagonal")
 
     def _added(self, truth: Points, predictions: Points, score: NDArray[np.float64] | None) -> NDArray[np.int64]:
+        if score is None and not self.detailed:  # only sums are shown, so the nearest need not go first
+            score = np.zeros(len(predictions.position))
         try:
             return RULES[self.rule](truth, predictions, self.margin, score)
         except ValueError as error:
@@ -183,9 +184,14 @@ def _with_origin(
     return score, is_row
 
 
-def _points(frame: pl.DataFrame, numbers: NDArray[np.int64], kind: type[Any], key: str = RUN) -> Points:
-    """Points of sorted rows; a series is the place of its run among the numbers."""
-    return Points(np.searchsorted(numbers, frame[key].to_numpy()), frame["position"].to_numpy().astype(kind))
+def _columns(
+    frame: pl.DataFrame, numbers: NDArray[np.int64], kind: type[Any], key: str = RUN
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Series and position of every row; a series is the place of its run among the numbers."""
+    number = frame[key].to_numpy().astype(np.int64, copy=False)
+    without_gap = len(numbers) > 0 and numbers[-1] - numbers[0] + 1 == len(numbers)
+    series = number - numbers[0] if without_gap else np.searchsorted(numbers, number)
+    return series, frame["position"].to_numpy().astype(kind, copy=False)
 
 
 def _rows(

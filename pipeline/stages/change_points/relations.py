@@ -125,26 +125,56 @@ class Relations:
         number = exp.Window(this=exp.RowNumber(), order=_ascending(names))
         return exp.select("*", exp.alias_(number, "annotator", quoted=True)).from_(who.subquery("known_annotators"))
 
+    @property
+    def counted(self) -> bool:
+        """Whether all series that occur take part, so that the relation of them has n_points and n_marks of each."""
+        return not self.per_annotator and self.inputs.coders is None and self.inputs.series is None
+
+    @property
+    def one_run_each(self) -> bool:
+        """Whether every series that occurs has exactly one run."""
+        return self.counted and self.inputs.runs is None and not self.of_predictions
+
     def _judged(self) -> exp.Select:
         """The series that take part: those with an annotator, those listed, or else all that occur."""
         series, coders = self.inputs.series, self.inputs.coders
+        numbers = ("n_points", "n_marks") if self.counted else ()
         if self.per_annotator:
-            known = [exp.select(column(SERIES_ID)).from_(ANNOTATORS)]
+            known = exp.select(column(SERIES_ID)).distinct().from_(ANNOTATORS)
         elif coders is not None:
-            known = [_kept(name, (SERIES_ID,)) for name in ("coders_read", "annotations_read")]
+            known = _distinct(_kept(name, (SERIES_ID,)) for name in ("coders_read", "annotations_read"))
         elif series is not None:
-            known = [_kept("series_read", (SERIES_ID,))]
+            known = _distinct([_kept("series_read", (SERIES_ID,))])
         else:
-            others = ["runs_read"] if self.inputs.runs is not None else []
-            known = [_kept(name, (SERIES_ID,)) for name in ("predictions_read", "annotations_read", *others)]
-        query = exp.select(column(SERIES_ID, "k"), exp.alias_(exp.true(), "kept", quoted=True))
-        query = query.from_(_distinct(known).subquery("k")).where(_known(column(SERIES_ID, "k")))
+            known = self._points_of_series()
+        query = exp.select(*(column(name, "k") for name in (SERIES_ID, *numbers)))
+        query = query.select(exp.alias_(exp.true(), "kept", quoted=True))
+        query = query.from_(known.subquery("k")).where(_known(column(SERIES_ID, "k")))
         if series is None:
             return query
         more = [*self.of_series, *(["n_obs"] if self.covered else [])]
         more += [self.cluster] if self.cluster != SERIES_ID and self.cluster not in more else []
         query = query.select(*(column(name, "s") for name in more)).where(column("kept", "s"))
         return query.join(exp.to_table("series_read").as_("s"), on=_equal(SERIES_ID, "k", "s"), join_type="inner")
+
+    def _points_of_series(self) -> exp.Select:
+        """Every series that occurs, with how many rows of predictions, annotations and runs it has, and marks."""
+        others = ["runs_read"] if self.inputs.runs is not None else []
+        parts = [
+            _kept(name, (SERIES_ID,)).select(exp.alias_(exp.convert(name == "annotations_read"), "is_mark"))
+            for name in ("predictions_read", "annotations_read", *others)
+        ]
+        every = exp.union(*parts, distinct=False).subquery("every_row")
+        numbers = {"n_points": exp.Count(this=exp.Star()), "n_marks": exp.CountIf(this=column("is_mark"))}
+        counts = (exp.alias_(exp.cast(value, "BIGINT"), name, quoted=True) for name, value in numbers.items())
+        return exp.select(column(SERIES_ID), *counts).from_(every).group_by(column(SERIES_ID))
+
+    def sizes(self) -> exp.Select:
+        """Every run with about as many rows as its series has."""
+        origin = exp.to_table(JUDGED) if self.counted else self._points_of_series().subquery()
+        query = exp.select(column(RUN, "r"), exp.alias_(column("n_points", "k"), "n_rows", quoted=True))
+        query = query.from_(exp.to_table(RUNS_OF_SERIES).as_("r"))
+        return query.join(origin.as_("k"), on=_equal(SERIES_ID, "r", "k"), join_type="inner")
 
     def _systems(self) -> exp.Select:
         """What was run: on which series if that is listed, else on all."""
@@ -153,8 +183,11 @@ class Relations:
         return _distinct([_kept("predictions_read", self.of_predictions)])
 
     def _runs(self) -> exp.Select:
-        """Every run on a judged series, numbered, with its replicate and grouping columns."""
-        key = [*self.of_predictions, SERIES_ID, *([ANNOTATOR] if self.separate else [])]
+        """Every run on a judged series, numbered, with its replicate and grouping columns.
+
+        Numbers rise with the series, so a range of them is a range of series, which files may be sorted by.
+        """
+        key = [SERIES_ID, *self.of_predictions, *([ANNOTATOR] if self.separate else [])]
         query = exp.select(column(SERIES_ID, "j"), *(column(name, "j") for name in self.of_series))
         query = query.select(*(column(name, "y") for name in self.of_predictions))
         query = query.from_(exp.to_table(JUDGED).as_("j"))
@@ -199,26 +232,11 @@ class Relations:
         on = exp.and_(_equal(SERIES_ID, "p", "l"), *same)
         return query.join(exp.to_table(LISTED).as_("l"), on=on, join_type="left")
 
-    @property
-    def key(self) -> str:
-        """Column by which the rows of a run are kept together where points are matched in parts.
-
-        By series the engine can leave out the rows of other parts before it looks up runs. Its hash needs one type.
-        """
-        field = self.inputs.predictions.contract.field(SERIES_ID)
-        kinds = {source.types(SERIES_ID, field) for source in self.inputs.given if field is not None}
-        return SERIES_ID if len(kinds) == 1 else RUN
-
-    @property
-    def _key_of_rows(self) -> list[exp.Expr]:
-        return [column(SERIES_ID, "p")] if self.key == SERIES_ID else []
-
     def predictions(self) -> exp.Select:
-        """Predictions of every run: run_number, the key, position, is_row and, if there, score."""
+        """Predictions of every run: run_number, position and, if there, score."""
         scored = self.inputs.predictions.has("score")
         fields = [POSITION, *(["score"] if scored else [])]
-        query = exp.select(column(RUN, "r"), *self._key_of_rows, *(column(name, "p") for name in fields))
-        query = query.select(exp.alias_(column("is_first", "r"), "is_row", quoted=True))
+        query = exp.select(column(RUN, "r"), *(column(name, "p") for name in fields))
         query = query.from_(exp.to_table("predictions_read").as_("p"))
         same = [_same(name, "p", "r") for name in self.of_predictions]
         on = exp.and_(_equal(SERIES_ID, "p", "r"), *same)
@@ -229,8 +247,8 @@ class Relations:
         return rows.distinct_rows(query, (RUN, POSITION), ("score" if scored else POSITION,))
 
     def marks(self) -> exp.Select:
-        """Marks of every run: run_number, the key, position and, if recall is averaged over them, annotator."""
-        query = exp.select(column(RUN, "r"), *self._key_of_rows, column(POSITION, "p"))
+        """Marks of every run: run_number, position and, if recall is averaged over them, annotator."""
+        query = exp.select(column(RUN, "r"), column(POSITION, "p"))
         query = query.from_(exp.to_table("annotations_read").as_("p"))
         on = [_equal(SERIES_ID, "p", "r"), *([_equal(ANNOTATOR, "p", "r")] if self.separate else [])]
         query = query.join(exp.to_table(RUNS_OF_SERIES).as_("r"), on=exp.and_(*on), join_type="inner")
@@ -241,8 +259,8 @@ class Relations:
         return query.where(column("kept", "p"))
 
     def annotators_of_runs(self) -> exp.Select:
-        """Annotators of the series of every run: run_number, series_id, annotator."""
-        query = exp.select(column(RUN, "r"), column(SERIES_ID, "r"), column("annotator", "a"))
+        """Annotators of the series of every run: run_number, annotator."""
+        query = exp.select(column(RUN, "r"), column("annotator", "a"))
         query = query.from_(exp.to_table(RUNS_OF_SERIES).as_("r"))
         return query.join(exp.to_table(ANNOTATORS).as_("a"), on=_equal(SERIES_ID, "r", "a"), join_type="inner")
 
