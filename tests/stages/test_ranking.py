@@ -335,3 +335,15 @@ def test_repeated_documents_take_as_many_places_and_minus_zero_is_zero(tmp_path:
     assert tables["cutoffs"]["hits"].to_list() == [1.0, 1.0, 2.0, 3.0, 4.0]
     tables = ranked(tmp_path / "max", ranking, relevance, duplicates="max", cutoffs=[2, 3, 4])
     assert tables["cutoffs"]["hits"].to_list() == [1.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("ties", ["trec", "expected"])
+def test_documents_that_repeat_cannot_make_more_hits_than_there_are_relevant_ones(tmp_path: Path, ties: str) -> None:
+    documents = {"query_id": ["p", "q", "q", "q"], "doc_id": ["a", "a", "a", "b"], "score": [1.0, 3.0, 2.0, 1.0]}
+    ranking = pl.DataFrame(documents)
+    relevance = pl.DataFrame({"query_id": ["p", "q"], "doc_id": ["a", "a"], "relevance": [1, 1]})
+    with pytest.raises(DataError, match="query q retrieves 2 relevant documents where 1 are known") as caught:
+        ranked(tmp_path, ranking, relevance, duplicates="keep", ties=ties)
+    assert 'duplicates = "max"' in str(caught.value.remedy)
+    found = ranked(tmp_path, ranking, relevance, duplicates="max", ties=ties)["queries"]
+    assert found["average_precision"].to_list() == [1.0, 1.0]

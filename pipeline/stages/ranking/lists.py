@@ -49,7 +49,8 @@ class Lists:
             frames: `rankings`, and unless labelled `judged_queries`.
 
         Raises:
-            DataError: a query was not retrieved, and missing queries are an error.
+            DataError: a query was not retrieved, and missing queries are an error; or documents that repeat make more
+                hits than there are relevant documents.
         """
         known = frames["rankings"].drop(REPLICATE)
         if self.labelled:
@@ -98,7 +99,19 @@ class Lists:
         numbers = (
             places[name].cast(pl.Float64).to_numpy() for name in ("n_before", "n_documents", "n_hits", "n_misses")
         )
-        return self._table(part.select(known.columns), Ties(runs.cast(pl.Int64).to_numpy(), *numbers))
+        table = self._table(part.select(known.columns), Ties(runs.cast(pl.Int64).to_numpy(), *numbers))
+        self._refuse_repeated(table.filter(pl.col("n_relevant_retrieved") > pl.col("n_relevant")))
+        return table
+
+    def _refuse_repeated(self, rankings: pl.DataFrame) -> None:
+        """More hits than relevant documents: some repeat, and average precision would exceed 1."""
+        if rankings.is_empty():
+            return
+        first = rankings.row(0, named=True)
+        where = "".join(f", {name} = {first[name]}" for name in self.own)
+        hits = f"{first['n_relevant_retrieved']:,} relevant documents where {first['n_relevant']:,} are known"
+        message = f"input ranking: query {first[QUERY]}{where} retrieves {hits} ({rankings.height:,} such queries)"
+        raise DataError(message, remedy='Documents repeat: set duplicates = "max" to keep the highest of each.')
 
     def _table(self, part: pl.DataFrame, ties: Ties) -> pl.DataFrame:
         if self.labelled:
