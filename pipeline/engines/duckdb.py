@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     import polars as pl
+    import pyarrow as pa
 
     from pipeline.interrupts import StopRequest
 
@@ -161,16 +162,16 @@ class DuckDB:
         text = render(query)
         reader = self._run(lambda: self._connection.sql(text).to_arrow_reader(BLOCK_ROWS), text)
         held: list[pl.DataFrame] = []
-        ahead = self._submit(lambda: next(reader, None))
-        while (batch := self._result(ahead, text)) is not None:
-            ahead = self._submit(lambda: next(reader, None))
-            held.append(pl.DataFrame(pl.from_arrow(batch)))
-            while sum(each.height for each in held) >= BLOCK_ROWS:
-                block = pl.concat(held)
-                yield block[:BLOCK_ROWS]
-                held = [block[BLOCK_ROWS:]] if block.height > BLOCK_ROWS else []
-        if held:
-            yield pl.concat(held)
+        ahead = self._submit(lambda: _frames(reader, BLOCK_ROWS))
+        while frames := self._result(ahead, text):
+            ahead = self._submit(lambda: _frames(reader, BLOCK_ROWS))
+            rest = pl.concat([*held, *frames])
+            while rest.height >= BLOCK_ROWS:
+                yield rest[:BLOCK_ROWS]
+                rest = rest[BLOCK_ROWS:]
+            held = [rest]
+        if held and held[0].height:
+            yield held[0]
 
     def fill(self, name: str, frames: Iterable[pl.DataFrame]) -> None:
         """Make a relation of frames of the same columns, at least one; rows beyond the memory limit go to scratch.
@@ -239,6 +240,16 @@ class DuckDB:
                 self._connection.interrupt()
                 self._left_behind = not wait([future], timeout=STOP_SECONDS).done
                 self._stop.check()
+
+
+def _frames(reader: pa.RecordBatchReader, rows: int) -> list[pl.DataFrame]:
+    """The next frames, of so many rows together if there are as many; none at the end."""
+    import polars as pl  # noqa: PLC0415 - as in `stream`
+
+    frames: list[pl.DataFrame] = []
+    while sum(each.height for each in frames) < rows and (batch := next(reader, None)) is not None:
+        frames.append(pl.DataFrame(pl.from_arrow(batch)))
+    return frames
 
 
 def _temporary(name: exp.Table, query: exp.Query, kind: str) -> exp.Create:
