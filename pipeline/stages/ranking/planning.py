@@ -110,9 +110,8 @@ class _Planner:
         names = [each.name for each in own]
         kept = [column(name) for name in (*names, REPLICATE, *KEYS, *labels)]
         query = exp.select(*kept, exp.alias_(value, VALUE, quoted=True)).from_(ranked.subquery("ranked_rows"))
-        yield rows.Relation(
-            "ranked_documents", query, keep=self.params.duplicates == "max"
-        )  # what sorts is read thrice
+        sorts = self.params.duplicates == "max"
+        yield rows.Relation("ranked_documents", query, keep=sorts)  # it is read thrice
         retrieved = expand(load("ranking/retrieved"), names)
         if self.relevance is None:
             yield rows.Relation("rankings", retrieved, keep=True)
