@@ -11,9 +11,11 @@ import polars as pl
 import sqlglot.expressions as exp
 
 from pipeline.dialect import column
+from pipeline.errors import DataError
 from pipeline.metrics.area_cells import AreaCells, Extremes
 from pipeline.metrics.cell_grids import CellGrid, finer
 from pipeline.metrics.ordered_areas import AREAS, OrderedAreas, Rows, Totals
+from pipeline.metrics.packed_scores import BYTES, MOST_GROUPS, PackedScores, SizesDifferError
 from pipeline.metrics.sweep import add_up
 from pipeline.queries import expand, load
 from pipeline.schemas import GROUPING
@@ -21,7 +23,7 @@ from pipeline.sources.bins import BLOCK, block_of, cell_in_block, piecewise_cell
 from pipeline.stages.plan import REPLICATE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -34,6 +36,7 @@ CELLS_OF_REPLICATES = 1 << 12
 MOST_CELLS_OF_GROUPS = 1 << 22
 MOST_ROUNDS = 4
 ROUNDING = 1e-14
+SHARE_OF_MEMORY = 0.25  # of the engine's limit, for rows that are put in order outside it
 PART_ROWS = 1 << 16  # arrays of this size stay in the cache of a core
 COUNTS = ("n_positive", "n_negative")
 WEIGHTS = ("weight_positive", "weight_negative", "squares_positive", "squares_negative")
@@ -72,15 +75,14 @@ def rows_in_order(asked: Areas, grouping: Sequence[str]) -> exp.Select:
 
     Ties come in one order whatever the order of the files, so that sums are the same to the last bit.
     """
-    names = [
-        *grouping,
-        "score",
-        "label",
-        *(["weight"] if asked.weighted else []),
-        *([REPLICATE] if asked.replicated else []),
-    ]
-    columns = [column(name) for name in names]
-    return exp.select(*columns).from_("scored").order_by(*(each.copy() for each in columns))
+    rows = _selected(asked, grouping)
+    return rows.order_by(*(each.copy() for each in rows.selects))
+
+
+def _selected(asked: Areas, grouping: Sequence[str]) -> exp.Select:
+    further = (("weight", asked.weighted), (REPLICATE, asked.replicated))
+    names = (*grouping, "score", "label", *(name for name, given in further if given))
+    return exp.select(*map(column, names)).from_("scored")
 
 
 @dataclass(frozen=True)
@@ -137,10 +139,35 @@ class _Work:
         """All rows in rising order of score, block by block."""
         collected = OrderedAreas(self.groups.totals, self.replicates)
         if self.groups.size:
-            for block in self.engine.stream(rows_in_order(self.asked, self.groups.names)):
-                for part in block.iter_slices(PART_ROWS):
-                    collected.add(self._rows(part))
+            for rows in self._packed() if self._fits() else self._streamed():
+                collected.add(rows)
         return self._table(collected, {})
+
+    def _fits(self) -> bool:
+        """Whether rows may be put in order in memory: bare scores and labels, few groups, a share of the limit."""
+        bare = not (self.asked.weighted or self.asked.replicated) and self.groups.size <= MOST_GROUPS
+        return bare and self.groups.rows * BYTES <= SHARE_OF_MEMORY * self.engine.memory()
+
+    def _packed(self) -> Iterator[Rows]:
+        """Rows that are put in order here: it takes half the time of the engine's sort, and half the memory."""
+        totals = self.groups.totals
+        scores = PackedScores((totals.n_positive + totals.n_negative).astype(np.int64))
+        try:
+            for block in self.engine.stream(_selected(self.asked, self.groups.names)):
+                for part in block.iter_slices(PART_ROWS):
+                    scores.add(self.groups.places(part), part["score"].to_numpy(), part["label"].to_numpy())
+            for place, score, label in scores.in_order(PART_ROWS):
+                positive = label.astype(np.float64)
+                yield Rows(place, score, positive, 1 - positive)
+        except SizesDifferError as error:
+            message = "an input changed while it was read"
+            raise DataError(message, remedy="Run again when its writer is done.") from error
+
+    def _streamed(self) -> Iterator[Rows]:
+        """Rows that the engine puts in order; it spills what does not fit into memory."""
+        for block in self.engine.stream(rows_in_order(self.asked, self.groups.names)):
+            for part in block.iter_slices(PART_ROWS):
+                yield self._rows(part)
 
     def _rows(self, block: pl.DataFrame) -> Rows:
         label = block["label"].to_numpy()

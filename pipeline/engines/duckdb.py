@@ -200,6 +200,12 @@ class DuckDB:
         digest = exp.func("hash", *(column(key) for key in keys))
         return exp.Mod(this=digest, expression=exp.Literal.number(parts))
 
+    def memory(self) -> int:
+        """Memory limit of the connection in bytes."""
+        limit = exp.func("current_setting", exp.Literal.string("memory_limit"))
+        size = exp.alias_(exp.func("parse_formatted_bytes", limit), "size")
+        return int(self.fetch(exp.select(size)).item())
+
     def _run(self, work: Callable[[], T], text: str) -> T:
         return self._result(self._submit(work), text)
 

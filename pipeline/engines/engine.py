@@ -37,3 +37,7 @@ class Engine(Protocol):
     def bucket(self, keys: Sequence[str], parts: int) -> exp.Expr:
         """Expression of a number from 0 to parts - 1 that is the same for rows of the same key."""
         ...
+
+    def memory(self) -> int:
+        """Memory limit of the engine in bytes."""
+        ...

@@ -129,3 +129,9 @@ def test_the_first_broken_file_is_named(engine: DuckDB, folder: Path) -> None:
     engine.scan("f", [str(good), str(bad)])
     with pytest.raises(DataError, match=r"g\.parquet"):
         engine.fetch(query("SELECT max(hash(a)) FROM f"))
+
+
+@pytest.mark.parametrize(("limit", "size"), [("64MB", 64e6), ("2GiB", 2**31), (None, None)])
+def test_the_engine_tells_its_memory_limit(tmp_path: Path, limit: str | None, size: float | None) -> None:
+    with DuckDB(Resources(memory=limit, scratch=tmp_path), [], StopRequest()) as made:
+        assert made.memory() == pytest.approx(size, rel=0.01) if size else made.memory() > 1e8

@@ -24,14 +24,17 @@ from scipy.stats import t as student
 from sklearn.metrics import average_precision_score, brier_score_loss, log_loss, roc_auc_score
 
 from pipeline import areas
+from pipeline.areas import rows_in_order
 from pipeline.errors import DataError
 from pipeline.metrics.cell_grids import finer
 from pipeline.metrics.curves import pr_auc
+from pipeline.metrics.packed_scores import PackedScores, SizesDifferError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    import sqlglot.expressions as exp
     from numpy.typing import NDArray
 
 NAMES = ("average_precision", "pr_auc", "roc_auc")
@@ -423,3 +426,47 @@ def test_without_uncertainty_clusters_have_no_standard_errors(tmp_path: Path) ->
     found = swept(tmp_path, frame, cluster="c", uncertainty="none", thresholds=[0.5])["areas"].row(0, named=True)
     assert {found[f"{name}_se"] for name in ("average_precision", "pr_auc", "roc_auc", "log_likelihood")} == {None}
     assert isinstance(found["average_precision"], float)
+
+
+def test_rows_put_in_order_in_memory_and_by_the_engine_give_the_same_bits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = predictions(20, 3000, decimals=3).with_columns(
+        score=pl.when(pl.col("user") < 9).then(-pl.col("score")).otherwise(pl.col("score")),
+        model=pl.when(pl.col("user") % 5 == 0).then(None).otherwise(pl.col("model")),
+    )
+    monkeypatch.setattr(areas, "PART_ROWS", 700)
+    in_memory = swept(tmp_path / "memory", frame, by=[[], ["model"]])["areas"]
+    monkeypatch.setattr(areas, "SHARE_OF_MEMORY", 0.0)
+    streamed = swept(tmp_path / "engine", frame, by=[[], ["model"]])["areas"]
+    assert_frame_equal(in_memory, streamed, check_exact=True)
+    assert in_memory["model"].to_list() == [None, "a", "b", "c", None]
+
+
+@pytest.mark.parametrize("further", [{}, WEIGHTS, {"cluster": "user"}], ids=["bare", "weights", "clusters"])
+@pytest.mark.parametrize("share", [0.0, 1.0])
+def test_only_scores_and_labels_that_fit_into_a_share_of_the_memory_are_put_in_order_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: float, further: dict[str, Any]
+) -> None:
+    asked = []
+
+    def noted(*given: Any) -> exp.Select:  # noqa: ANN401 - whatever it takes
+        asked.append(given)
+        return rows_in_order(*given)
+
+    monkeypatch.setattr(areas, "SHARE_OF_MEMORY", share)
+    monkeypatch.setattr(areas, "rows_in_order", noted)
+    swept(tmp_path, predictions(21), thresholds=[0.5], **further)
+    assert bool(asked) == (share == 0 or bool(further))
+
+
+def test_rows_that_change_while_they_are_read_end_in_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def changed(_: object, *_given: object) -> None:
+        message = "a group has more rows than its size"
+        raise SizesDifferError(message)
+
+    monkeypatch.setattr(PackedScores, "add", changed)
+    with pytest.raises(DataError, match="changed while it was read"):
+        swept(tmp_path, predictions(22), thresholds=[0.5])
