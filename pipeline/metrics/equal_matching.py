@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from pipeline.metrics.bipartite_matching import UNMATCHED
+from pipeline.metrics.sorting import rising_order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +35,7 @@ def match_equal(keys: Sequence[tuple[Ints, Ints]], preference: Sequence[NDArray[
         Shape (gold rows,): row of the matched prediction, or -1.
     """
     gold, predicted = _one_number(keys)
-    golds, predictions = np.argsort(gold, kind="stable"), _by_preference(predicted, preference)
+    golds, predictions = rising_order(gold), _by_preference(predicted, preference)
     wanted, offered = gold[golds], predicted[predictions]
     place = np.searchsorted(offered, wanted)
     if (repeated := wanted[1:] == wanted[:-1]).any():
@@ -58,7 +59,7 @@ def _one_number(keys: Sequence[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
 
 def _by_preference(key: Ints, preference: Sequence[NDArray[np.generic]]) -> Ints:
     """Rows in the order of a key; only those of a repeated key have to be put in the order of a preference as well."""
-    order = np.argsort(key, kind="stable")
+    order = rising_order(key)
     if not preference:
         return order
     ordered = key[order]

@@ -11,7 +11,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import polars as pl
+
+from pipeline.metrics.sorting import in_rising_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,7 +81,7 @@ class PackedScores:
         for start, middle, end in zip(starts.tolist(), self._front.tolist(), self._ends.tolist(), strict=True):
             for part in (self._numbers[start:middle], self._numbers[middle:end]):
                 if len(part) > 1:
-                    part[:] = pl.Series(part).sort().to_numpy()
+                    part[:] = in_rising_order(part)
         for start in range(0, len(self._numbers), rows):
             yield self._unpacked(start, min(start + rows, len(self._numbers)))
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from pipeline.metrics.annotators import distinct_points
 from pipeline.metrics.point_windows import Points
+from pipeline.metrics.sorting import in_rising_order
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,7 +19,6 @@ Ints: TypeAlias = "NDArray[np.int64]"
 Floats: TypeAlias = "NDArray[np.float64]"
 
 _BITS = 63
-_HALF = 32
 _FEWEST_BITS = 8
 _BITS_OF_DOUBLES = 52
 
@@ -45,10 +45,9 @@ def in_order(series: Ints, position: Positions, score: Floats | None = None) -> 
         order = _by_columns(series, position, score)
         return Points(series[order], position[order]), order
     leading, used = _leading_bits(position, position_bits)
-    packed = ((series << used | leading) << row_bits) | np.arange(len(series))
-    packed.sort()
+    packed = in_rising_order(((series << used | leading) << row_bits) | np.arange(len(series)))
     order = packed & ((1 << row_bits) - 1)
-    packed >>= row_bits
+    packed = packed >> row_bits
     _separate(order, packed, position, score)
     return Points(packed >> used, position[order]), order
 
@@ -56,7 +55,7 @@ def in_order(series: Ints, position: Positions, score: Floats | None = None) -> 
 def distinct_in_order(series: Ints, position: Positions) -> Points:
     """Every position of a series once, sorted by series and position.
 
-    Where series and whole position fit into one integer, that is all that is sorted, in half the bytes if it is small.
+    Where series and whole position fit into one integer, that is all that is sorted.
 
     Args:
         series: Series of every point, from 0 on, shape (N,), any order.
@@ -69,11 +68,10 @@ def distinct_in_order(series: Ints, position: Positions) -> Points:
     bits = int(series.max()).bit_length() + position_bits
     if bits > _BITS:
         return distinct_points(in_order(series, position)[0])
-    packed = series << position_bits | (position - low).astype(np.int64, copy=False)
-    packed = np.sort(packed.astype(np.uint32) if bits <= _HALF else packed)
+    packed = in_rising_order(series << position_bits | (position - low).astype(np.int64, copy=False))
     is_new = np.ones(len(packed), dtype=np.bool_)
     np.not_equal(packed[1:], packed[:-1], out=is_new[1:])
-    packed = packed[is_new].astype(np.int64, copy=False)
+    packed = packed[is_new]
     return Points(packed >> position_bits, (packed & ((1 << position_bits) - 1)) + low)
 
 
