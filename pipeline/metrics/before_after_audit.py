@@ -21,7 +21,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import betaln, gammaln, ndtri
+import scipy
 
 from pipeline.metrics.jackknife import t_quantile
 
@@ -69,7 +69,11 @@ def audited_precision(matches: Counts, audited: Counts, right: Counts, *, confid
     for place, (m, n, k) in _sampled(matches, audited, right):
         points = _between(*_likely(m, n, k), m)
         others = points - k
-        log = betaln(others + k + 0.5, m - points + 0.5) - gammaln(others + 1) - gammaln(m - n - others + 1)
+        log = (
+            scipy.special.betaln(others + k + 0.5, m - points + 0.5)
+            - scipy.special.gammaln(others + 1)
+            - scipy.special.gammaln(m - n - others + 1)
+        )
         lower, upper = _limits(points, log, confidence)
         found[:, place] = k / n, 0.0 if k == 0 else lower / m, 1.0 if k == n else upper / m
     return AuditedPrecision(*found)
@@ -92,7 +96,7 @@ def combined_precision(
     """
     found, p_values = np.full((3, len(matches)), np.nan), np.full(len(matches), np.nan)
     # what t has more than the normal distribution at this confidence, as more dispersion
-    wider = (t_quantile(confidence, prediction.degrees) / ndtri(0.5 + confidence / 2)) ** 2
+    wider = (t_quantile(confidence, prediction.degrees) / scipy.special.ndtri(0.5 + confidence / 2)) ** 2
     phi = prediction.phi * wider
     size, probability = prediction.count / phi + 0.5, float(prediction.probability[0])
     for place, (m, n, k) in _sampled(matches, audited, right):
@@ -110,7 +114,9 @@ def combined_precision(
 
 def _vague(points: Floats, m: int) -> Floats:
     """Logarithm of Jeffreys' distribution of the right ones among m: beta-binomial (m; 1/2, 1/2)."""
-    return np.asarray(_log_choose(m, points) + betaln(points + 0.5, m - points + 0.5) - betaln(0.5, 0.5))
+    return np.asarray(
+        _log_choose(m, points) + scipy.special.betaln(points + 0.5, m - points + 0.5) - scipy.special.betaln(0.5, 0.5)
+    )
 
 
 @dataclass(frozen=True)
@@ -136,7 +142,11 @@ class _Prior:
 
     def _raw(self, points: Floats) -> Floats:
         false = (self.m - points) / self.phi
-        return np.asarray(gammaln(false + self.size) - gammaln(false + 1) + false * np.log1p(-self.probability))
+        return np.asarray(
+            scipy.special.gammaln(false + self.size)
+            - scipy.special.gammaln(false + 1)
+            + false * np.log1p(-self.probability)
+        )
 
     @cached_property
     def _points(self) -> Floats:
@@ -222,4 +232,8 @@ def _log_choose(n: Floats | float, k: Floats | float) -> NDArray[np.float64]:
     n, k = np.asarray(n, dtype=np.float64), np.asarray(k, dtype=np.float64)
     inside = (k >= 0) & (k <= n)
     top, part = np.where(inside, n, 1.0), np.where(inside, k, 0.0)
-    return np.where(inside, gammaln(top + 1) - gammaln(part + 1) - gammaln(top - part + 1), -np.inf)
+    return np.where(
+        inside,
+        scipy.special.gammaln(top + 1) - scipy.special.gammaln(part + 1) - scipy.special.gammaln(top - part + 1),
+        -np.inf,
+    )

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import ndtri
+import scipy
 
 from pipeline.metrics.before_after_intervals import FEW, TWO, Sums, as_interval, no_interval
 from pipeline.metrics.jackknife import (
@@ -75,7 +75,7 @@ def realised_precision_interval(
         tails, expected = tail(confidence, found.degrees), found.expected
         few, many = (phi * negative_binomial_quantile(level, size, odds) for level in (tails, 1 - tails))
         skewed = expected * np.exp(
-            -ndtri(tails) * np.sqrt((1 + found.before / found.after) / np.maximum(found.count / phi, 1.0))
+            -scipy.special.ndtri(tails) * np.sqrt((1 + found.before / found.after) / np.maximum(found.count / phi, 1.0))
         )
         many = many + np.minimum(found.count / FEW, 1.0) * np.fmax(skewed - many, 0.0)
         estimate = 1 - expected / matched
@@ -192,7 +192,7 @@ def placebo_joint(
     single = placebo(m_far, m_near, n_far, n_near, confidence=0.5).p_value[enough]
     if np.isnan(single).any():
         return float("nan")
-    return sign_flip_test(parts.residuals[:, enough], np.abs(ndtri(single / 2)), flips=flips, seed=seed)
+    return sign_flip_test(parts.residuals[:, enough], np.abs(scipy.special.ndtri(single / 2)), flips=flips, seed=seed)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import special
+import scipy
 
 from pipeline.metrics.jackknife import t_quantile
 
@@ -131,7 +131,7 @@ class _Scores:
     def p_value(self) -> Floats:
         """Of no trend; never below what flipping the signs of whole replicates could give."""
         count = self.replicates
-        p = 2 * special.stdtr(np.maximum(count - 1.0, 1.0), -np.abs(self.t(np.zeros(len(count)))))
+        p = 2 * scipy.special.stdtr(np.maximum(count - 1.0, 1.0), -np.abs(self.t(np.zeros(len(count)))))
         return np.where(np.isnan(p), 1.0, np.maximum(p, 2.0 ** (1.0 - count)))
 
 

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import special
+import scipy
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -97,8 +97,8 @@ def _log_binomial(k: Floats, n: Floats, p: Floats, q: Floats) -> Floats:
             - _deviance(n - k, n * q)
             + 0.5 * np.log(n / (2 * np.pi * k * (n - k)))
         )
-        none, every = special.xlog1py(n, -p), special.xlogy(n, p)
-    return np.where(k == 0, np.where(p < 0.5, none, special.xlogy(n, q)), np.where(k == n, every, inner))  # noqa: PLR2004
+        none, every = scipy.special.xlog1py(n, -p), scipy.special.xlogy(n, p)
+    return np.where(k == 0, np.where(p < 0.5, none, scipy.special.xlogy(n, q)), np.where(k == n, every, inner))  # noqa: PLR2004
 
 
 def _stirling_error(n: Floats) -> Floats:
@@ -116,4 +116,4 @@ def _deviance(x: Floats, mean: Floats) -> Floats:
     for j in range(1, _TERMS + 1):
         power = power * v * v
         series = series + power / (2 * j + 1)
-    return np.where(np.abs(v) < _NEAR, series, special.xlogy(x, x / mean) + mean - x)
+    return np.where(np.abs(v) < _NEAR, series, scipy.special.xlogy(x, x / mean) + mean - x)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from scipy import special
+import scipy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -77,7 +77,7 @@ def effective_degrees(values: Floats) -> Floats:
 
 def t_quantile(confidence: float, degrees: Floats | float) -> Floats:
     """Two-sided quantile of Student's t: P(|t| ≤ quantile) = confidence."""
-    return np.asarray(special.stdtrit(degrees, 0.5 + confidence / 2))
+    return np.asarray(scipy.special.stdtrit(degrees, 0.5 + confidence / 2))
 
 
 def tail(confidence: float, degrees: Floats | float) -> Floats:
@@ -85,12 +85,12 @@ def tail(confidence: float, degrees: Floats | float) -> Floats:
 
     With it the quantiles of any distribution (gamma, beta) are widened as t widens the normal.
     """
-    return np.asarray(special.ndtr(-t_quantile(confidence, degrees)))
+    return np.asarray(scipy.special.ndtr(-t_quantile(confidence, degrees)))
 
 
 def p_value(tails: Floats, degrees: Floats | float) -> Floats:
     """Two-sided p-value of the smaller tail probability: the inverse of `tail`, at most 1."""
-    return np.asarray(np.minimum(2 * special.stdtr(degrees, special.ndtri(np.minimum(tails, 0.5))), 1.0))
+    return np.asarray(np.minimum(2 * scipy.special.stdtr(degrees, scipy.special.ndtri(np.minimum(tails, 0.5))), 1.0))
 
 
 def log_interval(estimate: Floats, standard_error: Floats, quantile: Floats | float) -> Limits:
@@ -115,8 +115,8 @@ def logit_interval(estimate: Floats, standard_error: Floats, quantile: Floats | 
         quantile: As from `t_quantile`.
     """
     inside = np.where((estimate > 0) & (estimate < 1), estimate, np.nan)
-    centre, width = special.logit(inside), quantile * standard_error / (inside * (1 - inside))
-    return np.asarray(special.expit(centre - width)), np.asarray(special.expit(centre + width))
+    centre, width = scipy.special.logit(inside), quantile * standard_error / (inside * (1 - inside))
+    return np.asarray(scipy.special.expit(centre - width)), np.asarray(scipy.special.expit(centre + width))
 
 
 def fieller_interval(
@@ -192,9 +192,9 @@ def gamma_interval(count: Floats, phi: Floats, tail_probability: Floats | float)
     """
     effective = count / phi
     share = 0.5 * np.minimum(effective / _FEW, 1.0)
-    lower = special.gammaincinv(effective + share, tail_probability) * phi
-    upper = special.gammainccinv(effective + 1 - share, tail_probability) * phi
-    log_upper = count * np.exp(-special.ndtri(tail_probability) / np.sqrt(np.maximum(effective, 1.0)))
+    lower = scipy.special.gammaincinv(effective + share, tail_probability) * phi
+    upper = scipy.special.gammainccinv(effective + 1 - share, tail_probability) * phi
+    log_upper = count * np.exp(-scipy.special.ndtri(tail_probability) / np.sqrt(np.maximum(effective, 1.0)))
     upper = upper + np.minimum(count / _FEW, 1.0) * np.maximum(log_upper - upper, 0.0)
     return np.where(effective > 0, lower, 0.0), np.asarray(upper)
 
@@ -247,8 +247,8 @@ def binomial_interval(
         tail_probability: On each side, as from `tail`.
     """
     low_shape, high_shape = _beta_shapes(hits, misses)
-    above = np.where(hits > 0, special.betainc(*low_shape, probability), 1.0)
-    below = np.where(misses > 0, special.betaincc(*high_shape, probability), 1.0)
+    above = np.where(hits > 0, scipy.special.betainc(*low_shape, probability), 1.0)
+    below = np.where(misses > 0, scipy.special.betaincc(*high_shape, probability), 1.0)
     return *binomial_limits(hits, misses, tail_probability), np.minimum(above, below)
 
 
@@ -259,8 +259,8 @@ def binomial_limits(hits: Floats, misses: Floats, tail_probability: Floats | flo
     counts on, as in `gamma_interval`.
     """
     low_shape, high_shape = _beta_shapes(hits, misses)
-    lower = np.where(hits > 0, special.betaincinv(*low_shape, tail_probability), 0.0)
-    upper = np.where(misses > 0, special.betainccinv(*high_shape, tail_probability), 1.0)
+    lower = np.where(hits > 0, scipy.special.betaincinv(*low_shape, tail_probability), 0.0)
+    upper = np.where(misses > 0, scipy.special.betainccinv(*high_shape, tail_probability), 1.0)
     return lower, upper
 
 
@@ -280,9 +280,9 @@ def negative_binomial_quantile(level: Floats | float, size: Floats, probability:
         probability: Of success; K counts the failures before.
     """
     level = np.minimum(level, 1 - 1e-12)
-    guess = np.ceil(np.nan_to_num(special.nbdtrik(level, size, probability)))
+    guess = np.ceil(np.nan_to_num(scipy.special.nbdtrik(level, size, probability)))
     below = np.maximum(guess - 1, 0.0)
-    return np.asarray(np.where(special.betainc(size, below + 1, probability) >= level, below, guess))
+    return np.asarray(np.where(scipy.special.betainc(size, below + 1, probability) >= level, below, guess))
 
 
 def sign_flip_test(contributions: Floats, observed: Floats, *, flips: int = 999, seed: int = 0) -> float:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import special
+import scipy
 
 from pipeline.metrics.jackknife import t_quantile
 
@@ -112,7 +112,7 @@ def paired_t(a: ArrayLike, b: ArrayLike, *, confidence: float = 0.95) -> PairedT
     error = deviation / math.sqrt(units)
     half = float(t_quantile(confidence, units - 1)) * error
     statistic = float(gap.mean()) / error
-    p_value = 2 * float(special.stdtr(units - 1, -abs(statistic)))
+    p_value = 2 * float(scipy.special.stdtr(units - 1, -abs(statistic)))
     limits = means[2] - half, means[2] + half
     return PairedT(units, *means, statistic, p_value, *limits, float(gap.mean()) / deviation)
 
@@ -153,7 +153,7 @@ def wilcoxon_signed_rank(a: ArrayLike, b: ArrayLike) -> PairedTest:
     else:
         step = 1.0 if (doubled % 2).any() else 2.0
         deviation = math.sqrt(float(doubled @ doubled))
-        p_value = 2 * float(special.ndtr((2 * smaller - total + step) / deviation))
+        p_value = 2 * float(scipy.special.ndtr((2 * smaller - total + step) / deviation))
     return PairedTest(len(gap), *_means(a, b), smaller / 2, min(p_value, 1.0))
 
 
@@ -190,7 +190,7 @@ def sign_test(a: ArrayLike, b: ArrayLike) -> PairedTest:
     """
     wins, _, losses = win_tie_loss(a, b)
     fewer, decided = min(wins, losses), wins + losses
-    p_value = min(2 * float(special.bdtr(fewer, decided, 0.5)), 1.0) if decided else 1.0
+    p_value = min(2 * float(scipy.special.bdtr(fewer, decided, 0.5)), 1.0) if decided else 1.0
     units = len(np.asarray(a))
     return PairedTest(units, *_means(a, b), float(wins), p_value if units else math.nan)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import special
+import scipy
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -57,25 +57,25 @@ class BetaPosterior:
         x_ = np.asarray(x, dtype=np.float64)
         inside = np.clip(x_, 0.0, 1.0)
         with np.errstate(divide="ignore"):
-            logs = special.xlogy(self.a - 1, inside) + special.xlog1py(self.b - 1, -inside)
-            density = np.exp(logs - special.betaln(self.a, self.b))
+            logs = scipy.special.xlogy(self.a - 1, inside) + scipy.special.xlog1py(self.b - 1, -inside)
+            density = np.exp(logs - scipy.special.betaln(self.a, self.b))
         return np.asarray(np.where(x_ == inside, density, 0.0))[()]
 
     def cdf(self, x: ArrayLike) -> Floats:
         """Probability of at most x."""
-        return np.asarray(special.betainc(self.a, self.b, np.clip(x, 0.0, 1.0)))[()]
+        return np.asarray(scipy.special.betainc(self.a, self.b, np.clip(x, 0.0, 1.0)))[()]
 
     def sf(self, x: ArrayLike) -> Floats:
         """Probability of more than x."""
-        return np.asarray(special.betaincc(self.a, self.b, np.clip(x, 0.0, 1.0)))[()]
+        return np.asarray(scipy.special.betaincc(self.a, self.b, np.clip(x, 0.0, 1.0)))[()]
 
     def ppf(self, q: ArrayLike) -> Floats:
         """Quantile: where `cdf` is q."""
-        return np.asarray(special.betaincinv(self.a, self.b, q))[()]
+        return np.asarray(scipy.special.betaincinv(self.a, self.b, q))[()]
 
     def isf(self, q: ArrayLike) -> Floats:
         """Quantile from above: where `sf` is q."""
-        return np.asarray(special.betainccinv(self.a, self.b, q))[()]
+        return np.asarray(scipy.special.betainccinv(self.a, self.b, q))[()]
 
     def interval(self, confidence: float = 0.95) -> tuple[Floats, Floats]:
         """Credible interval with equal tails."""
@@ -92,12 +92,12 @@ class F1Posterior(BetaPosterior):
     def mean(self) -> Floats:
         """Posterior mean, a / (a + b) × ₂F₁(1, b; a + b + 1; 1/2), from Euler's integral and Pfaff's transformation."""
         total = self.a + self.b
-        return np.asarray(self.a / total * special.hyp2f1(1.0, self.b, total + 1, 0.5))[()]
+        return np.asarray(self.a / total * scipy.special.hyp2f1(1.0, self.b, total + 1, 0.5))[()]
 
     def var(self) -> Floats:
         """Posterior variance; the second moment as the mean, with ₂F₁(2, b; a + b + 2; 1/2)."""
         total = self.a + self.b
-        square = self.a / total * ((self.a + 1) / (total + 1)) * special.hyp2f1(2.0, self.b, total + 2, 0.5)
+        square = self.a / total * ((self.a + 1) / (total + 1)) * scipy.special.hyp2f1(2.0, self.b, total + 2, 0.5)
         return np.asarray(np.maximum(square - self.mean() ** 2, 0.0))[()]
 
     def pdf(self, x: ArrayLike) -> Floats:
@@ -202,7 +202,7 @@ def probability_better(wins_a: ArrayLike, wins_b: ArrayLike, prior: float = 0.5)
         ValueError: as for `precision_posterior`.
     """
     first, second = _shapes(prior, (wins_a, 1), (wins_b, 1))
-    return np.asarray(special.betaincc(first, second, 0.5))[()]
+    return np.asarray(scipy.special.betaincc(first, second, 0.5))[()]
 
 
 def probability_greater(first: BetaPosterior, second: BetaPosterior) -> Floats:
@@ -234,19 +234,21 @@ def probability_greater(first: BetaPosterior, second: BetaPosterior) -> Floats:
 
 
 def _logit_deviation(a: Floats, b: Floats) -> Floats:
-    return np.asarray(np.sqrt(special.polygamma(1, a) + special.polygamma(1, b)))
+    return np.asarray(np.sqrt(scipy.special.polygamma(1, a) + scipy.special.polygamma(1, b)))
 
 
 def _mean_of_cdf(a: Floats, b: Floats, c: Floats, d: Floats) -> Floats:
     """P(Y ≤ X) for X ~ Beta(a, b) and Y ~ Beta(c, d)."""
-    centre, deviation = special.psi(a) - special.psi(b), _logit_deviation(a, b)
+    centre, deviation = scipy.special.psi(a) - scipy.special.psi(b), _logit_deviation(a, b)
     low, high = centre - _REACH * deviation - _FALL / a, centre + _REACH * deviation + _FALL / b
     count = int(np.max((high - low) / np.minimum(deviation / _STEPS, _WIDEST_STEP))) + 2
     z = low[..., None] + (high - low)[..., None] * np.linspace(0, 1, count)
-    logs = a[..., None] * special.log_expit(z) + b[..., None] * special.log_expit(-z)
+    logs = a[..., None] * scipy.special.log_expit(z) + b[..., None] * scipy.special.log_expit(-z)
     weight = np.exp(logs - logs.max(axis=-1, keepdims=True))
-    x, rest = special.expit(z), special.expit(-z)
+    x, rest = scipy.special.expit(z), scipy.special.expit(-z)
     below = np.where(
-        z < 0, special.betainc(c[..., None], d[..., None], x), special.betaincc(d[..., None], c[..., None], rest)
+        z < 0,
+        scipy.special.betainc(c[..., None], d[..., None], x),
+        scipy.special.betaincc(d[..., None], c[..., None], rest),
     )
     return np.asarray((weight * below).sum(axis=-1) / weight.sum(axis=-1))

@@ -10,7 +10,7 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import special
+import scipy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -111,8 +111,8 @@ def harmonic_sums(n: ArrayLike) -> tuple[Floats, Floats]:
     few = np.minimum(n_, _EXACT_SUMS).astype(np.int64)
     first, second = _first_sums()
     large = np.maximum(n_, _EXACT_SUMS) + 1
-    harmonic = np.where(n_ > _EXACT_SUMS, special.digamma(large) + np.euler_gamma, first[few])
-    return harmonic, np.where(n_ > _EXACT_SUMS, np.pi**2 / 6 - special.zeta(2, large), second[few])
+    harmonic = np.where(n_ > _EXACT_SUMS, scipy.special.digamma(large) + np.euler_gamma, first[few])
+    return harmonic, np.where(n_ > _EXACT_SUMS, np.pi**2 / 6 - scipy.special.zeta(2, large), second[few])
 
 
 @functools.cache

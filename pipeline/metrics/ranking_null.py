@@ -11,7 +11,7 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import special
+import scipy
 
 from pipeline.metrics.ranking_moments import average_precision_moments, average_precision_skewness, harmonic_sums
 from pipeline.metrics.shifted_lognormal import shifted_lognormal_tail
@@ -45,7 +45,7 @@ def log_arrangements(n: int, m: int) -> float:
     fewer = min(m, n - m)
     if fewer < _FACTORS:
         return math.fsum(math.log((n - i) / (i + 1)) for i in range(fewer))
-    return float(special.gammaln(n + 1) - special.gammaln(fewer + 1) - special.gammaln(n - fewer + 1))
+    return float(scipy.special.gammaln(n + 1) - scipy.special.gammaln(fewer + 1) - scipy.special.gammaln(n - fewer + 1))
 
 
 def exact_tail(ap: float, n: int, m: int) -> float:

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import special
+import scipy
 
 if TYPE_CHECKING:
     from pipeline.metrics.jackknife import Floats
@@ -24,10 +24,10 @@ def shifted_lognormal_tail(standard: Floats, skewness: float) -> Floats:
         skewness: The third standardised moment.
     """
     if abs(skewness) < _SYMMETRIC:
-        return np.asarray(special.ndtr(-standard))
+        return np.asarray(scipy.special.ndtr(-standard))
     root = 2 * math.sinh(math.asinh(abs(skewness) / 2) / 3)
     sigma = math.sqrt(math.log1p(root * root))
     sign = math.copysign(1.0, skewness)
     with np.errstate(divide="ignore"):
         quantile = np.log(np.maximum(1 + sign * root * standard, 0.0)) / sigma + sigma / 2
-    return np.asarray(special.ndtr(-sign * quantile))
+    return np.asarray(scipy.special.ndtr(-sign * quantile))

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
-from scipy import special
+import scipy
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -78,5 +78,5 @@ def minimum_detectable_difference(
     if n_units < 2 or math.isnan(deviation):  # noqa: PLR2004 - a spread needs two
         return math.nan
     degrees = n_units - 1
-    critical = special.stdtrit(degrees, 1 - significance / 2)
-    return float(special.nctdtrinc(degrees, 1 - power, critical)) * deviation / math.sqrt(n_units)
+    critical = scipy.special.stdtrit(degrees, 1 - significance / 2)
+    return float(scipy.special.nctdtrinc(degrees, 1 - power, critical)) * deviation / math.sqrt(n_units)

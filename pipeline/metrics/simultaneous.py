@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import ndtr
+import scipy
 
 from pipeline.metrics.before_after_intervals import intervals
 from pipeline.metrics.jackknife import leave_one_out
@@ -37,7 +37,7 @@ def single_confidence(contributions: Floats, confidence: float, *, draws: int = 
     signs = np.random.default_rng(seed).integers(0, 2, (draws, len(contributions))) * 2.0 - 1.0
     largest = (signs @ (contributions[:, used] / scale[used])).max(axis=1)
     critical = float(np.quantile(largest, confidence, method="higher"))
-    return 1 - 2 * max(float(ndtr(-critical)), share)
+    return 1 - 2 * max(float(scipy.special.ndtr(-critical)), share)
 
 
 def precision_at_least(
