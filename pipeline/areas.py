@@ -87,7 +87,7 @@ def _selected(asked: Areas, grouping: Sequence[str]) -> exp.Select:
 
 @dataclass(frozen=True)
 class _Groups:
-    """The groups of one grouping, with their totals."""
+    """The groups of one grouping in the order of the engine, NULL last, with their totals."""
 
     names: tuple[str, ...]
     keys: pl.DataFrame
@@ -95,7 +95,8 @@ class _Groups:
 
     @classmethod
     def of(cls, sums: pl.DataFrame, names: Sequence[str], *, weighted: bool) -> _Groups:
-        keys = sums.select(_without_zero_sign(sums, names))
+        sums = sums.with_columns(_without_zero_sign(sums, names)).sort(names, nulls_last=True) if names else sums
+        keys = sums.select(names)
         rows, weights, squares = (
             [sums[f"{kind}_{side}"].cast(pl.Float64).to_numpy() for side in ("positive", "negative")]
             for kind in (("n", "weight", "squares") if weighted else ("n", "n", "n"))
