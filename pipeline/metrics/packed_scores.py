@@ -59,7 +59,7 @@ class PackedScores:
         if not len(score):
             return
         below = score < 0
-        numbers = _flipped((score + 0.0).view(np.uint64) << _ONE | label, below)
+        numbers = _flipped(score.view(np.uint64) << _ONE | label, below)  # the sign is shifted out, also of -0
         part = (2 * group + below).astype(np.uint16)
         if (part != part[0]).any():
             order = np.argsort(part, kind="stable")
