@@ -132,7 +132,7 @@ def found(setting: Setting, score: Floats, label: NDArray[np.bool_]) -> Iterator
     replicate = (order // CLUSTER_SIZE).ravel() if setting.clusters else None
     positive = hit.astype(np.float64)
     positives, negatives = positive.sum(axis=1), size - positive.sum(axis=1)
-    totals = Totals(positives, negatives, positives, negatives, positives, negatives)
+    totals = Totals(positives, negatives, positives, negatives)
     areas = OrderedAreas(totals, setting.clusters)
     group, rising = np.repeat(np.arange(datasets), size), np.take_along_axis(score, order, axis=1).ravel()
     areas.add(Rows(group, rising, positive.ravel(), 1 - positive.ravel(), replicate=replicate))

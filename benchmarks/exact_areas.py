@@ -31,7 +31,13 @@ def main() -> None:
         query = exp.select("'all' AS grouping", *labels, dialect="duckdb").from_("predictions_read")
         counts = engine.fetch(query).with_columns(
             pl.lit(0).alias(name)
-            for name in ("replicate", "weight_positive", "weight_negative", "squares_positive", "squares_negative")
+            for name in (
+                "replicate",
+                "weight_positive",
+                "weight_negative",
+                "n_weighted_positive",
+                "n_weighted_negative",
+            )
         )
         assert plan.areas is not None
         print(areas(engine, plan.areas, [()], [], counts))

@@ -35,11 +35,12 @@ MOST_CELLS = 250_000  # with the ends of every piece still four blocks
 CELLS_OF_REPLICATES = 1 << 12
 MOST_CELLS_OF_GROUPS = 1 << 22
 MOST_ROUNDS = 4
-ROUNDING = 1e-14
+ROUNDING = 4e-16
 SHARE_OF_MEMORY = 0.25  # of the engine's limit, for rows that are put in order outside it
 PART_ROWS = 1 << 16  # arrays of this size stay in the cache of a core
+_SIDES = ("positive", "negative")
 COUNTS = ("n_positive", "n_negative")
-WEIGHTS = ("weight_positive", "weight_negative", "squares_positive", "squares_negative")
+WEIGHTS = ("weight_positive", "weight_negative", "n_weighted_positive", "n_weighted_negative")
 
 
 def areas(
@@ -92,20 +93,20 @@ class _Groups:
     names: tuple[str, ...]
     keys: pl.DataFrame
     totals: Totals
+    sizes: NDArray[np.int64]
 
     @classmethod
     def of(cls, sums: pl.DataFrame, names: Sequence[str], *, weighted: bool) -> _Groups:
         sums = sums.with_columns(_without_zero_sign(sums, names)).sort(names, nulls_last=True) if names else sums
         keys = sums.select(names)
-        rows, weights, squares = (
-            [sums[f"{kind}_{side}"].cast(pl.Float64).to_numpy() for side in ("positive", "negative")]
-            for kind in (("n", "weight", "squares") if weighted else ("n", "n", "n"))
-        )
-        return cls(tuple(names), keys, Totals(*weights, *squares, *rows))
+        kinds = ("weight", "n_weighted") if weighted else ("n", "n")
+        of_kinds = (sums[f"{kind}_{side}"].cast(pl.Float64).to_numpy() for kind in kinds for side in _SIDES)
+        sizes = sum(sums[f"n_{side}"].to_numpy() for side in _SIDES)
+        return cls(tuple(names), keys, Totals(*of_kinds), np.asarray(sizes))
 
     @property
-    def rows(self) -> float:
-        return float((self.totals.n_positive + self.totals.n_negative).sum())
+    def rows(self) -> int:
+        return int(self.sizes.sum())
 
     @property
     def size(self) -> int:
@@ -151,8 +152,7 @@ class _Work:
 
     def _packed(self) -> Iterator[Rows]:
         """Rows that are put in order here: it takes half the time of the engine's sort, and half the memory."""
-        totals = self.groups.totals
-        scores = PackedScores((totals.n_positive + totals.n_negative).astype(np.int64))
+        scores = PackedScores(self.groups.sizes)
         try:
             for block in self.engine.stream(_selected(self.asked, self.groups.names)):
                 for part in block.iter_slices(PART_ROWS):
@@ -207,11 +207,15 @@ class _Work:
         collected.add(rows)
         return self._table(collected, bounds)
 
-    @staticmethod
-    def _with_own_bounds(table: pl.DataFrame) -> pl.DataFrame:
-        """Exact areas as their own bounds, but for rounding."""
-        ends = [pl.max_horizontal(pl.col(area) - ROUNDING, 0.0).alias(f"{area}_min") for area in AREAS] + [
-            pl.min_horizontal(pl.col(area) + ROUNDING, 1.0).alias(f"{area}_max") for area in AREAS
+    def _with_own_bounds(self, table: pl.DataFrame) -> pl.DataFrame:
+        """Exact areas as their own bounds, but for rounding: of sums, and of what weights leave above a score."""
+        totals, slack = self.groups.totals, ROUNDING * (1 + np.sqrt(self.groups.sizes))
+        if self.asked.weighted:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                slack *= (totals.positives + totals.negatives) / totals.positives
+        open_ = pl.lit(pl.Series(slack))
+        ends = [pl.max_horizontal(pl.col(area) - open_, 0.0).alias(f"{area}_min") for area in AREAS] + [
+            pl.min_horizontal(pl.col(area) + open_, 1.0).alias(f"{area}_max") for area in AREAS
         ]
         return table.with_columns(
             pl.when(pl.col(each.meta.output_name()[:-4]).is_not_null()).then(each) for each in ends

@@ -112,10 +112,14 @@ def se_of_rows(
     *,
     random_sizes: bool = False,
 ) -> float:
-    """Standard error where rows are independent: of each class n / (n - 1) times the sum of squared shifts."""
+    """Standard error where rows are independent: of each class n / (n - 1) times the sum of squared shifts.
+
+    Rows of weight 0 are none of the n.
+    """
     weights = np.ones(len(scores)) if weights is None else weights
     moved = shifts(area, scores, labels, weights, random_sizes=False)
-    variance = sum((moved[each] ** 2).sum() * each.sum() / (each.sum() - 1) for each in (labels, ~labels) if each.any())
+    classes = [each & (weights > 0) for each in (labels, ~labels)]
+    variance = sum((moved[each] ** 2).sum() * each.sum() / (each.sum() - 1) for each in classes if each.any())
     if random_sizes and not labels.all():
         sizes = ((weights[each] ** 2).sum() / weights[each].sum() ** 2 for each in (labels, ~labels))
         variance += slope(area, scores, labels, weights) ** 2 * sum(sizes)

@@ -29,6 +29,7 @@ from pipeline.metrics.influence import (
     variance_of_clusters,
     variance_of_rows,
 )
+from pipeline.metrics.running_sums import running_sums
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -105,16 +106,12 @@ class Totals:
     Attributes:
         positives: Weight of the positives.
         negatives: Weight of the negatives.
-        positive_squares: Sum of their squared weights.
-        negative_squares: Likewise.
-        n_positive: Number of positives.
-        n_negative: Number of negatives.
+        n_positive: Number of positives with a weight above 0.
+        n_negative: Number of negatives, likewise.
     """
 
     positives: Floats
     negatives: Floats
-    positive_squares: Floats
-    negative_squares: Floats
     n_positive: Floats
     n_negative: Floats
 
@@ -147,7 +144,8 @@ class OrderedAreas:
         self._replicates = replicates
         groups = len(totals.positives)
         names = [f"{area}_{side}_{sum_}" for area in AREAS for side in _CLASSES for sum_ in _SUMS]
-        self._sums = {name: np.zeros(groups) for name in (*names, "slope", "steps")}
+        squares = [f"squares_{side}" for side in _CLASSES]
+        self._sums = {name: np.zeros(groups) for name in (*names, *squares, "slope", "steps")}
         shape = (groups, max(replicates, 1))
         by_replicate = [
             "weight_positive",
@@ -187,8 +185,8 @@ class OrderedAreas:
         with np.errstate(divide="ignore", invalid="ignore"):
             slope = sums["slope"] / totals.positives
             precision = np.where(totals.n_positive > 0, sums["steps"] / totals.positives, np.nan)
-            roc = sums["roc_auc_positive_first"] / totals.positives
-        area = dict(zip(AREAS, (precision, np.where(totals.n_negative > 0, roc, np.nan)), strict=True))
+            roc = np.where(totals.n_negative > 0, sums["roc_auc_positive_first"] / totals.positives, np.nan)
+        area = {name: np.clip(value, 0.0, 1.0) for name, value in zip(AREAS, (precision, roc), strict=True)}
         slopes = dict(zip(AREAS, (slope, np.zeros_like(slope)), strict=True))
         se, degrees = {}, {}
         for name in AREAS:
@@ -208,8 +206,8 @@ class OrderedAreas:
     def _moments(self, area: str) -> tuple[ClassMoments, ClassMoments]:
         totals = self._totals
         sizes = {
-            "positive": (totals.n_positive, totals.positives, totals.positive_squares),
-            "negative": (totals.n_negative, totals.negatives, totals.negative_squares),
+            "positive": (totals.n_positive, totals.positives, self._sums["squares_positive"]),
+            "negative": (totals.n_negative, totals.negatives, self._sums["squares_negative"]),
         }
         made = []
         for side in _CLASSES:
@@ -266,6 +264,10 @@ class OrderedAreas:
             p if ties.positive_squares is None else ties.positive_squares,
             q if ties.negative_squares is None else ties.negative_squares,
         )
+        for side, values in zip(_CLASSES, squares, strict=True):
+            add(f"squares_{side}", values)
+        if between is not None:
+            add("squares_negative", between.squares)
         for area in AREAS:
             add_class(f"{area}_positive", p, squares[0], running.positive[area])
             add_class(f"{area}_negative", q, squares[1], running.negative[area])
@@ -280,10 +282,10 @@ class OrderedAreas:
         state = self._state if group[0] == self._group else dict.fromkeys(self._state, 0.0)
 
         def up_to(values: Floats, name: str) -> Floats:
-            sums = np.cumsum(values)
-            start = sums[first] - values[first]
-            start[0] -= state[name]
-            return sums if len(first) == 1 and start[0] == 0 else sums - np.repeat(start, sizes)
+            sums = running_sums(values, first)
+            if state[name]:
+                sums[: sizes[0]] += state[name]
+            return sums
 
         def spread(values: Floats) -> Floats | np.float64:
             return values[group[0]] if len(first) == 1 else values[group]
@@ -292,7 +294,7 @@ class OrderedAreas:
         to_p = up_to(p, "positive")
         to_q = up_to(q if between is None else between.weight + q, "negative")
         all_p, all_q = spread(totals.positives), spread(totals.negatives)
-        hits, false = all_p - to_p + p, all_q - to_q + q
+        hits, false = np.maximum(all_p - to_p + p, p), np.maximum(all_q - to_q + q, q)
         with np.errstate(divide="ignore", invalid="ignore"):
             precision = np.where(p > 0, hits / (hits + false), 0.0)
             rate = np.where(p > 0, p / (hits + false) ** 2, 0.0)

@@ -2,12 +2,13 @@
 -- reads: weighted_predictions (segment, replicate, score, label, weight)
 -- params: none
 -- caution: only for scores that are probabilities, so n_outside must be 0; a probability nearer than 1e-15 to 0 or 1
---   counts as 1e-15 away from it; every term is a decimal before it is added, so that the sums are exact
+--   counts as 1e-15 away from it; rows of weight 0 are no rows here; every term is a decimal before it is added, so that
+--   the sums are exact
 SELECT
   segment,
   replicate,
-  CAST(count(*) AS BIGINT) AS n,
-  CAST(count_if(is_outside) AS BIGINT) AS n_outside,
+  CAST(count_if(weight > 0) AS BIGINT) AS n,
+  CAST(count_if(weight > 0 AND is_outside) AS BIGINT) AS n_outside,
   sum(CAST(weight AS DECIMAL(38, 15))) AS weights,
   sum(CAST(weight * weight AS DECIMAL(38, 15))) AS squares,
   sum(CAST(weight * log_likelihood AS DECIMAL(38, 15))) AS first,

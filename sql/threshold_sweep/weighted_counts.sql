@@ -9,6 +9,8 @@ SELECT
   bin,
   CAST(count_if(label) AS BIGINT) AS n_positive,
   CAST(count_if(NOT label) AS BIGINT) AS n_negative,
+  CAST(count_if(label AND weight > 0) AS BIGINT) AS n_weighted_positive,
+  CAST(count_if(NOT label AND weight > 0) AS BIGINT) AS n_weighted_negative,
   sum(CAST(CASE WHEN label THEN weight ELSE 0 END AS DECIMAL(38, 15))) AS weight_positive,
   sum(CAST(CASE WHEN label THEN 0 ELSE weight END AS DECIMAL(38, 15))) AS weight_negative,
   sum(CAST(CASE WHEN label THEN weight * weight ELSE 0 END AS DECIMAL(38, 15))) AS squares_positive,

@@ -69,9 +69,8 @@ def estimated(
         together([each.astype(float) for each in clusters]).astype(np.int64) if clusters else None,
     )
     sums = ([part.sum() for part in side] for side in (positive, negative))
-    square_sums = ([(part**2).sum() for part in side] for side in (positive, negative))
-    numbers = ([part.sum() for part in (each.labels for each in samples)], [(~each.labels).sum() for each in samples])
-    totals = Totals(*(np.array(each, dtype=float) for each in (*sums, *square_sums, *numbers)))
+    numbers = ([(part > 0).sum() for part in side] for side in (positive, negative))
+    totals = Totals(*(np.array(each, dtype=float) for each in (*sums, *numbers)))
     collected = OrderedAreas(totals, replicates)
     edges = [0, *sorted(cuts), len(rows)]
     for start, end in itertools.pairwise(edges):
@@ -201,7 +200,7 @@ def test_rows_that_are_summed_ties_are_the_rows() -> None:
     levels, place = np.unique(own.scores, return_inverse=True)
     sums = [np.bincount(place, weights=each).astype(np.float64) for each in (own.labels, ~own.labels)]
     totals = [np.array([float(each.sum())]) for each in sums]
-    collected = OrderedAreas(Totals(*totals, *totals, *totals))
+    collected = OrderedAreas(Totals(*totals, *totals))
     collected.add(Rows(np.zeros(len(levels), dtype=np.int64), levels, sums[0], sums[1]))
     found, wanted = collected.finish(), estimated([own])
     for name in AREAS:
@@ -210,7 +209,7 @@ def test_rows_that_are_summed_ties_are_the_rows() -> None:
 
 
 def test_no_rows_have_no_area() -> None:
-    nothing = OrderedAreas(Totals(*(np.zeros(1) for _ in range(6)))).finish()
+    nothing = OrderedAreas(Totals(*(np.zeros(1) for _ in range(4)))).finish()
     assert np.isnan([nothing.area[name][0] for name in AREAS]).all()
     assert np.isnan([nothing.se[name][0] for name in AREAS]).all()
 
@@ -222,3 +221,31 @@ def test_rows_of_no_weight_change_nothing() -> None:
     kept = Sample(own.scores[some], own.labels[some], own.weights[some])
     for name in AREAS:
         assert estimated([own]).area[name][0] == pytest.approx(estimated([kept]).area[name][0], rel=1e-13)
+        assert estimated([own]).se[name][0] == pytest.approx(estimated([kept]).se[name][0], rel=1e-11)
+
+
+@pytest.mark.parametrize("heavy", [1.0, 1e6, 123456.7])
+@pytest.mark.parametrize("light", [1.0, 1e-6, 3.3e-6])
+def test_heavy_groups_leave_light_ones_as_they_are(light: float, heavy: float) -> None:
+    rng = np.random.default_rng(3)
+    many, few = sample(11, 3000, decimals=9), sample(12, 40, decimals=2)
+    assert few.weights is None
+    first = Sample(many.scores, many.labels, heavy * rng.uniform(0.5, 1.0, 3000))
+    second = Sample(few.scores, few.labels, light * rng.uniform(0.5, 1.0, 40))
+    together, alone = estimated([first, second, first]), estimated([second])
+    for name in AREAS:
+        assert together.area[name][1] == pytest.approx(alone.area[name][0], rel=1e-13)
+        assert together.se[name][1] == pytest.approx(alone.se[name][0], rel=1e-11)
+        assert alone.area[name][0] == pytest.approx(
+            REFERENCES[name](second.labels, second.scores, sample_weight=second.weights), rel=1e-12
+        )
+
+
+def test_the_lightest_rows_at_the_top_of_a_heavy_group_cannot_spoil_it() -> None:
+    rng = np.random.default_rng(4)
+    scores, labels = np.arange(5000) / 5000, rng.uniform(size=5000) < 0.4
+    weights = np.where(scores > 0.9, 1e-6, 1e6 * rng.uniform(0.5, 1.0, 5000))
+    found = estimated([Sample(scores, labels, weights)])
+    for name in AREAS:
+        assert found.area[name][0] == pytest.approx(REFERENCES[name](labels, scores, sample_weight=weights), rel=1e-12)
+        assert 0 < found.se[name][0] < 0.02

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 from running import SWEEP, fates, read_table, run_threshold_sweep, stage_config, swept
 from sklearn.metrics import confusion_matrix, f1_score, precision_score, recall_score
 
@@ -204,6 +206,12 @@ def test_rows_that_repeat_an_item_are_refused_unless_they_are_kept(tmp_path: Pat
         ({"width": 0}, "width"),
         ({"method": "fast"}, "method"),
         ({"averages": ["mean"], "by": ["model"]}, "averages"),
+        ({"averages": ["micro"], "by": [["model"]]}, "add [] to by"),
+        ({"averages": ["micro"], "by": [["model", "user"]], "average_over": ["user"]}, "add ['model'] to by"),
+        (
+            {"averages": ["macro"], "by": [["model"], ["user"]], "average_over": ["user", "model"]},
+            "no grouping in by has user and model together",
+        ),
     ],
 )
 def test_a_config_that_cannot_be_is_refused(tmp_path: Path, keys: dict[str, Any], words: str) -> None:
@@ -417,3 +425,39 @@ def test_one_cluster_has_no_interval_and_says_so(tmp_path: Path) -> None:
     assert tables["curve"]["precision_lower"].to_list() == [None]
     assert tables["areas"]["average_precision_se"].to_list() == [None]
     assert tables["areas"]["undefined_interval"].to_list() != [None]
+
+
+def test_ratios_of_weights_are_rounded_once(tmp_path: Path) -> None:
+    tenths = list(itertools.product([1, 2, 3, 6, 7, 9, 29, 37], [0, 1, 2, 4, 11, 31, 39]))
+    rows = [
+        {"score": 0.9, "label": label, "w": weight / 10, "model": f"{tp} {fp}"}
+        for tp, fp in tenths
+        for label, weight in ((True, tp), (False, fp))
+    ]
+    uneven = {"score": 0.9, "label": True, "w": 1 / 3, "model": "1 0"}
+    weights = {"columns": {"weight": "w"}}
+    frame = pl.DataFrame([*rows, uneven])
+    found = swept(tmp_path, frame, by=[["model"]], thresholds=[0.5], predictions=weights)["curve"]
+    for row in found.iter_rows(named=True):
+        tp, fp = map(int, row["model"].split())
+        assert row["precision"] == tp / (tp + fp), row["model"]
+        assert row["f1"] == 2 * tp / (2 * tp + fp), row["model"]
+    assert found.height == len(tenths)
+
+
+def test_rows_of_weight_0_leave_everything_but_the_numbers_of_rows_as_it_is(tmp_path: Path) -> None:
+    frame = predictions(11, 200)
+    nothing = predictions(12, 300).with_columns(w=pl.lit(0.0))
+    keys: dict[str, Any] = {"predictions": {"columns": {"weight": "w"}}, "thresholds": [0.3, 0.6]}
+    plain, padded = (swept(tmp_path / str(each.height), each, **keys) for each in (frame, pl.concat([frame, nothing])))
+    assert padded["areas"]["n"].to_list() == [500]
+    for name in ("areas", "curve"):
+        numbers = [column for column in plain[name].columns if column not in {"n", "n_positive", *CELLS}]
+        assert_frame_equal(padded[name].select(numbers), plain[name].select(numbers), rel_tol=1e-12)
+
+
+def test_one_positive_with_a_weight_has_areas_but_no_interval(tmp_path: Path) -> None:
+    labels = [True] * 5 + [False] * 20
+    frame = pl.DataFrame({"score": np.linspace(0, 1, 25), "label": labels, "w": [1.0] + [0.0] * 4 + [1.0] * 20})
+    row = swept(tmp_path, frame, predictions={"columns": {"weight": "w"}}, thresholds=[0.5])["areas"].row(0, named=True)
+    assert (row["n_positive"], row["average_precision_lower"], row["undefined_interval"]) == (5, None, "few_positives")

@@ -11,6 +11,8 @@ from running import swept
 from sklearn.metrics import average_precision_score as average_precision
 from sklearn.metrics import f1_score, precision_score, recall_score, roc_auc_score
 
+from pipeline.errors import ConfigError
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -61,8 +63,8 @@ def test_micro_needs_the_whole_and_is_it(tmp_path: Path) -> None:
     assert [own[name] for name in ("precision", "recall", "f1", "fpr")] == [
         whole[name] for name in ("precision", "recall", "f1", "fpr")
     ]
-    alone = swept(tmp_path / "b", frame, by=[["class"]], thresholds=[0.4], averages=EVERY)["averages"]
-    assert sorted(set(alone["average"].to_list())) == ["macro", "weighted"]
+    with pytest.raises(ConfigError, match=r"add \[\] to by"):
+        swept(tmp_path / "b", frame, by=[["class"]], thresholds=[0.4], averages=EVERY)
 
 
 def test_every_distinct_score_is_no_common_threshold_so_only_areas_are_averaged(tmp_path: Path) -> None:

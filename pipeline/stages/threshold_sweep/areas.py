@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 TWO = 2  # a spread needs two
 SIDES = ("positive", "negative")
+OWN_ROWS = ("_positives", "_negatives")  # rows with a weight above 0
 AREAS = ("average_precision", "pr_auc", "roc_auc")
 TRUE_POINTS = ("pr_auc", "pr_auc_se_true_points", "pr_auc_se", "pr_auc_degrees")
 ROUNDING = 1e-12  # areas that differ less from 0 or 1 are 0 or 1
@@ -34,10 +35,11 @@ def areas_table(
     params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame], keys: Sequence[str]
 ) -> pl.DataFrame:
     """One row per group."""
-    totals = add_up(counts["counts"], keys, COUNT_NAMES[:2]).with_columns(
-        (pl.col("n_positive") + pl.col("n_negative")).alias("n")
+    kind = "n_weighted" if kind_of_counts(counts["counts"]) == "weight" else "n"
+    frame = add_up(counts["counts"], keys, COUNT_NAMES[:4]).with_columns(
+        (pl.col("n_positive") + pl.col("n_negative")).alias("n"),
+        *(pl.col(f"{kind}_{side}").alias(name) for side, name in zip(SIDES, OWN_ROWS, strict=True)),
     )
-    frame = totals
     for part in (counts["areas"], _true_points(params, counts["counts"], keys), _losses(params, counts, keys)):
         frame = frame.join(part, on=list(keys), how="left", nulls_equal=True)
     if params.cluster is not None and params.uncertainty == "none":  # those of rows would pass for those of clusters
@@ -53,7 +55,7 @@ def areas_table(
         .then(pl.lit("no_probability"))
     )
     frame = frame.with_columns(undefined.alias("undefined"), pl.lit(params.method).alias("method"))
-    return frame.drop("n_negative", *(f"{name}_degrees" for name in AREAS))
+    return frame.drop("n_negative", *COUNT_NAMES[2:4], *OWN_ROWS, *(f"{name}_degrees" for name in AREAS))
 
 
 def _true_points(params: ThresholdSweepParameters, counts: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
@@ -83,7 +85,7 @@ def _of_groups(params: ThresholdSweepParameters, part: SweptGroups, kind: str) -
             *(part.swept[f"{kind}_{side}"] for side in SIDES), *(part.totals[f"{kind}_{side}"] for side in SIDES)
         )
 
-    rows = retrieved("n")
+    rows = retrieved("n_weighted" if kind == "weight" else "n")
     kinds = (retrieved("weight"), retrieved("squares")) if kind == "weight" else (rows, rows)
     found = true_point_areas(*kinds, rows, random_sizes=params.class_sizes == "random")
     columns = {
@@ -150,7 +152,7 @@ def _reasons(frame: pl.DataFrame, params: ThresholdSweepParameters) -> NDArray[n
     """Why a limit of an area would be missing."""
     if params.uncertainty == "none":
         return np.full(frame.height, "none")
-    positives, negatives = (frame[name].to_numpy() for name in ("n_positive", "n_negative"))
+    positives, negatives = (frame[name].to_numpy() for name in OWN_ROWS)
     known = frame.select(pl.all_horizontal(pl.col(f"{name}_se").is_not_null() for name in AREAS)).to_series().to_numpy()
     few = np.where(positives < TWO, "few_positives", np.where(negatives < TWO, "few_negatives", "one_replicate"))
     return np.where((positives >= TWO) & (negatives >= TWO) & known, "at_limit", few)

@@ -42,10 +42,7 @@ def averages_table(
 
 def _averages(params: ThresholdSweepParameters, frame: pl.DataFrame, by: Sequence[str]) -> Iterator[pl.DataFrame]:
     """The averages over each grouping that has groups, at each threshold of a frame."""
-    for grouping in params.by:
-        over = [name for name in grouping if not params.average_over or name in params.average_over]
-        if not over or (params.average_over and set(over) != set(params.average_over)):
-            continue
+    for grouping, over in params.averaged():
         rest = [name for name in grouping if name not in over]
         rows = frame.filter(pl.col(GROUPING.name) == ",".join(grouping))
         whole = frame.filter(pl.col(GROUPING.name) == _name(params, rest)) if _name(params, rest) else None

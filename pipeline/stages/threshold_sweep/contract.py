@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -11,6 +11,9 @@ from pipeline.schemas import Column, Table, limits_of
 from pipeline.sources.inputs import Field as InputField
 from pipeline.sources.inputs import Input, InputContract
 from pipeline.stages.parameters import EvenThresholds, StageParameters
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 Average = Literal["micro", "macro", "weighted"]
 
@@ -29,6 +32,8 @@ PREDICTIONS = InputContract(
 COUNTS = (
     Column("n_positive", "BIGINT", "rows with a true label in the bin"),
     Column("n_negative", "BIGINT", "rows with a false label in the bin"),
+    Column("n_weighted_positive", "BIGINT", "rows with a true label and a weight above 0; 0 without weights"),
+    Column("n_weighted_negative", "BIGINT", "rows with a false label and a weight above 0; 0 without weights"),
     Column("weight_positive", "DECIMAL", "sum of weights of the rows with a true label; 0 without weights"),
     Column("weight_negative", "DECIMAL", "sum of weights of the rows with a false label; 0 without weights"),
     Column("squares_positive", "DECIMAL", "sum of squared weights of the rows with a true label; 0 without weights"),
@@ -183,4 +188,23 @@ class ThresholdSweepParameters(StageParameters):
                 f"average_over names {', '.join(odd)}, which by lacks" if odd else "average_over goes with averages"
             )
             raise ValueError(message)
+        self._check_averages()
         return self
+
+    def averaged(self) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+        """The groupings whose groups are averaged, each with the columns that it is averaged over."""
+        for grouping in self.by:
+            over = tuple(name for name in grouping if not self.average_over or name in self.average_over)
+            if over and (not self.average_over or set(over) == set(self.average_over)):
+                yield grouping, over
+
+    def _check_averages(self) -> None:
+        """Every average has groups that it can be taken of."""
+        found = list(self.averaged())
+        if self.averages and not found:
+            message = f"average_over: no grouping in by has {' and '.join(self.average_over)} together"
+            raise ValueError(message)
+        coarser = [sorted(set(grouping) - set(over)) for grouping, over in found]
+        if "micro" in self.averages and not any(rest in map(sorted, self.by) for rest in coarser):
+            message = f'averages = ["micro"] are the numbers of all groups together: add {coarser[0]} to by'
+            raise ValueError(message)

@@ -95,9 +95,11 @@ class _Planner:
         yield rows.Relation("weighted_predictions", weighted.from_(used.subquery("used_predictions")))
 
     def _areas(self, used: exp.Select, by: Sequence[rows.Grouped]) -> Areas:
-        names = [*(each.name for each in by), REPLICATE, "score", "label", *(["weight"] if self.weighted else [])]
+        names = [*(each.name for each in by), REPLICATE, "score", "label"]
+        as_counted = exp.cast(exp.cast(column("weight"), "DECIMAL(38, 15)"), "DOUBLE")
+        weight = [exp.alias_(as_counted, "weight", quoted=True)] if self.weighted else []
         return Areas(
-            rows=exp.select(*(column(name) for name in names)).from_(used.subquery("used_predictions")),
+            rows=exp.select(*map(column, names), *weight).from_(used.subquery("used_predictions")),
             exact=self.params.method == "exact",
             width=self.params.width,
             span=self.predictions.span("score"),
