@@ -8,7 +8,9 @@ import numpy as np
 import polars as pl
 from pydantic import Field, field_validator
 
+from pipeline.metrics.equal_matching import packed
 from pipeline.metrics.mention_texts import normalised_text
+from pipeline.metrics.sorting import rising_order
 from pipeline.metrics.span_matching import (
     Assignment,
     Mentions,
@@ -85,7 +87,7 @@ def matched_rows(gold: pl.DataFrame, predicted: pl.DataFrame, params: MentionPar
     if params.match == "span":
         return match_spans(ours, theirs)
     if params.match == "text":
-        return match_texts(ours, theirs)
+        return match_texts(ours, theirs, assignment=params.assignment)
     if params.match == "text_near":
         return match_near(ours, theirs, max_centre_distance=params.max_centre_distance, assignment=params.assignment)
     return match_overlapping(
@@ -95,6 +97,30 @@ def matched_rows(gold: pl.DataFrame, predicted: pl.DataFrame, params: MentionPar
         share_of=params.overlap_of,
         assignment=params.assignment,
     )
+
+
+def in_order(mentions: pl.DataFrame, further: Sequence[str] = ()) -> pl.DataFrame:
+    """Mentions in an order that that of their rows does not decide: by document, system, place and further columns.
+
+    A largest matching takes the first of rows that it cannot tell apart: which one that is, the further columns decide.
+    """
+    first = [name for name in (DOCUMENT, SYSTEM, *PLACE) if name in mentions.columns]
+    known = list(dict.fromkeys([*first, *(name for name in further if name in mentions.columns)]))
+    outside = FARTHEST_CHARACTER + 1
+    columns = mentions.select(pl.col(first).fill_null(outside).clip(-outside, outside))
+    words = packed([(column.to_numpy(), np.empty(0, dtype=np.int64)) for column in columns])
+    order = rising_order(words[0]) if len(words) == 1 else np.lexsort(words[::-1])
+    same = np.logical_and.reduce([np.diff(word[order]) == 0 for word in words])
+    repeated = np.append(False, same) | np.append(same, False)
+    rows = order[repeated]
+    again = mentions.select(known)[rows].select(pl.arg_sort_by(known, nulls_last=True))
+    order[repeated] = rows[again.to_series().to_numpy()]
+    return mentions[order]
+
+
+def text_numbers(texts: pl.Series) -> pl.Series:
+    """The same number from 0 for the same normalised text."""
+    return pl.Series(_numbers([texts], normalised=True)[0])
 
 
 def _mentions(gold: pl.DataFrame, predicted: pl.DataFrame, params: MentionParameters) -> tuple[Mentions, Mentions]:

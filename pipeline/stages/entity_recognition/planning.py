@@ -155,5 +155,5 @@ class _Planner:
                 yield f"grouping column {each.name!r} is a floating number: NaN and infinite values count as NULL"
         if self.scored and self.predicted.has_float32("score"):
             yield "scores are single precision (FLOAT); they are compared with the thresholds as DOUBLE"
-        if self.scored and self.params.assignment == "file_order":
+        if self.scored and self.params.assignment == "file_order" and self.params.match in {"overlap", "text_near"}:
             yield 'assignment = "file_order" pairs all predictions at once: at high thresholds more could be matched'

@@ -11,6 +11,7 @@ from pipeline.dialect import column
 from pipeline.sources import rows
 from pipeline.stages.checks import duplicate_check, missing_check
 from pipeline.stages.geocoding.coordinates import PLACE, haversine_distance, haversine_square
+from pipeline.stages.geocoding.locating import SEVERAL
 from pipeline.stages.mention_rows import SYSTEMS, fault_of, key_type, systems_relation
 from pipeline.stages.plan import REPLICATE, Check
 
@@ -153,8 +154,7 @@ class AlignedPlaces:
             yield missing_check(self.gold, self.cluster)
         yield duplicate_check(self.gold, (KEY,), remedy="Keep one row per gold mention.")
         if self.params.candidates == "error":
-            remedy = 'Keep one, or choose: candidates = "first" (by rank), or "closest" (the best any choice could be).'
-            yield duplicate_check(self.predicted, (KEY, *self.systems), remedy=remedy)
+            yield duplicate_check(self.predicted, (KEY, *self.systems), remedy=SEVERAL)
 
 
 def _null(value: exp.Expr) -> exp.Expr:
