@@ -104,6 +104,8 @@ def in_order(mentions: pl.DataFrame, further: Sequence[str] = ()) -> pl.DataFram
 
     A largest matching takes the first of rows that it cannot tell apart: which one that is, the further columns decide.
     """
+    if mentions.height < 2:  # noqa: PLR2004 - one row is in order
+        return mentions
     first = [name for name in (DOCUMENT, SYSTEM, *PLACE) if name in mentions.columns]
     known = list(dict.fromkeys([*first, *(name for name in further if name in mentions.columns)]))
     outside = FARTHEST_CHARACTER + 1
