@@ -170,6 +170,32 @@ def test_groups_of_gold_columns_add_up(tmp_path: Path) -> None:
     assert total["n_gold"].item() == 2 * 60
 
 
+def test_groups_without_gold_mentions_have_errors_that_are_null(tmp_path: Path) -> None:
+    gold = pl.DataFrame({"mention_id": ["a", "b"], "latitude": [0.0, 9.0], "longitude": [0.0, 9.0], "land": ["A", "B"]})
+    predicted = gold.drop("land").with_columns(system=pl.Series(["x", "y"]), mention_id=pl.Series(["a", "d"]))
+    for name, rows, by in (
+        ("spurious", gold, ["land"]),
+        ("empty", gold.clear(), ["system"]),
+        ("none", gold, ["system"]),
+    ):
+        run = run_on(tmp_path / name, rows, predicted, by=by, tolerances_km=[10])
+        errors, keys = table(run, "errors"), ["grouping", *by, "n_gold"]
+        assert errors.select(keys).equals(table(run, "scores").select(keys)), name
+        without = errors.filter(n_gold=0)
+        assert without.height == {"spurious": 1, "empty": 3, "none": 0}[name]
+        assert (
+            without.select("n_located", "mean_km", "median_km", "log_error_auc").rows()
+            == [(0, None, None, None)] * without.height
+        )
+        assert any("no gold mention" in each for each in run.warnings) == (name == "empty")
+
+
+def test_a_tolerance_of_zero_is_zero_without_a_sign(tmp_path: Path) -> None:
+    run = run_on(tmp_path, GOLD, GOLD, tolerances_km=[0, 10, 161])
+    assert [str(each) for each in table(run, "scores")["tolerance_km"]] == ["0.0", "10.0", "161.0"]
+    assert table(run, "scores")["tp"].to_list() == [2, 2, 2]
+
+
 def test_the_mean_error_has_jackknife_limits(tmp_path: Path) -> None:
     """With one mention in each document the jackknife variance of the mean is s² / n."""
     gold, predicted = random_places(np.random.default_rng(6), 50)
@@ -274,6 +300,7 @@ def test_exchanged_coordinates_that_could_be_meant_raise_a_warning(tmp_path: Pat
         ({"tolerances_km": [10, 5]}, "must rise"),
         ({"tolerances_km": [-1, 5]}, "at least 0"),
         ({"match": "span", "cluster": "country"}, "does not go with match"),
+        *(({"by": [[name]]}, f"'{name}' is also a column") for name in ("threshold", "N_predicted", "gold_start")),
     ],
 )
 def test_keys_that_do_not_fit_are_refused(tmp_path: Path, keys: dict[str, Any], words: str) -> None:
