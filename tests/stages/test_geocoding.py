@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -255,6 +256,14 @@ def with_value(name: str, value: float | None) -> pl.DataFrame:
         (with_value("longitude", -181.0), GOLD, {}, "gold: column 'longitude' is outside"),
         (GOLD, with_value("latitude", None), {}, "'latitude' is missing where 'longitude' is not"),
         (GOLD, with_value("longitude", float("nan")), {}, "'longitude' is missing where 'latitude' is not"),
+        (
+            GOLD,
+            with_value("latitude", math.inf),
+            {},
+            "predicted: column 'latitude' is infinite in 1 rows of .*at row 2",
+        ),
+        (with_value("longitude", -math.inf), GOLD, {}, "gold: column 'longitude' is infinite in 1 rows of .*at row 2"),
+        (GOLD, GOLD.with_columns(latitude=math.inf, longitude=-math.inf), {}, "'latitude' is infinite in 2 rows"),
         (GOLD.with_columns(latitude=None, longitude=None), GOLD, {}, "gold: column 'latitude' is NULL"),
         (pl.concat([GOLD, GOLD]), GOLD, {}, "gold: mention_id repeat: mention_id = a"),
         (GOLD, pl.concat([GOLD, GOLD]), {}, 'candidates = "first"'),
@@ -273,6 +282,25 @@ def test_inputs_at_fault_are_refused(
 ) -> None:
     with pytest.raises(DataError, match=words):
         run_on(tmp_path, gold, predicted, **keys)
+
+
+@pytest.mark.parametrize("match", [None, "span"], ids=["aligned", "matched"])
+def test_infinite_coordinates_are_found_in_files_of_folders(tmp_path: Path, match: str | None) -> None:
+    """Files of several grouping values are read as several scans."""
+    place = {"doc_id": "d", "start": 0, "end": 5}
+    gold = GOLD.head(1).with_columns(**{name: pl.lit(value) for name, value in place.items()})
+    for name, latitude in (("x", 52.0), ("y", math.inf)):
+        (tmp_path / "predicted" / f"system={name}").mkdir(parents=True)
+        rows = gold.with_columns(latitude=latitude)
+        rows.write_parquet(tmp_path / "predicted" / f"system={name}" / "rows.parquet")
+    config = stage_config(
+        tmp_path, KIND, {"gold": gold}, by=[["system"]], **({} if match is None else {"match": match})
+    )
+    config["stages"][0]["predicted"] = {"path": str(tmp_path / "predicted")}
+    with pytest.raises(DataError, match=r"'latitude' is infinite in 1 rows of .*system=y/rows.parquet, first at row 1"):
+        pipeline.run(config)
+    config["stages"][0]["predicted"]["where"] = "system = 'x'"
+    assert table(pipeline.run(config), "scores").select("system", "tp").unique().rows() == [("x", 1)]
 
 
 def test_exchanged_coordinates_are_named_where_they_cannot_be_meant(tmp_path: Path) -> None:

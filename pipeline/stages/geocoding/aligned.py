@@ -57,17 +57,24 @@ class AlignedPlaces:
         """The column of gold whose values are independent."""
         return self.params.cluster or ("doc_id" if self.gold.has("doc_id") else KEY)
 
+    def taken(self, source: Source) -> tuple[str, ...]:
+        """Columns that are read of gold or of predicted places."""
+        if source is self.predicted:
+            return (KEY, *PLACE, *(["rank"] if source.has("rank") else []))
+        return tuple(dict.fromkeys((KEY, *PLACE, *self._shown_of_gold(), self.cluster)))
+
+    def _shown_of_gold(self) -> list[str]:
+        return [name for name in SHOWN if self.gold.has(name)]
+
     def relations(self) -> Iterator[rows.Relation]:
         """Places as they are read, gold places with their replicate, candidates, and pairs."""
-        rank = ["rank"] if self.predicted.has("rank") else []
         fault = {"fault": fault_of((KEY,), has_score=False)}
-        yield rows.read(self.predicted, [KEY, *PLACE, *rank], self.by, fault, located=True)
-        shown = [name for name in SHOWN if self.gold.has(name)]
-        yield rows.read(self.gold, dict.fromkeys((KEY, *PLACE, *shown, self.cluster)), self.by, {}, located=True)
+        yield rows.read(self.predicted, self.taken(self.predicted), self.by, fault, located=True)
+        yield rows.read(self.gold, self.taken(self.gold), self.by, {}, located=True)
         units = rows.Units(
             UNITS,
             KEY,
-            fields=(*PLACE, *shown),
+            fields=(*PLACE, *self._shown_of_gold()),
             cluster=self.cluster,
             replicated=self.params.uncertainty == "jackknife",
             replicates=None if self.params.replicates == "auto" else self.params.replicates,

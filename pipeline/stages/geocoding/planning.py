@@ -131,9 +131,14 @@ class _Planner:
             raise DataError(message, remedy="Map them in gold and in predicted.")
         self.mentions.check()
 
+    def _read(self, source: Source) -> tuple[str, ...]:
+        """Columns that are read of an input."""
+        taken = self.aligned.taken(source) if self.params.match is None else self.mentions.taken(source)
+        return tuple(dict.fromkeys((*taken, *(each.column for each in self.by if each.source == source.name))))
+
     def _checks(self) -> Iterator[Check]:
         for source in self.sources:
-            yield from coordinate_checks(source)
+            yield from coordinate_checks(source, self._read(source))
         yield from (missing_check(self.gold, name) for name in PLACE)
         if self.params.candidates == "first":
             yield missing_check(self.predicted, "rank")
