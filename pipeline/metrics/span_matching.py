@@ -84,20 +84,28 @@ def match_spans(gold: Mentions, predicted: Mentions) -> Ints:
     return match_equal(keys, [] if predicted.score is None else [-predicted.score])
 
 
-def match_texts(gold: Mentions, predicted: Mentions) -> Ints:
+def match_texts(gold: Mentions, predicted: Mentions, *, assignment: Assignment = "maximum") -> Ints:
     """Matching of mentions with the same document and code, wherever they stand.
 
     Of g equal gold mentions and p equal predictions min(g, p) are matched: the predictions with the highest scores,
     among these the ones at the place of a gold mention. Predictions at the place of a gold mention go to it, the others
     to the remaining gold mentions in the order of the text.
 
+    Args:
+        gold: Gold mentions.
+        predicted: Predictions.
+        assignment: `file_order`: every gold mention in turn takes the first prediction still free, wherever it stands;
+            of scored predictions the highest come first. As many are matched.
+
     Returns:
         Shape (len(gold),): row of the matched prediction, or -1.
     """
+    keys = [(gold.document, predicted.document), (gold.code, predicted.code)]
+    if assignment == "file_order":
+        return match_equal(keys, [] if predicted.score is None else [-predicted.score])
     matched = match_spans(gold, predicted)
     exact = np.zeros(len(predicted), dtype=np.bool_)
     exact[matched[matched != UNMATCHED]] = True
-    keys = [(gold.document, predicted.document), (gold.code, predicted.code)]
     best = match_equal(keys, [-predicted.scores, ~exact, predicted.start, predicted.end])
 
     chosen = np.zeros(len(predicted), dtype=np.bool_)

@@ -12,7 +12,7 @@ from pipeline.errors import DataError
 from pipeline.sources import rows
 from pipeline.sources.source import SCORE_STATE
 from pipeline.stages.checks import missing_check
-from pipeline.stages.mentions import DOCUMENT, FILE_ORDER, SYSTEM
+from pipeline.stages.mentions import DOCUMENT, FARTHEST_CHARACTER, FILE_ORDER, SYSTEM
 from pipeline.stages.plan import REPLICATE, Check
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ UNITS = "documents"
 NUMBERED = "numbered_documents"
 SYSTEMS = "systems"
 TYPE = "type"
-FARTHEST_CHARACTER = 1_000_000_000
 
 
 @dataclass(frozen=True)

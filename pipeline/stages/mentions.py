@@ -8,7 +8,9 @@ import numpy as np
 import polars as pl
 from pydantic import Field, field_validator
 
+from pipeline.metrics.equal_matching import packed
 from pipeline.metrics.mention_texts import normalised_text
+from pipeline.metrics.sorting import rising_order
 from pipeline.metrics.span_matching import (
     Assignment,
     Mentions,
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 Match = Literal["span", "text", "overlap", "text_near"]
 DOCUMENT, SYSTEM = "_document", "_system"
 FILE_ORDER = ("source_file", "file_row_number")
+PLACE = ("start", "end")
+FARTHEST_CHARACTER = 1_000_000_000
 
 
 class MentionParameters(StageParameters):
@@ -71,7 +75,8 @@ def matched_rows(gold: pl.DataFrame, predicted: pl.DataFrame, params: MentionPar
 
     Args:
         gold: Columns `_document` and, if there are several, `_system`, numbers from 0, within which mentions are
-            matched, and those that the rule needs; `start` and `end` may be missing where it does not.
+            matched, and those that the rule needs; where it does not need `start` and `end`, they may be missing or
+            unknown.
         predicted: The same, and `score` if there is one.
         params: The rule.
 
@@ -82,7 +87,7 @@ def matched_rows(gold: pl.DataFrame, predicted: pl.DataFrame, params: MentionPar
     if params.match == "span":
         return match_spans(ours, theirs)
     if params.match == "text":
-        return match_texts(ours, theirs)
+        return match_texts(ours, theirs, assignment=params.assignment)
     if params.match == "text_near":
         return match_near(ours, theirs, max_centre_distance=params.max_centre_distance, assignment=params.assignment)
     return match_overlapping(
@@ -94,6 +99,32 @@ def matched_rows(gold: pl.DataFrame, predicted: pl.DataFrame, params: MentionPar
     )
 
 
+def in_order(mentions: pl.DataFrame, further: Sequence[str] = ()) -> pl.DataFrame:
+    """Mentions in an order that that of their rows does not decide: by document, system, place and further columns.
+
+    A largest matching takes the first of rows that it cannot tell apart: which one that is, the further columns decide.
+    """
+    if mentions.height < 2:  # noqa: PLR2004 - one row is in order
+        return mentions
+    first = [name for name in (DOCUMENT, SYSTEM, *PLACE) if name in mentions.columns]
+    known = list(dict.fromkeys([*first, *(name for name in further if name in mentions.columns)]))
+    outside = FARTHEST_CHARACTER + 1
+    columns = mentions.select(pl.col(first).fill_null(outside).clip(-outside, outside))
+    words = packed([(column.to_numpy(), np.empty(0, dtype=np.int64)) for column in columns])
+    order = rising_order(words[0]) if len(words) == 1 else np.lexsort(words[::-1])
+    same = np.logical_and.reduce([np.diff(word[order]) == 0 for word in words])
+    repeated = np.append(False, same) | np.append(same, False)
+    rows = order[repeated]
+    again = mentions.select(known)[rows].select(pl.arg_sort_by(known, nulls_last=True))
+    order[repeated] = rows[again.to_series().to_numpy()]
+    return mentions[order]
+
+
+def text_numbers(texts: pl.Series) -> pl.Series:
+    """The same number from 0 for the same normalised text."""
+    return pl.Series(_numbers([texts], normalised=True)[0])
+
+
 def _mentions(gold: pl.DataFrame, predicted: pl.DataFrame, params: MentionParameters) -> tuple[Mentions, Mentions]:
     frames = gold, predicted
     documents = [frame[DOCUMENT].to_numpy() for frame in frames]
@@ -103,15 +134,35 @@ def _mentions(gold: pl.DataFrame, predicted: pl.DataFrame, params: MentionParame
     for name in ("text", "type"):
         if name in params.needs() and (name != "type" or params.match_type):
             codes = _combined(codes, _numbers([frame[name] for frame in frames], normalised=name == "text"))
-    places = all(name in frame.columns for frame in frames for name in ("start", "end"))
     made = []
-    for frame, document, code in zip(frames, documents, codes, strict=True):
-        start, end = (
-            (frame[name].to_numpy() if places else np.zeros(frame.height, dtype=np.int64)) for name in ("start", "end")
-        )
+    for frame, document, code, (start, end) in zip(frames, documents, codes, _places(frames), strict=True):
         score = frame["score"].to_numpy() if "score" in frame.columns else None
         made.append(Mentions(document, start, end, code, score))
     return made[0], made[1]
+
+
+def _places(frames: tuple[pl.DataFrame, pl.DataFrame]) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """First character and the one after the last of gold and of predicted mentions; zeros where one side has none.
+
+    Mentions whose place is not known, or cannot be one, stand behind all others, predicted ones at another place than
+    gold ones: nothing says that the two are the same.
+    """
+    if not all(name in frame.columns for frame in frames for name in PLACE):
+        nothing = [np.zeros(frame.height, dtype=np.int64) for frame in frames]
+        return list(zip(nothing, nothing, strict=True))
+    made = []
+    for behind, frame in enumerate(frames, start=1):
+        somewhere = is_placed().fill_null(value=False)
+        names = [pl.when(somewhere).then(name).otherwise(FARTHEST_CHARACTER + behind).alias(name) for name in PLACE]
+        start, end = (column.to_numpy() for column in frame.select(names))
+        made.append((start, end))
+    return made
+
+
+def is_placed() -> pl.Expr:
+    """Whether `start` and `end` are the place of a mention in a text; NULL or false: they are not."""
+    start, end = (pl.col(name) for name in PLACE)
+    return (start >= -FARTHEST_CHARACTER) & (start <= end) & (end <= FARTHEST_CHARACTER)
 
 
 def _numbers(columns: Sequence[pl.Series], *, normalised: bool) -> list[NDArray[np.int64]]:

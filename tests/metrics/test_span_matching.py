@@ -139,13 +139,15 @@ def test_equal_spans_and_texts_are_multisets(gold: list[Row], predicted: list[Ro
     assert exact == spans.total()
 
 
-@given(gold=ROWS, predicted=ROWS, rule=st.sampled_from(["overlap", "near"]))
+@given(gold=ROWS, predicted=ROWS, rule=st.sampled_from(["overlap", "near", "text"]))
 def test_the_order_of_file_is_the_loop_of_the_published_scripts(
     gold: list[Row], predicted: list[Row], rule: str
 ) -> None:
     golds, predictions = mentions(*(row[:4] for row in gold)), mentions(*(row[:4] for row in predicted))
     if rule == "near":
         found = match_near(golds, predictions, max_centre_distance=1.5, assignment="file_order")
+    elif rule == "text":
+        found = match_texts(golds, predictions, assignment="file_order")
     else:
         found = match_overlapping(golds, predictions, assignment="file_order")
     free, expected = list(range(len(predicted))), []

@@ -123,6 +123,32 @@ def test_distinct_scores_and_their_boundary_agree_with_the_same_list(tmp_path: P
     assert first.equals(second)
 
 
+@pytest.mark.parametrize("match", RULES)
+@pytest.mark.parametrize("boundary", [">=", ">"])
+def test_documents_and_single_mentions_are_those_of_the_lowest_threshold_of_their_group(
+    tmp_path: Path, boundary: str, match: str
+) -> None:
+    """The lowest score of one system is not that of the other, nor is that of one type."""
+    rng = np.random.default_rng(14)
+    gold, predicted = random_mentions(rng, 30), random_mentions(rng, 60, predicted=True)
+    predicted = predicted.filter((pl.col("system") == "x") | (pl.col("score") > 0.2))
+    keys = {"match": match, "match_type": True, "by": [[], ["system"], ["system", "type"]], "boundary": boundary}
+    run = run_on(tmp_path, gold, predicted, averages=["micro"], **keys)
+    scores, group = table(run, "scores"), ["grouping", "system", "type"]
+    lowest = scores.sort("threshold").unique(group, keep="first").sort(group)
+    assert lowest["threshold"].n_unique() > 1
+    counts = ["tp", "fp", "fn"]
+    documents = table(run, "documents").group_by(group).agg(pl.col(counts).sum()).sort(group)
+    assert documents.equals(lowest.select(*group, *counts))
+    outcomes = table(run, "outcomes")
+    single = outcomes.group_by(group).agg(
+        (pl.col("outcome") == each).sum().cast(pl.Int64).alias(each) for each in counts
+    )
+    assert single.sort(group).equals(documents.filter(grouping="system,type"))
+    missed = outcomes.filter(outcome="fn")
+    assert missed.select("predicted_start", "predicted_text", "score").null_count().row(0) == (missed.height,) * 3
+
+
 def test_micro_alone_needs_no_counts_of_documents_in_bins(tmp_path: Path) -> None:
     rng = np.random.default_rng(5)
     gold, predicted = random_mentions(rng, 30), random_mentions(rng, 50, predicted=True)
@@ -262,6 +288,15 @@ def test_empty_inputs_have_results(tmp_path: Path, empty: str, scored: bool) -> 
     expected = {"gold": (0, 1, 0, 0.0, None), "predicted": (0, 0, 1, None, 0.0), "both": (0, 0, 0, None, None)}
     assert rows == [expected[empty]]
     assert any("no gold" in each or "no prediction" in each for each in run.warnings)
+
+
+@pytest.mark.parametrize("match", RULES)
+def test_nothing_at_all_has_a_total_and_no_group(tmp_path: Path, match: str) -> None:
+    nothing = mentions().with_columns(text=pl.lit("", dtype=pl.String), type=pl.lit("", dtype=pl.String))
+    run = run_on(tmp_path, nothing, nothing, match=match, match_type=True, by=["type"], averages=AVERAGES)
+    rows = table(run, "scores").select("grouping", "type", "n_documents", "tp", "fp", "fn").rows()
+    assert rows == [("all", None, 0, 0, 0, 0)] * 3
+    assert any("no gold mention" in each for each in run.warnings)
 
 
 def test_single_mentions_are_left_out_if_they_are_not_wanted(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -170,6 +171,32 @@ def test_groups_of_gold_columns_add_up(tmp_path: Path) -> None:
     assert total["n_gold"].item() == 2 * 60
 
 
+def test_groups_without_gold_mentions_have_errors_that_are_null(tmp_path: Path) -> None:
+    gold = pl.DataFrame({"mention_id": ["a", "b"], "latitude": [0.0, 9.0], "longitude": [0.0, 9.0], "land": ["A", "B"]})
+    predicted = gold.drop("land").with_columns(system=pl.Series(["x", "y"]), mention_id=pl.Series(["a", "d"]))
+    for name, rows, by in (
+        ("spurious", gold, ["land"]),
+        ("empty", gold.clear(), ["system"]),
+        ("none", gold, ["system"]),
+    ):
+        run = run_on(tmp_path / name, rows, predicted, by=by, tolerances_km=[10])
+        errors, keys = table(run, "errors"), ["grouping", *by, "n_gold"]
+        assert errors.select(keys).equals(table(run, "scores").select(keys)), name
+        without = errors.filter(n_gold=0)
+        assert without.height == {"spurious": 1, "empty": 3, "none": 0}[name]
+        assert (
+            without.select("n_located", "mean_km", "median_km", "log_error_auc").rows()
+            == [(0, None, None, None)] * without.height
+        )
+        assert any("no gold mention" in each for each in run.warnings) == (name == "empty")
+
+
+def test_a_tolerance_of_zero_is_zero_without_a_sign(tmp_path: Path) -> None:
+    run = run_on(tmp_path, GOLD, GOLD, tolerances_km=[0, 10, 161])
+    assert [str(each) for each in table(run, "scores")["tolerance_km"]] == ["0.0", "10.0", "161.0"]
+    assert table(run, "scores")["tp"].to_list() == [2, 2, 2]
+
+
 def test_the_mean_error_has_jackknife_limits(tmp_path: Path) -> None:
     """With one mention in each document the jackknife variance of the mean is s² / n."""
     gold, predicted = random_places(np.random.default_rng(6), 50)
@@ -229,6 +256,14 @@ def with_value(name: str, value: float | None) -> pl.DataFrame:
         (with_value("longitude", -181.0), GOLD, {}, "gold: column 'longitude' is outside"),
         (GOLD, with_value("latitude", None), {}, "'latitude' is missing where 'longitude' is not"),
         (GOLD, with_value("longitude", float("nan")), {}, "'longitude' is missing where 'latitude' is not"),
+        (
+            GOLD,
+            with_value("latitude", math.inf),
+            {},
+            "predicted: column 'latitude' is infinite in 1 rows of .*at row 2",
+        ),
+        (with_value("longitude", -math.inf), GOLD, {}, "gold: column 'longitude' is infinite in 1 rows of .*at row 2"),
+        (GOLD, GOLD.with_columns(latitude=math.inf, longitude=-math.inf), {}, "'latitude' is infinite in 2 rows"),
         (GOLD.with_columns(latitude=None, longitude=None), GOLD, {}, "gold: column 'latitude' is NULL"),
         (pl.concat([GOLD, GOLD]), GOLD, {}, "gold: mention_id repeat: mention_id = a"),
         (GOLD, pl.concat([GOLD, GOLD]), {}, 'candidates = "first"'),
@@ -247,6 +282,25 @@ def test_inputs_at_fault_are_refused(
 ) -> None:
     with pytest.raises(DataError, match=words):
         run_on(tmp_path, gold, predicted, **keys)
+
+
+@pytest.mark.parametrize("match", [None, "span"], ids=["aligned", "matched"])
+def test_infinite_coordinates_are_found_in_files_of_folders(tmp_path: Path, match: str | None) -> None:
+    """Files of several grouping values are read as several scans."""
+    place = {"doc_id": "d", "start": 0, "end": 5}
+    gold = GOLD.head(1).with_columns(**{name: pl.lit(value) for name, value in place.items()})
+    for name, latitude in (("x", 52.0), ("y", math.inf)):
+        (tmp_path / "predicted" / f"system={name}").mkdir(parents=True)
+        rows = gold.with_columns(latitude=latitude)
+        rows.write_parquet(tmp_path / "predicted" / f"system={name}" / "rows.parquet")
+    config = stage_config(
+        tmp_path, KIND, {"gold": gold}, by=[["system"]], **({} if match is None else {"match": match})
+    )
+    config["stages"][0]["predicted"] = {"path": str(tmp_path / "predicted")}
+    with pytest.raises(DataError, match=r"'latitude' is infinite in 1 rows of .*system=y/rows.parquet, first at row 1"):
+        pipeline.run(config)
+    config["stages"][0]["predicted"]["where"] = "system = 'x'"
+    assert table(pipeline.run(config), "scores").select("system", "tp").unique().rows() == [("x", 1)]
 
 
 def test_exchanged_coordinates_are_named_where_they_cannot_be_meant(tmp_path: Path) -> None:
@@ -274,6 +328,7 @@ def test_exchanged_coordinates_that_could_be_meant_raise_a_warning(tmp_path: Pat
         ({"tolerances_km": [10, 5]}, "must rise"),
         ({"tolerances_km": [-1, 5]}, "at least 0"),
         ({"match": "span", "cluster": "country"}, "does not go with match"),
+        *(({"by": [[name]]}, f"'{name}' is also a column") for name in ("threshold", "N_predicted", "gold_start")),
     ],
 )
 def test_keys_that_do_not_fit_are_refused(tmp_path: Path, keys: dict[str, Any], words: str) -> None:

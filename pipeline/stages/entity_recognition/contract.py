@@ -47,7 +47,7 @@ SCORES = (
     Column(
         "threshold",
         "DOUBLE",
-        "score from which a prediction counts; NULL: all count, there are no scores",
+        "score from which a prediction counts; NULL: all count, there are no scores, at least in the group",
         nullable=True,
     ),
     Column("n_documents", "BIGINT", "documents, with or without mentions"),

@@ -34,6 +34,7 @@ Bools: TypeAlias = "NDArray[np.bool_]"
 TABLE = "sums_of_documents"
 RATIOS = ("precision", "recall", "f1")
 SUMS = (*RATIOS, *(f"n_{name}" for name in RATIOS), "n_documents")
+TYPES: dict[str, type[pl.DataType]] = {REPLICATE: pl.Int64} | dict.fromkeys((THRESHOLD, *SUMS), pl.Float64)
 _TYPE = "type"
 _NEEDED = (REPLICATE, DOCUMENT, "score", "is_gold", "is_predicted")
 _DENSE = 1 << 20
@@ -71,7 +72,10 @@ def sums_of_documents(
             frame.with_columns(pl.lit(",".join(grouping) or "all").alias(GROUPING.name))
             for grouping, frame in found.items()
         ]
-        return pl.concat(parts, how="diagonal") if parts else pl.DataFrame(schema={GROUPING.name: pl.String})
+        if not parts:
+            keys: dict[str, type[pl.DataType]] = dict.fromkeys((GROUPING.name, *by), pl.String)
+            return pl.DataFrame(schema=keys | TYPES)
+        return pl.concat(parts, how="diagonal")
 
     return Folded(TABLE, _ordered(by, listed=listed), frames, fold)
 

@@ -15,19 +15,22 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 TABLE = "entity_recognition_outcomes"
+_OF_PREDICTION = (*(column.name for column in OUTCOMES if column.name.startswith("predicted_")), "score")
 _PLACES = ("gold_start", "predicted_start")
 
 
-def follow_up(by: Sequence[str], lowest_score: float, *, scored: bool) -> FollowUp:
+def follow_up(by: Sequence[str], lowest_score: float, *, scored: bool, above_lowest: bool = False) -> FollowUp:
     """Every mention at the lowest threshold, with all grouping columns.
 
     Args:
         by: The grouping columns.
         lowest_score: The lowest score that is retrieved.
         scored: Whether predictions have scores.
+        above_lowest: Whether the lowest score of a group is not retrieved either, which is its lowest threshold.
     """
 
     def finish(found: pl.DataFrame, _: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+        found = _above_lowest(found, by) if above_lowest else found
         names = [column.name for column in OUTCOMES if column.name != "mention"]
         within = [*by, "doc_id"]
         place = pl.coalesce(_PLACES)
@@ -42,6 +45,16 @@ def follow_up(by: Sequence[str], lowest_score: float, *, scored: bool) -> Follow
     sweep = Sweep("mentions_of_outcomes", exp.select("*").from_("mentions"), "score", None)
     params = {"lowest_score": lowest_score}
     return FollowUp(TABLE, sweep, "entity_recognition/outcomes", lambda _: params, {}, finish, tuple(by))
+
+
+def _above_lowest(found: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """The rows when predictions with the lowest score of their group are not retrieved: their gold is missed."""
+    score = pl.col("score")
+    lost = (score == (score.min().over(by) if by else score.min())).fill_null(value=False)
+    judged = found.with_columns(lost.alias("_lost")).filter(~pl.col("_lost") | (pl.col("outcome") == "tp"))
+    without = [pl.when(~pl.col("_lost")).then(name).alias(name) for name in _OF_PREDICTION]
+    outcome = pl.when("_lost").then(pl.lit("fn")).otherwise("outcome").alias("outcome")
+    return judged.with_columns(outcome, *without).drop("_lost")
 
 
 def empty(counts: pl.DataFrame, ids: pl.Series, keys: Sequence[str]) -> pl.DataFrame:

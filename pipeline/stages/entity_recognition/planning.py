@@ -103,11 +103,16 @@ class _Planner:
 
     @property
     def lowest_score(self) -> float:
-        """The lowest score that is retrieved at the lowest threshold."""
+        """The lowest score that is retrieved at the lowest threshold; see `above_lowest`, too."""
         if self.params.threshold_values is None:
             return -math.inf
         lowest = self.params.threshold_values[0]
         return lowest if self.params.inclusive else math.nextafter(lowest, math.inf)
+
+    @property
+    def above_lowest(self) -> bool:
+        """Whether the lowest score of a group is its lowest threshold, and is not retrieved by it."""
+        return self.scored and self.params.threshold_values is None and not self.params.inclusive
 
     def _counts(self) -> Iterator[CountQuery]:
         sweep = Sweep("scored_mentions", exp.select("*").from_("mentions"), "score", self.params.grid())
@@ -120,7 +125,8 @@ class _Planner:
         name = "documents_listed" if self.mentions.may_be_empty else "documents"
         counts = expand(load(f"entity_recognition/{name}"), by)
         ids = exp.select("doc_id").from_(NUMBERED)
-        return {
+        lowest = {"lowest": expand(load("entity_recognition/lowest_predictions"), by)} if self.above_lowest else {}
+        return lowest | {
             "documents": fill(counts, {"lowest_score": self.lowest_score}),
             "document_ids": ids.order_by(column(DOCUMENT)),
         }
@@ -137,7 +143,8 @@ class _Planner:
 
     def _follow_ups(self) -> Iterator[FollowUp]:
         if self.with_outcomes:
-            yield follow_up([each.name for each in self.mentions.by], self.lowest_score, scored=self.scored)
+            by = [each.name for each in self.mentions.by]
+            yield follow_up(by, self.lowest_score, scored=self.scored, above_lowest=self.above_lowest)
 
     def _checks(self) -> Iterator[Check]:
         yield from self.mentions.checks()
@@ -155,5 +162,5 @@ class _Planner:
                 yield f"grouping column {each.name!r} is a floating number: NaN and infinite values count as NULL"
         if self.scored and self.predicted.has_float32("score"):
             yield "scores are single precision (FLOAT); they are compared with the thresholds as DOUBLE"
-        if self.scored and self.params.assignment == "file_order":
+        if self.scored and self.params.assignment == "file_order" and self.params.match in {"overlap", "text_near"}:
             yield 'assignment = "file_order" pairs all predictions at once: at high thresholds more could be matched'

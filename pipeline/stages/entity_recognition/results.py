@@ -11,8 +11,8 @@ from pipeline.schemas import GROUPING
 from pipeline.stages.entity_recognition import outcomes
 from pipeline.stages.entity_recognition.averages import average_of
 from pipeline.stages.entity_recognition.contract import COUNT_NAMES, SCORES
-from pipeline.stages.entity_recognition.document_sums import SUMS
 from pipeline.stages.entity_recognition.document_sums import TABLE as SUMS_OF_DOCUMENTS
+from pipeline.stages.entity_recognition.document_sums import TYPES as TYPES_OF_SUMS
 from pipeline.stages.entity_recognition.documents import group_of
 from pipeline.stages.mentions import DOCUMENT
 from pipeline.stages.plan import REPLICATE
@@ -25,13 +25,12 @@ if TYPE_CHECKING:
 
 DOC_ID = "doc_id"
 TYPE = "type"
-_SUMS = {REPLICATE: pl.Int64, THRESHOLD: pl.Float64} | dict.fromkeys(SUMS, pl.Float64)
 
 
 def derive(params: EntityRecognitionParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
     """The tables of entity_recognition; single mentions are added by a follow-up, if they are wanted."""
     keys = [name for name in counts["counts"].columns if name not in {THRESHOLD, REPLICATE, *COUNT_NAMES}]
-    documents = _of_groupings(params, counts["documents"], keys)
+    documents = _of_groupings(params, counts["documents"], counts.get("lowest"), keys)
     ids = counts["document_ids"][DOC_ID]
     return {
         "entity_recognition_scores": _scores(params, counts["counts"], counts.get(SUMS_OF_DOCUMENTS), documents, keys),
@@ -40,18 +39,35 @@ def derive(params: EntityRecognitionParameters, counts: Mapping[str, pl.DataFram
     }
 
 
-def _of_groupings(params: EntityRecognitionParameters, documents: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Counts of documents of every grouping, in the order of documents, from those by all grouping columns."""
+def _of_groupings(
+    params: EntityRecognitionParameters, documents: pl.DataFrame, lowest: pl.DataFrame | None, keys: Sequence[str]
+) -> pl.DataFrame:
+    """Counts of documents of every grouping, in the order of documents, from those by all grouping columns.
+
+    Args:
+        params: The parameters.
+        documents: Counts by all grouping columns.
+        lowest: Those of the predictions with the lowest score of each of these groups, which do not count in a grouping
+            where it is the lowest, too; None: all count.
+        keys: Columns that identify a group.
+    """
     parts = []
     for grouping in params.by:
-        part = documents
-        if set(grouping) != set(keys[1:]):
-            part = add_up(documents, [*grouping, REPLICATE, DOCUMENT], COUNT_NAMES)
+        part = documents if lowest is None else pl.concat([documents, _not_retrieved(lowest, grouping)], how="diagonal")
+        if lowest is not None or set(grouping) != set(keys[1:]):
+            part = add_up(part, [*grouping, REPLICATE, DOCUMENT], COUNT_NAMES)
         if TYPE in grouping:  # documents are listed without a type; they count where types are not told apart
             part = part.filter(pl.col(TYPE).is_not_null() | (pl.sum_horizontal(COUNT_NAMES) > 0))
         parts.append(part.with_columns(pl.lit(",".join(grouping) or "all").alias(GROUPING.name)))
     columns = [*keys, REPLICATE, DOCUMENT, *COUNT_NAMES]
     return pl.concat([documents.clear(), *parts], how="diagonal").select(columns).sort(DOCUMENT)
+
+
+def _not_retrieved(lowest: pl.DataFrame, grouping: Sequence[str]) -> pl.DataFrame:
+    """Minus the counts of predictions with the lowest score of a group, by all grouping columns."""
+    of_group = pl.col("lowest").min()
+    found = lowest.filter(pl.col("lowest") == (of_group.over(grouping) if grouping else of_group))
+    return found.with_columns(-pl.col("tp", "fp"), pl.lit(0, dtype=pl.Int64).alias("n_gold")).drop("lowest")
 
 
 def _scores(
@@ -70,7 +86,7 @@ def _scores(
     frames = []
     for key in dict.fromkeys((*of_documents, *of_counts)):
         own, part = of_counts.get(key, counts.clear()), of_documents.get(key, number.clear())
-        changes = None if of_sums is None else of_sums.get(key, pl.DataFrame(schema=_SUMS))
+        changes = None if of_sums is None else of_sums.get(key, pl.DataFrame(schema=TYPES_OF_SUMS))
         replicates = part[REPLICATE].explode().drop_nulls().to_numpy()
         n_documents = int(part["len"].sum())
         group = group_of(own, changes, replicates, n_documents, params.threshold_values, inclusive=params.inclusive)

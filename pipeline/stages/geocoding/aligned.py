@@ -11,6 +11,7 @@ from pipeline.dialect import column
 from pipeline.sources import rows
 from pipeline.stages.checks import duplicate_check, missing_check
 from pipeline.stages.geocoding.coordinates import PLACE, haversine_distance, haversine_square
+from pipeline.stages.geocoding.locating import SEVERAL
 from pipeline.stages.mention_rows import SYSTEMS, fault_of, key_type, systems_relation
 from pipeline.stages.plan import REPLICATE, Check
 
@@ -56,17 +57,24 @@ class AlignedPlaces:
         """The column of gold whose values are independent."""
         return self.params.cluster or ("doc_id" if self.gold.has("doc_id") else KEY)
 
+    def taken(self, source: Source) -> tuple[str, ...]:
+        """Columns that are read of gold or of predicted places."""
+        if source is self.predicted:
+            return (KEY, *PLACE, *(["rank"] if source.has("rank") else []))
+        return tuple(dict.fromkeys((KEY, *PLACE, *self._shown_of_gold(), self.cluster)))
+
+    def _shown_of_gold(self) -> list[str]:
+        return [name for name in SHOWN if self.gold.has(name)]
+
     def relations(self) -> Iterator[rows.Relation]:
         """Places as they are read, gold places with their replicate, candidates, and pairs."""
-        rank = ["rank"] if self.predicted.has("rank") else []
         fault = {"fault": fault_of((KEY,), has_score=False)}
-        yield rows.read(self.predicted, [KEY, *PLACE, *rank], self.by, fault, located=True)
-        shown = [name for name in SHOWN if self.gold.has(name)]
-        yield rows.read(self.gold, dict.fromkeys((KEY, *PLACE, *shown, self.cluster)), self.by, {}, located=True)
+        yield rows.read(self.predicted, self.taken(self.predicted), self.by, fault, located=True)
+        yield rows.read(self.gold, self.taken(self.gold), self.by, {}, located=True)
         units = rows.Units(
             UNITS,
             KEY,
-            fields=(*PLACE, *shown),
+            fields=(*PLACE, *self._shown_of_gold()),
             cluster=self.cluster,
             replicated=self.params.uncertainty == "jackknife",
             replicates=None if self.params.replicates == "auto" else self.params.replicates,
@@ -153,8 +161,7 @@ class AlignedPlaces:
             yield missing_check(self.gold, self.cluster)
         yield duplicate_check(self.gold, (KEY,), remedy="Keep one row per gold mention.")
         if self.params.candidates == "error":
-            remedy = 'Keep one, or choose: candidates = "first" (by rank), or "closest" (the best any choice could be).'
-            yield duplicate_check(self.predicted, (KEY, *self.systems), remedy=remedy)
+            yield duplicate_check(self.predicted, (KEY, *self.systems), remedy=SEVERAL)
 
 
 def _null(value: exp.Expr) -> exp.Expr:

@@ -134,6 +134,16 @@ class GeocodingParameters(MentionParameters):
             raise ValueError(message)
         return ascending(value)
 
+    @field_validator("by")
+    @classmethod
+    def _groups(cls, value: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
+        taken = {"threshold", *COUNT_NAMES, "gold_start", "gold_end", "gold_text"}
+        for name in (name for grouping in value for name in grouping):
+            if name.lower() in taken:
+                message = f"{name!r} is also a column of the counts: give it another name with columns = {{ … }}"
+                raise ValueError(message)
+        return value
+
     @model_validator(mode="after")
     def _fits(self) -> GeocodingParameters:
         if self.thresholds not in {None, "distinct"} or self.boundary != ">=":

@@ -9,12 +9,13 @@ import sqlglot.expressions as exp
 
 from pipeline.dialect import column, double
 from pipeline.metrics.distance import EARTH_RADIUS_KM, MAX_LATITUDE, MAX_LONGITUDE, MIN_LONGITUDE
+from pipeline.sources.inputs import Field
 from pipeline.sources.rows import is_missing
-from pipeline.sources.source import KEPT
+from pipeline.sources.source import KEPT, SCORE_STATE
 from pipeline.stages.plan import Check
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pipeline.sources.source import Source
 
@@ -66,8 +67,15 @@ def _squared(value: exp.Expr) -> exp.Expr:
     return exp.Mul(this=value, expression=value.copy())
 
 
-def coordinate_checks(source: Source) -> Iterator[Check]:
-    """Coordinates off the Earth, and places of which only one coordinate is known."""
+def coordinate_checks(source: Source, names: Iterable[str]) -> Iterator[Check]:
+    """Coordinates that are infinite or off the Earth, and places of which only one coordinate is known.
+
+    Args:
+        source: The input.
+        names: The columns that are read of it, grouping columns too.
+    """
+    for name in PLACE:
+        yield _check(source, name, _is_infinite(), "is infinite", _with_state(source, name, names))
     latitude, longitude = (column(name) for name in PLACE)
     beyond = exp.or_(
         exp.GT(this=latitude, expression=double(MAX_LATITUDE)), exp.LT(this=latitude, expression=double(-MAX_LATITUDE))
@@ -83,8 +91,29 @@ def coordinate_checks(source: Source) -> Iterator[Check]:
         yield _check(source, missing, half, f"is missing where {source.theirs(known)!r} is not")
 
 
-def _check(source: Source, name: str, problem: exp.Expr, words: str) -> Check:
-    """Rows with a problem, counted for the first file that has one."""
+def _with_state(source: Source, name: str, names: Iterable[str]) -> exp.Query:
+    """The rows of an input with the state of one column: elsewhere an infinite value is NULL, as an unknown one is.
+
+    The columns are those that are read otherwise, too, because files are grouped by what is read of them.
+    """
+    read = {each: source.contract.field(each) or Field(each, "any", "a grouping column") for each in names}
+    return source.relation(read, score=name, located=True)
+
+
+def _is_infinite() -> exp.Expr:
+    return exp.EQ(this=column(SCORE_STATE), expression=exp.Literal.string("infinite_score"))
+
+
+def _check(source: Source, name: str, problem: exp.Expr, words: str, rows: exp.Query | None = None) -> Check:
+    """Rows with a problem, counted for the first file that has one.
+
+    Args:
+        source: The input.
+        name: The column that has the problem.
+        problem: Whether a row has it.
+        words: What the column then is.
+        rows: The rows; default: those of the input.
+    """
     latitude, longitude = (column(each) for each in PLACE)
     exchangeable = exp.and_(
         exp.LTE(this=longitude, expression=double(MAX_LATITUDE)),
@@ -97,7 +126,8 @@ def _check(source: Source, name: str, problem: exp.Expr, words: str) -> Check:
         exp.alias_(exp.Min(this=column("file_row_number")), "first"),
         exp.alias_(exp.cast(exp.Count(this=exp.Star()), "BIGINT"), "n_rows"),
         exp.alias_(exp.cast(exp.CountIf(this=exchangeable), "BIGINT"), "n_exchangeable"),
-    ).from_(f"{source.name}_read")
+    )
+    query = query.from_(exp.to_table(f"{source.name}_read") if rows is None else rows.subquery("with_state"))
     query = query.where(column(KEPT), problem).group_by(column("source_file")).order_by(column("source_file"))
 
     def explain(faults: list[dict[str, object]]) -> tuple[str, str]:

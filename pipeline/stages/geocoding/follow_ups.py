@@ -27,9 +27,9 @@ _COORDINATES = ("predicted_latitude", "predicted_longitude", "gold_latitude", "g
 
 
 def errors(params: GeocodingParameters, by: Sequence[str]) -> FollowUp:
-    """Mean, median and area of the distances of every group."""
+    """Mean, median and area of the distances of every group, also of one that has spurious predictions alone."""
 
-    def finish(found: pl.DataFrame, _: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    def finish(found: pl.DataFrame, given: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         rows = found.sort(*by, REPLICATE, "distance_km", nulls_last=True)
         frames = [_of_group(rows.clear(), params).clear()]
         for grouping in params.by:
@@ -37,10 +37,16 @@ def errors(params: GeocodingParameters, by: Sequence[str]) -> FollowUp:
                 labels = [pl.lit(",".join(grouping) or "all").alias(GROUPING.name)]
                 labels += [pl.lit(part[name][0], dtype=part.schema[name]).alias(name) for name in grouping]
                 frames.append(_of_group(part, params).select(*labels, pl.all()))
+            if grouping:
+                groups = given["groups"].select(grouping).unique()
+                others = groups.join(rows, on=list(grouping), how="anti", nulls_equal=True)
+                label = pl.lit(",".join(grouping)).alias(GROUPING.name)
+                frames.append(others.select(label, *grouping).join(_of_group(rows.clear(), params), how="cross"))
         return pl.concat(frames[1:] or frames, how="diagonal")
 
     sweep = Sweep("toponyms_of_errors", exp.select("*").from_("toponyms"), "distance_km", None)
-    return FollowUp("geocoding_errors", sweep, "geocoding/errors", lambda _: {}, {}, finish, tuple(by))
+    groups = {"groups": exp.select(*map(column, by)).distinct().from_("toponyms")} if by else {}
+    return FollowUp("geocoding_errors", sweep, "geocoding/errors", lambda _: {}, groups, finish, tuple(by))
 
 
 def _of_group(rows: pl.DataFrame, params: GeocodingParameters) -> pl.DataFrame:

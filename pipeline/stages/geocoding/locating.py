@@ -7,21 +7,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from pipeline.errors import DataError
 from pipeline.metrics.distance import geodesic, haversine
 from pipeline.stages.geocoding.coordinates import PLACE
-from pipeline.stages.mentions import DOCUMENT, FILE_ORDER, SYSTEM, matched_rows
+from pipeline.stages.mentions import DOCUMENT, FILE_ORDER, SYSTEM, in_order, matched_rows, text_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from pipeline.stages.geocoding.contract import GeocodingParameters
 
-SHOWN = ("start", "end", "text")
+SPAN = ("start", "end")
+SHOWN = (*SPAN, "text")
+SEVERAL = 'Keep one, or choose: candidates = "first" (by rank), or "closest" (the best any choice could be).'
 _TYPES: dict[str, pl.DataType] = {"start": pl.Int64(), "end": pl.Int64(), "text": pl.String()}
 
 
 def by_matching(
-    params: GeocodingParameters, systems: Sequence[str], of_gold: Sequence[str]
+    params: GeocodingParameters, systems: Sequence[str], of_gold: Sequence[str], names: Callable[[str], str] = str
 ) -> Callable[[Mapping[str, pl.DataFrame]], pl.DataFrame]:
     """The function that matches mentions and measures their distance.
 
@@ -29,16 +32,24 @@ def by_matching(
         params: The rule of matching, and which candidate counts.
         systems: Grouping columns of the predictions.
         of_gold: Grouping columns of the gold mentions; NULL for predictions without a match.
+        names: The name that a column of the predictions has in their files, for messages.
 
     Returns:
-        A function of the frames `gold` and `predicted`. Rows of predictions that have the same span are candidates of
-        one mention. Its rows are gold mentions and predicted mentions without a match.
+        A function of the frames `gold` and `predicted`. Rows of predictions that have the same span and normalised text
+        are candidates of one mention. Its rows are gold mentions and predicted mentions without a match. Except for the
+        order of file they do not depend on the order of the rows: of mentions that the rule cannot tell apart, gold
+        ones come by their id and place on Earth, predictions by rank and place on Earth. It raises a DataError where
+        mentions have candidates that are not wanted.
     """
 
     def match(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         gold, candidates = frames["gold"], _numbered(frames["predicted"], params)
+        if params.candidates == "error":
+            _check_alone(candidates, names)
         if params.assignment == "file_order":
             gold, candidates = gold.sort(FILE_ORDER), candidates.sort(FILE_ORDER)
+        else:
+            gold = in_order(gold, ("mention_id", *PLACE, "text", "type", *of_gold))
         mentions = candidates.unique("_mention", keep="first", maintain_order=True)
         matched = matched_rows(gold, mentions, params)
         number = pl.Series("_mention", np.append(mentions["_mention"].to_numpy(), -1)[matched])
@@ -64,12 +75,32 @@ _FLAGS = ("is_gold", "is_predicted")
 
 
 def _numbered(predicted: pl.DataFrame, params: GeocodingParameters) -> pl.DataFrame:
-    """Candidates with the number of their mention."""
-    if params.candidates == "error":
-        return predicted.with_row_index("_mention").with_columns(pl.col("_mention").cast(pl.Int64))
-    needs = [name for name in ("text", "type") if name in params.needs()]
-    keys = [DOCUMENT, *(name for name in (SYSTEM,) if name in predicted.columns), "start", "end", *needs]
-    return predicted.with_columns((pl.struct(keys).rank("dense").cast(pl.Int64) - 1).alias("_mention"))
+    """Candidates in an order that does not depend on that of the rows, with the number of their mention."""
+    keys = [name for name in (DOCUMENT, SYSTEM, *SPAN) if name in predicted.columns]
+    if "text" in params.needs():  # the number of the text, until that of the mention takes its place
+        predicted = predicted.with_columns(text_numbers(predicted["text"]).alias("_mention"))
+        keys.append("_mention")
+    keys += ["type"] if params.match_type else []
+    ordered = in_order(predicted, (*keys, "rank", *PLACE))
+    if not set(SPAN) <= set(keys):
+        return ordered.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("_mention"))
+    unknown = [pl.col(name).is_null() for name in SPAN]
+    new = pl.any_horizontal(*(pl.col(name).ne_missing(pl.col(name).shift()) for name in keys), *unknown)
+    return ordered.with_columns((new.cast(pl.Int64).cum_sum() - 1).alias("_mention"))
+
+
+def _check_alone(candidates: pl.DataFrame, names: Callable[[str], str]) -> None:
+    """Refuse mentions with several candidates; rows that repeat to the letter have been refused before."""
+    again = candidates.filter(pl.col("_mention") == pl.col("_mention").shift(-1)).head(1)
+    if again.is_empty():
+        return
+    alike = candidates.filter(_mention=again["_mention"].item())
+    doc_id, start, end = (f"{names(name)} = {again[name].item()}" for name in ("doc_id", *SPAN))
+    texts = ", ".join(repr(text) for text in alike["text"].unique().sort().to_list())
+    message = (
+        f"input predicted: {doc_id}, {start}, {end} has {alike.height} rows with the same normalised text: {texts}"
+    )
+    raise DataError(message, remedy=SEVERAL)
 
 
 def _places(side: str) -> list[pl.Expr]:

@@ -20,7 +20,7 @@ from pipeline.stages.geocoding.aligned import AlignedPlaces
 from pipeline.stages.geocoding.contract import COUNT_NAMES
 from pipeline.stages.geocoding.coordinates import PLACE, coordinate_checks
 from pipeline.stages.geocoding.follow_ups import errors, exchanged, outcomes
-from pipeline.stages.geocoding.locating import by_matching, of_pairs
+from pipeline.stages.geocoding.locating import SEVERAL, SPAN, by_matching, of_pairs
 from pipeline.stages.mention_rows import MentionRows
 from pipeline.stages.plan import CountQuery, Matched, Plan, Sweep
 
@@ -131,9 +131,14 @@ class _Planner:
             raise DataError(message, remedy="Map them in gold and in predicted.")
         self.mentions.check()
 
+    def _read(self, source: Source) -> tuple[str, ...]:
+        """Columns that are read of an input."""
+        taken = self.aligned.taken(source) if self.params.match is None else self.mentions.taken(source)
+        return tuple(dict.fromkeys((*taken, *(each.column for each in self.by if each.source == source.name))))
+
     def _checks(self) -> Iterator[Check]:
         for source in self.sources:
-            yield from coordinate_checks(source)
+            yield from coordinate_checks(source, self._read(source))
         yield from (missing_check(self.gold, name) for name in PLACE)
         if self.params.candidates == "first":
             yield missing_check(self.predicted, "rank")
@@ -141,16 +146,15 @@ class _Planner:
             yield from self.aligned.checks()
             return
         yield from self.mentions.checks()
-        if self.params.candidates == "error" and "start" in self.params.needs():
-            keys = dict.fromkeys((*self.params.needs(), *self.mentions.systems))
-            remedy = 'Keep one, or choose: candidates = "first" (by rank), or "closest" (the best any choice could be).'
-            yield duplicate_check(self.predicted, tuple(keys), remedy=remedy)
+        if self.params.candidates == "error" and all(self.predicted.has(name) for name in SPAN):
+            keys = dict.fromkeys(("doc_id", *SPAN, *self.params.needs(), *self.mentions.systems))
+            yield duplicate_check(self.predicted, tuple(keys), remedy=SEVERAL)
 
     def _matched(self) -> Iterator[Matched]:
         number = self.predicted.rows + self.gold.rows
         if self.params.match is not None:
             frames = {"gold": self.mentions.rows_of_gold(), "predicted": self.mentions.rows_of_predicted()}
-            match = by_matching(self.params, self.mentions.systems, self.mentions.of_gold)
+            match = by_matching(self.params, self.mentions.systems, self.mentions.of_gold, self.predicted.theirs)
             yield Matched(TOPONYMS, frames, ("doc_id",), match, number)
         elif self.params.distance == "geodesic":
             pairs = {PAIRS: exp.select("*").from_(PAIRS)}

@@ -53,7 +53,7 @@ def _scores(params: GeocodingParameters, counts: pl.DataFrame, keys: Sequence[st
     tp, fp, fn, spurious = (pl.col(name) for name in ("tp", "fp", "fn", "n_spurious"))
     reason = pl.when(pl.col("n_attempted") == 0).then(pl.lit("no_prediction"))
     return frame.with_columns(
-        (0.0 - pl.col(THRESHOLD)).alias(TOLERANCE),
+        pl.col(THRESHOLD).abs().alias(TOLERANCE),
         divide(tp, tp + fp + spurious).alias("precision_end_to_end"),
         divide(2 * tp, 2 * tp + fp + fn + spurious).alias("f1_end_to_end"),
         reason.when(pl.col("n_gold") == 0).then(pl.lit("no_positive")).alias("undefined"),
@@ -113,7 +113,7 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     errors = tables["geocoding_errors"]
     found = []
     for words, condition in (
-        ("no gold mention", pl.col("n_gold") == 0),
+        ("no gold mention", (pl.col("n_gold") == 0).all()),  # one group is that of spurious predictions, if any
         ("no located gold mention", (pl.col("n_gold") > 0) & (pl.col("n_located") == 0)),
     ):
         groups = errors.filter(condition).height
