@@ -13,7 +13,7 @@ from pipeline.queries import expand, load
 from pipeline.stages.checks import missing_words
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pipeline.config import ConfiguredStage
     from pipeline.engines.engine import Engine
@@ -92,28 +92,31 @@ def _refuse(engine: Engine, configured: ConfiguredStage, row: Source, fates: Map
         if configured.params.invalid_scores == "error" and fates.get(fate):
             problem: exp.Expr = exp.EQ(this=column("score_state"), expression=exp.Literal.string(fate))
             remedy = 'Set invalid_scores = "drop" to leave them out.'
-            raise _located(engine, row, "score", problem, f"{fates[fate]:,} scores are {words}", remedy)
+            raise _located(engine, row, ["score"], problem, f"{fates[fate]:,} scores are {words}", remedy)
     for fate, n_rows in fates.items():
         if fate.startswith("null_") and fate not in FAULTS:
-            name = next(each for each in _candidates(row, fate) if row.has(each))
-            words = f"{row.theirs(name)} is {missing_words(row, name)} in {n_rows:,} rows"
-            problem = exp.Is(this=column(name), expression=exp.null())
-            raise _located(engine, row, name, problem, words, "It is required in every row: fill it in, or use where.")
+            names = _named(row, fate)
+            words = f"{' or '.join(map(row.theirs, names))} is {missing_words(row, names[0])} in {n_rows:,} rows"
+            problem = exp.or_(*(exp.Is(this=column(name), expression=exp.null()) for name in names))
+            raise _located(engine, row, names, problem, words, "It is required in every row: fill it in, or use where.")
 
 
-def _candidates(row: Source, fate: str) -> list[str]:
-    """Columns that a fate `null_<column>` can be about, for example `null_lag` about lag_hours or lag_days."""
-    stem = fate.removeprefix("null_")
-    return [field.name for field in row.contract.fields if field.name.startswith(stem)]
+def _named(row: Source, fate: str) -> list[str]:
+    """Columns that a fate `null_<column>` is about: lag_hours or lag_days for `null_lag`, else the two times."""
+    stem, fields = fate.removeprefix("null_"), row.contract.fields
+    found = [field.name for field in fields if field.name.startswith(stem) and row.has(field.name)]
+    return found[:1] or [field.name for field in fields if field.kind == "instant" and row.has(field.name)]
 
 
-def _located(engine: Engine, row: Source, name: str, problem: exp.Expr, words: str, remedy: str) -> DataError:
+def _located(
+    engine: Engine, row: Source, names: Sequence[str], problem: exp.Expr, words: str, remedy: str
+) -> DataError:
     """The error about some rows, with the first file and row that it is about."""
-    for scan in row.scans([name]):
+    for scan in row.scans(names):
         engine.scan(scan.name, scan.files, located=True)
-    field = row.contract.field(name)
-    fields = {name: field} if field is not None else {}
-    query = row.relation(fields, score=name if name == "score" else None, located=True)
+    known = {name: row.contract.field(name) for name in names}
+    fields = {name: field for name, field in known.items() if field is not None}
+    query = row.relation(fields, score="score" if "score" in names else None, located=True)
     numbers = [
         exp.alias_(exp.Min(this=column("file_row_number")), "first"),
         exp.alias_(exp.Count(this=exp.Star()), "n"),

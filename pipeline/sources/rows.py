@@ -198,7 +198,7 @@ def check_keys(sources: Iterable[Source], key: str) -> None:
     found: dict[str, Source] = {}
     for source in sources:
         field = source.contract.field(key)
-        if field is not None and source.has(key) and (sql_type := source.types(key, field)) != "NULL":
+        if field is not None and source.has(key) and (sql_type := source.known_type(key, field)) is not None:
             found.setdefault(sql_type, source)
     if len(found) > 1 and not set(found) <= {"BIGINT", "UBIGINT"}:  # integers of either kind compare exactly
         kinds = " but ".join(f"{sql_type} in {source.name}" for sql_type, source in sorted(found.items()))

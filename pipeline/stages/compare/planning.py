@@ -68,11 +68,12 @@ def _counted(units: Source) -> tuple[str, ...]:
 
 
 def _floating(params: CompareParameters, units: Source) -> tuple[str, ...]:
-    """Every column of floating numbers that has no other use."""
+    """Every column of floating numbers, or without a value in some of the files, that has no other use."""
     used = {*params.by_columns, *(units.theirs(field.name) for field in units.contract.fields)}
     schemas = [file.schema for file in units.files]
-    found = (field.name for field in schemas[0] if str(field.type) in _FLOATING and field.name not in used)
-    return tuple(name for name in found if all(name in schema.names for schema in schemas))
+    shared = [name for name in schemas[0].names if name not in used and all(name in each.names for each in schemas)]
+    kinds = {name: [str(schema.field(name).type) for schema in schemas] for name in shared}
+    return tuple(name for name in shared if next((each for each in kinds[name] if each != "null"), "") in _FLOATING)
 
 
 @dataclass(frozen=True)
