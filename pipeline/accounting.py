@@ -9,11 +9,12 @@ import sqlglot.expressions as exp
 
 from pipeline.dialect import column
 from pipeline.errors import DataError, ThresherError
+from pipeline.fault_places import first_place
 from pipeline.queries import expand, load
-from pipeline.stages.checks import missing_words
+from pipeline.stages.checks import missing_words, rows_in_words
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from pipeline.config import ConfiguredStage
     from pipeline.engines.engine import Engine
@@ -92,13 +93,17 @@ def _refuse(engine: Engine, configured: ConfiguredStage, row: Source, fates: Map
         if configured.params.invalid_scores == "error" and fates.get(fate):
             problem: exp.Expr = exp.EQ(this=column("score_state"), expression=exp.Literal.string(fate))
             remedy = 'Set invalid_scores = "drop" to leave them out.'
-            raise _located(engine, row, ["score"], problem, f"{fates[fate]:,} scores are {words}", remedy)
+            message = f"input {row.name}: {fates[fate]:,} scores are {words}{first_place(engine, row, problem)}"
+            raise DataError(message, remedy=remedy)
     for fate, n_rows in fates.items():
         if fate.startswith("null_") and fate not in FAULTS:
             names = _named(row, fate)
-            words = f"{' or '.join(map(row.theirs, names))} is {missing_words(row, names[0])} in {n_rows:,} rows"
+            words = (
+                f"{' or '.join(map(row.theirs, names))} is {missing_words(row, names[0])} in {rows_in_words(n_rows)}"
+            )
             problem = exp.or_(*(exp.Is(this=column(name), expression=exp.null()) for name in names))
-            raise _located(engine, row, names, problem, words, "It is required in every row: fill it in, or use where.")
+            message = f"input {row.name}: {words}{first_place(engine, row, problem)}"
+            raise DataError(message, remedy="It is required in every row: fill it in, or use where.")
 
 
 def _named(row: Source, fate: str) -> list[str]:
@@ -106,25 +111,3 @@ def _named(row: Source, fate: str) -> list[str]:
     stem, fields = fate.removeprefix("null_"), row.contract.fields
     found = [field.name for field in fields if field.name.startswith(stem) and row.has(field.name)]
     return found[:1] or [field.name for field in fields if field.kind == "instant" and row.has(field.name)]
-
-
-def _located(
-    engine: Engine, row: Source, names: Sequence[str], problem: exp.Expr, words: str, remedy: str
-) -> DataError:
-    """The error about some rows, with the first file and row that it is about."""
-    for scan in row.scans(names):
-        engine.scan(scan.name, scan.files, located=True)
-    known = {name: row.contract.field(name) for name in names}
-    fields = {name: field for name, field in known.items() if field is not None}
-    query = row.relation(fields, score="score" if "score" in names else None, located=True)
-    numbers = [
-        exp.alias_(exp.Min(this=column("file_row_number")), "first"),
-        exp.alias_(exp.Count(this=exp.Star()), "n"),
-    ]
-    found = exp.select(column("source_file"), *numbers).from_(query.subquery("rows_of_files"))
-    found = (
-        found.where(column("kept"), problem).group_by(column("source_file")).order_by(column("source_file")).limit(1)
-    )
-    file, first, n_rows = engine.fetch(found).row(0)
-    message = f"input {row.name}: {words} ({n_rows:,} in {file}, first at row {first + 1:,})"
-    return DataError(message, remedy=remedy)

@@ -14,7 +14,7 @@ from pipeline.metrics.pooled import RATIOS
 from pipeline.sources import rows
 from pipeline.sources.inputs import Field, InputContract
 from pipeline.sources.source import KEPT
-from pipeline.stages.checks import missing_check, negative_check
+from pipeline.stages.checks import missing_check, negative_check, rows_check
 from pipeline.stages.compare.contract import CELLS, EVENT_COUNTS
 from pipeline.stages.compare.followed import POOLED
 from pipeline.stages.plan import Check, CountQuery, Plan
@@ -169,11 +169,9 @@ def _number(value: exp.Expr, name: str) -> exp.Expr:
 
 
 def _exceeding_check(units: Source, name: str) -> Check:
-    def explain(faults: list[dict[str, object]]) -> tuple[str, str]:
-        counts = f"{units.theirs('tp')} exceeds {units.theirs(name)}"
-        return f"input units: {counts} in {faults[0]['n_rows']:,} rows", "True positives are part of both totals."
-
-    return Check(rows.count_where("units_read", exp.GT(this=column("tp"), expression=column(name))), explain)
+    words = f"{units.theirs('tp')} exceeds {units.theirs(name)}"
+    exceeding = exp.GT(this=column("tp"), expression=column(name))
+    return rows_check(units, exceeding, words, "True positives are part of both totals.")
 
 
 def _repeated_check(units: Source, keys: Sequence[str]) -> Check:
