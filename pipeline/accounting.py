@@ -9,8 +9,9 @@ import sqlglot.expressions as exp
 
 from pipeline.dialect import column
 from pipeline.errors import DataError, ThresherError
+from pipeline.fault_places import first_place
 from pipeline.queries import expand, load
-from pipeline.stages.checks import missing_words
+from pipeline.stages.checks import missing_words, rows_in_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -92,36 +93,21 @@ def _refuse(engine: Engine, configured: ConfiguredStage, row: Source, fates: Map
         if configured.params.invalid_scores == "error" and fates.get(fate):
             problem: exp.Expr = exp.EQ(this=column("score_state"), expression=exp.Literal.string(fate))
             remedy = 'Set invalid_scores = "drop" to leave them out.'
-            raise _located(engine, row, "score", problem, f"{fates[fate]:,} scores are {words}", remedy)
+            message = f"input {row.name}: {fates[fate]:,} scores are {words}{first_place(engine, row, problem)}"
+            raise DataError(message, remedy=remedy)
     for fate, n_rows in fates.items():
         if fate.startswith("null_") and fate not in FAULTS:
-            name = next(each for each in _candidates(row, fate) if row.has(each))
-            words = f"{row.theirs(name)} is {missing_words(row, name)} in {n_rows:,} rows"
-            problem = exp.Is(this=column(name), expression=exp.null())
-            raise _located(engine, row, name, problem, words, "It is required in every row: fill it in, or use where.")
+            names = _named(row, fate)
+            words = (
+                f"{' or '.join(map(row.theirs, names))} is {missing_words(row, names[0])} in {rows_in_words(n_rows)}"
+            )
+            problem = exp.or_(*(exp.Is(this=column(name), expression=exp.null()) for name in names))
+            message = f"input {row.name}: {words}{first_place(engine, row, problem)}"
+            raise DataError(message, remedy="It is required in every row: fill it in, or use where.")
 
 
-def _candidates(row: Source, fate: str) -> list[str]:
-    """Columns that a fate `null_<column>` can be about, for example `null_lag` about lag_hours or lag_days."""
-    stem = fate.removeprefix("null_")
-    return [field.name for field in row.contract.fields if field.name.startswith(stem)]
-
-
-def _located(engine: Engine, row: Source, name: str, problem: exp.Expr, words: str, remedy: str) -> DataError:
-    """The error about some rows, with the first file and row that it is about."""
-    for scan in row.scans([name]):
-        engine.scan(scan.name, scan.files, located=True)
-    field = row.contract.field(name)
-    fields = {name: field} if field is not None else {}
-    query = row.relation(fields, score=name if name == "score" else None, located=True)
-    numbers = [
-        exp.alias_(exp.Min(this=column("file_row_number")), "first"),
-        exp.alias_(exp.Count(this=exp.Star()), "n"),
-    ]
-    found = exp.select(column("source_file"), *numbers).from_(query.subquery("rows_of_files"))
-    found = (
-        found.where(column("kept"), problem).group_by(column("source_file")).order_by(column("source_file")).limit(1)
-    )
-    file, first, n_rows = engine.fetch(found).row(0)
-    message = f"input {row.name}: {words} ({n_rows:,} in {file}, first at row {first + 1:,})"
-    return DataError(message, remedy=remedy)
+def _named(row: Source, fate: str) -> list[str]:
+    """Columns that a fate `null_<column>` is about: lag_hours or lag_days for `null_lag`, else the two times."""
+    stem, fields = fate.removeprefix("null_"), row.contract.fields
+    found = [field.name for field in fields if field.name.startswith(stem) and row.has(field.name)]
+    return found[:1] or [field.name for field in fields if field.kind == "instant" and row.has(field.name)]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from pipeline.errors import ConfigError, NoInputError
-from pipeline.schemas import reserved_names
+from pipeline.schemas import is_reserved_within, reserved_names
 from pipeline.stages import STAGES, find_stage
 from pipeline.stages.following import FollowingParameters, Leader
 
@@ -219,14 +219,24 @@ def _stage(raw: dict[str, Any], number: int, origin: str) -> ConfiguredStage:
         raise ConfigError(message, remedy=f"Known kinds: {', '.join(kinds)}.")
     stage = entry.load()
     params = _validated(stage.parameters, {"name": kind} | raw, where=where)
-    reserved = reserved_names(stage.tables)
-    for name in {name for grouping in params.by for name in grouping}:
-        if name.lower() in reserved:
-            message = f"{where}: by: {name!r} is also a column of the results"
-            raise ConfigError(
-                message, remedy=f'Give it another name, for example columns = {{ my_{name} = "{name}" }}.'
-            )
+    _check_names(stage, params, where)
     return ConfiguredStage(stage, params)
+
+
+def _check_names(stage: Stage, params: StageParameters, where: str) -> None:
+    """Grouping columns stand beside columns of the results and of the work on them, so none may have such a name."""
+    from pipeline.queries import names_beside_groups  # noqa: PLC0415 - most configs group by few names or none
+
+    names = sorted({name for grouping in params.by for name in grouping})
+    reserved = reserved_names(stage.tables)
+    working = names_beside_groups(stage.kind) if names else frozenset()
+    for name in names:
+        in_results, in_work = name.lower() in reserved, name.lower() in working or is_reserved_within(stage.kind, name)
+        if in_results or in_work:
+            words = "is also a column of the results" if in_results else "is a name that the stage itself works with"
+            message = f"{where}: by: {name!r} {words}"
+            remedy = f'Give it another name, for example columns = {{ my_{name} = "{name}" }}.'
+            raise ConfigError(message, remedy=remedy)
 
 
 def _validated(model: type[Model], values: dict[str, Any], *, where: str) -> Model:

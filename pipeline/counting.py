@@ -11,6 +11,7 @@ import sqlglot.expressions as exp
 from pipeline.accounting import InputAccount, account
 from pipeline.areas import areas
 from pipeline.errors import DataError, InvalidQueryError
+from pipeline.fault_places import first_place
 from pipeline.metrics.sweep import THRESHOLD, add_up
 from pipeline.parts import fetched, matched_rows, rows_to_fold
 from pipeline.queries import expand, load
@@ -123,7 +124,10 @@ def check(engine: Engine, plan: Plan) -> None:
     for each in plan.checks:
         faults = engine.fetch(each.query)
         if not faults.is_empty():
-            message, remedy = each.explain(faults.to_dicts())
+            found = faults.to_dicts()
+            message, remedy = each.explain(found)
+            if each.source is not None and each.problem is not None:
+                message += first_place(engine, each.source, each.problem(found))
             raise DataError(message, remedy=remedy)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.errors import ConfigError, DataError, NoInputError
-from pipeline.sources.source import open_source
+from pipeline.sources.source import open_source, with_others
 from pipeline.stages.following import FollowingParameters, Leader
 from pipeline.storage.layout import RUN_RECORD, Layout
 from pipeline.storage.publish import published_runs
@@ -63,6 +63,7 @@ def open_inputs(config: Config, configured: ConfiguredStage, *, run: Path | None
         spec = getattr(configured.params, contract.name)
         if spec is not None:
             sources[contract.name] = open_source(contract, spec, config.base)
+    sources = with_others(sources)
     plan = configured.stage.plan(configured.params, sources)
     return OpenedStage(configured, sources, plan, run)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -108,10 +109,24 @@ WORKING = (
 )
 
 
+WITHIN_STAGES = {
+    "threshold_sweep": re.compile(
+        r"all_(n|weight|squares)_(positive|negative)|(tp|fp|fn|tn)_(weight|squares)|\w+_(auc|precision)_degrees"
+        r"|(positive|negative)(_squares)?(_1)?"
+    ),
+}
+
+
 def reserved_names(tables: Iterable[Table]) -> frozenset[str]:
     """Names that a grouping column must not have, in lower case: those of result columns and of working columns."""
     own = {column.name for table in tables for column in table.columns}
     return frozenset(name.lower() for name in (*own, *WORKING, *(column.name for column in LEADING)))
+
+
+def is_reserved_within(kind: str, name: str) -> bool:
+    """Whether a stage gives columns of this name to its own frames, beside those of its queries and tables."""
+    pattern = WITHIN_STAGES.get(kind)
+    return pattern is not None and pattern.fullmatch(name.lower()) is not None
 
 
 def polars_types(sql_type: SqlType) -> tuple[pl.DataType, ...]:

@@ -20,8 +20,11 @@ Floats: TypeAlias = "NDArray[np.float64]"
 Limits: TypeAlias = "tuple[Floats, Floats]"
 
 _FEW = 10.0
+_SMALLEST_LOG, _HALVINGS = -745.0, 80  # from the smallest double above 0, to the last bit
+_SMALLEST_LOG, _HALVINGS = -745.0, 80  # of doubles above 0; enough halvings for the last bit
 _ENOUGH = 30
 _FEWEST_DEGREES = 4.0
+_SMALLEST_LOG, _HALVINGS = -745.0, 80  # of doubles above 0; enough halvings for the last bit
 _MANY_DEGREES = 1e6
 
 
@@ -259,9 +262,31 @@ def binomial_limits(hits: Floats, misses: Floats, tail_probability: Floats | flo
     counts on, as in `gamma_interval`.
     """
     low_shape, high_shape = _beta_shapes(hits, misses)
-    lower = np.where(hits > 0, scipy.special.betaincinv(*low_shape, tail_probability), 0.0)
-    upper = np.where(misses > 0, scipy.special.betainccinv(*high_shape, tail_probability), 1.0)
+    lower = np.where(hits > 0, _beta_quantile(*low_shape, tail_probability), 0.0)
+    upper = np.where(misses > 0, _beta_quantile(*high_shape, tail_probability, above=True), 1.0)
     return lower, upper
+
+
+def _beta_quantile(a: Floats, b: Floats, probability: Floats | float, *, above: bool = False) -> Floats:
+    """The value below or above which a beta distribution has some probability; where scipy finds none, by bisection."""
+    inverse = scipy.special.betainccinv if above else scipy.special.betaincinv
+    found = np.asarray(inverse(a, b, probability))
+    open_ = np.isnan(found) & ~(np.isnan(a) | np.isnan(b) | np.isnan(probability))
+    if open_.any():
+        found = found.copy()
+        first, second, tails = (np.broadcast_to(each, found.shape)[open_] for each in (a, b, probability))
+        found[open_] = 1 - _bisected(second, first, tails) if above else _bisected(first, second, tails)
+    return found
+
+
+def _bisected(a: Floats, b: Floats, probability: Floats) -> Floats:
+    """Beta quantiles by halving the logarithm of what they may be."""
+    low, high = np.full(len(a), _SMALLEST_LOG), np.zeros(len(a))
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        is_above = scipy.special.betainc(a, b, np.exp(middle)) >= probability
+        low, high = np.where(is_above, low, middle), np.where(is_above, middle, high)
+    return np.exp(high)
 
 
 def _beta_shapes(hits: Floats, misses: Floats) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:

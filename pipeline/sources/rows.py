@@ -198,7 +198,7 @@ def check_keys(sources: Iterable[Source], key: str) -> None:
     found: dict[str, Source] = {}
     for source in sources:
         field = source.contract.field(key)
-        if field is not None and source.has(key) and (sql_type := source.types(key, field)) != "NULL":
+        if field is not None and source.has(key) and (sql_type := source.known_type(key, field)) is not None:
             found.setdefault(sql_type, source)
     if len(found) > 1 and not set(found) <= {"BIGINT", "UBIGINT"}:  # integers of either kind compare exactly
         kinds = " but ".join(f"{sql_type} in {source.name}" for sql_type, source in sorted(found.items()))
@@ -335,7 +335,9 @@ def distinct_rows(rows: exp.Select, keys: Sequence[str], order: Sequence[str]) -
 
 
 def repeated_keys(relation: str, keys: Sequence[str], *, everything: bool = False) -> exp.Select:
-    """Two keys, at most, that more than one row of a relation has; a key with NULL is not known, so never the same.
+    """Two keys, at most, that more than one row of a relation has, with `n_rows` and, of all such keys, `_n_keys`.
+
+    A key with NULL is not known, so never the same.
 
     Args:
         relation: Its name.
@@ -343,7 +345,9 @@ def repeated_keys(relation: str, keys: Sequence[str], *, everything: bool = Fals
         everything: Whether all rows count, not only those that `where` keeps.
     """
     counted = exp.alias_(exp.cast(exp.Count(this=exp.Star()), "BIGINT"), "n_rows")
-    query = exp.select(*(column(key) for key in keys), counted).from_(exp.to_table(relation))
+    all_keys = exp.Window(this=exp.Count(this=exp.Star()))  # counts what HAVING keeps, before LIMIT
+    number = exp.alias_(exp.cast(all_keys, "BIGINT"), "_n_keys", quoted=True)
+    query = exp.select(*(column(key) for key in keys), counted, number).from_(exp.to_table(relation))
     query = query if everything else query.where(column(KEPT))
     query = query.where(*(_present(column(key)) for key in keys))
     query = query.group_by(*(column(key) for key in keys))

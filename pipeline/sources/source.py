@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from dataclasses import field as data_field
 from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -14,7 +15,16 @@ from pipeline.dialect import column, double, is_finite
 from pipeline.errors import DataError
 from pipeline.sources import predicates
 from pipeline.sources.files import DataFile, bounds, find_files, null_free
-from pipeline.sources.types import ACCEPTS, TIMES, canonical_type, finite, microseconds, typed
+from pipeline.sources.types import (
+    ACCEPTS,
+    TIMES,
+    UNKNOWN,
+    canonical_type,
+    finite,
+    microseconds,
+    type_of_nulls,
+    typed,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -50,11 +60,13 @@ class Source:
         contract: What the stage knows of it.
         spec: What the config says of it.
         files: Its files in order.
+        others: The other inputs of the stage: what a column has there tells what it is where every value is NULL.
     """
 
     contract: InputContract
     spec: Input
     files: tuple[DataFile, ...]
+    others: tuple[Source, ...] = data_field(default=(), compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -128,10 +140,15 @@ class Source:
         """Whether any file holds the column as dates, without a time of day."""
         return any(str(self._type_in(file, name)).startswith("date") for file in self.files)
 
-    def is_zoned(self, name: str) -> bool:
-        """Whether the times of a column are points in time: their type has a zone, or the input declares one."""
-        types = (self._type_in(file, name) for file in self.files)
-        return self.spec.timezone is not None or all("tz=" in str(kind) for kind in types)
+    def is_zoned(self, name: str) -> bool | None:
+        """Whether the times of a column are points in time: their type has a zone, or the input declares one.
+
+        None where neither the input nor a file tells: it declares none, and the column has no value in any file.
+        """
+        types = {str(self._type_in(file, name)) for file in self.files} - {"null"}
+        if self.spec.timezone is not None:
+            return True
+        return all("tz=" in each for each in types) if types else None
 
     def _type_in(self, file: DataFile, name: str) -> pa.DataType | str | None:
         theirs = self.theirs(name)
@@ -140,35 +157,56 @@ class Source:
         index = file.schema.get_field_index(theirs)
         return file.schema.field(index).type if index >= 0 else None
 
-    def types(self, name: str, field_kind: Field) -> str:
-        """The one canonical type of a column over all files.
+    def types(self, name: str, wanted: Field) -> str:
+        """The one canonical type of a column over all files, even where the files leave it open.
+
+        A column whose every file has Arrow type null, as writers choose it for columns without a value, has the type
+        of the same column in another input, or the one that its field expects.
+
+        Raises:
+            DataError: as for `known_type`.
+        """
+        found = self.known_type(name, wanted)
+        if found is not None:
+            return found
+        elsewhere = (other.accepted_type(name, wanted) for other in self.others)
+        return type_of_nulls(wanted.kind, next((each for each in elsewhere if each is not None), None))
+
+    def known_type(self, name: str, wanted: Field) -> str | None:
+        """The one canonical type of a column over all files; None where it has Arrow type null in every file.
 
         Raises:
             DataError: a file lacks the column, has it twice, or the types do not agree; the message lists the files.
         """
         found: dict[str, list[DataFile]] = {}
         for file in self.files:
-            found.setdefault(self._canonical_in(file, name, field_kind), []).append(file)
-        known = [sql_type for sql_type in found if sql_type != "NULL"]
+            found.setdefault(self._canonical_in(file, name, wanted), []).append(file)
+        known = [sql_type for sql_type in found if sql_type != UNKNOWN]
         if len(known) > 1:
             drift = "; ".join(f"{sql_type} in {files[0].path}" for sql_type, files in sorted(found.items()))
             message = f"input {self.name}: column {self.theirs(name)!r} has different types: {drift}"
             raise DataError(message, remedy="Write the files again with one type, or leave the odd ones out.")
-        return known[0] if known else "NULL"
+        return known[0] if known else None
 
-    def _canonical_in(self, file: DataFile, name: str, field: Field) -> str:
+    def accepted_type(self, name: str, wanted: Field) -> str | None:
+        """The first known type of a column in the files, if it is one that a field accepts."""
+        in_files = (self._type_in(file, name) for file in self.files)
+        found = ("VARCHAR" if isinstance(each, str) else canonical_type(each, wanted.kind) for each in in_files if each)
+        return next((each for each in found if each not in {None, UNKNOWN}), None)
+
+    def _canonical_in(self, file: DataFile, name: str, wanted: Field) -> str:
         theirs = self.theirs(name)
         self._check_twins(file, theirs)
         arrow = self._type_in(file, name)
         if arrow is None:
-            message = f"input {self.name}: {file.path} has no column {theirs!r} ({field.meaning})"
+            message = f"input {self.name}: {file.path} has no column {theirs!r} ({wanted.meaning})"
             raise DataError(message, remedy=self._remedy(file, name))
         if isinstance(arrow, str):
-            sql_type = "VARCHAR" if field.kind in {"key", "any"} else None
+            sql_type = "VARCHAR" if wanted.kind in {"key", "any"} else None
         else:
-            sql_type = canonical_type(arrow, field.kind)
+            sql_type = canonical_type(arrow, wanted.kind)
         if sql_type is None:
-            message = f"input {self.name}: column {theirs!r} in {file.path} is {arrow}, not {ACCEPTS[field.kind]}"
+            message = f"input {self.name}: column {theirs!r} in {file.path} is {arrow}, not {ACCEPTS[wanted.kind]}"
             raise DataError(message, remedy="Cast it when the file is written; nothing is cast silently.")
         return sql_type
 
@@ -222,14 +260,12 @@ class Source:
     def _typed(self, file: DataFile, name: str, sql_type: str, kind: Kind) -> exp.Expr:
         arrow = self._type_in(file, name)
         own = None if isinstance(arrow, str) else arrow
-        in_file = "NULL" if own is not None and str(own) == "null" else sql_type
         is_moment = kind in {"instant", "position"} and sql_type in TIMES
-        if in_file == "NULL":
-            whole = is_moment or sql_type == "NULL"
-            return exp.cast(exp.null(), "BIGINT" if whole else sql_type, dialect="duckdb")
+        if own is not None and canonical_type(own, kind) == UNKNOWN:
+            return exp.cast(exp.null(), "BIGINT" if is_moment else sql_type, dialect="duckdb")
         if own is None:
             return self._constant(file, self.theirs(name))
-        value = typed(self.theirs(name), own, in_file)
+        value = typed(self.theirs(name), own, sql_type)
         return microseconds(value, sql_type, self.spec.timezone) if is_moment else value
 
     def _constant(self, file: DataFile, theirs: str) -> exp.Cast:
@@ -251,9 +287,10 @@ class Source:
         def barrier(name: str) -> exp.Expr:
             if self._is_partition(file, name):
                 return self._constant(file, name)
-            field = names.get(name.lower())
-            floating = field is not None and str(field.type) in {"double", "float", "halffloat"}
-            return finite(column(name)) if floating else column(name)
+            kind = str(names[name.lower()].type)
+            if kind == "null":  # the engine would read it as whole numbers
+                return exp.null()
+            return finite(column(name)) if kind in {"double", "float", "halffloat"} else column(name)
 
         return exp.Coalesce(this=predicates.bind(exp.paren(predicate), barrier), expressions=[exp.false()])
 
@@ -284,3 +321,11 @@ def open_source(contract: InputContract, spec: Input, base: Path) -> Source:
         if field.required or source.has(field.name):
             source.types(field.name, field)
     return source
+
+
+def with_others(sources: Mapping[str, Source]) -> dict[str, Source]:
+    """The inputs of a stage, each knowing the others."""
+    return {
+        name: replace(source, others=tuple(other for key, other in sources.items() if key != name))
+        for name, source in sources.items()
+    }

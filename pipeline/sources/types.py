@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pipeline.sources.inputs import Kind
 
 TIMES = frozenset({"DATE", "TIMESTAMP", "TIMESTAMPTZ"})
+UNKNOWN = "NULL"
 ACCEPTS: dict[Kind, str] = {
     "number": "a number",
     "integer": "an integer",
@@ -27,12 +28,13 @@ ACCEPTS: dict[Kind, str] = {
 def canonical_type(arrow: pa.DataType, kind: Kind) -> str | None:
     """SQL type as which a column of a file is read, or None when the kind does not accept it.
 
-    A column that is NULL throughout its file (Arrow type null) fits every kind: the answer is then `NULL`.
+    A column that is NULL throughout its file (Arrow type null) fits every kind: the answer is then
+    `UNKNOWN`.
     """
     if pa.types.is_dictionary(arrow):
         arrow = arrow.value_type
     if pa.types.is_null(arrow):
-        return "NULL"
+        return UNKNOWN
     accepted = {
         "number": {"DOUBLE", "BIGINT", "UBIGINT", "DECIMAL"},
         "integer": {"BIGINT", "UBIGINT"},
@@ -55,6 +57,22 @@ def canonical_type(arrow: pa.DataType, kind: Kind) -> str | None:
     if kind == "boolean":
         return "BOOLEAN"
     return f"DECIMAL({arrow.precision}, {arrow.scale})" if own == "DECIMAL" else own
+
+
+def type_of_nulls(kind: Kind, elsewhere: str | None = None) -> str:
+    """SQL type as which a column is read that is NULL throughout an input.
+
+    Args:
+        kind: What the stage expects of it.
+        elsewhere: Its canonical type in another input, if it is known there: rows find each other by keys of one type.
+    """
+    fixed: dict[Kind, str] = {
+        "number": "DOUBLE",
+        "integer": "BIGINT",
+        "boolean": "BOOLEAN",
+        "instant": "TIMESTAMP",
+    }
+    return fixed.get(kind) or elsewhere or ("BIGINT" if kind == "position" else "VARCHAR")
 
 
 def _own_type(arrow: pa.DataType) -> str | None:
@@ -100,8 +118,6 @@ def typed(name: str, arrow: pa.DataType | None, sql_type: str) -> exp.Expr:
         arrow: Type in the file; None for a partition column, which is text.
         sql_type: The canonical type.
     """
-    if sql_type == "NULL":
-        return exp.cast(exp.null(), "BIGINT")
     if sql_type == "BOOLEAN" and arrow is not None and pa.types.is_integer(arrow):
         number = exp.Case(this=column(name)).when(exp.Literal.number(0), exp.false())
         return number.when(exp.Literal.number(1), exp.true())

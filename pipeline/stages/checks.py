@@ -11,24 +11,40 @@ from pipeline.sources import rows
 from pipeline.stages.plan import Check
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from pipeline.sources.source import Source
 
 Faults = list[dict[str, object]]
 
 
-def missing_check(source: Source, name: str) -> Check:
-    """A required column that is NULL or not finite."""
+def rows_in_words(number: object) -> str:
+    """A number of rows for people."""
+    return "1 row" if number == 1 else f"{number:,} rows"
+
+
+def rows_check(source: Source, problem: exp.Expr, words: str, remedy: str) -> Check:
+    """Kept rows of an input that satisfy a condition; the message says how many, and where the first is.
+
+    Args:
+        source: The input.
+        problem: A condition on its canonical columns.
+        words: What is wrong, for example `column 'weight' is negative`.
+        remedy: What the user can do.
+    """
 
     def explain(faults: Faults) -> tuple[str, str]:
-        count = faults[0]["n_rows"]
-        return (
-            f"input {source.name}: column {source.theirs(name)!r} is {missing_words(source, name)} in {count:,} rows",
-            "It is required in every row: fill it in, or leave the rows out with where.",
-        )
+        return f"input {source.name}: {words} in {rows_in_words(faults[0]['n_rows'])}", remedy
 
-    return Check(rows.count_where(f"{source.name}_read", rows.is_missing(name)), explain)
+    query = rows.count_where(f"{source.name}_read", problem)
+    return Check(query, explain, source, lambda _: problem.copy())
+
+
+def missing_check(source: Source, name: str) -> Check:
+    """A required column that is NULL or not finite."""
+    words = f"column {source.theirs(name)!r} is {missing_words(source, name)}"
+    remedy = "It is required in every row: fill it in, or leave the rows out with where."
+    return rows_check(source, rows.is_missing(name), words, remedy)
 
 
 def missing_words(source: Source, name: str) -> str:
@@ -39,41 +55,34 @@ def missing_words(source: Source, name: str) -> str:
 
 def negative_check(source: Source, name: str) -> Check:
     """A count below zero."""
-
-    def explain(faults: Faults) -> tuple[str, str]:
-        return (
-            f"input {source.name}: column {source.theirs(name)!r} is negative in {faults[0]['n_rows']:,} rows",
-            "It is a number of rows or pairs, so it cannot be below 0.",
-        )
-
     negative = exp.LT(this=column(name), expression=exp.Literal.number(0))
-    return Check(rows.count_where(f"{source.name}_read", negative), explain)
+    words = f"column {source.theirs(name)!r} is negative"
+    return rows_check(source, negative, words, "It is a number of rows or pairs, so it cannot be below 0.")
 
 
 def outside_check(source: Source, name: str, low: float, high: float) -> Check:
     """A number below or above its range."""
-
-    def explain(faults: Faults) -> tuple[str, str]:
-        where = f"input {source.name}: column {source.theirs(name)!r}"
-        message = f"{where} is outside {low:g} to {high:g} in {faults[0]['n_rows']:,} rows"
-        return message, "Correct these rows, or leave them out with where."
-
     below = exp.LT(this=column(name), expression=double(low))
     above = exp.GT(this=column(name), expression=double(high))
-    return Check(rows.count_where(f"{source.name}_read", exp.or_(below, above)), explain)
+    words = f"column {source.theirs(name)!r} is outside {low:g} to {high:g}"
+    return rows_check(source, exp.or_(below, above), words, "Correct these rows, or leave them out with where.")
 
 
 def duplicate_check(source: Source, keys: Sequence[str], *, remedy: str) -> Check:
-    """Rows that repeat a key; the message names two of them."""
+    """Rows that repeat a key; the message names two of them, how many more there are, and where the first is."""
 
     def explain(faults: Faults) -> tuple[str, str]:
         examples = "; ".join(
-            ", ".join(f"{source.theirs(key)} = {fault[key]}" for key in keys) + f" ({fault['n_rows']} rows)"
+            ", ".join(f"{source.theirs(key)} = {fault[key]}" for key in keys) + f" ({rows_in_words(fault['n_rows'])})"
             for fault in faults
         )
-        return f"input {source.name}: {' and '.join(source.theirs(key) for key in keys)} repeat: {examples}", remedy
+        more = int(str(faults[0]["_n_keys"])) - len(faults)
+        others = f"; and {more:,} more" if more else ""
+        names = " and ".join(source.theirs(key) for key in keys)
+        return f"input {source.name}: {names} repeat: {examples}{others}", remedy
 
-    return Check(rows.repeated_keys(f"{source.name}_read", keys), explain)
+    query = rows.repeated_keys(f"{source.name}_read", keys)
+    return Check(query, explain, source, lambda faults: _with_key(faults[0], keys))
 
 
 def one_cluster_check(source: Source, relation: str, key: str, cluster: str) -> Check:
@@ -84,4 +93,12 @@ def one_cluster_check(source: Source, relation: str, key: str, cluster: str) -> 
         message = f"input {source.name}: {name} = {fault[key]} lies in {fault['n_rows']} values of cluster {cluster!r}"
         return message, f"Every {name} must lie in one cluster: choose a column that groups whole units."
 
-    return Check(rows.repeated_keys(relation, (key,), everything=True), explain)
+    query = rows.repeated_keys(relation, (key,), everything=True)
+    return Check(query, explain, source, lambda faults: _with_key(faults[0], (key,)))
+
+
+def _with_key(fault: Mapping[str, object], keys: Sequence[str]) -> exp.Expr:
+    """The rows that have the key of a fault; none where a part of it is no number or text, which SQL could not say."""
+    if not all(isinstance(fault[key], int | str) for key in keys):
+        return exp.false()
+    return exp.and_(*(exp.EQ(this=column(key), expression=exp.convert(fault[key])) for key in keys))

@@ -11,15 +11,16 @@ from pipeline.dialect import column
 from pipeline.errors import DataError
 from pipeline.sources import rows
 from pipeline.sources.source import SCORE_STATE
-from pipeline.stages.checks import missing_check
+from pipeline.stages.checks import missing_check, rows_check
 from pipeline.stages.mentions import DOCUMENT, FARTHEST_CHARACTER, FILE_ORDER, SYSTEM
-from pipeline.stages.plan import REPLICATE, Check
+from pipeline.stages.plan import REPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pipeline.sources.source import Source
     from pipeline.stages.mentions import MentionParameters
+    from pipeline.stages.plan import Check
 
 UNITS = "documents"
 NUMBERED = "numbered_documents"
@@ -273,16 +274,12 @@ def fault_of(needs: Sequence[str], *, has_score: bool) -> exp.Expr:
 
 def _misplaced(source: Source) -> Check:
     """Mentions that cannot be places in a text."""
-
-    def explain(faults: list[dict[str, object]]) -> tuple[str, str]:
-        start, end = (repr(source.theirs(name)) for name in ("start", "end"))
-        where = f"input {source.name}: {end} is before {start}, or one is beyond ±{FARTHEST_CHARACTER:,},"
-        remedy = "end is the character after the last one; correct these rows, or leave them out with where."
-        return f"{where} in {faults[0]['n_rows']:,} rows", remedy
-
+    start, end = (repr(source.theirs(name)) for name in ("start", "end"))
+    words = f"{end} is before {start}, or one is beyond ±{FARTHEST_CHARACTER:,},"
+    remedy = "end is the character after the last one; correct these rows, or leave them out with where."
     wrong = exp.or_(
         exp.LT(this=column("start"), expression=exp.Literal.number(-FARTHEST_CHARACTER)),
         exp.LT(this=column("end"), expression=column("start")),
         exp.GT(this=column("end"), expression=exp.Literal.number(FARTHEST_CHARACTER)),
     )
-    return Check(rows.count_where(f"{source.name}_read", wrong), explain)
+    return rows_check(source, wrong, words, remedy)

@@ -32,10 +32,14 @@ class Check:
     Attributes:
         query: Returns no row when all is well.
         explain: Turns the rows, as dictionaries, into (message, remedy).
+        source: The input that the fault is in; the message then names its first file and row.
+        problem: Turns the rows into the condition of the faulty rows of that input, on its canonical columns.
     """
 
     query: exp.Query
     explain: Callable[[list[dict[str, object]]], tuple[str, str]]
+    source: Source | None = None
+    problem: Callable[[list[dict[str, object]]], exp.Expr] | None = None
 
 
 @dataclass(frozen=True)

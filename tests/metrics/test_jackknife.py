@@ -5,12 +5,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+import scipy.special
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
 from pipeline.metrics.jackknife import (
+    _beta_quantile,
+    _bisected,
     binomial_interval,
+    binomial_limits,
     covariance,
     dispersion,
     effective_degrees,
@@ -222,3 +226,28 @@ def test_sign_flips_find_a_shift_and_repeat_themselves() -> None:
         assert low <= found <= high
         assert found == sign_flip_test(contributions, observed, seed=2)
     assert math.isnan(sign_flip_test(np.zeros((4, 2)), np.zeros(2)))
+
+
+@pytest.mark.parametrize("tail_probability", [2.7e-37, 1e-300, 1e-50, 1e-12, 1e-3, 0.025])
+def test_binomial_limits_have_the_closed_form_for_any_tail(tail_probability: float) -> None:
+    counts = np.arange(1.0, 400.0)
+    share = 0.5 * np.minimum(counts / 40, 1)  # mid limits
+    zero = np.zeros_like(counts)
+    lower, upper = binomial_limits(counts, zero, tail_probability)
+    assert not np.isnan(lower).any()
+    assert (upper == 1).all()
+    assert scipy.special.betainc(counts + share, 1 - share, lower) == pytest.approx(tail_probability, rel=1e-6)
+    other_lower, other_upper = binomial_limits(zero, counts, tail_probability)
+    assert (other_lower == 0).all()
+    assert other_upper == pytest.approx(1 - lower, rel=1e-9, abs=1e-15)
+
+
+@pytest.mark.parametrize("probability", [1e-300, 2.7e-37, 1e-20, 0.01, 0.4])
+def test_beta_quantiles_by_bisection_have_the_closed_forms_of_shapes_of_one(probability: float) -> None:
+    sizes = floats(0.3, 1, 1.5, 2, 7, 40, 300)
+    tails, ones = np.full(len(sizes), probability), np.ones(len(sizes))
+    powers = np.exp(np.log(probability) / sizes)
+    assert _bisected(sizes, ones, tails) == pytest.approx(powers, rel=1e-9, abs=5e-324)
+    complements = -np.expm1(np.log1p(-probability) / sizes)
+    assert _bisected(ones, sizes, tails) == pytest.approx(complements, rel=1e-9, abs=5e-324)
+    assert _beta_quantile(ones, ones, 2.7e-37)[0] == pytest.approx(2.7e-37, rel=1e-9)

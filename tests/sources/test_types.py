@@ -69,4 +69,3 @@ def test_floating_columns_pass_the_finite_barrier_and_others_do_not() -> None:
     assert "x" in barrier
     assert " - " in render(typed("x", pa.float32(), "DOUBLE"), pretty=False)
     assert render(typed("x", pa.int32(), "DOUBLE"), pretty=False) == 'CAST("x" AS DOUBLE)'
-    assert render(typed("x", pa.null(), "NULL"), pretty=False) == "CAST(NULL AS BIGINT)"

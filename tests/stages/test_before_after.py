@@ -54,10 +54,10 @@ def test_more_matches_than_compared_pairs_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("column", "values", "words"),
     [
-        ("n_before", [50, -1], "'n_before' is negative in 1 rows"),
-        ("n_after", [None, 50], "'n_after' is NULL or not finite in 1 rows"),
-        ("event_id", [1, None], "'event_id' is NULL or not finite in 1 rows"),
-        ("complete_window", [True, None], "'complete_window' is NULL, or neither 0 nor 1, in 1 rows"),
+        ("n_before", [50, -1], "'n_before' is negative in 1 row"),
+        ("n_after", [None, 50], "'n_after' is NULL or not finite in 1 row"),
+        ("event_id", [1, None], "'event_id' is NULL or not finite in 1 row"),
+        ("complete_window", [True, None], "'complete_window' is NULL, or neither 0 nor 1, in 1 row"),
     ],
 )
 def test_values_of_events_that_cannot_be_are_refused(
@@ -73,7 +73,7 @@ def test_required_values_of_pairs_may_not_be_missing_even_when_invalid_scores_ar
     values = PAIRS[column].to_list()
     pairs = PAIRS.with_columns(pl.Series(column, [*values[:2], value, *values[3:]]))
     words = refused(tmp_path, {"pairs": pairs}, invalid_scores="drop")
-    assert f"{column} is NULL or not finite in 1 rows" in words
+    assert f"{column} is NULL or not finite in 1 row" in words
     assert "first at row 3" in words
 
 

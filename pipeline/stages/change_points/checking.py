@@ -56,7 +56,8 @@ def _check_same(predictions: Source, runs: Source, grouped: rows.Grouped) -> Non
     if not runs.has(grouped.name):
         message = f"input runs: it has no column {grouped.name!r}, by which predictions are grouped"
         raise DataError(message, remedy="It lists what was run: one row per series and value of these columns.")
-    kinds = {predictions.types(grouped.column, grouped.field), runs.types(grouped.name, grouped.field)} - {"NULL"}
+    found = predictions.known_type(grouped.column, grouped.field), runs.known_type(grouped.name, grouped.field)
+    kinds = {each for each in found if each is not None}
     if len(kinds) > 1:
         message = f"column {grouped.name} is {' but '.join(sorted(kinds))} in predictions and runs"
         raise DataError(message, remedy="Write one of the inputs again with the type of the other.")
@@ -67,8 +68,8 @@ def _check_clocks(inputs: Inputs) -> None:
     zoned = {}
     for source in (inputs.predictions, inputs.annotations):
         field = source.contract.field(POSITION)
-        if field is not None and source.types(POSITION, field) in {"DATE", "TIMESTAMP", "TIMESTAMPTZ"}:
-            zoned[source.name] = source.is_zoned(POSITION)
+        if field is not None and source.known_type(POSITION, field) in {"DATE", "TIMESTAMP", "TIMESTAMPTZ"}:
+            zoned[source.name] = bool(source.is_zoned(POSITION))
     if len(set(zoned.values())) > 1:
         naive = next(name for name, has_zone in sorted(zoned.items()) if not has_zone)
         message = f"no time zone in {naive}.{POSITION}, but in the other input"

@@ -81,8 +81,8 @@ class _Planner:
         found = {}
         for source in (self.inputs.predictions, self.inputs.annotations):
             field = source.contract.field(POSITION)
-            sql_type = source.types(POSITION, field) if field is not None else "NULL"
-            if sql_type != "NULL":
+            sql_type = source.known_type(POSITION, field) if field is not None else None
+            if sql_type is not None:
                 found[KINDS[sql_type]] = source
         if len(found) > 1:
             words = " but ".join(f"{kind} in {source.name}" for kind, source in sorted(found.items()))

@@ -14,7 +14,7 @@ from pipeline.metrics.pooled import RATIOS
 from pipeline.sources import rows
 from pipeline.sources.inputs import Field, InputContract
 from pipeline.sources.source import KEPT
-from pipeline.stages.checks import missing_check, negative_check
+from pipeline.stages.checks import missing_check, negative_check, rows_check
 from pipeline.stages.compare.contract import CELLS, EVENT_COUNTS
 from pipeline.stages.compare.followed import POOLED
 from pipeline.stages.plan import Check, CountQuery, Plan
@@ -68,11 +68,12 @@ def _counted(units: Source) -> tuple[str, ...]:
 
 
 def _floating(params: CompareParameters, units: Source) -> tuple[str, ...]:
-    """Every column of floating numbers that has no other use."""
+    """Every column of floating numbers, or without a value in some of the files, that has no other use."""
     used = {*params.by_columns, *(units.theirs(field.name) for field in units.contract.fields)}
     schemas = [file.schema for file in units.files]
-    found = (field.name for field in schemas[0] if str(field.type) in _FLOATING and field.name not in used)
-    return tuple(name for name in found if all(name in schema.names for schema in schemas))
+    shared = [name for name in schemas[0].names if name not in used and all(name in each.names for each in schemas)]
+    kinds = {name: [str(schema.field(name).type) for schema in schemas] for name in shared}
+    return tuple(name for name in shared if next((each for each in kinds[name] if each != "null"), "") in _FLOATING)
 
 
 @dataclass(frozen=True)
@@ -168,11 +169,9 @@ def _number(value: exp.Expr, name: str) -> exp.Expr:
 
 
 def _exceeding_check(units: Source, name: str) -> Check:
-    def explain(faults: list[dict[str, object]]) -> tuple[str, str]:
-        counts = f"{units.theirs('tp')} exceeds {units.theirs(name)}"
-        return f"input units: {counts} in {faults[0]['n_rows']:,} rows", "True positives are part of both totals."
-
-    return Check(rows.count_where("units_read", exp.GT(this=column("tp"), expression=column(name))), explain)
+    words = f"{units.theirs('tp')} exceeds {units.theirs(name)}"
+    exceeding = exp.GT(this=column("tp"), expression=column(name))
+    return rows_check(units, exceeding, words, "True positives are part of both totals.")
 
 
 def _repeated_check(units: Source, keys: Sequence[str]) -> Check:

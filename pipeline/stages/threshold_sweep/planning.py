@@ -10,7 +10,7 @@ import sqlglot.expressions as exp
 from pipeline.dialect import column, double, is_finite
 from pipeline.sources import rows
 from pipeline.sources.source import KEPT, SCORE_GIVEN
-from pipeline.stages.checks import duplicate_check, missing_check, outside_check
+from pipeline.stages.checks import duplicate_check, missing_check, outside_check, rows_check
 from pipeline.stages.plan import REPLICATE, Areas, Check, CountQuery, Plan, Sweep
 from pipeline.stages.threshold_sweep.contract import COUNT_NAMES
 
@@ -147,12 +147,8 @@ def _no_weight(predictions: Source) -> Check:
 
 def _tiny_weight(predictions: Source) -> Check:
     """Weights of which 15 decimals keep too little."""
-
-    def explain(faults: list[dict[str, object]]) -> tuple[str, str]:
-        where = f"input {predictions.name}: column {predictions.theirs('weight')!r}"
-        message = f"{where} is above 0 but below {LEAST_WEIGHT:g} in {faults[0]['n_rows']:,} rows"
-        return message, "Multiply all weights by one number, such as 1e6: only their ratios matter."
-
     above = exp.GT(this=column("weight"), expression=double(0.0))
     below = exp.LT(this=column("weight"), expression=double(LEAST_WEIGHT))
-    return Check(rows.count_where(f"{predictions.name}_read", exp.and_(above, below)), explain)
+    words = f"column {predictions.theirs('weight')!r} is above 0 but below {LEAST_WEIGHT:g}"
+    remedy = "Multiply all weights by one number, such as 1e6: only their ratios matter."
+    return rows_check(predictions, exp.and_(above, below), words, remedy)

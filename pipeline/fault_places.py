@@ -1,0 +1,48 @@
+"""Where a fault lies: the first file and row, asked for only once something is wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import sqlglot.expressions as exp
+
+from pipeline.dialect import column
+from pipeline.sources.inputs import Field
+
+if TYPE_CHECKING:
+    from pipeline.engines.engine import Engine
+    from pipeline.sources.source import Source
+
+
+def first_place(engine: Engine, source: Source, problem: exp.Expr) -> str:
+    """The first file with rows that have a problem, how many it has, and the first of them, in words after a message.
+
+    Args:
+        engine: Reads the files of the input again, with the place of every row.
+        source: The input.
+        problem: A condition on its canonical columns.
+
+    Returns:
+        Text that starts with a blank; empty where the condition reads what no file holds, or no row satisfies it.
+    """
+    names = tuple(dict.fromkeys(each.name for each in problem.find_all(exp.Column)))
+    fields = {name: source.contract.field(name) or Field(name, "any", "a column") for name in names}
+    score = "score" if "score_state" in fields else None
+    if score is not None:
+        fields = {"score": source.contract.field("score") or Field("score", "number", "the score")}
+    if not fields or not all(source.has(name) for name in fields):
+        return ""
+    for scan in source.scans(fields):
+        engine.scan(scan.name, scan.files, located=True)
+    query = source.relation(fields, score=score, located=True)
+    numbers = [
+        exp.alias_(exp.Min(this=column("file_row_number")), "first"),
+        exp.alias_(exp.Count(this=exp.Star()), "n"),
+    ]
+    found = exp.select(column("source_file"), *numbers).from_(query.subquery("rows_of_files"))
+    found = found.where(column("kept"), problem).group_by(column("source_file")).order_by(column("source_file"))
+    frame = engine.fetch(found.limit(1))
+    if frame.is_empty():
+        return ""
+    file, first, n_rows = frame.row(0)
+    return f" ({n_rows:,} in {file}, first at row {first + 1:,})"
