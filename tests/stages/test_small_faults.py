@@ -1,0 +1,46 @@
+"""Faults of single keys: what is said, and what is to be done."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+import pytest
+from running import run_threshold_sweep, swept
+
+from pipeline.errors import DataError
+from pipeline.metrics.curves import pr_auc
+from pipeline.metrics.operating_points import Criterion
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FRAME = pl.DataFrame({"score": [0.1, 0.2, 0.3], "label": [True, False, True]})
+
+
+def test_where_reads_the_names_in_the_files(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"Did you mean 'score'.*names as they are in the files") as caught:
+        run_threshold_sweep(tmp_path, FRAME, predictions={"where": "scor > 1"})
+    assert "Map it" not in str(caught.value)
+
+
+def test_criteria_that_differ_have_different_texts() -> None:
+    assert Criterion(beta=1).text == "max_f1"
+    assert Criterion(beta=0.5).text == "max_f0.5"
+    assert Criterion(beta=1.0000001).text == "max_f1.0000001"
+
+
+def test_a_boundary_must_be_one_of_the_two() -> None:
+    with pytest.raises(ValueError, match="boundary is '=>'"):
+        pr_auc(np.array([0.1, 0.2]), np.array([0, 1]), None, "=>")  # type: ignore[arg-type]
+
+
+def test_the_largest_double_is_a_score_like_any_other(tmp_path: Path) -> None:
+    frame = FRAME.with_columns(score=pl.Series([0.1, 0.2, sys.float_info.max]))
+    areas = {
+        method: swept(tmp_path / method, frame, method=method, thresholds=[0.5])["areas"]
+        for method in ("exact", "binned")
+    }
+    assert areas["exact"]["roc_auc"].item() == pytest.approx(areas["binned"]["roc_auc"].item())
