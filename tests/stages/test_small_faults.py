@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 from running import run_threshold_sweep, swept
 
-from pipeline.errors import DataError
+from pipeline.console import parse_setting
+from pipeline.errors import DataError, UsageError
 from pipeline.metrics.curves import pr_auc
 from pipeline.metrics.operating_points import Criterion
 
@@ -44,3 +45,10 @@ def test_the_largest_double_is_a_score_like_any_other(tmp_path: Path) -> None:
         for method in ("exact", "binned")
     }
     assert areas["exact"]["roc_auc"].item() == pytest.approx(areas["binned"]["roc_auc"].item())
+
+
+@pytest.mark.parametrize("text", ["thresholds=[.5]", "x={a=}", 'x="open'])
+def test_a_value_that_is_no_toml_is_called_so(text: str) -> None:
+    with pytest.raises(UsageError, match=r"the value is not TOML"):
+        parse_setting(text)
+    assert parse_setting("cluster=user") == ("cluster", "user")
