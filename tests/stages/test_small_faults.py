@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 import pytest
-from running import run_threshold_sweep, swept
+from running import run_threshold_sweep
 
 from pipeline.console import parse_setting
 from pipeline.errors import DataError, UsageError
+from pipeline.metrics.cell_grids import OpenCells, finer
 from pipeline.metrics.curves import pr_auc
 from pipeline.metrics.operating_points import Criterion
 
@@ -38,13 +39,14 @@ def test_a_boundary_must_be_one_of_the_two() -> None:
         pr_auc(np.array([0.1, 0.2]), np.array([0, 1]), None, "=>")  # type: ignore[arg-type]
 
 
-def test_the_largest_double_is_a_score_like_any_other(tmp_path: Path) -> None:
-    frame = FRAME.with_columns(score=pl.Series([0.1, 0.2, sys.float_info.max]))
-    areas = {
-        method: swept(tmp_path / method, frame, method=method, thresholds=[0.5])["areas"]
-        for method in ("exact", "binned")
-    }
-    assert areas["exact"]["roc_auc"].item() == pytest.approx(areas["binned"]["roc_auc"].item())
+def test_the_largest_double_may_be_the_highest_score_of_a_grid() -> None:
+    grid = finer(OpenCells(np.array([1.0]), sys.float_info.max, np.array([1.0])), 100)
+    assert grid.edges[-1] >= sys.float_info.max
+
+
+def test_a_cluster_that_is_not_there_is_called_so(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"has no column 'nope' \(the cluster\)"):
+        run_threshold_sweep(tmp_path, FRAME, cluster="nope")
 
 
 @pytest.mark.parametrize("text", ["thresholds=[.5]", "x={a=}", 'x="open'])
