@@ -131,7 +131,7 @@ def parse_setting(text: str) -> tuple[str, Any]:
     """`KEY=VALUE`, the value as in TOML; what is no TOML value is text.
 
     Raises:
-        UsageError: there is no `=`.
+        UsageError: there is no `=`, or a list, table or quoted text is not TOML.
     """
     key, equals, value = text.partition("=")
     if not equals or not key:
@@ -139,5 +139,9 @@ def parse_setting(text: str) -> tuple[str, Any]:
         raise UsageError(message, remedy="For example --set stages.before_after.boundary='\">\"'.")
     try:
         return key.strip(), tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
+    except tomllib.TOMLDecodeError as error:
+        if value.strip()[:1] in {"[", "{", '"', "'"}:  # anything else is text without its quotes
+            message = f"--set {text}: the value is not TOML ({error})"
+            remedy = "Write numbers with a digit before the point, 0.5, and text in quotes."
+            raise UsageError(message, remedy=remedy) from error
         return key.strip(), value

@@ -60,7 +60,7 @@ def finer(cells: OpenCells, count: int) -> CellGrid:
     share = np.sqrt(np.maximum(cells.left, 0.0))
     share = share if share.any() else np.ones_like(share)
     mass = np.concatenate([np.zeros(1), np.cumsum(share)]) / share.sum()
-    places = _ordinal(np.append(cells.lowest, np.nextafter(cells.highest, np.inf)))
+    places = _ordinal(np.append(cells.lowest, _above(cells.highest)))
     reached = np.searchsorted(mass, np.linspace(0, 1, PIECES + 1)[1:-1])
     cuts = np.unique(np.concatenate([[0, len(places) - 1], reached - 1, reached]))
     coarse = np.unique(places[np.clip(cuts, 0, len(places) - 1)])
@@ -70,7 +70,7 @@ def finer(cells: OpenCells, count: int) -> CellGrid:
     shares = np.diff(np.interp(ends, *_rising(places, mass)))
     edges = np.unique(_number(ends))
     if len(edges) < 2:  # noqa: PLR2004 - all scores lie nearer to each other than ordinals tell
-        return CellGrid((float(cells.lowest[0]), float(np.nextafter(cells.highest, np.inf))), (count,))
+        return CellGrid((float(cells.lowest[0]), float(_above(np.asarray(cells.highest)))), (count,))
     if len(edges) < len(ends):  # ordinals are doubles here, and neighbours may be rounded to one number
         shares = np.diff(np.interp(_ordinal(edges), *_rising(places, mass)))
     return CellGrid(tuple(edges.tolist()), tuple(np.maximum(shares * count, 1).astype(np.int64).tolist()))
@@ -82,6 +82,12 @@ def _rising(places: Floats, mass: Floats) -> tuple[Floats, Floats]:
     kept = mass[first]
     kept[-1] = mass[-1]
     return unique, kept
+
+
+def _above(number: Floats | float) -> Floats:
+    """The next double; beyond the largest, infinity, without the warning that numpy gives."""
+    with np.errstate(over="ignore"):
+        return np.asarray(np.nextafter(number, np.inf))
 
 
 def _ordinal(numbers: Floats) -> Floats:

@@ -57,6 +57,9 @@ def pr_auc(
         ValueError: shapes differ, a score or threshold is not finite, or a label is neither 0 nor 1.
     """
     values, truth = _checked(scores, labels)
+    if boundary not in {">=", ">"}:
+        message = f"boundary is {boundary!r}, not '>=' or '>'"
+        raise ValueError(message)
     side: Literal["left", "right"] = "left" if boundary == ">=" else "right"
     if thresholds is None:
         levels, side = np.unique(values), "left"

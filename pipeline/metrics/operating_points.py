@@ -52,7 +52,8 @@ class Criterion(BaseModel):
     def text(self) -> str:
         """Text of the column `criterion`."""
         if self.beta is not None:
-            return f"max_f{self.beta:g}"
+            short = f"{self.beta:g}"
+            return f"max_f{short if float(short) == self.beta else repr(self.beta)}"
         name, value = (
             ("min_precision", self.min_precision) if self.min_recall is None else ("min_recall", self.min_recall)
         )

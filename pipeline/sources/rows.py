@@ -171,12 +171,12 @@ def read(
 
     Args:
         source: The input.
-        wanted: Our names of the columns.
+        wanted: Our names of the columns; one that the contract lacks is the cluster.
         by: Grouping columns; those of this input get the names they have in `by`.
         derived: Further columns computed from the wanted ones.
         located: Whether to add `source_file` and `file_row_number`, the order of the rows in the files.
     """
-    fields = {name: source.contract.field(name) or Field(name, "any", "a grouping column") for name in wanted}
+    fields = {name: source.contract.field(name) or Field(name, "any", "the cluster") for name in wanted}
     score = "score" if "score" in fields else None
     own = [each for each in by if each.source == source.name]
     fields |= {each.column: source.contract.field(each.column) or each.field for each in own}

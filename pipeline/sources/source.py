@@ -219,11 +219,15 @@ class Source:
             raise DataError(message, remedy="Rename all but one when the file is written.")
 
     def _remedy(self, file: DataFile, name: str) -> str:
+        return f'{self._listed(file, self.theirs(name))} Map it with columns = {{ {name} = "…" }}.'
+
+    def _listed(self, file: DataFile, theirs: str) -> str:
+        """The columns of a file, and the one nearest to a name that it lacks."""
         names = [*file.schema.names, *file.partitions]
-        near = get_close_matches(self.theirs(name), names, n=1)
+        near = get_close_matches(theirs, names, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")  # noqa: PLR2004 - a readable line
-        return f'Its columns are: {shown}.{hint} Map it with columns = {{ {name} = "…" }}.'
+        return f"Its columns are: {shown}.{hint}"
 
     def relation(self, wanted: Mapping[str, Field], *, score: str | None = None, located: bool = False) -> exp.Query:
         """Every row of the input with canonical columns.
@@ -282,7 +286,9 @@ class Source:
             self._check_twins(file, name)
             if name.lower() not in names and name not in file.partitions:
                 message = f"input {self.name}: where reads {name!r}, which {file.path} lacks"
-                raise DataError(message, remedy=self._remedy(file, name))
+                raise DataError(
+                    message, remedy=f"{self._listed(file, name)} where reads names as they are in the files."
+                )
 
         def barrier(name: str) -> exp.Expr:
             if self._is_partition(file, name):
