@@ -251,8 +251,8 @@ def with_value(name: str, value: float | None) -> pl.DataFrame:
 @pytest.mark.parametrize(
     ("gold", "predicted", "keys", "words"),
     [
-        (GOLD, with_value("latitude", 95.0), {}, r"predicted: column 'latitude' is beyond ±90 in 1 rows of .*at row 2"),
-        (GOLD, with_value("longitude", 361.0), {}, "predicted: column 'longitude' is outside -180 to 360 in 1 rows"),
+        (GOLD, with_value("latitude", 95.0), {}, r"predicted: column 'latitude' is beyond ±90 in 1 row of .*at row 2"),
+        (GOLD, with_value("longitude", 361.0), {}, "predicted: column 'longitude' is outside -180 to 360 in 1 row"),
         (with_value("longitude", -181.0), GOLD, {}, "gold: column 'longitude' is outside"),
         (GOLD, with_value("latitude", None), {}, "'latitude' is missing where 'longitude' is not"),
         (GOLD, with_value("longitude", float("nan")), {}, "'longitude' is missing where 'latitude' is not"),
@@ -260,9 +260,9 @@ def with_value(name: str, value: float | None) -> pl.DataFrame:
             GOLD,
             with_value("latitude", math.inf),
             {},
-            "predicted: column 'latitude' is infinite in 1 rows of .*at row 2",
+            "predicted: column 'latitude' is infinite in 1 row of .*at row 2",
         ),
-        (with_value("longitude", -math.inf), GOLD, {}, "gold: column 'longitude' is infinite in 1 rows of .*at row 2"),
+        (with_value("longitude", -math.inf), GOLD, {}, "gold: column 'longitude' is infinite in 1 row of .*at row 2"),
         (GOLD, GOLD.with_columns(latitude=math.inf, longitude=-math.inf), {}, "'latitude' is infinite in 2 rows"),
         (GOLD.with_columns(latitude=None, longitude=None), GOLD, {}, "gold: column 'latitude' is NULL"),
         (pl.concat([GOLD, GOLD]), GOLD, {}, "gold: mention_id repeat: mention_id = a"),
@@ -297,7 +297,7 @@ def test_infinite_coordinates_are_found_in_files_of_folders(tmp_path: Path, matc
         tmp_path, KIND, {"gold": gold}, by=[["system"]], **({} if match is None else {"match": match})
     )
     config["stages"][0]["predicted"] = {"path": str(tmp_path / "predicted")}
-    with pytest.raises(DataError, match=r"'latitude' is infinite in 1 rows of .*system=y/rows.parquet, first at row 1"):
+    with pytest.raises(DataError, match=r"'latitude' is infinite in 1 row of .*system=y/rows.parquet, first at row 1"):
         pipeline.run(config)
     config["stages"][0]["predicted"]["where"] = "system = 'x'"
     assert table(pipeline.run(config), "scores").select("system", "tp").unique().rows() == [("x", 1)]

@@ -12,6 +12,7 @@ from pipeline.metrics.distance import EARTH_RADIUS_KM, MAX_LATITUDE, MAX_LONGITU
 from pipeline.sources.inputs import Field
 from pipeline.sources.rows import is_missing
 from pipeline.sources.source import KEPT, SCORE_STATE
+from pipeline.stages.checks import rows_in_words
 from pipeline.stages.plan import Check
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def _check(source: Source, name: str, problem: exp.Expr, words: str, rows: exp.Q
         first = fault["first"]
         row = first + 1 if isinstance(first, int) else first
         message = (
-            f"input {source.name}: column {source.theirs(name)!r} {words} in {fault['n_rows']:,} rows of "
+            f"input {source.name}: column {source.theirs(name)!r} {words} in {rows_in_words(fault['n_rows'])} of "
             f"{fault['source_file']}, first at row {row:,}"
         )
         if fault["n_exchangeable"] == fault["n_rows"]:
