@@ -20,8 +20,6 @@ Floats: TypeAlias = "NDArray[np.float64]"
 Limits: TypeAlias = "tuple[Floats, Floats]"
 
 _FEW = 10.0
-_SMALLEST_LOG, _HALVINGS = -745.0, 80  # from the smallest double above 0, to the last bit
-_SMALLEST_LOG, _HALVINGS = -745.0, 80  # of doubles above 0; enough halvings for the last bit
 _ENOUGH = 30
 _FEWEST_DEGREES = 4.0
 _SMALLEST_LOG, _HALVINGS = -745.0, 80  # of doubles above 0; enough halvings for the last bit

@@ -10,6 +10,7 @@ import sqlglot.expressions as exp
 from pipeline.dialect import column
 from pipeline.errors import DataError
 from pipeline.sources import rows
+from pipeline.sources.inputs import Field
 from pipeline.sources.source import SCORE_STATE
 from pipeline.stages.checks import missing_check, rows_check
 from pipeline.stages.mentions import DOCUMENT, FARTHEST_CHARACTER, FILE_ORDER, SYSTEM
@@ -145,8 +146,8 @@ class MentionRows:
 
     def _keys_of_mentions(self) -> exp.Query:
         """The documents with a gold or predicted mention, in the form of an input; keys have one type."""
-        kinds = {key_type(each, "doc_id") for each in (self.gold, self.predicted)} - {"NULL"}
-        value = column("doc_id") if len(kinds) <= 1 else exp.cast(column("doc_id"), "BIGINT")
+        kinds = {key_type(each, "doc_id") for each in (self.gold, self.predicted)}
+        value = column("doc_id") if len(kinds) == 1 else exp.cast(column("doc_id"), "BIGINT")
         parts = [
             exp.select(exp.alias_(value.copy(), "doc_id", quoted=True), exp.alias_(exp.true(), "kept", quoted=True))
             .from_(name)
@@ -177,16 +178,12 @@ class MentionRows:
         names = [*(column(name, "s") for name in self.systems), *(column(name, "d") for name in self.of_documents)]
         query = exp.select(*names, column(DOCUMENT, "d"), column(REPLICATE, "d")).from_(exp.to_table(NUMBERED).as_("d"))
         if any(self.is_type(each) for each in self.by):
-            query = query.select(exp.alias_(exp.cast(exp.null(), self._type_of_types()), TYPE, quoted=True))
+            query = query.select(exp.alias_(exp.cast(exp.null(), key_type(self.gold, TYPE)), TYPE, quoted=True))
         return query.join(exp.to_table(SYSTEMS).as_("s"), on=exp.true(), join_type="left")
 
     def is_type(self, each: rows.Grouped) -> bool:
         """Whether a grouping column is the type of the mentions."""
         return self.params.match_type and each.source == "predicted" and each.name == TYPE
-
-    def _type_of_types(self) -> str:
-        found = key_type(self.gold, TYPE)
-        return "BIGINT" if found == "NULL" else found
 
     def _joined(self, relation: str, names: Sequence[str]) -> exp.Select:
         """Rows of a relation, `p`, with what is known of their documents, `d`, and systems, `s`, if there are any."""
@@ -213,9 +210,8 @@ class MentionRows:
 
 
 def key_type(source: Source, name: str) -> str:
-    """SQL type of a key column in the files of an input; `NULL`: it is nowhere known."""
-    field = source.contract.field(name)
-    return "NULL" if field is None else source.types(name, field)
+    """SQL type as which a key column of an input is read."""
+    return source.types(name, source.contract.field(name) or Field(name, "key", "a key"))
 
 
 def systems_relation(systems: Sequence[str]) -> rows.Relation:

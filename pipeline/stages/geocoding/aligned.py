@@ -152,7 +152,7 @@ class AlignedPlaces:
     def _like_gold(self, value: exp.Expr) -> exp.Expr:
         """A key of the predictions with the type that it has in gold."""
         ours, theirs = (key_type(source, KEY) for source in (self.gold, self.predicted))
-        return value if ours in {theirs, "NULL"} else exp.cast(value, ours, dialect="duckdb")
+        return value if ours == theirs else exp.cast(value, ours, dialect="duckdb")
 
     def checks(self) -> Iterator[Check]:
         """Gold mentions that repeat or whose cluster is missing, and mentions with several predictions."""
