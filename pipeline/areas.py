@@ -101,7 +101,7 @@ class _Groups:
         keys = sums.select(names)
         kinds = ("weight", "n_weighted") if weighted else ("n", "n")
         of_kinds = (sums[f"{kind}_{side}"].cast(pl.Float64).to_numpy() for kind in kinds for side in _SIDES)
-        sizes = sum(sums[f"n_{side}"].to_numpy() for side in _SIDES)
+        sizes = sum(sums[f"n_{side}"].cast(pl.Int64).to_numpy() for side in _SIDES)
         return cls(tuple(names), keys, Totals(*of_kinds), np.asarray(sizes))
 
     @property
