@@ -249,3 +249,16 @@ def test_the_lightest_rows_at_the_top_of_a_heavy_group_cannot_spoil_it() -> None
     for name in AREAS:
         assert found.area[name][0] == pytest.approx(REFERENCES[name](labels, scores, sample_weight=weights), rel=1e-12)
         assert 0 < found.se[name][0] < 0.02
+
+
+def test_totals_that_are_rounded_by_as_much_as_the_top_row_weighs_cannot_spoil_the_areas() -> None:
+    heavy, light = 2.0**40, 2.0**-11  # the last bit of the totals
+    positive = np.array([heavy, 0.0, heavy, 0.0, light])
+    negative = np.array([0.0, heavy, 0.0, heavy, 0.0])
+    totals = Totals(*(np.array([value]) for value in (2 * heavy - light, 2 * heavy + light, 3.0, 2.0)))
+    collected = OrderedAreas(totals)
+    collected.add(Rows(np.zeros(5, dtype=np.int64), np.arange(5.0), positive, negative, positive**2, negative**2))
+    found = collected.finish()
+    assert found.area["average_precision"][0] == pytest.approx((1 / 2 + 1 / 2) / 2, abs=1e-12)
+    assert found.area["roc_auc"][0] == pytest.approx(1 / 4, abs=1e-12)
+    assert np.isfinite([found.se[name][0] for name in AREAS]).all()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -445,12 +446,30 @@ def test_ratios_of_weights_are_rounded_once(tmp_path: Path) -> None:
     assert found.height == len(tenths)
 
 
+def test_ratios_of_sums_of_many_digits_are_rounded_once(tmp_path: Path) -> None:
+    sizes = {f"{n}": n for n in range(3001, 3012)}
+    parts = [
+        pl.DataFrame({"score": 0.9, "label": label, "w": weight, "model": model}).select(
+            pl.all().repeat_by(n).explode()
+        )
+        for model, n in sizes.items()
+        for label, weight in ((True, 3.0000001), (False, 1.0000003))
+    ]
+    weights = {"columns": {"weight": "w"}}
+    found = swept(tmp_path, pl.concat(parts), by=[["model"]], thresholds=[0.5], predictions=weights)["curve"]
+    wanted = Fraction(30000001, 40000004)
+    assert found["precision"].to_list() == [float(wanted)] * len(sizes)
+    assert found["f1"].to_list() == [float(2 * wanted / (1 + wanted))] * len(sizes)
+
+
 def test_rows_of_weight_0_leave_everything_but_the_numbers_of_rows_as_it_is(tmp_path: Path) -> None:
-    frame = predictions(11, 200)
-    nothing = predictions(12, 300).with_columns(w=pl.lit(0.0))
+    probability = 1 / (1 + (-pl.col("score")).exp())
+    frame = predictions(11, 200).with_columns(score=probability)
+    nothing = predictions(12, 300).with_columns(score=probability, w=pl.lit(0.0))
     keys: dict[str, Any] = {"predictions": {"columns": {"weight": "w"}}, "thresholds": [0.3, 0.6]}
     plain, padded = (swept(tmp_path / str(each.height), each, **keys) for each in (frame, pl.concat([frame, nothing])))
     assert padded["areas"]["n"].to_list() == [500]
+    assert plain["areas"]["log_likelihood_se"][0] > 0
     for name in ("areas", "curve"):
         numbers = [column for column in plain[name].columns if column not in {"n", "n_positive", *CELLS}]
         assert_frame_equal(padded[name].select(numbers), plain[name].select(numbers), rel_tol=1e-12)

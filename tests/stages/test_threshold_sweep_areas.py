@@ -487,3 +487,30 @@ def test_rows_that_change_while_they_are_read_end_in_one_sentence(
     monkeypatch.setattr(PackedScores, "add", changed)
     with pytest.raises(DataError, match="changed while it was read"):
         swept(tmp_path, predictions(22), thresholds=[0.5])
+
+
+def test_own_bounds_of_weighted_rows_leave_what_rounding_of_light_positives_can_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(9)
+    frame = predictions(23, 4000).with_columns(score=0.7 + 1e-13 * rng.uniform(size=4000))
+    frame = frame.with_columns(w=pl.when("label").then(0.001).otherwise(3.0))
+    monkeypatch.setattr(areas, "MOST_CELLS", 256)
+    found = swept(tmp_path, frame, method="binned", width=1e-9, thresholds=[0.5], **WEIGHTS)["areas"].row(0, named=True)
+    scores, labels, weights = arrays(frame, weighted=True)
+    slack = 4e-16 * (1 + np.sqrt(4000)) * weights.sum() / weights[labels].sum()
+    for name, score in (("average_precision", average_precision_score), ("roc_auc", roc_auc_score)):
+        wanted = score(labels, scores, sample_weight=weights)
+        assert found[f"{name}_min"] <= wanted <= found[f"{name}_max"]
+    assert found["roc_auc_max"] - found["roc_auc_min"] == pytest.approx(2 * slack, rel=1e-3)
+
+
+def test_areas_are_those_of_the_weights_as_they_are_counted(tmp_path: Path) -> None:
+    rng = np.random.default_rng(10)
+    frame = predictions(24, 2000, decimals=0).with_columns(w=pl.Series(1e-6 + 4e-16 * rng.uniform(0.5, 1.2, 2000)))
+    found = swept(tmp_path, frame, thresholds=[0.5], **WEIGHTS)["areas"].row(0, named=True)
+    scores, labels, weights = arrays(frame, weighted=True)
+    counted = np.rint(weights * 1e15)
+    assert len(set(counted.tolist())) == 1
+    for name, score in (("average_precision", average_precision_score), ("roc_auc", roc_auc_score)):
+        assert found[name] == pytest.approx(score(labels, scores, sample_weight=counted), rel=2e-14)
