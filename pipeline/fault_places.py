@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from pipeline.dialect import column
+from pipeline.sources.canonical import canonical_relation
 from pipeline.sources.inputs import Field
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def first_place(engine: Engine, source: Source, problem: exp.Expr) -> str:
         Text that starts with a blank; empty where the condition reads what no file holds, or no row satisfies it.
     """
     names = tuple(dict.fromkeys(each.name for each in problem.find_all(exp.Column)))
-    fields = {name: source.contract.field(name) or Field(name, "any", "a column") for name in names}
+    fields = {name: source.field(name) or Field(name, "any", "a column") for name in names}
     score = "score" if "score_state" in fields else None
     if score is not None:
         fields = {"score": source.contract.field("score") or Field("score", "number", "the score")}
@@ -34,7 +35,7 @@ def first_place(engine: Engine, source: Source, problem: exp.Expr) -> str:
         return ""
     for scan in source.scans(fields):
         engine.scan(scan.name, scan.files, located=True)
-    query = source.relation(fields, score=score, located=True)
+    query = canonical_relation(source, fields, score=score, located=True)
     numbers = [
         exp.alias_(exp.Min(this=column("file_row_number")), "first"),
         exp.alias_(exp.Count(this=exp.Star()), "n"),

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pipeline.engines.expression_types import type_of
 from pipeline.errors import ConfigError, DataError, NoInputError
+from pipeline.sources.bindings import Binding
 from pipeline.sources.source import open_source, with_others
 from pipeline.stages.following import FollowingParameters, Leader
 from pipeline.storage.layout import RUN_RECORD, Layout
 from pipeline.storage.publish import published_runs
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pipeline.config import Config, ConfiguredStage
     from pipeline.sources.source import Source
     from pipeline.stages.plan import Plan
@@ -40,6 +45,11 @@ class OpenedStage:
         """Name of the stage."""
         return self.configured.params.name
 
+    @property
+    def bindings(self) -> tuple[Binding, ...]:
+        """What every field of every input is read from; after those of the contract other columns that are read."""
+        return tuple(binding for source in self.plan.sources for binding in _bindings(source, self.plan))
+
 
 def open_inputs(config: Config, configured: ConfiguredStage, *, run: Path | None = None) -> OpenedStage:
     """Find the files of a stage, read their footers and make its plan; nothing else is read.
@@ -62,10 +72,65 @@ def open_inputs(config: Config, configured: ConfiguredStage, *, run: Path | None
     for contract in configured.stage.inputs:
         spec = getattr(configured.params, contract.name)
         if spec is not None:
-            sources[contract.name] = open_source(contract, spec, config.base)
+            sources[contract.name] = open_source(contract, spec, config.base, type_of)
     sources = with_others(sources)
     plan = configured.stage.plan(configured.params, sources)
-    return OpenedStage(configured, sources, plan, run)
+    _check_mappings(plan, where=f"{config.origin}: stage {configured.params.name!r}")
+    notices = tuple(_unbound_by_rule(plan))
+    return OpenedStage(configured, sources, replace(plan, warnings=(*notices, *plan.warnings)), run)
+
+
+def _read(plan: Plan) -> set[tuple[str, str]]:
+    """(input, our name) of every column that a plan reads."""
+    return {(each.source.name, name) for each in plan.relations if each.source is not None for name in each.reads}
+
+
+def _bindings(source: Source, plan: Plan) -> Iterator[Binding]:
+    read = [name for input_name, name in sorted(_read(plan)) if input_name == source.name]
+    for name in dict.fromkeys((*(field.name for field in source.contract.fields), *read)):
+        binding, how = source.binding(name), plan.derived.get(f"{source.name}.{name}")
+        if name in read and binding.origin == "absent" and source.offers(name):
+            yield replace(binding, origin="named", column=name)
+        elif name in read and binding.is_bound:
+            yield binding
+        else:
+            yield Binding(source.name, name, "absent" if how is None else "derived", sql=how)
+
+
+def _check_mappings(plan: Plan, *, where: str) -> None:
+    """Refuse a mapping that has no effect: it is misspelt, or something else stands in its place.
+
+    Raises:
+        ConfigError: says why it would not be used.
+    """
+    read = _read(plan)
+    for source in plan.sources:
+        known = [field.name for field in source.contract.fields]
+        for name, mapped in source.spec.columns.items():
+            if name not in known and ((source.name, name) not in read or mapped is False):
+                near = get_close_matches(name, known, n=1)
+                message = f"{where}: input {source.name}: columns maps {name!r}, which nothing uses"
+                remedy = f"Did you mean {near[0]!r}?" if near else f"Known columns: {', '.join(known)}."
+                raise ConfigError(message, remedy=remedy)
+            if mapped is not False and (source.name, name) not in read:
+                why = plan.unused.get(f"{source.name}.{name}", "with these parameters and inputs nothing reads it")
+                message = (
+                    f"{where}: input {source.name}: {name} is mapped to {source.theirs(name)!r} to no effect: {why}"
+                )
+                raise ConfigError(message, remedy="Take it out of columns, or change what stands in its way.")
+
+
+def _unbound_by_rule(plan: Plan) -> Iterator[str]:
+    """Columns that look like fields which are bound only where they are mapped."""
+    read = _read(plan)
+    for source in plan.sources:
+        for field in source.contract.fields:
+            if source.bindings.is_unused_by_rule(field.name) and (source.name, field.name) not in read:
+                yield (
+                    f"input {source.name}: the column {field.name!r} is not used, since it is not mapped: "
+                    f'columns = {{ {field.name} = "{field.name}" }} makes it the {field.name} ({field.meaning}), '
+                    f"columns = {{ {field.name} = false }} ends this notice"
+                )
 
 
 def _written(config: Config, params: FollowingParameters, run: Path) -> list[Leader]:

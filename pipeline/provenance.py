@@ -18,16 +18,24 @@ from pipeline.queries import resource_folder
 if TYPE_CHECKING:
     from pipeline.config import Config
     from pipeline.opening import OpenedStage
+    from pipeline.sources.bindings import Binding
 
 RACY_SECONDS = 2.0
 LIBRARIES = ("thresher", "duckdb", "polars", "pyarrow", "sqlglot", "numpy")
 
 
 def settings(opened: OpenedStage) -> dict[str, Any]:
-    """The choices that change a number, stored next to the number."""
+    """The choices that change a number, and what it was read from, stored next to the number."""
     params, inputs = opened.configured.params, opened.configured.stage.inputs
     shown = params.model_dump(mode="json", exclude={*params.unused, *(each.name for each in inputs)})
-    return {"parameters": shown, "facts": opened.plan.facts, "version": version("thresher")}
+    bindings = {f"{each.input}.{each.field}": binding_record(each) for each in opened.bindings}
+    return {"parameters": shown, "facts": opened.plan.facts, "bindings": bindings, "version": version("thresher")}
+
+
+def binding_record(binding: Binding) -> dict[str, str]:
+    """A binding as JSON: its source, and the column or the expression where there is one."""
+    known = {"source": binding.origin, "column": binding.column, "sql": binding.sql}
+    return {key: value for key, value in known.items() if value is not None}
 
 
 def canonical(config: Config) -> dict[str, Any]:

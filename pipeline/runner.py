@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pipeline.stages.stage import Summary
 
 INPUTS = "inputs"
+BINDINGS = "bindings"
 _THRESHOLD_OF_COUNTS = Column("threshold", "DOUBLE", "lower edge of the bin; NULL below all", nullable=True)
 
 
@@ -191,6 +192,7 @@ class _Job:
             "configuration": canonical(self.config),
             "accounting": accounts,
             "inputs": input_records(opened),
+            "bindings": {each.name: settings(each)["bindings"] for each in opened},
             "facts": {each.name: each.plan.facts for each in opened},
             "results": {each.name: {"warnings": each.warnings, "seconds": round(each.seconds, 3)} for each in results},
         }
@@ -287,6 +289,7 @@ def _run_stage(engine: DuckDB, opened: OpenedStage, staging: Staging, stop: Stop
     for name, frame in tables.items():
         staging.write(name, params.name, frame, metadata)
     staging.write(INPUTS, params.name, _inputs_table(params.name, counted), metadata)
+    staging.write(BINDINGS, params.name, _bindings_table(opened), metadata)
     warnings = (*plan.warnings, *_empty_warnings(counted), *counted.warnings, *stage.warnings(tables))
     seconds = time.monotonic() - started
     return StageResult(params.name, stage.kind, stage.summarize(tables), warnings, seconds), counted
@@ -319,6 +322,13 @@ def _inputs_table(stage: str, counted: Counted) -> pl.DataFrame:
         for fate, n_rows in sorted(each.fates.items())
     ]
     return pl.DataFrame(rows)
+
+
+def _bindings_table(opened: OpenedStage) -> pl.DataFrame:
+    """The view `bindings`: which column of the files is which field, and why."""
+    names = ("stage", "input", "field", "source", "file_column", "sql")
+    rows = [(opened.name, each.input, each.field, each.origin, each.column, each.sql) for each in opened.bindings]
+    return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String()), orient="row")
 
 
 def _empty_warnings(counted: Counted) -> Iterator[str]:

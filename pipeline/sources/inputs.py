@@ -12,12 +12,28 @@ from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 Kind = Literal["number", "integer", "boolean", "key", "instant", "position", "any"]
 
 
+class Expression(BaseModel):
+    """A value computed from columns of the files.
+
+    Attributes:
+        sql: One SQL expression, with the functions that `where` may use.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    sql: str
+
+
+Mapped = str | Literal[False] | Expression
+
+
 class Input(BaseModel):
     """Where an input lies and how its columns are called there.
 
     Attributes:
         path: Files, globs, folders; at least one.
-        columns: Our name of a column → the name it has in the files.
+        columns: Our name of a column → the name it has in the files, `{ sql = "…" }` to compute it, or false: the
+            input has no such column, whatever its files hold.
         where: An SQL predicate on the columns of the files; rows that do not satisfy it are left out.
         timezone: Zone in which timestamps without a zone are meant, for example `Europe/Amsterdam`.
     """
@@ -25,7 +41,7 @@ class Input(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     path: tuple[str, ...]
-    columns: dict[str, str] = {}
+    columns: dict[str, Mapped] = {}
     where: str | None = None
     timezone: str | None = None
 
@@ -38,6 +54,30 @@ class Input(BaseModel):
             hint = f"; did you mean {near[0]!r}?" if near else ', write for example "Europe/Amsterdam"'
             message = f"{value!r} is no time zone{hint}"
             raise ValueError(message)
+        return value
+
+    @field_validator("columns", mode="before")
+    @classmethod
+    def _mapped_forms(cls, value: object) -> object:
+        for name, mapped in value.items() if isinstance(value, dict) else ():
+            if isinstance(mapped, Expression) or mapped is False or (isinstance(mapped, str) and mapped):
+                continue
+            if not (isinstance(mapped, dict) and set(mapped) == {"sql"} and isinstance(mapped["sql"], str)):
+                message = f'{name}: write the name of a column, {{ sql = "…" }} for an expression, or false for none'
+                raise ValueError(message)
+        return value
+
+    @field_validator("columns")
+    @classmethod
+    def _one_role(cls, value: dict[str, Mapped]) -> dict[str, Mapped]:
+        roles: dict[str, str] = {}
+        for name, mapped in value.items():
+            if isinstance(mapped, str) and (other := roles.setdefault(mapped, name)) != name:
+                message = (
+                    f"{other} and {name} are both mapped to the column {mapped!r}, and a column has one role; "
+                    f'for a copy write {name} = {{ sql = "…" }} with its name as the expression'
+                )
+                raise ValueError(message)
         return value
 
     @model_validator(mode="before")
@@ -65,12 +105,15 @@ class Field:
             `position` an integer, a number or a point in time, read as what it is.
         meaning: One phrase for help and error messages, with the unit.
         required: Whether the stage cannot run without it.
+        mapped_only: Whether it is bound only where the config maps it: it would change every number, so a column that
+            happens to have its name is not enough.
     """
 
     name: str
     kind: Kind
     meaning: str
     required: bool = False
+    mapped_only: bool = False
 
 
 @dataclass(frozen=True)

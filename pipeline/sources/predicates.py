@@ -1,4 +1,4 @@
-"""`where`: one SQL predicate of the user on the columns of the files, parsed and limited to what a predicate needs."""
+"""SQL of the user on the columns of the files, `where` and `{ sql = … }`, parsed and limited to plain expressions."""
 
 from __future__ import annotations
 
@@ -61,15 +61,36 @@ def parse_predicate(text: str, *, name: str) -> exp.Expr:
     Raises:
         ConfigError: it does not parse, or holds a subquery, an aggregate or another function.
     """
+    return _parse(text, name=f"{name}: where", kind="an SQL predicate")
+
+
+def parse_value(text: str, *, name: str) -> exp.Expr:
+    """Parse an expression that a field is mapped to; it may hold what a predicate may.
+
+    Args:
+        text: The expression as the user wrote it.
+        name: Name of the input and of the field in messages.
+
+    Raises:
+        ConfigError: as for `parse_predicate`, or it reads no column.
+    """
+    tree = _parse(text, name=name, kind="an SQL expression")
+    if not columns_of(tree):
+        message = f"input {name}: {text!r} reads no column"
+        raise ConfigError(message, remedy="Write names of columns without quotes, as in from_n - lag_n.")
+    return tree
+
+
+def _parse(text: str, *, name: str, kind: str) -> exp.Expr:
     try:
         tree = parse_one(text, read="duckdb", into=exp.Condition)
     except SqlglotError as error:
         reason = str(error).splitlines()[0]
-        message = f"input {name}: where is not an SQL predicate: {text!r} ({reason})"
+        message = f"input {name} is not {kind}: {text!r} ({reason})"
         raise ConfigError(message) from error
     for node in tree.walk():
         if not isinstance(node, _ALLOWED):
-            message = f"input {name}: where may not hold {node.sql(dialect='duckdb')!r}"
+            message = f"input {name} may not hold {node.sql(dialect='duckdb')!r}"
             remedy = (
                 "Use columns, constants, comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, CASE, CAST and simple functions."
             )

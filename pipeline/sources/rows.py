@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from pipeline.dialect import column
-from pipeline.errors import ConfigError, DataError
+from pipeline.errors import DataError
 from pipeline.queries import expand, fill, load
+from pipeline.sources.canonical import canonical_relation
 from pipeline.sources.inputs import Field
 from pipeline.sources.source import KEPT, SCORE_GIVEN, Scan, Source
 
@@ -32,6 +33,7 @@ class Relation:
         scans: Files to register before it is defined.
         source: The input that it reads, if it reads files.
         located: Whether its scans have the columns `source_file` and `file_row_number`.
+        reads: Our names of the columns that it reads of that input.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Relation:
     scans: tuple[Scan, ...] = ()
     source: Source | None = None
     located: bool = False
+    reads: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -80,38 +83,27 @@ def resolve_by(by: Iterable[Sequence[str]], sources: Sequence[Source], *, key: s
 
 def _resolve(name: str, sources: Sequence[Source], key: str) -> Grouped:
     head, _, tail = name.partition(".")
-    qualified = [source for source in sources if source.name == head and tail and source.has(tail)]
+    qualified = [source for source in sources if source.name == head and tail and source.offers(tail)]
     if qualified:
         return Grouped(name, head, tail)
-    having = [source.name for source in sources if source.has(name)]
+    having = [source.name for source in sources if source.offers(name)]
     if len(having) > 1:
         choices = " or ".join(f"{each}.{name}" for each in having)
         message = f"{key}: {name!r} is a column of {' and of '.join(having)}"
         raise DataError(message, remedy=f"Write {choices}.")
     if not having:
+        for source in sources:
+            if (role := source.bindings.role_of(name)) is not None:
+                message = f"{key}: the column {name!r} of {source.name} is mapped to {role}"
+                raise DataError(
+                    message, remedy=f"Write {role}, or map a copy: columns = {{ … = {{ sql = '{name}' }} }}."
+                )
         known = [each for source in sources for file in source.files[:1] for each in file.schema.names]
         near = get_close_matches(name, known, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         message = f"{key}: no input has a column {name!r}"
         raise DataError(message, remedy=f"Looked in {', '.join(source.name for source in sources)}.{hint}")
     return Grouped(name, having[0], name)
-
-
-def check_mapping(sources: Iterable[Source], by: Iterable[Grouped], extra: Iterable[str]) -> None:
-    """Refuse a mapped name that neither the stage nor a grouping uses: it is most likely misspelt.
-
-    Raises:
-        ConfigError: names the nearest known column.
-    """
-    used = {(each.source, each.column) for each in by}
-    for source in sources:
-        known = [field.name for field in source.contract.fields]
-        for name in source.spec.columns:
-            if name not in known and (source.name, name) not in used and name not in extra:
-                near = get_close_matches(name, known, n=1)
-                hint = f"Did you mean {near[0]!r}?" if near else f"Known columns: {', '.join(known)}."
-                message = f"input {source.name}: columns maps {name!r}, which nothing uses"
-                raise ConfigError(message, remedy=hint)
 
 
 @dataclass(frozen=True)
@@ -165,6 +157,7 @@ def read(
     by: Iterable[Grouped],
     derived: Mapping[str, exp.Expr],
     *,
+    lookups: Sequence[Lookup] = (),
     located: bool = False,
 ) -> Relation:
     """The relation `<input>_read`: every row of an input, with canonical and derived columns.
@@ -173,20 +166,26 @@ def read(
         source: The input.
         wanted: Our names of the columns; one that the contract lacks is the cluster.
         by: Grouping columns; those of this input get the names they have in `by`.
-        derived: Further columns computed from the wanted ones.
+        derived: Further columns computed from the wanted ones, called `canonical`, and from those of the lookups.
+        lookups: Relations of one row per key in which the rows find further columns, or NULL.
         located: Whether to add `source_file` and `file_row_number`, the order of the rows in the files.
     """
-    fields = {name: source.contract.field(name) or Field(name, "any", "the cluster") for name in wanted}
-    score = "score" if "score" in fields else None
+    fields = {name: source.field(name) or Field(name, "any", "the cluster") for name in wanted}
+    score = "score" if "score" in fields and source.field("score") is not None else None
     own = [each for each in by if each.source == source.name]
-    fields |= {each.column: source.contract.field(each.column) or each.field for each in own}
+    fields |= {each.column: source.field(each.column) or each.field for each in own}
     renamed = [exp.alias_(column(each.column), each.name, quoted=True) for each in own if each.name != each.column]
     computed = [exp.alias_(value, name, quoted=True) for name, value in derived.items()]
-    canonical = source.relation(fields, score=score, located=located)
+    canonical = canonical_relation(source, fields, score=score, located=located)
     query = canonical
     if renamed or computed:
-        query = exp.select("*", *renamed, *computed).from_(canonical.subquery("canonical"))
-    return Relation(f"{source.name}_read", query, scans=source.scans(fields), source=source, located=located)
+        every = exp.Column(this=exp.Star(), table=exp.to_identifier("canonical"))
+        query = exp.select(every, *renamed, *computed).from_(canonical.subquery("canonical"))
+        for each in lookups:
+            matches = exp.EQ(this=column(each.key, "canonical"), expression=column(each.key, each.alias))
+            query = query.join(exp.to_table(each.relation).as_(each.alias), on=matches, join_type="left")
+    name, scans = f"{source.name}_read", source.scans(fields)
+    return Relation(name, query, scans=scans, source=source, located=located, reads=tuple(fields))
 
 
 def check_keys(sources: Iterable[Source], key: str) -> None:

@@ -1,8 +1,9 @@
-"""An input with its files and types known: every check that footers allow, and its canonical relation."""
+"""An input with its files, bindings and types known, and every check that footers allow."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from dataclasses import field as data_field
 from difflib import get_close_matches
@@ -11,20 +12,12 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.dialect import column, double, is_finite
-from pipeline.errors import DataError
+from pipeline.dialect import column
+from pipeline.errors import ConfigError, DataError, InvalidQueryError, ThresherError
 from pipeline.sources import predicates
+from pipeline.sources.bindings import Binding, Bindings
 from pipeline.sources.files import DataFile, bounds, find_files, null_free
-from pipeline.sources.types import (
-    ACCEPTS,
-    TIMES,
-    UNKNOWN,
-    canonical_type,
-    finite,
-    microseconds,
-    type_of_nulls,
-    typed,
-)
+from pipeline.sources.types import ACCEPTS, UNKNOWN, canonical_type, finite, type_of_nulls
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -32,7 +25,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pipeline.sources.inputs import Field, Input, InputContract, Kind
+    from pipeline.sources.inputs import Field, Input, InputContract
 
 KEPT = "kept"
 SCORE_GIVEN = "score_given"
@@ -52,6 +45,14 @@ class Scan:
     files: tuple[str, ...]
 
 
+TypeOf = Callable[[exp.Expr, "pa.Schema"], "pa.DataType"]
+
+
+def _no_engine(expression: exp.Expr, _schema: pa.Schema) -> pa.DataType:
+    message = f"no engine tells the type of {expression.sql(dialect='duckdb')}"
+    raise ThresherError(message)
+
+
 @dataclass(frozen=True)
 class Source:
     """One input, its files found and their footers read.
@@ -60,12 +61,14 @@ class Source:
         contract: What the stage knows of it.
         spec: What the config says of it.
         files: Its files in order.
+        type_of: Tells the type of an expression on columns of a schema; an engine knows.
         others: The other inputs of the stage: what a column has there tells what it is where every value is NULL.
     """
 
     contract: InputContract
     spec: Input
     files: tuple[DataFile, ...]
+    type_of: TypeOf = data_field(default=_no_engine, compare=False, repr=False)
     others: tuple[Source, ...] = data_field(default=(), compare=False, repr=False)
 
     @property
@@ -86,51 +89,84 @@ class Source:
         """
         return tuple(
             Scan(f"{self.name}_files_{number}", tuple(str(file.path) for file in files))
-            for number, files in enumerate(self._groups(names))
+            for number, files in enumerate(self.groups(names))
         )
 
-    def _groups(self, names: Iterable[str]) -> tuple[tuple[DataFile, ...], ...]:
+    def groups(self, names: Iterable[str]) -> tuple[tuple[DataFile, ...], ...]:
         """Files of one schema and of the same values in the folder names that are read; these become constants."""
-        used = dict.fromkeys((*(self.theirs(name) for name in names), *self._where_columns))
+        read = (column for name in names for column in self.columns_read(name))
+        used = dict.fromkeys((*read, *self.where_columns))
         groups: dict[object, list[DataFile]] = {}
         for file in self.files:
             signature = tuple((field.name, str(field.type)) for field in file.schema)
-            values = tuple((name, file.partitions[name]) for name in used if self._is_partition(file, name))
+            values = tuple((name, file.partitions[name]) for name in used if self.is_partition(file, name))
             groups.setdefault((signature, values), []).append(file)
         return tuple(tuple(group) for group in groups.values())
 
     @cached_property
-    def _where(self) -> exp.Expr | None:
+    def where(self) -> exp.Expr | None:
+        """The parsed predicate of the user; None: every row is kept."""
         return None if self.spec.where is None else predicates.parse_predicate(self.spec.where, name=self.name)
 
     @property
-    def _where_columns(self) -> tuple[str, ...]:
-        return () if self._where is None else predicates.columns_of(self._where)
+    def where_columns(self) -> tuple[str, ...]:
+        """The columns that the predicate reads."""
+        return () if self.where is None else predicates.columns_of(self.where)
 
-    def _is_partition(self, file: DataFile, theirs: str) -> bool:
+    def is_partition(self, file: DataFile, theirs: str) -> bool:
         """Whether a column comes from the folder names of a file; a column of the file itself comes first."""
         return theirs in file.partitions and theirs not in file.schema.names
 
+    @cached_property
+    def bindings(self) -> Bindings:
+        """Which column is which field."""
+        columns = frozenset(name for file in self.files for name in (*file.schema.names, *file.partitions))
+        return Bindings(self.contract, self.spec.columns, columns)
+
+    def binding(self, name: str) -> Binding:
+        """What one of our columns is read from."""
+        return self.bindings.of(name)
+
+    def field(self, name: str) -> Field | None:
+        """The field of the contract that a column is read as; None for a column that only groups rows."""
+        return self.contract.field(name) if self.binding(name).is_bound else None
+
     def theirs(self, name: str) -> str:
-        """The name in the files of one of our columns."""
-        return self.spec.columns.get(name, name)
+        """What one of our columns is called in the files, or the expression it is computed by."""
+        return self.binding(name).words
 
     def has(self, name: str) -> bool:
-        """Whether the column is mapped, or found in any file under our name."""
-        return name in self.spec.columns or any(self._type_in(file, name) is not None for file in self.files)
+        """Whether the column is mapped, or found in any file under our name and in no other role."""
+        return self.binding(name).is_bound
+
+    def offers(self, name: str) -> bool:
+        """Whether the input has a column to group by: one of ours, or any other that has no other role."""
+        return self.has(name) or self.bindings.is_unused_by_rule(name)
+
+    def is_mapped(self, name: str) -> bool:
+        """Whether the config says what the column is read from."""
+        return self.binding(name).origin == "mapped"
+
+    def columns_read(self, name: str) -> tuple[str, ...]:
+        """The columns of the files that one of our columns is read from."""
+        tree = self.bindings.tree(name)
+        return (self.theirs(name),) if tree is None else predicates.columns_of(tree)
 
     def has_float32(self, name: str) -> bool:
         """Whether any file holds the column in single precision."""
-        return any(str(self._type_in(file, name)) in {"float", "halffloat"} for file in self.files)
+        return any(str(self.type_in(file, name)) in {"float", "halffloat"} for file in self.files)
 
     def may_be_null(self, name: str) -> bool:
         """Whether the statistics of the files leave it open that the column is NULL somewhere."""
-        theirs = self.theirs(name)
-        return any(self._is_partition(file, theirs) or not null_free(file, theirs) for file in self.files)
+        theirs = self.binding(name).column
+        if theirs is None:
+            return True
+        return any(self.is_partition(file, theirs) or not null_free(file, theirs) for file in self.files)
 
     def span(self, name: str) -> tuple[float, float] | None:
         """Lowest and highest number of a column as the footers tell; None where they do not. Only a hint."""
-        found = [bounds(file, self.theirs(name)) for file in self.files if file.rows]
+        theirs = self.binding(name).column
+        found = [None if theirs is None else bounds(file, theirs) for file in self.files if file.rows]
         known = [each for each in found if each is not None and math.isfinite(each[0]) and math.isfinite(each[1])]
         if not known or len(known) < len(found):
             return None
@@ -138,24 +174,41 @@ class Source:
 
     def is_date(self, name: str) -> bool:
         """Whether any file holds the column as dates, without a time of day."""
-        return any(str(self._type_in(file, name)).startswith("date") for file in self.files)
+        return any(str(self.type_in(file, name)).startswith("date") for file in self.files)
 
     def is_zoned(self, name: str) -> bool | None:
         """Whether the times of a column are points in time: their type has a zone, or the input declares one.
 
         None where neither the input nor a file tells: it declares none, and the column has no value in any file.
         """
-        types = {str(self._type_in(file, name)) for file in self.files} - {"null"}
+        types = {str(self.type_in(file, name)) for file in self.files} - {"null"}
         if self.spec.timezone is not None:
             return True
         return all("tz=" in each for each in types) if types else None
 
-    def _type_in(self, file: DataFile, name: str) -> pa.DataType | str | None:
+    def type_in(self, file: DataFile, name: str) -> pa.DataType | str | None:
+        """Arrow type of one of our columns in a file; `partition` for a folder name; None where it is not there."""
+        tree = self.bindings.tree(name)
+        if tree is not None:
+            return self._type_of_expression(file, name, tree)
         theirs = self.theirs(name)
-        if self._is_partition(file, theirs):
+        if self.is_partition(file, theirs):
             return "partition"
         index = file.schema.get_field_index(theirs)
         return file.schema.field(index).type if index >= 0 else None
+
+    def _type_of_expression(self, file: DataFile, name: str, tree: exp.Expr) -> pa.DataType:
+        self.check_columns(file, predicates.columns_of(tree), f"{name} is computed from")
+        try:
+            return self.type_of(predicates.bind(tree, self.barrier(file)), file.schema)
+        except InvalidQueryError as error:
+            message = (
+                f"input {self.name}: {name} = {self.theirs(name)!r} does not fit the columns of {file.path}: "
+                f"{error.reason}"
+            )
+            raise DataError(
+                message, remedy="Check the types of its columns, or cast them in the expression."
+            ) from error
 
     def types(self, name: str, wanted: Field) -> str:
         """The one canonical type of a column over all files, even where the files leave it open.
@@ -190,16 +243,19 @@ class Source:
 
     def accepted_type(self, name: str, wanted: Field) -> str | None:
         """The first known type of a column in the files, if it is one that a field accepts."""
-        in_files = (self._type_in(file, name) for file in self.files)
+        in_files = (self.type_in(file, name) for file in self.files)
         found = ("VARCHAR" if isinstance(each, str) else canonical_type(each, wanted.kind) for each in in_files if each)
         return next((each for each in found if each not in {None, UNKNOWN}), None)
 
     def _canonical_in(self, file: DataFile, name: str, wanted: Field) -> str:
         theirs = self.theirs(name)
-        self._check_twins(file, theirs)
-        arrow = self._type_in(file, name)
+        for read in self.columns_read(name):
+            self._check_twins(file, read)
+        arrow = self.type_in(file, name)
         if arrow is None:
-            message = f"input {self.name}: {file.path} has no column {theirs!r} ({wanted.meaning})"
+            role = self.bindings.role_of(name)
+            why = "" if role is None else f": the column of that name is mapped to {role}"
+            message = f"input {self.name}: {file.path} has no column {theirs!r} ({wanted.meaning}){why}"
             raise DataError(message, remedy=self._remedy(file, name))
         if isinstance(arrow, str):
             sql_type = "VARCHAR" if wanted.kind in {"key", "any"} else None
@@ -229,102 +285,60 @@ class Source:
         shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")  # noqa: PLR2004 - a readable line
         return f"Its columns are: {shown}.{hint}"
 
-    def relation(self, wanted: Mapping[str, Field], *, score: str | None = None, located: bool = False) -> exp.Query:
-        """Every row of the input with canonical columns.
+    def check_columns(self, file: DataFile, names: Iterable[str], words: str) -> None:
+        """Columns that SQL of the user reads are in the file, once.
 
-        The result has the wanted columns, the boolean `kept` (whether `where` holds) and, when `score` is named,
-        `score_state`: NULL for a finite score, else `null_score`, `nan_score` or `infinite_score`; and `score_given`:
-        the score as it stands, NaN and infinite too, for those that check it themselves and save the barrier.
-
-        Args:
-            wanted: Our names of the columns and what they must be.
-            score: The wanted column whose state is asked for.
-            located: Whether to keep `source_file` and `file_row_number` of a located scan.
+        Raises:
+            DataError: one is not, or is there twice.
         """
-        types = {name: (self.types(name, field), field.kind) for name, field in wanted.items()}
-        parts = [
-            self._select(f"{self.name}_files_{number}", group[0], types, score, located=located)
-            for number, group in enumerate(self._groups(wanted))
-        ]
-        return parts[0] if len(parts) == 1 else exp.union(*parts, distinct=False)
-
-    def _select(
-        self, scan: str, file: DataFile, types: Mapping[str, tuple[str, Kind]], score: str | None, *, located: bool
-    ) -> exp.Select:
-        items = [exp.alias_(self._typed(file, name, *kind), name, quoted=True) for name, kind in types.items()]
-        items.append(exp.alias_(self._kept(file), KEPT, quoted=True))
-        if score is not None:
-            given = exp.cast(column(self.theirs(score)), "DOUBLE")
-            items.append(exp.alias_(given, SCORE_GIVEN, quoted=True))
-            items.append(exp.alias_(_score_state(given), SCORE_STATE, quoted=True))
-        if located:
-            items += [column("source_file"), column("file_row_number")]
-        return exp.select(*items).from_(exp.to_table(scan))
-
-    def _typed(self, file: DataFile, name: str, sql_type: str, kind: Kind) -> exp.Expr:
-        arrow = self._type_in(file, name)
-        own = None if isinstance(arrow, str) else arrow
-        is_moment = kind in {"instant", "position"} and sql_type in TIMES
-        if own is not None and canonical_type(own, kind) == UNKNOWN:
-            return exp.cast(exp.null(), "BIGINT" if is_moment else sql_type, dialect="duckdb")
-        if own is None:
-            return self._constant(file, self.theirs(name))
-        value = typed(self.theirs(name), own, sql_type)
-        return microseconds(value, sql_type, self.spec.timezone) if is_moment else value
-
-    def _constant(self, file: DataFile, theirs: str) -> exp.Cast:
-        """The value of a partition column, which is text and the same in all rows of a file."""
-        value = file.partitions[theirs]
-        return exp.cast(exp.null() if value is None else exp.Literal.string(value), "VARCHAR")
-
-    def _kept(self, file: DataFile) -> exp.Expr:
-        predicate = self._where
-        if predicate is None:
-            return exp.true()
-        names = {field.name.lower(): field for field in file.schema}
-        for name in predicates.columns_of(predicate):
+        known = {name.lower() for name in file.schema.names}
+        for name in names:
             self._check_twins(file, name)
-            if name.lower() not in names and name not in file.partitions:
-                message = f"input {self.name}: where reads {name!r}, which {file.path} lacks"
-                raise DataError(
-                    message, remedy=f"{self._listed(file, name)} where reads names as they are in the files."
-                )
+            if name.lower() not in known and name not in file.partitions:
+                message = f"input {self.name}: {words} {name!r}, which {file.path} lacks"
+                remedy = f"{self._listed(file, name)} SQL reads columns by their names in the files."
+                raise DataError(message, remedy=remedy)
 
-        def barrier(name: str) -> exp.Expr:
-            if self._is_partition(file, name):
-                return self._constant(file, name)
-            kind = str(names[name.lower()].type)
+    def barrier(self, file: DataFile) -> Callable[[str], exp.Expr]:
+        """How SQL of the user reads a column of a file: constants for folder names, NULL for what is not finite."""
+        kinds = {field.name.lower(): str(field.type) for field in file.schema}
+
+        def read(name: str) -> exp.Expr:
+            if self.is_partition(file, name):
+                return self.constant(file, name)
+            kind = kinds[name.lower()]
             if kind == "null":  # the engine would read it as whole numbers
                 return exp.null()
             return finite(column(name)) if kind in {"double", "float", "halffloat"} else column(name)
 
-        return exp.Coalesce(this=predicates.bind(exp.paren(predicate), barrier), expressions=[exp.false()])
+        return read
+
+    def constant(self, file: DataFile, theirs: str) -> exp.Cast:
+        """The value of a partition column, which is text and the same in all rows of a file."""
+        value = file.partitions[theirs]
+        return exp.cast(exp.null() if value is None else exp.Literal.string(value), "VARCHAR")
 
 
-def _score_state(given: exp.Expr) -> exp.Expr:
-    zero = is_finite(given)
-    # statistics leave out NaN: a column that has one value beside it would be taken for that value
-    factor = exp.paren(exp.Case().when(zero, double(2)).else_(double(1)))
-    text = exp.Lower(this=exp.cast(exp.paren(exp.Mul(this=given.copy(), expression=factor)), "VARCHAR"))
-    return (
-        exp.Case()
-        .when(exp.Is(this=given.copy(), expression=exp.null()), exp.Literal.string("null_score"))
-        .when(zero.copy(), exp.null())
-        .when(exp.EQ(this=text, expression=exp.Literal.string("nan")), exp.Literal.string("nan_score"))
-        .else_(exp.Literal.string("infinite_score"))
-    )
-
-
-def open_source(contract: InputContract, spec: Input, base: Path) -> Source:
+def open_source(contract: InputContract, spec: Input, base: Path, type_of: TypeOf = _no_engine) -> Source:
     """Find the files of an input and check their footers against its contract.
 
+    Args:
+        contract: What the stage knows of it.
+        spec: What the config says of it.
+        base: Folder of the config file.
+        type_of: Tells the type of an expression on columns of a schema.
+
     Raises:
+        ConfigError: a required column is unbound.
         NoInputError: no file matches.
         DataError: a required or mapped column is missing, or a column has types that its field does not accept.
     """
-    source = Source(contract, spec, find_files(spec, base, name=contract.name))
+    source = Source(contract, spec, find_files(spec, base, name=contract.name), type_of)
     for field in contract.fields:
-        if field.required or source.has(field.name):
+        if field.required and spec.columns.get(field.name) is False:
+            message = f"input {contract.name}: columns sets {field.name} = false, but it is required ({field.meaning})"
+            raise ConfigError(message, remedy="Map it to a column or to an expression.")
+        if field.required or source.is_mapped(field.name):
             source.types(field.name, field)
     return source
 

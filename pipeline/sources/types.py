@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from sqlglot import exp
 
-from pipeline.dialect import column, is_finite
+from pipeline.dialect import is_finite
 
 if TYPE_CHECKING:
     from pipeline.sources.inputs import Kind
@@ -110,18 +110,16 @@ def microseconds(value: exp.Expr, sql_type: str, timezone: str | None) -> exp.Ex
     return exp.UnixMicros(this=exp.AtTimeZone(this=moment, zone=exp.Literal.string(timezone)))
 
 
-def typed(name: str, arrow: pa.DataType | None, sql_type: str) -> exp.Expr:
-    """A column of a file, read as its canonical type; floating values pass the finite barrier.
+def typed(value: exp.Expr, arrow: pa.DataType, sql_type: str) -> exp.Expr:
+    """A value of a file, read as its canonical type; floating values pass the finite barrier.
 
     Args:
-        name: Name in the file.
-        arrow: Type in the file; None for a partition column, which is text.
+        value: A column of the file, or an expression on its columns.
+        arrow: Its type in the file.
         sql_type: The canonical type.
     """
-    if sql_type == "BOOLEAN" and arrow is not None and pa.types.is_integer(arrow):
-        number = exp.Case(this=column(name)).when(exp.Literal.number(0), exp.false())
+    if sql_type == "BOOLEAN" and pa.types.is_integer(arrow):
+        number = exp.Case(this=value.copy()).when(exp.Literal.number(0), exp.false())
         return number.when(exp.Literal.number(1), exp.true())
-    value = exp.cast(column(name), sql_type, dialect="duckdb")
-    if sql_type == "DOUBLE" and arrow is not None and pa.types.is_floating(arrow):
-        return finite(value)
-    return value
+    read = exp.cast(value.copy(), sql_type, dialect="duckdb")
+    return finite(read) if sql_type == "DOUBLE" and pa.types.is_floating(arrow) else read

@@ -113,7 +113,7 @@ class MentionRows:
     def relations(self) -> Iterator[rows.Relation]:
         """Mentions as they are read, documents with their replicate and number, and systems with their number."""
         own, located = [each for each in self.by if not self.is_type(each)], self.located or self.in_file_order
-        has_score = ["score"] if self.predicted.contract.field("score") and self.predicted.has("score") else []
+        has_score = ["score"] if self.predicted.field("score") is not None else []
         wanted = [*self.taken(self.predicted), *has_score]
         fault = {"fault": fault_of(self.needs, has_score=bool(has_score))}
         yield rows.read(self.predicted, wanted, own, fault, located=located)
@@ -159,7 +159,7 @@ class MentionRows:
     def rows_of_predicted(self) -> exp.Select:
         """The predictions that take part."""
         names = [*self.taken(self.predicted)]
-        if self.predicted.contract.field("score") and self.predicted.has("score"):
+        if self.predicted.field("score") is not None:
             names.append("score")
         same: list[exp.Expr] = [
             exp.NullSafeEQ(this=column(name, "p"), expression=column(name, "s")) for name in self.systems

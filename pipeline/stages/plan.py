@@ -278,6 +278,8 @@ class Plan:
         units: Input whose rows may not take part; its relation has the column `complete`.
         other_accounting: Queries that say what became of every row of other inputs, by input; default: those that
             `where` keeps are used.
+        derived: Fields that the stage computes from others, `input.field` → how, in words.
+        unused: Mapped fields that it does not read, `input.field` → why, in words.
         warnings: What the user should know before the numbers are used.
         facts: Choices made for the user, kept in the run record.
     """
@@ -297,6 +299,8 @@ class Plan:
     follow_ups: tuple[FollowUp, ...] = ()
     units: str | None = None
     other_accounting: dict[str, CountQuery] = field(default_factory=dict)
+    derived: dict[str, str] = field(default_factory=dict)
+    unused: dict[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     facts: dict[str, str] = field(default_factory=dict)
 

@@ -7,10 +7,10 @@ SELECT
     WHEN NOT pairs_read.kept THEN 'where'
     WHEN pairs_read.score_state IS NOT NULL THEN pairs_read.score_state
     WHEN pairs_read.event_id IS NULL THEN 'null_event_id'
-    WHEN pairs_read.lag_hours IS NULL THEN 'null_lag'
     WHEN events.event_id IS NULL THEN 'unlisted_event'
     WHEN NOT events.complete THEN 'incomplete_window'
     WHEN articles.article_id IS NULL THEN 'unlisted_article'
+    WHEN pairs_read.lag_hours IS NULL THEN 'null_lag'
     WHEN pairs_read.lag_hours >= $before_start AND pairs_read.lag_hours < $before_end THEN 'used'
     WHEN pairs_read.lag_hours >= $after_start AND pairs_read.lag_hours <= $after_end THEN 'used'
     ELSE 'outside_window'

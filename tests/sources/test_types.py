@@ -65,7 +65,7 @@ def test_a_double_literal_is_written_so_that_it_reads_back_exactly(value: float)
 
 
 def test_floating_columns_pass_the_finite_barrier_and_others_do_not() -> None:
-    barrier = render(finite(typed("x", None, "VARCHAR")), pretty=False)
+    barrier = render(finite(typed(column("x"), pa.string(), "VARCHAR")), pretty=False)
     assert "x" in barrier
-    assert " - " in render(typed("x", pa.float32(), "DOUBLE"), pretty=False)
-    assert render(typed("x", pa.int32(), "DOUBLE"), pretty=False) == 'CAST("x" AS DOUBLE)'
+    assert " - " in render(typed(column("x"), pa.float32(), "DOUBLE"), pretty=False)
+    assert render(typed(column("x"), pa.int32(), "DOUBLE"), pretty=False) == 'CAST("x" AS DOUBLE)'

@@ -37,7 +37,9 @@ EVENTS = InputContract(
         InputField("event_time", "instant", "when the event happened"),
         InputField("n_before", "integer", "articles compared with the event before it"),
         InputField("n_after", "integer", "articles compared with the event from its moment on"),
-        InputField("complete_window", "boolean", "whether articles cover the whole window of the event"),
+        InputField(
+            "complete_window", "boolean", "whether articles cover the whole window of the event", mapped_only=True
+        ),
     ),
     "one row per event, with its time or its numbers of compared articles",
 )

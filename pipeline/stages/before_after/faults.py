@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 TIMES = ("event_time", "article_time")
 
 
-def checks_of_events(events: Source, units: Units) -> Iterator[Check]:
-    """Events are listed once, with all that is counted of them."""
+def checks_of_events(events: Source, units: Units, *, timed: bool) -> Iterator[Check]:
+    """Events are listed once, with all that is counted of them; `timed`: with their time."""
     flag = ["complete_window"] if events.has("complete_window") else []
-    for name in ("event_id", *units.fields, *flag, *([units.cluster] if units.cluster else [])):
+    time = ["event_time"] if timed else []
+    for name in dict.fromkeys(("event_id", *units.fields, *time, *flag, *([units.cluster] if units.cluster else []))):
         yield missing_check(events, name)
     for name in (name for name in N_COLUMNS if name in units.fields):
         yield negative_check(events, name)

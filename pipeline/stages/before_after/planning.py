@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.dialect import column
+from pipeline.dialect import column, double
 from pipeline.errors import ConfigError, DataError
 from pipeline.metrics.timelines import MICROSECONDS_PER_HOUR, Span
 from pipeline.sources import rows
 from pipeline.sources.bins import Grid
-from pipeline.stages.before_after import audit, faults, gold, strata, trend
-from pipeline.stages.before_after.faults import TIMES
+from pipeline.stages.before_after import audit, faults, gold, lags, strata, trend
 from pipeline.stages.before_after.tables import COUNT_NAMES
 from pipeline.stages.before_after.timelines import N_COLUMNS, compare_counts, timeline_counts
 from pipeline.stages.before_after.units import follow_up as units_table
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from pipeline.sources.source import Source
     from pipeline.stages.before_after.contract import BeforeAfterParameters, Compared
+    from pipeline.stages.before_after.lags import Lag
 
 MOST_ROWS_FOR_EVENTS = 10_000_000
 ACCOUNTED = ("before_start", "before_end", "after_start", "after_end")
@@ -56,14 +57,13 @@ class _Planner:
 
     def plan(self) -> Plan:
         by = rows.resolve_by(self.params.by, self.sources[: 1 + sum(map(bool, (self.events, self.articles)))])
-        rows.check_mapping(self.sources, by, [self.params.cluster] if self.params.cluster else [])
         for key in ("event_id", "article_id"):
             rows.check_keys(self.sources, key)
         if self.coded is not None and self.gold is None:
             message = "gold_articles goes with gold: without gold pairs nothing can be judged"
             raise ConfigError(message, remedy="Give the gold pairs, or leave gold_articles out.")
         audit.check_inputs(self.params, self.pairs, self.audited)
-        compared = self._compared()
+        compared, lag = self._compared(), self._lag
         self._check_grouping(compared, by)
         faults.check_zones(self.sources)
         layers = self._strata(compared)
@@ -95,7 +95,8 @@ class _Planner:
         if self.audited is not None and self._drawn is not None:
             relations += audit.relations(self.audited, by, self._rows(units, by, *audit.KEY), self._drawn)
             counts.append(audit.query(self.params.grid()))
-        accounting = "accounting_of_articles" if self._looks_up_articles(by) else "accounting"
+        lists_articles = self._looks_up_articles(by) or lag.looks_up_articles
+        accounting = "accounting_of_articles" if lists_articles else "accounting"
         return Plan(
             sources=self.sources,
             by=by,
@@ -107,8 +108,10 @@ class _Planner:
             comparisons=tuple(self._comparisons(compared)),
             follow_ups=tuple(self._follow_ups(units, by, compared)),
             units="events",
+            derived=self._derived(compared),
+            unused=self._unused(compared),
             warnings=tuple(self._warnings(compared, by)),
-            facts={"compared": compared, "lag": " and ".join(self._lag_fields())},
+            facts={"compared": compared, "lag": lag.words},
         )
 
     @property
@@ -189,51 +192,56 @@ class _Planner:
             self.params.window is not None and _has(self.events, "event_time") and _has(self.articles, "article_time")
         )
 
-    def _lag_fields(self) -> tuple[str, ...]:
-        for names in (("lag_hours",), ("lag_days",), TIMES):
-            if all(self.pairs.has(name) for name in names):
-                return names
-        message = "input pairs: neither lag_hours, nor lag_days, nor event_time and article_time are there"
-        raise DataError(message, remedy='Map one of them, for example columns = { lag_hours = "hourdiff" }.')
+    @cached_property
+    def _lag(self) -> Lag:
+        return lags.resolve(self.pairs, self.events, self.articles)
 
-    def _lag(self) -> dict[str, exp.Expr]:
-        """How lag_hours is computed where it is not given."""
-        fields = self._lag_fields()
-        if fields == ("lag_hours",):
-            return {}
-        if fields == ("lag_days",):
-            return {"lag_hours": exp.Mul(this=column("lag_days"), expression=_double("24"))}
-        difference = exp.Sub(this=column("article_time"), expression=column("event_time"))
-        hours = exp.Div(this=exp.cast(exp.paren(difference), "DOUBLE"), expression=_double(str(MICROSECONDS_PER_HOUR)))
-        return {"lag_hours": hours}
-
-    def _lag_day(self) -> dict[str, exp.Expr]:
-        """Whole days from the event to the article, rounded down."""
+    def _computed(self) -> dict[str, exp.Expr]:
+        """Columns of pairs that are computed: the lag in hours, and whole days from the event to the article."""
+        computed = self._lag.derived()
         if not self.params.lag_thresholds:
-            return {}
-        hours = self._lag().get("lag_hours", column("lag_hours"))
-        return {"lag_day": exp.Floor(this=exp.Div(this=exp.paren(hours.copy()), expression=_double("24")))}
+            return computed
+        hours = computed.get("lag_hours", column("lag_hours"))
+        day = exp.Floor(this=exp.Div(this=exp.paren(hours.copy()), expression=double(24.0)))
+        return computed | {"lag_day": day}
+
+    def _derived(self, compared: Compared) -> dict[str, str]:
+        """Fields that are computed, and from what."""
+        lag = {} if self._lag.column == "lag_hours" else {"pairs.lag_hours": self._lag.words}
+        complete = "events.event_time, window and the range of articles.article_time"
+        timed = self._timed_events and not _has(self.events, "complete_window")
+        counted = {f"events.{name}": "events.event_time, window and articles.article_time" for name in N_COLUMNS}
+        return (
+            lag | ({"events.complete_window": complete} if timed else {}) | (counted if compared == "timelines" else {})
+        )
+
+    def _unused(self, compared: Compared) -> dict[str, str]:
+        """Why mapped columns are not read, as far as one can tell."""
+        missing = [name for name in N_COLUMNS if not _has(self.events, name)]
+        why = f"{missing[0]} is neither mapped nor named" if missing else f'compared = "{compared}" counts them itself'
+        return self._lag.unused() | {f"events.{name}": why for name in N_COLUMNS}
 
     def _looks_up_articles(self, by: Sequence[rows.Grouped]) -> bool:
         return any(each.source == "articles" for each in by)
 
     def _relations(self, units: rows.Units, by: Sequence[rows.Grouped], *, timed: bool) -> Iterator[rows.Relation]:
-        keys = ["article_id"] if self.pairs.has("article_id") else []
+        lag, keys = self._lag, ["article_id"] if self.pairs.has("article_id") else []
         keys += ["article_time"] if timed else []
         cluster = [units.cluster] if units.cluster else []
         own = cluster if self.events is None else []
-        yield rows.read(
-            self.pairs, ["event_id", "score", *self._lag_fields(), *keys, *own], by, self._lag() | self._lag_day()
-        )
         if self.events is not None:
             flag = ["complete_window"] if self.events.has("complete_window") else []
-            yield rows.read(self.events, ["event_id", *units.fields, *flag, *cluster], by, {})
+            moments = ["event_time"] if lag.is_timed and lag.event_time == "events" else []
+            yield rows.read(self.events, ["event_id", *units.fields, *moments, *flag, *cluster], by, {})
         if self.articles is not None:
             names = [name for name in ("article_id", "article_time") if self.articles.has(name)]
             yield rows.read(self.articles, names, by, {})
             yield rows.Relation("articles", rows.kept(self.articles), keep=self._looks_up_articles(by))
             if self._timed_events:
                 yield rows.Relation("archive", _range_of_articles())
+        yield from lag.relations()
+        wanted = ["event_id", "score", *lag.fields, *keys, *own]
+        yield rows.read(self.pairs, wanted, by, self._computed(), lookups=lag.lookups(), located=lag.is_compared)
         yield from rows.units_relations(self.pairs, units, self.events, by, flag=self._complete())
 
     def _complete(self) -> exp.Expr | None:
@@ -303,6 +311,8 @@ class _Planner:
             yield audit.sample(self._rows(units, by, *audit.KEY), self._drawn)
 
     def _comparisons(self, compared: str) -> Iterator[Comparison]:
+        if self._lag.is_compared:
+            yield self._lag.comparison()
         if compared == "events" and self._timed_events:
             yield self._given_against_timelines()
         if self.gold is not None:
@@ -320,12 +330,14 @@ class _Planner:
 
     def _checks(self, units: rows.Units, by: Sequence[rows.Grouped]) -> Iterator[Check]:
         if self.events is not None:
-            yield from faults.checks_of_events(self.events, units)
+            yield from faults.checks_of_events(self.events, units, timed=self._lag.looks_up_events)
         if units.cluster is not None and self.events is None:
             yield missing_check(self.pairs, units.cluster)
             yield one_cluster_check(self.pairs, "events", "event_id", units.cluster)
         if self.articles is not None:
-            yield from faults.checks_of_articles(self.articles, timed=self._timed_events)
+            yield from faults.checks_of_articles(
+                self.articles, timed=self._timed_events or self._lag.looks_up_articles
+            )
         if self._looks_up_articles(by) and not (_has(self.articles, "article_id") and self.pairs.has("article_id")):
             message = "a grouping by articles needs article_id in pairs and in articles"
             raise DataError(message, remedy="Map article_id in both.")
@@ -343,17 +355,13 @@ class _Planner:
             yield "every compared pair must be a row of pairs, even if it scores 0; if not, give n_before and n_after"
         if self.params.window is not None and not _has(self.events, "complete_window") and not self._timed_events:
             yield "no complete_window is given: events whose window runs beyond the articles are counted too"
-        if self._lag_fields() == ("lag_days",):
+        if self._lag.column == "lag_days":
             yield "lags are in days: articles of the day of the event count as after it, whatever the hour"
         yield from faults.dates(self.sources)
 
 
 def _has(source: Source | None, *names: str) -> bool:
     return source is not None and all(source.has(name) for name in names)
-
-
-def _double(text: str) -> exp.Expr:
-    return exp.cast(exp.Literal.string(text), "DOUBLE")
 
 
 def _range_of_articles() -> exp.Select:

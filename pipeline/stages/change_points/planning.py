@@ -70,9 +70,6 @@ class _Planner:
         groupings = [[name for name in grouping if name != ANNOTATOR] for grouping in self.params.by]
         sources = [self.inputs.predictions, *([self.inputs.series] if self.inputs.series is not None else [])]
         by = rows.resolve_by(groupings, sources)
-        shared = [rows.Grouped(each.name, "runs", each.column) for each in by if each.source == "predictions"]
-        extra = [self.params.cluster] if self.params.cluster else []
-        rows.check_mapping(self.inputs.given, (*by, *shared), extra)
         return (*by, *annotated)
 
     @cached_property

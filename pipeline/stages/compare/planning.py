@@ -85,7 +85,6 @@ class _Planner:
     def plan(self) -> Plan:
         self._check_metrics()
         by = rows.resolve_by(self.params.by, [self.units])
-        rows.check_mapping([self.units], by, ())
         fields = tuple(dict.fromkeys((*_KEYS, *self.counts, *self.values)))
         every = rows.joined_rows(self.units, None, (), fields, by)
         keys = [*_KEYS, *(each.name for each in by)]

@@ -51,7 +51,6 @@ class _Planner:
     def plan(self) -> Plan:
         mentions = self.mentions
         mentions.check()
-        rows.check_mapping(self.sources, mentions.by, [self.params.cluster] if self.params.cluster else [])
         if self.params.threshold_values is not None and not self.scored:
             message = "input predicted has no column 'score', which thresholds compare"
             raise DataError(message, remedy="Map it with columns = { score = … }, or leave thresholds out.")

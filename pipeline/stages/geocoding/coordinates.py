@@ -9,6 +9,7 @@ import sqlglot.expressions as exp
 
 from pipeline.dialect import column, double
 from pipeline.metrics.distance import EARTH_RADIUS_KM, MAX_LATITUDE, MAX_LONGITUDE, MIN_LONGITUDE
+from pipeline.sources.canonical import canonical_relation
 from pipeline.sources.inputs import Field
 from pipeline.sources.rows import is_missing
 from pipeline.sources.source import KEPT, SCORE_STATE
@@ -97,8 +98,8 @@ def _with_state(source: Source, name: str, names: Iterable[str]) -> exp.Query:
 
     The columns are those that are read otherwise, too, because files are grouped by what is read of them.
     """
-    read = {each: source.contract.field(each) or Field(each, "any", "a grouping column") for each in names}
-    return source.relation(read, score=name, located=True)
+    read = {each: source.field(each) or Field(each, "any", "a grouping column") for each in names}
+    return canonical_relation(source, read, score=name, located=True)
 
 
 def _is_infinite() -> exp.Expr:

@@ -59,8 +59,6 @@ class _Planner:
 
     def plan(self) -> Plan:
         self._check_inputs()
-        cluster = [self.params.cluster] if self.params.cluster else []
-        rows.check_mapping(self.sources, self.by, cluster)
         places = self.aligned if self.params.match is None else self.mentions
         score = exp.alias_(exp.Neg(this=column("distance_km")), "score", quoted=True)
         sweep = Sweep("toponyms_by_distance", exp.select("*", score).from_(TOPONYMS), "score", grid(self.params))

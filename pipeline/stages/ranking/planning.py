@@ -45,7 +45,6 @@ class _Planner:
         self._check_columns()
         sources = tuple(each for each in (self.ranking, self.relevance) if each is not None)
         by = rows.resolve_by(self.params.by, sources)
-        rows.check_mapping(sources, by, [])
         for key in KEYS:
             rows.check_keys(sources, key)
         own = [each.name for each in by if each.source == self.ranking.name]

@@ -22,7 +22,9 @@ PREDICTIONS = InputContract(
     (
         InputField("score", "number", "score of the prediction; higher is more likely true", required=True),
         InputField("label", "boolean", "whether it is true: boolean, or 0 and 1", required=True),
-        InputField("weight", "number", "weight of the row, from 0 to 1e6; default: every row counts once"),
+        InputField(
+            "weight", "number", "weight of the row, from 0 to 1e6; default: every row counts once", mapped_only=True
+        ),
         InputField("id", "key", "the item that is predicted"),
     ),
     "one row per prediction, with its score and its label",

@@ -41,7 +41,6 @@ class _Planner:
 
     def plan(self) -> Plan:
         by = rows.resolve_by(self.params.by, [self.predictions])
-        rows.check_mapping([self.predictions], by, [self.params.cluster] if self.params.cluster else [])
         units = self._units()
         every = self._rows(units, by)
         labelled = exp.Not(this=exp.Is(this=column("label", "p"), expression=exp.null()))
@@ -85,7 +84,7 @@ class _Planner:
     def _relations(
         self, units: rows.Units | None, by: Sequence[rows.Grouped], used: exp.Select
     ) -> Iterator[rows.Relation]:
-        names = ["score", "label", *(name for name in ("weight", "id") if self.predictions.has(name))]
+        names = ["score", "label", *(name for name in ("weight", "id") if self.predictions.is_mapped(name))]
         yield rows.read(self.predictions, [*names, *([self.params.cluster] if self.params.cluster else [])], by, {})
         if units is not None:
             yield from rows.units_relations(self.predictions, units, None, by)
@@ -116,7 +115,7 @@ class _Planner:
             yield _tiny_weight(self.predictions)
         if self.params.cluster is not None:
             yield missing_check(self.predictions, self.params.cluster)
-        if self.params.duplicates == "error" and "id" in self.predictions.spec.columns:  # a name too common to guess
+        if self.params.duplicates == "error" and self.predictions.is_mapped("id"):  # a name too common to guess
             keys = ("id", *self._by_columns())
             remedy = 'Keep one row per item and group, or set duplicates = "keep" to count every row.'
             yield duplicate_check(self.predictions, keys, remedy=remedy)

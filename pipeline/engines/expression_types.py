@@ -1,0 +1,43 @@
+"""The type of an expression on columns of a schema, as DuckDB finds it, without reading a row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import duckdb
+import sqlglot.expressions as exp
+
+from pipeline.dialect import render
+from pipeline.errors import InvalidQueryError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_NO_ROWS = "no_rows"
+
+
+def type_of(expression: exp.Expr, schema: pa.Schema) -> pa.DataType:
+    """The Arrow type of an expression.
+
+    Args:
+        expression: An expression on the columns.
+        schema: The columns.
+
+    Raises:
+        InvalidQueryError: it does not fit the columns.
+    """
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "threads": 1,
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        "python_enable_replacements": False,
+        "enable_external_access": False,
+    }
+    text = render(exp.select(exp.alias_(expression.copy(), "value")).from_(_NO_ROWS))
+    with duckdb.connect(":memory:", config=config) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        connection.register(_NO_ROWS, schema.empty_table())
+        try:
+            return connection.sql(text).to_arrow_table().schema.field("value").type
+        except duckdb.Error as error:
+            raise InvalidQueryError(str(error).strip(), text) from error

@@ -1,0 +1,112 @@
+"""Which column of the files is which field of ours: a column of a file has one role."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+from pipeline.sources import predicates
+from pipeline.sources.inputs import Expression
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sqlglot import exp
+
+    from pipeline.sources.inputs import InputContract, Mapped
+
+Origin = Literal["mapped", "named", "derived", "absent"]
+
+
+@dataclass(frozen=True)
+class Binding:
+    """What one field of an input is read from.
+
+    Attributes:
+        input: Name of the input.
+        field: Our name.
+        origin: `mapped`: the config says it; `named`: a column has our name and no other role; `derived`: the stage
+            computes it from other fields; `absent`: there is nothing to read it from, or nothing that needs it.
+        column: Name of the column in the files; None where there is no one column.
+        sql: The expression that it is mapped to, or how it is derived, in words.
+    """
+
+    input: str
+    field: str
+    origin: Origin
+    column: str | None = None
+    sql: str | None = None
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether a column or an expression of the files is read for it."""
+        return self.origin in {"mapped", "named"}
+
+    @property
+    def words(self) -> str:
+        """What it is read from, for messages: the column's name or the expression; without either our own name."""
+        return self.column or self.sql or self.field
+
+
+@dataclass(frozen=True)
+class Bindings:
+    """The bindings of one input: mapped before named, and no column in two roles.
+
+    Attributes:
+        contract: The fields that the stage knows.
+        mapping: What the config says: our name → column, expression, or False for none.
+        columns: The names of all columns in the files and in the names of their folders.
+    """
+
+    contract: InputContract
+    mapping: Mapping[str, Mapped]
+    columns: frozenset[str]
+
+    def of(self, name: str) -> Binding:
+        """What a field, or a column that only groups rows, is read from."""
+        mapped = self.mapping.get(name)
+        if isinstance(mapped, str):
+            return Binding(self.contract.name, name, "mapped", column=mapped)
+        if isinstance(mapped, Expression):
+            return Binding(self.contract.name, name, "mapped", sql=mapped.sql)
+        field = self.contract.field(name)
+        taken = self._mapped_columns if field is None else self._mapped_columns | self._computed_from
+        is_free = name in self.columns and name not in taken and name not in self.mapping
+        if is_free and not (field is not None and field.mapped_only):
+            return Binding(self.contract.name, name, "named", column=name)
+        return Binding(self.contract.name, name, "absent")
+
+    def role_of(self, column: str) -> str | None:
+        """Our name of the field that a column is mapped to, if any."""
+        return next((name for name, mapped in self.mapping.items() if mapped == column), None)
+
+    def is_unused_by_rule(self, name: str) -> bool:
+        """Whether a column has the name of a field that is bound only where it is mapped, and has no other role."""
+        field = self.contract.field(name)
+        known = self._mapped_columns | self._computed_from | self.mapping.keys()
+        return field is not None and field.mapped_only and name in self.columns and name not in known
+
+    def tree(self, name: str) -> exp.Expr | None:
+        """The parsed expression that a field is mapped to; None where it is mapped to none.
+
+        Raises:
+            ConfigError: it does not parse, or holds more than an expression on columns may hold.
+        """
+        return self._trees.get(name)
+
+    @cached_property
+    def _trees(self) -> dict[str, exp.Expr]:
+        return {
+            name: predicates.parse_value(mapped.sql, name=f"{self.contract.name}: columns: {name}")
+            for name, mapped in self.mapping.items()
+            if isinstance(mapped, Expression)
+        }
+
+    @cached_property
+    def _mapped_columns(self) -> frozenset[str]:
+        return frozenset(mapped for mapped in self.mapping.values() if isinstance(mapped, str))
+
+    @cached_property
+    def _computed_from(self) -> frozenset[str]:
+        return frozenset(column for tree in self._trees.values() for column in predicates.columns_of(tree))

@@ -1,0 +1,100 @@
+"""The canonical relation of an input: every row with our columns, finite scores, and whether `where` keeps it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import sqlglot.expressions as exp
+
+from pipeline.dialect import column, double, is_finite
+from pipeline.sources import predicates
+from pipeline.sources.source import KEPT, SCORE_GIVEN, SCORE_STATE, Source
+from pipeline.sources.types import TIMES, UNKNOWN, canonical_type, microseconds, typed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pipeline.sources.files import DataFile
+    from pipeline.sources.inputs import Field, Kind
+
+
+def canonical_relation(
+    source: Source, wanted: Mapping[str, Field], *, score: str | None = None, located: bool = False
+) -> exp.Query:
+    """Every row of an input with canonical columns.
+
+    The result has the wanted columns, the boolean `kept` (whether `where` holds) and, when `score` is named,
+    `score_state`: NULL for a finite score, else `null_score`, `nan_score` or `infinite_score`; and `score_given`:
+    the score as it stands, NaN and infinite too, for those that check it themselves and save the barrier.
+
+    Args:
+        source: The input.
+        wanted: Our names of the columns and what they must be.
+        score: The wanted column whose state is asked for.
+        located: Whether to keep `source_file` and `file_row_number` of a located scan.
+    """
+    types = {name: (source.types(name, field), field.kind) for name, field in wanted.items()}
+    parts = [
+        _select(source, f"{source.name}_files_{number}", files[0], types, score, located=located)
+        for number, files in enumerate(source.groups(wanted))
+    ]
+    return parts[0] if len(parts) == 1 else exp.union(*parts, distinct=False)
+
+
+def _select(
+    source: Source,
+    scan: str,
+    file: DataFile,
+    types: Mapping[str, tuple[str, Kind]],
+    score: str | None,
+    *,
+    located: bool,
+) -> exp.Select:
+    items = [exp.alias_(_typed(source, file, name, *kind), name, quoted=True) for name, kind in types.items()]
+    items.append(exp.alias_(_kept(source, file), KEPT, quoted=True))
+    if score is not None:
+        given = exp.cast(_value(source, file, score), "DOUBLE")
+        items.append(exp.alias_(given, SCORE_GIVEN, quoted=True))
+        items.append(exp.alias_(_score_state(given), SCORE_STATE, quoted=True))
+    if located:
+        items += [column("source_file"), column("file_row_number")]
+    return exp.select(*items).from_(exp.to_table(scan))
+
+
+def _typed(source: Source, file: DataFile, name: str, sql_type: str, kind: Kind) -> exp.Expr:
+    arrow = source.type_in(file, name)
+    if arrow is None or isinstance(arrow, str):
+        return source.constant(file, source.theirs(name))
+    is_time = kind in {"instant", "position"} and sql_type in TIMES
+    if canonical_type(arrow, kind) == UNKNOWN:
+        return exp.cast(exp.null(), "BIGINT" if is_time else sql_type, dialect="duckdb")
+    value = typed(_value(source, file, name), arrow, sql_type)
+    return microseconds(value, sql_type, source.spec.timezone) if is_time else value
+
+
+def _value(source: Source, file: DataFile, name: str) -> exp.Expr:
+    """A column of the file, or the expression that the config maps it to."""
+    tree = source.bindings.tree(name)
+    return column(source.theirs(name)) if tree is None else exp.paren(predicates.bind(tree, source.barrier(file)))
+
+
+def _kept(source: Source, file: DataFile) -> exp.Expr:
+    if source.where is None:
+        return exp.true()
+    source.check_columns(file, predicates.columns_of(source.where), "where reads")
+    bound = predicates.bind(exp.paren(source.where), source.barrier(file))
+    return exp.Coalesce(this=bound, expressions=[exp.false()])
+
+
+def _score_state(given: exp.Expr) -> exp.Expr:
+    zero = is_finite(given)
+    # statistics leave out NaN: a column that has one value beside it would be taken for that value
+    factor = exp.paren(exp.Case().when(zero, double(2)).else_(double(1)))
+    text = exp.Lower(this=exp.cast(exp.paren(exp.Mul(this=given.copy(), expression=factor)), "VARCHAR"))
+    return (
+        exp.Case()
+        .when(exp.Is(this=given.copy(), expression=exp.null()), exp.Literal.string("null_score"))
+        .when(zero.copy(), exp.null())
+        .when(exp.EQ(this=text, expression=exp.Literal.string("nan")), exp.Literal.string("nan_score"))
+        .else_(exp.Literal.string("infinite_score"))
+    )

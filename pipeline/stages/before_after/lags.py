@@ -1,0 +1,215 @@
+"""Where the lag of a pair comes from: a column, or the times of its event and its article, looked up if need be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import sqlglot.expressions as exp
+
+from pipeline.dialect import column
+from pipeline.errors import ConfigError, DataError
+from pipeline.metrics.lag_agreement import lag_agreement
+from pipeline.metrics.timelines import MICROSECONDS_PER_HOUR
+from pipeline.sources import rows
+from pipeline.stages.plan import Comparison
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import polars as pl
+
+    from pipeline.sources.source import Source
+
+GIVEN = ("lag_hours", "lag_days")
+EVENT_TIMES, ARTICLE_TIMES = "event_times", "article_times"
+SAMPLED_ROWS, FEWEST_OF_A_FILE = 20_000, 100
+Holder = Literal["pairs", "events", "articles"]
+
+
+@dataclass(frozen=True)
+class Lag:
+    """How the lag of a pair is known.
+
+    Attributes:
+        pairs: The pairs.
+        events: The events, if given.
+        articles: The articles, if given.
+        column: The column of pairs that holds it; None: it is the difference of the two times.
+        event_time: The input that has the time of the event; None: it is not known.
+        article_time: The input that has the time of the article; None: it is not known.
+    """
+
+    pairs: Source
+    events: Source | None
+    articles: Source | None
+    column: str | None
+    event_time: Holder | None
+    article_time: Holder | None
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether both times are known."""
+        return self.event_time is not None and self.article_time is not None
+
+    @property
+    def words(self) -> str:
+        """What it is taken from."""
+        return self.column or f"{self.article_time}.article_time - {self.event_time}.event_time"
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Columns of pairs that it needs, and those it is compared with."""
+        times = {"event_time": self.event_time, "article_time": self.article_time} if self.is_timed else {}
+        keys = ["article_id"] if self.is_timed and self.article_time == "articles" else []
+        column_ = [] if self.column is None else [self.column]
+        return (*column_, *(name for name, holder in times.items() if holder == "pairs"), *keys)
+
+    @property
+    def looks_up_events(self) -> bool:
+        """Whether pairs find the times of their events in the input events."""
+        return self.column is None and self.event_time == "events"
+
+    @property
+    def looks_up_articles(self) -> bool:
+        """Whether pairs find the times of their articles in the input articles."""
+        return self.column is None and self.article_time == "articles"
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether it is given and the two times are known as well."""
+        return self.column is not None and self.is_timed
+
+    def derived(self) -> dict[str, exp.Expr]:
+        """How lag_hours is computed where no column holds it."""
+        if self.column == "lag_hours":
+            return {}
+        if self.column == "lag_days":
+            return {"lag_hours": exp.Mul(this=column("lag_days"), expression=_double("24"))}
+        return {"lag_hours": self._from_times("canonical")}
+
+    def lookups(self) -> list[rows.Lookup]:
+        """The relations in which pairs find times, before their lag is computed."""
+        return [
+            *([rows.Lookup(EVENT_TIMES, "event_id", "e")] if self.looks_up_events else []),
+            *([rows.Lookup(ARTICLE_TIMES, "article_id", "a")] if self.looks_up_articles else []),
+        ]
+
+    def relations(self) -> Iterator[rows.Relation]:
+        """The times of events and of articles by their keys, one row each, as far as pairs find theirs there."""
+        if not self.is_timed:
+            return
+        for holder, alias, key, time in (
+            (self.event_time == "events", EVENT_TIMES, "event_id", "event_time"),
+            (self.article_time == "articles", ARTICLE_TIMES, "article_id", "article_time"),
+        ):
+            if holder:
+                origin = "events_read" if key == "event_id" else "articles_read"
+                first = exp.alias_(exp.Min(this=column(time)), time)
+                query = exp.select(column(key), first).from_(origin).where(column("kept")).group_by(column(key))
+                yield rows.Relation(alias, query, keep=self.column is None)
+
+    def comparison(self) -> Comparison:
+        """The lags of the first rows of every file beside the times of the same pairs."""
+        query = exp.select(
+            column("event_id", "p"),
+            exp.alias_(self._given_hours(), "given"),
+            exp.alias_(self._from_times("p"), "from_times"),
+        ).from_(exp.to_table("pairs_read").as_("p"))
+        for holder, relation, key, alias in (
+            (self.event_time, EVENT_TIMES, "event_id", "e"),
+            (self.article_time, ARTICLE_TIMES, "article_id", "a"),
+        ):
+            if holder != "pairs":
+                matches = exp.EQ(this=column(key, "p"), expression=column(key, alias))
+                query = query.join(exp.to_table(relation).as_(alias), on=matches, join_type="inner")
+        first = max(SAMPLED_ROWS // max(len(self.pairs.files), 1), FEWEST_OF_A_FILE)
+        sampled = exp.LT(this=column("file_row_number", "p"), expression=exp.Literal.number(first))
+        sample = exp.select("*").from_(query.where(column("kept", "p"), sampled).subquery("sample"))
+        known = [exp.Not(this=exp.Is(this=column(name), expression=exp.null())) for name in ("given", "from_times")]
+        frames = {"sample": sample.where(*known).order_by("event_id", "given", "from_times")}
+        return Comparison(frames, self._compare)
+
+    def _compare(self, frames: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
+        unit = "days" if self.column == "lag_days" else "hours"
+        theirs = self.pairs.theirs(str(self.column))
+        found = lag_agreement(frames["sample"], in_days=unit == "days", dates=self._has_dates)
+        if found is None:
+            return ()
+        words = (
+            f"input pairs: the lag {theirs!r}, read as {unit} from event to article, contradicts the times "
+            f"({self._times_in_words()}) in {found.n_apart:,} of {found.n_rows:,} sampled rows: {found.cause}; "
+            f"for example event {found.event}: {theirs} says {found.given:g} hours, the times say {found.from_times:g}"
+        )
+        if found.is_rare:
+            return (words,)
+        remedy = found.remedy.format(column=theirs) or "Mend the lag or the times."
+        raise DataError(
+            words, remedy=f"{remedy} columns = {{ {self.column} = false }} computes the lag from the times."
+        )
+
+    def _times_in_words(self) -> str:
+        return f"{self.article_time}.article_time minus {self.event_time}.event_time"
+
+    @property
+    def _has_dates(self) -> bool:
+        holders = {"pairs": self.pairs, "events": self.events, "articles": self.articles}
+        timed = ((self.event_time, "event_time"), (self.article_time, "article_time"))
+        sources = ((holders[holder], name) for holder, name in timed if holder is not None)
+        return any(source is not None and source.is_date(name) for source, name in sources)
+
+    def _given_hours(self) -> exp.Expr:
+        given = column(str(self.column), "p")
+        return given if self.column == "lag_hours" else exp.Mul(this=given, expression=_double("24"))
+
+    def _from_times(self, alias_of_pairs: str) -> exp.Expr:
+        article = column("article_time", alias_of_pairs if self.article_time == "pairs" else "a")
+        event = column("event_time", alias_of_pairs if self.event_time == "pairs" else "e")
+        difference = exp.paren(exp.Sub(this=article, expression=event))
+        return exp.Div(this=exp.cast(difference, "DOUBLE"), expression=_double(str(MICROSECONDS_PER_HOUR)))
+
+    def unused(self) -> dict[str, str]:
+        """Why mapped columns of lags and times are not read."""
+        if self.column is None:
+            return {}
+        why = f"the lag is {self.column}, and without both times there is nothing to compare"
+        others = {name: f"the lag is {self.column}" for name in GIVEN if name != self.column}
+        times = {} if self.is_timed else dict.fromkeys(("event_time", "article_time"), why)
+        return {f"pairs.{name}": reason for name, reason in (others | times).items()}
+
+
+def resolve(pairs: Source, events: Source | None, articles: Source | None) -> Lag:
+    """Find the lag: a mapped column, mapped times, a column by its name, times, times looked up by key.
+
+    Raises:
+        ConfigError: it is mapped twice.
+        DataError: it is known in no way.
+    """
+    mapped = [name for name in GIVEN if pairs.is_mapped(name)]
+    if len(mapped) > 1:
+        message = "input pairs: lag_hours and lag_days are both mapped, and one of them would not be used"
+        raise ConfigError(message, remedy="Map one; the other can be set to false.")
+    named = [name for name in GIVEN if pairs.has(name)]
+    keyed = articles is not None and articles.has("article_id") and pairs.has("article_id")
+    event_time = _holder("event_time", pairs, "events", events)
+    article_time = _holder("article_time", pairs, "articles", articles if keyed else None)
+    times_mapped = pairs.is_mapped("event_time") and pairs.is_mapped("article_time")
+    chosen = mapped[0] if mapped else None if times_mapped or not named else named[0]
+    lag = Lag(pairs, events, articles, chosen, event_time, article_time)
+    if chosen is None and not lag.is_timed:
+        message = (
+            "input pairs: the lag is not known: there is no lag_hours, no lag_days, and not both of event_time (in "
+            "pairs or events) and article_time (in pairs, or in articles by article_id)"
+        )
+        raise DataError(message, remedy='Map one of them, for example columns = { lag_hours = "hourdiff" }.')
+    return lag
+
+
+def _holder(name: str, pairs: Source, other: Holder, source: Source | None) -> Holder | None:
+    if pairs.has(name):
+        return "pairs"
+    return other if source is not None and source.has(name) else None
+
+
+def _double(text: str) -> exp.Expr:
+    return exp.cast(exp.Literal.string(text), "DOUBLE")
