@@ -55,6 +55,8 @@ def count(engine: Engine, configured: ConfiguredStage, plan: Plan) -> Counted:
     bind(engine, plan)
     check(engine, plan)
     prepare(engine, plan)
+    found = [each.compare(fetched(engine, each.frames)) for each in plan.comparisons]
+    warnings = tuple(warning for said in found for warning in said)
     tables = {}
     for name in dict.fromkeys(each.into for each in plan.counts):
         parts = [each for each in plan.counts if each.into == name]
@@ -71,8 +73,7 @@ def count(engine: Engine, configured: ConfiguredStage, plan: Plan) -> Counted:
     for folded in plan.folded:
         tables[folded.table] = folded.fold(rows_to_fold(engine, folded.rows), fetched(engine, folded.frames))
     tables |= fetched(engine, plan.fetched)
-    found = [each.compare(fetched(engine, each.frames)) for each in plan.comparisons]
-    return Counted(tables, accounts, tuple(warning for warnings in found for warning in warnings))
+    return Counted(tables, accounts, warnings)
 
 
 def follow_up(engine: Engine, plan: Plan, tables: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+import polars as pl
 import sqlglot.expressions as exp
 
 from pipeline.dialect import column
@@ -17,12 +18,11 @@ from pipeline.stages.plan import Comparison
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    import polars as pl
-
     from pipeline.sources.source import Source
 
 GIVEN = ("lag_hours", "lag_days")
 EVENT_TIMES, ARTICLE_TIMES = "event_times", "article_times"
+MOST_CROSSED = 0.001
 SAMPLED_ROWS, FEWEST_OF_A_FILE = 20_000, 100
 Holder = Literal["pairs", "events", "articles"]
 
@@ -135,7 +135,7 @@ class Lag:
         theirs = self.pairs.theirs(str(self.column))
         found = lag_agreement(frames["sample"], in_days=unit == "days", dates=self._has_dates)
         if found is None:
-            return ()
+            return tuple(self._other_side(frames["sample"], theirs))
         words = (
             f"input pairs: the lag {theirs!r}, read as {unit} from event to article, contradicts the times "
             f"({self._times_in_words()}) in {found.n_apart:,} of {found.n_rows:,} sampled rows: {found.cause}; "
@@ -147,6 +147,16 @@ class Lag:
         raise DataError(
             words, remedy=f"{remedy} columns = {{ {self.column} = false }} computes the lag from the times."
         )
+
+    def _other_side(self, sample: pl.DataFrame, theirs: str) -> Iterator[str]:
+        """Rounded lags that put articles on the other side of their event."""
+        crossed = sample.filter((pl.col("given") >= 0) != (pl.col("from_times") >= 0)).height
+        if crossed > MOST_CROSSED * sample.height:
+            yield (
+                f"input pairs: the lag {theirs!r} is rounded, and in {crossed:,} of {sample.height:,} sampled rows it "
+                f"puts the article on the other side of the event than the times do ({self._times_in_words()}); "
+                f"columns = {{ {self.column} = false }} computes the lag from the times"
+            )
 
     def _times_in_words(self) -> str:
         return f"{self.article_time}.article_time minus {self.event_time}.event_time"

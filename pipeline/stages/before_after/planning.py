@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import polars as pl
 import sqlglot.expressions as exp
 
 from pipeline.dialect import column, double
@@ -13,7 +14,7 @@ from pipeline.errors import ConfigError, DataError
 from pipeline.metrics.timelines import MICROSECONDS_PER_HOUR, Span
 from pipeline.sources import rows
 from pipeline.sources.bins import Grid
-from pipeline.stages.before_after import audit, faults, gold, lags, strata, trend
+from pipeline.stages.before_after import audit, faults, gold, lags, plausibility, strata, trend
 from pipeline.stages.before_after.tables import COUNT_NAMES
 from pipeline.stages.before_after.timelines import N_COLUMNS, compare_counts, timeline_counts
 from pipeline.stages.before_after.units import follow_up as units_table
@@ -23,8 +24,6 @@ from pipeline.stages.plan import REPLICATE, Check, Comparison, Computed, CountQu
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-
-    import polars as pl
 
     from pipeline.sources.source import Source
     from pipeline.stages.before_after.contract import BeforeAfterParameters, Compared
@@ -221,6 +220,11 @@ class _Planner:
         why = f"{missing[0]} is neither mapped nor named" if missing else f'compared = "{compared}" counts them itself'
         return self._lag.unused() | {f"events.{name}": why for name in N_COLUMNS}
 
+    @property
+    def _names_articles(self) -> bool:
+        """Whether pairs and articles have the key of the articles."""
+        return self.pairs.has("article_id") and _has(self.articles, "article_id")
+
     def _looks_up_articles(self, by: Sequence[rows.Grouped]) -> bool:
         return any(each.source == "articles" for each in by)
 
@@ -292,11 +296,20 @@ class _Planner:
         return {"events": events.where(column("complete")), "articles": articles}
 
     def _timelines(self, by: Sequence[rows.Grouped], names: Sequence[str]) -> Computed:
-        """Compared pairs per group and replicate, from the two timelines."""
+        """Compared pairs per group and replicate, from the two timelines.
+
+        Beside given numbers, which they do not fit, they count for nothing.
+        """
         frames, span = self._timeline_rows(by), self._span()
+        given = set(N_COLUMNS).isdisjoint(names)
+        if given:
+            frames["events"] = frames["events"].select(column("n_before"))
 
         def compute(found: Mapping[str, pl.DataFrame], segment: Sequence[str]) -> pl.DataFrame:
-            return timeline_counts(found["events"], found["articles"], span, segment, names)
+            counts = timeline_counts(found["events"], found["articles"], span, segment, names)
+            if given and not plausibility.fit_given_numbers(found["events"], found["articles"], span):
+                return counts.with_columns(pl.lit(0, dtype=pl.Int64).alias(name) for name in names)
+            return counts
 
         return Computed("before_after/timelines", frames, compute, tuple(names))
 
@@ -310,9 +323,13 @@ class _Planner:
         if self._drawn is not None:
             yield audit.sample(self._rows(units, by, *audit.KEY), self._drawn)
 
-    def _comparisons(self, compared: str) -> Iterator[Comparison]:
+    def _comparisons(self, compared: Compared) -> Iterator[Comparison]:
         if self._lag.is_compared:
             yield self._lag.comparison()
+        if self._timed_events and compared != "pairs" and self._names_articles and self.articles is not None:
+            yield plausibility.unlisted_articles(self.pairs, self.articles, self.bounds, compared)
+        if self._timed_events and _has(self.events, "complete_window"):
+            yield plausibility.given_windows(self._span())
         if compared == "events" and self._timed_events:
             yield self._given_against_timelines()
         if self.gold is not None:
@@ -335,10 +352,8 @@ class _Planner:
             yield missing_check(self.pairs, units.cluster)
             yield one_cluster_check(self.pairs, "events", "event_id", units.cluster)
         if self.articles is not None:
-            yield from faults.checks_of_articles(
-                self.articles, timed=self._timed_events or self._lag.looks_up_articles
-            )
-        if self._looks_up_articles(by) and not (_has(self.articles, "article_id") and self.pairs.has("article_id")):
+            yield from faults.checks_of_articles(self.articles, timed=self._timed_events or self._lag.looks_up_articles)
+        if self._looks_up_articles(by) and not self._names_articles:
             message = "a grouping by articles needs article_id in pairs and in articles"
             raise DataError(message, remedy="Map article_id in both.")
         judged = [source for source in (self.gold, self.coded) if source is not None]
@@ -358,6 +373,7 @@ class _Planner:
         if self._lag.column == "lag_days":
             yield "lags are in days: articles of the day of the event count as after it, whatever the hour"
         yield from faults.dates(self.sources)
+        yield from plausibility.lags_and_window(self._lag, self.bounds)
 
 
 def _has(source: Source | None, *names: str) -> bool:

@@ -12,7 +12,7 @@ from pipeline.metrics import sensitivity
 from pipeline.metrics.operating_points import pick
 from pipeline.metrics.sweep import THRESHOLD, add_up, at_or_above
 from pipeline.schemas import GROUPING
-from pipeline.stages.before_after import adjusted, audit, gold, trend, units
+from pipeline.stages.before_after import adjusted, audit, gold, plausibility, trend, units
 from pipeline.stages.before_after.gold_difference import with_difference
 from pipeline.stages.before_after.tables import COUNT_NAMES
 from pipeline.stages.before_after.uncertainty import placebo_table, with_intervals, with_safe_limits
@@ -82,7 +82,7 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     total = tables["before_after_estimates"].filter(pl.col(GROUPING.name) == "all")
     if total.is_empty():
         return ()
-    found = []
+    found = [said for said in [plausibility.strictest_precision(total)] if said is not None]
     if not total["is_reference"].any():
         found.append("no threshold has enough precision to serve as recall reference: recall and F1 are undefined")
     reference = total.filter("is_reference")
@@ -107,12 +107,14 @@ def _check_matches(counts: pl.DataFrame, keys: list[str]) -> None:
         if not odd.is_empty():
             row = odd.row(0, named=True)
             message = (
-                f"input events: n_{side} adds up to {row[f'n_{side}']:,}, but pairs has {row[f'm_{side}']:,} rows "
-                f"({row[GROUPING.name]})"
+                f"pairs has {row[f'm_{side}']:,} rows {side} the event, but only {row[f'n_{side}']:,} pairs were "
+                f"compared there ({row[GROUPING.name]})"
             )
-            raise DataError(
-                message, remedy=f"n_{side} must count every compared pair of the same window, matched or not."
+            remedy = (
+                f"Given in events, n_{side} must count every compared pair of the same window, matched or not; counted "
+                "from the times of events and articles, articles must hold every article that was compared."
             )
+            raise DataError(message, remedy=remedy)
 
 
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:

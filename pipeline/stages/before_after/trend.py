@@ -25,6 +25,7 @@ TABLE = "before_after_trend"
 COUNTED = "lag_pairs"
 KEY, VALUE = "lag_days", "n_pairs"
 HOURS = 24
+LEAST_OF_GIVEN = 0.95
 VALUES = ("slope", "slope_lower", "slope_upper", "p_value")
 
 
@@ -137,12 +138,13 @@ def _pairs(pairs: pl.DataFrame, replicates: NDArray[np.int64], days: NDArray[np.
 
 
 def _contradicted(matches: pl.DataFrame, pairs: pl.DataFrame, given: pl.DataFrame) -> bool:
-    """Whether a day has more matches than pairs, or all days more pairs than are given: then the times do not fit."""
+    """Whether the times do not fit: a day has more matches than pairs, or all days more or far fewer than are given."""
     keys = [REPLICATE, KEY]
     days = add_up(matches, keys, ["matches"]).join(add_up(pairs, keys, [VALUE]), on=keys, how="left")
     all_days = add_up(pairs, [REPLICATE], [VALUE]).join(add_up(given, [REPLICATE], ["n_before"]), on=REPLICATE)
     more = days.filter(pl.col("matches") > pl.col(VALUE).fill_null(0))
-    return not (more.is_empty() and all_days.filter(pl.col(VALUE) > pl.col("n_before")).is_empty())
+    too_few = int(all_days[VALUE].sum()) < LEAST_OF_GIVEN * int(given["n_before"].sum())
+    return too_few or not (more.is_empty() and all_days.filter(pl.col(VALUE) > pl.col("n_before")).is_empty())
 
 
 def _middle(params: BeforeAfterParameters, days: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -89,7 +89,8 @@ def _arrays(rows: pl.DataFrame, counts: pl.DataFrame, *, above_own: bool) -> Gro
     for name in TOTALS:
         totals[name] = np.zeros(len(replicates), dtype=np.int64)
         np.add.at(totals[name], replicate, counts[name].to_numpy())
-    if (totals["n_near"] > totals["n_before"]).any():  # given numbers that the timelines contradict
+    too_many = swept["m_near"].max(axis=1, initial=0) > totals["n_near"]
+    if (totals["n_near"] > totals["n_before"]).any() or too_many.any():  # given numbers that the timelines contradict
         totals["n_near"] = np.zeros_like(totals["n_near"])
     return GroupCounts(rows, replicates, swept, totals)
 

@@ -1,0 +1,131 @@
+"""Whether pairs, events, articles and the window fit each other; what does not is said, with the input at fault."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+import sqlglot.expressions as exp
+
+from pipeline.dialect import column
+from pipeline.errors import DataError
+from pipeline.metrics.timelines import counts_around
+from pipeline.queries import expand, fill, load
+from pipeline.stages.plan import Comparison
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pipeline.metrics.timelines import Span
+    from pipeline.sources.source import Source
+    from pipeline.stages.before_after.contract import Compared
+    from pipeline.stages.before_after.lags import Lag
+
+HALF = 0.5
+FAR_TOO_SHORT, FAR_TOO_LONG = 20, 50
+MOST_APART = 0.05
+ENOUGH_MATCHES = 20
+
+
+def unlisted_articles(pairs: Source, articles: Source, bounds: Mapping[str, float], compared: Compared) -> Comparison:
+    """Pairs whose article the articles lack: numbers of compared articles counted from them are then too small."""
+    params = {name: bounds[name] for name in ("before_start", "after_end")}
+    query = fill(expand(load("before_after/unlisted_articles"), ()), params)
+
+    def compare(frames: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
+        row = frames["articles"].row(0, named=True)
+        if not row["n_unlisted"]:
+            return ()
+        examples = f"pairs has for example {pairs.theirs('article_id')} = {row['unlisted_example']}"
+        if row["listed_example"] is not None:
+            examples += f", articles has {articles.theirs('article_id')} = {row['listed_example']}"
+        message = (
+            f"input articles lacks the articles of {row['n_unlisted']:,} of {row['n_rows']:,} rows of pairs in the "
+            f"window ({examples}): numbers of compared articles that are counted from it are too small"
+        )
+        if compared == "timelines" and row["n_unlisted"] >= HALF * row["n_rows"]:
+            remedy = "Give every article that was compared, or leave the pairs of the others out with where."
+            raise DataError(message, remedy=remedy)
+        return (message,)
+
+    return Comparison({"articles": query}, compare)
+
+
+def given_windows(span: Span) -> Comparison:
+    """The given `complete_window` of the events beside what their times, the window and the articles tell."""
+    names = ("event_id", "event_time", "complete")
+    events = exp.select(*(column(name) for name in names)).from_("events").order_by(column("event_id"))
+    frames = {"events": events, "archive": exp.select("*").from_("archive")}
+
+    def compare(found: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
+        first, last = found["archive"].row(0)
+        if first is None:
+            return ()
+        starts, ends = pl.col("event_time") + span.before_start, pl.col("event_time") + span.after_end
+        computed = found["events"].with_columns(((starts >= first) & (ends <= last)).alias("computed"))
+        differing = computed.filter(pl.col("complete") != pl.col("computed"))
+        if differing.is_empty():
+            return ()
+        message = (
+            f"complete_window of {differing.height:,} of {computed.height:,} events is not what the articles and the "
+            f"window tell (event {differing['event_id'][0]}: given {str(differing['complete'][0]).lower()}): it may be "
+            "of another window, or articles beyond those given were searched; complete_window = false computes it"
+        )
+        return (message,)
+
+    return Comparison(frames, compare)
+
+
+def lags_and_window(lag: Lag, bounds: Mapping[str, float]) -> Iterator[str]:
+    """Lags, as far as the footers tell, that are far too short or far too long for the window."""
+    reach = None if lag.column is None else lag.pairs.span(lag.column)
+    if reach is None or not np.isfinite(bounds["before_start"]) or not np.isfinite(bounds["after_end"]):
+        return
+    hours = [value * (24 if lag.column == "lag_days" else 1) for value in reach]
+    window = max(-bounds["before_start"], bounds["after_end"])
+    longest = max(abs(value) for value in hours)
+    words = f"the lags {lag.pairs.theirs(str(lag.column))!r} reach from {hours[0]:g} to {hours[1]:g} hours"
+    around = f"the window from {bounds['before_start']:g} to {bounds['after_end']:g}"
+    before, after = -bounds["before_start"], bounds["after_end"]
+    mirrored = hours[0] < 0 < hours[1] and _is_near(-hours[0], after) and _is_near(hours[1], before)
+    if mirrored and not _is_near(before, after):
+        yield f"{words}, and {around}: is their sign the other way round? A lag is article time minus event time"
+    elif 0 < longest <= window / FAR_TOO_SHORT:
+        yield f"{words}, and {around}: are they in days? Then map lag_days instead of lag_hours"
+    elif longest >= window * FAR_TOO_LONG:
+        yield f"{words}, and {around}: are they in minutes or seconds? Then map lag_hours to an expression"
+
+
+def _is_near(value: float, other: float) -> bool:
+    return abs(value - other) <= MOST_APART * other
+
+
+def strictest_precision(curve: pl.DataFrame) -> str | None:
+    """What it means that strict thresholds retrieve less after the event than before it; None where they do not.
+
+    Args:
+        curve: The estimates of one group.
+    """
+    enough = curve.filter(pl.col("m_before") + pl.col("m_after") >= ENOUGH_MATCHES, pl.col("precision").is_not_null())
+    strict = enough.sort("threshold").tail(1)
+    if strict.is_empty() or strict["precision"][0] >= 0:
+        return None
+    return (
+        f"at the strictest threshold with {ENOUGH_MATCHES} matches, {strict['threshold'][0]:g}, matches are rarer after "
+        "the event than before it: is the lag article time minus event time, and does a higher score mean more alike?"
+    )
+
+
+def fit_given_numbers(events: pl.DataFrame, articles: pl.DataFrame, span: Span) -> bool:
+    """Whether the timelines hold about as many compared pairs before the events as are given, 5 percent more or less.
+
+    Args:
+        events: Columns `event_time` (microseconds) and `n_before`.
+        articles: Column `article_time`.
+        span: The window.
+    """
+    times = np.sort(articles["article_time"].to_numpy())
+    counted = int(counts_around(events["event_time"].to_numpy(), times, span)["n_before"].sum())
+    given = int(events["n_before"].sum())
+    return abs(counted - given) <= MOST_APART * given
