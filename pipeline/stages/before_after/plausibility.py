@@ -112,8 +112,9 @@ def strictest_precision(curve: pl.DataFrame) -> str | None:
     if strict.is_empty() or strict["precision"][0] >= 0:
         return None
     return (
-        f"at the strictest threshold with {ENOUGH_MATCHES} matches, {strict['threshold'][0]:g}, matches are rarer after "
-        "the event than before it: is the lag article time minus event time, and does a higher score mean more alike?"
+        f"at the strictest threshold with {ENOUGH_MATCHES} matches, {strict['threshold'][0]:g}, matches are rarer "
+        "after the event than before it: is the lag article time minus event time, and does a higher "
+        "score mean more alike?"
     )
 
 
