@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from pipeline.dialect import column, double, is_finite
-from pipeline.errors import DataError
+from pipeline.errors import DataError, together
 from pipeline.sources import predicates
 from pipeline.sources.files import DataFile, bounds, find_files, null_free
 from pipeline.sources.types import (
@@ -320,12 +320,18 @@ def open_source(contract: InputContract, spec: Input, base: Path) -> Source:
 
     Raises:
         NoInputError: no file matches.
-        DataError: a required or mapped column is missing, or a column has types that its field does not accept.
+        DataError: required or mapped columns are missing, or have types that their fields do not accept; it lists all.
     """
     source = Source(contract, spec, find_files(spec, base, name=contract.name))
+    faults = []
     for field in contract.fields:
         if field.required or source.has(field.name):
-            source.types(field.name, field)
+            try:
+                source.types(field.name, field)
+            except DataError as error:
+                faults.append(error)
+    if faults:
+        raise together(faults)
     return source
 
 
