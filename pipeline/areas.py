@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import sqlglot.expressions as exp
 
-from pipeline.dialect import column
+from pipeline.dialect import column, is_finite
 from pipeline.errors import DataError
 from pipeline.metrics.area_cells import AreaCells, Extremes
 from pipeline.metrics.cell_grids import CellGrid, finer
@@ -251,12 +251,13 @@ class _Work:
         if self.asked.span is not None:
             return self.asked.span
         ends = (exp.alias_(exp.Min(this=column("score")), "low"), exp.alias_(exp.Max(this=column("score")), "high"))
-        low, high = self.engine.fetch(exp.select(*ends).from_("scored")).row(0)
-        return float(low), float(high)
+        found = exp.select(*ends).from_("scored").where(is_finite(column("score")))
+        low, high = self.engine.fetch(found).row(0)
+        return (0.0, 0.0) if low is None else (float(low), float(high))
 
     def _cells(self, grid: CellGrid | None, *, replicated: bool = False) -> AreaCells:
         """Counts in the cells of a grid; None: every score is a cell."""
-        self.engine.define("scored_cells", _in_cells(grid))
+        self.engine.define("scored_cells", _in_cells(grid, missed=self.asked.missed))
         query = load("areas/weighted_cells" if self.asked.weighted else "areas/cells")
         names = (*self.groups.names, REPLICATE) if replicated else self.groups.names
         found = self.engine.fetch(expand(query, names))
@@ -271,7 +272,7 @@ class _Work:
 
     def _extremes(self, grid: CellGrid) -> Extremes:
         """Lowest and highest score in each cell of a grid."""
-        self.engine.define("scored_cells", _in_cells(grid))
+        self.engine.define("scored_cells", _in_cells(grid, missed=self.asked.missed))
         found = self.engine.fetch(expand(load("areas/extremes"), self.groups.names))
         return Extremes(found["lowest"].to_numpy(), found["highest"].to_numpy())
 
@@ -296,14 +297,20 @@ def _alone(grouping: pl.Expr, series: list[pl.Series]) -> pl.DataFrame:
     return pl.DataFrame(series).with_columns(grouping)
 
 
-def _in_cells(grid: CellGrid | None) -> exp.Select:
-    """The rows with their cell in a grid; None: with their score as cell."""
+def _in_cells(grid: CellGrid | None, *, missed: bool) -> exp.Select:
+    """The rows with their cell in a grid; None: with their score as cell.
+
+    Where rows may have the score minus infinity they have the first cell, below those of the grid.
+    """
     score = column("score")
     if grid is None:
         block, cell = exp.cast(exp.Literal.number(0), exp.DType.UTINYINT), score
         return exp.select("*", exp.alias_(block, _CELL[0]), exp.alias_(cell, _CELL[1])).from_("scored")
-    value = exp.alias_(piecewise_cells(score, grid.edges, grid.sizes), "whole_cell")
-    whole = column("whole_cell")
-    split = (block_of(whole, grid.cells), cell_in_block(whole))
+    number, count = piecewise_cells(score, grid.edges, grid.sizes), grid.cells
+    if missed:
+        above = exp.Add(this=exp.paren(number), expression=exp.Literal.number(1))
+        number, count = exp.Coalesce(this=above, expressions=[exp.Literal.number(0)]), count + 1
+    value, whole = exp.alias_(number, "whole_cell"), column("whole_cell")
+    split = (block_of(whole, count), cell_in_block(whole))
     columns = (exp.alias_(each, name) for each, name in zip(split, _CELL, strict=True))
     return exp.select("*", *columns).from_(exp.select("*", value).from_("scored").subquery("scored_in_cells"))

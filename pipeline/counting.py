@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import polars as pl
 import sqlglot.expressions as exp
 
-from pipeline.accounting import InputAccount, account
+from pipeline.accounting import InputAccount, account, emptiness, kept_rows, refuse_nothing, row_faults, unscored
 from pipeline.areas import areas
-from pipeline.errors import DataError, InvalidQueryError
+from pipeline.errors import DataError, InvalidQueryError, together
 from pipeline.fault_places import first_place
 from pipeline.metrics.sweep import THRESHOLD, add_up
 from pipeline.parts import fetched, matched_rows, rows_to_fold
@@ -38,12 +39,14 @@ class Counted:
         tables: Count tables by name, each with the columns `grouping`, the `by` columns, `replicate`, `threshold`, its
             own keys and its counts; `counts` is the one that is saved. Beside them the rows that the plan fetches.
         inputs: What became of the rows of every input.
-        warnings: What second opinions on given numbers found.
+        warnings: What was left out, and what second opinions on given numbers found.
+        omitted: Result tables that are not made, with the reason.
     """
 
     tables: dict[str, pl.DataFrame]
     inputs: tuple[InputAccount, ...]
     warnings: tuple[str, ...]
+    omitted: dict[str, str]
 
 
 def count(engine: Engine, configured: ConfiguredStage, plan: Plan) -> Counted:
@@ -53,10 +56,9 @@ def count(engine: Engine, configured: ConfiguredStage, plan: Plan) -> Counted:
         DataError: the data break the contract of an input.
     """
     bind(engine, plan)
-    check(engine, plan)
+    check(engine, configured, plan)
     prepare(engine, plan)
-    found = [each.compare(fetched(engine, each.frames)) for each in plan.comparisons]
-    warnings = tuple(warning for said in found for warning in said)
+    compared = [each.compare(fetched(engine, each.frames)) for each in plan.comparisons]
     tables = {}
     for name in dict.fromkeys(each.into for each in plan.counts):
         parts = [each for each in plan.counts if each.into == name]
@@ -67,13 +69,33 @@ def count(engine: Engine, configured: ConfiguredStage, plan: Plan) -> Counted:
         if name == COUNTS:
             used = int(next(iter(finest.values())).select(pl.sum_horizontal(pl.col(plan.used).sum())).item())
             accounts = account(engine, configured, plan, used)
+            refuse_nothing(configured, accounts)
         tables[name] = _grouped(finest, configured.params.by, [each.name for each in plan.by], parts[0])
     if plan.areas is not None:
         tables[AREAS] = areas(engine, plan.areas, configured.params.by, [each.name for each in plan.by], tables[COUNTS])
     for folded in plan.folded:
         tables[folded.table] = folded.fold(rows_to_fold(engine, folded.rows), fetched(engine, folded.frames))
     tables |= fetched(engine, plan.fetched)
-    return Counted(tables, accounts, warnings)
+    omitted = omitted_tables(engine, plan)
+    warnings = [*emptiness(accounts), *unscored(engine, configured, plan, accounts)]
+    warnings += [*chain.from_iterable(compared), *_omission_warnings(plan, omitted)]
+    return Counted(tables, accounts, tuple(warnings), omitted)
+
+
+def omitted_tables(engine: Engine, plan: Plan) -> dict[str, str]:
+    """The optional tables that are not made, with the reason; rows are counted only where `where` may leave few."""
+    omitted = {}
+    for table in plan.optional:
+        rows = kept_rows(engine, table.sources) if table.is_open else table.rows
+        if not table.is_possible or (table.is_open and not table.is_small(rows)):
+            omitted[table.table] = table.reason(rows)
+    return omitted
+
+
+def _omission_warnings(plan: Plan, omitted: Mapping[str, str]) -> list[str]:
+    """A table that the config rules out itself is nothing to warn of."""
+    asked = {table.table: table.asked for table in plan.optional}
+    return [f"table {name} is not made: {reason}" for name, reason in omitted.items() if asked[name] == "auto"]
 
 
 def follow_up(engine: Engine, plan: Plan, tables: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
@@ -116,20 +138,22 @@ def prepare(engine: Engine, plan: Plan) -> None:
         engine.define(sweep.name, sweep.by_cell())
 
 
-def check(engine: Engine, plan: Plan) -> None:
-    """Run the checks of a plan.
+def check(engine: Engine, configured: ConfiguredStage, plan: Plan) -> None:
+    """Run all checks of a plan; if one finds a fault, rows that may not be left out are looked for, too.
 
     Raises:
-        DataError: the first check that finds a fault.
+        DataError: checks found faults; it lists all of them.
     """
+    faults = []
     for each in plan.checks:
-        faults = engine.fetch(each.query)
-        if not faults.is_empty():
-            found = faults.to_dicts()
-            message, remedy = each.explain(found)
+        rows = engine.fetch(each.query).to_dicts()
+        if rows:
+            message, remedy = each.explain(rows)
             if each.source is not None and each.problem is not None:
-                message += first_place(engine, each.source, each.problem(found))
-            raise DataError(message, remedy=remedy)
+                message += first_place(engine, each.source, each.problem(rows))
+            faults.append(DataError(message, remedy=remedy))
+    if faults:
+        raise together([*faults, *row_faults(engine, configured, plan)])
 
 
 def _segments(
@@ -162,8 +186,18 @@ def _counted(
 def _exact_bins(
     engine: Engine, query: CountQuery, sweep: Sweep, segment: Sequence[str], frame: pl.DataFrame
 ) -> pl.DataFrame:
+    """Counts per cell → counts per bin; rows without a score count below all thresholds, if they count at all."""
+    binned = _of_cells(engine, query, sweep, segment, frame.filter(pl.col(BIN).is_not_null()))
+    if not sweep.missed:
+        return binned
+    below = frame.filter(pl.col(BIN).is_null()).with_columns(pl.lit(None, dtype=pl.Float64).alias(THRESHOLD))
+    return pl.concat([binned, below.select(binned.columns).cast(binned.schema)])
+
+
+def _of_cells(
+    engine: Engine, query: CountQuery, sweep: Sweep, segment: Sequence[str], frame: pl.DataFrame
+) -> pl.DataFrame:
     """Counts per cell → counts per bin; cells that a threshold cuts through are counted again by comparisons."""
-    frame = frame.filter(pl.col(BIN).is_not_null())
     grid = sweep.grid
     if grid is None:
         return _distinct(frame, segment)

@@ -13,7 +13,15 @@ ThresherError            70  our own bug, unless a leaf says otherwise
 └── Interrupted    128 + n  stopped by signal n
 """
 
-from typing import ClassVar
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MOST_FAULTS = 10
 
 
 class ThresherError(Exception):
@@ -30,6 +38,7 @@ class ThresherError(Exception):
         super().__init__(message)
         self.message = message
         self.remedy = remedy
+        self.faults: tuple[ThresherError, ...] = (self,)
 
     @property
     def code(self) -> int:
@@ -122,3 +131,25 @@ class Interrupted(ThresherError):  # noqa: N818 - a state, not a fault
     def code(self) -> int:
         """128 plus the number of the signal."""
         return 128 + self.signal_number
+
+
+def together(faults: Sequence[ThresherError]) -> ThresherError:
+    """One error for several faults that a user should see at once: a line for each, and each remedy once.
+
+    Its class, and so its exit code, is that of the first. Beyond ten faults only their number is said.
+
+    Args:
+        faults: At least one, in the order in which they are told; one that holds several counts as these.
+    """
+    single = list({str(fault): fault for several in faults for fault in several.faults}.values())
+    if len(single) == 1:
+        return single[0]
+    lines = [f"{len(single):,} faults"]
+    for remedy, alike in groupby(single[:MOST_FAULTS], key=lambda fault: fault.remedy):
+        lines += [fault.message for fault in alike]
+        lines += [remedy] if remedy is not None else []
+    if len(single) > MOST_FAULTS:
+        lines.append(f"and {len(single) - MOST_FAULTS:,} more faults")
+    error = type(single[0])("\n".join(lines))
+    error.faults = tuple(single)
+    return error

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.engines.expression_types import type_of
-from pipeline.errors import ConfigError, DataError, NoInputError
+from pipeline.errors import ConfigError, DataError, NoInputError, together
 from pipeline.sources.bindings import Binding
 from pipeline.sources.source import open_source, with_others
 from pipeline.stages.following import FollowingParameters, Leader
@@ -17,7 +17,7 @@ from pipeline.storage.layout import RUN_RECORD, Layout
 from pipeline.storage.publish import published_runs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pipeline.config import Config, ConfiguredStage
     from pipeline.sources.source import Source
@@ -51,29 +51,34 @@ class OpenedStage:
         return tuple(binding for source in self.plan.sources for binding in _bindings(source, self.plan))
 
 
-def open_inputs(config: Config, configured: ConfiguredStage, *, run: Path | None = None) -> OpenedStage:
+def open_inputs(
+    config: Config,
+    configured: ConfiguredStage,
+    *,
+    run: Path | None = None,
+    omitted: Mapping[str, Mapping[str, str]] | None = None,
+) -> OpenedStage:
     """Find the files of a stage, read their footers and make its plan; nothing else is read.
 
     Args:
         config: The whole config.
         configured: One of its stages.
         run: Folder of the unfinished run, for a stage that follows others of the config.
+        omitted: Tables that its stages did not make, with the reason, by stage.
 
     Raises:
         NoInputError: no file matches.
-        DataError: the footers show that an input breaks its contract.
+        DataError: the footers show that an input breaks its contract, or a stage that this one follows did not make
+            the table that is needed.
         ConfigError: the config does not fit the inputs.
     """
     params = configured.params
     if isinstance(params, FollowingParameters) and params.of:
-        leaders = _published(config, params) if params.results else _written(config, params, run or Path())
+        leaders = (
+            _published(config, params) if params.results else _written(config, params, run or Path(), omitted or {})
+        )
         configured = configured.after(leaders, origin=config.origin)
-    sources = {}
-    for contract in configured.stage.inputs:
-        spec = getattr(configured.params, contract.name)
-        if spec is not None:
-            sources[contract.name] = open_source(contract, spec, config.base, type_of)
-    sources = with_others(sources)
+    sources = with_others(_opened(config, configured))
     plan = configured.stage.plan(configured.params, sources)
     _check_mappings(plan, where=f"{config.origin}: stage {configured.params.name!r}")
     notices = tuple(_unbound_by_rule(plan))
@@ -133,10 +138,28 @@ def _unbound_by_rule(plan: Plan) -> Iterator[str]:
                 )
 
 
-def _written(config: Config, params: FollowingParameters, run: Path) -> list[Leader]:
+def _opened(config: Config, configured: ConfiguredStage) -> dict[str, Source]:
+    """The inputs by name; what is wrong with them is said of all at once."""
+    sources, faults = {}, []
+    for contract in configured.stage.inputs:
+        spec = getattr(configured.params, contract.name)
+        if spec is None:
+            continue
+        try:
+            sources[contract.name] = open_source(contract, spec, config.base, type_of)
+        except (DataError, NoInputError) as error:
+            faults.append(error)
+    if faults:
+        raise together(faults)
+    return sources
+
+
+def _written(
+    config: Config, params: FollowingParameters, run: Path, omitted: Mapping[str, Mapping[str, str]]
+) -> list[Leader]:
     """The stages of the same config that have run."""
     known = {each.params.name: each for each in config.stages}
-    return [known[name].leader(run) for name in params.of]
+    return [replace(known[name].leader(run), omitted=omitted.get(name, {})) for name in params.of]
 
 
 def _published(config: Config, params: FollowingParameters) -> list[Leader]:
@@ -157,9 +180,11 @@ def _published(config: Config, params: FollowingParameters) -> list[Leader]:
         raise NoInputError(message, remedy="Give the output folder of a run, or run the job first.")
     path = runs[-1][0] / RUN_RECORD
     try:
-        stages = json.loads(path.read_bytes())["configuration"]["stages"]
+        record = json.loads(path.read_bytes())
+        stages = record["configuration"]["stages"]
         by = {each["name"]: tuple(tuple(names) for names in each["by"]) for each in stages}
         kinds = {each["name"]: each["kind"] for each in stages}
+        omitted = record.get("omitted", {})  # runs of earlier versions have every table
     except (OSError, ValueError, KeyError, TypeError) as error:
         message = f"{path} is no record of a run ({error})"
         raise DataError(message, remedy=f"thresher verify {root} lists what is damaged.") from error
@@ -167,4 +192,4 @@ def _published(config: Config, params: FollowingParameters) -> list[Leader]:
         if name not in kinds:
             message = f"the latest run in {root} has no stage {name!r}"
             raise NoInputError(message, remedy=f"Its stages are: {', '.join(kinds)}.")
-    return [Leader(name, kinds[name], by[name], path.parent) for name in params.of]
+    return [Leader(name, kinds[name], by[name], path.parent, omitted.get(name, {})) for name in params.of]

@@ -51,6 +51,7 @@ class StageResult:
         summary: For people.
         warnings: What to know before the numbers are used.
         seconds: Time it took.
+        omitted: Result tables that were not made, with the reason.
     """
 
     name: str
@@ -58,6 +59,7 @@ class StageResult:
     summary: Summary
     warnings: tuple[str, ...]
     seconds: float
+    omitted: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -194,6 +196,7 @@ class _Job:
             "inputs": input_records(opened),
             "bindings": {each.name: settings(each)["bindings"] for each in opened},
             "facts": {each.name: each.plan.facts for each in opened},
+            "omitted": {each.name: each.omitted for each in results},
             "results": {each.name: {"warnings": each.warnings, "seconds": round(each.seconds, 3)} for each in results},
         }
         path = staging.commit(base=base, manifest=manifest, record=record)
@@ -243,10 +246,14 @@ class _Job:
     ) -> tuple[list[OpenedStage], tuple[StageResult, ...], dict[str, Any]]:
         """Run the stages in order; those that follow others are opened when these have been written."""
         resources = Resources(**self.config.resources.model_dump())
-        opened, results, accounts = [], [], {}
+        opened: list[OpenedStage] = []
+        results: list[StageResult] = []
+        accounts = {}
         for configured in self.config.stages:
             self.watcher.on_stage(configured.params.name)
-            each = ready.get(configured.params.name) or open_inputs(self.config, configured, run=staging.folder)
+            each = ready.get(configured.params.name) or open_inputs(
+                self.config, configured, run=staging.folder, omitted={result.name: result.omitted for result in results}
+            )
             opened.append(each)
             folders = {folder for source in each.sources.values() for folder in _folders(source)}
             with DuckDB(resources, folders, self.stop, self.watcher.on_progress) as engine:
@@ -284,15 +291,20 @@ def _run_stage(engine: DuckDB, opened: OpenedStage, staging: Staging, stop: Stop
     )
     with stop.at_once():
         derived = stage.derive(params, counted.tables)
-    derived |= follow_up(engine, plan, derived)
-    tables = {table.name: conform(derived[table.name], table, stage=params.name, by=by) for table in stage.tables}
+    derived |= follow_up(engine, plan.without(counted.omitted), derived)
+    tables = {
+        table.name: conform(derived[table.name], table, stage=params.name, by=by)
+        for table in stage.tables
+        if table.name not in counted.omitted
+    }
     for name, frame in tables.items():
         staging.write(name, params.name, frame, metadata)
     staging.write(INPUTS, params.name, _inputs_table(params.name, counted), metadata)
     staging.write(BINDINGS, params.name, _bindings_table(opened), metadata)
-    warnings = (*plan.warnings, *_empty_warnings(counted), *counted.warnings, *stage.warnings(tables))
+    warnings = (*plan.warnings, *counted.warnings, *stage.warnings(tables))
     seconds = time.monotonic() - started
-    return StageResult(params.name, stage.kind, stage.summarize(tables), warnings, seconds), counted
+    summary = stage.summarize(tables)
+    return StageResult(params.name, stage.kind, summary, warnings, seconds, counted.omitted), counted
 
 
 def _counts_table(opened: OpenedStage) -> Table:
@@ -329,9 +341,3 @@ def _bindings_table(opened: OpenedStage) -> pl.DataFrame:
     names = ("stage", "input", "field", "source", "file_column", "sql")
     rows = [(opened.name, each.input, each.field, each.origin, each.column, each.sql) for each in opened.bindings]
     return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String()), orient="row")
-
-
-def _empty_warnings(counted: Counted) -> Iterator[str]:
-    for each in counted.inputs:
-        if each.rows_in == 0:
-            yield f"input {each.name} has no rows"

@@ -77,6 +77,7 @@ class AreaCells:
         for number, part in enumerate(_parts(self.rows.group, groups)):
             left[part] = sum(np.nan_to_num(bounds[area][number].open) for area in AREAS)
         order = np.argsort(extremes.lowest, kind="stable")
+        order = order[np.isfinite(extremes.lowest[order])]  # a tie at minus infinity is one cell, and stays one
         return OpenCells(extremes.lowest[order], float(extremes.highest.max()), left[order])
 
 

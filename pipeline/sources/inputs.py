@@ -125,12 +125,14 @@ class InputContract:
         fields: The columns the stage knows; others may serve as grouping columns.
         meaning: One phrase for help.
         required: Whether the stage cannot run without it.
+        evaluated: Whether its rows are something to evaluate even where all other inputs are empty.
     """
 
     name: str
     fields: tuple[Field, ...]
     meaning: str
     required: bool = False
+    evaluated: bool = False
 
     def field(self, name: str) -> Field | None:
         """The known column of that name, if any."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.dialect import column
+from pipeline.dialect import column, double, is_finite
 from pipeline.errors import DataError
 from pipeline.queries import expand, fill, load
 from pipeline.sources.canonical import canonical_relation
@@ -287,6 +288,7 @@ def joined_rows(
     *,
     required: Sequence[str] = (),
     checked: bool = True,
+    missed: bool = False,
 ) -> exp.Select:
     """The rows that take part: kept rows of units that take part, with replicate and grouping columns.
 
@@ -298,10 +300,14 @@ def joined_rows(
         by: The grouping columns, from the rows, the units or the others.
         required: Columns that must not be NULL where no units are looked up; a look-up drops NULL by itself.
         checked: Whether a score that is NaN or infinite is NULL; else the reader checks scores, as cells do.
+        missed: Whether a score that is NULL, NaN or infinite is minus infinity: below every threshold.
     """
     own = [column(each.name, "p") for each in by if each.source == row.name and each.name not in fields]
-    given = exp.alias_(column(SCORE_GIVEN, "p"), "score", quoted=True)
-    taken = [given if name == "score" and not checked else column(name, "p") for name in fields]
+    given: exp.Expr = column(SCORE_GIVEN, "p")
+    if missed:
+        given = exp.Case().when(is_finite(given), given.copy()).else_(double(-math.inf))
+    score = column("score", "p") if checked and not missed else exp.alias_(given, "score", quoted=True)
+    taken = [score if name == "score" else column(name, "p") for name in fields]
     query = exp.select(*taken, *own).from_(exp.to_table(f"{row.name}_read").as_("p"))
     query = query.where(column(KEPT, "p"))
     if units is None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from pipeline.dialect import column
-from pipeline.errors import ConfigError, DataError, InvalidQueryError, ThresherError
+from pipeline.errors import ConfigError, DataError, InvalidQueryError, ThresherError, together
 from pipeline.sources import predicates
 from pipeline.sources.bindings import Binding, Bindings
 from pipeline.sources.files import DataFile, bounds, find_files, null_free
@@ -331,15 +331,21 @@ def open_source(contract: InputContract, spec: Input, base: Path, type_of: TypeO
     Raises:
         ConfigError: a required column is unbound.
         NoInputError: no file matches.
-        DataError: a required or mapped column is missing, or a column has types that its field does not accept.
+        DataError: required or mapped columns are missing, or have types that their fields do not accept; it lists all.
     """
     source = Source(contract, spec, find_files(spec, base, name=contract.name), type_of)
+    faults = []
     for field in contract.fields:
         if field.required and spec.columns.get(field.name) is False:
             message = f"input {contract.name}: columns sets {field.name} = false, but it is required ({field.meaning})"
             raise ConfigError(message, remedy="Map it to a column or to an expression.")
         if field.required or source.is_mapped(field.name):
-            source.types(field.name, field)
+            try:
+                source.types(field.name, field)
+            except DataError as error:
+                faults.append(error)
+    if faults:
+        raise together(faults)
     return source
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 from pydantic import field_validator
 
+from pipeline.errors import DataError
 from pipeline.stages.parameters import StageParameters
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 
@@ -24,15 +25,24 @@ class Leader:
         kind: Its task.
         by: Its groupings.
         folder: The folder of its run.
+        omitted: Its tables that were not made, with the reason.
     """
 
     name: str
     kind: str
     by: tuple[tuple[str, ...], ...]
     folder: Path
+    omitted: Mapping[str, str] = field(default_factory=dict)
 
     def file(self, table: str) -> str:
-        """Path of one of its tables."""
+        """Path of one of its tables.
+
+        Raises:
+            DataError: the table was not made.
+        """
+        if table in self.omitted:
+            message = f"stage {self.name!r} did not make the table {table}, which holds the units to compare"
+            raise DataError(message, remedy=f"The reason: {self.omitted[table]}.")
         return str(self.folder / table / f"{self.name}.parquet")
 
 
@@ -71,4 +81,5 @@ class FollowingParameters(StageParameters):
 
         Raises:
             ValueError: they have no such tables.
+            DataError: one of them did not make its table.
         """

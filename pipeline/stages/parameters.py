@@ -73,8 +73,10 @@ class StageParameters(BaseModel):
         uncertainty: How intervals are made.
         replicates: `auto`: one per cluster up to 1,000 clusters, else 64 groups; or a number.
         boundary: Whether a score equal to the threshold is retrieved.
-        invalid_scores: What happens to rows whose score is NULL, NaN or infinite.
+        invalid_scores: What happens to rows whose score is NULL, NaN or infinite: `missed`: they count as below every
+            threshold.
         duplicates: What happens to rows that repeat the key columns.
+        allow_empty: Whether inputs that leave nothing to evaluate give zeros, with a warning; else they are an error.
         example: A key with its value, for the help of the stage's command.
     """
 
@@ -90,8 +92,9 @@ class StageParameters(BaseModel):
     uncertainty: Literal["jackknife", "none"] = "jackknife"
     replicates: Literal["auto"] | int = "auto"
     boundary: Boundary = ">="
-    invalid_scores: Literal["error", "drop"] = "error"
+    invalid_scores: Literal["error", "drop", "missed"] = "error"
     duplicates: Literal["error", "max", "keep"] = "error"
+    allow_empty: bool = False
 
     @classmethod
     def keys(cls) -> list[str]:
@@ -186,6 +189,11 @@ class StageParameters(BaseModel):
         if isinstance(self.thresholds, EvenThresholds):
             return self.thresholds.values()
         return self.thresholds if isinstance(self.thresholds, tuple) else None
+
+    @property
+    def counts_missed(self) -> bool:
+        """Whether rows without a valid score count, as below every threshold."""
+        return self.invalid_scores == "missed"
 
     @property
     def inclusive(self) -> bool:

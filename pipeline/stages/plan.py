@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
 
 import sqlglot.expressions as exp
 
@@ -11,7 +11,7 @@ from pipeline.dialect import column, double, is_finite
 from pipeline.queries import expand, load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     import polars as pl
 
@@ -53,6 +53,7 @@ class Sweep:
         grid: The thresholds; None: every distinct score is one, and the bin is the score.
         exact: Whether every row gets its bin by comparisons: for few rows, or where rows of one bin are merged.
         replicated: Whether rows fall into replicates; else all are in replicate 0.
+        missed: Whether rows without a bin count as below every threshold; else they do not count.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Sweep:
     grid: Grid | None
     exact: bool = False
     replicated: bool = True
+    missed: bool = False
 
     def by_cell(self) -> exp.Select:
         """Rows with their arithmetic cell as bin; without a grid the score itself, -0 as 0."""
@@ -235,6 +237,64 @@ class FollowUp:
 
 
 @dataclass(frozen=True)
+class OptionalTable:
+    """A result table with a row per unit, which is made if the config asks for it, or while the inputs are small.
+
+    Attributes:
+        table: The result table.
+        key: The key of the config that asks for it.
+        asked: Its value: `auto` makes the table while the inputs have at most `limit` rows after `where`.
+        limit: Most rows of the inputs together.
+        sources: The inputs whose rows are counted.
+    """
+
+    table: str
+    key: str
+    asked: Literal["auto"] | bool
+    limit: int
+    sources: tuple[Source, ...]
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether the table may be made, as far as config and footers tell: `where` may leave few enough rows."""
+        return self.asked is True or (self.asked == "auto" and (self.is_small(self.rows) or self.is_filtered))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the rows have to be counted after `where`, as the footers alone hold too many."""
+        return self.asked == "auto" and self.is_filtered and not self.is_small(self.rows)
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether an input has a `where`."""
+        return any(source.spec.where is not None for source in self.sources)
+
+    @property
+    def rows(self) -> int:
+        """Rows in the files, before `where`."""
+        return sum(source.rows for source in self.sources)
+
+    def is_small(self, rows: int) -> bool:
+        """Whether so many rows are few enough."""
+        return rows <= self.limit
+
+    def reason(self, rows: int) -> str:
+        """Why the table is not made, and how to get it.
+
+        Args:
+            rows: Rows of the inputs, after `where` where it was asked.
+        """
+        if self.asked is False:
+            return f"{self.key} = false; {self.key} = true makes it"
+        names = " and ".join(source.name for source in self.sources)
+        have, together = ("have", " together") if len(self.sources) > 1 else ("has", "")
+        return (
+            f'{self.key} = "auto" makes it while {names} {have} at most {self.limit:,} rows{together}, and there are '
+            f"{rows:,}; {self.key} = true makes it"
+        )
+
+
+@dataclass(frozen=True)
 class Areas:
     """Areas under the curves of scored and labelled rows, from every score; they become the count table `areas`.
 
@@ -246,6 +306,7 @@ class Areas:
         weighted: Whether rows have weights.
         replicated: Whether replicates, not rows, are independent.
         random_sizes: Whether the number of positives would differ in another sample; see `pipeline.metrics.influence`.
+        missed: Whether rows may have the score minus infinity: they tie below all others.
     """
 
     rows: exp.Select
@@ -255,6 +316,7 @@ class Areas:
     weighted: bool
     replicated: bool
     random_sizes: bool
+    missed: bool = False
 
 
 @dataclass(frozen=True)
@@ -275,6 +337,8 @@ class Plan:
         fetched: Rows that the results are derived from as they are, by name, beside the count tables.
         comparisons: Second opinions on given numbers; what differs becomes a warning.
         follow_ups: Tables that are made after the others.
+        optional: Tables that are made only if the config asks for them, or while the inputs are small.
+        positive: Condition on the row input that a row is a positive; None: its rows are not labelled.
         units: Input whose rows may not take part; its relation has the column `complete`.
         other_accounting: Queries that say what became of every row of other inputs, by input; default: those that
             `where` keeps are used.
@@ -297,6 +361,8 @@ class Plan:
     fetched: dict[str, exp.Select] = field(default_factory=dict)
     comparisons: tuple[Comparison, ...] = ()
     follow_ups: tuple[FollowUp, ...] = ()
+    optional: tuple[OptionalTable, ...] = ()
+    positive: exp.Expr | None = None
     units: str | None = None
     other_accounting: dict[str, CountQuery] = field(default_factory=dict)
     derived: dict[str, str] = field(default_factory=dict)
@@ -309,3 +375,12 @@ class Plan:
         """The row relations of the counting queries, each once."""
         sweeps = (each.sweep for each in self.counts if isinstance(each, CountQuery) and each.sweep is not None)
         return tuple({sweep.name: sweep for sweep in sweeps}.values())
+
+    @property
+    def counts_missed(self) -> bool:
+        """Whether rows without a valid score are counted, below every threshold."""
+        return any(sweep.missed for sweep in self.sweeps)
+
+    def without(self, tables: Collection[str]) -> Plan:
+        """The same without what makes some of the optional tables."""
+        return replace(self, follow_ups=tuple(each for each in self.follow_ups if each.table not in tables))

@@ -1,18 +1,20 @@
 -- grain: one row per fate of a pair
 -- reads: pairs_read (kept, score_state, lag_hours, event_id, article_id), events (event_id, complete), articles (article_id)
--- params: $before_start, $before_end, $after_start, $after_end
+-- params: $before_start, $before_end, $after_start, $after_end, $missed
 -- caution: as accounting.sql, for runs whose groups come from the articles; pairs of unlisted articles are left out there
 SELECT
   CASE
     WHEN NOT pairs_read.kept THEN 'where'
-    WHEN pairs_read.score_state IS NOT NULL THEN pairs_read.score_state
+    WHEN $missed = 0 AND pairs_read.score_state IS NOT NULL THEN pairs_read.score_state
     WHEN pairs_read.event_id IS NULL THEN 'null_event_id'
     WHEN events.event_id IS NULL THEN 'unlisted_event'
     WHEN NOT events.complete THEN 'incomplete_window'
     WHEN articles.article_id IS NULL THEN 'unlisted_article'
     WHEN pairs_read.lag_hours IS NULL THEN 'null_lag'
-    WHEN pairs_read.lag_hours >= $before_start AND pairs_read.lag_hours < $before_end THEN 'used'
-    WHEN pairs_read.lag_hours >= $after_start AND pairs_read.lag_hours <= $after_end THEN 'used'
+    WHEN pairs_read.lag_hours >= $before_start AND pairs_read.lag_hours < $before_end
+      THEN coalesce(pairs_read.score_state, 'used')
+    WHEN pairs_read.lag_hours >= $after_start AND pairs_read.lag_hours <= $after_end
+      THEN coalesce(pairs_read.score_state, 'used')
     ELSE 'outside_window'
   END AS fate,
   CAST(count(*) AS BIGINT) AS n_rows

@@ -29,6 +29,7 @@ PAIRS = InputContract(
     ),
     "scored event-article pairs",
     required=True,
+    evaluated=True,
 )
 EVENTS = InputContract(
     "events",
@@ -42,6 +43,7 @@ EVENTS = InputContract(
         ),
     ),
     "one row per event, with its time or its numbers of compared articles",
+    evaluated=True,
 )
 ARTICLES = InputContract(
     "articles",
@@ -59,6 +61,7 @@ GOLD = InputContract(
         InputField("article_id", "key", "the article of a true match", required=True),
     ),
     "true matches found by people",
+    evaluated=True,
 )
 GOLD_ARTICLES = InputContract(
     "gold_articles",
@@ -192,6 +195,11 @@ class BeforeAfterParameters(StageParameters):
             raise ValueError(message)
         if self.compared == "timelines" and self.window is None:
             message = 'window is required with compared = "timelines", for example { before = "168h", after = "72h" }'
+            raise ValueError(message)
+        if self.counts_missed and self.duplicates == "max":
+            message = (
+                'duplicates = "max" leaves out pairs by their score: invalid_scores = "missed" needs "error" or "keep"'
+            )
             raise ValueError(message)
         return self
 

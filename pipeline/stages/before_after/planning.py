@@ -17,10 +17,21 @@ from pipeline.sources.bins import Grid
 from pipeline.stages.before_after import audit, faults, gold, lags, plausibility, strata, trend
 from pipeline.stages.before_after.tables import COUNT_NAMES
 from pipeline.stages.before_after.timelines import N_COLUMNS, compare_counts, timeline_counts
+from pipeline.stages.before_after.units import TABLE as EVENTS_TABLE
 from pipeline.stages.before_after.units import follow_up as units_table
 from pipeline.stages.checks import duplicate_check, missing_check, one_cluster_check
 from pipeline.stages.durations import EVERYTHING
-from pipeline.stages.plan import REPLICATE, Check, Comparison, Computed, CountQuery, FollowUp, Plan, Sweep
+from pipeline.stages.plan import (
+    REPLICATE,
+    Check,
+    Comparison,
+    Computed,
+    CountQuery,
+    FollowUp,
+    OptionalTable,
+    Plan,
+    Sweep,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -69,7 +80,9 @@ class _Planner:
         every = tuple(dict.fromkeys((*by, *layers.columns)))
         units = self._units(compared, timed=layers.moment == "events")
         accounted = {name: self.bounds[name] for name in ACCOUNTED}
-        main = Sweep("pairs", self._rows(units, by), "score", self.params.grid(), replicated=units.replicated)
+        missed = self.params.counts_missed and compared == "pairs"  # else no number holds a pair that never matches
+        grid = self.params.grid()
+        main = Sweep("pairs", self._rows(units, by), "score", grid, replicated=units.replicated, missed=missed)
         swept = "before_after/every_pair" if compared == "pairs" else "before_after/matches"
         counts: list[CountQuery | Computed] = [CountQuery(swept, self.bounds, COUNT_NAMES, sweep=main)]
         if compared == "events":
@@ -77,8 +90,8 @@ class _Planner:
         if compared == "timelines" or (compared == "events" and self._timed_events):
             counts.append(self._timelines(by, ["n_near"] if compared == "events" else [*N_COLUMNS, "n_near"]))
         if self.params.lag_thresholds:
-            grid = Grid(self.params.lag_thresholds, self.params.boundary)
-            lags = Sweep("pairs_of_lags", self._rows(units, by, "lag_day"), "score", grid)
+            of_lags = Grid(self.params.lag_thresholds, self.params.boundary)
+            lags = Sweep("pairs_of_lags", self._rows(units, by, "lag_day"), "score", of_lags)
             counts.append(CountQuery("before_after/lags", accounted, ("matches",), ("lag_days",), lags, "lags"))
             timed = (self._timeline_rows(by), self._span()) if self._timed_events else (None, None)
             counts += trend.counts(compared, self.bounds, *timed)
@@ -90,10 +103,10 @@ class _Planner:
             gold.check_grouping(by, self.pairs)
             judged = self._rows(units, by, "event_id", "article_id")
             relations += gold.relations(self.gold, self.coded, by, judged, self.bounds)
-            counts += gold.queries(self.params.grid())
+            counts += gold.queries(grid)
         if self.audited is not None and self._drawn is not None:
             relations += audit.relations(self.audited, by, self._rows(units, by, *audit.KEY), self._drawn)
-            counts.append(audit.query(self.params.grid()))
+            counts.append(audit.query(grid))
         lists_articles = self._looks_up_articles(by) or lag.looks_up_articles
         accounting = "accounting_of_articles" if lists_articles else "accounting"
         return Plan(
@@ -103,9 +116,10 @@ class _Planner:
             checks=tuple(self._checks(units, by)),
             counts=tuple(counts),
             used=("m_before", "m_after"),
-            accounting=CountQuery(f"before_after/{accounting}", accounted),
+            accounting=CountQuery(f"before_after/{accounting}", accounted | {"missed": float(missed)}),
             comparisons=tuple(self._comparisons(compared)),
             follow_ups=tuple(self._follow_ups(units, by, compared)),
+            optional=(self._events_table,),
             units="events",
             derived=self._derived(compared),
             unused=self._unused(compared),
@@ -123,6 +137,12 @@ class _Planner:
     def bounds(self) -> dict[str, float]:
         """Parameters of the queries: which lags lie before and after."""
         return EVERYTHING if self.params.window is None else self.params.window.bounds()
+
+    @property
+    def _events_table(self) -> OptionalTable:
+        return OptionalTable(
+            EVENTS_TABLE, "event_counts", self.params.event_counts, MOST_ROWS_FOR_EVENTS, (self.pairs,)
+        )
 
     @property
     def _drawn(self) -> dict[str, float] | None:
@@ -283,7 +303,8 @@ class _Planner:
         keys = ("event_id", "article_id") if merged else ()
         fields = tuple(dict.fromkeys((*keys, *more, "score", "lag_hours")))
         required = ("event_id",) if needed is None and self.pairs.may_be_null("event_id") else ()
-        query = rows.joined_rows(self.pairs, needed, others, fields, by, required=required)
+        missed = self.params.counts_missed
+        query = rows.joined_rows(self.pairs, needed, others, fields, by, required=required, missed=missed)
         order = ("score", "lag_hours", *(each.name for each in by))
         return rows.distinct_rows(query, keys, order) if merged else query
 
@@ -314,8 +335,7 @@ class _Planner:
         return Computed("before_after/timelines", frames, compute, tuple(names))
 
     def _follow_ups(self, units: rows.Units, by: Sequence[rows.Grouped], compared: Compared) -> Iterator[FollowUp]:
-        wanted = self.params.event_counts
-        if wanted is True or (wanted == "auto" and self.pairs.rows <= MOST_ROWS_FOR_EVENTS):
+        if self._events_table.is_possible:
             bounds = {name: self.bounds[name] for name in ACCOUNTED}
             span = self._span() if compared == "timelines" else None
             pairs = self._rows(units, by, "event_id")

@@ -209,7 +209,7 @@ def queries(
         bounds: Which lags lie before and after the event.
         timelines: The rows of events and of articles, and the window; only for timelines.
     """
-    sweep = Sweep("pairs_of_strata", strata.of_pairs(pairs), "score", grid)
+    sweep = Sweep("pairs_of_strata", strata.of_pairs(pairs), "score", grid, missed=compared == "pairs")
     before = {name: bounds[name] for name in ("before_start", "before_end")}
     yield CountQuery("before_after/matches_by_stratum", before, COLUMNS, KEYS, sweep, COUNTED)
     if compared == "pairs":

@@ -27,6 +27,7 @@ PREDICTIONS = InputContract(
     ),
     "one row per predicted change point",
     required=True,
+    evaluated=True,
 )
 ANNOTATIONS = InputContract(
     "annotations",
@@ -37,6 +38,7 @@ ANNOTATIONS = InputContract(
     ),
     "one row per true change point, as marked by each annotator",
     required=True,
+    evaluated=True,
 )
 SERIES = InputContract(
     "series",
@@ -45,6 +47,7 @@ SERIES = InputContract(
         InputField("n_obs", "integer", "number of its observations; needed for covering"),
     ),
     "one row per annotated series",
+    evaluated=True,
 )
 RUNS = InputContract(
     "runs",
@@ -58,6 +61,7 @@ CODERS = InputContract(
         InputField(ANNOTATOR, "key", "who looked at it", required=True),
     ),
     "one row per series and annotator, also those who marked nothing",
+    evaluated=True,
 )
 
 COUNTS = (

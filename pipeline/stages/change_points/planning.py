@@ -17,7 +17,7 @@ from pipeline.stages.change_points import checking, units
 from pipeline.stages.change_points.contract import ANNOTATOR, COUNT_NAMES, POSITION
 from pipeline.stages.change_points.points import RUN, Matcher
 from pipeline.stages.change_points.relations import RUNS_OF_SERIES, Inputs, Relations
-from pipeline.stages.plan import CountQuery, FollowUp, Matched, Plan, Sweep
+from pipeline.stages.plan import CountQuery, FollowUp, Matched, OptionalTable, Plan, Sweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -60,6 +60,7 @@ class _Planner:
             accounting=CountQuery("change_points/accounting"),
             comparisons=tuple(checking.comparisons(self.params, self.inputs, relations)),
             follow_ups=tuple(self._follow_ups(relations)),
+            optional=(self._series, self._delays),
             warnings=tuple(checking.warnings(self.inputs, by, self._kind)),
             facts={"matching": self.params.rule, "positions": self._kind, "independent": relations.cluster},
         )
@@ -105,17 +106,19 @@ class _Planner:
     def _scored(self) -> bool:
         return self.inputs.predictions.has("score")
 
-    def _wants(self, asked: object, limit: int) -> bool:
-        size = self.inputs.predictions.rows + self.inputs.annotations.rows
-        return asked is True or (asked == "auto" and size <= limit)
+    @property
+    def _delays(self) -> OptionalTable:
+        return OptionalTable("change_points_delays", "delays", self.params.delays, MOST_ROWS_FOR_DELAYS, self._points)
 
     @property
-    def _with_delays(self) -> bool:
-        return self._wants(self.params.delays, MOST_ROWS_FOR_DELAYS)
+    def _series(self) -> OptionalTable:
+        return OptionalTable(
+            "change_points_series", "series_counts", self.params.series_counts, MOST_ROWS_FOR_SERIES, self._points
+        )
 
     @property
-    def _with_series(self) -> bool:
-        return self._wants(self.params.series_counts, MOST_ROWS_FOR_SERIES)
+    def _points(self) -> tuple[Source, Source]:
+        return self.inputs.annotations, self.inputs.predictions
 
     def _matched(self, relations: Relations) -> Matched:
         params, numbers = self.params, [RUN, "is_first", *(["n_obs"] if self.covered else [])]
@@ -134,7 +137,7 @@ class _Planner:
             times=self._kind == "times",
             scored=self._scored,
             covered=self.covered,
-            detailed=self._with_delays or self._with_series,
+            detailed=self._delays.is_possible or self._series.is_possible,
         )
         size = self.inputs.predictions.rows + self.inputs.annotations.rows
         return Matched("matched", frames, (RUN,), matcher.match, size, sizes=relations.sizes())
@@ -152,7 +155,7 @@ class _Planner:
             yield CountQuery("change_points/covering", columns=("n_covered", "covering"), into="covering")
 
     def _follow_ups(self, relations: Relations) -> Iterator[FollowUp]:
-        if self._with_series:
+        if self._series.is_possible:
             yield units.series_table(relations, tcpd=self.params.annotators == "tcpd", covered=self.covered)
-        if self._with_delays:
+        if self._delays.is_possible:
             yield units.delays_table(relations)

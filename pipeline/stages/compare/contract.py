@@ -37,6 +37,7 @@ UNITS = InputContract(
         *(InputField(name, "integer", f"{name} of the table before_after_events") for name in EVENT_COUNTS),
     ),
     "one row per unit and system, with its metrics or its counts",
+    evaluated=True,
 )
 
 COUNTS = (

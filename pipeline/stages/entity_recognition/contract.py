@@ -25,12 +25,14 @@ PREDICTED = InputContract(
     (*_MENTION, InputField("score", "number", "confidence of the prediction; higher is more likely right")),
     "one row per predicted mention",
     required=True,
+    evaluated=True,
 )
-GOLD = InputContract("gold", _MENTION, "one row per gold mention", required=True)
+GOLD = InputContract("gold", _MENTION, "one row per gold mention", required=True, evaluated=True)
 DOCUMENTS = InputContract(
     "documents",
     (InputField("doc_id", "key", "the document", required=True),),
     "one row per document that is judged; default: those with a gold or predicted mention",
+    evaluated=True,
 )
 
 COUNTS = (

@@ -17,10 +17,11 @@ from pipeline.stages.checks import duplicate_check, missing_check
 from pipeline.stages.entity_recognition.contract import COUNT_NAMES
 from pipeline.stages.entity_recognition.document_sums import sums_of_documents
 from pipeline.stages.entity_recognition.matching import SHOWN, matcher
+from pipeline.stages.entity_recognition.outcomes import TABLE as OUTCOMES
 from pipeline.stages.entity_recognition.outcomes import follow_up
 from pipeline.stages.mention_rows import NUMBERED, MentionRows, resolve_by
 from pipeline.stages.mentions import DOCUMENT
-from pipeline.stages.plan import CountQuery, Folded, Matched, Plan, Sweep
+from pipeline.stages.plan import CountQuery, Folded, Matched, OptionalTable, Plan, Sweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -70,6 +71,7 @@ class _Planner:
             folded=tuple(self._folded()),
             fetched=self._fetched(),
             follow_ups=tuple(self._follow_ups()),
+            optional=(self.outcomes,),
             other_accounting=self._other_accounting(),
             warnings=tuple(self._warnings()),
             facts={"independent": self.params.cluster or "doc_id", "scores": "yes" if self.scored else "no"},
@@ -94,11 +96,15 @@ class _Planner:
         return self.predicted.has("score")
 
     @property
+    def outcomes(self) -> OptionalTable:
+        """The table of single mentions."""
+        sources = (self.gold, self.predicted)
+        return OptionalTable(OUTCOMES, "outcomes", self.params.outcomes, MOST_ROWS_FOR_OUTCOMES, sources)
+
+    @property
     def with_outcomes(self) -> bool:
-        """Whether the table of single mentions is made."""
-        if self.params.outcomes == "auto":
-            return self.predicted.rows + self.gold.rows <= MOST_ROWS_FOR_OUTCOMES
-        return self.params.outcomes
+        """Whether the table of single mentions may be made."""
+        return self.outcomes.is_possible
 
     @property
     def lowest_score(self) -> float:

@@ -27,8 +27,9 @@ PREDICTED = InputContract(
     (*_PLACE, InputField("rank", "number", "order of the candidates of a mention; the first has the lowest")),
     "one row per predicted place, or candidate; NULL coordinates: not located",
     required=True,
+    evaluated=True,
 )
-GOLD = InputContract("gold", _PLACE, "one row per gold mention with its place", required=True)
+GOLD = InputContract("gold", _PLACE, "one row per gold mention with its place", required=True, evaluated=True)
 
 COUNTS = (
     Column("n_located", "BIGINT", "gold mentions whose distance from the prediction lies in the bin"),
@@ -148,6 +149,11 @@ class GeocodingParameters(MentionParameters):
     def _fits(self) -> GeocodingParameters:
         if self.thresholds not in {None, "distinct"} or self.boundary != ">=":
             message = "geocoding has no thresholds: use tolerances_km and tolerance_boundary"
+            raise ValueError(message)
+        if self.counts_missed:
+            message = (
+                'there are no scores that invalid_scores = "missed" could count: NULL coordinates mean not located'
+            )
             raise ValueError(message)
         if self.duplicates != "error":
             message = 'every gold mention counts once, so duplicates must be "error"; several predictions: candidates'

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from pipeline.stages.geocoding.contract import GeocodingParameters
 
+TABLE = "geocoding_outcomes"
 FARTHER_KM = 1000.0
 FEWEST_EXCHANGED = 0.01
 _COORDINATES = ("predicted_latitude", "predicted_longitude", "gold_latitude", "gold_longitude")
@@ -92,7 +93,7 @@ def outcomes(by: Sequence[str], lowest_score: float) -> FollowUp:
 
     sweep = Sweep("toponyms_of_outcomes", exp.select("*").from_("toponyms"), "distance_km", None)
     params = {"lowest_score": lowest_score}
-    return FollowUp("geocoding_outcomes", sweep, "geocoding/outcomes", lambda _: params, {}, finish, tuple(by))
+    return FollowUp(TABLE, sweep, "geocoding/outcomes", lambda _: params, {}, finish, tuple(by))
 
 
 def exchanged() -> Comparison:

@@ -19,10 +19,11 @@ from pipeline.stages.checks import duplicate_check, missing_check
 from pipeline.stages.geocoding.aligned import AlignedPlaces
 from pipeline.stages.geocoding.contract import COUNT_NAMES
 from pipeline.stages.geocoding.coordinates import PLACE, coordinate_checks
+from pipeline.stages.geocoding.follow_ups import TABLE as OUTCOMES
 from pipeline.stages.geocoding.follow_ups import errors, exchanged, outcomes
 from pipeline.stages.geocoding.locating import SEVERAL, SPAN, by_matching, of_pairs
 from pipeline.stages.mention_rows import MentionRows
-from pipeline.stages.plan import CountQuery, Matched, Plan, Sweep
+from pipeline.stages.plan import CountQuery, Matched, OptionalTable, Plan, Sweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -76,6 +77,7 @@ class _Planner:
             matched=tuple(self._matched()),
             comparisons=(exchanged(),),
             follow_ups=tuple(self._follow_ups()),
+            optional=(self.outcomes,),
             warnings=tuple(self._warnings()),
             facts={"aligned_by": self.params.match or "mention_id", "independent": self._independent()},
         )
@@ -84,6 +86,12 @@ class _Planner:
     def sources(self) -> tuple[Source, ...]:
         """The inputs, the row input first."""
         return self.predicted, self.gold
+
+    @property
+    def outcomes(self) -> OptionalTable:
+        """The table of gold mentions."""
+        sources = (self.gold, self.predicted)
+        return OptionalTable(OUTCOMES, "outcomes", self.params.outcomes, MOST_ROWS_FOR_OUTCOMES, sources)
 
     @cached_property
     def by(self) -> tuple[rows.Grouped, ...]:
@@ -161,9 +169,7 @@ class _Planner:
     def _follow_ups(self) -> Iterator[FollowUp]:
         by = [each.name for each in self.by]
         yield errors(self.params, by)
-        if self.params.outcomes is True or (
-            self.params.outcomes == "auto" and self.predicted.rows + self.gold.rows <= MOST_ROWS_FOR_OUTCOMES
-        ):
+        if self.outcomes.is_possible:
             lowest = grid(self.params).thresholds[-1]
             strict = self.params.tolerance_boundary == "<"
             yield outcomes(by, math.nextafter(lowest, math.inf) if strict else lowest)

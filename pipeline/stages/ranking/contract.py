@@ -23,6 +23,7 @@ RANKING = InputContract(
     ),
     "one row per retrieved document of a query, with its score or rank",
     required=True,
+    evaluated=True,
 )
 RELEVANCE = InputContract(
     "relevance",
@@ -32,6 +33,7 @@ RELEVANCE = InputContract(
         InputField("relevance", "number", "relevance of the document for the query", required=True),
     ),
     "one row per judged document of a query; default: the column relevance of the ranking",
+    evaluated=True,
 )
 
 COUNTS = (

@@ -33,13 +33,16 @@ class Lists:
         params: The parameters of the stage.
         by: All grouping columns.
         own: Those of the ranking; a ranking is a query within one value of each.
-        labelled: Whether relevance stands in the ranking, so that only ranked documents are known.
+        labelled: Whether relevance stands in the ranking, and only ranked documents are known.
+        judged_apart: Whether judgements are an input of their own, the same for all rankings of a query; else every
+            ranking has its own.
     """
 
     params: RankingParameters
     by: tuple[str, ...]
     own: tuple[str, ...]
     labelled: bool
+    judged_apart: bool = True
 
     def fold(self, blocks: Iterator[pl.DataFrame], frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         """One row per ranking: the grouping columns, query_id, counts and measures.
@@ -68,13 +71,14 @@ class Lists:
     def _with_judgements(self, rankings: pl.DataFrame, queries: pl.DataFrame) -> pl.DataFrame:
         """Every ranking with the judged documents of its query, and rankings of queries that are missing."""
         theirs = [name for name in self.by if name not in self.own]
+        own = [] if self.judged_apart else list(self.own)  # what a judgement is told by, beside its query
         groups = rankings.select(self.own).unique() if self.own else pl.DataFrame({"_": [0]}).drop("_")
-        wanted = queries.select(QUERY, *theirs)
-        wanted = groups.join(wanted, how="cross") if self.own else wanted
+        wanted = queries.select(*own, QUERY, *theirs)
+        wanted = groups.join(wanted, how="cross") if self.own and not own else wanted
         missing = wanted.join(rankings, on=[*self.own, QUERY], how="anti", nulls_equal=True)
-        missing = missing.join(queries.drop(theirs), on=QUERY, how="left")
+        missing = missing.join(queries.drop(theirs), on=[*own, QUERY], how="left", nulls_equal=True)
         self._refuse(missing.filter(pl.col("n_relevant") > 0))
-        found = rankings.join(queries.drop(theirs), on=QUERY, how="left")
+        found = rankings.join(queries.drop(theirs), on=[*own, QUERY], how="left", nulls_equal=True)
         if self.params.missing_queries != "skip":
             missing = missing.with_columns(
                 pl.lit(0, dtype=pl.Int64).alias("n_retrieved"), pl.lit(None, dtype=pl.Int32).alias(NUMBER)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.dialect import column
+from pipeline.dialect import column, double
 from pipeline.errors import DataError
 from pipeline.queries import expand, fill, load
 from pipeline.sources import rows
@@ -49,9 +49,10 @@ class _Planner:
             rows.check_keys(sources, key)
         own = [each.name for each in by if each.source == self.ranking.name]
         names = [each.name for each in by]
-        lists = Lists(self.params, tuple(names), tuple(own), labelled=self.relevance is None)
+        labelled = self.relevance is None and not self.counts_missed
+        lists = Lists(self.params, tuple(names), tuple(own), labelled=labelled, judged_apart=self.relevance is not None)
         frames = {"rankings": exp.select("*").from_("rankings")}
-        if self.relevance is not None:
+        if not labelled:
             frames["judged_queries"] = exp.select("*").from_("judged_queries")
         return Plan(
             sources=sources,
@@ -61,6 +62,7 @@ class _Planner:
             counts=(CountQuery("ranking/counts", columns=tuple(each.name for each in COUNTS)),),
             used=("n_retrieved",),
             accounting=CountQuery("ranking/accounting" if self.scored else "ranking/accounting_of_ranks"),
+            positive=self._positive,
             folded=(Folded("lists", self._placed(), frames, lists.fold),),
             warnings=tuple(self._warnings()),
             facts={"order": "score" if self.scored else "rank", "ties": self.params.ties},
@@ -70,6 +72,18 @@ class _Planner:
     def scored(self) -> bool:
         """Whether documents come in the order of scores, not of ranks."""
         return self.params.ties != "order" and self.ranking.has("score")
+
+    @property
+    def counts_missed(self) -> bool:
+        """Whether labelled documents without a valid score are known, though not retrieved."""
+        return self.scored and self.relevance is None and self.params.counts_missed
+
+    @property
+    def _positive(self) -> exp.Expr | None:
+        """Relevant documents, where the ranking itself tells them."""
+        if self.relevance is not None or not self.scored:
+            return None
+        return exp.GTE(this=column("relevance"), expression=double(self.params.relevance_level))
 
     def _placed(self) -> Placed:
         names = [] if self.params.ties == "expected" else [NAME]
@@ -114,12 +128,24 @@ class _Planner:
         retrieved = expand(load("ranking/retrieved"), names)
         if self.relevance is None:
             yield rows.Relation("rankings", retrieved, keep=True)
+            if self.counts_missed:
+                yield from self._labelled(own)
         else:
             theirs = [each.name for each in by if each.source == self.relevance.name]
             yield from self._judged(self.relevance, by, theirs)
             yield rows.Relation("retrieved", retrieved, keep=True)
             yield rows.Relation("rankings", _looked_up("retrieved", "judged_queries", ("query_id",), theirs), keep=True)
         yield from _places(names, labels, self._level)
+
+    def _labelled(self, own: list[rows.Grouped]) -> Iterator[rows.Relation]:
+        """Labels of all documents of the ranking, those without a valid score too, as judgements of its queries."""
+        names = [each.name for each in own]
+        labels = rows.joined_rows(self.ranking, None, (), [*KEYS, "score", "relevance"], own, required=KEYS)
+        if self.params.duplicates == "max":
+            labels = rows.distinct_rows(labels, [*names, *KEYS], ["score"])
+        yield rows.Relation("judged_documents", labels)
+        queries = expand(load("ranking/judged_queries"), names)
+        yield rows.Relation("judged_queries", fill(queries, self._level), keep=True)
 
     def _judged(self, source: Source, by: tuple[rows.Grouped, ...], theirs: list[str]) -> Iterator[rows.Relation]:
         yield rows.read(source, [*KEYS, "relevance"], by, {})

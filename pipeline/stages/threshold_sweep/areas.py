@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 TWO = 2  # a spread needs two
 SIDES = ("positive", "negative")
 OWN_ROWS = ("_positives", "_negatives")  # rows with a weight above 0
+OF_PROBABILITIES = ("log_likelihood", "log_likelihood_se", "brier")
+SCORED = "_scored"  # rows with a valid score and a weight above 0
 AREAS = ("average_precision", "pr_auc", "roc_auc")
 TRUE_POINTS = ("pr_auc", "pr_auc_se_true_points", "pr_auc_se", "pr_auc_degrees")
 ROUNDING = 1e-12  # areas that differ less from 0 or 1 are 0 or 1
@@ -42,6 +44,8 @@ def areas_table(
     )
     for part in (counts["areas"], _true_points(params, counts["counts"], keys), _losses(params, counts, keys)):
         frame = frame.join(part, on=list(keys), how="left", nulls_equal=True)
+    missed = pl.sum_horizontal(OWN_ROWS) > pl.col(SCORED).fill_null(0)  # their score says no probability
+    frame = frame.with_columns(pl.when(~missed).then(pl.col(name)).alias(name) for name in OF_PROBABILITIES)
     if params.cluster is not None and params.uncertainty == "none":  # those of rows would pass for those of clusters
         names = [f"{name}_se" for name in (*AREAS, "log_likelihood")]
         frame = frame.with_columns(pl.lit(None, dtype=pl.Float64).alias(name) for name in names)
@@ -51,11 +55,13 @@ def areas_table(
         .then(pl.lit("no_positive"))
         .when(pl.col("roc_auc").is_null())
         .then(pl.lit("no_negative"))
+        .when(missed)
+        .then(pl.lit("no_score"))
         .when(pl.col("log_likelihood").is_null())
         .then(pl.lit("no_probability"))
     )
     frame = frame.with_columns(undefined.alias("undefined"), pl.lit(params.method).alias("method"))
-    return frame.drop("n_negative", *COUNT_NAMES[2:4], *OWN_ROWS, *(f"{name}_degrees" for name in AREAS))
+    return frame.drop("n_negative", SCORED, *COUNT_NAMES[2:4], *OWN_ROWS, *(f"{name}_degrees" for name in AREAS))
 
 
 def _true_points(params: ThresholdSweepParameters, counts: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
@@ -104,7 +110,7 @@ def _of_replicates(group: GroupCounts, kind: str) -> tuple[float, float]:
 
 
 def _losses(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame], keys: Sequence[str]) -> pl.DataFrame:
-    """Mean log-likelihood, its standard error and the Brier score; NULL where a score is no probability."""
+    """Mean log-likelihood, its standard error, the Brier score, and their rows; NULL where one is no probability."""
     table = counts["likelihood"]
     sums = add_up(table, keys, LOSSES).with_columns(pl.col(LOSSES).cast(pl.Float64))  # decimals are added up exactly
     n, weights, squares, first, weighted, second = (
@@ -118,7 +124,7 @@ def _losses(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame]
     known = sums["n_outside"].to_numpy() == 0
     columns = {"log_likelihood": mean, "log_likelihood_se": np.sqrt(variance), "brier": brier}
     series = (pl.Series(name, np.where(known, values, np.nan)).fill_nan(None) for name, values in columns.items())
-    return sums.select(keys).with_columns(*series)
+    return sums.select(keys).with_columns(*series, pl.Series(SCORED, n, dtype=pl.Float64))
 
 
 def _of_clusters(table: pl.DataFrame, groups: pl.DataFrame, keys: Sequence[str]) -> NDArray[np.float64]:

@@ -29,6 +29,7 @@ PREDICTIONS = InputContract(
     ),
     "one row per prediction, with its score and its label",
     required=True,
+    evaluated=True,
 )
 
 COUNTS = (
@@ -72,7 +73,7 @@ AREAS = (
     Column(
         "log_likelihood",
         "DOUBLE",
-        "mean log-likelihood of the labels, scores taken as probabilities; NULL if one lies outside [0, 1]",
+        "mean log-likelihood of the labels, scores taken as probabilities; NULL if one is missing or outside [0, 1]",
         nullable=True,
     ),
     Column("log_likelihood_se", "DOUBLE", "standard error of that mean", nullable=True),

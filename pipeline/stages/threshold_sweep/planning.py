@@ -45,7 +45,8 @@ class _Planner:
         every = self._rows(units, by)
         labelled = exp.Not(this=exp.Is(this=column("label", "p"), expression=exp.null()))
         used = every.where(is_finite(column(SCORE_GIVEN, "p")), labelled)
-        sweep = Sweep("predictions", every, "score", self.params.grid(), replicated=self.replicated)
+        missed = self.params.counts_missed
+        sweep = Sweep("predictions", every, "score", self.params.grid(), replicated=self.replicated, missed=missed)
         name = "weighted_counts" if self.weighted else "counts"
         likelihood = CountQuery("threshold_sweep/likelihood", columns=LIKELIHOOD, into="likelihood")
         return Plan(
@@ -55,8 +56,9 @@ class _Planner:
             checks=tuple(self._checks()),
             counts=(CountQuery(f"threshold_sweep/{name}", columns=COUNT_NAMES, sweep=sweep), likelihood),
             used=("n_positive", "n_negative"),
-            accounting=CountQuery("threshold_sweep/accounting"),
-            areas=self._areas(used, by),
+            accounting=CountQuery("threshold_sweep/accounting", {"missed": float(missed)}),
+            positive=column("label"),
+            areas=self._areas(every.where(labelled.copy()) if missed else used, by),
             warnings=tuple(self._warnings(by)),
             facts={"independent": self.params.cluster or "rows"},
         )
@@ -79,7 +81,8 @@ class _Planner:
 
     def _rows(self, units: rows.Units | None, by: Sequence[rows.Grouped]) -> exp.Select:
         fields = ("score", "label", *(["weight"] if self.weighted else []))
-        return rows.joined_rows(self.predictions, units, (), fields, by, checked=False)
+        missed = self.params.counts_missed
+        return rows.joined_rows(self.predictions, units, (), fields, by, checked=False, missed=missed)
 
     def _relations(
         self, units: rows.Units | None, by: Sequence[rows.Grouped], used: exp.Select
@@ -105,6 +108,7 @@ class _Planner:
             weighted=self.weighted,
             replicated=self.replicated,
             random_sizes=self.params.class_sizes == "random",
+            missed=self.params.counts_missed,
         )
 
     def _checks(self) -> Iterator[Check]:

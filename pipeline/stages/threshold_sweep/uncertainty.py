@@ -116,7 +116,7 @@ def swept_groups(
     for chunk in sizes.iter_slices(step):
         groups = chunk.select(keys).with_row_index("_group")
         part = summed.join(groups, on=list(keys), how="inner", nulls_equal=True)
-        most = len(thresholds) if thresholds is not None else max(chunk["_size"].to_list())
+        most = len(thresholds) if thresholds is not None else max(*chunk["_size"].to_list(), 1)
         own = groups.join(totals, on=list(keys), how="left", nulls_equal=True, maintain_order="left")
         yield _swept(part, groups.drop("_group"), own, most)
 
