@@ -15,6 +15,7 @@ from pipeline.errors import DataError, InvalidQueryError, together
 from pipeline.fault_places import first_place
 from pipeline.metrics.sweep import THRESHOLD, add_up
 from pipeline.parts import fetched, matched_rows, rows_to_fold
+from pipeline.plausibility import implausible, scales
 from pipeline.queries import expand, load
 from pipeline.schemas import GROUPING
 from pipeline.stages.plan import BIN, REPLICATE, Computed, CountQuery
@@ -39,12 +40,14 @@ class Counted:
         tables: Count tables by name, each with the columns `grouping`, the `by` columns, `replicate`, `threshold`, its
             own keys and its counts; `counts` is the one that is saved. Beside them the rows that the plan fetches.
         inputs: What became of the rows of every input.
+        alarms: What must be said before all other warnings: rows, keys and scales that cannot be what was meant.
         warnings: What was left out, and what second opinions on given numbers found.
         omitted: Result tables that are not made, with the reason.
     """
 
     tables: dict[str, pl.DataFrame]
     inputs: tuple[InputAccount, ...]
+    alarms: tuple[str, ...]
     warnings: tuple[str, ...]
     omitted: dict[str, str]
 
@@ -70,6 +73,7 @@ def count(engine: Engine, configured: ConfiguredStage, plan: Plan) -> Counted:
             used = int(next(iter(finest.values())).select(pl.sum_horizontal(pl.col(plan.used).sum())).item())
             accounts = account(engine, configured, plan, used)
             refuse_nothing(configured, accounts)
+            alarms = [*implausible(engine, configured, plan, accounts)]
         tables[name] = _grouped(finest, configured.params.by, [each.name for each in plan.by], parts[0])
     if plan.areas is not None:
         tables[AREAS] = areas(engine, plan.areas, configured.params.by, [each.name for each in plan.by], tables[COUNTS])
@@ -79,7 +83,8 @@ def count(engine: Engine, configured: ConfiguredStage, plan: Plan) -> Counted:
     omitted = omitted_tables(engine, plan)
     warnings = [*emptiness(accounts), *unscored(engine, configured, plan, accounts)]
     warnings += [*chain.from_iterable(compared), *_omission_warnings(plan, omitted)]
-    return Counted(tables, accounts, tuple(warnings), omitted)
+    alarms += scales(configured, plan, tables[COUNTS])
+    return Counted(tables, accounts, tuple(alarms), tuple(warnings), omitted)
 
 
 def omitted_tables(engine: Engine, plan: Plan) -> dict[str, str]:

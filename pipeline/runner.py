@@ -301,7 +301,7 @@ def _run_stage(engine: DuckDB, opened: OpenedStage, staging: Staging, stop: Stop
         staging.write(name, params.name, frame, metadata)
     staging.write(INPUTS, params.name, _inputs_table(params.name, counted), metadata)
     staging.write(BINDINGS, params.name, _bindings_table(opened), metadata)
-    warnings = (*plan.warnings, *counted.warnings, *stage.warnings(tables))
+    warnings = (*counted.alarms, *plan.warnings, *counted.warnings, *stage.warnings(tables))
     seconds = time.monotonic() - started
     summary = stage.summarize(tables)
     return StageResult(params.name, stage.kind, summary, warnings, seconds, counted.omitted), counted

@@ -201,6 +201,23 @@ class Folded:
 
 
 @dataclass(frozen=True)
+class KeyMatch:
+    """A key by which rows of one input find those of another; that few of them do is said.
+
+    Attributes:
+        source: The input whose rows look for the others.
+        other: The input that they look in.
+        key: The column that both have.
+        fate: What becomes of rows that find none, where they are left out; None: they count all the same.
+    """
+
+    source: Source
+    other: Source
+    key: str
+    fate: str | None = None
+
+
+@dataclass(frozen=True)
 class Comparison:
     """A second opinion on given numbers, from fetched rows.
 
@@ -342,6 +359,7 @@ class Plan:
         units: Input whose rows may not take part; its relation has the column `complete`.
         other_accounting: Queries that say what became of every row of other inputs, by input; default: those that
             `where` keeps are used.
+        key_matches: Keys by which inputs find each other's rows.
         derived: Fields that the stage computes from others, `input.field` → how, in words.
         unused: Mapped fields that it does not read, `input.field` → why, in words.
         warnings: What the user should know before the numbers are used.
@@ -365,6 +383,7 @@ class Plan:
     positive: exp.Expr | None = None
     units: str | None = None
     other_accounting: dict[str, CountQuery] = field(default_factory=dict)
+    key_matches: tuple[KeyMatch, ...] = ()
     derived: dict[str, str] = field(default_factory=dict)
     unused: dict[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()

@@ -28,6 +28,7 @@ from pipeline.stages.plan import (
     Computed,
     CountQuery,
     FollowUp,
+    KeyMatch,
     OptionalTable,
     Plan,
     Sweep,
@@ -121,6 +122,7 @@ class _Planner:
             follow_ups=tuple(self._follow_ups(units, by, compared)),
             optional=(self._events_table,),
             units="events",
+            key_matches=tuple(self._key_matches(lists_articles=lists_articles)),
             derived=self._derived(compared),
             unused=self._unused(compared),
             warnings=tuple(self._warnings(compared, by)),
@@ -233,6 +235,12 @@ class _Planner:
         return (
             lag | ({"events.complete_window": complete} if timed else {}) | (counted if compared == "timelines" else {})
         )
+
+    def _key_matches(self, *, lists_articles: bool) -> Iterator[KeyMatch]:
+        if self.events is not None:
+            yield KeyMatch(self.pairs, self.events, "event_id", "unlisted_event")
+        if lists_articles and self.articles is not None:
+            yield KeyMatch(self.pairs, self.articles, "article_id", "unlisted_article")
 
     def _unused(self, compared: Compared) -> dict[str, str]:
         """Why mapped columns are not read, as far as one can tell."""

@@ -14,10 +14,10 @@ from pipeline.errors import DataError
 from pipeline.sources import rows
 from pipeline.sources.types import TIMES
 from pipeline.stages.change_points import checking, units
-from pipeline.stages.change_points.contract import ANNOTATOR, COUNT_NAMES, POSITION
+from pipeline.stages.change_points.contract import ANNOTATOR, COUNT_NAMES, POSITION, SERIES_ID
 from pipeline.stages.change_points.points import RUN, Matcher
 from pipeline.stages.change_points.relations import RUNS_OF_SERIES, Inputs, Relations
-from pipeline.stages.plan import CountQuery, FollowUp, Matched, OptionalTable, Plan, Sweep
+from pipeline.stages.plan import CountQuery, FollowUp, KeyMatch, Matched, OptionalTable, Plan, Sweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -61,6 +61,11 @@ class _Planner:
             comparisons=tuple(checking.comparisons(self.params, self.inputs, relations)),
             follow_ups=tuple(self._follow_ups(relations)),
             optional=(self._series, self._delays),
+            key_matches=(
+                KeyMatch(
+                    self.inputs.predictions, self.inputs.series or self.inputs.annotations, SERIES_ID, "unjudged_series"
+                ),
+            ),
             warnings=tuple(checking.warnings(self.inputs, by, self._kind)),
             facts={"matching": self.params.rule, "positions": self._kind, "independent": relations.cluster},
         )

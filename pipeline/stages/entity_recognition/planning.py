@@ -21,7 +21,7 @@ from pipeline.stages.entity_recognition.outcomes import TABLE as OUTCOMES
 from pipeline.stages.entity_recognition.outcomes import follow_up
 from pipeline.stages.mention_rows import NUMBERED, MentionRows, resolve_by
 from pipeline.stages.mentions import DOCUMENT
-from pipeline.stages.plan import CountQuery, Folded, Matched, OptionalTable, Plan, Sweep
+from pipeline.stages.plan import CountQuery, Folded, KeyMatch, Matched, OptionalTable, Plan, Sweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -73,9 +73,16 @@ class _Planner:
             follow_ups=tuple(self._follow_ups()),
             optional=(self.outcomes,),
             other_accounting=self._other_accounting(),
+            key_matches=tuple(self._key_matches()),
             warnings=tuple(self._warnings()),
             facts={"independent": self.params.cluster or "doc_id", "scores": "yes" if self.scored else "no"},
         )
+
+    def _key_matches(self) -> Iterator[KeyMatch]:
+        yield KeyMatch(self.predicted, self.gold, "doc_id")
+        if self.documents is not None:
+            yield KeyMatch(self.predicted, self.documents, "doc_id", "unlisted_document")
+            yield KeyMatch(self.gold, self.documents, "doc_id", "unlisted_document")
 
     @cached_property
     def mentions(self) -> MentionRows:

@@ -23,7 +23,7 @@ from pipeline.stages.geocoding.follow_ups import TABLE as OUTCOMES
 from pipeline.stages.geocoding.follow_ups import errors, exchanged, outcomes
 from pipeline.stages.geocoding.locating import SEVERAL, SPAN, by_matching, of_pairs
 from pipeline.stages.mention_rows import MentionRows
-from pipeline.stages.plan import CountQuery, Matched, OptionalTable, Plan, Sweep
+from pipeline.stages.plan import CountQuery, KeyMatch, Matched, OptionalTable, Plan, Sweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -65,6 +65,7 @@ class _Planner:
         sweep = Sweep("toponyms_by_distance", exp.select("*", score).from_(TOPONYMS), "score", grid(self.params))
         return Plan(
             sources=self.sources,
+            key_matches=(KeyMatch(self.predicted, self.gold, "mention_id" if self.params.match is None else "doc_id"),),
             by=self.by,
             relations=tuple(places.relations()),
             checks=tuple(self._checks()),

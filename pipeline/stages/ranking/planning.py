@@ -12,7 +12,7 @@ from pipeline.errors import DataError
 from pipeline.queries import expand, fill, load
 from pipeline.sources import rows
 from pipeline.stages.checks import duplicate_check, missing_check
-from pipeline.stages.plan import REPLICATE, Check, CountQuery, Folded, Placed, Plan
+from pipeline.stages.plan import REPLICATE, Check, CountQuery, Folded, KeyMatch, Placed, Plan
 from pipeline.stages.ranking.contract import COUNTS
 from pipeline.stages.ranking.lists import Lists
 from pipeline.stages.ranking.places import NAME, NUMBER, VALUE, judged_places, tied_places
@@ -63,6 +63,7 @@ class _Planner:
             used=("n_retrieved",),
             accounting=CountQuery("ranking/accounting" if self.scored else "ranking/accounting_of_ranks"),
             positive=self._positive,
+            key_matches=tuple(KeyMatch(self.ranking, each, "query_id") for each in sources if each is self.relevance),
             folded=(Folded("lists", self._placed(), frames, lists.fold),),
             warnings=tuple(self._warnings()),
             facts={"order": "score" if self.scored else "rank", "ties": self.params.ties},
