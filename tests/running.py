@@ -19,18 +19,21 @@ SWEEP = "threshold_sweep"
 RANKING = "ranking"
 POINTS = "change_points"
 COMPARE = "compare"
+MAPPED_ONLY = {"predictions": ("weight",), "events": ("complete_window",)}
 
 
 def stage_config(folder: Path, kind: str, frames: Mapping[str, pl.DataFrame], **keys: Any) -> dict[str, Any]:  # noqa: ANN401
     """Write each frame to `<folder>/<name>.parquet` and return a config that reads them as the inputs of a stage.
 
-    A key that has the name of an input, a table without `path`, is put beside its path.
+    A key that has the name of an input, a table without `path`, is put beside its path. Columns that are bound only
+    where they are mapped, `weight` and `complete_window`, are mapped unless that key says otherwise.
     """
     folder.mkdir(parents=True, exist_ok=True)
     stage: dict[str, Any] = {"kind": kind} | {key: value for key, value in keys.items() if key not in frames}
     for name, frame in frames.items():
         frame.write_parquet(folder / f"{name}.parquet")
-        stage[name] = {"path": str(folder / f"{name}.parquet")} | keys.get(name, {})
+        mapped = {} if name in keys else {each: each for each in MAPPED_ONLY.get(name, ()) if each in frame.columns}
+        stage[name] = {"path": str(folder / f"{name}.parquet"), "columns": mapped} | keys.get(name, {})
     return {"output": str(folder / "results"), "stages": [stage]}
 
 

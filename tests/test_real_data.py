@@ -47,7 +47,7 @@ def grid(thresholds: list[float]) -> dict[str, float]:
 
 
 def run(dutch: Path, output: Path, score: str = "weight", *, complete: bool = True, **keys: Any) -> Run:  # noqa: ANN401
-    columns = {} if complete else {"complete_window": "everything"}
+    columns = {"complete_window": "complete_window" if complete else "everything"}
     events: dict[str, Any] = {"path": str(dutch / "events.parquet"), "columns": columns}
     if not complete:
         frame = pl.read_parquet(dutch / "events.parquet").with_columns(everything=True)

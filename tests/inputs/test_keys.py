@@ -106,7 +106,7 @@ def test_pairs_of_unlisted_events_and_outside_the_window_are_counted_by_reason(p
 
 def test_events_without_a_complete_window_leave_with_their_pairs(place: Workplace) -> None:
     place.events.with_columns(complete_window=pl.col("event_id") >= 10).write_parquet(place.folder / "events.parquet")
-    place.publish()
+    place.publish(events={"path": "events.parquet", "columns": {"complete_window": "complete_window"}})
     out = place.pairs.filter(pl.col("event_id") < 10).height
     assert place.fates() == {"used": 500 - out, "incomplete_window": out}
     assert place.fates("events") == {"used": 20, "incomplete_window": 10}

@@ -107,8 +107,8 @@ def _check_matches(counts: pl.DataFrame, keys: list[str]) -> None:
         if not odd.is_empty():
             row = odd.row(0, named=True)
             message = (
-                f"pairs has {row[f'm_{side}']:,} rows {side} the event, but only {row[f'n_{side}']:,} pairs were "
-                f"compared there ({row[GROUPING.name]})"
+                f"n_{side} adds up to {row[f'n_{side}']:,}, but pairs has {row[f'm_{side}']:,} rows {side} the event "
+                f"({row[GROUPING.name]})"
             )
             remedy = (
                 f"Given in events, n_{side} must count every compared pair of the same window, matched or not; counted "
