@@ -272,7 +272,7 @@ def test_scores_at_fault_are_left_out_if_wanted(tmp_path: Path) -> None:
     predicted = mentions(*[("a", 0, 3)] * 4).with_columns(scores)
     run = run_on(tmp_path, gold, predicted, invalid_scores="drop")
     assert fates(run, "predicted", KIND) == {"used": 1, "null_score": 1, "nan_score": 1, "infinite_score": 1}
-    with pytest.raises(pipeline.errors.DataError, match="1 scores are NULL"):
+    with pytest.raises(pipeline.errors.DataError, match="column 'score' is NULL in 1 row"):
         run_on(tmp_path / "refused", gold, predicted)
 
 
