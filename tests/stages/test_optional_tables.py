@@ -97,7 +97,7 @@ def test_a_table_that_the_config_asks_for_or_rules_out_needs_no_warning(
 ) -> None:
     monkeypatch.setattr(LIMITS[kind], 2)
     table, key, _, _ = STAGES[kind]
-    asked, ruled_out = (run(tmp_path / str(value), kind, **{key: value}) for value in (True, False))
+    asked, ruled_out = (run(tmp_path / str(value), kind, None, **{key: value}) for value in (True, False))
     assert not read_table(asked, table, kind).is_empty()
     assert not (ruled_out.path / table).exists()
     assert not any(table in text for text in (*asked.warnings, *ruled_out.warnings))
