@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ import duckdb
 import polars as pl
 
 from pipeline.errors import UsageError
-from pipeline.storage.read import open_results
+from pipeline.storage.read import omitted_tables, open_results
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +30,7 @@ def write_answer(results: Path, sql: str, format_: str) -> None:
         format_: `table` for people (at most 40 rows), or csv, json (one array), parquet, all rows at full precision.
 
     Raises:
-        UsageError: the SQL is wrong or no single SELECT, or the format is unknown.
+        UsageError: the SQL is wrong or no single SELECT, it names a table that was not made, or the format is unknown.
     """
     if format_ not in FORMATS:
         message = f"unknown format {format_!r}"
@@ -43,8 +44,24 @@ def write_answer(results: Path, sql: str, format_: str) -> None:
             answer = connection.sql(sql).pl()
         except duckdb.Error as error:
             message = f"the SQL cannot be run: {str(error).strip()}"
-            raise UsageError(message, remedy='Tables: see "SHOW TABLES" in DuckDB, or docs/results.md.') from error
+            absent = " ".join(_absent(results, sql))
+            raise UsageError(
+                message, remedy=absent or 'Tables: see "SHOW TABLES" in DuckDB, or docs/results.md.'
+            ) from error
+    for sentence in _absent(results, sql):
+        sys.stderr.write(f"note: {sentence}\n")
     _write(answer, format_)
+
+
+def _absent(results: Path, sql: str) -> list[str]:
+    """What the latest run says of the tables that a query names and a stage did not make."""
+    words = {word.lower() for word in re.findall(r"\w+", sql)}
+    return [
+        f"Stage {stage!r} did not make the table {table}: {reason}."
+        for stage, omitted in omitted_tables(results).items()
+        for table, reason in omitted.items()
+        if table in words
+    ]
 
 
 def _write(answer: pl.DataFrame, format_: str) -> None:

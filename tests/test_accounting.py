@@ -202,9 +202,10 @@ def test_when_every_row_is_used_there_is_no_other_fate(tmp_path: Path) -> None:
 
 def test_nothing_at_all_is_used_nought_times(tmp_path: Path) -> None:
     pairs = pl.DataFrame({"event_id": [1], "score": [0.1], "lag_hours": [-1.0]})
-    run = run_before_after(tmp_path / "empty", {"pairs": pairs.clear()}, thresholds=[0.5])
+    run = run_before_after(tmp_path / "empty", {"pairs": pairs.clear()}, thresholds=[0.5], allow_empty=True)
     assert fates(run) == {"used": 0}
-    run = run_before_after(tmp_path / "where", {"pairs": pairs}, thresholds=[0.5], pairs={"where": "score > 1"})
+    keys = {"thresholds": [0.5], "pairs": {"where": "score > 1"}, "allow_empty": True}
+    run = run_before_after(tmp_path / "where", {"pairs": pairs}, **keys)
     assert fates(run) == {"used": 0, "where": 1}
     assert_whole(run, {"pairs": pairs})
 

@@ -12,7 +12,7 @@ import duckdb
 from pipeline.errors import DataError, NoInputError
 from pipeline.storage.catalog import define_views
 from pipeline.storage.durable import file_sha256
-from pipeline.storage.layout import MANIFEST, Layout
+from pipeline.storage.layout import MANIFEST, RUN_RECORD, Layout
 from pipeline.storage.manifest import Manifest, faults
 from pipeline.storage.publish import published_runs
 
@@ -60,6 +60,26 @@ def open_results(results: str | Path) -> duckdb.DuckDBPyConnection:
         raise DataError(message, remedy=f"thresher verify {root} lists what is damaged.") from error
     connection.execute("SET lock_configuration = true")
     return connection
+
+
+def omitted_tables(results: str | Path) -> dict[str, dict[str, str]]:
+    """Tables that the stages of the latest run did not make, with the reason, by stage.
+
+    Args:
+        results: The output folder of a run.
+
+    Raises:
+        NoInputError: no run was published there.
+        DataError: the record of the latest run cannot be read.
+    """
+    folder, _ = _runs(Path(results).resolve())[-1]
+    path = folder / RUN_RECORD
+    try:
+        record = json.loads(path.read_bytes())
+        return {stage: dict(tables) for stage, tables in record.get("omitted", {}).items()}
+    except (OSError, ValueError, AttributeError, TypeError) as error:
+        message = f"{path} is no record of a run ({error})"
+        raise DataError(message, remedy=f"thresher verify {results} lists what is damaged.") from error
 
 
 def verify(results: str | Path) -> Sequence[tuple[Path, Manifest]]:

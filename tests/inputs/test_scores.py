@@ -56,7 +56,9 @@ def test_an_invalid_score_is_refused_with_file_row_and_remedy(place: Workplace, 
     scores[41] = value
     place.pairs.with_columns(pl.Series("score", scores, dtype=pl.Float64)).write_parquet(place.folder / "pairs.parquet")
     words = {"null_score": "NULL", "nan_score": "NaN", "infinite_score": "infinite"}[fate]
-    place.refuse(65, f"1 scores are {words}", "pairs.parquet", "first at row 42", 'invalid_scores = "drop"')
+    place.refuse(
+        65, f"column 'score' is {words} in 1 row", "pairs.parquet", "first at row 42", 'invalid_scores = "drop"'
+    )
 
 
 @pytest.mark.parametrize("write", WRITERS)
@@ -136,5 +138,5 @@ def test_the_process_exits_with_65_for_nan(place: Workplace) -> None:
     before = assert_results_ok(place.results)
     by_pyarrow(with_invalid(place.pairs), place.folder / "pairs.parquet")
     called = spawn("run", place.config())
-    assert_error(called, 65, "scores are", "pairs.parquet")
+    assert_error(called, 65, "column 'score' is", "pairs.parquet")
     assert assert_results_ok(place.results) == before

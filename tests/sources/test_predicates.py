@@ -98,9 +98,8 @@ PAIRS = pl.DataFrame(
 
 
 def kept(tmp_path: Path, where: str, pairs: pl.DataFrame = PAIRS) -> dict[str, int]:
-    return fates(
-        run_before_after(tmp_path, {"pairs": pairs}, pairs={"where": where}, thresholds=[0.5], invalid_scores="drop")
-    )
+    keys = {"thresholds": [0.5], "invalid_scores": "drop", "allow_empty": True}
+    return fates(run_before_after(tmp_path, {"pairs": pairs}, pairs={"where": where}, **keys))
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,9 @@ def test_a_score_that_is_not_finite_is_refused_with_its_file_and_row(
     tmp_path: Path, score: float | None, words: str
 ) -> None:
     pairs = PAIRS.with_columns(score=pl.Series([0.9, 0.2, score, 0.8]))
-    with pytest.raises(DataError, match=rf"1 scores are {words} \(1 in .*pairs\.parquet, first at row 3\)"):
+    with pytest.raises(
+        DataError, match=rf"column 'score' is {words} in 1 row \(1 in .*pairs\.parquet, first at row 3\)"
+    ):
         run_before_after(tmp_path, {"pairs": pairs}, thresholds=[0.5])
 
 

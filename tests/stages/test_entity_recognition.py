@@ -272,7 +272,7 @@ def test_scores_at_fault_are_left_out_if_wanted(tmp_path: Path) -> None:
     predicted = mentions(*[("a", 0, 3)] * 4).with_columns(scores)
     run = run_on(tmp_path, gold, predicted, invalid_scores="drop")
     assert fates(run, "predicted", KIND) == {"used": 1, "null_score": 1, "nan_score": 1, "infinite_score": 1}
-    with pytest.raises(pipeline.errors.DataError, match="1 scores are NULL"):
+    with pytest.raises(pipeline.errors.DataError, match="column 'score' is NULL in 1 row"):
         run_on(tmp_path / "refused", gold, predicted)
 
 
@@ -283,7 +283,7 @@ def test_empty_inputs_have_results(tmp_path: Path, empty: str, scored: bool) -> 
     predicted = predicted.with_columns(score=0.5) if scored else predicted
     gold = gold.clear() if empty in {"gold", "both"} else gold
     predicted = predicted.clear() if empty in {"predicted", "both"} else predicted
-    run = run_on(tmp_path, gold, predicted, averages=AVERAGES)
+    run = run_on(tmp_path, gold, predicted, averages=AVERAGES, allow_empty=empty == "both")
     rows = table(run, "scores").filter(average="micro").select("tp", "fp", "fn", "precision", "recall").rows()
     expected = {"gold": (0, 1, 0, 0.0, None), "predicted": (0, 0, 1, None, 0.0), "both": (0, 0, 0, None, None)}
     assert rows == [expected[empty]]
@@ -293,7 +293,8 @@ def test_empty_inputs_have_results(tmp_path: Path, empty: str, scored: bool) -> 
 @pytest.mark.parametrize("match", RULES)
 def test_nothing_at_all_has_a_total_and_no_group(tmp_path: Path, match: str) -> None:
     nothing = mentions().with_columns(text=pl.lit("", dtype=pl.String), type=pl.lit("", dtype=pl.String))
-    run = run_on(tmp_path, nothing, nothing, match=match, match_type=True, by=["type"], averages=AVERAGES)
+    keys = {"match_type": True, "by": ["type"], "averages": AVERAGES, "allow_empty": True}
+    run = run_on(tmp_path, nothing, nothing, match=match, **keys)
     rows = table(run, "scores").select("grouping", "type", "n_documents", "tp", "fp", "fn").rows()
     assert rows == [("all", None, 0, 0, 0, 0)] * 3
     assert any("no gold mention" in each for each in run.warnings)
@@ -301,5 +302,5 @@ def test_nothing_at_all_has_a_total_and_no_group(tmp_path: Path, match: str) -> 
 
 def test_single_mentions_are_left_out_if_they_are_not_wanted(tmp_path: Path) -> None:
     gold, predicted = mentions(("a", 0, 3)), mentions(("a", 0, 3))
-    assert table(run_on(tmp_path / "off", gold, predicted, outcomes=False), "outcomes").is_empty()
+    assert not (run_on(tmp_path / "off", gold, predicted, outcomes=False).path / "entity_recognition_outcomes").exists()
     assert table(run_on(tmp_path / "auto", gold, predicted), "outcomes")["outcome"].to_list() == ["tp"]

@@ -229,7 +229,8 @@ def test_empty_inputs_have_results(tmp_path: Path, empty: str, match: str | None
     predicted = predicted.unique("mention_id", keep="first", maintain_order=True)
     gold = gold.clear() if empty != "predicted" else gold
     predicted = predicted.clear() if empty != "gold" else predicted
-    run = run_on(tmp_path, gold, predicted, tolerances_km=[10], **({} if match is None else {"match": match}))
+    keys = {"allow_empty": empty == "both"} | ({} if match is None else {"match": match})
+    run = run_on(tmp_path, gold, predicted, tolerances_km=[10], **keys)
     row = table(run, "scores").row(0, named=True)
     assert (row["n_gold"], row["n_attempted"], row["precision"]) == (gold.height, 0, None)
     assert row["recall"] == (0.0 if empty == "predicted" else None)

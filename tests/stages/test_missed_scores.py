@@ -137,7 +137,7 @@ def test_missed_rows_are_counted_by_reason_beside_the_used_ones(tmp_path: Path) 
 
 def test_a_missed_row_needs_its_label(tmp_path: Path) -> None:
     frame = pl.DataFrame({"score": [0.9, 0.8, None], "label": [True, False, None]})
-    with pytest.raises(DataError, match="column 'label' is NULL.* in 1 row"):
+    with pytest.raises(DataError, match=r"column 'label' is NULL.* in 1 row"):
         run_threshold_sweep(tmp_path, frame, invalid_scores="missed")
 
 

@@ -311,7 +311,7 @@ EMPTY = predictions().clear()
 @pytest.mark.parametrize("method", ["exact", "binned"])
 @pytest.mark.parametrize("cluster", [None, "user"])
 def test_an_empty_file_has_counts_of_zero(tmp_path: Path, cluster: str | None, method: str) -> None:
-    keys = {"cluster": cluster} if cluster else {}
+    keys = {"allow_empty": True} | ({"cluster": cluster} if cluster else {})
     tables = swept(
         tmp_path / "a", EMPTY, thresholds=[0.0, 1.0], by=["model"], averages=["macro"], method=method, **keys
     )
@@ -335,7 +335,7 @@ def test_without_a_total_nothing_has_no_group(
     method: str,
     thresholds: Any,  # noqa: ANN401 - any form
 ) -> None:
-    keys = {"cluster": cluster} if cluster else {}
+    keys = {"allow_empty": True} | ({"cluster": cluster} if cluster else {})
     for number, (frame, where) in enumerate([(EMPTY, "true"), (predictions(17, 30), "score > 99")]):
         tables = swept(
             tmp_path / str(number),

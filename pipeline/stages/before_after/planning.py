@@ -17,8 +17,8 @@ from pipeline.sources.bins import Grid
 from pipeline.stages.before_after import audit, faults, gold, lags, plausibility, strata, trend
 from pipeline.stages.before_after.tables import COUNT_NAMES
 from pipeline.stages.before_after.timelines import N_COLUMNS, compare_counts, timeline_counts
-from pipeline.stages.before_after.units import TABLE as EVENTS_TABLE
 from pipeline.stages.before_after.units import follow_up as units_table
+from pipeline.stages.before_after.units import table_of_events
 from pipeline.stages.checks import duplicate_check, missing_check, one_cluster_check
 from pipeline.stages.durations import EVERYTHING
 from pipeline.stages.plan import (
@@ -29,7 +29,6 @@ from pipeline.stages.plan import (
     CountQuery,
     FollowUp,
     KeyMatch,
-    OptionalTable,
     Plan,
     Sweep,
 )
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from pipeline.stages.before_after.contract import BeforeAfterParameters, Compared
     from pipeline.stages.before_after.lags import Lag
 
-MOST_ROWS_FOR_EVENTS = 10_000_000
 ACCOUNTED = ("before_start", "before_end", "after_start", "after_end")
 
 
@@ -81,7 +79,7 @@ class _Planner:
         every = tuple(dict.fromkeys((*by, *layers.columns)))
         units = self._units(compared, timed=layers.moment == "events")
         accounted = {name: self.bounds[name] for name in ACCOUNTED}
-        missed = self.params.counts_missed and compared == "pairs"  # else no number holds a pair that never matches
+        missed = self._counts_missed(compared)
         grid = self.params.grid()
         main = Sweep("pairs", self._rows(units, by), "score", grid, replicated=units.replicated, missed=missed)
         swept = "before_after/every_pair" if compared == "pairs" else "before_after/matches"
@@ -120,7 +118,7 @@ class _Planner:
             accounting=CountQuery(f"before_after/{accounting}", accounted | {"missed": float(missed)}),
             comparisons=tuple(self._comparisons(compared)),
             follow_ups=tuple(self._follow_ups(units, by, compared)),
-            optional=(self._events_table,),
+            optional=(table_of_events(self.pairs, asked=self.params.event_counts),),
             units="events",
             key_matches=tuple(self._key_matches(lists_articles=lists_articles)),
             derived=self._derived(compared),
@@ -141,17 +139,15 @@ class _Planner:
         return EVERYTHING if self.params.window is None else self.params.window.bounds()
 
     @property
-    def _events_table(self) -> OptionalTable:
-        return OptionalTable(
-            EVENTS_TABLE, "event_counts", self.params.event_counts, MOST_ROWS_FOR_EVENTS, (self.pairs,)
-        )
-
-    @property
     def _drawn(self) -> dict[str, float] | None:
         """Parameters of the query that draws the audit sample."""
         if self.params.audit is None:
             return None
         return audit.parameters(self.params.audit, self.bounds, self.params.boundary)
+
+    def _counts_missed(self, compared: Compared) -> bool:
+        """Whether pairs without a score count: where compared pairs are rows; elsewhere they never match."""
+        return self.params.counts_missed and compared == "pairs"
 
     def _compared(self) -> Compared:
         given = _has(self.events, *N_COLUMNS)
@@ -192,7 +188,8 @@ class _Planner:
         pairs = self._rows(units, wanted, *(["article_time"] if layers.moment == "pairs" else []))
         bounds = {name: self.bounds[name] for name in ACCOUNTED}
         timelines = (self._timeline_rows(every), self._span()) if compared == "timelines" else None
-        return strata.queries(layers, compared, pairs, self.params.grid(), bounds, timelines)
+        missed = self._counts_missed(compared)
+        return strata.queries(layers, compared, pairs, self.params.grid(), bounds, timelines, missed=missed)
 
     def _units(self, compared: str, *, timed: bool) -> rows.Units:
         return rows.Units(
@@ -343,7 +340,7 @@ class _Planner:
         return Computed("before_after/timelines", frames, compute, tuple(names))
 
     def _follow_ups(self, units: rows.Units, by: Sequence[rows.Grouped], compared: Compared) -> Iterator[FollowUp]:
-        if self._events_table.is_possible:
+        if table_of_events(self.pairs, asked=self.params.event_counts).is_possible:
             bounds = {name: self.bounds[name] for name in ACCOUNTED}
             span = self._span() if compared == "timelines" else None
             pairs = self._rows(units, by, "event_id")

@@ -198,6 +198,8 @@ def queries(
     grid: Grid | None,
     bounds: Mapping[str, float],
     timelines: tuple[Mapping[str, exp.Select], Span] | None,
+    *,
+    missed: bool = False,
 ) -> Iterator[CountQuery | Computed]:
     """What counts matches and compared pairs by stratum.
 
@@ -208,8 +210,9 @@ def queries(
         grid: The thresholds.
         bounds: Which lags lie before and after the event.
         timelines: The rows of events and of articles, and the window; only for timelines.
+        missed: Whether pairs without a score count, below every threshold.
     """
-    sweep = Sweep("pairs_of_strata", strata.of_pairs(pairs), "score", grid, missed=compared == "pairs")
+    sweep = Sweep("pairs_of_strata", strata.of_pairs(pairs), "score", grid, missed=missed)
     before = {name: bounds[name] for name in ("before_start", "before_end")}
     yield CountQuery("before_after/matches_by_stratum", before, COLUMNS, KEYS, sweep, COUNTED)
     if compared == "pairs":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import polars as pl
@@ -15,15 +15,17 @@ from pipeline.metrics.timelines import counts_around
 from pipeline.queries import expand, fill, load
 from pipeline.schemas import GROUPING
 from pipeline.stages.before_after.tables import EVENT_COLUMNS
-from pipeline.stages.plan import FollowUp, Sweep
+from pipeline.stages.plan import FollowUp, OptionalTable, Sweep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pipeline.metrics.timelines import Span
     from pipeline.sources.bins import Boundary
+    from pipeline.sources.source import Source
 
 TABLE = "before_after_events"
+MOST_ROWS = 10_000_000
 N_COLUMNS = ("n_before", "n_after")
 
 
@@ -55,6 +57,16 @@ def follow_up(
 
     sweep = Sweep("pairs_of_events", pairs, "score", None)
     return FollowUp(TABLE, sweep, "before_after/events", params, _frames(compared, bounds), finish)
+
+
+def table_of_events(pairs: Source, *, asked: Literal["auto"] | bool) -> OptionalTable:
+    """When the table is made.
+
+    Args:
+        pairs: The input whose rows it needs once more.
+        asked: The key `event_counts`.
+    """
+    return OptionalTable(TABLE, "event_counts", asked, MOST_ROWS, (pairs,))
 
 
 def lowest_retrieved(threshold: float | None, boundary: Boundary) -> float:

@@ -67,6 +67,8 @@ def _with_intervals(
     reason = "none" if params.uncertainty == "none" else None
     if reason is None and scores.height * counts[REPLICATE].n_unique() > BUDGET:
         reason = "budget"
+    if counts.is_empty():
+        reason = "one_replicate"  # no group, so no row either
     if reason is not None:
         names = [f"{name}_{side}" for name in RATIOS for side in ("lower", "upper")]
         empty = (pl.lit(None, dtype=pl.Float64).alias(name) for name in names)

@@ -174,6 +174,8 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
     """The means of every group, the total first."""
     summary = tables["ranking_summary"]
+    if summary.is_empty():
+        return Summary(headers=(), rows=(), sentence="No group has any ranking.")
     labels = summary.columns[2 : summary.columns.index("n_queries")]
     shown = summary.sort(pl.col(GROUPING.name) != "all", maintain_order=True)
     rows = tuple(
