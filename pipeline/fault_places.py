@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from pipeline.dialect import column
+from pipeline.groupings import users_name
 from pipeline.sources.inputs import Field
 
 if TYPE_CHECKING:
@@ -26,13 +27,13 @@ def first_place(engine: Engine, source: Source, problem: exp.Expr) -> str:
         Text that starts with a blank; empty where the condition reads what no file holds, or no row satisfies it.
     """
     names = tuple(dict.fromkeys(each.name for each in problem.find_all(exp.Column)))
-    fields = {name: source.contract.field(name) or Field(name, "any", "a column") for name in names}
+    fields = {name: _field(source, name) for name in names}
     score = "score" if "score_state" in fields else None
     if score is not None:
         fields = {"score": source.contract.field("score") or Field("score", "number", "the score")}
-    if not fields or not all(source.has(name) for name in fields):
+    if not fields or not all(source.has(field.name) for field in fields.values()):
         return ""
-    for scan in source.scans(fields):
+    for scan in source.scans(field.name for field in fields.values()):
         engine.scan(scan.name, scan.files, located=True)
     query = source.relation(fields, score=score, located=True)
     numbers = [
@@ -46,3 +47,12 @@ def first_place(engine: Engine, source: Source, problem: exp.Expr) -> str:
         return ""
     file, first, n_rows = frame.row(0)
     return f" ({n_rows:,} in {file}, first at row {first + 1:,})"
+
+
+def _field(source: Source, name: str) -> Field:
+    """What a column of the canonical relation is read from; a grouping column is read as it is."""
+    own = source.contract.field(name)
+    if own is not None:
+        return own
+    known = users_name(name)
+    return Field(known if source.has(known) else known.partition(".")[2], "any", "a column")

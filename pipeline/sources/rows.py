@@ -10,6 +10,7 @@ import sqlglot.expressions as exp
 
 from pipeline.dialect import column
 from pipeline.errors import ConfigError, DataError
+from pipeline.groupings import internal_name
 from pipeline.queries import expand, fill, load
 from pipeline.sources.inputs import Field
 from pipeline.sources.source import KEPT, SCORE_GIVEN, Scan, Source
@@ -47,18 +48,23 @@ class Grouped:
     """A grouping column and the input it comes from.
 
     Attributes:
-        name: As written in `by`; the name in the results.
+        label: As written in `by`; the name in the results.
         source: Name of the input that has it.
         column: Our name of the column in that input.
     """
 
-    name: str
+    label: str
     source: str
     column: str
 
     @property
+    def name(self) -> str:
+        """Its name in relations, queries and frames."""
+        return internal_name(self.label)
+
+    @property
     def field(self) -> Field:
-        """Contract of a grouping column: any type that can be grouped."""
+        """Contract of a grouping column: any type that can be grouped, read as it is even where we know its name."""
         return Field(self.column, "any", "a grouping column")
 
 
@@ -80,21 +86,24 @@ def resolve_by(by: Iterable[Sequence[str]], sources: Sequence[Source], *, key: s
 
 def _resolve(name: str, sources: Sequence[Source], key: str) -> Grouped:
     head, _, tail = name.partition(".")
-    qualified = [source for source in sources if source.name == head and tail and source.has(tail)]
-    if qualified:
-        return Grouped(name, head, tail)
-    having = [source.name for source in sources if source.has(name)]
-    if len(having) > 1:
-        choices = " or ".join(f"{each}.{name}" for each in having)
-        message = f"{key}: {name!r} is a column of {' and of '.join(having)}"
-        raise DataError(message, remedy=f"Write {choices}.")
-    if not having:
+    found = [Grouped(name, source.name, name) for source in sources if source.has(name)]
+    found += [Grouped(name, head, tail) for source in sources if source.name == head and tail and source.has(tail)]
+    if len(found) > 1:
+        where = " and of ".join(
+            each.source if each.column == name else f"{each.source}, called {each.column!r}" for each in found
+        )
+        choices = " or ".join(f"{each.source}.{each.column}" for each in found)
+        message = f"{key}: {name!r} is a column of {where}"
+        plain = f"Write {choices}."
+        dotted = f"Give one of them another name, for example columns = {{ my_column = {found[-1].column!r} }}."
+        raise DataError(message, remedy=dotted if any(each.column != name for each in found) else plain)
+    if not found:
         known = [each for source in sources for file in source.files[:1] for each in file.schema.names]
         near = get_close_matches(name, known, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         message = f"{key}: no input has a column {name!r}"
         raise DataError(message, remedy=f"Looked in {', '.join(source.name for source in sources)}.{hint}")
-    return Grouped(name, having[0], name)
+    return found[0]
 
 
 def check_mapping(sources: Iterable[Source], by: Iterable[Grouped], extra: Iterable[str]) -> None:
@@ -148,11 +157,13 @@ class Lookup:
         relation: Its logical name, which is the name of its input.
         key: The column that both have.
         alias: Its name in the query.
+        fields: Its columns that rows take over, beside the grouping columns.
     """
 
     relation: str
     key: str
     alias: str
+    fields: tuple[str, ...] = ()
 
 
 FLAG = "complete"
@@ -172,21 +183,26 @@ def read(
     Args:
         source: The input.
         wanted: Our names of the columns; one that the contract lacks is the cluster.
-        by: Grouping columns; those of this input get the names they have in `by`.
+        by: Grouping columns; those of this input get their internal names.
         derived: Further columns computed from the wanted ones.
         located: Whether to add `source_file` and `file_row_number`, the order of the rows in the files.
     """
-    fields = {name: source.contract.field(name) or Field(name, "any", "the cluster") for name in wanted}
+    fields = fields_of(source, wanted, by)
     score = "score" if "score" in fields else None
-    own = [each for each in by if each.source == source.name]
-    fields |= {each.column: source.contract.field(each.column) or each.field for each in own}
-    renamed = [exp.alias_(column(each.column), each.name, quoted=True) for each in own if each.name != each.column]
     computed = [exp.alias_(value, name, quoted=True) for name, value in derived.items()]
     canonical = source.relation(fields, score=score, located=located)
-    query = canonical
-    if renamed or computed:
-        query = exp.select("*", *renamed, *computed).from_(canonical.subquery("canonical"))
-    return Relation(f"{source.name}_read", query, scans=source.scans(fields), source=source, located=located)
+    query = exp.select("*", *computed).from_(canonical.subquery("canonical")) if computed else canonical
+    scans = source.scans(field.name for field in fields.values())
+    return Relation(f"{source.name}_read", query, scans=scans, source=source, located=located)
+
+
+def fields_of(source: Source, wanted: Iterable[str], by: Iterable[Grouped]) -> dict[str, Field]:
+    """What is read of an input, by its name in the relation: the wanted columns, and its grouping columns beside them.
+
+    A column that is both wanted and a grouping column is read twice.
+    """
+    fields = {name: source.contract.field(name) or Field(name, "any", "the cluster") for name in wanted}
+    return fields | {each.name: each.field for each in by if each.source == source.name}
 
 
 def check_keys(sources: Iterable[Source], key: str) -> None:
@@ -286,6 +302,7 @@ def joined_rows(
     fields: Sequence[str],
     by: Sequence[Grouped],
     *,
+    of_units: tuple[str, ...] = (),
     required: Sequence[str] = (),
     checked: bool = True,
 ) -> exp.Select:
@@ -297,10 +314,11 @@ def joined_rows(
         others: Further relations to look up, each by a key of the rows.
         fields: Columns of the rows that counting needs.
         by: The grouping columns, from the rows, the units or the others.
+        of_units: Columns of the units that rows take over, beside the grouping columns.
         required: Columns that must not be NULL where no units are looked up; a look-up drops NULL by itself.
         checked: Whether a score that is NaN or infinite is NULL; else the reader checks scores, as cells do.
     """
-    own = [column(each.name, "p") for each in by if each.source == row.name and each.name not in fields]
+    own = [column(each.name, "p") for each in by if each.source == row.name]
     given = exp.alias_(column(SCORE_GIVEN, "p"), "score", quoted=True)
     taken = [given if name == "score" and not checked else column(name, "p") for name in fields]
     query = exp.select(*taken, *own).from_(exp.to_table(f"{row.name}_read").as_("p"))
@@ -310,9 +328,10 @@ def joined_rows(
         query = query.where(*(_present(column(name, "p")) for name in required))
     else:
         query = query.select(column(REPLICATE, "u")).where(column(FLAG, "u"))
-    lookups = [*([Lookup(units.name, units.key, "u")] if units is not None else []), *others]
+    lookups = [*([Lookup(units.name, units.key, "u", of_units)] if units is not None else []), *others]
     for each in lookups:
-        theirs = [column(grouped.name, each.alias) for grouped in by if grouped.source == each.relation]
+        grouped = (grouped.name for grouped in by if grouped.source == each.relation)
+        theirs = [column(name, each.alias) for name in (*each.fields, *grouped)]
         matches = exp.EQ(this=column(each.key, "p"), expression=column(each.key, each.alias))
         query = query.select(*theirs).join(exp.to_table(each.relation).as_(each.alias), on=matches, join_type="inner")
     return query

@@ -232,26 +232,30 @@ class Source:
     def relation(self, wanted: Mapping[str, Field], *, score: str | None = None, located: bool = False) -> exp.Query:
         """Every row of the input with canonical columns.
 
-        The result has the wanted columns, the boolean `kept` (whether `where` holds) and, when `score` is named,
-        `score_state`: NULL for a finite score, else `null_score`, `nan_score` or `infinite_score`; and `score_given`:
-        the score as it stands, NaN and infinite too, for those that check it themselves and save the barrier.
+        The result has the wanted columns under the names they are asked for by, the boolean `kept` (whether `where`
+        holds) and, when `score` is named, `score_state`: NULL for a finite score, else `null_score`, `nan_score` or
+        `infinite_score`; and `score_given`: the score as it stands, NaN and infinite too, for those that check it
+        themselves and save the barrier.
 
         Args:
-            wanted: Our names of the columns and what they must be.
+            wanted: Names in the result, each with our name of its column and what that must be.
             score: The wanted column whose state is asked for.
             located: Whether to keep `source_file` and `file_row_number` of a located scan.
         """
-        types = {name: (self.types(name, field), field.kind) for name, field in wanted.items()}
+        types = {name: (field, self.types(field.name, field)) for name, field in wanted.items()}
         parts = [
             self._select(f"{self.name}_files_{number}", group[0], types, score, located=located)
-            for number, group in enumerate(self._groups(wanted))
+            for number, group in enumerate(self._groups(field.name for field in wanted.values()))
         ]
         return parts[0] if len(parts) == 1 else exp.union(*parts, distinct=False)
 
     def _select(
-        self, scan: str, file: DataFile, types: Mapping[str, tuple[str, Kind]], score: str | None, *, located: bool
+        self, scan: str, file: DataFile, types: Mapping[str, tuple[Field, str]], score: str | None, *, located: bool
     ) -> exp.Select:
-        items = [exp.alias_(self._typed(file, name, *kind), name, quoted=True) for name, kind in types.items()]
+        items = [
+            exp.alias_(self._typed(file, field.name, sql_type, field.kind), name, quoted=True)
+            for name, (field, sql_type) in types.items()
+        ]
         items.append(exp.alias_(self._kept(file), KEPT, quoted=True))
         if score is not None:
             given = exp.cast(column(self.theirs(score)), "DOUBLE")

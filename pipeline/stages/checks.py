@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from pipeline.dialect import column, double
+from pipeline.groupings import users_name
 from pipeline.sources import rows
 from pipeline.stages.plan import Check
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pipeline.sources.source import Source
 
@@ -21,6 +22,19 @@ Faults = list[dict[str, object]]
 def rows_in_words(number: object) -> str:
     """A number of rows for people."""
     return "1 row" if number == 1 else f"{number:,} rows"
+
+
+def shown_name(source: Source, name: str) -> str:
+    """What people call a column of the canonical relation of an input: the name it has in the files."""
+    return source.theirs(users_name(name))
+
+
+def doubtful_groups(sources: Sequence[Source], by: Sequence[rows.Grouped]) -> Iterator[str]:
+    """Floating numbers as grouping columns."""
+    named = {source.name: source for source in sources}
+    for each in by:
+        if named[each.source].types(each.column, each.field) == "DOUBLE":
+            yield f"grouping column {each.label!r} is a floating number: NaN and infinite values count as NULL"
 
 
 def rows_check(source: Source, problem: exp.Expr, words: str, remedy: str) -> Check:
@@ -73,12 +87,13 @@ def duplicate_check(source: Source, keys: Sequence[str], *, remedy: str) -> Chec
 
     def explain(faults: Faults) -> tuple[str, str]:
         examples = "; ".join(
-            ", ".join(f"{source.theirs(key)} = {fault[key]}" for key in keys) + f" ({rows_in_words(fault['n_rows'])})"
+            ", ".join(f"{shown_name(source, key)} = {fault[key]}" for key in keys)
+            + f" ({rows_in_words(fault['n_rows'])})"
             for fault in faults
         )
         more = int(str(faults[0]["_n_keys"])) - len(faults)
         others = f"; and {more:,} more" if more else ""
-        names = " and ".join(source.theirs(key) for key in keys)
+        names = " and ".join(shown_name(source, key) for key in keys)
         return f"input {source.name}: {names} repeat: {examples}{others}", remedy
 
     query = rows.repeated_keys(f"{source.name}_read", keys)

@@ -13,7 +13,7 @@ from pipeline.sources import rows
 from pipeline.sources.inputs import Field
 from pipeline.sources.source import SCORE_STATE
 from pipeline.stages.checks import missing_check, rows_check
-from pipeline.stages.mentions import DOCUMENT, FARTHEST_CHARACTER, FILE_ORDER, SYSTEM
+from pipeline.stages.mentions import DOCUMENT, FARTHEST_CHARACTER, FILE_ORDER, SYSTEM, TYPE
 from pipeline.stages.plan import REPLICATE
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 UNITS = "documents"
 NUMBERED = "numbered_documents"
 SYSTEMS = "systems"
-TYPE = "type"
 
 
 @dataclass(frozen=True)
@@ -177,13 +176,13 @@ class MentionRows:
         """Every document, once for each system; without a type."""
         names = [*(column(name, "s") for name in self.systems), *(column(name, "d") for name in self.of_documents)]
         query = exp.select(*names, column(DOCUMENT, "d"), column(REPLICATE, "d")).from_(exp.to_table(NUMBERED).as_("d"))
-        if any(self.is_type(each) for each in self.by):
-            query = query.select(exp.alias_(exp.cast(exp.null(), key_type(self.gold, TYPE)), TYPE, quoted=True))
+        for each in filter(self.is_type, self.by):
+            query = query.select(exp.alias_(exp.cast(exp.null(), key_type(self.gold, TYPE)), each.name, quoted=True))
         return query.join(exp.to_table(SYSTEMS).as_("s"), on=exp.true(), join_type="left")
 
     def is_type(self, each: rows.Grouped) -> bool:
         """Whether a grouping column is the type of the mentions."""
-        return self.params.match_type and each.source == "predicted" and each.name == TYPE
+        return each.source == "predicted" and each.name == self.params.type_group
 
     def _joined(self, relation: str, names: Sequence[str]) -> exp.Select:
         """Rows of a relation, `p`, with what is known of their documents, `d`, and systems, `s`, if there are any."""
@@ -247,7 +246,7 @@ def resolve_by(
                 remedy="Group by a column that only predicted has, or put one that describes documents into documents.",
             )
     found = rows.resolve_by(params.by, looked)
-    odd = [each.name for each in found if each.column == TYPE and each.name != TYPE and gold.has(TYPE)]
+    odd = [each.label for each in found if each.column == TYPE and each.label != TYPE and gold.has(TYPE)]
     if odd:
         message = f"by: {odd[0]!r} is the type of matched mentions, which gold has, too"
         raise DataError(message, remedy="Write type.")

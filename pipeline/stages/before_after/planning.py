@@ -14,6 +14,7 @@ from pipeline.sources import rows
 from pipeline.sources.bins import Grid
 from pipeline.stages.before_after import audit, faults, gold, strata, trend
 from pipeline.stages.before_after.faults import TIMES
+from pipeline.stages.before_after.matchers import Matchers
 from pipeline.stages.before_after.tables import COUNT_NAMES
 from pipeline.stages.before_after.timelines import N_COLUMNS, compare_counts, timeline_counts
 from pipeline.stages.before_after.units import follow_up as units_table
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from pipeline.stages.before_after.contract import BeforeAfterParameters, Compared
 
 MOST_ROWS_FOR_EVENTS = 10_000_000
+PAIR = ("event_id", "article_id")
 ACCOUNTED = ("before_start", "before_end", "after_start", "after_end")
 
 
@@ -65,6 +67,8 @@ class _Planner:
         audit.check_inputs(self.params, self.pairs, self.audited)
         compared = self._compared()
         self._check_grouping(compared, by)
+        matchers = Matchers.of(by, compared)
+        matchers.check({"audit": self.params.audit is not None})
         faults.check_zones(self.sources)
         layers = self._strata(compared)
         every = tuple(dict.fromkeys((*by, *layers.columns)))
@@ -76,20 +80,21 @@ class _Planner:
         if compared == "events":
             counts.append(CountQuery("before_after/compared", {}, COUNT_NAMES))
         if compared == "timelines" or (compared == "events" and self._timed_events):
-            counts.append(self._timelines(by, ["n_near"] if compared == "events" else [*N_COLUMNS, "n_near"]))
+            names = ["n_near"] if compared == "events" else [*N_COLUMNS, "n_near"]
+            counts.append(self._timelines(by, names, matchers))
         if self.params.lag_thresholds:
             grid = Grid(self.params.lag_thresholds, self.params.boundary)
             lags = Sweep("pairs_of_lags", self._rows(units, by, "lag_day"), "score", grid)
             counts.append(CountQuery("before_after/lags", accounted, ("matches",), ("lag_days",), lags, "lags"))
-            timed = (self._timeline_rows(by), self._span()) if self._timed_events else (None, None)
-            counts += trend.counts(compared, self.bounds, *timed)
-        relations = [*self._relations(units, every, timed=layers.moment == "pairs")]
+            timed = (self._timeline_rows(by), self._span()) if self._timed_events else None
+            counts += trend.counts(compared, self.bounds, timed, matchers)
+        relations = [*self._relations(units, every, timed=layers.moment == "pairs"), *matchers.relations()]
         if layers:
             relations += layers.relations()
-            counts += self._by_stratum(layers, units, every, compared)
+            counts += self._by_stratum(layers, units, every, compared, matchers)
         if self.gold is not None:
-            gold.check_grouping(by, self.pairs)
-            judged = self._rows(units, by, "event_id", "article_id")
+            gold.check_grouping(by, matchers, self.pairs)
+            judged = matchers.numbered(self._rows(units, by, "event_id", "article_id"))
             relations += gold.relations(self.gold, self.coded, by, judged, self.bounds)
             counts += gold.queries(self.params.grid())
         if self.audited is not None and self._drawn is not None:
@@ -105,7 +110,7 @@ class _Planner:
             used=("m_before", "m_after"),
             accounting=CountQuery(f"before_after/{accounting}", accounted),
             comparisons=tuple(self._comparisons(compared)),
-            follow_ups=tuple(self._follow_ups(units, by, compared)),
+            follow_ups=tuple(self._follow_ups(units, by, compared, matchers)),
             units="events",
             warnings=tuple(self._warnings(compared, by)),
             facts={"compared": compared, "lag": " and ".join(self._lag_fields())},
@@ -144,16 +149,11 @@ class _Planner:
             raise DataError(message, remedy='Map them, for example columns = { event_time = "date" }.')
         return compared
 
-    def _check_grouping(self, compared: str, by: Sequence[rows.Grouped]) -> None:
+    def _check_grouping(self, compared: Compared, by: Sequence[rows.Grouped]) -> None:
         for each in by:
-            if (compared == "events" and each.source != "events") or (
-                compared == "timelines" and each.source == "pairs"
-            ):
-                where = "given per event" if compared == "events" else "counted from events and articles"
-                message = f"by: {each.name!r} is a column of {each.source}, but the compared pairs are {where}"
-                remedy = (
-                    "Their number for each value is not known: take the column from another input, or use compared."
-                )
+            if compared == "events" and each.source == "articles":
+                message = f"by: {each.label!r} is a column of articles, but the compared pairs are given per event"
+                remedy = 'Their number for each value is not known: use compared = "timelines" if the data allow it.'
                 raise DataError(message, remedy=remedy)
 
     def _strata(self, compared: Compared) -> strata.Strata:
@@ -161,14 +161,18 @@ class _Planner:
         return strata.resolve(self.params.strata, {each.name: each for each in found if each is not None}, compared)
 
     def _by_stratum(
-        self, layers: strata.Strata, units: rows.Units, every: Sequence[rows.Grouped], compared: Compared
+        self,
+        layers: strata.Strata,
+        units: rows.Units,
+        every: Sequence[rows.Grouped],
+        compared: Compared,
+        matchers: Matchers,
     ) -> Iterator[CountQuery | Computed]:
         """Counts by stratum; `every` holds the grouping columns and those of the strata."""
-        wanted = tuple(dict.fromkeys((*every, *layers.for_pairs)))
-        pairs = self._rows(units, wanted, *(["article_time"] if layers.moment == "pairs" else []))
+        pairs = self._rows(units, every, moment=layers.moment)
         bounds = {name: self.bounds[name] for name in ACCOUNTED}
         timelines = (self._timeline_rows(every), self._span()) if compared == "timelines" else None
-        return strata.queries(layers, compared, pairs, self.params.grid(), bounds, timelines)
+        return strata.queries(layers, compared, pairs, self.params.grid(), bounds, timelines, matchers)
 
     def _units(self, compared: str, *, timed: bool) -> rows.Units:
         return rows.Units(
@@ -264,16 +268,27 @@ class _Planner:
             closed=window.closed == "both",
         )
 
-    def _rows(self, units: rows.Units, by: Sequence[rows.Grouped], *more: str) -> exp.Select:
+    def _rows(
+        self, units: rows.Units, by: Sequence[rows.Grouped], *more: str, moment: strata.Moment | None = None
+    ) -> exp.Select:
+        """The pairs that take part; `moment`: with the column that tells the time of the article."""
         needed = units if self.events is not None or units.replicated else None
-        others = [rows.Lookup("articles", "article_id", "a")] if self._looks_up_articles(by) else []
+        dated = moment == "articles"
+        lookup = rows.Lookup("articles", "article_id", "a", ("article_time",) if dated else ())
+        others = [lookup] if dated or self._looks_up_articles(by) else []
+        more = (*more, "article_time") if moment == "pairs" else more
         merged = self.params.duplicates == "max" and self.pairs.has("article_id")
-        keys = ("event_id", "article_id") if merged else ()
-        fields = tuple(dict.fromkeys((*keys, *more, "score", "lag_hours")))
+        fields = tuple(dict.fromkeys((*(PAIR if merged else ()), *more, "score", "lag_hours")))
+        of_events = ("event_time",) if moment == "events" else ()
         required = ("event_id",) if needed is None and self.pairs.may_be_null("event_id") else ()
-        query = rows.joined_rows(self.pairs, needed, others, fields, by, required=required)
+        query = rows.joined_rows(self.pairs, needed, others, fields, by, of_units=of_events, required=required)
         order = ("score", "lag_hours", *(each.name for each in by))
-        return rows.distinct_rows(query, keys, order) if merged else query
+        return rows.distinct_rows(query, self._key(by), order) if merged else query
+
+    def _key(self, by: Sequence[rows.Grouped]) -> tuple[str, ...]:
+        """What a pair may occur once for: its event and article, and its groups; for an audit it occurs once at all."""
+        own = () if self.params.audit is not None else (each.name for each in by if each.source == "pairs")
+        return (*PAIR, *own)
 
     def _timeline_rows(self, by: Sequence[rows.Grouped]) -> dict[str, exp.Select]:
         """Events and articles with their times and grouping columns."""
@@ -283,22 +298,25 @@ class _Planner:
         articles = exp.select(*(column(name) for name in (*of_articles, "article_time"))).from_("articles")
         return {"events": events.where(column("complete")), "articles": articles}
 
-    def _timelines(self, by: Sequence[rows.Grouped], names: Sequence[str]) -> Computed:
+    def _timelines(self, by: Sequence[rows.Grouped], names: Sequence[str], matchers: Matchers) -> Computed:
         """Compared pairs per group and replicate, from the two timelines."""
-        frames, span = self._timeline_rows(by), self._span()
+        frames, span = self._timeline_rows(by) | matchers.frames(), self._span()
 
         def compute(found: Mapping[str, pl.DataFrame], segment: Sequence[str]) -> pl.DataFrame:
-            return timeline_counts(found["events"], found["articles"], span, segment, names)
+            counted = timeline_counts(found["events"], found["articles"], span, matchers.known(segment), names)
+            return matchers.repeated(counted, found, segment)
 
         return Computed("before_after/timelines", frames, compute, tuple(names))
 
-    def _follow_ups(self, units: rows.Units, by: Sequence[rows.Grouped], compared: Compared) -> Iterator[FollowUp]:
+    def _follow_ups(
+        self, units: rows.Units, by: Sequence[rows.Grouped], compared: Compared, matchers: Matchers
+    ) -> Iterator[FollowUp]:
         wanted = self.params.event_counts
         if wanted is True or (wanted == "auto" and self.pairs.rows <= MOST_ROWS_FOR_EVENTS):
             bounds = {name: self.bounds[name] for name in ACCOUNTED}
             span = self._span() if compared == "timelines" else None
             pairs = self._rows(units, by, "event_id")
-            yield units_table(pairs, bounds, self.params.boundary, span, compared)
+            yield units_table(pairs, bounds, self.params.boundary, (compared, span), matchers)
         if self._drawn is not None:
             yield audit.sample(self._rows(units, by, *audit.KEY), self._drawn)
 
@@ -335,10 +353,15 @@ class _Planner:
             yield from audit.checks(self.pairs, self.audited, self.params.audit)
         if self.params.duplicates == "error" and self.pairs.has("article_id"):
             remedy = 'Set duplicates = "max" to keep the highest score of each, or "keep" to count every row.'
-            yield duplicate_check(self.pairs, ("event_id", "article_id"), remedy=remedy)
+            yield duplicate_check(self.pairs, self._key(by), remedy=remedy)
 
     def _warnings(self, compared: Compared, by: Sequence[rows.Grouped]) -> Iterator[str]:
         yield from faults.doubtful_types(self.sources, by)
+        if names := [each.label for each in by if each.name in Matchers.of(by, compared).columns]:
+            yield (
+                f"by: {' and '.join(names)} of pairs names the matcher: each of its values has all compared pairs, a "
+                "total has those of all matchers; a column that describes events or articles belongs into these inputs"
+            )
         if compared == "pairs" and self.params.compared is None:
             yield "every compared pair must be a row of pairs, even if it scores 0; if not, give n_before and n_after"
         if self.params.window is not None and not _has(self.events, "complete_window") and not self._timed_events:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -70,7 +70,7 @@ class _Planner:
         groupings = [[name for name in grouping if name != ANNOTATOR] for grouping in self.params.by]
         sources = [self.inputs.predictions, *([self.inputs.series] if self.inputs.series is not None else [])]
         by = rows.resolve_by(groupings, sources)
-        shared = [rows.Grouped(each.name, "runs", each.column) for each in by if each.source == "predictions"]
+        shared = [replace(each, source="runs") for each in by if each.source == "predictions"]
         extra = [self.params.cluster] if self.params.cluster else []
         rows.check_mapping(self.inputs.given, (*by, *shared), extra)
         return (*by, *annotated)
