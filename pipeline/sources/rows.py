@@ -95,7 +95,7 @@ def _resolve(name: str, sources: Sequence[Source], key: str) -> Grouped:
         choices = " or ".join(f"{each.source}.{each.column}" for each in found)
         message = f"{key}: {name!r} is a column of {where}"
         plain = f"Write {choices}."
-        dotted = f"Give one of them another name, for example columns = {{ my_column = {found[-1].column!r} }}."
+        dotted = f'Give the column with a dot another name: columns = {{ my_column = "{name}" }}.'
         raise DataError(message, remedy=dotted if any(each.column != name for each in found) else plain)
     if not found:
         known = [each for source in sources for file in source.files[:1] for each in file.schema.names]
