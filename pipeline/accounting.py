@@ -11,7 +11,7 @@ from pipeline.dialect import column
 from pipeline.errors import DataError, NoInputError, ThresherError, together
 from pipeline.fault_places import first_place
 from pipeline.queries import expand, load
-from pipeline.sources.rows import count_where
+from pipeline.sources.keys import count_where
 from pipeline.sources.source import KEPT, SCORE_STATE
 from pipeline.stages.checks import missing_words, rows_in_words
 

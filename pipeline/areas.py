@@ -12,6 +12,7 @@ import sqlglot.expressions as exp
 
 from pipeline.dialect import column, is_finite
 from pipeline.errors import DataError
+from pipeline.groupings import Grouping
 from pipeline.metrics.area_cells import AreaCells, Extremes
 from pipeline.metrics.cell_grids import CellGrid, finer
 from pipeline.metrics.ordered_areas import AREAS, OrderedAreas, Rows, Totals
@@ -44,7 +45,7 @@ WEIGHTS = ("weight_positive", "weight_negative", "n_weighted_positive", "n_weigh
 
 
 def areas(
-    engine: Engine, asked: Areas, groupings: Sequence[Sequence[str]], by: Sequence[str], counts: pl.DataFrame
+    engine: Engine, asked: Areas, groupings: Sequence[Grouping], by: Sequence[str], counts: pl.DataFrame
 ) -> pl.DataFrame:
     """Areas of every group: one row per group with the areas, their standard errors and, for cells, their bounds.
 
@@ -58,9 +59,9 @@ def areas(
     engine.define("scored", asked.rows)
     parts = []
     for grouping in groupings:
-        name = ",".join(grouping) or "all"
-        own = counts.filter(pl.col(GROUPING.name) == name)
-        groups = _Groups.of(add_up(own, [*grouping], [*COUNTS, *WEIGHTS]), grouping, weighted=asked.weighted)
+        own = counts.filter(pl.col(GROUPING.name) == grouping.label)
+        sums = add_up(own, grouping.columns, [*COUNTS, *WEIGHTS])
+        groups = _Groups.of(sums, grouping.columns, weighted=asked.weighted)
         replicates = 1 + max(own[REPLICATE].to_list(), default=0) if asked.replicated else 0
         work = _Work(engine, asked, groups, replicates)
         parts.append(work.exact() if asked.exact else work.binned())
@@ -289,7 +290,7 @@ class _Work:
             spread = {"_se": found.se[area], "_degrees": found.degrees[area]}
             columns = {"": value, **spread, "_min": limits[0], "_max": limits[1]}
             series += [pl.Series(f"{area}{name}", each).fill_nan(None) for name, each in columns.items()]
-        grouping = pl.lit(",".join(self.groups.names) or "all").alias(GROUPING.name)
+        grouping = pl.lit(Grouping(self.groups.names).label).alias(GROUPING.name)
         return self.groups.keys.with_columns(grouping, *series) if self.groups.names else _alone(grouping, series)
 
 

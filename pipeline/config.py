@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from pipeline.errors import ConfigError, NoInputError
-from pipeline.schemas import is_reserved_within, reserved_names
+from pipeline.schemas import result_names
 from pipeline.stages import STAGES, find_stage
 from pipeline.stages.following import FollowingParameters, Leader
+from pipeline.stages.stage import counts_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -224,17 +225,11 @@ def _stage(raw: dict[str, Any], number: int, origin: str) -> ConfiguredStage:
 
 
 def _check_names(stage: Stage, params: StageParameters, where: str) -> None:
-    """Grouping columns stand beside columns of the results and of the work on them, so none may have such a name."""
-    from pipeline.queries import names_beside_groups  # noqa: PLC0415 - most configs group by few names or none
-
-    names = sorted({name for grouping in params.by for name in grouping})
-    reserved = reserved_names(stage.tables)
-    working = names_beside_groups(stage.kind) if names else frozenset()
-    for name in names:
-        in_results, in_work = name.lower() in reserved, name.lower() in working or is_reserved_within(stage.kind, name)
-        if in_results or in_work:
-            words = "is also a column of the results" if in_results else "is a name that the stage itself works with"
-            message = f"{where}: by: {name!r} {words}"
+    """Grouping columns stand beside columns of the results, so none may have such a name, whatever its case."""
+    taken = result_names((*stage.tables, counts_table(stage)))
+    for name in dict.fromkeys(name for grouping in params.by for name in grouping):
+        if name.lower() in taken:
+            message = f"{where}: by: {name!r} is also a column of the results"
             remedy = f'Give it another name, for example columns = {{ my_{name} = "{name}" }}.'
             raise ConfigError(message, remedy=remedy)
 

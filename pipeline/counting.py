@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from pipeline.config import ConfiguredStage
     from pipeline.engines.engine import Engine
+    from pipeline.groupings import Grouping
     from pipeline.stages.plan import Plan, Sweep
 
 COUNTS = "counts"
@@ -62,21 +63,21 @@ def count(engine: Engine, configured: ConfiguredStage, plan: Plan) -> Counted:
     check(engine, configured, plan)
     prepare(engine, plan)
     compared = [each.compare(fetched(engine, each.frames)) for each in plan.comparisons]
-    tables = {}
+    tables, by = {}, [each.name for each in plan.by]
     for name in dict.fromkeys(each.into for each in plan.counts):
         parts = [each for each in plan.counts if each.into == name]
         finest = {
             segment: pl.concat([_counted(engine, each, segment, parts[0].columns) for each in parts])
-            for segment in _segments(configured.params.by, parts)
+            for segment in _segments(configured.params.groupings, parts)
         }
         if name == COUNTS:
             used = int(next(iter(finest.values())).select(pl.sum_horizontal(pl.col(plan.used).sum())).item())
             accounts = account(engine, configured, plan, used)
             refuse_nothing(configured, accounts)
             alarms = [*implausible(engine, configured, plan, accounts)]
-        tables[name] = _grouped(finest, configured.params.by, [each.name for each in plan.by], parts[0])
+        tables[name] = _grouped(finest, configured.params.groupings, by, parts[0])
     if plan.areas is not None:
-        tables[AREAS] = areas(engine, plan.areas, configured.params.by, [each.name for each in plan.by], tables[COUNTS])
+        tables[AREAS] = areas(engine, plan.areas, configured.params.groupings, by, tables[COUNTS])
     for folded in plan.folded:
         tables[folded.table] = folded.fold(rows_to_fold(engine, folded.rows), fetched(engine, folded.frames))
     tables |= fetched(engine, plan.fetched)
@@ -161,13 +162,12 @@ def check(engine: Engine, configured: ConfiguredStage, plan: Plan) -> None:
         raise together([*faults, *row_faults(engine, configured, plan)])
 
 
-def _segments(
-    groupings: Sequence[tuple[str, ...]], parts: Sequence[CountQuery | Computed]
-) -> Sequence[tuple[str, ...]]:
+def _segments(groupings: Sequence[Grouping], parts: Sequence[CountQuery | Computed]) -> Sequence[tuple[str, ...]]:
     """The groupings that are part of no other: only these are scanned for, the others are sums of them."""
+    columns = [each.columns for each in groupings]
     if any(isinstance(part, CountQuery) and not part.additive for part in parts):
-        return groupings
-    return [each for each in groupings if not any(set(each) < set(other) for other in groupings)]
+        return columns
+    return [each for each in columns if not any(set(each) < set(other) for other in columns)]
 
 
 def _counted(
@@ -252,7 +252,7 @@ def _distinct(frame: pl.DataFrame, segment: Sequence[str]) -> pl.DataFrame:
 
 def _grouped(
     finest: Mapping[tuple[str, ...], pl.DataFrame],
-    groupings: Sequence[tuple[str, ...]],
+    groupings: Sequence[Grouping],
     by: Sequence[str],
     part: CountQuery | Computed,
 ) -> pl.DataFrame:
@@ -260,10 +260,10 @@ def _grouped(
     keys = [REPLICATE, THRESHOLD, *part.keys]
     parts = []
     for grouping in groupings:
-        frame = finest[min((segment for segment in finest if set(grouping) <= set(segment)), key=len)]
-        summed = add_up(frame, [*grouping, *keys], part.columns)
-        if not grouping and summed.is_empty() and keys == [REPLICATE, THRESHOLD]:
+        frame = finest[min((segment for segment in finest if set(grouping.columns) <= set(segment)), key=len)]
+        summed = add_up(frame, [*grouping.columns, *keys], part.columns)
+        if not grouping.columns and summed.is_empty() and keys == [REPLICATE, THRESHOLD]:
             summed = _zero(summed)
-        parts.append(summed.select(pl.lit(",".join(grouping) or "all").alias(GROUPING.name), pl.all()))
+        parts.append(summed.select(pl.lit(grouping.label).alias(GROUPING.name), pl.all()))
     counts = pl.concat(parts, how="diagonal").select(GROUPING.name, *by, *keys, *part.columns)
     return counts.sort([GROUPING.name, *by, *keys], nulls_last=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from pipeline.dialect import column
+from pipeline.groupings import users_name
 from pipeline.sources.canonical import canonical_relation
 from pipeline.sources.inputs import Field
 
@@ -27,13 +28,13 @@ def first_place(engine: Engine, source: Source, problem: exp.Expr) -> str:
         Text that starts with a blank; empty where the condition reads what no file holds, or no row satisfies it.
     """
     names = tuple(dict.fromkeys(each.name for each in problem.find_all(exp.Column)))
-    fields = {name: source.field(name) or Field(name, "any", "a column") for name in names}
+    fields = {name: _field(source, name) for name in names}
     score = "score" if "score_state" in fields else None
     if score is not None:
         fields = {"score": source.contract.field("score") or Field("score", "number", "the score")}
-    if not fields or not all(source.has(name) for name in fields):
+    if not fields or not all(source.offers(field.name) for field in fields.values()):
         return ""
-    for scan in source.scans(fields):
+    for scan in source.scans(field.name for field in fields.values()):
         engine.scan(scan.name, scan.files, located=True)
     query = canonical_relation(source, fields, score=score, located=True)
     numbers = [
@@ -47,3 +48,12 @@ def first_place(engine: Engine, source: Source, problem: exp.Expr) -> str:
         return ""
     file, first, n_rows = frame.row(0)
     return f" ({n_rows:,} in {file}, first at row {first + 1:,})"
+
+
+def _field(source: Source, name: str) -> Field:
+    """What a column of the canonical relation is read from; a grouping column is read as it is."""
+    field = source.field(name)
+    if field is not None:
+        return field
+    known = users_name(name)
+    return Field(known if source.offers(known) else known.partition(".")[2], "any", "a column")

@@ -9,7 +9,7 @@ import polars as pl
 from pipeline.accounting import USED, WHERE
 from pipeline.errors import DataError
 from pipeline.metrics.sweep import THRESHOLD
-from pipeline.sources.rows import unmatched_keys
+from pipeline.sources.keys import unmatched_keys
 from pipeline.stages.checks import rows_in_words
 
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from pipeline.accounting import InputAccount
     from pipeline.config import ConfiguredStage
     from pipeline.engines.engine import Engine
-    from pipeline.stages.plan import KeyMatch, Plan
+    from pipeline.sources.keys import KeyMatch
+    from pipeline.stages.plan import Plan
 
 HALF = 0.5
 _REMEDIES = {

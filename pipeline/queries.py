@@ -87,13 +87,6 @@ def load(name: str) -> Query:
     return query
 
 
-def names_beside_groups(stage: str) -> frozenset[str]:
-    """Names in lower case that queries of a stage give to columns beside the grouping columns, inner ones too."""
-    trees = (load(name).tree for name in query_names() if name.startswith(f"{stage}/"))
-    grouped = (tree for tree in trees if any(each.name == "segment" for each in tree.find_all(exp.Column)))
-    return frozenset(each.alias.lower() for tree in grouped for each in tree.find_all(exp.Alias))
-
-
 def _header(text: str) -> dict[str, str]:
     header: dict[str, str] = {}
     key = ""

@@ -15,12 +15,13 @@ import polars as pl
 from pipeline.counting import count, follow_up
 from pipeline.engines.duckdb import DuckDB, Resources
 from pipeline.errors import ConfigError, DataError, PermissionDenied, StorageError, ThresherError
+from pipeline.groupings import in_users_names
 from pipeline.interrupts import stop_requests
 from pipeline.opening import OpenedStage, open_inputs
 from pipeline.provenance import canonical, code_sha256, fingerprints, input_records, peak_rss, settings, versions
-from pipeline.schemas import Column, Table, conform
+from pipeline.schemas import conform
 from pipeline.sources.files import first_changed
-from pipeline.stages.plan import REPLICATE
+from pipeline.stages.stage import counts_table
 from pipeline.storage.durable import make_folder, storage_errors, write_json
 from pipeline.storage.layout import COUNTS, FORMAT_VERSION, RUN_RECORD, Layout, new_run_id
 from pipeline.storage.manifest import Manifest, faults
@@ -33,12 +34,12 @@ if TYPE_CHECKING:
     from pipeline.config import Config
     from pipeline.counting import Counted
     from pipeline.interrupts import StopRequest
+    from pipeline.schemas import Table
     from pipeline.sources.source import Source
     from pipeline.stages.stage import Summary
 
 INPUTS = "inputs"
 BINDINGS = "bindings"
-_THRESHOLD_OF_COUNTS = Column("threshold", "DOUBLE", "lower edge of the bin; NULL below all", nullable=True)
 
 
 @dataclass(frozen=True)
@@ -286,36 +287,25 @@ def _run_stage(engine: DuckDB, opened: OpenedStage, staging: Staging, stop: Stop
     by = [each.name for each in plan.by]
     counted = count(engine, opened.configured, plan)
     metadata = {"thresher": json.dumps(settings(opened), sort_keys=True)}
-    staging.write(
-        COUNTS, params.name, conform(counted.tables[COUNTS], _counts_table(opened), stage=params.name, by=by), metadata
-    )
+
+    def write(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
+        checked = conform(frame, table, stage=params.name, by=by)
+        staging.write(table.name, params.name, in_users_names(checked), metadata)
+        return checked
+
+    write(counts_table(stage), counted.tables[COUNTS])
     with stop.at_once():
         derived = stage.derive(params, counted.tables)
     derived |= follow_up(engine, plan.without(counted.omitted), derived)
     tables = {
-        table.name: conform(derived[table.name], table, stage=params.name, by=by)
-        for table in stage.tables
-        if table.name not in counted.omitted
+        table.name: write(table, derived[table.name]) for table in stage.tables if table.name not in counted.omitted
     }
-    for name, frame in tables.items():
-        staging.write(name, params.name, frame, metadata)
     staging.write(INPUTS, params.name, _inputs_table(params.name, counted), metadata)
     staging.write(BINDINGS, params.name, _bindings_table(opened), metadata)
     warnings = (*counted.alarms, *plan.warnings, *counted.warnings, *stage.warnings(tables))
     seconds = time.monotonic() - started
     summary = stage.summarize(tables)
     return StageResult(params.name, stage.kind, summary, warnings, seconds, counted.omitted), counted
-
-
-def _counts_table(opened: OpenedStage) -> Table:
-    stage = opened.configured.stage
-    replicate = Column(REPLICATE, "BIGINT", "group of clusters; intervals leave one out at a time")
-    return Table(
-        COUNTS,
-        "one row per group, replicate and bin",
-        (replicate, _THRESHOLD_OF_COUNTS, *stage.count_columns),
-        (REPLICATE, "threshold", *(each.name for each in stage.count_columns if each.type == "KEY")),
-    )
 
 
 def _inputs_table(stage: str, counted: Counted) -> pl.DataFrame:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -72,61 +71,13 @@ STAGE = Column("stage", "VARCHAR", "name of the stage in the config")
 GROUPING = Column("grouping", "VARCHAR", "`all`, or the names of the grouping columns, comma-separated")
 LEADING = (STAGE, GROUPING)
 
-
-WORKING = (
-    *(
-        "replicate",
-        "bin",
-        "lowest",
-        "highest",
-        "kept",
-        "complete",
-        "score",
-        "score_given",
-        "score_state",
-        "lag_hours",
-        "lag_day",
-    ),
-    *("label", "weight", "cell_block", "whole_cell", "cell", "_place"),
-    *(
-        "run_number",
-        "is_row",
-        "is_run",
-        "is_first",
-        "is_always",
-        "is_judged",
-        "is_listed",
-        "n_obs",
-        "n_points",
-        "n_marks",
-        "share",
-        "annotator",
-    ),
-    *("is_predicted", "fault", "source_file", "file_row_number", "_document", "_system"),
-    *("is_located", "is_aligned", "rank", "_gold", "_mention", "_square"),
-    *("run_id", "published_at", "is_gold", "rank_in_key", "_best", "_exact"),
-    *("_u", "_u_reference", "_retrieved", "_fpr_reference", "_reference_threshold", "_positives", "_qualifies"),
-)
+OF_HISTORY = ("run_id", "published_at")  # what the tables of all runs have beside those of one
 
 
-WITHIN_STAGES = {
-    "threshold_sweep": re.compile(
-        r"all_(n|weight|squares)_(positive|negative)|(tp|fp|fn|tn)_(weight|squares)|\w+_(auc|precision)_degrees"
-        r"|(positive|negative)(_squares)?(_1)?"
-    ),
-}
-
-
-def reserved_names(tables: Iterable[Table]) -> frozenset[str]:
-    """Names that a grouping column must not have, in lower case: those of result columns and of working columns."""
+def result_names(tables: Iterable[Table]) -> frozenset[str]:
+    """Names that a grouping column must not have, in lower case: those of the columns it stands beside in results."""
     own = {column.name for table in tables for column in table.columns}
-    return frozenset(name.lower() for name in (*own, *WORKING, *(column.name for column in LEADING)))
-
-
-def is_reserved_within(kind: str, name: str) -> bool:
-    """Whether a stage gives columns of this name to its own frames, beside those of its queries and tables."""
-    pattern = WITHIN_STAGES.get(kind)
-    return pattern is not None and pattern.fullmatch(name.lower()) is not None
+    return frozenset(name.lower() for name in (*own, *OF_HISTORY, *(column.name for column in LEADING)))
 
 
 def polars_types(sql_type: SqlType) -> tuple[pl.DataType, ...]:
@@ -151,7 +102,7 @@ def conform(frame: pl.DataFrame, table: Table, *, stage: str, by: Sequence[str])
         frame: Columns `grouping`, the `by` columns and those of the table, in any order; more are an error.
         table: The contract.
         stage: Name of the stage, written into every row.
-        by: The grouping columns, which keep the type they have.
+        by: Internal names of the grouping columns, which keep the type they have.
 
     Raises:
         ThresherError: a column is missing, extra, of another type, NULL where it must not be, or a key repeats.

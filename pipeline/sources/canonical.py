@@ -23,20 +23,21 @@ def canonical_relation(
 ) -> exp.Query:
     """Every row of an input with canonical columns.
 
-    The result has the wanted columns, the boolean `kept` (whether `where` holds) and, when `score` is named,
-    `score_state`: NULL for a finite score, else `null_score`, `nan_score` or `infinite_score`; and `score_given`:
-    the score as it stands, NaN and infinite too, for those that check it themselves and save the barrier.
+    The result has the wanted columns under the names they are asked for by, the boolean `kept` (whether `where` holds)
+    and, when `score` is named, `score_state`: NULL for a finite score, else `null_score`, `nan_score` or
+    `infinite_score`; and `score_given`: the score as it stands, NaN and infinite too, for those that check it
+    themselves and save the barrier.
 
     Args:
         source: The input.
-        wanted: Our names of the columns and what they must be.
+        wanted: Names in the result, each with our name of its column and what that must be.
         score: The wanted column whose state is asked for.
         located: Whether to keep `source_file` and `file_row_number` of a located scan.
     """
-    types = {name: (source.types(name, field), field.kind) for name, field in wanted.items()}
+    types = {name: (field, source.types(field.name, field)) for name, field in wanted.items()}
     parts = [
         _select(source, f"{source.name}_files_{number}", files[0], types, score, located=located)
-        for number, files in enumerate(source.groups(wanted))
+        for number, files in enumerate(source.groups(field.name for field in wanted.values()))
     ]
     return parts[0] if len(parts) == 1 else exp.union(*parts, distinct=False)
 
@@ -45,12 +46,15 @@ def _select(
     source: Source,
     scan: str,
     file: DataFile,
-    types: Mapping[str, tuple[str, Kind]],
+    types: Mapping[str, tuple[Field, str]],
     score: str | None,
     *,
     located: bool,
 ) -> exp.Select:
-    items = [exp.alias_(_typed(source, file, name, *kind), name, quoted=True) for name, kind in types.items()]
+    items = [
+        exp.alias_(_typed(source, file, field.name, sql_type, field.kind), name, quoted=True)
+        for name, (field, sql_type) in types.items()
+    ]
     items.append(exp.alias_(_kept(source, file), KEPT, quoted=True))
     if score is not None:
         given = exp.cast(_value(source, file, score), "DOUBLE")

@@ -11,6 +11,7 @@ import sqlglot.expressions as exp
 
 from pipeline.dialect import column, double, is_finite
 from pipeline.errors import DataError
+from pipeline.groupings import internal_name
 from pipeline.queries import expand, fill, load
 from pipeline.sources.canonical import canonical_relation
 from pipeline.sources.inputs import Field
@@ -51,18 +52,23 @@ class Grouped:
     """A grouping column and the input it comes from.
 
     Attributes:
-        name: As written in `by`; the name in the results.
+        label: As written in `by`; the name in the results.
         source: Name of the input that has it.
         column: Our name of the column in that input.
     """
 
-    name: str
+    label: str
     source: str
     column: str
 
     @property
+    def name(self) -> str:
+        """Its name in relations, queries and frames."""
+        return internal_name(self.label)
+
+    @property
     def field(self) -> Field:
-        """Contract of a grouping column: any type that can be grouped."""
+        """Contract of a grouping column: any type that can be grouped, read as it is even where we know its name."""
         return Field(self.column, "any", "a grouping column")
 
 
@@ -84,15 +90,18 @@ def resolve_by(by: Iterable[Sequence[str]], sources: Sequence[Source], *, key: s
 
 def _resolve(name: str, sources: Sequence[Source], key: str) -> Grouped:
     head, _, tail = name.partition(".")
-    qualified = [source for source in sources if source.name == head and tail and source.offers(tail)]
-    if qualified:
-        return Grouped(name, head, tail)
-    having = [source.name for source in sources if source.offers(name)]
-    if len(having) > 1:
-        choices = " or ".join(f"{each}.{name}" for each in having)
-        message = f"{key}: {name!r} is a column of {' and of '.join(having)}"
-        raise DataError(message, remedy=f"Write {choices}.")
-    if not having:
+    found = [Grouped(name, source.name, name) for source in sources if source.offers(name)]
+    found += [Grouped(name, head, tail) for source in sources if source.name == head and tail and source.offers(tail)]
+    if len(found) > 1:
+        where = " and of ".join(
+            each.source if each.column == name else f"{each.source}, called {each.column!r}" for each in found
+        )
+        choices = " or ".join(f"{each.source}.{each.column}" for each in found)
+        message = f"{key}: {name!r} is a column of {where}"
+        plain = f"Write {choices}."
+        dotted = f'Give the column with a dot another name: columns = {{ my_column = "{name}" }}.'
+        raise DataError(message, remedy=dotted if any(each.column != name for each in found) else plain)
+    if not found:
         for source in sources:
             if (role := source.bindings.role_of(name)) is not None:
                 message = f"{key}: the column {name!r} of {source.name} is mapped to {role}"
@@ -104,7 +113,7 @@ def _resolve(name: str, sources: Sequence[Source], key: str) -> Grouped:
         hint = f" Did you mean {near[0]!r}?" if near else ""
         message = f"{key}: no input has a column {name!r}"
         raise DataError(message, remedy=f"Looked in {', '.join(source.name for source in sources)}.{hint}")
-    return Grouped(name, having[0], name)
+    return found[0]
 
 
 @dataclass(frozen=True)
@@ -141,11 +150,13 @@ class Lookup:
         relation: Its logical name, which is the name of its input.
         key: The column that both have.
         alias: Its name in the query.
+        fields: Its columns that rows take over, beside the grouping columns.
     """
 
     relation: str
     key: str
     alias: str
+    fields: tuple[str, ...] = ()
 
 
 FLAG = "complete"
@@ -166,27 +177,33 @@ def read(
     Args:
         source: The input.
         wanted: Our names of the columns; one that the contract lacks is the cluster.
-        by: Grouping columns; those of this input get the names they have in `by`.
+        by: Grouping columns; those of this input get their internal names.
         derived: Further columns computed from the wanted ones, called `canonical`, and from those of the lookups.
         lookups: Relations of one row per key in which the rows find further columns, or NULL.
         located: Whether to add `source_file` and `file_row_number`, the order of the rows in the files.
     """
-    fields = {name: source.field(name) or Field(name, "any", "the cluster") for name in wanted}
+    fields = fields_of(source, wanted, by)
     score = "score" if "score" in fields and source.field("score") is not None else None
-    own = [each for each in by if each.source == source.name]
-    fields |= {each.column: source.field(each.column) or each.field for each in own}
-    renamed = [exp.alias_(column(each.column), each.name, quoted=True) for each in own if each.name != each.column]
     computed = [exp.alias_(value, name, quoted=True) for name, value in derived.items()]
-    canonical = canonical_relation(source, fields, score=score, located=located)
-    query = canonical
-    if renamed or computed:
+    query = canonical_relation(source, fields, score=score, located=located)
+    if computed:
         every = exp.Column(this=exp.Star(), table=exp.to_identifier("canonical"))
-        query = exp.select(every, *renamed, *computed).from_(canonical.subquery("canonical"))
+        query = exp.select(every, *computed).from_(query.subquery("canonical"))
         for each in lookups:
             matches = exp.EQ(this=column(each.key, "canonical"), expression=column(each.key, each.alias))
             query = query.join(exp.to_table(each.relation).as_(each.alias), on=matches, join_type="left")
-    name, scans = f"{source.name}_read", source.scans(fields)
-    return Relation(name, query, scans=scans, source=source, located=located, reads=tuple(fields))
+    reads = tuple(dict.fromkeys(field.name for field in fields.values()))
+    name, scans = f"{source.name}_read", source.scans(reads)
+    return Relation(name, query, scans=scans, source=source, located=located, reads=reads)
+
+
+def fields_of(source: Source, wanted: Iterable[str], by: Iterable[Grouped]) -> dict[str, Field]:
+    """What is read of an input, by its name in the relation: the wanted columns, and its grouping columns beside them.
+
+    A column that is both wanted and a grouping column is read twice.
+    """
+    fields = {name: source.field(name) or Field(name, "any", "the cluster") for name in wanted}
+    return fields | {each.name: each.field for each in by if each.source == source.name}
 
 
 def check_keys(sources: Iterable[Source], key: str) -> None:
@@ -250,7 +267,7 @@ def units_relations(
         query = query.join(exp.to_table("replicates").as_("r"), on=matches, join_type="inner")
     query = query.where(column(KEPT, "u"))
     if source is None:
-        query = query.where(_present(column(units.key, "u"))).distinct()
+        query = query.where(present(column(units.key, "u"))).distinct()
     return (*made, Relation(units.name, query, keep=source is not None or units.replicated))
 
 
@@ -265,13 +282,14 @@ def replicate_relations(origin: str, cluster: str, count: int | None) -> tuple[R
     return _clusters(origin, cluster), _replicates(count)
 
 
-def _present(value: exp.Expr) -> exp.Expr:
+def present(value: exp.Expr) -> exp.Expr:
+    """That a value is not NULL."""
     return exp.Not(this=exp.Is(this=value, expression=exp.null()))
 
 
 def _clusters(relation: str, cluster: str) -> Relation:
     query = exp.select(exp.alias_(column(cluster), "cluster")).distinct().from_(exp.to_table(relation))
-    return Relation("clusters", query.where(_present(column(cluster)), column(KEPT)))
+    return Relation("clusters", query.where(present(column(cluster)), column(KEPT)))
 
 
 def _replicates(count: int | None) -> Relation:
@@ -286,6 +304,7 @@ def joined_rows(
     fields: Sequence[str],
     by: Sequence[Grouped],
     *,
+    of_units: tuple[str, ...] = (),
     required: Sequence[str] = (),
     checked: bool = True,
     missed: bool = False,
@@ -298,11 +317,12 @@ def joined_rows(
         others: Further relations to look up, each by a key of the rows.
         fields: Columns of the rows that counting needs.
         by: The grouping columns, from the rows, the units or the others.
+        of_units: Columns of the units that rows take over, beside the grouping columns.
         required: Columns that must not be NULL where no units are looked up; a look-up drops NULL by itself.
         checked: Whether a score that is NaN or infinite is NULL; else the reader checks scores, as cells do.
         missed: Whether a score that is NULL, NaN or infinite is minus infinity: below every threshold.
     """
-    own = [column(each.name, "p") for each in by if each.source == row.name and each.name not in fields]
+    own = [column(each.name, "p") for each in by if each.source == row.name]
     given: exp.Expr = column(SCORE_GIVEN, "p")
     if missed:
         given = exp.Case().when(is_finite(given), given.copy()).else_(double(-math.inf))
@@ -312,12 +332,13 @@ def joined_rows(
     query = query.where(column(KEPT, "p"))
     if units is None:
         query = query.select(exp.alias_(exp.cast(exp.Literal.number(0), "SMALLINT"), REPLICATE))
-        query = query.where(*(_present(column(name, "p")) for name in required))
+        query = query.where(*(present(column(name, "p")) for name in required))
     else:
         query = query.select(column(REPLICATE, "u")).where(column(FLAG, "u"))
-    lookups = [*([Lookup(units.name, units.key, "u")] if units is not None else []), *others]
+    lookups = [*([Lookup(units.name, units.key, "u", of_units)] if units is not None else []), *others]
     for each in lookups:
-        theirs = [column(grouped.name, each.alias) for grouped in by if grouped.source == each.relation]
+        grouped = (grouped.name for grouped in by if grouped.source == each.relation)
+        theirs = [column(name, each.alias) for name in (*each.fields, *grouped)]
         matches = exp.EQ(this=column(each.key, "p"), expression=column(each.key, each.alias))
         query = query.select(*theirs).join(exp.to_table(each.relation).as_(each.alias), on=matches, join_type="inner")
     return query
@@ -336,67 +357,4 @@ def distinct_rows(rows: exp.Select, keys: Sequence[str], order: Sequence[str]) -
         exp.select("*")
         .from_(ranked.subquery("ranked"))
         .where(exp.or_(first, *(exp.Is(this=column(key), expression=exp.null()) for key in keys)))
-    )
-
-
-def repeated_keys(relation: str, keys: Sequence[str], *, everything: bool = False) -> exp.Select:
-    """Two keys, at most, that more than one row of a relation has, with `n_rows` and, of all such keys, `_n_keys`.
-
-    A key with NULL is not known, so never the same.
-
-    Args:
-        relation: Its name.
-        keys: The columns of the key.
-        everything: Whether all rows count, not only those that `where` keeps.
-    """
-    counted = exp.alias_(exp.cast(exp.Count(this=exp.Star()), "BIGINT"), "n_rows")
-    all_keys = exp.Window(this=exp.Count(this=exp.Star()))  # counts what HAVING keeps, before LIMIT
-    number = exp.alias_(exp.cast(all_keys, "BIGINT"), "_n_keys", quoted=True)
-    query = exp.select(*(column(key) for key in keys), counted, number).from_(exp.to_table(relation))
-    query = query if everything else query.where(column(KEPT))
-    query = query.where(*(_present(column(key)) for key in keys))
-    query = query.group_by(*(column(key) for key in keys))
-    more = exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(1))
-    return query.having(more).order_by(*(column(key) for key in keys)).limit(2)
-
-
-def count_where(relation: str, condition: exp.Expr) -> exp.Select:
-    """How many kept rows of a relation satisfy a condition; no row when none does."""
-    counted = exp.alias_(exp.cast(exp.Count(this=exp.Star()), "BIGINT"), "n_rows")
-    query = exp.select(counted).from_(exp.to_table(relation)).where(column(KEPT), condition)
-    return query.having(exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0)))
-
-
-def is_missing(name: str) -> exp.Expr:
-    """Whether a column is NULL, which it also is where it was not finite."""
-    return exp.Is(this=column(name), expression=exp.null())
-
-
-def unmatched_keys(relation: str, other: str, key: str) -> exp.Select:
-    """Kept rows of a relation, those whose key another relation lacks, and an example of such a key and of the other's.
-
-    Args:
-        relation: Its name.
-        other: Name of the other relation.
-        key: The column that both have.
-    """
-    grouped = exp.select(column(key), exp.alias_(exp.Count(this=exp.Star()), "n")).from_(relation)
-    grouped = grouped.where(column(KEPT), _present(column(key))).group_by(column(key))
-    known = exp.select(column(key)).distinct().from_(other).where(column(KEPT), _present(column(key)))
-    lacking = exp.Is(this=column(key, "o"), expression=exp.null())
-    first = exp.select(exp.Min(this=column(key, "k"))).from_(known.subquery("k")).subquery()
-
-    def rows(condition: exp.Expr | None) -> exp.Expr:
-        counted: exp.Expr = column("n", "r") if condition is None else exp.Case().when(condition, column("n", "r"))
-        return exp.cast(exp.Coalesce(this=exp.Sum(this=counted), expressions=[exp.Literal.number(0)]), "BIGINT")
-
-    return (
-        exp.select(
-            exp.alias_(rows(None), "n_rows"),
-            exp.alias_(rows(lacking), "n_unmatched"),
-            exp.alias_(exp.Min(this=exp.Case().when(lacking.copy(), column(key, "r"))), "unmatched_example"),
-            exp.alias_(first, "other_example"),
-        )
-        .from_(grouped.subquery("r"))
-        .join(known.subquery("o"), on=exp.EQ(this=column(key, "r"), expression=column(key, "o")), join_type="left")
     )

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from pipeline.dialect import column, double
-from pipeline.sources import rows
+from pipeline.groupings import users_name
+from pipeline.sources.keys import count_where, is_missing, repeated_keys
 from pipeline.stages.plan import Check
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from pipeline.sources.rows import Grouped
     from pipeline.sources.source import Source
 
 Faults = list[dict[str, object]]
@@ -21,6 +23,19 @@ Faults = list[dict[str, object]]
 def rows_in_words(number: object) -> str:
     """A number of rows for people."""
     return "1 row" if number == 1 else f"{number:,} rows"
+
+
+def shown_name(source: Source, name: str) -> str:
+    """What people call a column of the canonical relation of an input: the name it has in the files."""
+    return source.theirs(users_name(name))
+
+
+def doubtful_groups(sources: Sequence[Source], by: Sequence[Grouped]) -> Iterator[str]:
+    """Floating numbers as grouping columns."""
+    named = {source.name: source for source in sources}
+    for each in by:
+        if named[each.source].types(each.column, each.field) == "DOUBLE":
+            yield f"grouping column {each.label!r} is a floating number: NaN and infinite values count as NULL"
 
 
 def rows_check(source: Source, problem: exp.Expr, words: str, remedy: str) -> Check:
@@ -36,7 +51,7 @@ def rows_check(source: Source, problem: exp.Expr, words: str, remedy: str) -> Ch
     def explain(faults: Faults) -> tuple[str, str]:
         return f"input {source.name}: {words} in {rows_in_words(faults[0]['n_rows'])}", remedy
 
-    query = rows.count_where(f"{source.name}_read", problem)
+    query = count_where(f"{source.name}_read", problem)
     return Check(query, explain, source, lambda _: problem.copy())
 
 
@@ -44,7 +59,7 @@ def missing_check(source: Source, name: str) -> Check:
     """A required column that is NULL or not finite."""
     words = f"column {source.theirs(name)!r} is {missing_words(source, name)}"
     remedy = "It is required in every row: fill it in, or leave the rows out with where."
-    return rows_check(source, rows.is_missing(name), words, remedy)
+    return rows_check(source, is_missing(name), words, remedy)
 
 
 def missing_words(source: Source, name: str) -> str:
@@ -73,15 +88,16 @@ def duplicate_check(source: Source, keys: Sequence[str], *, remedy: str) -> Chec
 
     def explain(faults: Faults) -> tuple[str, str]:
         examples = "; ".join(
-            ", ".join(f"{source.theirs(key)} = {fault[key]}" for key in keys) + f" ({rows_in_words(fault['n_rows'])})"
+            ", ".join(f"{shown_name(source, key)} = {fault[key]}" for key in keys)
+            + f" ({rows_in_words(fault['n_rows'])})"
             for fault in faults
         )
         more = int(str(faults[0]["_n_keys"])) - len(faults)
         others = f"; and {more:,} more" if more else ""
-        names = " and ".join(source.theirs(key) for key in keys)
+        names = " and ".join(shown_name(source, key) for key in keys)
         return f"input {source.name}: {names} repeat: {examples}{others}", remedy
 
-    query = rows.repeated_keys(f"{source.name}_read", keys)
+    query = repeated_keys(f"{source.name}_read", keys)
     return Check(query, explain, source, lambda faults: _with_key(faults[0], keys))
 
 
@@ -93,7 +109,7 @@ def one_cluster_check(source: Source, relation: str, key: str, cluster: str) -> 
         message = f"input {source.name}: {name} = {fault[key]} lies in {fault['n_rows']} values of cluster {cluster!r}"
         return message, f"Every {name} must lie in one cluster: choose a column that groups whole units."
 
-    query = rows.repeated_keys(relation, (key,), everything=True)
+    query = repeated_keys(relation, (key,), everything=True)
     return Check(query, explain, source, lambda faults: _with_key(faults[0], (key,)))
 
 

@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from pipeline.metrics.timelines import MICROSECONDS_PER_HOUR, Span
+
 _HOURS = {"s": 1 / 3600, "m": 1 / 60, "h": 1.0, "d": 24.0, "w": 168.0}
 _DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[smhdw])")
 
@@ -64,6 +66,17 @@ class Window(BaseModel):
         """Lag at which the near part begins, inclusive, in hours."""
         half = (self.before - self.gap) / 2
         return -self.gap - (self.near or (min(self.after, half) if self.after > 0 else half))
+
+    def span(self) -> Span:
+        """The window in whole microseconds."""
+        return Span(
+            before_start=round(-self.before * MICROSECONDS_PER_HOUR),
+            before_end=round(-self.gap * MICROSECONDS_PER_HOUR),
+            near_start=round(self.near_start * MICROSECONDS_PER_HOUR),
+            after_start=0,
+            after_end=round(self.after * MICROSECONDS_PER_HOUR),
+            closed=self.closed == "both",
+        )
 
     def bounds(self) -> dict[str, float]:
         """Lags that belong to it: [before_start, before_end) and [after_start, after_end], in hours."""

@@ -11,9 +11,10 @@ from pipeline.dialect import column
 from pipeline.errors import DataError
 from pipeline.sources import rows
 from pipeline.sources.inputs import Field
+from pipeline.sources.keys import is_missing
 from pipeline.sources.source import SCORE_STATE
 from pipeline.stages.checks import missing_check, rows_check
-from pipeline.stages.mentions import DOCUMENT, FARTHEST_CHARACTER, FILE_ORDER, SYSTEM
+from pipeline.stages.mentions import DOCUMENT, FARTHEST_CHARACTER, FILE_ORDER, SYSTEM, TYPE
 from pipeline.stages.plan import REPLICATE
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 UNITS = "documents"
 NUMBERED = "numbered_documents"
 SYSTEMS = "systems"
-TYPE = "type"
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class MentionRows:
         parts = [
             exp.select(exp.alias_(value.copy(), "doc_id", quoted=True), exp.alias_(exp.true(), "kept", quoted=True))
             .from_(name)
-            .where(column("kept"), exp.Not(this=rows.is_missing("doc_id")))
+            .where(column("kept"), exp.Not(this=is_missing("doc_id")))
             for name in ("gold_read", "predicted_read")
         ]
         return exp.union(*parts)
@@ -177,13 +177,13 @@ class MentionRows:
         """Every document, once for each system; without a type."""
         names = [*(column(name, "s") for name in self.systems), *(column(name, "d") for name in self.of_documents)]
         query = exp.select(*names, column(DOCUMENT, "d"), column(REPLICATE, "d")).from_(exp.to_table(NUMBERED).as_("d"))
-        if any(self.is_type(each) for each in self.by):
-            query = query.select(exp.alias_(exp.cast(exp.null(), key_type(self.gold, TYPE)), TYPE, quoted=True))
+        for each in filter(self.is_type, self.by):
+            query = query.select(exp.alias_(exp.cast(exp.null(), key_type(self.gold, TYPE)), each.name, quoted=True))
         return query.join(exp.to_table(SYSTEMS).as_("s"), on=exp.true(), join_type="left")
 
     def is_type(self, each: rows.Grouped) -> bool:
         """Whether a grouping column is the type of the mentions."""
-        return self.params.match_type and each.source == "predicted" and each.name == TYPE
+        return each.source == "predicted" and each.name == self.params.type_group
 
     def _joined(self, relation: str, names: Sequence[str]) -> exp.Select:
         """Rows of a relation, `p`, with what is known of their documents, `d`, and systems, `s`, if there are any."""
@@ -247,7 +247,7 @@ def resolve_by(
                 remedy="Group by a column that only predicted has, or put one that describes documents into documents.",
             )
     found = rows.resolve_by(params.by, looked)
-    odd = [each.name for each in found if each.column == TYPE and each.name != TYPE and gold.has(TYPE)]
+    odd = [each.label for each in found if each.column == TYPE and each.label != TYPE and gold.has(TYPE)]
     if odd:
         message = f"by: {odd[0]!r} is the type of matched mentions, which gold has, too"
         raise DataError(message, remedy="Write type.")

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 from pydantic import Field, field_validator
 
+from pipeline.groupings import internal_name
 from pipeline.metrics.equal_matching import packed
 from pipeline.metrics.mention_texts import normalised_text
 from pipeline.metrics.sorting import rising_order
@@ -31,6 +32,7 @@ Match = Literal["span", "text", "overlap", "text_near"]
 DOCUMENT, SYSTEM = "_document", "_system"
 FILE_ORDER = ("source_file", "file_row_number")
 PLACE = ("start", "end")
+TYPE = "type"
 FARTHEST_CHARACTER = 1_000_000_000
 
 
@@ -62,6 +64,12 @@ class MentionParameters(StageParameters):
             message = 'duplicates = "max" has no meaning here: use "error" or "keep"'
             raise ValueError(message)
         return value
+
+    @property
+    def type_group(self) -> str | None:
+        """Internal name of the grouping column that is the type of matched mentions; None: no grouping has it."""
+        grouped = self.match_type and any(TYPE in names for names in self.by)
+        return internal_name(TYPE) if grouped else None
 
     def needs(self) -> tuple[str, ...]:
         """The columns that matching needs of gold and predicted mentions."""

@@ -10,6 +10,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from pipeline.groupings import TOTAL, Grouping, internal_name, unlike_but_for_case
 from pipeline.sources.bins import Boundary, Grid
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
@@ -59,6 +60,19 @@ def ascending(values: tuple[float, ...]) -> tuple[float, ...]:
             message = f"thresholds must rise: {right:g} follows {left:g}"
             raise ValueError(message)
     return values
+
+
+def _why_no_column(name: str) -> str | None:
+    """Why a name cannot be that of a grouping column; None: it can."""
+    if not name:
+        return "it is empty"
+    if "," in name:
+        return "the column `grouping` of results puts a comma between names"
+    if name == TOTAL:
+        return f"the column `grouping` of results calls the total {TOTAL!r}"
+    if any(letter == "\0" or "\ud800" <= letter <= "\udfff" for letter in name):
+        return "no file can have a column with such characters"
+    return None
 
 
 class StageParameters(BaseModel):
@@ -147,12 +161,18 @@ class StageParameters(BaseModel):
     def _plain_by(cls, value: tuple[tuple[str, ...], ...]) -> tuple[tuple[str, ...], ...]:
         for grouping in value:
             for name in grouping:
-                if not name or "," in name or name in {"all", "*"} or (name[0] == "^" and name[-1] == "$"):
-                    message = f"{name!r} cannot be a grouping column: give it a plain name with columns = {{ … }}"
+                if why := _why_no_column(name):
+                    message = f"{name!r} cannot be a grouping column: {why}; rename it with columns = {{ … }}"
                     raise ValueError(message)
             if len(set(grouping)) < len(grouping):
                 message = f"grouping {', '.join(grouping)} names a column twice"
                 raise ValueError(message)
+        if alike := unlike_but_for_case(name for grouping in value for name in grouping):
+            message = (
+                f"{alike[0]!r} and {alike[1]!r} differ in case only, which readers of the results do not tell apart; "
+                "rename one with columns = { … }"
+            )
+            raise ValueError(message)
         if len({tuple(sorted(grouping)) for grouping in value}) < len(value):
             message = "the same grouping is given twice"
             raise ValueError(message)
@@ -182,6 +202,16 @@ class StageParameters(BaseModel):
         if isinstance(value, EvenThresholds):
             value.values()
         return value
+
+    @property
+    def groupings(self) -> tuple[Grouping, ...]:
+        """The groupings in internal names: what every query, count table and frame is grouped by."""
+        return tuple(Grouping.of(names) for names in self.by)
+
+    @property
+    def by_columns(self) -> tuple[str, ...]:
+        """Internal names of all grouping columns, each once."""
+        return tuple(dict.fromkeys(internal_name(name) for names in self.by for name in names))
 
     @property
     def threshold_values(self) -> tuple[float, ...] | None:

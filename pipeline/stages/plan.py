@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from pipeline.sources.bins import Grid
+    from pipeline.sources.keys import KeyMatch
     from pipeline.sources.rows import Grouped, Relation
     from pipeline.sources.source import Source
 
@@ -198,23 +199,6 @@ class Folded:
     rows: exp.Select | Placed
     frames: dict[str, exp.Select]
     fold: Callable[[Iterator[pl.DataFrame], Mapping[str, pl.DataFrame]], pl.DataFrame]
-
-
-@dataclass(frozen=True)
-class KeyMatch:
-    """A key by which rows of one input find those of another; that few of them do is said.
-
-    Attributes:
-        source: The input whose rows look for the others.
-        other: The input that they look in.
-        key: The column that both have.
-        fate: What becomes of rows that find none, where they are left out; None: they count all the same.
-    """
-
-    source: Source
-    other: Source
-    key: str
-    fate: str | None = None
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pipeline.schemas import Column, Table
+from pipeline.stages.plan import REPLICATE
+from pipeline.storage.layout import COUNTS
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import polars as pl
 
-    from pipeline.schemas import Column, Table
     from pipeline.sources.inputs import InputContract
     from pipeline.sources.source import Source
     from pipeline.stages.parameters import StageParameters
@@ -84,6 +87,17 @@ class Stage(Protocol):
     def summarize(self, tables: Mapping[str, pl.DataFrame]) -> Summary:
         """The result for a person."""
         ...
+
+
+_REPLICATE = Column(REPLICATE, "BIGINT", "group of clusters; intervals leave one out at a time")
+_THRESHOLD = Column("threshold", "DOUBLE", "lower edge of the bin; NULL below all", nullable=True)
+
+
+def counts_table(stage: Stage) -> Table:
+    """The saved count table of a stage."""
+    keys = (REPLICATE, "threshold", *(each.name for each in stage.count_columns if each.type == "KEY"))
+    columns = (_REPLICATE, _THRESHOLD, *stage.count_columns)
+    return Table(COUNTS, "one row per group, replicate and bin", columns, keys)
 
 
 def number(value: object) -> str:

@@ -1,8 +1,8 @@
 -- grain: one row per segment, replicate and bin
--- reads: gold_pairs (segment, replicate, bin, article_id, score, is_gold)
+-- reads: gold_pairs (segment, replicate, bin, matcher, article_id, score, is_gold)
 -- params: none
--- caution: an article counts once in a segment, by its best pair, whichever event that pair is with, so segments do not
---   add up; an article whose gold event the matcher missed is gold all the same
+-- caution: an article counts once in a segment for each matcher, by its best pair, whichever event that pair is with, so
+--   segments do not add up; an article whose gold event the matcher missed is gold all the same
 SELECT
   segment,
   replicate,
@@ -20,6 +20,6 @@ FROM (
     max(score) AS score,
     count(*) FILTER (WHERE is_gold) > 0 AS is_gold
   FROM gold_pairs
-  GROUP BY segment, article_id
+  GROUP BY segment, matcher, article_id
 ) AS articles
 GROUP BY segment, replicate, bin

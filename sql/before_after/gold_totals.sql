@@ -1,5 +1,5 @@
 -- grain: one row per segment, replicate and level
--- reads: gold_pairs (segment, replicate, article_id, is_gold)
+-- reads: gold_pairs (segment, replicate, matcher, article_id, is_gold)
 -- params: none
 -- caution: what there is to find, whether the matcher stored it or not
 SELECT
@@ -21,6 +21,6 @@ FROM (
     'article' AS level
   FROM gold_pairs
   WHERE is_gold
-  GROUP BY segment, article_id
+  GROUP BY segment, matcher, article_id
 ) AS items
 GROUP BY segment, replicate, level

@@ -207,3 +207,12 @@ def test_a_flag_that_is_neither_0_nor_1_is_refused(tmp_path: Path) -> None:
     events = EVENTS.with_columns(complete_window=pl.Series([2, 0]))
     with pytest.raises(DataError, match="complete_window"):
         run_before_after(tmp_path, {"pairs": PAIRS, "events": events}, thresholds=[0.5])
+
+
+def test_a_dotted_name_that_fits_two_columns_is_refused(tmp_path: Path) -> None:
+    frames = {
+        "pairs": pl.DataFrame({"event_id": [1], "score": [0.5], "lag_hours": [1.0], "events.source": ["x"]}),
+        "events": pl.DataFrame({"event_id": [1], "n_before": [1], "n_after": [1], "source": ["y"]}),
+    }
+    with pytest.raises(DataError, match=r"'events.source' is a column of pairs and of events, called 'source'"):
+        run_before_after(tmp_path, frames, by=["events.source"], thresholds=[0.1])

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from pipeline.groupings import unlike_but_for_case
 from pipeline.metrics.before_after import ReferenceRule
 from pipeline.metrics.operating_points import MAX_DECIMALS, Criterion
 from pipeline.sources.inputs import Field as InputField
@@ -187,6 +188,9 @@ class BeforeAfterParameters(StageParameters):
 
     @model_validator(mode="after")
     def _needs(self) -> BeforeAfterParameters:
+        if alike := unlike_but_for_case(name for names in (*self.by, self.strata) for name in names):
+            message = f"strata: {alike[0]!r} and {alike[1]!r} differ in case only: rename one with columns = {{ … }}"
+            raise ValueError(message)
         if self.thresholds is None:
             message = "thresholds are required, for example { start = 0.1, stop = 60.0, count = 200 }"
             raise ValueError(message)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.errors import DataError
 from pipeline.stages.before_after.timelines import N_COLUMNS
-from pipeline.stages.checks import duplicate_check, missing_check, negative_check
+from pipeline.stages.checks import doubtful_groups, duplicate_check, missing_check, negative_check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -39,10 +39,7 @@ def checks_of_articles(articles: Source, *, timed: bool) -> Iterator[Check]:
 
 def doubtful_types(sources: Sequence[Source], by: Sequence[Grouped]) -> Iterator[str]:
     """Floating numbers where they may surprise; `sources` has the row input first."""
-    named = {source.name: source for source in sources}
-    for each in by:
-        if named[each.source].types(each.column, each.field) == "DOUBLE":
-            yield f"grouping column {each.name!r} is a floating number: NaN and infinite values count as NULL"
+    yield from doubtful_groups(sources, by)
     if sources[0].has_float32("score"):
         yield "scores are single precision (FLOAT); they are compared with the thresholds as DOUBLE"
 

@@ -20,19 +20,20 @@ if TYPE_CHECKING:
 
     from pipeline.sources.bins import Grid
     from pipeline.sources.source import Source
+    from pipeline.stages.before_after.matchers import Matchers
 
 COLUMNS = ("tp", "fp", "n_gold")
 KEY = ("event_id", "article_id")
 RATIOS = ("precision", "recall", "f1")
 
 
-def check_grouping(by: Sequence[rows.Grouped], pairs: Source) -> None:
-    """Gold pairs that were missed are known by their event alone, so groups must come from events.
+def check_grouping(by: Sequence[rows.Grouped], matchers: Matchers, pairs: Source) -> None:
+    """Gold pairs that a matcher missed are known by their event alone, so other groups must come from events.
 
     Raises:
         DataError: a grouping column comes from elsewhere, or pairs have no article_id.
     """
-    odd = [each.name for each in by if each.source != "events"]
+    odd = [each.label for each in by if each.source != "events" and each.name not in matchers.columns]
     if odd:
         message = (
             f"by: {odd[0]!r} is no column of events, but gold pairs that were missed are known by their event only"
@@ -51,8 +52,8 @@ def relations(
     Args:
         gold: The gold pairs.
         coded: The articles that were coded; None: those of the gold pairs.
-        by: The grouping columns, of events.
-        pairs: The rows that take part, with event_id, article_id, score and lag_hours.
+        by: The grouping columns, of events or naming the matcher.
+        pairs: The rows that take part, with event_id, article_id, score, lag_hours and the number of the matcher.
         bounds: Which lags lie after the event.
     """
     yield rows.read(gold, KEY, (), {})

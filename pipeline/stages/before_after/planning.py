@@ -11,12 +11,18 @@ import sqlglot.expressions as exp
 
 from pipeline.dialect import column, double
 from pipeline.errors import ConfigError, DataError
-from pipeline.metrics.timelines import MICROSECONDS_PER_HOUR, Span
 from pipeline.sources import rows
 from pipeline.sources.bins import Grid
-from pipeline.stages.before_after import audit, faults, gold, lags, plausibility, strata, trend
+from pipeline.stages.before_after import audit, faults, fields, gold, lags, plausibility, strata, trend
+from pipeline.stages.before_after.matchers import Matchers
 from pipeline.stages.before_after.tables import COUNT_NAMES
-from pipeline.stages.before_after.timelines import N_COLUMNS, compare_counts, timeline_counts
+from pipeline.stages.before_after.timelines import (
+    N_COLUMNS,
+    complete_window,
+    given_against_timelines,
+    range_of_articles,
+    timeline_counts,
+)
 from pipeline.stages.before_after.units import follow_up as units_table
 from pipeline.stages.before_after.units import table_of_events
 from pipeline.stages.checks import duplicate_check, missing_check, one_cluster_check
@@ -28,7 +34,6 @@ from pipeline.stages.plan import (
     Computed,
     CountQuery,
     FollowUp,
-    KeyMatch,
     Plan,
     Sweep,
 )
@@ -36,10 +41,12 @@ from pipeline.stages.plan import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from pipeline.metrics.timelines import Span
     from pipeline.sources.source import Source
     from pipeline.stages.before_after.contract import BeforeAfterParameters, Compared
     from pipeline.stages.before_after.lags import Lag
 
+PAIR = ("event_id", "article_id")
 ACCOUNTED = ("before_start", "before_end", "after_start", "after_end")
 
 
@@ -74,6 +81,8 @@ class _Planner:
         audit.check_inputs(self.params, self.pairs, self.audited)
         compared, lag = self._compared(), self._lag
         self._check_grouping(compared, by)
+        matchers = Matchers.of(by, compared)
+        matchers.check({"audit": self.params.audit is not None})
         faults.check_zones(self.sources)
         layers = self._strata(compared)
         every = tuple(dict.fromkeys((*by, *layers.columns)))
@@ -87,20 +96,21 @@ class _Planner:
         if compared == "events":
             counts.append(CountQuery("before_after/compared", {}, COUNT_NAMES))
         if compared == "timelines" or (compared == "events" and self._timed_events):
-            counts.append(self._timelines(by, ["n_near"] if compared == "events" else [*N_COLUMNS, "n_near"]))
+            names = ["n_near"] if compared == "events" else [*N_COLUMNS, "n_near"]
+            counts.append(self._timelines(by, names, matchers))
         if self.params.lag_thresholds:
             of_lags = Grid(self.params.lag_thresholds, self.params.boundary)
             lags = Sweep("pairs_of_lags", self._rows(units, by, "lag_day"), "score", of_lags)
             counts.append(CountQuery("before_after/lags", accounted, ("matches",), ("lag_days",), lags, "lags"))
-            timed = (self._timeline_rows(by), self._span()) if self._timed_events else (None, None)
-            counts += trend.counts(compared, self.bounds, *timed)
-        relations = [*self._relations(units, every, timed=layers.moment == "pairs")]
+            timed = (self._timeline_rows(by), self._span()) if self._timed_events else None
+            counts += trend.counts(compared, self.bounds, timed, matchers)
+        relations = [*self._relations(units, every, timed=layers.moment == "pairs"), *matchers.relations()]
         if layers:
             relations += layers.relations()
-            counts += self._by_stratum(layers, units, every, compared)
+            counts += self._by_stratum(layers, units, every, compared, matchers)
         if self.gold is not None:
-            gold.check_grouping(by, self.pairs)
-            judged = self._rows(units, by, "event_id", "article_id")
+            gold.check_grouping(by, matchers, self.pairs)
+            judged = matchers.numbered(self._rows(units, by, "event_id", "article_id"))
             relations += gold.relations(self.gold, self.coded, by, judged, self.bounds)
             counts += gold.queries(grid)
         if self.audited is not None and self._drawn is not None:
@@ -117,12 +127,12 @@ class _Planner:
             used=("m_before", "m_after"),
             accounting=CountQuery(f"before_after/{accounting}", accounted | {"missed": float(missed)}),
             comparisons=tuple(self._comparisons(compared)),
-            follow_ups=tuple(self._follow_ups(units, by, compared)),
+            follow_ups=tuple(self._follow_ups(units, by, compared, matchers)),
             optional=(table_of_events(self.pairs, asked=self.params.event_counts),),
             units="events",
-            key_matches=tuple(self._key_matches(lists_articles=lists_articles)),
-            derived=self._derived(compared),
-            unused=self._unused(compared),
+            key_matches=tuple(fields.key_matches(self.pairs, self.events, self.articles if lists_articles else None)),
+            derived=fields.derived(lag, self.events, compared, timed=self._timed_events),
+            unused=fields.unused(lag, self.events, compared),
             warnings=tuple(self._warnings(compared, by)),
             facts={"compared": compared, "lag": lag.words},
         )
@@ -164,16 +174,11 @@ class _Planner:
             raise DataError(message, remedy='Map them, for example columns = { event_time = "date" }.')
         return compared
 
-    def _check_grouping(self, compared: str, by: Sequence[rows.Grouped]) -> None:
+    def _check_grouping(self, compared: Compared, by: Sequence[rows.Grouped]) -> None:
         for each in by:
-            if (compared == "events" and each.source != "events") or (
-                compared == "timelines" and each.source == "pairs"
-            ):
-                where = "given per event" if compared == "events" else "counted from events and articles"
-                message = f"by: {each.name!r} is a column of {each.source}, but the compared pairs are {where}"
-                remedy = (
-                    "Their number for each value is not known: take the column from another input, or use compared."
-                )
+            if compared == "events" and each.source == "articles":
+                message = f"by: {each.label!r} is a column of articles, but the compared pairs are given per event"
+                remedy = 'Their number for each value is not known: use compared = "timelines" if the data allow it.'
                 raise DataError(message, remedy=remedy)
 
     def _strata(self, compared: Compared) -> strata.Strata:
@@ -181,15 +186,19 @@ class _Planner:
         return strata.resolve(self.params.strata, {each.name: each for each in found if each is not None}, compared)
 
     def _by_stratum(
-        self, layers: strata.Strata, units: rows.Units, every: Sequence[rows.Grouped], compared: Compared
+        self,
+        layers: strata.Strata,
+        units: rows.Units,
+        every: Sequence[rows.Grouped],
+        compared: Compared,
+        matchers: Matchers,
     ) -> Iterator[CountQuery | Computed]:
         """Counts by stratum; `every` holds the grouping columns and those of the strata."""
-        wanted = tuple(dict.fromkeys((*every, *layers.for_pairs)))
-        pairs = self._rows(units, wanted, *(["article_time"] if layers.moment == "pairs" else []))
+        pairs = self._rows(units, every, moment=layers.moment)
         bounds = {name: self.bounds[name] for name in ACCOUNTED}
         timelines = (self._timeline_rows(every), self._span()) if compared == "timelines" else None
         missed = self._counts_missed(compared)
-        return strata.queries(layers, compared, pairs, self.params.grid(), bounds, timelines, missed=missed)
+        return strata.queries(layers, compared, pairs, self.params.grid(), bounds, timelines, matchers, missed=missed)
 
     def _units(self, compared: str, *, timed: bool) -> rows.Units:
         return rows.Units(
@@ -223,28 +232,6 @@ class _Planner:
         day = exp.Floor(this=exp.Div(this=exp.paren(hours.copy()), expression=double(24.0)))
         return computed | {"lag_day": day}
 
-    def _derived(self, compared: Compared) -> dict[str, str]:
-        """Fields that are computed, and from what."""
-        lag = {} if self._lag.column == "lag_hours" else {"pairs.lag_hours": self._lag.words}
-        complete = "events.event_time, window and the range of articles.article_time"
-        timed = self._timed_events and not _has(self.events, "complete_window")
-        counted = {f"events.{name}": "events.event_time, window and articles.article_time" for name in N_COLUMNS}
-        return (
-            lag | ({"events.complete_window": complete} if timed else {}) | (counted if compared == "timelines" else {})
-        )
-
-    def _key_matches(self, *, lists_articles: bool) -> Iterator[KeyMatch]:
-        if self.events is not None:
-            yield KeyMatch(self.pairs, self.events, "event_id", "unlisted_event")
-        if lists_articles and self.articles is not None:
-            yield KeyMatch(self.pairs, self.articles, "article_id", "unlisted_article")
-
-    def _unused(self, compared: Compared) -> dict[str, str]:
-        """Why mapped columns are not read, as far as one can tell."""
-        missing = [name for name in N_COLUMNS if not _has(self.events, name)]
-        why = f"{missing[0]} is neither mapped nor named" if missing else f'compared = "{compared}" counts them itself'
-        return self._lag.unused() | {f"events.{name}": why for name in N_COLUMNS}
-
     @property
     def _names_articles(self) -> bool:
         """Whether pairs and articles have the key of the articles."""
@@ -267,7 +254,7 @@ class _Planner:
             yield rows.read(self.articles, names, by, {})
             yield rows.Relation("articles", rows.kept(self.articles), keep=self._looks_up_articles(by))
             if self._timed_events:
-                yield rows.Relation("archive", _range_of_articles())
+                yield rows.Relation("archive", range_of_articles())
         yield from lag.relations()
         wanted = ["event_id", "score", *lag.fields, *keys, *own]
         yield rows.read(self.pairs, wanted, by, self._computed(), lookups=lag.lookups(), located=lag.is_compared)
@@ -279,39 +266,38 @@ class _Planner:
             return column("complete_window", "u")
         if not self._timed_events:
             return None
-        span = self._span()
-        start = exp.Add(this=column("event_time", "u"), expression=exp.Literal.number(span.before_start))
-        end = exp.Add(this=column("event_time", "u"), expression=exp.Literal.number(span.after_end))
-        first = exp.select("first_time").from_("archive").subquery()
-        last = exp.select("last_time").from_("archive").subquery()
-        inside = exp.and_(exp.GTE(this=start, expression=first), exp.LTE(this=end, expression=last))
-        return exp.Coalesce(this=inside, expressions=[exp.false()])
+        return complete_window(self._span())
 
     def _span(self) -> Span:
-        window = self.params.window
-        if window is None:
+        if self.params.window is None:
             message = "a window is required to count articles around events"
             raise ConfigError(message)
-        return Span(
-            before_start=round(-window.before * MICROSECONDS_PER_HOUR),
-            before_end=round(-window.gap * MICROSECONDS_PER_HOUR),
-            near_start=round(window.near_start * MICROSECONDS_PER_HOUR),
-            after_start=0,
-            after_end=round(window.after * MICROSECONDS_PER_HOUR),
-            closed=window.closed == "both",
-        )
+        return self.params.window.span()
 
-    def _rows(self, units: rows.Units, by: Sequence[rows.Grouped], *more: str) -> exp.Select:
+    def _rows(
+        self, units: rows.Units, by: Sequence[rows.Grouped], *more: str, moment: strata.Moment | None = None
+    ) -> exp.Select:
+        """The pairs that take part; `moment`: with the column that tells the time of the article."""
         needed = units if self.events is not None or units.replicated else None
-        others = [rows.Lookup("articles", "article_id", "a")] if self._looks_up_articles(by) else []
+        dated = moment == "articles"
+        lookup = rows.Lookup("articles", "article_id", "a", ("article_time",) if dated else ())
+        others = [lookup] if dated or self._looks_up_articles(by) else []
+        more = (*more, "article_time") if moment == "pairs" else more
         merged = self.params.duplicates == "max" and self.pairs.has("article_id")
-        keys = ("event_id", "article_id") if merged else ()
-        fields = tuple(dict.fromkeys((*keys, *more, "score", "lag_hours")))
+        wanted = tuple(dict.fromkeys((*(PAIR if merged else ()), *more, "score", "lag_hours")))
+        of_events = ("event_time",) if moment == "events" else ()
         required = ("event_id",) if needed is None and self.pairs.may_be_null("event_id") else ()
         missed = self.params.counts_missed
-        query = rows.joined_rows(self.pairs, needed, others, fields, by, required=required, missed=missed)
+        query = rows.joined_rows(
+            self.pairs, needed, others, wanted, by, of_units=of_events, required=required, missed=missed
+        )
         order = ("score", "lag_hours", *(each.name for each in by))
-        return rows.distinct_rows(query, keys, order) if merged else query
+        return rows.distinct_rows(query, self._key(by), order) if merged else query
+
+    def _key(self, by: Sequence[rows.Grouped]) -> tuple[str, ...]:
+        """What a pair may occur once for: its event and article, and its groups; for an audit it occurs once at all."""
+        own = () if self.params.audit is not None else (each.name for each in by if each.source == "pairs")
+        return (*PAIR, *own)
 
     def _timeline_rows(self, by: Sequence[rows.Grouped]) -> dict[str, exp.Select]:
         """Events and articles with their times and grouping columns."""
@@ -321,30 +307,32 @@ class _Planner:
         articles = exp.select(*(column(name) for name in (*of_articles, "article_time"))).from_("articles")
         return {"events": events.where(column("complete")), "articles": articles}
 
-    def _timelines(self, by: Sequence[rows.Grouped], names: Sequence[str]) -> Computed:
+    def _timelines(self, by: Sequence[rows.Grouped], names: Sequence[str], matchers: Matchers) -> Computed:
         """Compared pairs per group and replicate, from the two timelines.
 
         Beside given numbers, which they do not fit, they count for nothing.
         """
-        frames, span = self._timeline_rows(by), self._span()
+        frames, span = self._timeline_rows(by) | matchers.frames(), self._span()
         given = set(N_COLUMNS).isdisjoint(names)
         if given:
             frames["events"] = frames["events"].select(column("n_before"))
 
         def compute(found: Mapping[str, pl.DataFrame], segment: Sequence[str]) -> pl.DataFrame:
-            counts = timeline_counts(found["events"], found["articles"], span, segment, names)
+            counts = timeline_counts(found["events"], found["articles"], span, matchers.known(segment), names)
             if given and not plausibility.fit_given_numbers(found["events"], found["articles"], span):
-                return counts.with_columns(pl.lit(0, dtype=pl.Int64).alias(name) for name in names)
-            return counts
+                counts = counts.with_columns(pl.lit(0, dtype=pl.Int64).alias(name) for name in names)
+            return matchers.repeated(counts, found, segment)
 
         return Computed("before_after/timelines", frames, compute, tuple(names))
 
-    def _follow_ups(self, units: rows.Units, by: Sequence[rows.Grouped], compared: Compared) -> Iterator[FollowUp]:
+    def _follow_ups(
+        self, units: rows.Units, by: Sequence[rows.Grouped], compared: Compared, matchers: Matchers
+    ) -> Iterator[FollowUp]:
         if table_of_events(self.pairs, asked=self.params.event_counts).is_possible:
             bounds = {name: self.bounds[name] for name in ACCOUNTED}
             span = self._span() if compared == "timelines" else None
             pairs = self._rows(units, by, "event_id")
-            yield units_table(pairs, bounds, self.params.boundary, span, compared)
+            yield units_table(pairs, bounds, self.params.boundary, (compared, span), matchers)
         if self._drawn is not None:
             yield audit.sample(self._rows(units, by, *audit.KEY), self._drawn)
 
@@ -356,19 +344,11 @@ class _Planner:
         if self._timed_events and _has(self.events, "complete_window"):
             yield plausibility.given_windows(self._span())
         if compared == "events" and self._timed_events:
-            yield self._given_against_timelines()
+            yield given_against_timelines(self._span())
         if self.gold is not None:
             yield gold.repeated()
         if self.audited is not None and self._drawn is not None:
             yield audit.undrawn(self._drawn)
-
-    def _given_against_timelines(self) -> Comparison:
-        """The given numbers of compared articles beside those that the timelines show."""
-        names = ("event_id", "event_time", *N_COLUMNS)
-        events = exp.select(*(column(name) for name in names)).from_("events").where(column("complete"))
-        frames = {"events": events, "articles": exp.select(column("article_time")).from_("articles")}
-        span = self._span()
-        return Comparison(frames, lambda found: compare_counts(found["events"], found["articles"], span))
 
     def _checks(self, units: rows.Units, by: Sequence[rows.Grouped]) -> Iterator[Check]:
         if self.events is not None:
@@ -387,10 +367,15 @@ class _Planner:
             yield from audit.checks(self.pairs, self.audited, self.params.audit)
         if self.params.duplicates == "error" and self.pairs.has("article_id"):
             remedy = 'Set duplicates = "max" to keep the highest score of each, or "keep" to count every row.'
-            yield duplicate_check(self.pairs, ("event_id", "article_id"), remedy=remedy)
+            yield duplicate_check(self.pairs, self._key(by), remedy=remedy)
 
     def _warnings(self, compared: Compared, by: Sequence[rows.Grouped]) -> Iterator[str]:
         yield from faults.doubtful_types(self.sources, by)
+        if names := [each.label for each in by if each.name in Matchers.of(by, compared).columns]:
+            yield (
+                f"by: {' and '.join(names)} of pairs names the matcher: each of its values has all compared pairs, a "
+                "total has those of all matchers; a column that describes events or articles belongs into these inputs"
+            )
         if compared == "pairs" and self.params.compared is None:
             yield "every compared pair must be a row of pairs, even if it scores 0; if not, give n_before and n_after"
         if self.params.window is not None and not _has(self.events, "complete_window") and not self._timed_events:
@@ -403,8 +388,3 @@ class _Planner:
 
 def _has(source: Source | None, *names: str) -> bool:
     return source is not None and all(source.has(name) for name in names)
-
-
-def _range_of_articles() -> exp.Select:
-    first = exp.alias_(exp.Min(this=column("article_time")), "first_time")
-    return exp.select(first, exp.alias_(exp.Max(this=column("article_time")), "last_time")).from_("articles")

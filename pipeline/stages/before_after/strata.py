@@ -11,6 +11,7 @@ from pipeline.dialect import column, double
 from pipeline.errors import ConfigError, DataError
 from pipeline.queries import expand, load
 from pipeline.sources import rows
+from pipeline.stages.before_after.matchers import COMPARED_EVENTS
 from pipeline.stages.before_after.timelines import N_COLUMNS, timeline_counts
 from pipeline.stages.plan import Computed, CountQuery, Sweep
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pipeline.sources.bins import Grid
     from pipeline.sources.source import Source
     from pipeline.stages.before_after.contract import Compared
+    from pipeline.stages.before_after.matchers import Matchers
 
 OF_TIME = ("weekday", "hour", "volume")
 KEYS = ("event_stratum", "article_stratum")
@@ -30,8 +32,6 @@ COLUMNS = (*N_COLUMNS, "m_before")
 COUNTED = "strata"
 HOUR, DAY = 3.6e9, 86.4e9
 Moment = Literal["articles", "pairs", "events"]
-EVENT_TIME = rows.Grouped("event_time", "events", "event_time")
-ARTICLE_TIME = rows.Grouped("article_time", "articles", "article_time")
 
 
 @dataclass(frozen=True)
@@ -53,18 +53,13 @@ class Strata:
         """Whether there are any."""
         return bool(self.columns or self.of_time)
 
-    @property
-    def for_pairs(self) -> tuple[rows.Grouped, ...]:
-        """Columns that a pair needs of events and articles, and its own."""
-        return (*self.columns, *{"articles": (ARTICLE_TIME,), "events": (EVENT_TIME,)}.get(self.moment or "", ()))
-
     def relations(self) -> Iterator[rows.Relation]:
         """How busy the days are, and the events with their stratum."""
         if "volume" in self.of_time:
             day = exp.alias_(_whole(column("article_time"), DAY), "article_day")
             yield rows.Relation("days_of_articles", exp.select(day).from_("articles"))
             yield rows.Relation("volumes", expand(load("before_after/volumes"), ()), keep=True)
-        yield rows.Relation("events_of_strata", self.of_events(exp.select("*").from_("events")))
+        yield rows.Relation("events_of_strata", self.of_events(exp.select("*").from_(COMPARED_EVENTS)))
 
     def of_events(self, query: exp.Select) -> exp.Select:
         """Rows of events with their stratum; that of the article is empty."""
@@ -75,7 +70,7 @@ class Strata:
         return self._labelled(query, ("articles",), column("article_time"))
 
     def of_pairs(self, query: exp.Select) -> exp.Select:
-        """Rows of pairs, with the columns of `for_pairs`, with both strata."""
+        """Rows of pairs, with the columns of the strata and the time of `moment`, with both strata."""
         moment: exp.Expr = column("article_time")
         if self.moment == "events":
             lag = exp.Add(this=exp.Mul(this=column("lag_hours"), expression=double(HOUR)), expression=double(0.5))
@@ -164,7 +159,7 @@ def resolve(names: Sequence[str], sources: Mapping[str, Source], compared: Compa
 
 def _check_known(columns: Sequence[rows.Grouped], of_time: Sequence[str], compared: Compared) -> None:
     known = {"events": ("events",), "timelines": ("events", "articles"), "pairs": ("events", "articles", "pairs")}
-    odd = [f"{each.name!r} is a column of {each.source}" for each in columns if each.source not in known[compared]]
+    odd = [f"{each.label!r} is a column of {each.source}" for each in columns if each.source not in known[compared]]
     odd += [f"{name!r} is one of articles" for name in of_time if compared == "events"]
     if odd:
         where = "given per event" if compared == "events" else "counted from events and articles"
@@ -198,6 +193,7 @@ def queries(
     grid: Grid | None,
     bounds: Mapping[str, float],
     timelines: tuple[Mapping[str, exp.Select], Span] | None,
+    matchers: Matchers,
     *,
     missed: bool = False,
 ) -> Iterator[CountQuery | Computed]:
@@ -206,10 +202,11 @@ def queries(
     Args:
         strata: The strata.
         compared: Where the numbers of compared pairs come from.
-        pairs: The rows that take part, with the columns of `for_pairs`.
+        pairs: The rows that take part, with the columns of the strata and the time of their `moment`.
         grid: The thresholds.
         bounds: Which lags lie before and after the event.
         timelines: The rows of events and of articles, and the window; only for timelines.
+        matchers: Who compared them.
         missed: Whether pairs without a score count, below every threshold.
     """
     sweep = Sweep("pairs_of_strata", strata.of_pairs(pairs), "score", grid, missed=missed)
@@ -222,9 +219,11 @@ def queries(
     elif timelines is not None:
         found, span = timelines
         frames = {"events": strata.of_events(found["events"]), "articles": strata.of_articles(found["articles"])}
+        frames |= matchers.frames()
 
         def compute(frames: Mapping[str, pl.DataFrame], segment: Sequence[str]) -> pl.DataFrame:
             events, articles = frames["events"].drop(KEYS[1]), frames["articles"].drop(KEYS[0])
-            return timeline_counts(events, articles, span, [*segment, *KEYS], N_COLUMNS)
+            counted = timeline_counts(events, articles, span, [*matchers.known(segment), *KEYS], N_COLUMNS)
+            return matchers.repeated(counted, frames, segment)
 
         yield Computed("before_after/timelines_by_stratum", frames, compute, COLUMNS, KEYS, COUNTED)

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+import sqlglot.expressions as exp
 
+from pipeline.dialect import column
 from pipeline.metrics.timelines import MICROSECONDS_PER_HOUR, counts_around, counts_between
-from pipeline.stages.plan import REPLICATE
+from pipeline.stages.plan import REPLICATE, Comparison
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -81,6 +83,30 @@ def _no_counts(
 ) -> pl.DataFrame:
     types = {**articles.schema, **events.schema, **dict.fromkeys(names, pl.Int64())}
     return pl.DataFrame(schema={name: types[name] for name in (*segment, REPLICATE, *names)})
+
+
+def range_of_articles() -> exp.Select:
+    """The earliest and the latest time of the articles."""
+    first = exp.alias_(exp.Min(this=column("article_time")), "first_time")
+    return exp.select(first, exp.alias_(exp.Max(this=column("article_time")), "last_time")).from_("articles")
+
+
+def complete_window(span: Span) -> exp.Expr:
+    """Whether the range of the articles, `archive`, covers the whole window of an event, called `u`."""
+    start = exp.Add(this=column("event_time", "u"), expression=exp.Literal.number(span.before_start))
+    end = exp.Add(this=column("event_time", "u"), expression=exp.Literal.number(span.after_end))
+    first = exp.select("first_time").from_("archive").subquery()
+    last = exp.select("last_time").from_("archive").subquery()
+    inside = exp.and_(exp.GTE(this=start, expression=first), exp.LTE(this=end, expression=last))
+    return exp.Coalesce(this=inside, expressions=[exp.false()])
+
+
+def given_against_timelines(span: Span) -> Comparison:
+    """The given numbers of compared articles beside those that the timelines show."""
+    names = ("event_id", "event_time", *N_COLUMNS)
+    events = exp.select(*(column(name) for name in names)).from_("events").where(column("complete"))
+    frames = {"events": events, "articles": exp.select(column("article_time")).from_("articles")}
+    return Comparison(frames, lambda found: compare_counts(found["events"], found["articles"], span))
 
 
 def compare_counts(events: pl.DataFrame, articles: pl.DataFrame, span: Span) -> tuple[str, ...]:

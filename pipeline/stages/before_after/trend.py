@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from pipeline.metrics.timelines import Span
     from pipeline.stages.before_after.contract import BeforeAfterParameters, Compared
+    from pipeline.stages.before_after.matchers import Matchers
 
 TABLE = "before_after_trend"
 COUNTED = "lag_pairs"
@@ -30,25 +31,30 @@ VALUES = ("slope", "slope_lower", "slope_upper", "p_value")
 
 
 def counts(
-    compared: Compared, bounds: Mapping[str, float], timelines: Mapping[str, exp.Select] | None, span: Span | None
+    compared: Compared,
+    bounds: Mapping[str, float],
+    timelines: tuple[Mapping[str, exp.Select], Span] | None,
+    matchers: Matchers,
 ) -> Iterator[CountQuery | Computed]:
     """What counts the compared pairs of every day before the event; nothing where they cannot be known.
 
     Args:
         compared: Where the numbers of compared pairs come from.
         bounds: Which lags lie before the event.
-        timelines: Queries of the rows `events` and `articles`; None: their times are not known.
-        span: The window in microseconds, with `timelines`.
+        timelines: Queries of the rows `events` and `articles`, and the window; None: their times are not known.
+        matchers: Who compared them.
     """
     if compared == "pairs":
         params = {name: bounds[name] for name in ("before_start", "before_end")}
         yield CountQuery("before_after/pairs_by_day", params, (VALUE,), (KEY,), into=COUNTED)
-    elif timelines is not None and span is not None:
+    elif timelines is not None:
+        frames, span = timelines
 
         def compute(found: Mapping[str, pl.DataFrame], segment: Sequence[str]) -> pl.DataFrame:
-            return pairs_by_day(found["events"], found["articles"], span, segment)
+            counted = pairs_by_day(found["events"], found["articles"], span, matchers.known(segment))
+            return matchers.repeated(counted, found, segment)
 
-        yield Computed("before_after/pairs_by_day", dict(timelines), compute, (VALUE,), (KEY,), COUNTED)
+        yield Computed("before_after/pairs_by_day", {**frames, **matchers.frames()}, compute, (VALUE,), (KEY,), COUNTED)
 
 
 def table(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame], keys: Sequence[str]) -> pl.DataFrame:

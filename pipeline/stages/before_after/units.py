@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pipeline.metrics.timelines import Span
     from pipeline.sources.bins import Boundary
     from pipeline.sources.source import Source
+    from pipeline.stages.before_after.contract import Compared
+    from pipeline.stages.before_after.matchers import Matchers
 
 TABLE = "before_after_events"
 MOST_ROWS = 10_000_000
@@ -30,7 +32,11 @@ N_COLUMNS = ("n_before", "n_after")
 
 
 def follow_up(
-    pairs: exp.Select, bounds: Mapping[str, float], boundary: Boundary, span: Span | None, compared: str
+    pairs: exp.Select,
+    bounds: Mapping[str, float],
+    boundary: Boundary,
+    compared: tuple[Compared, Span | None],
+    matchers: Matchers,
 ) -> FollowUp:
     """Matches of every event at the first criterion's threshold of the total.
 
@@ -38,8 +44,8 @@ def follow_up(
         pairs: The rows that take part, with event_id, score and lag_hours.
         bounds: Which lags lie before and after the event.
         boundary: Whether a score equal to the threshold is retrieved.
-        span: The window in microseconds; only for timelines.
-        compared: Where the numbers of compared pairs come from.
+        compared: Where the numbers of compared pairs come from, and for timelines the window in microseconds.
+        matchers: Who compared them; the matches of all are added up, as in the total, and so are the compared pairs.
     """
 
     def params(tables: Mapping[str, pl.DataFrame]) -> dict[str, float] | None:
@@ -51,12 +57,14 @@ def follow_up(
         return {"lowest_score": lowest, "reference_score": at_reference, **bounds}
 
     def finish(found: pl.DataFrame, frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-        compared_with = _compared(frames, span)
+        compared_with = matchers.repeated(_compared(frames, compared[1]), frames, ())
+        compared_with = compared_with.group_by("event_id").agg(pl.col(N_COLUMNS).sum()) if matchers else compared_with
         joined = found.join(compared_with, on="event_id", how="left").with_columns(pl.col(N_COLUMNS).fill_null(0))
         return joined.select(pl.lit("all").alias(GROUPING.name), *(each.name for each in EVENT_COLUMNS))
 
     sweep = Sweep("pairs_of_events", pairs, "score", None)
-    return FollowUp(TABLE, sweep, "before_after/events", params, _frames(compared, bounds), finish)
+    frames = _frames(compared[0], bounds) | matchers.frames()
+    return FollowUp(TABLE, sweep, "before_after/events", params, frames, finish)
 
 
 def table_of_events(pairs: Source, *, asked: Literal["auto"] | bool) -> OptionalTable:
@@ -84,7 +92,7 @@ def chosen_threshold(tables: Mapping[str, pl.DataFrame], criterion: str | None =
     return float(threshold) if threshold is not None else None
 
 
-def _frames(compared: str, bounds: Mapping[str, float]) -> dict[str, exp.Select]:
+def _frames(compared: Compared, bounds: Mapping[str, float]) -> dict[str, exp.Select]:
     names = {"events": ("event_id", *N_COLUMNS), "timelines": ("event_id", "event_time")}
     if compared == "pairs":
         return {"pairs": _counted_pairs(bounds)}
@@ -101,7 +109,7 @@ def _counted_pairs(bounds: Mapping[str, float]) -> exp.Select:
 def _compared(frames: Mapping[str, pl.DataFrame], span: Span | None) -> pl.DataFrame:
     """n_before and n_after of every event."""
     if span is None or "articles" not in frames:
-        return next(iter(frames.values()))
+        return frames["pairs"] if "pairs" in frames else frames["events"]
     events = frames["events"]
     counts = counts_around(
         events["event_time"].to_numpy(), np.sort(frames["articles"]["article_time"].to_numpy()), span

@@ -11,7 +11,7 @@ from pipeline.errors import DataError
 from pipeline.sources import rows
 from pipeline.stages.change_points.contract import ANNOTATOR, POSITION, SERIES_ID
 from pipeline.stages.change_points.relations import JUDGED
-from pipeline.stages.checks import duplicate_check, missing_check, negative_check
+from pipeline.stages.checks import doubtful_groups, duplicate_check, missing_check, negative_check
 from pipeline.stages.plan import Comparison
 
 if TYPE_CHECKING:
@@ -53,13 +53,13 @@ def check_columns(params: ChangePointsParameters, inputs: Inputs, by: Sequence[r
 
 def _check_same(predictions: Source, runs: Source, grouped: rows.Grouped) -> None:
     """A grouping column of predictions must be in runs, with its type."""
-    if not runs.has(grouped.name):
-        message = f"input runs: it has no column {grouped.name!r}, by which predictions are grouped"
+    if not runs.has(grouped.column):
+        message = f"input runs: it has no column {grouped.column!r}, by which predictions are grouped"
         raise DataError(message, remedy="It lists what was run: one row per series and value of these columns.")
-    found = predictions.known_type(grouped.column, grouped.field), runs.known_type(grouped.name, grouped.field)
+    found = predictions.known_type(grouped.column, grouped.field), runs.known_type(grouped.column, grouped.field)
     kinds = {each for each in found if each is not None}
     if len(kinds) > 1:
-        message = f"column {grouped.name} is {' but '.join(sorted(kinds))} in predictions and runs"
+        message = f"column {grouped.column} is {' but '.join(sorted(kinds))} in predictions and runs"
         raise DataError(message, remedy="Write one of the inputs again with the type of the other.")
 
 
@@ -161,10 +161,7 @@ def _unmarked(found: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
 
 def warnings(inputs: Inputs, by: Sequence[rows.Grouped], kind: str) -> Iterator[str]:
     """What the user should know before the numbers are used."""
-    sources = {source.name: source for source in inputs.given}
-    for each in by:
-        if sources[each.source].types(each.column, each.field) == "DOUBLE":
-            yield f"grouping column {each.name!r} is a floating number: NaN and infinite values count as NULL"
+    yield from doubtful_groups(inputs.given, by)
     if inputs.predictions.has("score") and inputs.predictions.has_float32("score"):
         yield "scores are single precision (FLOAT); they are compared with the thresholds as DOUBLE"
     for source in (inputs.predictions, inputs.annotations):

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import model_validator
 
+from pipeline.groupings import unlike_but_for_case
 from pipeline.schemas import Column, Table, limits_of
 from pipeline.sources.inputs import Field as InputField
 from pipeline.sources.inputs import Input, InputContract
@@ -202,6 +203,9 @@ class ChangePointsParameters(StageParameters):
         if self.annotators != "separate" or all(named):
             return self
         groupings = tuple(each if has else (*each, ANNOTATOR) for each, has in zip(self.by, named, strict=True))
+        if alike := unlike_but_for_case(name for names in groupings for name in names):
+            message = f'by: {alike[0]!r} differs in case only from {alike[1]}, which annotators = "separate" adds'
+            raise ValueError(message)
         return self.model_copy(update={"by": tuple(dict.fromkeys(groupings))})
 
     @property

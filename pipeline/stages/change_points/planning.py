@@ -12,12 +12,13 @@ import sqlglot.expressions as exp
 from pipeline.dialect import column
 from pipeline.errors import DataError
 from pipeline.sources import rows
+from pipeline.sources.keys import KeyMatch
 from pipeline.sources.types import TIMES
 from pipeline.stages.change_points import checking, units
 from pipeline.stages.change_points.contract import ANNOTATOR, COUNT_NAMES, POSITION, SERIES_ID
 from pipeline.stages.change_points.points import RUN, Matcher
 from pipeline.stages.change_points.relations import RUNS_OF_SERIES, Inputs, Relations
-from pipeline.stages.plan import CountQuery, FollowUp, KeyMatch, Matched, OptionalTable, Plan, Sweep
+from pipeline.stages.plan import CountQuery, FollowUp, Matched, OptionalTable, Plan, Sweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
 from pipeline.dialect import column
+from pipeline.groupings import internal_name
 from pipeline.sources import rows
 from pipeline.stages.change_points.contract import ANNOTATOR, POSITION, SERIES_ID
 from pipeline.stages.change_points.points import RUN
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pipeline.stages.change_points.contract import ChangePointsParameters
 
 JUDGED, RUNS_OF_SERIES, LISTED, SYSTEMS, ANNOTATORS = "judged", "runs_of_series", "listed", "systems", "annotators"
+BY_ANNOTATOR = internal_name(ANNOTATOR)
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ class Relations:
             more = [*(["n_obs"] if self.covered else []), *([self.cluster] if self.cluster != SERIES_ID else [])]
             yield rows.read(inputs.series, [SERIES_ID, *more], self.by, {})
         if inputs.runs is not None:
-            same = [rows.Grouped(each.name, "runs", each.name) for each in self.by if each.source == "predictions"]
+            same = [replace(each, source="runs") for each in self.by if each.source == "predictions"]
             yield rows.read(inputs.runs, [SERIES_ID], same, {})
         if inputs.coders is not None:
             yield rows.read(inputs.coders, [SERIES_ID, ANNOTATOR], (), {})
@@ -187,7 +189,7 @@ class Relations:
 
         Numbers rise with the series, so a range of them is a range of series, which files may be sorted by.
         """
-        key = [SERIES_ID, *self.of_predictions, *([ANNOTATOR] if self.separate else [])]
+        key = [SERIES_ID, *self.of_predictions, *([BY_ANNOTATOR] if self.separate else [])]
         query = exp.select(column(SERIES_ID, "j"), *(column(name, "j") for name in self.of_series))
         query = query.select(*(column(name, "y") for name in self.of_predictions))
         query = query.from_(exp.to_table(JUDGED).as_("j"))
@@ -198,7 +200,7 @@ class Relations:
         elif self.of_predictions:
             query = query.join(exp.to_table(SYSTEMS).as_("y"), join_type="cross")
         if self.separate:
-            query = query.select(column(ANNOTATOR, "a"))
+            query = query.select(exp.alias_(column(ANNOTATOR, "a"), BY_ANNOTATOR, quoted=True))
             query = query.join(exp.to_table(ANNOTATORS).as_("a"), on=_equal(SERIES_ID, "j", "a"), join_type="inner")
         if self.params.uncertainty == "jackknife":
             matches = exp.EQ(this=column(self.cluster, "j"), expression=column("cluster", "c"))
@@ -209,8 +211,8 @@ class Relations:
         number = exp.Window(this=exp.RowNumber(), order=_ascending(key))
         first: exp.Expr = exp.true()
         if self.separate:
-            within = [column(name) for name in key if name != ANNOTATOR]
-            rank = exp.Window(this=exp.RowNumber(), partition_by=within, order=_ascending([ANNOTATOR]))
+            within = [column(name) for name in key if name != BY_ANNOTATOR]
+            rank = exp.Window(this=exp.RowNumber(), partition_by=within, order=_ascending([BY_ANNOTATOR]))
             first = exp.EQ(this=rank, expression=exp.Literal.number(1))
         columns = (exp.alias_(value, name, quoted=True) for name, value in ((RUN, number), ("is_first", first)))
         return exp.select("*", *columns).from_(query.subquery("runs_of_judged"))
@@ -250,7 +252,7 @@ class Relations:
         """Marks of every run: run_number, position and, if recall is averaged over them, annotator."""
         query = exp.select(column(RUN, "r"), column(POSITION, "p"))
         query = query.from_(exp.to_table("annotations_read").as_("p"))
-        on = [_equal(SERIES_ID, "p", "r"), *([_equal(ANNOTATOR, "p", "r")] if self.separate else [])]
+        on = [_equal(SERIES_ID, "p", "r"), *([_by_annotator("p", "r")] if self.separate else [])]
         query = query.join(exp.to_table(RUNS_OF_SERIES).as_("r"), on=exp.and_(*on), join_type="inner")
         if self.params.annotators == "tcpd":
             both = exp.and_(_equal(SERIES_ID, "p", "a"), _equal(ANNOTATOR, "p", "a"))
@@ -293,6 +295,11 @@ def _known(value: exp.Expr) -> exp.Expr:
 
 def _equal(name: str, left: str, right: str) -> exp.Expr:
     return exp.EQ(this=column(name, left), expression=column(name, right))
+
+
+def _by_annotator(marks: str, runs: str) -> exp.Expr:
+    """Whether a run is that of the annotator of a mark."""
+    return exp.EQ(this=column(ANNOTATOR, marks), expression=column(BY_ANNOTATOR, runs))
 
 
 def _same(name: str, left: str, right: str) -> exp.Expr:

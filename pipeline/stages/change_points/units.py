@@ -8,6 +8,7 @@ import polars as pl
 import sqlglot.expressions as exp
 
 from pipeline.dialect import column
+from pipeline.groupings import Grouping
 from pipeline.metrics.ratios import quotient
 from pipeline.schemas import GROUPING
 from pipeline.stages.change_points.contract import DELAYS, SERIES_COLUMNS, SERIES_ID
@@ -64,7 +65,7 @@ def _named(found: pl.DataFrame, runs: pl.DataFrame, relations: Relations, column
     if runs.schema[SERIES_ID].is_decimal():  # signed and unsigned integers in one column
         unsigned = bool((runs[SERIES_ID] >= 0).all())
         runs = runs.with_columns(pl.col(SERIES_ID).cast(pl.UInt64 if unsigned else pl.Int64))
-    grouping = pl.lit(",".join(by) or "all").alias(GROUPING.name)
+    grouping = pl.lit(Grouping(tuple(by)).label).alias(GROUPING.name)
     return found.join(runs, on=RUN, how="inner").select(grouping, *by, *(each.name for each in columns))
 
 

@@ -8,6 +8,7 @@ import sqlglot.expressions as exp
 from pydantic import Field, field_validator, model_validator
 
 from pipeline.dialect import column, render
+from pipeline.groupings import Grouping
 from pipeline.metrics.significance import Correction
 from pipeline.schemas import GROUPING, STAGE, Column, Table, limits_of
 from pipeline.sources.inputs import Field as InputField
@@ -162,7 +163,7 @@ class CompareParameters(FollowingParameters):
         if len(self.of) == 1 and self.system is None:
             message = "system is missing: the grouping column that tells the systems of that stage apart"
             raise ValueError(message)
-        for name in self.by_columns:
+        for name in self.by_names:
             if name in {"unit", "system", self.system}:
                 message = f"by names {name!r}, which tells units or systems apart"
                 raise ValueError(message)
@@ -172,8 +173,8 @@ class CompareParameters(FollowingParameters):
         return self
 
     @property
-    def by_columns(self) -> tuple[str, ...]:
-        """The grouping columns, each once."""
+    def by_names(self) -> tuple[str, ...]:
+        """The grouping columns as the user calls them, each once."""
         return tuple(dict.fromkeys(name for grouping in self.by for name in grouping))
 
     def following(self, leaders: Sequence[Leader]) -> Self:
@@ -188,7 +189,7 @@ class CompareParameters(FollowingParameters):
             wrong = "several kinds" if len(kinds) > 1 else "a kind without units"
             message = f"of names stages of {wrong} ({', '.join(kinds)}); kinds with units: {', '.join(UNIT_TABLES)}"
             raise ValueError(message)
-        wanted = {*self.by_columns, *([self.system] if self.system is not None else [])}
+        wanted = {*self.by_names, *([self.system] if self.system is not None else [])}
         if wanted and not table.grouped:
             message = f"{next(iter(kinds))} has units for the total only: name several stages in of, without by"
             raise ValueError(message)
@@ -210,4 +211,4 @@ class CompareParameters(FollowingParameters):
             )
             message = f"stage {leader.name!r} has no grouping {needed}"
             raise ValueError(message)
-        return ",".join(found) or "all"
+        return Grouping.of(found).label

@@ -14,7 +14,7 @@ from pipeline.metrics.pooled import RATIOS
 from pipeline.sources import rows
 from pipeline.sources.inputs import Field, InputContract
 from pipeline.sources.source import KEPT
-from pipeline.stages.checks import missing_check, negative_check, rows_check
+from pipeline.stages.checks import missing_check, negative_check, rows_check, shown_name
 from pipeline.stages.compare.contract import CELLS, EVENT_COUNTS
 from pipeline.stages.compare.followed import POOLED
 from pipeline.stages.plan import Check, CountQuery, Plan
@@ -69,7 +69,7 @@ def _counted(units: Source) -> tuple[str, ...]:
 
 def _floating(params: CompareParameters, units: Source) -> tuple[str, ...]:
     """Every column of floating numbers, or without a value in some of the files, that has no other use."""
-    used = {*params.by_columns, *(units.theirs(field.name) for field in units.contract.fields)}
+    used = {*params.by_names, *(units.theirs(field.name) for field in units.contract.fields)}
     schemas = [file.schema for file in units.files]
     shared = [name for name in schemas[0].names if name not in used and all(name in each.names for each in schemas)]
     kinds = {name: [str(schema.field(name).type) for schema in schemas] for name in shared}
@@ -129,7 +129,7 @@ class _Planner:
             message = f"input units lacks the counts that {pooled[0]} is made of"
             raise DataError(message, remedy="It needs tp, fp (or n_predicted) and fn (or n_true).")
         for name in self.metrics:
-            if name in {*_KEYS, *self.params.by_columns}:
+            if name in {*_KEYS, *self.params.by_names}:
                 message = f"metrics names {name!r}, which is no metric but identifies a row"
                 raise DataError(message)
         for name in self.values:
@@ -222,4 +222,4 @@ def _missing_units_check(units: Source, keys: Sequence[str]) -> Check:
 
 
 def _named(units: Source, fault: dict[str, object], keys: Sequence[str]) -> str:
-    return ", ".join(f"{units.theirs(key)} = {fault[key]}" for key in keys)
+    return ", ".join(f"{shown_name(units, key)} = {fault[key]}" for key in keys)

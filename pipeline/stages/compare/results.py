@@ -35,9 +35,9 @@ def derive(params: CompareParameters, counts: Mapping[str, pl.DataFrame]) -> dic
     units = units.sort([*by, "unit", "system"], nulls_last=True)
     tests: list[Row] = []
     posteriors: list[Row] = []
-    for grouping in params.by:
-        for values, frame in _groups(units, grouping):
-            labels = dict.fromkeys(by) | values | {GROUPING.name: ",".join(grouping) or "all"}
+    for grouping in params.groupings:
+        for values, frame in _groups(units, grouping.columns):
+            labels = dict.fromkeys(by) | values | {GROUPING.name: grouping.label}
             group = _Group(params, frame, by)
             tests += _adjusted(params, [labels | row for row in group.tests()])
             posteriors += [labels | row for row in group.posteriors()]

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pipeline.groupings import Grouping
     from pipeline.sources.bins import Grid
+    from pipeline.stages.entity_recognition.contract import EntityRecognitionParameters
 
 Ints: TypeAlias = "NDArray[np.int64]"
 Floats: TypeAlias = "NDArray[np.float64]"
@@ -35,14 +37,11 @@ TABLE = "sums_of_documents"
 RATIOS = ("precision", "recall", "f1")
 SUMS = (*RATIOS, *(f"n_{name}" for name in RATIOS), "n_documents")
 TYPES: dict[str, type[pl.DataType]] = {REPLICATE: pl.Int64} | dict.fromkeys((THRESHOLD, *SUMS), pl.Float64)
-_TYPE = "type"
 _NEEDED = (REPLICATE, DOCUMENT, "score", "is_gold", "is_predicted")
 _DENSE = 1 << 20
 
 
-def sums_of_documents(
-    groupings: Sequence[tuple[str, ...]], by: Sequence[str], grid: Grid | None, *, scored: bool, listed: bool
-) -> Folded:
+def sums_of_documents(params: EntityRecognitionParameters, grid: Grid | None, *, scored: bool, listed: bool) -> Folded:
     """The table of sums.
 
     Its rows are group, replicate and threshold; NULL: what documents add before any prediction is retrieved, or with
@@ -50,8 +49,7 @@ def sums_of_documents(
     the numbers of documents where the ratio is defined.
 
     Args:
-        groupings: The groupings.
-        by: All grouping columns.
+        params: The parameters, with the groupings.
         grid: The thresholds; None: every score is one.
         scored: Whether predictions have scores.
         listed: Whether documents may be without any mention, and have to be listed.
@@ -61,23 +59,20 @@ def sums_of_documents(
 
     def fold(blocks: Iterator[pl.DataFrame], given: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         thresholds = _Thresholds.of(grid, given.get("scores"))
-        found: dict[tuple[str, ...], pl.DataFrame] = {}
+        found: dict[Grouping, pl.DataFrame] = {}
         for block in _whole_documents(blocks):
             bins = thresholds.bins(block)
-            for grouping in groupings:
-                part = _sums(block, bins, grouping, thresholds)
+            for grouping in params.groupings:
+                part = _sums(*_counted_in(block, bins, params, grouping), grouping, thresholds)
                 known = found.get(grouping)
                 found[grouping] = part if known is None else _added(known, part)
-        parts = [
-            frame.with_columns(pl.lit(",".join(grouping) or "all").alias(GROUPING.name))
-            for grouping, frame in found.items()
-        ]
+        parts = [frame.with_columns(pl.lit(grouping.label).alias(GROUPING.name)) for grouping, frame in found.items()]
         if not parts:
-            keys: dict[str, type[pl.DataType]] = dict.fromkeys((GROUPING.name, *by), pl.String)
+            keys: dict[str, type[pl.DataType]] = dict.fromkeys((GROUPING.name, *params.by_columns), pl.String)
             return pl.DataFrame(schema=keys | TYPES)
         return pl.concat(parts, how="diagonal")
 
-    return Folded(TABLE, _ordered(by, listed=listed), frames, fold)
+    return Folded(TABLE, _ordered(params.by_columns, listed=listed), frames, fold)
 
 
 def _ordered(by: Sequence[str], *, listed: bool) -> exp.Select:
@@ -144,13 +139,20 @@ def _whole_documents(blocks: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
         yield held
 
 
-def _sums(block: pl.DataFrame, bins: Ints, grouping: tuple[str, ...], thresholds: _Thresholds) -> pl.DataFrame:
+def _counted_in(
+    block: pl.DataFrame, bins: Ints, params: EntityRecognitionParameters, grouping: Grouping
+) -> tuple[pl.DataFrame, Ints]:
+    """The rows that count in a grouping: a document that is listed has no type, so only where types are one."""
+    if params.type_group is None or params.type_group not in grouping.columns:
+        return block, bins
+    has_one = pl.col("is_gold") | pl.col("is_predicted") | pl.col(params.type_group).is_not_null()
+    known = block.select(has_one.alias("known")).to_series()
+    return block.filter(known), bins[known.to_numpy()]
+
+
+def _sums(block: pl.DataFrame, bins: Ints, grouping: Grouping, thresholds: _Thresholds) -> pl.DataFrame:
     """The sums of one block for one grouping."""
-    if _TYPE in grouping:  # a document that is listed has no type; it counts where types are not told apart
-        has_one = (pl.col("is_gold") | pl.col("is_predicted") | pl.col(_TYPE).is_not_null()).alias("known")
-        known = block.select(has_one).to_series()
-        block, bins = block.filter(known), bins[known.to_numpy()]
-    labels, group = _groups(block, grouping)
+    labels, group = _groups(block, grouping.columns)
     replicate = block[REPLICATE].to_numpy().astype(np.int64)
     n_replicates, edges = 1 + int(replicate.max(initial=0)), thresholds.edges
     place, edge, sums = _changes(_rows_by_unit(block, group, replicate, bins, len(edges)))

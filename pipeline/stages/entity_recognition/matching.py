@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.stages.mentions import FILE_ORDER, in_order, matched_rows
+from pipeline.stages.mentions import FILE_ORDER, TYPE, in_order, matched_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -21,19 +21,19 @@ _TYPES: dict[str, pl.DataType] = {"start": pl.Int64(), "end": pl.Int64(), "text"
 
 
 def matcher(
-    params: MentionParameters, passed_on: Sequence[str], *, typed: bool, shown: bool
+    params: MentionParameters, passed_on: Sequence[str], *, shown: bool
 ) -> Callable[[Mapping[str, pl.DataFrame]], pl.DataFrame]:
     """The function that makes the relation.
 
     Args:
         params: The rule of matching.
         passed_on: Columns of gold and predicted mentions that every row keeps.
-        typed: Whether rows keep their type, which is the same in a matched pair.
         shown: Whether rows have `doc_id` and the spans, texts and types of both sides, for people.
 
     Returns:
         A function of the frames `gold` and `predicted`. Its rows have the columns passed on, `score` (0 without
-        scores, NULL without a prediction), `is_gold`, `is_predicted` and, if typed, `type`.
+        scores, NULL without a prediction), `is_gold`, `is_predicted` and, where a grouping has it, the type, which is
+        the same in a matched pair.
     """
 
     def match(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
@@ -45,7 +45,8 @@ def matcher(
         matched = matched_rows(gold, predicted, params)
         spurious = np.ones(predicted.height, dtype=np.bool_)
         spurious[matched[matched >= 0]] = False
-        kept = [*passed_on, *(["type"] if typed else []), *(["doc_id"] if shown else [])]
+        kept = [pl.col(name) for name in (*passed_on, *(["doc_id"] if shown else []))]
+        kept += [pl.col(TYPE).alias(params.type_group)] if params.type_group else []
         pairs = _rows(gold, predicted, matched, kept, shown=shown)
         others = predicted.filter(pl.Series(spurious))
         absent = pl.Series(np.zeros(others.height, dtype=np.int64) - 1)
@@ -60,7 +61,7 @@ def matcher(
 
 
 def _rows(
-    gold: pl.DataFrame, predicted: pl.DataFrame, matched: NDArray[np.int64], kept: Sequence[str], *, shown: bool
+    gold: pl.DataFrame, predicted: pl.DataFrame, matched: NDArray[np.int64], kept: Sequence[pl.Expr], *, shown: bool
 ) -> pl.DataFrame:
     """A row for every gold mention, with the prediction that it is matched with."""
     row = pl.Series(matched)

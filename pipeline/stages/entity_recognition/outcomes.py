@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import sqlglot.expressions as exp
 
+from pipeline.groupings import Grouping
 from pipeline.schemas import GROUPING
 from pipeline.stages.entity_recognition.contract import OUTCOMES
 from pipeline.stages.plan import FollowUp, Sweep
@@ -39,7 +40,7 @@ def follow_up(by: Sequence[str], lowest_score: float, *, scored: bool, above_low
         if not scored:
             rows = rows.with_columns(pl.lit(None, dtype=pl.Float64).alias("score"))
         number = pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over(within).alias("mention")
-        grouping = pl.lit(",".join(by) or "all").alias(GROUPING.name)
+        grouping = pl.lit(Grouping(tuple(by)).label).alias(GROUPING.name)
         return rows.select(grouping, *by, number, *names)
 
     sweep = Sweep("mentions_of_outcomes", exp.select("*").from_("mentions"), "score", None)

@@ -13,7 +13,8 @@ from pipeline.dialect import column
 from pipeline.errors import DataError
 from pipeline.queries import expand, fill, load
 from pipeline.sources import rows
-from pipeline.stages.checks import duplicate_check, missing_check
+from pipeline.sources.keys import KeyMatch
+from pipeline.stages.checks import doubtful_groups, duplicate_check, missing_check
 from pipeline.stages.entity_recognition.contract import COUNT_NAMES
 from pipeline.stages.entity_recognition.document_sums import sums_of_documents
 from pipeline.stages.entity_recognition.matching import SHOWN, matcher
@@ -21,7 +22,7 @@ from pipeline.stages.entity_recognition.outcomes import TABLE as OUTCOMES
 from pipeline.stages.entity_recognition.outcomes import follow_up
 from pipeline.stages.mention_rows import NUMBERED, MentionRows, resolve_by
 from pipeline.stages.mentions import DOCUMENT
-from pipeline.stages.plan import CountQuery, Folded, KeyMatch, Matched, OptionalTable, Plan, Sweep
+from pipeline.stages.plan import CountQuery, Folded, Matched, OptionalTable, Plan, Sweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -55,8 +56,7 @@ class _Planner:
         if self.params.threshold_values is not None and not self.scored:
             message = "input predicted has no column 'score', which thresholds compare"
             raise DataError(message, remedy="Map it with columns = { score = … }, or leave thresholds out.")
-        typed = any(mentions.is_type(each) for each in mentions.by)
-        match = matcher(self.params, mentions.passed_on, typed=typed, shown=self.with_outcomes)
+        match = matcher(self.params, mentions.passed_on, shown=self.with_outcomes)
         frames = {"gold": mentions.rows_of_gold(), "predicted": mentions.rows_of_predicted()}
         listed = rows.Relation("listed_documents", mentions.listed())
         return Plan(
@@ -146,8 +146,7 @@ class _Planner:
     def _folded(self) -> Iterator[Folded]:
         if set(self.params.averages) != {"micro"}:
             grid = self.params.grid() if self.scored else None
-            by, listed = [each.name for each in self.mentions.by], self.mentions.may_be_empty
-            yield sums_of_documents(self.params.by, by, grid, scored=self.scored, listed=listed)
+            yield sums_of_documents(self.params, grid, scored=self.scored, listed=self.mentions.may_be_empty)
 
     def _other_accounting(self) -> dict[str, CountQuery]:
         """Gold mentions of documents that are not listed are left out; without a list each has its document."""
@@ -168,10 +167,7 @@ class _Planner:
                 yield missing_check(self.documents, cluster)
 
     def _warnings(self) -> Iterator[str]:
-        sources = {source.name: source for source in self.sources}
-        for each in self.mentions.by:
-            if sources[each.source].types(each.column, each.field) == "DOUBLE":
-                yield f"grouping column {each.name!r} is a floating number: NaN and infinite values count as NULL"
+        yield from doubtful_groups(self.sources, self.mentions.by)
         if self.scored and self.predicted.has_float32("score"):
             yield "scores are single precision (FLOAT); they are compared with the thresholds as DOUBLE"
         if self.scored and self.params.assignment == "file_order" and self.params.match in {"overlap", "text_near"}:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pipeline.stages.entity_recognition.contract import EntityRecognitionParameters
 
 DOC_ID = "doc_id"
-TYPE = "type"
 
 
 def derive(params: EntityRecognitionParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
@@ -52,15 +51,16 @@ def _of_groupings(
         keys: Columns that identify a group.
     """
     parts = []
-    for grouping in params.by:
-        part = documents if lowest is None else pl.concat([documents, _not_retrieved(lowest, grouping)], how="diagonal")
-        if lowest is not None or set(grouping) != set(keys[1:]):
-            part = add_up(part, [*grouping, REPLICATE, DOCUMENT], COUNT_NAMES)
-        if TYPE in grouping:  # documents are listed without a type; they count where types are not told apart
-            part = part.filter(pl.col(TYPE).is_not_null() | (pl.sum_horizontal(COUNT_NAMES) > 0))
-        parts.append(part.with_columns(pl.lit(",".join(grouping) or "all").alias(GROUPING.name)))
-    columns = [*keys, REPLICATE, DOCUMENT, *COUNT_NAMES]
-    return pl.concat([documents.clear(), *parts], how="diagonal").select(columns).sort(DOCUMENT)
+    for grouping in params.groupings:
+        columns = grouping.columns
+        part = documents if lowest is None else pl.concat([documents, _not_retrieved(lowest, columns)], how="diagonal")
+        if lowest is not None or set(columns) != set(keys[1:]):
+            part = add_up(part, [*columns, REPLICATE, DOCUMENT], COUNT_NAMES)
+        if params.type_group in columns:  # documents are listed without a type; they count where types are one
+            part = part.filter(pl.col(params.type_group).is_not_null() | (pl.sum_horizontal(COUNT_NAMES) > 0))
+        parts.append(part.with_columns(pl.lit(grouping.label).alias(GROUPING.name)))
+    names = [*keys, REPLICATE, DOCUMENT, *COUNT_NAMES]
+    return pl.concat([documents.clear(), *parts], how="diagonal").select(names).sort(DOCUMENT)
 
 
 def _not_retrieved(lowest: pl.DataFrame, grouping: Sequence[str]) -> pl.DataFrame:

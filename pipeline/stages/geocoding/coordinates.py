@@ -10,15 +10,15 @@ import sqlglot.expressions as exp
 from pipeline.dialect import column, double
 from pipeline.metrics.distance import EARTH_RADIUS_KM, MAX_LATITUDE, MAX_LONGITUDE, MIN_LONGITUDE
 from pipeline.sources.canonical import canonical_relation
-from pipeline.sources.inputs import Field
-from pipeline.sources.rows import is_missing
+from pipeline.sources.keys import is_missing
 from pipeline.sources.source import KEPT, SCORE_STATE
 from pipeline.stages.checks import rows_in_words
 from pipeline.stages.plan import Check
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Mapping
 
+    from pipeline.sources.inputs import Field
     from pipeline.sources.source import Source
 
 PLACE = ("latitude", "longitude")
@@ -69,15 +69,15 @@ def _squared(value: exp.Expr) -> exp.Expr:
     return exp.Mul(this=value, expression=value.copy())
 
 
-def coordinate_checks(source: Source, names: Iterable[str]) -> Iterator[Check]:
+def coordinate_checks(source: Source, read: Mapping[str, Field]) -> Iterator[Check]:
     """Coordinates that are infinite or off the Earth, and places of which only one coordinate is known.
 
     Args:
         source: The input.
-        names: The columns that are read of it, grouping columns too.
+        read: The columns that are read of it, grouping columns too, by their names in its relation.
     """
     for name in PLACE:
-        yield _check(source, name, _is_infinite(), "is infinite", _with_state(source, name, names))
+        yield _check(source, name, _is_infinite(), "is infinite", _with_state(source, name, read))
     latitude, longitude = (column(name) for name in PLACE)
     beyond = exp.or_(
         exp.GT(this=latitude, expression=double(MAX_LATITUDE)), exp.LT(this=latitude, expression=double(-MAX_LATITUDE))
@@ -93,12 +93,11 @@ def coordinate_checks(source: Source, names: Iterable[str]) -> Iterator[Check]:
         yield _check(source, missing, half, f"is missing where {source.theirs(known)!r} is not")
 
 
-def _with_state(source: Source, name: str, names: Iterable[str]) -> exp.Query:
+def _with_state(source: Source, name: str, read: Mapping[str, Field]) -> exp.Query:
     """The rows of an input with the state of one column: elsewhere an infinite value is NULL, as an unknown one is.
 
     The columns are those that are read otherwise, too, because files are grouped by what is read of them.
     """
-    read = {each: source.field(each) or Field(each, "any", "a grouping column") for each in names}
     return canonical_relation(source, read, score=name, located=True)
 
 

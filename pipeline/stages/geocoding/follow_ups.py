@@ -9,6 +9,7 @@ import polars as pl
 import sqlglot.expressions as exp
 
 from pipeline.dialect import column, double
+from pipeline.groupings import Grouping
 from pipeline.metrics.distance import likely_swapped
 from pipeline.metrics.geocoding import error_statistics
 from pipeline.metrics.jackknife import covariance, effective_degrees, leave_one_out, log_interval, t_quantile
@@ -33,16 +34,15 @@ def errors(params: GeocodingParameters, by: Sequence[str]) -> FollowUp:
     def finish(found: pl.DataFrame, given: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         rows = found.sort(*by, REPLICATE, "distance_km", nulls_last=True)
         frames = [_of_group(rows.clear(), params).clear()]
-        for grouping in params.by:
-            for part in rows.partition_by(list(grouping), maintain_order=True) if grouping else [rows]:
-                labels = [pl.lit(",".join(grouping) or "all").alias(GROUPING.name)]
-                labels += [pl.lit(part[name][0], dtype=part.schema[name]).alias(name) for name in grouping]
-                frames.append(_of_group(part, params).select(*labels, pl.all()))
-            if grouping:
-                groups = given["groups"].select(grouping).unique()
-                others = groups.join(rows, on=list(grouping), how="anti", nulls_equal=True)
-                label = pl.lit(",".join(grouping)).alias(GROUPING.name)
-                frames.append(others.select(label, *grouping).join(_of_group(rows.clear(), params), how="cross"))
+        for grouping in params.groupings:
+            columns, label = grouping.columns, pl.lit(grouping.label).alias(GROUPING.name)
+            for part in rows.partition_by(columns, maintain_order=True) if columns else [rows]:
+                values = (pl.lit(part[name][0], dtype=part.schema[name]).alias(name) for name in columns)
+                frames.append(_of_group(part, params).select(label, *values, pl.all()))
+            if columns:
+                groups = given["groups"].select(columns).unique()
+                others = groups.join(rows, on=columns, how="anti", nulls_equal=True)
+                frames.append(others.select(label, *columns).join(_of_group(rows.clear(), params), how="cross"))
         return pl.concat(frames[1:] or frames, how="diagonal")
 
     sweep = Sweep("toponyms_of_errors", exp.select("*").from_("toponyms"), "distance_km", None)
@@ -89,7 +89,7 @@ def outcomes(by: Sequence[str], lowest_score: float) -> FollowUp:
         rows = found.sort(*by, *first, *(name for name in names if name not in first), nulls_last=True)
         number = pl.int_range(1, pl.len() + 1, dtype=pl.Int64)
         number = (number.over(by) if by else number).alias("mention")
-        return rows.select(pl.lit(",".join(by) or "all").alias(GROUPING.name), *by, number, *names)
+        return rows.select(pl.lit(Grouping(tuple(by)).label).alias(GROUPING.name), *by, number, *names)
 
     sweep = Sweep("toponyms_of_outcomes", exp.select("*").from_("toponyms"), "distance_km", None)
     params = {"lowest_score": lowest_score}

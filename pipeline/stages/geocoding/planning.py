@@ -15,7 +15,8 @@ from pipeline.errors import ConfigError, DataError
 from pipeline.metrics.distance import geodesic
 from pipeline.sources import rows
 from pipeline.sources.bins import Grid
-from pipeline.stages.checks import duplicate_check, missing_check
+from pipeline.sources.keys import KeyMatch
+from pipeline.stages.checks import doubtful_groups, duplicate_check, missing_check
 from pipeline.stages.geocoding.aligned import AlignedPlaces
 from pipeline.stages.geocoding.contract import COUNT_NAMES
 from pipeline.stages.geocoding.coordinates import PLACE, coordinate_checks
@@ -23,11 +24,12 @@ from pipeline.stages.geocoding.follow_ups import TABLE as OUTCOMES
 from pipeline.stages.geocoding.follow_ups import errors, exchanged, outcomes
 from pipeline.stages.geocoding.locating import SEVERAL, SPAN, by_matching, of_pairs
 from pipeline.stages.mention_rows import MentionRows
-from pipeline.stages.plan import CountQuery, KeyMatch, Matched, OptionalTable, Plan, Sweep
+from pipeline.stages.plan import CountQuery, Matched, OptionalTable, Plan, Sweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from pipeline.sources.inputs import Field
     from pipeline.sources.source import Source
     from pipeline.stages.geocoding.contract import GeocodingParameters
     from pipeline.stages.plan import Check, FollowUp
@@ -138,10 +140,10 @@ class _Planner:
             raise DataError(message, remedy="Map them in gold and in predicted.")
         self.mentions.check()
 
-    def _read(self, source: Source) -> tuple[str, ...]:
+    def _read(self, source: Source) -> dict[str, Field]:
         """Columns that are read of an input."""
         taken = self.aligned.taken(source) if self.params.match is None else self.mentions.taken(source)
-        return tuple(dict.fromkeys((*taken, *(each.column for each in self.by if each.source == source.name))))
+        return rows.fields_of(source, taken, self.by)
 
     def _checks(self) -> Iterator[Check]:
         for source in self.sources:
@@ -176,7 +178,4 @@ class _Planner:
             yield outcomes(by, math.nextafter(lowest, math.inf) if strict else lowest)
 
     def _warnings(self) -> Iterator[str]:
-        sources = {source.name: source for source in self.sources}
-        for each in self.by:
-            if sources[each.source].types(each.column, each.field) == "DOUBLE":
-                yield f"grouping column {each.name!r} is a floating number: NaN and infinite values count as NULL"
+        yield from doubtful_groups(self.sources, self.by)

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.errors import DataError
+from pipeline.groupings import users_name
 from pipeline.metrics.ranking_measures import Judged, Measures, Ties, measures
 from pipeline.stages.plan import REPLICATE
 from pipeline.stages.ranking.contract import INTERPOLATED
@@ -91,7 +92,7 @@ class Lists:
         if self.params.missing_queries != "error" or missing.is_empty():
             return
         first = missing.sort([*self.own, QUERY], nulls_last=True).row(0, named=True)
-        where = "".join(f", {name} = {first[name]}" for name in self.own)
+        where = "".join(f", {users_name(name)} = {first[name]}" for name in self.own)
         message = f"input ranking: no document of query {first[QUERY]}{where} ({missing.height:,} queries are missing)"
         remedy = 'Set missing_queries = "zero" to count such a query as 0, or "skip" to leave it out.'
         raise DataError(message, remedy=remedy)
@@ -112,7 +113,7 @@ class Lists:
         if rankings.is_empty():
             return
         first = rankings.row(0, named=True)
-        where = "".join(f", {name} = {first[name]}" for name in self.own)
+        where = "".join(f", {users_name(name)} = {first[name]}" for name in self.own)
         hits = f"{first['n_relevant_retrieved']:,} relevant documents where {first['n_relevant']:,} are known"
         message = f"input ranking: query {first[QUERY]}{where} retrieves {hits} ({rankings.height:,} such queries)"
         raise DataError(message, remedy='Documents repeat: set duplicates = "max" to keep the highest of each.')

@@ -9,10 +9,12 @@ import sqlglot.expressions as exp
 
 from pipeline.dialect import column, double
 from pipeline.errors import DataError
+from pipeline.groupings import users_name
 from pipeline.queries import expand, fill, load
 from pipeline.sources import rows
+from pipeline.sources.keys import KeyMatch, repeated_keys
 from pipeline.stages.checks import duplicate_check, missing_check
-from pipeline.stages.plan import REPLICATE, Check, CountQuery, Folded, KeyMatch, Placed, Plan
+from pipeline.stages.plan import REPLICATE, Check, CountQuery, Folded, Placed, Plan
 from pipeline.stages.ranking.contract import COUNTS
 from pipeline.stages.ranking.lists import Lists
 from pipeline.stages.ranking.places import NAME, NUMBER, VALUE, judged_places, tied_places
@@ -210,7 +212,8 @@ def _one_value_check(source: Source, names: list[str]) -> Check:
 
     def explain(faults: list[dict[str, object]]) -> tuple[str, str]:
         query = faults[0]["query_id"]
-        message = f"input {source.name}: {source.theirs('query_id')} = {query} has several values of {', '.join(names)}"
+        shown = ", ".join(map(users_name, names))
+        message = f"input {source.name}: {source.theirs('query_id')} = {query} has several values of {shown}"
         return message, "A grouping column of relevance describes the query: give it one value in all rows of a query."
 
-    return Check(rows.repeated_keys("judged_queries", ("query_id",), everything=True), explain)
+    return Check(repeated_keys("judged_queries", ("query_id",), everything=True), explain)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from pipeline.groupings import TOTAL, Grouping
 from pipeline.schemas import GROUPING
 from pipeline.stages.plan import REPLICATE
 from pipeline.stages.ranking.chance import null_of_means
@@ -43,10 +44,10 @@ def derive(params: RankingParameters, counts: Mapping[str, pl.DataFrame]) -> dic
         "ranking_queries": _per_query(params, rankings, by, QUERIES),
         "ranking_cutoffs": _per_query(params, with_hits_null(cutoffs), by, CUTOFFS),
         "ranking_summary": _grouped(
-            [_summary(params, rankings, grouping) for grouping in params.by], by, SUMMARY, rankings
+            [_summary(params, rankings, grouping) for grouping in params.groupings], by, SUMMARY, rankings
         ),
         "ranking_cutoff_means": _grouped(
-            [_means_at(params, cutoffs, grouping, k) for grouping in params.by for k in params.cutoffs],
+            [_means_at(params, cutoffs, grouping, k) for grouping in params.groupings for k in params.cutoffs],
             by,
             CUTOFF_MEANS,
             rankings,
@@ -103,20 +104,24 @@ def _per_query(
     keys = [name for name in ("query_id", "k") if name in names]
     parts = [
         _labelled(frame, grouping, by, frame).select(GROUPING.name, *by, *names)
-        for grouping in params.by
-        if not frame.select(*grouping, *keys).is_duplicated().any()
+        for grouping in params.groupings
+        if not frame.select(*grouping.columns, *keys).is_duplicated().any()
     ]
-    return pl.concat(parts) if parts else _labelled(frame, (), by, frame).select(GROUPING.name, *by, *names).clear()
+    return (
+        pl.concat(parts)
+        if parts
+        else _labelled(frame, Grouping(()), by, frame).select(GROUPING.name, *by, *names).clear()
+    )
 
 
-def _labelled(frame: pl.DataFrame, grouping: Sequence[str], by: Sequence[str], like: pl.DataFrame) -> pl.DataFrame:
+def _labelled(frame: pl.DataFrame, grouping: Grouping, by: Sequence[str], like: pl.DataFrame) -> pl.DataFrame:
     """A frame with the name of its grouping, and the other grouping columns NULL."""
-    others = [pl.lit(None, dtype=like.schema[name]).alias(name) for name in by if name not in grouping]
-    return frame.with_columns(pl.lit(",".join(grouping) or "all").alias(GROUPING.name), *others)
+    others = [pl.lit(None, dtype=like.schema[name]).alias(name) for name in by if name not in grouping.columns]
+    return frame.with_columns(pl.lit(grouping.label).alias(GROUPING.name), *others)
 
 
 def _grouped(
-    parts: Sequence[tuple[Sequence[str], pl.DataFrame]],
+    parts: Sequence[tuple[Grouping, pl.DataFrame]],
     by: Sequence[str],
     columns: Sequence[Column],
     like: pl.DataFrame,
@@ -125,10 +130,8 @@ def _grouped(
     return pl.concat([_labelled(frame, grouping, by, like).select(names) for grouping, frame in parts])
 
 
-def _summary(
-    params: RankingParameters, rankings: pl.DataFrame, grouping: Sequence[str]
-) -> tuple[Sequence[str], pl.DataFrame]:
-    groups = Groups(rankings, grouping)
+def _summary(params: RankingParameters, rankings: pl.DataFrame, grouping: Grouping) -> tuple[Grouping, pl.DataFrame]:
+    groups = Groups(rankings, grouping.columns)
     columns = [*groups.counts(), *groups.means(MEANS, params), *null_of_means(groups), groups.reasons(params)]
     frame = _beside(groups, columns)
     unknown = (
@@ -143,9 +146,9 @@ def _summary(
 
 
 def _means_at(
-    params: RankingParameters, cutoffs: pl.DataFrame, grouping: Sequence[str], k: int
-) -> tuple[Sequence[str], pl.DataFrame]:
-    groups = Groups(cutoffs.filter(pl.col("k") == k), grouping)
+    params: RankingParameters, cutoffs: pl.DataFrame, grouping: Grouping, k: int
+) -> tuple[Grouping, pl.DataFrame]:
+    groups = Groups(cutoffs.filter(pl.col("k") == k), grouping.columns)
     means = groups.means([("precision", "precision", True), ("recall", "recall", True)], params)
     frame = _beside(groups, [*groups.counts(), *means, groups.reasons(params)])
     none = pl.when(pl.col("n_queries") == 0).then(pl.lit("no_query")).alias("undefined")
@@ -177,7 +180,7 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
     if summary.is_empty():
         return Summary(headers=(), rows=(), sentence="No group has any ranking.")
     labels = summary.columns[2 : summary.columns.index("n_queries")]
-    shown = summary.sort(pl.col(GROUPING.name) != "all", maintain_order=True)
+    shown = summary.sort(pl.col(GROUPING.name) != TOTAL, maintain_order=True)
     rows = tuple(
         (
             ", ".join(str(row[name]) for name in labels if row[name] is not None) or row[GROUPING.name],

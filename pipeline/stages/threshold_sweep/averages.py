@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from pipeline.groupings import Grouping
 from pipeline.metrics.sweep import THRESHOLD
 from pipeline.schemas import GROUPING
 from pipeline.stages.threshold_sweep.contract import AVERAGES, RATIOS
@@ -43,29 +44,29 @@ def averages_table(
 def _averages(params: ThresholdSweepParameters, frame: pl.DataFrame, by: Sequence[str]) -> Iterator[pl.DataFrame]:
     """The averages over each grouping that has groups, at each threshold of a frame."""
     for grouping, over in params.averaged():
-        rest = [name for name in grouping if name not in over]
-        rows = frame.filter(pl.col(GROUPING.name) == ",".join(grouping))
+        rest = Grouping(tuple(name for name in grouping.columns if name not in over.columns))
+        keys = [*rest.columns, THRESHOLD]
+        rows = frame.filter(pl.col(GROUPING.name) == grouping.label)
         whole = frame.filter(pl.col(GROUPING.name) == _name(params, rest)) if _name(params, rest) else None
         for average in params.averages:
             if average == "micro" and whole is None:
                 continue
             source = whole if average == "micro" and whole is not None else rows
-            made = _average(source, average, [*rest, THRESHOLD])
-            groups = rows.group_by([*rest, THRESHOLD]).agg(pl.len().cast(pl.Int64).alias("n_groups"))
-            made = made.join(groups, on=[*rest, THRESHOLD], how="inner", nulls_equal=True)
-            missing = [name for name in by if name not in rest]
+            made = _average(source, average, keys)
+            groups = rows.group_by(keys).agg(pl.len().cast(pl.Int64).alias("n_groups"))
+            made = made.join(groups, on=keys, how="inner", nulls_equal=True)
+            missing = [name for name in by if name not in rest.columns]
             yield made.with_columns(
-                pl.lit(",".join(rest) or "all").alias(GROUPING.name),
+                pl.lit(rest.label).alias(GROUPING.name),
                 *(pl.lit(None, dtype=frame.schema[name]).alias(name) for name in missing),
-                pl.lit(",".join(over)).alias("averaged"),
+                pl.lit(over.label).alias("averaged"),
                 pl.lit(average).alias("average"),
             )
 
 
-def _name(params: ThresholdSweepParameters, rest: Sequence[str]) -> str | None:
+def _name(params: ThresholdSweepParameters, rest: Grouping) -> str | None:
     """The grouping that holds all groups together, as it is called; None if the stage does not have it."""
-    found = [grouping for grouping in params.by if set(grouping) == set(rest)]
-    return (",".join(found[0]) or "all") if found else None
+    return next((each.label for each in params.groupings if set(each.columns) == set(rest.columns)), None)
 
 
 def _average(rows: pl.DataFrame, average: Average, keys: Sequence[str]) -> pl.DataFrame:

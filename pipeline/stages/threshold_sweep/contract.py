@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from pipeline.groupings import Grouping, users_name
 from pipeline.metrics.operating_points import Criterion
 from pipeline.schemas import Column, Table, limits_of
 from pipeline.sources.inputs import Field as InputField
@@ -194,12 +195,12 @@ class ThresholdSweepParameters(StageParameters):
         self._check_averages()
         return self
 
-    def averaged(self) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    def averaged(self) -> Iterator[tuple[Grouping, Grouping]]:
         """The groupings whose groups are averaged, each with the columns that it is averaged over."""
-        for grouping in self.by:
-            over = tuple(name for name in grouping if not self.average_over or name in self.average_over)
+        for names in self.by:
+            over = tuple(name for name in names if not self.average_over or name in self.average_over)
             if over and (not self.average_over or set(over) == set(self.average_over)):
-                yield grouping, over
+                yield Grouping.of(names), Grouping.of(over)
 
     def _check_averages(self) -> None:
         """Every average has groups that it can be taken of."""
@@ -207,7 +208,10 @@ class ThresholdSweepParameters(StageParameters):
         if self.averages and not found:
             message = f"average_over: no grouping in by has {' and '.join(self.average_over)} together"
             raise ValueError(message)
-        coarser = [sorted(set(grouping) - set(over)) for grouping, over in found]
-        if "micro" in self.averages and not any(rest in map(sorted, self.by) for rest in coarser):
-            message = f'averages = ["micro"] are the numbers of all groups together: add {coarser[0]} to by'
+        coarser = [set(grouping.columns) - set(over.columns) for grouping, over in found]
+        if "micro" in self.averages and not any(
+            rest == set(each.columns) for rest in coarser for each in self.groupings
+        ):
+            missing = sorted(map(users_name, coarser[0]))
+            message = f'averages = ["micro"] are the numbers of all groups together: add {missing} to by'
             raise ValueError(message)

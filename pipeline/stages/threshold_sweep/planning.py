@@ -10,7 +10,7 @@ import sqlglot.expressions as exp
 from pipeline.dialect import column, double, is_finite
 from pipeline.sources import rows
 from pipeline.sources.source import KEPT, SCORE_GIVEN
-from pipeline.stages.checks import duplicate_check, missing_check, outside_check, rows_check
+from pipeline.stages.checks import doubtful_groups, duplicate_check, missing_check, outside_check, rows_check
 from pipeline.stages.plan import REPLICATE, Areas, Check, CountQuery, Plan, Sweep
 from pipeline.stages.threshold_sweep.contract import COUNT_NAMES
 
@@ -120,18 +120,12 @@ class _Planner:
         if self.params.cluster is not None:
             yield missing_check(self.predictions, self.params.cluster)
         if self.params.duplicates == "error" and self.predictions.is_mapped("id"):  # a name too common to guess
-            keys = ("id", *self._by_columns())
+            keys = ("id", *self.params.by_columns)  # the same item may be predicted once in each group
             remedy = 'Keep one row per item and group, or set duplicates = "keep" to count every row.'
             yield duplicate_check(self.predictions, keys, remedy=remedy)
 
-    def _by_columns(self) -> tuple[str, ...]:
-        """The grouping columns: the same item may be predicted once in each group."""
-        return tuple(dict.fromkeys(name for grouping in self.params.by for name in grouping))
-
     def _warnings(self, by: Sequence[rows.Grouped]) -> Iterator[str]:
-        for each in by:
-            if self.predictions.types(each.column, each.field) == "DOUBLE":
-                yield f"grouping column {each.name!r} is a floating number: NaN and infinite values count as NULL"
+        yield from doubtful_groups([self.predictions], by)
         if self.predictions.has_float32("score"):
             yield "scores are single precision (FLOAT); they are compared with the thresholds as DOUBLE"
 

@@ -32,7 +32,7 @@ def derive(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame])
     curve = with_intervals(_curve(params, counts["counts"], keys), counts["counts"], keys, params)
     points = pl.concat([operating_point(curve, keys, criterion) for criterion in params.operating_points])
     areas = areas_table(params, counts, keys)
-    shown = curve.drop([name for name in curve.columns if name.endswith("_squares")])
+    shown = curve.drop([f"{cell}_squares" for cell in CELLS])
     return {
         "threshold_sweep_curve": shown,
         "threshold_sweep_areas": areas,

@@ -1,0 +1,97 @@
+"""Keys of the inputs: which repeat, which are missing, and which find no row in another input."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import sqlglot.expressions as exp
+
+from pipeline.dialect import column
+from pipeline.sources.rows import present
+from pipeline.sources.source import KEPT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pipeline.sources.source import Source
+
+
+@dataclass(frozen=True)
+class KeyMatch:
+    """A key by which rows of one input find those of another; that few of them do is said.
+
+    Attributes:
+        source: The input whose rows look for the others.
+        other: The input that they look in.
+        key: The column that both have.
+        fate: What becomes of rows that find none, where they are left out; None: they count all the same.
+    """
+
+    source: Source
+    other: Source
+    key: str
+    fate: str | None = None
+
+
+def repeated_keys(relation: str, keys: Sequence[str], *, everything: bool = False) -> exp.Select:
+    """Two keys, at most, that more than one row of a relation has, with `n_rows` and, of all such keys, `_n_keys`.
+
+    A key with NULL is not known, so never the same.
+
+    Args:
+        relation: Its name.
+        keys: The columns of the key.
+        everything: Whether all rows count, not only those that `where` keeps.
+    """
+    counted = exp.alias_(exp.cast(exp.Count(this=exp.Star()), "BIGINT"), "n_rows")
+    all_keys = exp.Window(this=exp.Count(this=exp.Star()))  # counts what HAVING keeps, before LIMIT
+    number = exp.alias_(exp.cast(all_keys, "BIGINT"), "_n_keys", quoted=True)
+    query = exp.select(*(column(key) for key in keys), counted, number).from_(exp.to_table(relation))
+    query = query if everything else query.where(column(KEPT))
+    query = query.where(*(present(column(key)) for key in keys))
+    query = query.group_by(*(column(key) for key in keys))
+    more = exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(1))
+    return query.having(more).order_by(*(column(key) for key in keys)).limit(2)
+
+
+def count_where(relation: str, condition: exp.Expr) -> exp.Select:
+    """How many kept rows of a relation satisfy a condition; no row when none does."""
+    counted = exp.alias_(exp.cast(exp.Count(this=exp.Star()), "BIGINT"), "n_rows")
+    query = exp.select(counted).from_(exp.to_table(relation)).where(column(KEPT), condition)
+    return query.having(exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0)))
+
+
+def is_missing(name: str) -> exp.Expr:
+    """Whether a column is NULL, which it also is where it was not finite."""
+    return exp.Is(this=column(name), expression=exp.null())
+
+
+def unmatched_keys(relation: str, other: str, key: str) -> exp.Select:
+    """Kept rows of a relation, those whose key another relation lacks, and an example of such a key and of the other's.
+
+    Args:
+        relation: Its name.
+        other: Name of the other relation.
+        key: The column that both have.
+    """
+    grouped = exp.select(column(key), exp.alias_(exp.Count(this=exp.Star()), "n")).from_(relation)
+    grouped = grouped.where(column(KEPT), present(column(key))).group_by(column(key))
+    known = exp.select(column(key)).distinct().from_(other).where(column(KEPT), present(column(key)))
+    lacking = exp.Is(this=column(key, "o"), expression=exp.null())
+    first = exp.select(exp.Min(this=column(key, "k"))).from_(known.subquery("k")).subquery()
+
+    def rows(condition: exp.Expr | None) -> exp.Expr:
+        counted: exp.Expr = column("n", "r") if condition is None else exp.Case().when(condition, column("n", "r"))
+        return exp.cast(exp.Coalesce(this=exp.Sum(this=counted), expressions=[exp.Literal.number(0)]), "BIGINT")
+
+    return (
+        exp.select(
+            exp.alias_(rows(None), "n_rows"),
+            exp.alias_(rows(lacking), "n_unmatched"),
+            exp.alias_(exp.Min(this=exp.Case().when(lacking.copy(), column(key, "r"))), "unmatched_example"),
+            exp.alias_(first, "other_example"),
+        )
+        .from_(grouped.subquery("r"))
+        .join(known.subquery("o"), on=exp.EQ(this=column(key, "r"), expression=column(key, "o")), join_type="left")
+    )

@@ -1,0 +1,42 @@
+"""Fields of the inputs: which are derived and from what, which mapped ones nothing reads, by which keys they meet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipeline.sources.keys import KeyMatch
+from pipeline.stages.before_after.timelines import N_COLUMNS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pipeline.sources.source import Source
+    from pipeline.stages.before_after.contract import Compared
+    from pipeline.stages.before_after.lags import Lag
+
+
+def derived(lag: Lag, events: Source | None, compared: Compared, *, timed: bool) -> dict[str, str]:
+    """Fields that are computed, `input.field` → from what; `timed`: with a window and times of events and articles."""
+    fields = {} if lag.column == "lag_hours" else {"pairs.lag_hours": lag.words}
+    if timed and events is not None and not events.has("complete_window"):
+        fields["events.complete_window"] = "events.event_time, window and the range of articles.article_time"
+    if compared == "timelines":
+        fields |= dict.fromkeys(
+            (f"events.{name}" for name in N_COLUMNS), "events.event_time, window and articles.article_time"
+        )
+    return fields
+
+
+def unused(lag: Lag, events: Source | None, compared: Compared) -> dict[str, str]:
+    """Why mapped columns are not read, `input.field` → the reason, as far as one can tell."""
+    missing = [name for name in N_COLUMNS if events is None or not events.has(name)]
+    why = f"{missing[0]} is neither mapped nor named" if missing else f'compared = "{compared}" counts them itself'
+    return lag.unused() | {f"events.{name}": why for name in N_COLUMNS}
+
+
+def key_matches(pairs: Source, events: Source | None, articles: Source | None) -> Iterator[KeyMatch]:
+    """Keys by which pairs find events and articles, without which they are left out."""
+    if events is not None:
+        yield KeyMatch(pairs, events, "event_id", "unlisted_event")
+    if articles is not None:
+        yield KeyMatch(pairs, articles, "article_id", "unlisted_article")
