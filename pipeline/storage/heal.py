@@ -13,10 +13,12 @@ from pipeline.storage.catalog import stage_catalog, what_is_shown
 from pipeline.storage.chain import Link, write_link
 from pipeline.storage.durable import PROBE, storage_errors, sync_folder, write_whole
 from pipeline.storage.layout import RUN_RECORD, Layout
-from pipeline.storage.state import Hashed, KeptRun, State, generation_of, read_state
+from pipeline.storage.state import Hashed, State, generation_of, read_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from pipeline.storage.kept import KeptRun
 
 ABANDONED_SECONDS = 3600.0
 HEALING = "healed"

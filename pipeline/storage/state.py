@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from pipeline.errors import DataError, NoInputError
 from pipeline.storage.attempts import CRASHED, PUBLISHED, RUNNING, status_of
 from pipeline.storage.chain import Link, read_link
-from pipeline.storage.durable import DamagedError, own_sha256, read_own, storage_errors
-from pipeline.storage.layout import MANIFEST, RUN_NAME, RUN_RECORD, Layout, run_name
-from pipeline.storage.manifest import Manifest, faults, parse_manifest
+from pipeline.storage.durable import DamagedError, own_sha256, storage_errors
+from pipeline.storage.kept import KeptRun, read_kept_run
+from pipeline.storage.layout import MANIFEST, RUN_NAME, Layout, run_name
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pipeline.storage.manifest import Manifest
 
 UNFINISHED = {RUNNING, CRASHED, "failed", "interrupted"}
 READINGS = 5
@@ -33,37 +34,6 @@ class Latest:
     def name(self) -> str:
         """Name of its folder."""
         return run_name(self.generation, self.run_id)
-
-
-@dataclass(frozen=True)
-class KeptRun:
-    """A published run that was not deleted.
-
-    Attributes:
-        folder: Its folder.
-        run_id: Its id.
-        manifest: Its commit record; None where that is damaged.
-        manifest_sha256: Hash of the manifest; empty where that is damaged.
-        damage: What is missing, changed or extra, as sentences by path in the folder.
-    """
-
-    folder: Path
-    run_id: str
-    manifest: Manifest | None
-    manifest_sha256: str
-    damage: dict[str, str]
-
-    @property
-    def is_readable(self) -> bool:
-        """Whether all its tables stand."""
-        return self.manifest is not None and not self.damage.keys() & self.manifest.results.keys()
-
-    def shown(self) -> Manifest | None:
-        """Its manifest without the tables that are damaged."""
-        if self.manifest is None or self.is_readable:
-            return self.manifest
-        whole = tuple(file for file in self.manifest.files if not file.table or file.path not in self.damage)
-        return replace(self.manifest, files=whole)
 
 
 @dataclass(frozen=True)
@@ -158,7 +128,7 @@ def _read_state(layout: Layout, hashed: Hashed) -> State:
     witnesses = _witnesses(links, pointer)
     hashed_names = {"none": [], "latest": kept[-1:], "all": kept}[hashed]
     runs = tuple(
-        _kept_run(layout, name, witnesses.get(name, set()), links.get(name), hashes=name in hashed_names)
+        read_kept_run(layout, name, witnesses.get(name, set()), links.get(name), hashes=name in hashed_names)
         for name in kept
     )
     leftovers = tuple(layout.runs / name for name in folders if name not in kept and not _was_published(layout, name))
@@ -270,39 +240,3 @@ def _witnesses(links: dict[str, Link | None], pointer: Link | None) -> dict[str,
             if link.parent_manifest_sha256:
                 expected.setdefault(link.parent, set()).add(link.parent_manifest_sha256)
     return expected
-
-
-def _kept_run(layout: Layout, name: str, expected: set[str], link: Link | None, *, hashes: bool) -> KeptRun:
-    folder = layout.runs / name
-    run_id = name.partition("-")[2]
-    try:
-        manifest, sha256 = _manifest(folder, name, expected)
-    except DamagedError as error:
-        return KeptRun(folder, run_id, None, "", {MANIFEST: str(error)})
-    damage = faults(folder, manifest, hashes=hashes)
-    marked = () if hashes or link is None else link.broken
-    damage |= {path: f"{folder / path} has changed since it was published" for path in marked if path not in damage}
-    recorded = next((file.sha256 for file in manifest.files if file.path == RUN_RECORD), None)
-    if link is not None and link.run_record_sha256 != recorded:
-        damage[RUN_RECORD] = f"{folder / RUN_RECORD} is not the one that {layout.link(name)} names"
-    return KeptRun(folder, run_id, manifest, sha256, damage)
-
-
-def _manifest(folder: Path, name: str, expected: set[str]) -> tuple[Manifest, str]:
-    path = folder / MANIFEST
-    if folder.is_symlink():
-        message = f"{folder} is a link"
-        raise DamagedError(message)
-    if not folder.is_dir():
-        message = f"{folder} is missing"
-        raise DamagedError(message)
-    content = read_own(path)
-    digest = hashlib.sha256(content).hexdigest()
-    if expected - {digest}:
-        message = f"{path} has changed since it was published"
-        raise DamagedError(message)
-    manifest = parse_manifest(content, path)
-    if run_name(manifest.generation, manifest.run_id) != name:
-        message = f"{path} is the manifest of another run"
-        raise DamagedError(message)
-    return manifest, digest
