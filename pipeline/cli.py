@@ -177,17 +177,24 @@ def query(
 
 
 @app.command()
-def verify(ctx: typer.Context, results: Results) -> None:
-    """Check every published file against its manifest.
+def verify(
+    ctx: typer.Context,
+    results: Results,
+    repair: Annotated[  # noqa: FBT002 - a flag
+        bool, typer.Option("--repair", help="Write again first what the run folders tell.")
+    ] = False,
+) -> None:
+    """Check every published file, the catalog and the chain of hashes that binds them.
 
     Example:  thresher verify results
     """
-    with reporting(ctx):
-        from pipeline.storage.read import verify as verify_results  # noqa: PLC0415
+    with reporting(ctx) as console:
+        from pipeline.storage.verify import verify as verify_results  # noqa: PLC0415
 
-        runs = verify_results(results)
-        files = sum(len(manifest.files) for _, manifest in runs)
-        typer.echo(f"{results}: {len(runs):,} runs, {files:,} files, all as published")
+        verified = verify_results(results, repair=repair)
+        for note in verified.notes:
+            console.log("info", note)
+        typer.echo(f"{results}: {verified.runs:,} runs, {verified.files:,} files, all as published")
 
 
 @app.command()

@@ -30,6 +30,7 @@ def execute(config: Any, console: Console) -> None:  # noqa: ANN401 - a Config, 
     typer.echo(finished.path)
 
 
+LAST_FRAMES = 5
 LOG_FORMATS = ("text", "json")
 
 
@@ -63,9 +64,14 @@ def reporting(ctx: typer.Context, *, quiet: bool = False, log_format: str | None
 
 
 def _bug(error: Exception) -> ThresherError:
-    """An error that nobody foresaw: a sentence, and the traceback in a file of its own."""
-    descriptor, path = tempfile.mkstemp(prefix="thresher-", suffix=".txt")
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.writelines(traceback.format_exception(error))
+    """An error that nobody foresaw: a sentence, and the traceback in a file, or its end where no file can be."""
     message = f"{type(error).__name__}: {error}"
+    try:
+        descriptor, path = tempfile.mkstemp(prefix="thresher-", suffix=".txt")
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.writelines(traceback.format_exception(error))
+    except OSError:
+        frames = traceback.extract_tb(error.__traceback__)[-LAST_FRAMES:]
+        calls = "; ".join(f"{frame.name} in {frame.filename}, line {frame.lineno}" for frame in frames)
+        return ThresherError(message, remedy=f"This is a bug of thresher; please report it. It came from: {calls}.")
     return ThresherError(message, remedy=f"This is a bug of thresher; please report it with {path}.")

@@ -14,7 +14,7 @@ from pipeline.sources.bindings import Binding
 from pipeline.sources.source import open_source, with_others
 from pipeline.stages.following import FollowingParameters, Leader
 from pipeline.storage.layout import RUN_RECORD, Layout
-from pipeline.storage.publish import published_runs
+from pipeline.storage.state import require_latest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -168,17 +168,14 @@ def _published(config: Config, params: FollowingParameters) -> list[Leader]:
     Raises:
         ConfigError: it is the folder that this run is published to.
         NoInputError: no run was published there, or its latest run lacks a stage.
-        DataError: the record of that run cannot be read.
+        DataError: that run is damaged.
     """
     root = (config.base / Path(params.results).expanduser()).resolve()
     if root == config.output:
         message = f"{config.origin}: results of stage {params.name!r} is the output folder of this run itself"
         raise ConfigError(message, remedy="Put both stages into one config and leave results out, or change output.")
-    runs = published_runs(Layout(root))
-    if not runs:
-        message = f"{root} holds no published run"
-        raise NoInputError(message, remedy="Give the output folder of a run, or run the job first.")
-    path = runs[-1][0] / RUN_RECORD
+    _, latest, _ = require_latest(Layout(root))
+    path = latest.folder / RUN_RECORD
     try:
         record = json.loads(path.read_bytes())
         stages = record["configuration"]["stages"]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import platform
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -22,10 +20,12 @@ from pipeline.provenance import canonical, code_sha256, fingerprints, input_reco
 from pipeline.schemas import conform
 from pipeline.sources.files import first_changed
 from pipeline.stages.stage import counts_table
-from pipeline.storage.durable import make_folder, storage_errors, write_json
+from pipeline.storage.attempts import Attempt, process_facts, utc_now
+from pipeline.storage.durable import make_folder
+from pipeline.storage.heal import Healed, heal
 from pipeline.storage.layout import COUNTS, FORMAT_VERSION, RUN_RECORD, Layout, new_run_id
-from pipeline.storage.manifest import Manifest, faults
-from pipeline.storage.publish import Staging, clean, current_generation, exclusive, published_runs, utc_now
+from pipeline.storage.manifest import Manifest
+from pipeline.storage.publish import Staging, exclusive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -114,22 +114,8 @@ def run(config: Config, watcher: Watcher | None = None) -> Run:
         return _Job(config, layout, attempt, watcher or Watcher(), stop).run()
 
 
-@dataclass
-class _Attempt:
-    """The record of one attempt, written at its start and at its end."""
-
-    path: Path
-    record: dict[str, Any]
-
-    def write(self, **facts: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
-        self.record |= facts
-        with storage_errors(f"writing {self.path}"):
-            self.path.parent.mkdir(exist_ok=True)
-        write_json(self.path, self.record)
-
-
 @contextmanager
-def _attempt(layout: Layout, config: Config) -> Iterator[_Attempt]:
+def _attempt(layout: Layout, config: Config) -> Iterator[Attempt]:
     run_id = new_run_id()
     record = {
         "format_version": FORMAT_VERSION,
@@ -137,11 +123,10 @@ def _attempt(layout: Layout, config: Config) -> Iterator[_Attempt]:
         "status": "running",
         "started_at": utc_now(),
         "config": config.origin,
-        "pid": os.getpid(),
-        "host": platform.node(),
+        **process_facts(),
         "stages": [each.params.name for each in config.stages],
     }
-    attempt = _Attempt(layout.attempts / f"{run_id}.json", record)
+    attempt = Attempt(layout.attempt(run_id), record)
     attempt.write()
     try:
         yield attempt
@@ -162,14 +147,15 @@ class _Job:
 
     config: Config
     layout: Layout
-    attempt: _Attempt
+    attempt: Attempt
     watcher: Watcher
     stop: StopRequest
+    healed: Healed = field(init=False)
     started: float = field(default_factory=time.monotonic)
 
     def run(self) -> Run:
-        base = current_generation(self.layout)
-        clean(self.layout)
+        self.healed = heal(self.layout)
+        base = self.healed.state.latest
         ready = [open_inputs(self.config, each) for each in self.config.stages if not each.follows]
         fingerprint, identity = fingerprints(self.config, ready)
         if (run := self._standing(fingerprint)) is not None:
@@ -213,31 +199,30 @@ class _Job:
         record = json.loads((path / RUN_RECORD).read_bytes())
         warnings = tuple(f"{name}: {text}" for name, each in record["results"].items() for text in each["warnings"])
         seconds = time.monotonic() - self.started
+        warnings += self.healed.notes
         return Run(path, manifest.run_id, manifest.generation, status, results, warnings, seconds)
 
     def _standing(self, fingerprint: str) -> Run | None:
         """The latest run, if the same files, config and code made it and its files are whole."""
-        runs = published_runs(self.layout)
-        if not runs:
+        standing = self._latest_whole()
+        if standing is None or standing[1].fingerprint != fingerprint:
             return None
-        folder, manifest = runs[-1]
-        if manifest.fingerprint != fingerprint or faults(folder, manifest) or not self.layout.catalog.is_file():
-            return None
-        self._unchanged(manifest)
-        return self._run(folder, manifest, "unchanged", ())
+        self._unchanged(standing[1])
+        return self._run(*standing, "unchanged", ())
 
     def _equal(self, staging: Staging, identity: str, results: tuple[StageResult, ...]) -> Run | None:
         """The latest run, if counting again brought the same bytes from the same inputs, config and code."""
-        runs = published_runs(self.layout)
-        if not runs:
+        standing = self._latest_whole()
+        if standing is None or (standing[1].identity, standing[1].results) != (identity, staging.results()):
             return None
-        folder, manifest = runs[-1]
-        same = manifest.identity == identity and manifest.results == staging.results()
-        if not same or faults(folder, manifest) or not self.layout.catalog.is_file():
-            return None
-        clean(self.layout)
-        self._unchanged(manifest)
-        return self._run(folder, manifest, "unchanged", results)
+        staging.discard()
+        self._unchanged(standing[1])
+        return self._run(*standing, "unchanged", results)
+
+    def _latest_whole(self) -> tuple[Path, Manifest] | None:
+        """Folder and manifest of the latest run, if there is one and it was found whole when this one began."""
+        run = next(reversed(self.healed.state.runs), None)
+        return None if run is None or run.manifest is None or run.damage else (run.folder, run.manifest)
 
     def _unchanged(self, manifest: Manifest) -> None:
         self.attempt.write(status="unchanged", exit=0, ended_at=utc_now(), generation=manifest.generation)

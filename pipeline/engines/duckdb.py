@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import glob
-import os
-import tempfile
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
 import duckdb
 import sqlglot.expressions as exp
 
 from pipeline.dialect import column, render
+from pipeline.engines.scratch import scratch_folder
 from pipeline.errors import DataError, InvalidQueryError, PermissionDenied, ResourceError, StorageError, ThresherError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
     from types import TracebackType
 
     import polars as pl
@@ -50,17 +49,6 @@ class Resources:
     threads: int | None = None
     scratch: Path | None = None
     scratch_limit: str | None = None
-
-    def scratch_folder(self) -> Path:
-        """The scratch folder, made private to the user if it does not exist."""
-        user = str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
-        folder = self.scratch or Path(tempfile.gettempdir()) / f"thresher-{user}"
-        try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            message = f"scratch folder {folder} cannot be made: {error.strerror}"
-            raise StorageError(message, remedy="Set scratch in [resources] to a folder that can be written.") from error
-        return folder.resolve()
 
 
 class DuckDB:
@@ -272,7 +260,7 @@ def _location(*, located: bool) -> tuple[exp.Expr, ...]:
 
 def _connect(resources: Resources, folders: list[str], progress: bool) -> duckdb.DuckDBPyConnection:  # noqa: FBT001
     config: dict[str, str | bool | int | float | list[str]] = {
-        "temp_directory": str(resources.scratch_folder()),
+        "temp_directory": str(scratch_folder(resources.scratch)),
         "preserve_insertion_order": False,
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import glob
+import hashlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -10,19 +12,55 @@ import sqlglot.expressions as exp
 
 from pipeline.dialect import column, render
 from pipeline.errors import StorageError
-from pipeline.storage.durable import sync_file
+from pipeline.storage.durable import json_bytes, own_sha256, storage_errors, sync_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
+    from pipeline.storage.layout import Layout
     from pipeline.storage.manifest import Manifest, PublishedFile
 
 HISTORY = "history"
 STORAGE_VERSION = "v1.0.0"
+VIEWS_VERSION = 1  # another number makes every run build the catalog again
 RUN_COLUMNS = {"run_id": "VARCHAR", "generation": "BIGINT", "published_at": "TIMESTAMP", "path": "VARCHAR"}
 
+_HISTORY_COLUMNS = ("run_id", "published_at")
+_VIEWS = "SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal"
+
 RunFolder = tuple["Path", "Manifest"]
+
+
+@dataclass(frozen=True)
+class StagedCatalog:
+    """A catalog that nobody sees yet.
+
+    Attributes:
+        path: Where it lies.
+        sha256: Hash of the file.
+        shows: Hash of what it shows.
+    """
+
+    path: Path
+    sha256: str
+    shows: str
+
+
+def stage_catalog(layout: Layout, name: str, runs: Sequence[RunFolder]) -> StagedCatalog:
+    """Build a catalog in the staging folder, forced to disk; arguments and errors as of `build_catalog`."""
+    path = layout.staging / f"{name}.duckdb"
+    with storage_errors(f"writing {path}"):
+        layout.staging.mkdir(exist_ok=True)
+        path.unlink(missing_ok=True)
+        build_catalog(path, runs)
+    return StagedCatalog(path, own_sha256(path), what_is_shown(runs))
+
+
+def what_is_shown(runs: Sequence[RunFolder]) -> str:
+    """Hash of what a catalog of these runs shows: where they lie, and their tables."""
+    shown = [[str(folder), run.run_id, run.published_at, [*run.results.items()]] for folder, run in runs]
+    return hashlib.sha256(json_bytes([VIEWS_VERSION, shown])).hexdigest()
 
 
 def build_catalog(path: Path, runs: Sequence[RunFolder]) -> None:
@@ -44,23 +82,22 @@ def build_catalog(path: Path, runs: Sequence[RunFolder]) -> None:
         )
         connection.execute(render(attach))
         connection.execute("USE catalog")
+        connection.execute("BEGIN TRANSACTION")  # one, so that the disk is waited for once
         define_views(connection, runs)
+        connection.execute("COMMIT")
         connection.execute("CHECKPOINT catalog")
         connection.execute("USE memory")
         connection.execute("DETACH catalog")
     if path.with_name(path.name + ".wal").exists():
         message = f"{path} was not written completely"
         raise StorageError(message, remedy="Free some space and run again.")
-    _check(path, runs[-1])
+    for fault in view_faults(path, runs, history=False):
+        raise StorageError(fault, remedy="Run again; if it happens again the disk is failing.")
     sync_file(path)
 
 
 def define_views(connection: duckdb.DuckDBPyConnection, runs: Sequence[RunFolder]) -> None:
-    """Create every view in the current database of a connection.
-
-    A file of an earlier run that was lost or cut is left out of `history`: it must not keep the next run from being
-    published, and `verify` tells of it.
-    """
+    """Create every view in the current database of a connection; the last run is the latest."""
     connection.execute("CREATE SCHEMA IF NOT EXISTS history")
     rows = [_run_row(folder, manifest) for folder, manifest in runs]
     _create(connection, exp.to_table("runs"), _union(rows))
@@ -73,9 +110,7 @@ def define_views(connection: duckdb.DuckDBPyConnection, runs: Sequence[RunFolder
             _union(_select(folder, file, columns) for folder, _, file in files),
         )
     for table in _tables(runs):
-        files = [each for each in _files(runs, table) if _stands(each[0], each[2])]
-        if not files:
-            continue
+        files = _files(runs, table)
         columns = _columns(file for _, _, file in files)
         parts = [_select(folder, file, columns, run=manifest) for folder, manifest, file in files]
         _create(connection, exp.table_(table, db=HISTORY, quoted=True), _union(parts))
@@ -87,11 +122,6 @@ def _tables(runs: Iterable[RunFolder]) -> list[str]:
 
 def _files(runs: Iterable[RunFolder], table: str) -> list[tuple[Path, Manifest, PublishedFile]]:
     return [(folder, manifest, file) for folder, manifest in runs for file in manifest.files if file.table == table]
-
-
-def _stands(folder: Path, file: PublishedFile) -> bool:
-    path = folder / file.path
-    return path.is_file() and path.stat().st_size == file.size
 
 
 def _columns(files: Iterable[PublishedFile]) -> dict[str, str]:
@@ -140,16 +170,51 @@ def _create(connection: duckdb.DuckDBPyConnection, name: exp.Table, query: exp.Q
     connection.execute(render(exp.Create(this=name, kind="VIEW", expression=query, replace=True), pretty=False))
 
 
-def _check(path: Path, latest: RunFolder) -> None:
-    _, manifest = latest
-    expected: dict[str, int] = {}
-    for file in manifest.files:
-        if file.table:
-            expected[file.table] = expected.get(file.table, 0) + file.rows
-    with duckdb.connect(str(path), read_only=True) as connection:
-        for table, rows in expected.items():
-            counted = exp.select(exp.Count(this=exp.Star())).from_(exp.table_(table, quoted=True))
-            row = connection.execute(render(counted)).fetchone()
-            if row is None or row[0] != rows:
-                message = f"{path}: view {table} has {row and row[0]} rows, its manifest says {rows}"
-                raise StorageError(message, remedy="Run again; if it happens again the disk is failing.")
+def view_faults(path: Path, runs: Sequence[RunFolder], *, history: bool = True) -> list[str]:
+    """What differs between the views of a catalog and the manifests: views, their columns and rows.
+
+    Args:
+        path: The catalog.
+        runs: What it was built from.
+        history: Whether the views on all runs are opened, too.
+    """
+    try:
+        with duckdb.connect(str(path), read_only=True) as connection:
+            names = {(schema, name) for schema, name in connection.execute(_VIEWS).fetchall()}
+            expected = {("main", "runs"): (list(RUN_COLUMNS), len(runs))}
+            expected |= {("main", table): _promise(runs[-1:], table) for table in _tables(runs[-1:])}
+            promised = {(HISTORY, table): _promise(runs, table, [*_HISTORY_COLUMNS]) for table in _tables(runs)}
+            if names != expected.keys() | promised.keys():
+                return [f"{path} has other views than its runs have tables"]
+            expected |= promised if history else {}
+            found = (_view_fault(connection, view, promise) for view, promise in expected.items())
+            return [f"{path}: {fault}" for fault in found if fault]
+    except duckdb.Error as error:
+        return [f"{path} cannot be opened: {_first_line(error)}"]
+
+
+def _promise(runs: Sequence[RunFolder], table: str, leading: Sequence[str] = ()) -> tuple[list[str], int]:
+    """Columns and number of rows of a view."""
+    files = [file for _, _, file in _files(runs, table)]
+    return [*leading, *_columns(files)], sum(file.rows for file in files)
+
+
+def _view_fault(
+    connection: duckdb.DuckDBPyConnection, view: tuple[str, str], promise: tuple[list[str], int]
+) -> str | None:
+    schema, name = view
+    table = exp.table_(name, db=schema, quoted=True)
+    try:
+        columns = [entry[0] for entry in connection.execute(render(exp.select("*").from_(table).limit(0))).description]
+        row = connection.execute(render(exp.select(exp.Count(this=exp.Star())).from_(table))).fetchone()
+    except duckdb.Error as error:
+        return f"view {schema}.{name} cannot be opened: {_first_line(error)}"
+    if columns != promise[0]:
+        return f"view {schema}.{name} has other columns than its manifest says"
+    if row is None or row[0] != promise[1]:
+        return f"view {schema}.{name} has {row and row[0]} rows, its manifest says {promise[1]}"
+    return None
+
+
+def _first_line(error: duckdb.Error) -> str:
+    return str(error).strip().splitlines()[0]

@@ -6,23 +6,32 @@ import errno
 import hashlib
 import json
 import os
+import stat
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 from polars.exceptions import ComputeError
 
-from pipeline.errors import CannotCreateError, PermissionDenied, StorageError, ThresherError
+from pipeline.errors import CannotCreateError, os_fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-READ_ONLY = 0o444
 PROBE = ".probe"
 _CHUNK = 1 << 20
-_LIBRARY_ERRORS = (duckdb.IOException, duckdb.TransactionException, duckdb.FatalException, ComputeError)
-_FULL_TEXTS = ("No space left", "File too large", "Disk quota")
+_NO_LINK, _NO_WAIT = getattr(os, "O_NOFOLLOW", 0), getattr(os, "O_NONBLOCK", 0)
+_DAMAGE = {
+    errno.ENOENT: "is missing",
+    errno.ENOTDIR: "is missing",
+    errno.EISDIR: "is no file",
+    errno.ENXIO: "is no file",
+    errno.ELOOP: "is a link",
+    errno.EIO: "cannot be read: the disk fails",
+}
+_OF_THE_PATH = {errno.EACCES, errno.EPERM, errno.EROFS, errno.EEXIST, errno.ENOTDIR, errno.ENOENT, errno.ELOOP}
+_LIBRARY_ERRORS = (MemoryError, duckdb.IOException, duckdb.TransactionException, duckdb.FatalException, ComputeError)
 
 
 def sync_file(path: Path) -> None:
@@ -40,13 +49,46 @@ def sync_folder(path: Path) -> None:
         sync_file(path)
 
 
-def file_sha256(path: Path) -> str:
-    """Hash of a file's content."""
+class DamagedError(Exception):
+    """A file of ours that is missing, is no regular file, or lies on a part of the disk that fails."""
+
+
+def read_own(path: Path) -> bytes:
+    """Content of a file that this package wrote; a link in its place is never followed.
+
+    Raises:
+        DamagedError: it is missing, a link, no regular file, or the disk fails to give it.
+        ThresherError: the system refuses for a reason that says nothing of the file.
+    """
+    with _opened_own(path) as descriptor, os.fdopen(descriptor, "rb", closefd=False) as file:
+        return file.read()
+
+
+def own_sha256(path: Path) -> str:
+    """Hash of the content of a file that this package wrote; errors as of `read_own`."""
     digest = hashlib.sha256()
-    with path.open("rb") as file:
+    with _opened_own(path) as descriptor, os.fdopen(descriptor, "rb", closefd=False) as file:
         while chunk := file.read(_CHUNK):
             digest.update(chunk)
     return digest.hexdigest()
+
+
+@contextmanager
+def _opened_own(path: Path) -> Iterator[int]:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | _NO_LINK | _NO_WAIT)
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                message = f"{path} is no file"
+                raise DamagedError(message)
+            yield descriptor
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        if error.errno not in _DAMAGE:
+            raise os_fault(error, f"reading {path}") from error
+        message = f"{path} {_DAMAGE[error.errno]}"
+        raise DamagedError(message) from error
 
 
 def json_bytes(value: Any) -> bytes:  # noqa: ANN401 - whatever JSON can hold
@@ -55,20 +97,27 @@ def json_bytes(value: Any) -> bytes:  # noqa: ANN401 - whatever JSON can hold
 
 
 def write_json(path: Path, value: Any, *, scratch: Path | None = None) -> None:  # noqa: ANN401 - see json_bytes
-    """Replace a JSON file as a whole: temporary file, on disk, renamed, folder on disk.
+    """Replace a JSON file as a whole; arguments and errors as of `write_whole`."""
+    write_whole(path, json_bytes(value), scratch=scratch)
+
+
+def write_whole(path: Path, content: bytes, *, scratch: Path | None = None) -> None:
+    """Replace a file as a whole: temporary file, on disk, renamed, folder on disk.
 
     Args:
         path: The file.
-        value: Its content.
+        content: Its content.
         scratch: Folder of the temporary file, on the same file system; default: beside the file.
 
     Raises:
-        StorageError: the disk is full or failing.
+        ThresherError: what `os_fault` makes of a full or failing disk.
     """
     temporary = (scratch or path.parent) / f".{path.name}.{os.getpid()}.tmp"
     with storage_errors(f"writing {path}"):
         try:
-            temporary.write_bytes(json_bytes(value))
+            temporary.unlink(missing_ok=True)
+            with temporary.open("xb") as file:  # never through a link that stands there
+                file.write(content)
             sync_file(temporary)
             temporary.replace(path)
         finally:
@@ -92,12 +141,12 @@ def make_folder(path: Path) -> None:
         probe.touch()
         probe.unlink(missing_ok=True)
     except OSError as error:
-        if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EIO}:
-            raise _ours(str(path), error) from error
-        message = f"the output folder {path} cannot be written: {error.strerror}"
-        raise CannotCreateError(
-            message, remedy="Choose another folder with output, or change its permissions."
-        ) from error
+        fault = os_fault(error, f"the output folder {path} cannot be written")
+        if error.errno in _OF_THE_PATH:
+            raise CannotCreateError(
+                fault.message, remedy="Choose another folder with output, or change its permissions."
+            ) from error
+        raise fault from error
 
 
 @contextmanager
@@ -105,19 +154,9 @@ def storage_errors(what: str) -> Iterator[None]:
     """Turn errors of the operating system, also as the libraries report them, into ours.
 
     Raises:
-        PermissionDenied: access is refused.
-        StorageError: the disk is full, or input or output failed.
+        ThresherError: what `os_fault` makes of it.
     """
     try:
         yield
     except (OSError, *_LIBRARY_ERRORS) as error:
-        raise _ours(what, error) from error
-
-
-def _ours(what: str, error: Exception) -> ThresherError:
-    message = f"{what}: {error}"
-    number = error.errno if isinstance(error, OSError) else None
-    if number in {errno.EACCES, errno.EPERM}:
-        return PermissionDenied(message)
-    full = number in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG} or any(text in message for text in _FULL_TEXTS)
-    return StorageError(message, remedy="Free some space and run again." if full else None)
+        raise os_fault(error, what) from error

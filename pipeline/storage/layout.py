@@ -2,8 +2,9 @@
 
 results/
   catalog.duckdb                        views on the latest run and on all kept runs; replaced as a whole
-  CURRENT                               the latest run, as JSON, for readers without DuckDB
+  CURRENT                               the last link of the chain once more, for readers without DuckDB
   runs/<generation>-<run_id>/           immutable: manifest.json, run.json, <table>/<stage>.parquet, counts/…
+  chain/<generation>-<run_id>.json      the hashes of a published run: its manifest, its record, its parent's manifest
   attempts/<run_id>.json                every attempt, failed ones too
   .staging/                             the only place with unfinished things
   .lock                                 held by the run that may publish; never deleted
@@ -11,6 +12,7 @@ results/
 
 from __future__ import annotations
 
+import re
 import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -22,6 +24,7 @@ FORMAT_VERSION = 1
 COUNTS = "counts"
 MANIFEST = "manifest.json"
 RUN_RECORD = "run.json"
+RUN_NAME = re.compile(r"(?P<generation>\d{8,})-(?P<run_id>[0-9a-f]{12})")
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,16 @@ class Layout:
         return self.root / "runs"
 
     @property
+    def chain(self) -> Path:
+        """The hashes of the published runs."""
+        return self.root / "chain"
+
+    @property
+    def wal(self) -> Path:
+        """What DuckDB leaves beside a catalog that somebody opened for writing."""
+        return self.root / "catalog.duckdb.wal"
+
+    @property
     def attempts(self) -> Path:
         """The records of all attempts."""
         return self.root / "attempts"
@@ -66,7 +79,20 @@ class Layout:
 
     def run(self, generation: int, run_id: str) -> Path:
         """Folder of one published run."""
-        return self.runs / f"{generation:08d}-{run_id}"
+        return self.runs / run_name(generation, run_id)
+
+    def link(self, name: str) -> Path:
+        """The link of one published run in the chain."""
+        return self.chain / f"{name}.json"
+
+    def attempt(self, run_id: str) -> Path:
+        """The record of one attempt."""
+        return self.attempts / f"{run_id}.json"
+
+
+def run_name(generation: int, run_id: str) -> str:
+    """Name of a run's folder."""
+    return f"{generation:08d}-{run_id}"
 
 
 def new_run_id() -> str:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict, dataclass
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from pipeline.errors import DataError
-from pipeline.storage.durable import file_sha256
+from pipeline.storage.durable import DamagedError, own_sha256, storage_errors
 from pipeline.storage.layout import FORMAT_VERSION, MANIFEST
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 
@@ -67,36 +69,84 @@ class Manifest:
         return {file.path: file.sha256 for file in self.files if file.table}
 
 
-def read_manifest(folder: Path) -> Manifest:
-    """Read the manifest of a published run.
+def parse_manifest(content: bytes, path: Path) -> Manifest:
+    """The manifest in a file's content.
 
     Raises:
-        DataError: it is missing, unreadable, or of another format version.
+        DamagedError: it is no manifest, or one of another format version.
     """
-    path = folder / MANIFEST
     try:
-        record = json.loads(path.read_bytes())
+        record = json.loads(content)
         version = record.pop("format_version")
-        files = tuple(PublishedFile(**file) for file in record.pop("files"))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        files = tuple(_published_file(file) for file in record.pop("files"))
+        manifest = Manifest(files=files, **record)
+        texts = (manifest.run_id, manifest.published_at, manifest.fingerprint, manifest.identity)
+        whole = _are(str, texts) and type(manifest.generation) is int
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         message = f"{path} is no manifest of a run ({error})"
-        raise DataError(message, remedy="Restore the folder from a copy, or run the job again.") from error
+        raise DamagedError(message) from error
     if version != FORMAT_VERSION:
         message = f"{path} has format version {version}; this thresher reads {FORMAT_VERSION}"
-        raise DataError(message, remedy="Read it with the version of thresher that wrote it.")
-    return Manifest(files=files, **record)
+        raise DamagedError(message)
+    if not whole:
+        message = f"{path} is no manifest of a run (a value has the wrong type)"
+        raise DamagedError(message)
+    return manifest
 
 
-def faults(folder: Path, manifest: Manifest) -> list[str]:
-    """What differs between a run's folder and its manifest: missing, changed and extra files."""
-    found = []
+def _published_file(record: dict[str, Any]) -> PublishedFile:
+    file = PublishedFile(**record)
+    texts = (file.path, file.table, file.stage, file.sha256, *file.schema, *file.schema.values())
+    whole = _are(str, texts) and _are(int, (file.rows, file.size))
+    if not whole or ".." in PurePosixPath(file.path).parts or file.path.startswith("/"):
+        message = f"the entry of {file.path!r} is broken"
+        raise ValueError(message)
+    return file
+
+
+def _are(kind: type, values: Iterable[object]) -> bool:
+    return all(type(value) is kind for value in values)
+
+
+def faults(folder: Path, manifest: Manifest, *, hashes: bool = True) -> dict[str, str]:
+    """What differs between a run's folder and its manifest, by path: missing, changed and extra files, and links.
+
+    Args:
+        folder: The folder of the run.
+        manifest: What it should hold.
+        hashes: Whether to read every file; without, only names, kinds and sizes are compared.
+    """
+    present = dict(_walk(folder, ""))
+    differing = {}
     for file in manifest.files:
         path = folder / file.path
-        if not path.is_file():
-            found.append(f"{path} is missing")
-        elif path.stat().st_size != file.size or file_sha256(path) != file.sha256:
-            found.append(f"{path} has changed since it was published")
+        size = present.get(file.path)
+        if size is None:
+            differing[file.path] = f"{path} is missing"
+        elif size < 0:
+            differing[file.path] = f"{path} is a link or no file"
+        elif size != file.size or (hashes and _sha256(path) != file.sha256):
+            differing[file.path] = f"{path} has changed since it was published"
     listed = {file.path for file in manifest.files} | {MANIFEST}
-    present = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-    found += [f"{folder / name} is not in the manifest" for name in sorted(present - listed)]
-    return found
+    return differing | {name: f"{folder / name} is not in the manifest" for name in sorted(present.keys() - listed)}
+
+
+def _walk(folder: Path, below: str) -> Iterator[tuple[str, int]]:
+    """Path and size of all files below a folder, without following links; size -1 for what is no regular file."""
+    with storage_errors(f"reading {folder}"), os.scandir(folder / below) as entries:
+        for entry in entries:
+            path = f"{below}{entry.name}"
+            if entry.is_dir(follow_symlinks=False):
+                yield from _walk(folder, f"{path}/")
+            elif entry.is_file(follow_symlinks=False):
+                yield path, entry.stat(follow_symlinks=False).st_size
+            else:
+                yield path, -1
+
+
+def _sha256(path: Path) -> str | None:
+    """Hash of a file; None where it cannot be read any more."""
+    try:
+        return own_sha256(path)
+    except DamagedError:
+        return None

@@ -1,43 +1,42 @@
 """Publishing: a run is staged, verified and made visible by one rename of the catalog.
 
-A reader sees the whole new run or the whole old one. Whatever ends the writer, nothing outside `.staging/` is partial;
-a run folder that no catalog names is removed by the next run.
+In order, each step forced to disk before the next: the files of the run and its manifest; its folder under `runs/`; the
+new catalog, still in `.staging/`; the run's link in the chain, which names the hash of that catalog; the catalog in the
+place of the old one, from when on readers see the run; the pointer. Whatever ends the writer, a reader sees the whole
+new run or the whole old one, and the next run does the steps that are missing or removes what nobody has seen.
 """
 
 from __future__ import annotations
 
-import json
 import shutil
-import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from filelock import FileLock, Timeout
 
-from pipeline.errors import BusyError, DataError, ThresherError
-from pipeline.storage.catalog import build_catalog
+from pipeline.errors import BusyError, ThresherError
+from pipeline.storage.catalog import stage_catalog
+from pipeline.storage.chain import Link, write_link
 from pipeline.storage.durable import (
-    PROBE,
-    READ_ONLY,
-    file_sha256,
     json_bytes,
     make_folder,
+    own_sha256,
     storage_errors,
     sync_file,
     sync_folder,
     write_json,
+    write_whole,
 )
 from pipeline.storage.layout import COUNTS, MANIFEST, RUN_RECORD, Layout
-from pipeline.storage.manifest import Manifest, PublishedFile, read_manifest
+from pipeline.storage.manifest import Manifest, PublishedFile
+from pipeline.storage.state import Latest, latest_run, read_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-ABANDONED_SECONDS = 3600.0
 _SQL_TYPES = {
     pl.Int64: "BIGINT",
     pl.Int32: "INTEGER",
@@ -70,86 +69,6 @@ def exclusive(layout: Layout) -> Iterator[None]:
         yield
     finally:
         lock.release()
-
-
-def published_runs(layout: Layout) -> list[tuple[Path, Manifest]]:
-    """Every kept run up to the latest, oldest first; what no pointer reaches is not listed."""
-    latest = current_generation(layout)
-    folders = sorted(layout.runs.glob("*-*")) if layout.runs.is_dir() else []
-    named = [(folder, folder.name.partition("-")) for folder in folders if (folder / MANIFEST).is_file()]
-    reached = [folder for folder, (number, _, _) in named if number.isdigit() and int(number) <= latest.generation]
-    runs = [(folder, read_manifest(folder)) for folder in reached]
-    return [(folder, run) for folder, run in runs if run.generation < latest.generation or run.run_id == latest.run_id]
-
-
-@dataclass(frozen=True)
-class Current:
-    """The latest run: generation 0 and an empty id before the first."""
-
-    generation: int = 0
-    run_id: str = ""
-
-
-def current_generation(layout: Layout) -> Current:
-    """The latest run that a reader of the catalog sees; the pointer file may lag behind it after a crash."""
-    return max(_pointer(layout), _catalog_generation(layout), key=lambda current: current.generation)
-
-
-def _pointer(layout: Layout) -> Current:
-    try:
-        record = json.loads(layout.current.read_bytes())
-        return Current(record["generation"], record["run_id"])
-    except (OSError, ValueError, KeyError, TypeError):  # the catalog says it too, and the next run writes it anew
-        return Current()
-
-
-def _catalog_generation(layout: Layout) -> Current:
-    import duckdb  # noqa: PLC0415 - only here does a pointer need the catalog
-
-    if not layout.catalog.is_file():
-        return Current()
-    try:
-        with duckdb.connect(str(layout.catalog), read_only=True) as connection:
-            row = connection.execute("SELECT generation, run_id FROM runs ORDER BY generation DESC LIMIT 1").fetchone()
-    except duckdb.Error:  # a catalog that does not open is rebuilt by the next run; the pointer still stands
-        return Current()
-    return Current() if row is None else Current(*row)
-
-
-def clean(layout: Layout) -> None:
-    """Remove what a crashed run left: staged things, and run folders that were never made visible.
-
-    Raises:
-        DataError: a published run is named by no pointer, so that it cannot be told from a leftover.
-    """
-    with storage_errors("cleaning up after an earlier run"):
-        shutil.rmtree(layout.staging, ignore_errors=True)
-        _remove_temporary(layout)
-        kept = {folder for folder, _ in published_runs(layout)}
-        for folder in layout.runs.iterdir() if layout.runs.is_dir() else ():
-            if folder not in kept:
-                _refuse_published(layout, folder)
-                shutil.rmtree(folder)
-
-
-def _remove_temporary(layout: Layout) -> None:
-    """Temporary files of writers that were killed; those of attempts may belong to a run that starts just now."""
-    for path in layout.root.glob(f"{PROBE}.*"):
-        path.unlink(missing_ok=True)
-    for path in layout.attempts.glob(".*.tmp"):
-        with suppress(FileNotFoundError):
-            if time.time() - path.stat().st_mtime > ABANDONED_SECONDS:
-                path.unlink()
-
-
-def _refuse_published(layout: Layout, folder: Path) -> None:
-    try:
-        record = json.loads((layout.attempts / f"{folder.name.partition('-')[2]}.json").read_bytes())
-    except (OSError, ValueError):
-        return
-    if isinstance(record, dict) and record.get("status") == "published":
-        message = f"{folder} was published, but neither {layout.current.name} nor {layout.catalog.name} names it"
-        raise DataError(message, remedy="Restore one of the two from a copy, or move the folder away.")
 
 
 @dataclass
@@ -188,17 +107,20 @@ class Staging:
     def _record(self, relative: str, table: str, stage: str, rows: int, schema: dict[str, str]) -> None:
         path = self.folder / relative
         with storage_errors(f"writing {path}"):
-            path.chmod(READ_ONLY)
             sync_file(path)
             sync_folder(path.parent)
-            size, sha256 = path.stat().st_size, file_sha256(path)
+            size, sha256 = path.stat().st_size, own_sha256(path)
         self.files.append(PublishedFile(relative, table, stage, rows, size, sha256, schema))
 
     def results(self) -> dict[str, str]:
         """Hash by path of what has been written."""
         return {file.path: file.sha256 for file in self.files}
 
-    def commit(self, *, base: Current, manifest: Manifest, record: dict[str, Any]) -> Path:
+    def discard(self) -> None:
+        """Remove what has been written."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def commit(self, *, base: Latest, manifest: Manifest, record: dict[str, Any]) -> Path:
         """Make the run visible.
 
         Args:
@@ -219,30 +141,54 @@ class Staging:
             self._record(RUN_RECORD, "", "", 0, {})
             whole = replace(manifest, files=tuple(self.files))
             write_json(self.folder / MANIFEST, whole.to_json())
-            (self.folder / MANIFEST).chmod(READ_ONLY)
             for folder in (*(path for path in self.folder.iterdir() if path.is_dir()), self.folder):
                 sync_folder(folder)
             self.layout.runs.mkdir(exist_ok=True)
             self.folder.rename(target)
-            sync_folder(self.layout.runs)
-            catalog = self.layout.staging / f"{self.run_id}.duckdb"
-            build_catalog(catalog, [*published_runs(self.layout), (target, whole)])
-            if current_generation(self.layout) != base:
-                message = f"another run was published to {self.layout.root} meanwhile"
-                raise BusyError(message, remedy="Run again.")
-            catalog.chmod(READ_ONLY)
-            catalog.replace(self.layout.catalog)
-        self._point(target, whole)
+        try:
+            link = self._make_visible(base, target, whole)
+        except ThresherError:
+            self._withdraw(base, target)
+            raise
+        self._point(link)
         return target
 
-    def _point(self, target: Path, whole: Manifest) -> None:
+    def _make_visible(self, base: Latest, target: Path, whole: Manifest) -> Link:
+        """The catalog that shows the run, its link in the chain, and then the one step that readers notice."""
+        with storage_errors(f"publishing {target}"):
+            sync_folder(self.layout.runs)
+            state = read_state(self.layout)
+            catalog = stage_catalog(self.layout, self.run_id, [*state.shown, (target, whole)])
+            link = Link(
+                generation=whole.generation,
+                run_id=self.run_id,
+                manifest_sha256=own_sha256(target / MANIFEST),
+                run_record_sha256=self.files[-1].sha256,
+                parent=base.name if base.generation else "",
+                parent_manifest_sha256=state.manifest_sha256(base.name),
+                catalog_sha256=catalog.sha256,
+                catalog_shows=catalog.shows,
+            )
+            write_link(self.layout, link)
+            if latest_run(self.layout) != base:
+                message = f"another run was published to {self.layout.root} meanwhile"
+                raise BusyError(message, remedy="Run again.")
+            catalog.path.replace(self.layout.catalog)
+        return link
+
+    def _withdraw(self, base: Latest, target: Path) -> None:
+        """Remove what no reader has seen; what cannot be removed, the next run removes."""
+        with suppress(ThresherError, OSError):
+            if latest_run(self.layout) == base:
+                self.layout.link(target.name).unlink(missing_ok=True)
+                shutil.rmtree(target)
+
+    def _point(self, link: Link) -> None:
         """Write the pointer. Readers see the run already: what fails now is a doubt, not a failure."""
-        pointer = {"generation": whole.generation, "run_id": self.run_id, "run": target.name}
         try:
-            with storage_errors(f"{target.name} is published, but may not survive a loss of power"):
+            with storage_errors(f"{link.run} is published, but may not survive a loss of power"):
                 sync_folder(self.layout.root)
-                pointer["manifest_sha256"] = file_sha256(target / MANIFEST)
-                write_json(self.layout.current, pointer, scratch=self.layout.staging)
+                write_whole(self.layout.current, link.to_bytes(), scratch=self.layout.staging)
         except ThresherError as error:
             self.doubts.append(error.message)
 
@@ -254,8 +200,3 @@ def sql_type(kind: pl.DataType) -> str:
     if isinstance(kind, pl.Datetime):
         return "TIMESTAMP" if kind.time_zone is None else "TIMESTAMPTZ"
     return _SQL_TYPES[type(kind)]
-
-
-def utc_now() -> str:
-    """The moment, in UTC, ISO 8601 with microseconds and without zone."""
-    return datetime.now(UTC).replace(tzinfo=None).isoformat(timespec="microseconds")

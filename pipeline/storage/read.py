@@ -1,38 +1,25 @@
-"""Reading results back: a read-only connection on the catalog, and the check of every published file."""
+"""Reading results back: a read-only connection with the views of the catalog."""
 
 from __future__ import annotations
 
 import glob
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import duckdb
 
-from pipeline.errors import DataError, NoInputError
+from pipeline.errors import DataError
 from pipeline.storage.catalog import define_views
-from pipeline.storage.durable import file_sha256
-from pipeline.storage.layout import MANIFEST, RUN_RECORD, Layout
-from pipeline.storage.manifest import Manifest, faults
-from pipeline.storage.publish import published_runs
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-
-def _runs(root: Path) -> list[tuple[Path, Manifest]]:
-    runs = published_runs(Layout(root))
-    if not runs:
-        message = f"{root} holds no published run"
-        raise NoInputError(message, remedy="Give the output folder of a run, or run the job first.")
-    return runs
+from pipeline.storage.layout import RUN_RECORD, Layout
+from pipeline.storage.state import require_latest
 
 
 def open_results(results: str | Path) -> duckdb.DuckDBPyConnection:
     """A read-only connection with one view per result table of the latest run, and schema `history` for all runs.
 
     It shows the run that is the latest now, for as long as it is open; a run published later needs a new call. It works
-    on a results folder that was moved. It may read the results and nothing else.
+    on a results folder that was moved. It may read the results and nothing else. Earlier runs that were deleted or are
+    damaged are missing from `history`.
 
     Args:
         results: The output folder of a run.
@@ -42,7 +29,7 @@ def open_results(results: str | Path) -> duckdb.DuckDBPyConnection:
         DataError: a file of the latest run is lost or damaged.
     """
     root = Path(results).resolve()
-    runs = _runs(root)
+    state, _, _ = require_latest(Layout(root))
     connection = duckdb.connect(
         ":memory:", config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
     )
@@ -53,7 +40,7 @@ def open_results(results: str | Path) -> duckdb.DuckDBPyConnection:
     connection.execute("SET allowed_directories = $1", [[str(root), glob.escape(str(root))]])
     connection.execute("SET enable_external_access = false")
     try:
-        define_views(connection, runs)
+        define_views(connection, state.shown)
     except duckdb.Error as error:
         connection.close()
         message = f"the latest run in {root} cannot be read: {str(error).strip()}"
@@ -72,44 +59,11 @@ def omitted_tables(results: str | Path) -> dict[str, dict[str, str]]:
         NoInputError: no run was published there.
         DataError: the record of the latest run cannot be read.
     """
-    folder, _ = _runs(Path(results).resolve())[-1]
-    path = folder / RUN_RECORD
+    _, latest, _ = require_latest(Layout(Path(results).resolve()))
+    path = latest.folder / RUN_RECORD
     try:
         record = json.loads(path.read_bytes())
         return {stage: dict(tables) for stage, tables in record.get("omitted", {}).items()}
     except (OSError, ValueError, AttributeError, TypeError) as error:
         message = f"{path} is no record of a run ({error})"
         raise DataError(message, remedy=f"thresher verify {results} lists what is damaged.") from error
-
-
-def verify(results: str | Path) -> Sequence[tuple[Path, Manifest]]:
-    """Check every file of every kept run against its manifest.
-
-    Returns:
-        The runs that were checked.
-
-    Raises:
-        NoInputError: no run was published there.
-        DataError: a file is missing, changed or extra; the message lists them.
-    """
-    layout = Layout(Path(results).resolve())
-    runs = _runs(layout.root)
-    found = [fault for folder, manifest in runs for fault in faults(folder, manifest)]
-    found += _pointer_faults(layout, *runs[-1])
-    if found:
-        message = "; ".join(found)
-        raise DataError(
-            message, remedy="Restore them from a copy. A damaged run that is not the latest may be deleted."
-        )
-    return runs
-
-
-def _pointer_faults(layout: Layout, folder: Path, latest: Manifest) -> list[str]:
-    """Whether the manifest of the latest run is the one that was published; a pointer that lags says nothing of it."""
-    try:
-        pointer = json.loads(layout.current.read_bytes())
-        lags = pointer["generation"] < latest.generation
-        same = pointer["run_id"] == latest.run_id and pointer["manifest_sha256"] == file_sha256(folder / MANIFEST)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        return [f"{layout.current} cannot be read ({error})"]
-    return [] if lags or same else [f"{folder / MANIFEST} is not the one that {layout.current.name} names"]

@@ -24,6 +24,7 @@ from storage.promises import assert_results_ok
 from pipeline import runner
 from pipeline.config import load_config
 from pipeline.errors import ThresherError
+from pipeline.storage.verify import verify
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -115,6 +116,7 @@ def run_again(config: Path, *generations: int) -> int:
 def check(root: Path, generations: set[int], *, crashed: bool) -> None:
     def work() -> int:
         assert assert_results_ok(root, crashed=crashed).generation in generations
+        verify(root)  # what a crash leaves is no damage
         return 0
 
     assert in_child(work) == 0

@@ -92,7 +92,31 @@ def test_output_on_a_read_only_place(place: Workplace) -> None:
 
 def test_scratch_that_cannot_be_made(place: Workplace) -> None:
     (place.folder / "plain").write_text("")
-    place.refuse(74, "scratch folder", "Set scratch", top="[resources]\nscratch = 'plain/scratch'")
+    place.refuse(73, "scratch folder", "resources.scratch", top="[resources]\nscratch = 'plain/scratch'")
+
+
+NO_TEMPORARY_FOLDER = """
+import tempfile
+
+def none():
+    raise FileNotFoundError(2, "No usable temporary directory found")
+
+tempfile.gettempdir = none
+from pipeline.cli import app
+"""
+
+
+def test_without_a_folder_for_temporary_files_the_config_key_is_named(place: Workplace) -> None:
+    called = spawn("run", place.config(), script=NO_TEMPORARY_FOLDER + "app()")
+    assert_error(called, 73, "folder for temporary files", "resources.scratch")
+    top = f"[resources]\nscratch = '{place.folder / 'scratch'}'"
+    assert spawn("run", place.config(top=top), script=NO_TEMPORARY_FOLDER + "app()").code == 0
+
+
+def test_a_bug_is_told_where_no_file_can_be_written(place: Workplace) -> None:
+    bug = "import pipeline.runner\npipeline.runner.run = None\napp()"
+    called = spawn("run", place.config(), script=NO_TEMPORARY_FOLDER + bug)
+    assert_error(called, 70, "TypeError: 'NoneType' object is not callable", "report it", "execute in ", "command.py")
 
 
 def test_too_little_memory_says_which_limit_to_raise(place: Workplace) -> None:

@@ -57,6 +57,7 @@ def assert_tidy(root: Path) -> None:
         "CURRENT",
         "runs",
         "attempts",
+        "chain",
         ".staging",
         ".lock",
     }

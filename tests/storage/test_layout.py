@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
+import os
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -40,11 +40,17 @@ def test_a_run_lies_where_the_contract_says(place: Workplace) -> None:
     assert (place.results / "attempts" / f"{seen.run_id}.json").is_file()
 
 
-def test_published_files_are_read_only_and_folders_removable(place: Workplace) -> None:
-    seen = place.publish()
-    assert {path.stat().st_mode & 0o777 for path in seen.folder.rglob("*") if path.is_file()} == {0o444}
-    assert (place.results / "catalog.duckdb").stat().st_mode & 0o777 == 0o444
-    shutil.rmtree(seen.folder)
+@pytest.mark.parametrize(("umask", "file", "folder"), [(0o022, 0o644, 0o755), (0o027, 0o640, 0o750)])
+def test_published_files_follow_the_umask(place: Workplace, umask: int, file: int, folder: int) -> None:
+    before = os.umask(umask)
+    try:
+        seen = place.publish()
+    finally:
+        os.umask(before)
+    published = [*seen.folder.rglob("*"), *(place.results / "chain").iterdir()]
+    modes = {(path.is_dir(), path.stat().st_mode & 0o777) for path in published}
+    assert modes == {(False, file), (True, folder)}
+    assert {(place.results / name).stat().st_mode & 0o777 for name in ("catalog.duckdb", "CURRENT")} == {file}
 
 
 def test_the_catalog_has_the_views_of_the_contract(place: Workplace) -> None:
@@ -90,7 +96,7 @@ def test_a_flipped_byte_in_any_file_is_found(place: Workplace) -> None:
         content = path.read_bytes()
         unlock(path)
         path.write_bytes(content[:-9] + bytes([content[-9] ^ 1]) + content[-8:])
-        assert_error(call("verify", place.results), 65, f"{path} has changed since it was published", "Restore")
+        assert_error(call("verify", place.results), 65, f"{path} has changed since it was published", "restore")
         path.write_bytes(content)
     assert call("verify", place.results).out.endswith("all as published\n")
 
@@ -140,12 +146,26 @@ def test_a_folder_without_a_run_is_no_input(tmp_path: Path, command: list[str]) 
 def test_the_pointer_names_run_and_manifest(place: Workplace) -> None:
     seen = place.publish()
     pointer = json.loads((place.results / "CURRENT").read_text())
-    assert pointer == {
-        "generation": 1,
-        "run_id": seen.run_id,
-        "run": seen.folder.name,
-        "manifest_sha256": sha256(seen.folder / "manifest.json"),
-    }
+    assert (
+        pointer.items()
+        >= {
+            "generation": 1,
+            "run_id": seen.run_id,
+            "run": seen.folder.name,
+            "manifest_sha256": sha256(seen.folder / "manifest.json"),
+            "run_record_sha256": sha256(seen.folder / "run.json"),
+            "catalog_sha256": sha256(place.results / "catalog.duckdb"),
+        }.items()
+    )
+
+
+def test_every_link_of_the_chain_names_the_manifest_before(place: Workplace) -> None:
+    first, second = place.publish(), place.publish(boundary=">")
+    links = [read_json(place.results / "chain" / f"{seen.folder.name}.json") for seen in (first, second)]
+    assert (links[0]["parent"], links[0]["parent_manifest_sha256"]) == ("", "")
+    assert links[1]["parent"] == first.folder.name
+    assert links[1]["parent_manifest_sha256"] == sha256(first.folder / "manifest.json") == links[0]["manifest_sha256"]
+    assert read_json(place.results / "CURRENT") == links[1]
 
 
 def test_the_catalog_opens_with_its_declared_storage_version(place: Workplace) -> None:

@@ -1,0 +1,139 @@
+"""The records of attempts, written at their start and at their end; one that was killed is told from one at work."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipeline.storage.durable import DamagedError, read_own, storage_errors, write_json
+from pipeline.storage.layout import RUN_RECORD
+
+if TYPE_CHECKING:
+    from pipeline.storage.layout import Layout
+
+RUNNING, CRASHED, PUBLISHED = "running", "crashed", "published"
+ABANDONED = timedelta(hours=1)
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_LARGEST_PID = (1 << 31) - 1
+_START_FIELD = 19  # of what follows the name of the program in /proc/<pid>/stat
+
+
+@dataclass
+class Attempt:
+    """The record of one attempt."""
+
+    path: Path
+    record: dict[str, Any]
+
+    def write(self, **facts: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
+        """Write the record as a whole, with more facts."""
+        self.record |= facts
+        with storage_errors(f"writing {self.path}"):
+            self.path.parent.mkdir(exist_ok=True)
+        write_json(self.path, self.record)
+
+
+def process_facts() -> dict[str, Any]:
+    """What tells this process from every other, also after its number or its machine was started again."""
+    pid = os.getpid()
+    return {"pid": pid, "host": platform.node(), "boot_id": _boot_id(), "process_start": _process_start(pid)}
+
+
+def status_of(layout: Layout, run_id: str) -> str | None:
+    """The status in the record of an attempt; None where there is no such record."""
+    record = _read(layout.attempt(run_id))
+    return None if record is None else str(record.get("status"))
+
+
+def crashed(layout: Layout, *, held: bool = False) -> list[Path]:
+    """Records that say `running` of a process that is gone.
+
+    Args:
+        layout: The results folder.
+        held: Whether the caller holds the results: then no process on another host can be at work for long, either.
+    """
+    paths = sorted(layout.attempts.glob("*.json")) if layout.attempts.is_dir() else []
+    return [path for path in paths if _is_running(path) and _is_gone(_read(path) or {}, held=held)]
+
+
+def settle(layout: Layout, published: dict[str, Path]) -> None:
+    """Give every attempt that was killed its end: `crashed`, or `published` where its run stands.
+
+    Args:
+        layout: The results folder, which the caller holds.
+        published: Folder of every kept run by its id.
+    """
+    for path in crashed(layout, held=True):
+        record = _read(path)
+        if record is None:
+            continue
+        folder = published.get(path.stem)
+        standing = None if folder is None else _read(folder / RUN_RECORD)
+        write_json(path, standing or record | {"status": CRASHED, "noticed_at": utc_now()})
+
+
+def _is_running(path: Path) -> bool:
+    try:
+        return b'"status": "running"' in read_own(path)
+    except DamagedError:
+        return False
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    with suppress(DamagedError, ValueError):
+        record = json.loads(read_own(path))
+        return record if isinstance(record, dict) else None
+    return None
+
+
+def _is_gone(record: dict[str, Any], *, held: bool) -> bool:
+    """Whether the process of a record that says `running` has ended; in doubt it has not."""
+    if record.get("status") != RUNNING:
+        return False
+    if record.get("host") != platform.node() or os.name != "posix":
+        return held and str(record.get("started_at")) < _moment(datetime.now(UTC) - ABANDONED)
+    if record.get("boot_id", _boot_id()) != _boot_id():
+        return True
+    pid = record.get("pid")
+    if type(pid) is not int or not 0 < pid <= _LARGEST_PID or not _is_alive(pid):
+        return True
+    start = _process_start(pid)
+    return bool(record.get("process_start", start) != start)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it is another user's
+        return True
+    return True
+
+
+def _boot_id() -> str:
+    with suppress(OSError):
+        return _BOOT_ID.read_text("ascii").strip()
+    return ""
+
+
+def _process_start(pid: int) -> str:
+    """When a process began, in ticks since the machine was started; empty where the system does not tell."""
+    with suppress(OSError, IndexError):
+        return Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()[_START_FIELD]
+    return ""
+
+
+def _moment(moment: datetime) -> str:
+    return moment.replace(tzinfo=None).isoformat(timespec="microseconds")
+
+
+def utc_now() -> str:
+    """The moment, in UTC, ISO 8601 with microseconds and without zone."""
+    return _moment(datetime.now(UTC))

@@ -1,0 +1,155 @@
+"""Healing: what whole run folders tell is written again, what a crash left is removed, and what is lost is said."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pipeline.storage.attempts import settle
+from pipeline.storage.catalog import stage_catalog, what_is_shown
+from pipeline.storage.chain import Link, write_link
+from pipeline.storage.durable import PROBE, storage_errors, sync_folder, write_whole
+from pipeline.storage.layout import RUN_RECORD, Layout
+from pipeline.storage.state import Hashed, State, generation_of, read_state
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pipeline.storage.kept import KeptRun
+
+ABANDONED_SECONDS = 3600.0
+HEALING = "healed"
+
+
+@dataclass(frozen=True)
+class Healed:
+    """A results folder after healing.
+
+    Attributes:
+        state: What stands in it.
+        notes: What was written again, and what is damaged and could not be.
+    """
+
+    state: State
+    notes: tuple[str, ...]
+
+
+def heal(layout: Layout, hashed: Hashed = "latest") -> Healed:
+    """Tidy up after a crash, and write again what the run folders tell: chain, catalog and pointer.
+
+    Args:
+        layout: The results folder, which the caller holds.
+        hashed: The runs whose every file is read.
+
+    Raises:
+        ThresherError: the disk is full or failing, or refuses access.
+    """
+    with storage_errors(f"healing {layout.root}"):
+        state = read_state(layout, hashed)
+        _remove_leftovers(state)
+        settle(layout, {run.run_id: run.folder for run in state.runs if not run.damage})
+        if not state.runs:
+            return Healed(state, ())
+        layout.staging.mkdir(exist_ok=True)
+        notes = [*_heal_chain(state, hashed), *_heal_catalog(state), *_heal_pointer(state)]
+    return Healed(state, (*notes, *_losses(state)))
+
+
+def _remove_leftovers(state: State) -> None:
+    """What a crashed run left: staged things, and run folders and links that were never made visible."""
+    layout = state.layout
+    shutil.rmtree(layout.staging, ignore_errors=True)
+    for path in layout.root.glob(f"{PROBE}.*"):
+        path.unlink(missing_ok=True)
+    for path in layout.attempts.glob(".*.tmp"):  # they may belong to a run that starts just now
+        with suppress(FileNotFoundError):
+            if time.time() - path.lstat().st_mtime > ABANDONED_SECONDS:
+                path.unlink()
+    kept = {run.folder.name for run in state.runs}
+    for name, link in [*state.links.items()]:
+        if name not in kept and (link is None or generation_of(name) >= state.latest.generation):
+            layout.link(name).unlink(missing_ok=True)
+            del state.links[name]
+    for folder in state.leftovers:
+        if folder.is_symlink() or not folder.is_dir():
+            folder.unlink()
+        else:
+            shutil.rmtree(folder)
+
+
+def _heal_chain(state: State, hashed: Hashed) -> Iterator[str]:
+    """Write the links that are missing or damaged, and into each which files of its run are broken."""
+    previous = ""
+    for run in state.runs:
+        name = run.folder.name
+        link = state.links.get(name) or _link_again(state, run, previous)
+        previous = name
+        if link is None:
+            continue
+        if run.manifest is not None and (hashed == "all" or (hashed == "latest" and run is state.runs[-1])):
+            listed = {file.path for file in run.manifest.files}
+            link = replace(link, broken=tuple(sorted(listed & run.damage.keys())))
+        if link != state.links.get(name):
+            write_link(state.layout, link)
+            if state.links.get(name) is None:
+                yield f"{state.layout.link(name)} was missing or damaged, and was written again"
+            state.links[name] = link
+
+
+def _link_again(state: State, run: KeptRun, previous: str) -> Link | None:
+    """A link that is missing or damaged: as the pointer has it, or from the manifest; None where both are lost."""
+    if state.pointer is not None and state.pointer.run == run.folder.name:
+        return state.pointer
+    if run.manifest is None:
+        return None
+    recorded = next((file.sha256 for file in run.manifest.files if file.path == RUN_RECORD), "")
+    parent_sha256 = state.manifest_sha256(previous)
+    return Link(run.manifest.generation, run.run_id, run.manifest_sha256, recorded, previous, parent_sha256)
+
+
+def _heal_catalog(state: State) -> Iterator[str]:
+    """Build the catalog again unless it is the one that the chain names, and shows what there is to show."""
+    layout, name = state.layout, state.latest.name
+    link, latest = state.links.get(name), state.runs[-1]
+    standing = state.catalog_link
+    same = standing is not None and standing.catalog_shows == what_is_shown(state.shown)
+    has_wal = layout.wal.is_symlink() or layout.wal.exists()
+    if (same and not has_wal) or link is None or not latest.is_readable:
+        return
+    catalog = stage_catalog(layout, HEALING, state.shown)
+    link = replace(link, catalog_sha256=catalog.sha256, catalog_shows=catalog.shows)
+    write_link(layout, link)
+    layout.wal.unlink(missing_ok=True)
+    catalog.path.replace(layout.catalog)
+    sync_folder(layout.root)
+    state.links[name] = link
+    if state.catalog_sha256 is None:
+        reason = "was missing"
+    elif standing is None:
+        reason = "was damaged"
+    else:
+        reason = "had been opened for writing" if has_wal else "showed another folder or other runs"
+    yield f"{layout.catalog} {reason}, and was built again"
+
+
+def _heal_pointer(state: State) -> Iterator[str]:
+    """Write the pointer unless it is the last link; that it lags is what a crash leaves, and no damage."""
+    link = state.links.get(state.latest.name)
+    if link is None or link == state.pointer:
+        return
+    write_whole(state.layout.current, link.to_bytes(), scratch=state.layout.staging)
+    if state.pointer is None:
+        yield f"{state.layout.current} was missing or damaged, and was written again"
+
+
+def _losses(state: State) -> Iterator[str]:
+    """What is damaged and cannot be healed, one sentence for each run."""
+    for run in state.runs:
+        if run.damage:
+            first, *more = run.damage.values()
+            others = f", and {len(more):,} more" if more else ""
+            effect = "this run is made again" if run is state.runs[-1] else "history leaves it out"
+            yield f"a published run is damaged: {first}{others}; {effect}"

@@ -1,0 +1,242 @@
+"""What stands in a results folder: the latest run, the kept ones, their damage, and what a crash left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from pipeline.errors import DataError, NoInputError
+from pipeline.storage.attempts import CRASHED, PUBLISHED, RUNNING, status_of
+from pipeline.storage.chain import Link, read_link
+from pipeline.storage.durable import DamagedError, own_sha256, storage_errors
+from pipeline.storage.kept import KeptRun, read_kept_run
+from pipeline.storage.layout import MANIFEST, RUN_NAME, Layout, run_name
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pipeline.storage.manifest import Manifest
+
+UNFINISHED = {RUNNING, CRASHED, "failed", "interrupted"}
+READINGS = 5
+
+Hashed = Literal["none", "latest", "all"]
+
+
+@dataclass(frozen=True)
+class Latest:
+    """The latest run: generation 0 and an empty id before the first."""
+
+    generation: int = 0
+    run_id: str = ""
+
+    @property
+    def name(self) -> str:
+        """Name of its folder."""
+        return run_name(self.generation, self.run_id)
+
+
+@dataclass(frozen=True)
+class State:
+    """What stands in a results folder.
+
+    Attributes:
+        layout: The folder.
+        latest: The latest run.
+        runs: The kept runs, oldest first, the latest last, even if its folder is gone.
+        leftovers: Run folders that were never made visible.
+        links: The links of the chain by name of the run; None for one that is damaged.
+        pointer: What `CURRENT` says; None where that is missing or damaged.
+        pointer_fault: Why it is None.
+        catalog_sha256: Hash of the catalog; None where that is missing or no file.
+    """
+
+    layout: Layout
+    latest: Latest
+    runs: tuple[KeptRun, ...]
+    leftovers: tuple[Path, ...]
+    links: dict[str, Link | None]
+    pointer: Link | None
+    pointer_fault: str
+    catalog_sha256: str | None
+
+    @property
+    def shown(self) -> list[tuple[Path, Manifest]]:
+        """Folder and manifest of the runs that readers can see, without the tables that are damaged."""
+        pairs = ((run.folder, run.shown()) for run in self.runs)
+        return [(folder, manifest) for folder, manifest in pairs if manifest is not None]
+
+    @property
+    def catalog_link(self) -> Link | None:
+        """The link of the latest run, or its copy in the pointer, that names the catalog as it is; None if neither."""
+        candidates = (self.links.get(self.latest.name), self.pointer)
+        of_latest = (link for link in candidates if link is not None and link.run == self.latest.name)
+        return next((link for link in of_latest if link.catalog_sha256 == self.catalog_sha256), None)
+
+    def manifest_sha256(self, name: str) -> str:
+        """Hash of the manifest of a run, as it was published; empty where nothing tells it."""
+        link = self.links.get(name)
+        if link is not None:
+            return link.manifest_sha256
+        return next((run.manifest_sha256 for run in self.runs if run.folder.name == name), "")
+
+    @property
+    def damage(self) -> list[str]:
+        """All damage of runs, as sentences."""
+        return [sentence for run in self.runs for sentence in run.damage.values()]
+
+
+def read_state(layout: Layout, hashed: Hashed = "none") -> State:
+    """Read a results folder, again when a run is published meanwhile.
+
+    Args:
+        layout: The folder.
+        hashed: The runs whose every file is read. Manifests and links are hashed always.
+    """
+    for _ in range(READINGS):
+        before = _moving_parts(layout)
+        state = _read_state(layout, hashed)
+        if _moving_parts(layout) == before:
+            break
+    return state
+
+
+def _moving_parts(layout: Layout) -> list[tuple[int, int, int] | None]:
+    """What changes when a run is published."""
+    parts: list[tuple[int, int, int] | None] = []
+    for path in (layout.catalog, layout.current):
+        try:
+            status = path.lstat()
+            parts.append((status.st_ino, status.st_mtime_ns, status.st_size))
+        except OSError:
+            parts.append(None)
+    return parts
+
+
+def _read_state(layout: Layout, hashed: Hashed) -> State:
+    pointer, pointer_fault = _link(layout.current)
+    names = _names(layout.chain, ".json")
+    folders = _names(layout.runs, "")
+    if pointer is not None and pointer.run not in {*names, *folders}:
+        pointer, pointer_fault = None, f"{layout.current} names a run of another folder"
+    catalog_sha256 = _catalog_sha256(layout)
+    links = {name: _link(layout.link(name), name)[0] for name in names}
+    latest = _latest(layout, [pointer, *_shown(links, catalog_sha256)], folders)
+    kept = [name for name in folders if generation_of(name) < latest.generation]
+    if latest.generation:
+        kept.append(latest.name)
+    witnesses = _witnesses(links, pointer)
+    hashed_names = {"none": [], "latest": kept[-1:], "all": kept}[hashed]
+    runs = tuple(
+        read_kept_run(layout, name, witnesses.get(name, set()), links.get(name), hashes=name in hashed_names)
+        for name in kept
+    )
+    leftovers = tuple(layout.runs / name for name in folders if name not in kept and not _was_published(layout, name))
+    return State(layout, latest, runs, leftovers, links, pointer, pointer_fault, catalog_sha256)
+
+
+def latest_run(layout: Layout) -> Latest:
+    """The latest run that a reader of the catalog sees; the pointer may lag behind it after a crash."""
+    pointer, _ = _link(layout.current)
+    names = _names(layout.chain, ".json")
+    folders = _names(layout.runs, "")
+    if pointer is not None and pointer.run in {*names, *folders}:
+        names = [name for name in names if generation_of(name) >= pointer.generation]
+    else:
+        pointer = None
+    links = {name: _link(layout.link(name), name)[0] for name in names}
+    return _latest(layout, [pointer, *_shown(links, _catalog_sha256(layout))], folders)
+
+
+def require_latest(layout: Layout) -> tuple[State, KeptRun, Manifest]:
+    """What stands in a results folder whose latest run is to be read.
+
+    Raises:
+        NoInputError: no run was published there.
+        DataError: the latest run is damaged.
+    """
+    state = read_state(layout)
+    if not state.latest.generation:
+        raise no_run(layout)
+    run = state.runs[-1]
+    if run.manifest is None or not run.is_readable:
+        message = f"the latest run in {layout.root} is damaged: {next(iter(run.damage.values()))}"
+        remedy = f"Run the job again, which publishes a new run; thresher verify {layout.root} lists what is damaged."
+        raise DataError(message, remedy=remedy)
+    return state, run, run.manifest
+
+
+def no_run(layout: Layout) -> NoInputError:
+    """The error that there is nothing to read."""
+    message = f"{layout.root} holds no published run"
+    return NoInputError(message, remedy="Give the output folder of a run, or run the job first.")
+
+
+def generation_of(name: str) -> int:
+    """The generation in the name of a run's folder."""
+    return int(name.partition("-")[0])
+
+
+def _names(folder: Path, ending: str) -> list[str]:
+    """Names of runs that have an entry in a folder, in order of their generation."""
+    if not folder.is_dir():
+        return []
+    with storage_errors(f"reading {folder}"):
+        entries = [path.name for path in folder.iterdir() if path.name.endswith(ending)]
+    names = (name.removesuffix(ending) for name in entries)
+    return sorted((name for name in names if RUN_NAME.fullmatch(name)), key=lambda name: (generation_of(name), name))
+
+
+def _link(path: Path, name: str | None = None) -> tuple[Link | None, str]:
+    """A link and an empty text, or None and what is wrong with it."""
+    try:
+        link = read_link(path)
+    except DamagedError as error:
+        return None, str(error)
+    return (link, "") if name in {None, link.run} else (None, f"{path} is the link of another run")
+
+
+def _catalog_sha256(layout: Layout) -> str | None:
+    try:
+        return own_sha256(layout.catalog)
+    except DamagedError:
+        return None
+
+
+def _shown(links: dict[str, Link | None], catalog_sha256: str | None) -> list[Link]:
+    """The links that name the catalog as it is."""
+    return [link for link in links.values() if link is not None and link.catalog_sha256 == catalog_sha256]
+
+
+def _latest(layout: Layout, named: list[Link | None], folders: list[str]) -> Latest:
+    """The latest run: what pointer or catalog name, and beyond it what its attempt says was published.
+
+    Where nothing names a run, the last whole one counts, unless its attempt says that it never came to an end.
+    """
+    links = [link for link in named if link is not None]
+    reached = max(links, key=lambda link: link.generation, default=None)
+    latest = Latest() if reached is None else Latest(reached.generation, reached.run_id)
+    for name in reversed(folders):
+        if generation_of(name) <= latest.generation:
+            break
+        run_id = name.partition("-")[2]
+        status = status_of(layout, run_id)
+        whole = reached is None and status not in UNFINISHED and (layout.runs / name / MANIFEST).is_file()
+        if status == PUBLISHED or whole:
+            return Latest(generation_of(name), run_id)
+    return latest
+
+
+def _was_published(layout: Layout, name: str) -> bool:
+    return status_of(layout, name.partition("-")[2]) == PUBLISHED
+
+
+def _witnesses(links: dict[str, Link | None], pointer: Link | None) -> dict[str, set[str]]:
+    """By the name of a run, the hash that its manifest must have, from its own link and the next."""
+    expected: dict[str, set[str]] = {}
+    for link in (*links.values(), pointer):
+        if link is not None:
+            expected.setdefault(link.run, set()).add(link.manifest_sha256)
+            if link.parent_manifest_sha256:
+                expected.setdefault(link.parent, set()).add(link.parent_manifest_sha256)
+    return expected

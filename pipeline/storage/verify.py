@@ -1,0 +1,113 @@
+"""Verification: the chain of hashes, every file of every run, and the views of the catalog."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline.errors import DataError
+from pipeline.storage.attempts import crashed
+from pipeline.storage.catalog import view_faults, what_is_shown
+from pipeline.storage.heal import heal
+from pipeline.storage.layout import Layout
+from pipeline.storage.publish import exclusive
+from pipeline.storage.state import State, generation_of, no_run, read_state
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MOST_FAULTS = 20
+
+
+@dataclass(frozen=True)
+class Verified:
+    """A results folder that is as it was published.
+
+    Attributes:
+        runs: Number of kept runs.
+        files: Number of their files.
+        notes: What was healed, and what is no damage but worth knowing.
+    """
+
+    runs: int
+    files: int
+    notes: tuple[str, ...]
+
+
+def verify(results: str | Path, *, repair: bool = False) -> Verified:
+    """Check the chain of hashes, every file of every kept run, and the catalog with its views.
+
+    Args:
+        results: The output folder of a run.
+        repair: Whether to write again first what the run folders tell; without it nothing is written.
+
+    Raises:
+        NoInputError: no run was published there.
+        DataError: something is missing, changed or extra; the message lists it.
+        BusyError: with `repair`, a run holds the folder.
+    """
+    layout = Layout(Path(results).resolve())
+    healed: tuple[str, ...] = ()
+    if repair and layout.root.is_dir():
+        with exclusive(layout):
+            healed = heal(layout, "all").notes
+    state = read_state(layout, "all")
+    if not state.latest.generation:
+        raise no_run(layout)
+    damage = [*_chain_faults(state), *_catalog_faults(state), *state.damage]
+    if damage:
+        more = f"; and {len(damage) - MOST_FAULTS:,} more" if len(damage) > MOST_FAULTS else ""
+        raise DataError("; ".join(damage[:MOST_FAULTS]) + more, remedy=_remedy(state, repair=repair))
+    files = sum(len(run.manifest.files) for run in state.runs if run.manifest is not None)
+    return Verified(len(state.runs), files, (*healed, *_notes(state)))
+
+
+def _remedy(state: State, *, repair: bool) -> str:
+    if not state.damage and not repair:
+        return f"thresher verify {state.layout.root} --repair writes them again, and so does the next run."
+    if state.runs[-1].damage:
+        return "Run the job again, which publishes a new run; or restore what is damaged from a copy."
+    return "Restore what is damaged from a copy; or delete the folder of a damaged run, and go on without it."
+
+
+def _chain_faults(state: State) -> Iterator[str]:
+    layout = state.layout
+    lags = state.catalog_link is not None  # a crash right after a run became visible
+    if state.pointer is None and not (lags and state.latest.generation == 1 and not layout.current.exists()):
+        yield state.pointer_fault
+    elif state.pointer is not None and state.pointer.run != state.latest.name and not lags:
+        yield f"{layout.current} names {state.pointer.run}, and the latest run is {state.latest.name}"
+    for name, link in state.links.items():
+        if link is None and generation_of(name) <= state.latest.generation:
+            yield f"{layout.link(name)} has changed since it was written"
+    for run in state.runs:
+        if run.folder.name not in state.links:
+            yield f"{layout.link(run.folder.name)} is missing"
+
+
+def _catalog_faults(state: State) -> Iterator[str]:
+    layout = state.layout
+    if layout.wal.is_symlink() or layout.wal.exists():
+        yield f"{layout.wal} should not be there: the catalog was opened for writing"
+    elif state.catalog_sha256 is None:
+        yield f"{layout.catalog} is {'a link or no file' if layout.catalog.is_symlink() else 'missing'}"
+    elif state.catalog_link is None:
+        yield f"{layout.catalog} is not the one that was published"
+    elif not _shows_others(state):
+        yield from view_faults(layout.catalog, state.shown)
+
+
+def _shows_others(state: State) -> bool:
+    link = state.catalog_link
+    return link is None or link.catalog_shows != what_is_shown(state.shown)
+
+
+def _notes(state: State) -> Iterator[str]:
+    if _shows_others(state):
+        yield (
+            f"{state.layout.catalog} shows another folder, or runs that were deleted; it is built again by the next "
+            "run, or with --repair"
+        )
+    for path in crashed(state.layout):
+        yield f"{path} says `running`, but its process is gone: it crashed"
