@@ -141,6 +141,16 @@ class Config:
                     raise ConfigError(message, remedy=f"Add --only {name}.")
         return Config(self.origin, self.base, self.output, self.engine, self.resources, stages)
 
+    def check_engine(self) -> None:
+        """See that the engine can run.
+
+        Raises:
+            ConfigError: it can only be rendered for.
+        """
+        if self.engine != "duckdb":
+            message = f"{self.origin}: engine {self.engine!r} is not available yet"
+            raise ConfigError(message, remedy='Use engine = "duckdb"; thresher render prints the SQL for Spark.')
+
 
 def load_config(path: Path, *, overrides: Mapping[str, Any] | None = None) -> Config:
     """Read and check a config file.

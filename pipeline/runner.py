@@ -14,7 +14,7 @@ import polars as pl
 
 from pipeline.counting import count, follow_up
 from pipeline.engines.duckdb import DuckDB, Resources
-from pipeline.errors import ConfigError, DataError, PermissionDenied, StorageError, ThresherError
+from pipeline.errors import DataError, PermissionDenied, StorageError, ThresherError
 from pipeline.interrupts import stop_requests
 from pipeline.opening import OpenedStage, open_inputs
 from pipeline.provenance import canonical, code_sha256, fingerprints, input_records, peak_rss, settings, versions
@@ -27,7 +27,7 @@ from pipeline.storage.manifest import Manifest, faults
 from pipeline.storage.publish import Staging, clean, current_generation, exclusive, published_runs, utc_now
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pipeline.config import Config
@@ -42,7 +42,7 @@ _THRESHOLD_OF_COUNTS = Column("threshold", "DOUBLE", "lower edge of the bin; NUL
 
 @dataclass(frozen=True)
 class StageResult:
-    """What one stage brought.
+    """Result of one stage.
 
     Attributes:
         name: Name of the stage.
@@ -50,6 +50,7 @@ class StageResult:
         summary: For people.
         warnings: What to know before the numbers are used.
         seconds: Time it took.
+        n_rows: Rows of its inputs.
     """
 
     name: str
@@ -57,6 +58,7 @@ class StageResult:
     summary: Summary
     warnings: tuple[str, ...]
     seconds: float
+    n_rows: int
 
 
 @dataclass(frozen=True)
@@ -68,8 +70,8 @@ class Run:
         run_id: Its id.
         generation: Its place in the sequence of runs.
         status: `published`, or `unchanged` when the results already stood there.
-        stages: What every stage brought; empty for an unchanged run that did not have to count.
-        warnings: All warnings, each with the name of its stage.
+        stages: Results of the stages; empty for an unchanged run that did not have to count.
+        warnings: All warnings, each once, with the names of its stages.
         seconds: Time of the whole run.
     """
 
@@ -87,11 +89,15 @@ class Watcher:
     """Who is told how a run goes.
 
     Attributes:
+        on_run: Called with the id of the attempt.
         on_stage: Called with the name of the stage that begins.
+        on_result: Called with the result of the stage that ends.
         on_progress: Called with percent while its inputs are read; None: nobody watches.
     """
 
+    on_run: Callable[[str], None] = field(default=lambda _run_id: None)
     on_stage: Callable[[str], None] = field(default=lambda _name: None)
+    on_result: Callable[[StageResult], None] = field(default=lambda _result: None)
     on_progress: Callable[[float], None] | None = None
 
 
@@ -102,12 +108,12 @@ def run(config: Config, watcher: Watcher | None = None) -> Run:
         ThresherError: its leaf says what went wrong; readers still see the run before.
     """
     layout = Layout(config.output)
+    watcher = watcher or Watcher()
     make_folder(layout.root)
     with stop_requests() as stop, _attempt(layout, config) as attempt, exclusive(layout):
-        if config.engine != "duckdb":
-            message = f"{config.origin}: engine {config.engine!r} is not available yet"
-            raise ConfigError(message, remedy='Use engine = "duckdb".')
-        return _Job(config, layout, attempt, watcher or Watcher(), stop).run()
+        watcher.on_run(attempt.record["run_id"])
+        config.check_engine()
+        return _Job(config, layout, attempt, watcher, stop).run()
 
 
 @dataclass
@@ -205,7 +211,7 @@ class _Job:
     def _run(self, path: Path, manifest: Manifest, status: str, results: tuple[StageResult, ...]) -> Run:
         """The finished run; what it warned of when it was counted holds as long as it stands."""
         record = json.loads((path / RUN_RECORD).read_bytes())
-        warnings = tuple(f"{name}: {text}" for name, each in record["results"].items() for text in each["warnings"])
+        warnings = _each_once({name: result["warnings"] for name, result in record["results"].items()})
         seconds = time.monotonic() - self.started
         return Run(path, manifest.run_id, manifest.generation, status, results, warnings, seconds)
 
@@ -250,6 +256,7 @@ class _Job:
             with DuckDB(resources, folders, self.stop, self.watcher.on_progress) as engine:
                 result, counted = _run_stage(engine, each, staging, self.stop)
             results.append(result)
+            self.watcher.on_result(result)
             accounts[each.name] = {
                 account.name: account.fates | {"rows_in": account.rows_in} for account in counted.inputs
             }
@@ -289,7 +296,8 @@ def _run_stage(engine: DuckDB, opened: OpenedStage, staging: Staging, stop: Stop
     staging.write(INPUTS, params.name, _inputs_table(params.name, counted), metadata)
     warnings = (*plan.warnings, *_empty_warnings(counted), *counted.warnings, *stage.warnings(tables))
     seconds = time.monotonic() - started
-    return StageResult(params.name, stage.kind, stage.summarize(tables), warnings, seconds), counted
+    n_rows = sum(account.rows_in for account in counted.inputs)
+    return StageResult(params.name, stage.kind, stage.summarize(tables), warnings, seconds, n_rows), counted
 
 
 def _counts_table(opened: OpenedStage) -> Table:
@@ -319,6 +327,15 @@ def _inputs_table(stage: str, counted: Counted) -> pl.DataFrame:
         for fate, n_rows in sorted(each.fates.items())
     ]
     return pl.DataFrame(rows)
+
+
+def _each_once(warnings: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Warnings by stage as one list: what several stages say is said once, with all their names."""
+    stages_of: dict[str, list[str]] = {}
+    for stage, texts in warnings.items():
+        for text in dict.fromkeys(texts):
+            stages_of.setdefault(text, []).append(stage)
+    return tuple(f"{', '.join(stages)}: {text}" for text, stages in stages_of.items())
 
 
 def _empty_warnings(counted: Counted) -> Iterator[str]:

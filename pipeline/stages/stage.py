@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pipeline.schemas import GROUPING
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -24,6 +26,7 @@ class Summary:
     Attributes:
         headers: Titles of the columns.
         rows: Cells as text.
+        groupings: The grouping of every row, as the tables name it: shown where several are mixed.
         sentence: The main result in words.
         curve: Values between 0 and 1 over rising thresholds, None where undefined; None: nothing to draw.
         curve_title: What the curve shows.
@@ -32,6 +35,7 @@ class Summary:
     headers: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     sentence: str
+    groupings: tuple[str, ...] = ()
     curve: tuple[float | None, ...] | None = None
     curve_title: str = ""
 
@@ -84,6 +88,19 @@ class Stage(Protocol):
     def summarize(self, tables: Mapping[str, pl.DataFrame]) -> Summary:
         """The result for a person."""
         ...
+
+
+def group_text(row: Mapping[str, Any]) -> str:
+    """The group of a result row for people: the values of its grouping columns, or `all`."""
+    if row[GROUPING.name] == "all":
+        return "all"
+    values = (row[name] for name in row[GROUPING.name].split(","))
+    return ", ".join("null" if value is None else str(value) for value in values)
+
+
+def of_group(row: Mapping[str, Any], sentence: str) -> str:
+    """A sentence about a group, which it names unless it is the total."""
+    return sentence if row[GROUPING.name] == "all" else f"{row[GROUPING.name]} {group_text(row)}: {sentence}"
 
 
 def number(value: object) -> str:
