@@ -5,16 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
-import pty
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
 
-from cli.calls import call
+from cli.calls import at_terminal, call
 from pipeline.terminal import cleaned
 
 if TYPE_CHECKING:
@@ -107,37 +103,10 @@ def test_json_lines_without_a_row_are_empty(results: Path) -> None:
     assert query(results, "SELECT 1 AS a WHERE false", "jsonl") == b""
 
 
-def at_terminal(words: list[str], columns: int) -> str:
-    """What the command writes to a terminal of that width."""
-    ours, theirs = pty.openpty()
-    environment = os.environ | {"COLUMNS": str(columns), "TERM": "xterm"}
-    with subprocess.Popen(
-        [sys.executable, "-m", "pipeline", *words],
-        stdout=theirs,
-        stderr=theirs,
-        stdin=subprocess.DEVNULL,
-        env=environment,
-    ) as process:
-        os.close(theirs)
-        seen = b""
-        while True:
-            try:
-                block = os.read(ours, 65536)
-            except OSError:
-                break
-            if not block:
-                break
-            seen += block
-        process.wait()
-    os.close(ours)
-    return seen.decode().replace("\r\n", "\n")
-
-
 def test_a_terminal_that_is_too_narrow_gets_records(results: Path) -> None:
     words = ["query", str(results), "FROM before_after_operating_points"]
-    narrow, wide = at_terminal(words, 80), at_terminal(words, 2000)
+    narrow, wide = at_terminal(*words, columns=80), at_terminal(*words, columns=2000)
     assert "── row 1 ──" in narrow
-    assert "\nmatches_undefined" not in narrow
     assert any(line.split() == ["grouping", "all"] for line in narrow.splitlines())
     assert "── row" not in wide
     assert wide.splitlines()[0].split()[:3] == ["stage", "grouping", "source"]
@@ -146,7 +115,7 @@ def test_a_terminal_that_is_too_narrow_gets_records(results: Path) -> None:
 @pytest.mark.parametrize("format_", ["table", "csv", "json", "jsonl"])
 def test_no_value_can_steer_a_terminal(results: Path, format_: str) -> None:
     sql = "SELECT chr(27) || ']0;owned' || chr(7) || chr(155) || chr(8238) AS \"a\x1b[31m\""
-    seen = at_terminal(["query", str(results), sql, "--format", format_], 200)
+    seen = at_terminal("query", results, sql, "--format", format_)
     assert not set(seen) & {"\x1b", "\x07", "\x9b", "\u202e"}
     assert "\\u202e" in seen
 
@@ -156,7 +125,7 @@ def test_values_are_as_they_are_in_a_pipe(results: Path) -> None:
 
 
 def test_parquet_is_not_written_to_a_terminal(results: Path) -> None:
-    assert "Parquet is not for a terminal" in at_terminal(["query", str(results), "SELECT 1", "-f", "parquet"], 80)
+    assert "Parquet is not for a terminal" in at_terminal("query", results, "SELECT 1", "-f", "parquet")
 
 
 def test_names_of_files_in_messages_cannot_steer_a_terminal(place: Workplace) -> None:
