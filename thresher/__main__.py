@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-import signal
 
 TYPE_CHECKING = False  # typing itself takes longer to load than all that is needed here
 if TYPE_CHECKING:
+    import signal
     from collections.abc import Callable
     from types import FrameType
+else:
+    import _signal as signal  # what `signal` wraps: that would load enum and more before the first signal is handled
 
 STOPPED = "error: Stopped. Published results are unchanged.  [exit {}]\n"
 
@@ -19,9 +21,9 @@ def _leave(number: int, _frame: FrameType | None) -> None:
     os._exit(128 + number)
 
 
-def _handle(handler: Callable[[int, FrameType | None], None] | signal.Handlers) -> None:
+def _handle(handler: Callable[[int, FrameType | None], None] | int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+        if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
             signal.signal(number, handler)
 
 
