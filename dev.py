@@ -32,7 +32,7 @@ TASKS: dict[str, tuple[str, tuple[tuple[str, ...], ...]]] = {
             ("-m", "ruff", "format", "--check", "."),
             ("-m", "ruff", "check", "."),
             ("-m", "mypy"),
-            ("-m", "importlinter.cli", "lint"),
+            ("-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"),
         ),
     ),
     "bench": (

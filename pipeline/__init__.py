@@ -1,17 +1,30 @@
 """thresher: precision and recall at every threshold, with or without gold labels, over Parquet data of any size."""
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # typing itself takes longer to load than all that is needed here
 if TYPE_CHECKING:
+    from typing import Any
+
     from pipeline.api import open_results, run
+    from pipeline.errors import ThresherError
+    from pipeline.runner import Run
 
-__all__ = ["open_results", "run"]
+    __version__: str
+
+__all__ = ["Run", "ThresherError", "__version__", "open_results", "run"]
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - the functions of pipeline.api, loaded when they are used
+def __getattr__(name: str) -> "Any":  # noqa: ANN401 - what __all__ names, loaded when it is used
+    if name == "__version__":
+        from importlib.metadata import version  # noqa: PLC0415 - few ask for it
+
+        return version("thresher")
     if name in __all__:
         from pipeline import api  # noqa: PLC0415 - `thresher --help` must not load the engine
 
         return getattr(api, name)
     message = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(message)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,6 +1,6 @@
 """`python -m pipeline` is `thresher`."""
 
-from pipeline.cli import main
+from thresher.__main__ import main
 
 if __name__ == "__main__":
     main()

@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline import runner
 from pipeline.config import Config, load_config, parse_config
+from pipeline.errors import ThresherError
+from pipeline.runner import Run
 from pipeline.storage.read import open_results
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["open_results", "run"]
+__all__ = ["Run", "ThresherError", "open_results", "run"]
 
 
-def run(config: str | Path | Mapping[str, Any] | Config) -> runner.Run:
+def run(config: str | Path | Mapping[str, Any] | Config) -> Run:
     """Run a config and publish one run.
 
     Args:
@@ -23,7 +25,7 @@ def run(config: str | Path | Mapping[str, Any] | Config) -> runner.Run:
             checked config.
 
     Returns:
-        The published run, or the standing one when nothing has changed.
+        The published run, or the existing one if nothing has changed.
 
     Raises:
         ThresherError: its leaf, and `code`, say what went wrong; published results are unchanged.

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from pipeline.command import execute, reporting
+from pipeline.command import cleaned_faults, echo, execute, reporting
 from pipeline.errors import UsageError
 from pipeline.stages import STAGES, find_stage
 
@@ -18,6 +18,16 @@ class _Commands(TyperGroup):
     """Adds one command for each stage, made from its parameter class when it is called, not when it is listed."""
 
     _listing = False
+
+    def make_context(self, *words: Any, **options: Any) -> Any:  # noqa: ANN401 - typer's own types
+        """Parse the command line."""
+        with cleaned_faults():
+            return super().make_context(*words, **options)
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - typer's own types
+        """Parse the words of the command, and call it."""
+        with cleaned_faults():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 - typer's own context
         """Names in the order of the help."""
@@ -33,7 +43,7 @@ class _Commands(TyperGroup):
         if (known := super().get_command(ctx, cmd_name)) is not None:
             return known
         entry = find_stage(cmd_name.replace("-", "_"))
-        if entry is None or _command_name(entry.kind) != cmd_name:
+        if entry is None:
             return None
         from pipeline.stage_command import placeholder, stage_command  # noqa: PLC0415 - loads the stage
 
@@ -69,7 +79,7 @@ Settings = Annotated[
 LogFormat = Annotated[
     str | None, typer.Option("--log-format", help="text, or json: one object per line.", show_default=False)
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - a flag
@@ -129,14 +139,15 @@ def check(ctx: typer.Context, config: ConfigPath, settings: Settings = None) -> 
         checked = load_config(config, overrides=_overrides(settings))
         for configured in checked.stages:
             if configured.follows:
-                typer.echo(f"{configured.params.name}  follows {', '.join(configured.follows)}")
+                echo(f"{configured.params.name}  follows {', '.join(configured.follows)}")
                 continue
             opened = open_inputs(checked, configured)
             for source in opened.sources.values():
-                typer.echo(f"{opened.name}  {source.name}: {len(source.files):,} files, {source.rows:,} rows")
+                echo(f"{opened.name}  {source.name}: {len(source.files):,} files, {source.rows:,} rows")
             for warning in opened.plan.warnings:
-                typer.echo(f"{opened.name}  warning: {warning}")
-        typer.echo(f"{config}: no fault found")
+                echo(f"{opened.name}  warning: {warning}")
+        checked.check_engine()
+        echo(f"{config}: no fault found")
 
 
 @app.command()
@@ -154,9 +165,9 @@ def render(ctx: typer.Context, config: ConfigPath, engine: EngineName = None, se
         for configured in parsed.stages:
             if configured.follows:
                 leaders = ", ".join(configured.follows)
-                typer.echo(f"-- {configured.params.name}: reads tables of {leaders}, which are not there yet\n")
+                echo(f"-- {configured.params.name}: reads tables of {leaders}, which are not there yet\n")
                 continue
-            typer.echo(render_stage(open_inputs(parsed, configured), dialect=parsed.engine))
+            echo(render_stage(open_inputs(parsed, configured), dialect=parsed.engine))
 
 
 @app.command()
@@ -164,7 +175,7 @@ def query(
     ctx: typer.Context,
     results: Results,
     sql: Annotated[str, typer.Argument(metavar="SQL", help="One SELECT; `history.` holds all kept runs.")],
-    format_: Annotated[str | None, typer.Option("--format", "-f", help="table, csv, json or parquet.")] = None,
+    format_: Annotated[str | None, typer.Option("--format", "-f", help="table, csv, json, jsonl or parquet.")] = None,
 ) -> None:
     """Run SQL on the published results.
 
@@ -231,7 +242,8 @@ def init(
         if entry is None:
             message = f"no stage is called {stage!r}"
             raise UsageError(message, remedy=f"Known stages: {', '.join(each.kind for each in STAGES)}.")
-        typer.echo((resource_folder("configs") / f"{entry.kind}.toml").read_text(encoding="utf-8"), nl=False)
+        text = (resource_folder("configs") / f"{entry.kind}.toml").read_text(encoding="utf-8")
+        typer.echo(text.replace("docs/", f"{resource_folder('docs')}/"), nl=False)
 
 
 def _overrides(settings: list[str] | None, *, output: Path | None = None, engine: str | None = None) -> dict[str, Any]:

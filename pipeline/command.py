@@ -8,11 +8,14 @@ import sys
 import tempfile
 import traceback
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from pipeline.errors import Interrupted, ThresherError
+from pipeline.interrupts import leaving_at_once
+from pipeline.terminal import cleaned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,8 +29,29 @@ def execute(config: Any, console: Console) -> None:  # noqa: ANN401 - a Config, 
 
     with console.watching() as watcher:
         finished = runner.run(config, watcher)
+    if console.interactive and not finished.stages:
+        from pipeline.summaries import published_stages  # noqa: PLC0415 - an unchanged run on a terminal
+
+        finished = replace(finished, stages=published_stages(config, finished.path))
     console.finished(finished)
-    typer.echo(finished.path)
+    echo(finished.path)
+
+
+def echo(text: object) -> None:
+    """One line on stdout: cleaned on a terminal, as it is elsewhere."""
+    typer.echo(cleaned(str(text)) if sys.stdout.isatty() else text)
+
+
+@contextmanager
+def cleaned_faults() -> Iterator[None]:
+    """Clean the messages of the command line's parser, which repeat what it was given."""
+    try:
+        yield
+    except Exception as error:
+        message = getattr(error, "message", None)
+        if isinstance(message, str) and not isinstance(error, ThresherError):
+            error.message = cleaned(message, layout="\n")  # type: ignore[attr-defined]
+        raise
 
 
 LAST_FRAMES = 5
@@ -45,7 +69,8 @@ def reporting(ctx: typer.Context, *, quiet: bool = False, log_format: str | None
         raise typer.BadParameter(message)
     console = Console(log_format=chosen, quiet=quiet)
     try:
-        yield console
+        with leaving_at_once(lambda stop: f"{console.told(stop)}\n"):
+            yield console
     except ThresherError as error:
         console.error(error)
         raise typer.Exit(error.code) from error

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import tomllib
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
+from pipeline.config_faults import explain, near
 from pipeline.errors import ConfigError, NoInputError
 from pipeline.schemas import result_names
 from pipeline.stages import STAGES, find_stage
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pipeline.stages.stage import Stage
 
 Model = TypeVar("Model", bound=BaseModel)
-_KEY = re.compile(r"[A-Za-z0-9_.-]+")
 _SIZE = re.compile(r"\d+(\.\d+)?\s*(KB|MB|GB|TB|KiB|MiB|GiB|TiB)", re.IGNORECASE)
 
 
@@ -132,7 +131,7 @@ class Config:
         known = [each.params.name for each in self.stages]
         for name in chosen:
             if name not in known:
-                message = f"{self.origin}: no stage is called {name!r}{_near(name, known)}"
+                message = f"{self.origin}: no stage is called {name!r}{near(name, known)}"
                 raise ConfigError(message, remedy=f"Its stages are: {', '.join(known)}.")
         stages = tuple(each for each in self.stages if not chosen or each.params.name in chosen)
         for each in stages:
@@ -141,6 +140,16 @@ class Config:
                     message = f"{self.origin}: stage {each.params.name!r} follows {name!r}, which is left out"
                     raise ConfigError(message, remedy=f"Add --only {name}.")
         return Config(self.origin, self.base, self.output, self.engine, self.resources, stages)
+
+    def check_engine(self) -> None:
+        """See that the engine can run.
+
+        Raises:
+            ConfigError: it can only be rendered for.
+        """
+        if self.engine != "duckdb":
+            message = f"{self.origin}: engine {self.engine!r} is not available yet"
+            raise ConfigError(message, remedy='Use engine = "duckdb"; thresher render prints the SQL for Spark.')
 
 
 def load_config(path: Path, *, overrides: Mapping[str, Any] | None = None) -> Config:
@@ -178,11 +187,10 @@ def parse_config(document: Mapping[str, Any], *, base: Path, origin: str = "<con
     Raises:
         ConfigError: names the key, what is wrong and, for an unknown key, the nearest known one.
     """
-    whole = _validated(_Document, dict(document), where=origin)
-    if not whole.stages:
+    whole, stages = _all_parts(document, origin)
+    if not stages:
         message = f"{origin}: no stage is given"
         raise ConfigError(message, remedy="Add a table [[stages]]; thresher init writes one.")
-    stages = tuple(_stage(raw, number, origin) for number, raw in enumerate(whole.stages, start=1))
     names = [each.params.name for each in stages]
     for name in names:
         if names.count(name) > 1:
@@ -194,6 +202,26 @@ def parse_config(document: Mapping[str, Any], *, base: Path, origin: str = "<con
     return Config(origin, base, (base / whole.output.expanduser()).resolve(), whole.engine, resources, stages)
 
 
+def _all_parts(document: Mapping[str, Any], origin: str) -> tuple[_Document, tuple[ConfiguredStage, ...]]:
+    """The document and its stages; the faults of all of them are told together."""
+    whole, stages, faults = _Document(), [], []
+    try:
+        whole = _validated(_Document, dict(document), where=origin, starter=STAGES[0].kind)
+    except ConfigError as error:
+        faults.append(error)
+    tables = document.get("stages")
+    for number, table in enumerate(tables if isinstance(tables, list) else (), start=1):
+        try:
+            stages += [_stage(table, number, origin)] if isinstance(table, dict) else []
+        except ConfigError as error:
+            faults.append(error)
+    if len(faults) == 1:
+        raise faults[0]
+    if faults:
+        raise ConfigError("\n".join(map(str, faults)))
+    return whole, tuple(stages)
+
+
 def _check_order(stages: Sequence[ConfiguredStage], origin: str) -> None:
     """A stage follows stages that come before it and have what it reads."""
     names = [each.params.name for each in stages]
@@ -201,7 +229,7 @@ def _check_order(stages: Sequence[ConfiguredStage], origin: str) -> None:
         earlier = {one.params.name: one for one in stages[:number]}
         for name in each.follows:
             if name not in earlier:
-                words = "which comes no earlier" if name in names else f"which is not there{_near(name, earlier)}"
+                words = "which comes no earlier" if name in names else f"which is not there{near(name, earlier)}"
                 message = f"{origin}: stage {names[number]!r}: of names the stage {name!r}, {words}"
                 raise ConfigError(message, remedy="Stages run in the order of the config: put it first.")
         if each.follows:
@@ -215,11 +243,11 @@ def _stage(raw: dict[str, Any], number: int, origin: str) -> ConfiguredStage:
     entry = find_stage(kind) if isinstance(kind, str) else None
     if entry is None:
         message = (
-            f"{where}: unknown kind {kind!r}{_near(str(kind), kinds)}" if "kind" in raw else f"{where}: kind is missing"
+            f"{where}: unknown kind {kind!r}{near(str(kind), kinds)}" if "kind" in raw else f"{where}: kind is missing"
         )
         raise ConfigError(message, remedy=f"Known kinds: {', '.join(kinds)}.")
     stage = entry.load()
-    params = _validated(stage.parameters, {"name": kind} | raw, where=where)
+    params = _validated(stage.parameters, {"name": kind} | raw, where=where, starter=entry.kind)
     _check_names(stage, params, where)
     return ConfiguredStage(stage, params)
 
@@ -234,53 +262,20 @@ def _check_names(stage: Stage, params: StageParameters, where: str) -> None:
             raise ConfigError(message, remedy=remedy)
 
 
-def _validated(model: type[Model], values: dict[str, Any], *, where: str) -> Model:
+def _validated(model: type[Model], values: dict[str, Any], *, where: str, starter: str) -> Model:
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        found = error.errors(include_url=False)
-        first = next((each for each in found if each["type"] == "extra_forbidden"), found[0])
-        message = f"{where}: {_explain(first, model)}"
+        message = "\n".join(f"{where}: {fault}" for fault in explain(error, model, values, starter))
         raise ConfigError(message) from error
 
 
-def _explain(error: Any, model: type[BaseModel]) -> str:  # noqa: ANN401 - pydantic's error details
-    path = [str(part) for part in error["loc"] if isinstance(part, int) or _KEY.fullmatch(part)]
-    if error["type"] == "extra_forbidden":
-        known = _known_keys(model, tuple(path[:-1]))
-        return f"unknown key `{'.'.join(path)}`{_near(path[-1], known)}"
-    if error["type"] == "missing":
-        return f"`{'.'.join(path)}` is missing"
-    text = error["msg"].removeprefix("Value error, ")
-    return f"{'.'.join(path)}: {text}" if path else text
-
-
-def _known_keys(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
-    """Keys of the model at a place: the fields of whatever model the path leads to."""
-    fields = model.model_fields
-    for part in path:
-        if part not in fields:
-            continue
-        nested = _models(fields[str(part)].annotation)
-        if nested:
-            fields = nested[0].model_fields
-    return list(fields)
-
-
-def _models(annotation: Any) -> list[type[BaseModel]]:  # noqa: ANN401 - any annotation
-    if isinstance(annotation, type):
-        return [annotation] if issubclass(annotation, BaseModel) else []
-    return [model for part in getattr(annotation, "__args__", ()) for model in _models(part)]
-
-
-def _near(name: str, known: Iterable[str]) -> str:
-    near = get_close_matches(name, list(known), n=1)
-    return f". Did you mean `{near[0]}`?" if near else ""
-
-
 def _override(document: dict[str, Any], key: str, value: Any, *, origin: str) -> None:  # noqa: ANN401 - any TOML value
-    """Set a dotted key; below `stages` a stage is named by its name, its kind or its number from 1."""
-    parts = key.split(".")
+    """Set a dotted key; below `stages` a stage is named by its name, its kind or its number from 1.
+
+    A key of the only stage of a config needs no name in front.
+    """
+    parts = _in_only_stage(document, key.split("."), origin)
     place: Any = document
     for index, part in enumerate(parts[:-1]):
         if isinstance(place, list):
@@ -294,6 +289,23 @@ def _override(document: dict[str, Any], key: str, value: Any, *, origin: str) ->
         message = f"{origin}: --set {key}: it does not name a key"
         raise ConfigError(message, remedy="Write for example --set stages.before_after.boundary='\">\"'.")
     place[parts[-1]] = value
+
+
+def _in_only_stage(document: dict[str, Any], parts: list[str], origin: str) -> list[str]:
+    """The parts of a key, with the stage in front where a key of stages stands alone."""
+    stages = [table for table in document.get("stages", ()) if isinstance(table, dict)]
+    names = [
+        str(table.get("name", table.get("kind")))
+        for table in stages
+        if (entry := find_stage(str(table.get("kind")))) and parts[0] in entry.load().parameters.keys()  # noqa: SIM118
+    ]
+    if parts[0] in _Document.model_fields or not names:
+        return parts
+    if len(stages) == 1:
+        return ["stages", "1", *parts]
+    key = ".".join(parts)
+    message = f"{origin}: --set {key}: which stage is meant?"
+    raise ConfigError(message, remedy=f"Write --set stages.NAME.{key}=…, with NAME one of {', '.join(names)}.")
 
 
 def _named_stage(stages: list[Any], name: str, origin: str) -> Any:  # noqa: ANN401 - a parsed table

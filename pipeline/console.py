@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import UsageError
+from pipeline.terminal import cleaned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,27 +35,33 @@ class Console:
     def __init__(self, *, log_format: str = "text", quiet: bool = False) -> None:
         self._json = log_format == "json"
         self._quiet = quiet
+        self._run_id = ""
         terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and "CI" not in os.environ
         self.interactive = terminal and not self._json and not quiet
 
     def log(self, level: str, message: str, **facts: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
         """One line, or one object."""
-        if self._quiet and level != "error":
-            return
-        if self._json:
-            moment = datetime.now(UTC).isoformat(timespec="milliseconds")
-            print(json.dumps({"time": moment, "level": level, "message": message, **facts}), file=sys.stderr)  # noqa: T201
-        else:
-            print(f"{level}: {message}", file=sys.stderr)  # noqa: T201 - stderr is where the story goes
+        if not self._quiet or level == "error":
+            print(self._line(level, message, facts), file=sys.stderr)  # noqa: T201 - stderr is where the story goes
 
     def error(self, error: ThresherError) -> None:
         """What went wrong, what to do, and the exit code."""
+        print(self.told(error), file=sys.stderr)  # noqa: T201 - see log
+
+    def told(self, error: ThresherError) -> str:
+        """The error as text without a line break at its end."""
         if self._json:
-            self.log("error", error.message, remedy=error.remedy, exit=error.code)
-            return
+            return self._line("error", error.message, {"remedy": error.remedy, "exit": error.code})
         first, *more = [line for part in (error.message, error.remedy) if part for line in part.splitlines()]
         lines = [f"error: {first}", *(f"       {line}" for line in more)]
-        print("\n".join(lines) + f"  [exit {error.code}]", file=sys.stderr)  # noqa: T201
+        return cleaned("\n".join(lines) + f"  [exit {error.code}]")
+
+    def _line(self, level: str, message: str, facts: dict[str, Any]) -> str:
+        if not self._json:
+            return cleaned(f"{level}: {message}")
+        moment = datetime.now(UTC).isoformat(timespec="milliseconds")
+        run = {"run_id": self._run_id} if self._run_id else {}
+        return json.dumps({"time": moment, "level": level, "message": message, **run, **facts})
 
     @contextmanager
     def watching(self) -> Iterator[Watcher]:
@@ -62,7 +69,7 @@ class Console:
         from pipeline.runner import Watcher  # noqa: PLC0415 - an error message must not load the engine
 
         if not self.interactive:
-            yield Watcher(on_stage=lambda name: self.log("info", f"stage {name}", stage=name))
+            yield Watcher(on_run=self._begin, on_stage=self._stage_begins, on_result=self._stage_ends)
             return
         from rich.console import Console as RichConsole  # noqa: PLC0415 - only for terminals
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
@@ -71,18 +78,31 @@ class Console:
         with Progress(*columns, console=RichConsole(stderr=True), transient=True) as progress:
             task = progress.add_task("", total=100, stage="opening")
             yield Watcher(
+                on_run=self._begin,
                 on_stage=lambda name: progress.update(task, stage=name, completed=0),
                 on_progress=lambda percent: progress.update(task, completed=max(percent, 0)),
             )
+
+    def _begin(self, run_id: str) -> None:
+        self._run_id = run_id
+
+    def _stage_begins(self, name: str) -> None:
+        self.log("info", f"stage {name}", event="stage_start", stage=name)
+
+    def _stage_ends(self, result: StageResult) -> None:
+        facts = {"stage": result.name, "rows": result.n_rows, "seconds": round(result.seconds, 3)}
+        message = f"stage {result.name}: {result.n_rows:,} rows in {result.seconds:.1f} s"
+        self.log("info", message, event="stage_end", **facts)
 
     def finished(self, run: Run) -> None:
         """The end of a run: tables and warnings for people, log lines for machines."""
         if not self.interactive:
             for warning in run.warnings:
-                self.log("warning", warning)
-            self.log(
-                "info", f"{run.status} {run.path.name} in {run.seconds:.1f} s", status=run.status, path=str(run.path)
-            )
+                self.log("warning", warning, event="warning")
+            facts: dict[str, Any] = {"status": run.status, "path": str(run.path), "seconds": round(run.seconds, 3)}
+            if run.stages:
+                facts["rows"] = sum(stage.n_rows for stage in run.stages)
+            self.log("info", f"{run.status} {run.path.name} in {run.seconds:.1f} s", event="run_end", **facts)
             return
         from rich.console import Console as RichConsole  # noqa: PLC0415 - only for terminals
 
@@ -94,7 +114,7 @@ class Console:
                 f"{len(run.warnings)} warning{'s' if len(run.warnings) > 1 else ''}", style="yellow", highlight=False
             )
             for warning in run.warnings:
-                rich.print(f"  {warning}", markup=False, style="yellow", highlight=False)
+                rich.print(f"  {cleaned(warning)}", markup=False, style="yellow", highlight=False)
         verb = "Unchanged since" if run.status == "unchanged" else "Published"
         rich.print(f"{verb} {run.path.name}  ({run.seconds:.1f} s)", highlight=False)
 
@@ -104,15 +124,20 @@ def _print_stage(rich: Any, stage: StageResult) -> None:  # noqa: ANN401 - a ric
     from rich.text import Text  # noqa: PLC0415
 
     summary = stage.summary
+    several = len(set(summary.groupings) - {"all"}) > 1
+    headers = ("grouping", *summary.headers) if several else summary.headers
+    rows = (
+        [(name, *row) for name, row in zip(summary.groupings, summary.rows, strict=True)] if several else summary.rows
+    )
     table = Table(title=Text(f"{stage.name}  {stage.kind}  {stage.seconds:.1f} s"), title_justify="left")
-    for index, header in enumerate(summary.headers):
-        table.add_column(Text(header), justify="left" if index == 0 else "right")
-    for row in summary.rows[:MOST_ROWS]:
-        table.add_row(*(Text(cell) for cell in row))
+    for index, header in enumerate(headers):
+        table.add_column(Text(header), justify="left" if index <= several else "right")
+    for row in rows[:MOST_ROWS]:
+        table.add_row(*(Text(cleaned(cell, layout="")) for cell in row))
     rich.print(table)
-    if len(summary.rows) > MOST_ROWS:
-        rich.print(f"… {len(summary.rows) - MOST_ROWS} more groups", highlight=False)
-    rich.print(Text(summary.sentence))
+    if len(rows) > MOST_ROWS:
+        rich.print(f"… {len(rows) - MOST_ROWS} more groups", highlight=False)
+    rich.print(Text(cleaned(summary.sentence, layout="")))
     if summary.curve is not None:
         rich.print(Text(f"{draw(summary.curve)}  {summary.curve_title}"))
 

@@ -27,7 +27,7 @@ def run_demo(output: Path, console: Console) -> None:
     """
     root = output.absolute()
     make_folder(root)
-    parts = {entry.kind: import_module(f"pipeline.simulations.{entry.kind}") for entry in STAGES}
+    parts = {entry.kind: import_module(f"{__package__}.simulations.{entry.kind}") for entry in STAGES}
     stages = [part.write_demo(root / "data" / kind) for kind, part in parts.items()]
     config = parse_config({"output": str(root / "results"), "stages": stages}, base=root, origin="demo")
     with console.watching() as watcher:

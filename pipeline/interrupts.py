@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pipeline.errors import Interrupted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import FrameType
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -73,6 +73,31 @@ def stop_requests() -> Iterator[StopRequest]:
     previous = {number: signal.signal(number, request) for number in STOP_SIGNALS}
     try:
         yield request
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def leaving_at_once(say: Callable[[Interrupted], str]) -> Iterator[None]:
+    """End the process on SIGINT and SIGTERM, for work that leaves nothing half done; a run has requests of its own.
+
+    No exception is raised, because a library may swallow it or turn it into another one.
+
+    Args:
+        say: The last words, written to stderr.
+    """
+
+    def leave(number: int, _frame: FrameType | None) -> None:
+        error = Interrupted(number)
+        os.write(2, say(error).encode())
+        os._exit(error.code)
+
+    ours = threading.current_thread() is threading.main_thread()
+    numbers = [number for number in STOP_SIGNALS if ours and signal.getsignal(number) is not signal.SIG_IGN]
+    previous = {number: signal.signal(number, leave) for number in numbers}
+    try:
+        yield
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)

@@ -29,9 +29,14 @@ _PACKAGE = Path(__file__).resolve().parent
 
 
 def resource_folder(name: str) -> Path:
-    """Folder `sql` or `configs`: inside the installed package, else beside it in a checkout."""
+    """Folder `sql`, `configs` or `docs`: inside the installed package, else beside it in a checkout."""
     inside = _PACKAGE / name
     return inside if inside.is_dir() else _PACKAGE.parent / name
+
+
+def page(name: str) -> Path:
+    """Path of a page of the documentation as it is installed, for messages."""
+    return resource_folder("docs") / f"{name}.md"
 
 
 @dataclass(frozen=True)

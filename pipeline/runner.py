@@ -12,7 +12,7 @@ import polars as pl
 
 from pipeline.counting import count, follow_up
 from pipeline.engines.duckdb import DuckDB, Resources
-from pipeline.errors import ConfigError, DataError, PermissionDenied, StorageError, ThresherError
+from pipeline.errors import DataError, PermissionDenied, StorageError, ThresherError
 from pipeline.groupings import in_users_names
 from pipeline.interrupts import stop_requests
 from pipeline.opening import OpenedStage, open_inputs
@@ -28,7 +28,7 @@ from pipeline.storage.manifest import Manifest
 from pipeline.storage.publish import Staging, exclusive
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pipeline.config import Config
@@ -44,7 +44,7 @@ BINDINGS = "bindings"
 
 @dataclass(frozen=True)
 class StageResult:
-    """What one stage brought.
+    """Result of one stage.
 
     Attributes:
         name: Name of the stage.
@@ -52,6 +52,7 @@ class StageResult:
         summary: For people.
         warnings: What to know before the numbers are used.
         seconds: Time it took.
+        n_rows: Rows of its inputs.
         omitted: Result tables that were not made, with the reason.
     """
 
@@ -60,6 +61,7 @@ class StageResult:
     summary: Summary
     warnings: tuple[str, ...]
     seconds: float
+    n_rows: int
     omitted: dict[str, str]
 
 
@@ -72,8 +74,8 @@ class Run:
         run_id: Its id.
         generation: Its place in the sequence of runs.
         status: `published`, or `unchanged` when the results already stood there.
-        stages: What every stage brought; empty for an unchanged run that did not have to count.
-        warnings: All warnings, each with the name of its stage.
+        stages: Results of the stages; empty for an unchanged run that did not have to count.
+        warnings: All warnings, each once, with the names of its stages.
         seconds: Time of the whole run.
     """
 
@@ -91,11 +93,15 @@ class Watcher:
     """Who is told how a run goes.
 
     Attributes:
+        on_run: Called with the id of the attempt.
         on_stage: Called with the name of the stage that begins.
+        on_result: Called with the result of the stage that ends.
         on_progress: Called with percent while its inputs are read; None: nobody watches.
     """
 
+    on_run: Callable[[str], None] = field(default=lambda _run_id: None)
     on_stage: Callable[[str], None] = field(default=lambda _name: None)
+    on_result: Callable[[StageResult], None] = field(default=lambda _result: None)
     on_progress: Callable[[float], None] | None = None
 
 
@@ -106,12 +112,12 @@ def run(config: Config, watcher: Watcher | None = None) -> Run:
         ThresherError: its leaf says what went wrong; readers still see the run before.
     """
     layout = Layout(config.output)
+    watcher = watcher or Watcher()
     make_folder(layout.root)
     with stop_requests() as stop, _attempt(layout, config) as attempt, exclusive(layout):
-        if config.engine != "duckdb":
-            message = f"{config.origin}: engine {config.engine!r} is not available yet"
-            raise ConfigError(message, remedy='Use engine = "duckdb".')
-        return _Job(config, layout, attempt, watcher or Watcher(), stop).run()
+        watcher.on_run(attempt.record["run_id"])
+        config.check_engine()
+        return _Job(config, layout, attempt, watcher, stop).run()
 
 
 @contextmanager
@@ -197,7 +203,7 @@ class _Job:
     def _run(self, path: Path, manifest: Manifest, status: str, results: tuple[StageResult, ...]) -> Run:
         """The finished run; what it warned of when it was counted holds as long as it stands."""
         record = json.loads((path / RUN_RECORD).read_bytes())
-        warnings = tuple(f"{name}: {text}" for name, each in record["results"].items() for text in each["warnings"])
+        warnings = _each_once({name: result["warnings"] for name, result in record["results"].items()})
         seconds = time.monotonic() - self.started
         warnings += self.healed.notes
         return Run(path, manifest.run_id, manifest.generation, status, results, warnings, seconds)
@@ -245,6 +251,7 @@ class _Job:
             with DuckDB(resources, folders, self.stop, self.watcher.on_progress) as engine:
                 result, counted = _run_stage(engine, each, staging, self.stop)
             results.append(result)
+            self.watcher.on_result(result)
             accounts[each.name] = {
                 account.name: account.fates | {"rows_in": account.rows_in} for account in counted.inputs
             }
@@ -289,8 +296,10 @@ def _run_stage(engine: DuckDB, opened: OpenedStage, staging: Staging, stop: Stop
     staging.write(BINDINGS, params.name, _bindings_table(opened), metadata)
     warnings = (*counted.alarms, *plan.warnings, *counted.warnings, *stage.warnings(tables))
     seconds = time.monotonic() - started
+    n_rows = sum(account.rows_in for account in counted.inputs)
     summary = stage.summarize(tables)
-    return StageResult(params.name, stage.kind, summary, warnings, seconds, counted.omitted), counted
+    result = StageResult(params.name, stage.kind, summary, warnings, seconds, n_rows, counted.omitted)
+    return result, counted
 
 
 def _inputs_table(stage: str, counted: Counted) -> pl.DataFrame:
@@ -316,3 +325,12 @@ def _bindings_table(opened: OpenedStage) -> pl.DataFrame:
     names = ("stage", "input", "field", "source", "file_column", "sql")
     rows = [(opened.name, each.input, each.field, each.origin, each.column, each.sql) for each in opened.bindings]
     return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String()), orient="row")
+
+
+def _each_once(warnings: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Warnings by stage as one list: what several stages say is said once, with all their names."""
+    stages_of: dict[str, list[str]] = {}
+    for stage, texts in warnings.items():
+        for text in dict.fromkeys(texts):
+            stages_of.setdefault(text, []).append(stage)
+    return tuple(f"{', '.join(stages)}: {text}" for text, stages in stages_of.items())

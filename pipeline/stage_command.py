@@ -40,7 +40,7 @@ def stage_command(entry: StageEntry) -> Any:  # noqa: ANN401 - typer's own comma
         "output": Annotated[str, typer.Option("--output", "-o", metavar="DIR", help="Results folder.")],
         "engine": Annotated[str, typer.Option("--engine", help="duckdb.")],
         "log_format": Annotated[str | None, typer.Option("--log-format", help="text, or json: one object per line.")],
-        "quiet": Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")],
+        "quiet": Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")],
     }
     required = [contract.name for contract in stage.inputs if contract.required] or [first]
     flags = " ".join([*(f"--{name} {name}.parquet" for name in required), f"--set '{stage.parameters.example}'"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -273,8 +274,7 @@ def _connect(resources: Resources, folders: list[str], progress: bool) -> duckdb
     config |= {key: value for key, value in given.items() if value is not None}
     try:
         connection = duckdb.connect(":memory:", config=config)
-        connection.execute("SET enable_progress_bar = $1", [progress])
-        connection.execute("SET enable_progress_bar_print = false")
+        set_progress(connection, watched=progress)
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute("SET python_enable_replacements = false")
         connection.execute("SET perfect_ht_threshold = $1", [PERFECT_HASH_BITS])
@@ -285,6 +285,16 @@ def _connect(resources: Resources, folders: list[str], progress: bool) -> duckdb
         message = f"DuckDB does not start with these resources: {error}"
         raise ResourceError(message, remedy="Check memory, threads and scratch in [resources].") from error
     return connection
+
+
+def set_progress(connection: duckdb.DuckDBPyConnection, *, watched: bool) -> None:
+    """Let a connection tell how far a query is, or not; it never draws a bar itself.
+
+    In a Jupyter kernel DuckDB refuses every setting of its bar unless ipywidgets is installed, and shows none then.
+    """
+    with suppress(duckdb.InvalidInputException):
+        connection.execute("SET enable_progress_bar = $1", [watched])
+        connection.execute("SET enable_progress_bar_print = false")
 
 
 def _translate(error: duckdb.Error, text: str) -> ThresherError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Literal
+from typing import ClassVar, Literal
 from zoneinfo import available_timezones
 
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
@@ -39,6 +39,7 @@ class Input(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+    forms: ClassVar[str] = "a path in quotes, a list of paths, or a table { path = …, columns = … }"
 
     path: tuple[str, ...]
     columns: dict[str, Mapped] = {}

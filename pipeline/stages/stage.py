@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pipeline.schemas import Column, Table
+from pipeline.groupings import TOTAL, internal_name
+from pipeline.schemas import GROUPING, Column, Table
 from pipeline.stages.plan import REPLICATE
 from pipeline.storage.layout import COUNTS
 
@@ -27,6 +28,7 @@ class Summary:
     Attributes:
         headers: Titles of the columns.
         rows: Cells as text.
+        groupings: The grouping of every row, as the tables name it: shown where several are mixed.
         sentence: The main result in words.
         curve: Values between 0 and 1 over rising thresholds, None where undefined; None: nothing to draw.
         curve_title: What the curve shows.
@@ -35,6 +37,7 @@ class Summary:
     headers: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     sentence: str
+    groupings: tuple[str, ...] = ()
     curve: tuple[float | None, ...] | None = None
     curve_title: str = ""
 
@@ -98,6 +101,19 @@ def counts_table(stage: Stage) -> Table:
     keys = (REPLICATE, "threshold", *(each.name for each in stage.count_columns if each.type == "KEY"))
     columns = (_REPLICATE, _THRESHOLD, *stage.count_columns)
     return Table(COUNTS, "one row per group, replicate and bin", columns, keys)
+
+
+def group_text(row: Mapping[str, Any]) -> str:
+    """The group of a result row for people: the values of its grouping columns, or `all`."""
+    if row[GROUPING.name] == TOTAL:
+        return TOTAL
+    values = (row[internal_name(name)] for name in row[GROUPING.name].split(","))
+    return ", ".join("null" if value is None else str(value) for value in values)
+
+
+def of_group(row: Mapping[str, Any], sentence: str) -> str:
+    """A sentence about a group, which it names unless it is the total."""
+    return sentence if row[GROUPING.name] == TOTAL else f"{row[GROUPING.name]} {group_text(row)}: {sentence}"
 
 
 def number(value: object) -> str:

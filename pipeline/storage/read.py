@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import duckdb
@@ -33,7 +34,8 @@ def open_results(results: str | Path) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(
         ":memory:", config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
     )
-    connection.execute("SET enable_progress_bar = false")
+    with suppress(duckdb.InvalidInputException):  # in a Jupyter kernel without ipywidgets, which shows no bar anyway
+        connection.execute("SET enable_progress_bar = false")
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute("SET python_enable_replacements = false")
     # views ask for a file by its escaped name, and find it by its own

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -47,3 +48,25 @@ def spawn(
         timeout=120,
     )
     return Called(done.returncode, done.stdout.decode(), done.stderr.decode(), done.stdout)
+
+
+def at_terminal(*words: str | Path, columns: int = 160) -> str:
+    """What the command writes to a terminal of that width."""
+    ours, theirs = pty.openpty()
+    dropped = {"CI", "NO_COLOR", "FORCE_COLOR"}
+    environment = {key: value for key, value in os.environ.items() if key not in dropped}
+    environment |= {"COLUMNS": str(columns), "TERM": "xterm", "NO_COLOR": "1"}
+    command = [sys.executable, "-m", "pipeline", *(str(word) for word in words)]
+    with subprocess.Popen(command, stdout=theirs, stderr=theirs, stdin=subprocess.DEVNULL, env=environment) as process:
+        os.close(theirs)
+        seen = b"".join(iter(lambda: _block(ours), b""))
+        process.wait()
+    os.close(ours)
+    return seen.decode().replace("\r\n", "\n")
+
+
+def _block(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 65536)
+    except OSError:  # the other side has closed its end
+        return b""

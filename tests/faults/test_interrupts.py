@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -46,6 +47,19 @@ def fetch(self, query, params=None):
 DuckDB.fetch = fetch
 app()
 """
+EARLY = """
+import os, sys
+from thresher.__main__ import main
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == MODULE:
+            os.kill(os.getpid(), NUMBER)
+
+MODULE, NUMBER = sys.argv.pop(1), int(sys.argv.pop(1))
+sys.meta_path.insert(0, Finder())
+main()
+"""
 LATE = """
 import os, signal, sys
 from pipeline.storage import publish
@@ -86,6 +100,33 @@ def test_a_signal_stops_a_working_query_at_once(place: Workplace, number: signal
     last = attempts(place.results)[-1]
     assert (last["status"], last["exit"]) == ("interrupted", code)
     assert place.publish(boundary=">").generation == 2
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    "module", ["thresher.loading", "pipeline", "typer", "pipeline.cli", "pipeline.console", "pipeline.config", "polars"]
+)
+def test_a_signal_while_modules_are_loaded_stops_without_a_traceback(
+    place: Workplace, module: str, number: signal.Signals, code: int
+) -> None:
+    words = [sys.executable, "-c", EARLY, module, str(int(number)), "run", str(place.config())]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr == f"error: Stopped. Published results are unchanged.  [exit {code}]\n"
+    assert not place.results.exists()
+
+
+def test_a_signal_that_was_ignored_from_the_start_stays_so(place: Workplace) -> None:
+    script = f"import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n{EARLY}"
+    words = [sys.executable, "-c", script, "pipeline.config", str(int(signal.SIGINT)), "check", str(place.config())]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_signal_is_an_object_in_a_json_log(place: Workplace) -> None:
+    words = [sys.executable, "-c", EARLY, "polars", str(int(signal.SIGTERM)), "--log-format", "json", "check"]
+    done = subprocess.run([*words, str(place.config())], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, json.loads(done.stderr)["exit"]) == (143, 143)
 
 
 def test_a_second_signal_ends_a_query_that_cannot_be_interrupted(place: Workplace) -> None:

@@ -17,7 +17,7 @@ from pipeline.stages.before_after.gold_difference import with_difference
 from pipeline.stages.before_after.tables import COUNT_NAMES
 from pipeline.stages.before_after.uncertainty import placebo_table, with_intervals, with_safe_limits
 from pipeline.stages.before_after.verdict import doubts, verdict
-from pipeline.stages.stage import Summary, integer, interval, number
+from pipeline.stages.stage import Summary, group_text, integer, interval, number, of_group
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -130,7 +130,7 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
     )
     rows_ = tuple(
         (
-            ", ".join(str(row[name]) for name in labels if row[name] is not None) or row[GROUPING.name],
+            group_text(row),
             number(row["threshold"]),
             interval(row, "precision"),
             interval(row, "recall"),
@@ -139,13 +139,15 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
         )
         for row in shown.iter_rows(named=True)
     )
+    first_row = shown.row(0, named=True)
     first = curve.filter(pl.col(GROUPING.name) == curve[GROUPING.name][0])
     if labels:
         first = first.filter(pl.all_horizontal(pl.col(name).eq_missing(first[name][0]) for name in labels))
     return Summary(
         headers=("group", "threshold", "precision", "recall", "F1", "matches after"),
         rows=rows_,
-        sentence=" ".join(part for part in (_sentence(shown.row(0, named=True)), verdict(tables)) if part),
+        groupings=tuple(shown[GROUPING.name]),
+        sentence=" ".join(part for part in (of_group(first_row, _sentence(first_row)), verdict(tables)) if part),
         curve=tuple(first["f1"].to_list()),
         curve_title=f"F1 from {number(first['threshold'].min())} to {number(first['threshold'].max())}",
     )

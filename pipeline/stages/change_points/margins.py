@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
@@ -21,6 +21,7 @@ class MarginSides(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+    forms: ClassVar[str] = 'a number, a duration such as "2h", or a table { before = …, after = … }'
 
     before: int | float | str  # an int stays exact
     after: int | float | str

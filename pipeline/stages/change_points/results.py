@@ -16,7 +16,7 @@ from pipeline.stages.change_points.contract import AREAS, COUNT_NAMES, CURVE, DE
 from pipeline.stages.change_points.ratios import with_ratios
 from pipeline.stages.change_points.uncertainty import with_intervals
 from pipeline.stages.plan import REPLICATE
-from pipeline.stages.stage import Summary, integer, interval, number, percent
+from pipeline.stages.stage import Summary, group_text, integer, interval, number, of_group, percent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -157,7 +157,7 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
     shown = shown.sort(pl.col(GROUPING.name) != "all", maintain_order=True)
     rows = tuple(
         (
-            ", ".join(str(row[name]) for name in labels if row[name] is not None) or row[GROUPING.name],
+            group_text(row),
             integer(row["n_series"]),
             integer(row["n_true"]),
             number(row[THRESHOLD]),
@@ -174,7 +174,8 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
     return Summary(
         headers=("group", "series", "true points", "threshold", "precision", "recall", "F1", "average precision"),
         rows=rows,
-        sentence=_sentence(shown.row(0, named=True)),
+        groupings=tuple(shown[GROUPING.name]),
+        sentence=of_group(shown.row(0, named=True), _sentence(shown.row(0, named=True))),
         curve=tuple(values[::step]) if scored else None,
         curve_title=f"F1 from {number(one[THRESHOLD].min())} to {number(one[THRESHOLD].max())}" if scored else "",
     )

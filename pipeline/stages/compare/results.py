@@ -15,7 +15,7 @@ from pipeline.stages.compare.contract import CELLS, EVENT_COUNTS, POSTERIORS, TE
 from pipeline.stages.compare.followed import POOLED
 from pipeline.stages.compare.pairs import Pair
 from pipeline.stages.compare.planning import COUNT, METRIC
-from pipeline.stages.stage import Summary, integer, number
+from pipeline.stages.stage import Summary, group_text, integer, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -174,7 +174,7 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
     shown = tests.unique([GROUPING.name, *labels, "metric", "system_a", "system_b"], keep="first", maintain_order=True)
     rows = tuple(
         (
-            ", ".join(str(row[name]) for name in labels if row[name] is not None) or row[GROUPING.name],
+            group_text(row),
             row["metric"],
             f"{row['system_a']} – {row['system_b']}",
             integer(row["n_units"]),
@@ -189,6 +189,7 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
     return Summary(
         headers=("group", "metric", "systems", "units", "first", "second", "difference", "test", "adjusted p"),
         rows=rows,
+        groupings=tuple(shown[GROUPING.name]),
         sentence=_sentence(shown),
     )
 

@@ -16,7 +16,7 @@ from pipeline.stages.entity_recognition.document_sums import TYPES as TYPES_OF_S
 from pipeline.stages.entity_recognition.documents import group_of
 from pipeline.stages.mentions import DOCUMENT
 from pipeline.stages.plan import REPLICATE
-from pipeline.stages.stage import Summary, integer, interval, number
+from pipeline.stages.stage import Summary, group_text, integer, interval, number, of_group
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -148,7 +148,7 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
     best = best.sort(pl.col(GROUPING.name) != "all", maintain_order=True)
     rows = tuple(
         (
-            ", ".join(str(row[name]) for name in labels if row[name] is not None) or row[GROUPING.name],
+            group_text(row),
             row["average"],
             number(row[THRESHOLD]),
             *(integer(row[name]) for name in ("tp", "fp", "fn")),
@@ -161,7 +161,8 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
     return Summary(
         headers=("group", "average", "threshold", "tp", "fp", "fn", "precision", "recall", "F1"),
         rows=rows,
-        sentence=_sentence(best.row(0, named=True)),
+        groupings=tuple(best[GROUPING.name]),
+        sentence=of_group(best.row(0, named=True), _sentence(best.row(0, named=True))),
         curve=tuple(values[:: max(1, len(values) // 200)]) or None,
         curve_title=f"F1 from {number(one[THRESHOLD].min())} to {number(one[THRESHOLD].max())}" if values else "",
     )

@@ -15,7 +15,7 @@ from pipeline.schemas import GROUPING
 from pipeline.stages.geocoding.contract import COUNT_NAMES, ERRORS, OUTCOMES, RATIOS, SCORES
 from pipeline.stages.geocoding.planning import grid
 from pipeline.stages.plan import REPLICATE
-from pipeline.stages.stage import Summary, integer, interval, number
+from pipeline.stages.stage import Summary, group_text, integer, interval, number, of_group
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -137,7 +137,7 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
         return Summary(headers=(), rows=(), sentence="There is nothing to judge.")
     rows = tuple(
         (
-            ", ".join(str(row[name]) for name in labels if row[name] is not None) or row[GROUPING.name],
+            group_text(row),
             integer(row["n_gold"]),
             integer(row["n_attempted"]),
             *(interval(row, name) for name in RATIOS),
@@ -153,7 +153,8 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
     return Summary(
         headers=headers,
         rows=rows,
-        sentence=f"{within}, of {first['n_gold']:,} gold mentions.",
+        groupings=tuple(shown[GROUPING.name]),
+        sentence=of_group(first, f"{within}, of {first['n_gold']:,} gold mentions."),
         curve=tuple(one["precision"].to_list()) if one.height > 2 else None,  # noqa: PLR2004 - a line needs points
         curve_title=f"accuracy from {number(one[TOLERANCE].min())} to {number(one[TOLERANCE].max())} km",
     )

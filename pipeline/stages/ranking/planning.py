@@ -10,7 +10,7 @@ import sqlglot.expressions as exp
 from pipeline.dialect import column, double
 from pipeline.errors import DataError
 from pipeline.groupings import users_name
-from pipeline.queries import expand, fill, load
+from pipeline.queries import expand, fill, load, page
 from pipeline.sources import rows
 from pipeline.sources.keys import KeyMatch, repeated_keys
 from pipeline.stages.checks import duplicate_check, missing_check
@@ -180,7 +180,7 @@ class _Planner:
         if self.scored and self.ranking.has_float32("score"):
             yield "scores are single precision (FLOAT); scores that are equal in it are ties"
         if self.params.null != "exact":
-            yield f"null = {self.params.null!r}: these moments are wrong; docs/ranking.md says how far"
+            yield f"null = {self.params.null!r}: these moments are wrong; {page('ranking')} says how far"
 
 
 def _places(own: list[str], labels: list[str], level: dict[str, float]) -> Iterator[rows.Relation]:

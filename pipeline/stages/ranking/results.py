@@ -21,7 +21,7 @@ from pipeline.stages.ranking.contract import (
 )
 from pipeline.stages.ranking.means import Groups
 from pipeline.stages.ranking.selection import pool, why_no_null, with_average_precision_null, with_hits_null
-from pipeline.stages.stage import Summary, integer, interval
+from pipeline.stages.stage import Summary, group_text, integer, interval, of_group
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -179,11 +179,10 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
     summary = tables["ranking_summary"]
     if summary.is_empty():
         return Summary(headers=(), rows=(), sentence="No group has any ranking.")
-    labels = summary.columns[2 : summary.columns.index("n_queries")]
     shown = summary.sort(pl.col(GROUPING.name) != TOTAL, maintain_order=True)
     rows = tuple(
         (
-            ", ".join(str(row[name]) for name in labels if row[name] is not None) or row[GROUPING.name],
+            group_text(row),
             integer(row["n_queries"]),
             interval(row, "map"),
             _chance(row["map_expected"]),
@@ -195,7 +194,8 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
     return Summary(
         headers=("group", "queries", "MAP", "by chance", "R-precision", "reciprocal rank"),
         rows=rows,
-        sentence=_sentence(shown.row(0, named=True)),
+        groupings=tuple(shown[GROUPING.name]),
+        sentence=of_group(shown.row(0, named=True), _sentence(shown.row(0, named=True))),
     )
 
 

@@ -11,7 +11,7 @@ from pipeline.metrics.ratios import divide, ratios
 from pipeline.metrics.sweep import THRESHOLD, add_up, at_or_above
 from pipeline.schemas import GROUPING
 from pipeline.stages.plan import REPLICATE
-from pipeline.stages.stage import Summary, integer, interval, number
+from pipeline.stages.stage import Summary, group_text, integer, interval, number, of_group
 from pipeline.stages.threshold_sweep.areas import areas_table
 from pipeline.stages.threshold_sweep.averages import averages_table
 from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, RATIOS
@@ -137,7 +137,7 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
     shown = shown.sort("n", descending=True).sort(pl.col(GROUPING.name) != "all", maintain_order=True)
     rows = tuple(
         (
-            ", ".join(str(row[name]) for name in labels if row[name] is not None) or row[GROUPING.name],
+            group_text(row),
             integer(row["n"]),
             integer(row["n_positive"]),
             interval(row, "average_precision"),
@@ -154,7 +154,8 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
     return Summary(
         headers=("group", "rows", "positives", "average precision", "ROC AUC", "threshold", "precision", "recall"),
         rows=rows,
-        sentence=_sentence(shown.row(0, named=True)),
+        groupings=tuple(shown[GROUPING.name]),
+        sentence=of_group(shown.row(0, named=True), _sentence(shown.row(0, named=True))),
         curve=tuple(values[::step]) or None,
         curve_title=f"F1 from {number(one[THRESHOLD].min())} to {number(one[THRESHOLD].max())}" if values else "",
     )
