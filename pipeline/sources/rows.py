@@ -10,7 +10,7 @@ import sqlglot.expressions as exp
 
 from pipeline.dialect import column
 from pipeline.errors import ConfigError, DataError
-from pipeline.groupings import internal_name
+from pipeline.groupings import internal_name, users_name
 from pipeline.queries import expand, fill, load
 from pipeline.sources.inputs import Field
 from pipeline.sources.source import KEPT, SCORE_GIVEN, Scan, Source
@@ -182,7 +182,7 @@ def read(
 
     Args:
         source: The input.
-        wanted: Our names of the columns; one that the contract lacks is the cluster.
+        wanted: Our names of the columns, and the internal name of the cluster.
         by: Grouping columns; those of this input get their internal names.
         derived: Further columns computed from the wanted ones.
         located: Whether to add `source_file` and `file_row_number`, the order of the rows in the files.
@@ -201,7 +201,7 @@ def fields_of(source: Source, wanted: Iterable[str], by: Iterable[Grouped]) -> d
 
     A column that is both wanted and a grouping column is read twice.
     """
-    fields = {name: source.contract.field(name) or Field(name, "any", "the cluster") for name in wanted}
+    fields = {name: source.contract.field(name) or Field(users_name(name), "any", "the cluster") for name in wanted}
     return fields | {each.name: each.field for each in by if each.source == source.name}
 
 

@@ -11,6 +11,7 @@ import sqlglot.expressions as exp
 
 from pipeline.dialect import column
 from pipeline.errors import DataError
+from pipeline.groupings import users_name
 from pipeline.sources import rows
 from pipeline.sources.types import TIMES
 from pipeline.stages.change_points import checking, units
@@ -61,7 +62,7 @@ class _Planner:
             comparisons=tuple(checking.comparisons(self.params, self.inputs, relations)),
             follow_ups=tuple(self._follow_ups(relations)),
             warnings=tuple(checking.warnings(self.inputs, by, self._kind)),
-            facts={"matching": self.params.rule, "positions": self._kind, "independent": relations.cluster},
+            facts={"matching": self.params.rule, "positions": self._kind, "independent": users_name(relations.cluster)},
         )
 
     def _by(self) -> tuple[rows.Grouped, ...]:
