@@ -1,4 +1,4 @@
-"""Grouping columns in a namespace of their own: what a user calls them, and what they are called inside a run."""
+"""Users' columns in a namespace of their own: what a user calls them, and what they are called inside a run."""
 
 from __future__ import annotations
 
@@ -11,17 +11,23 @@ if TYPE_CHECKING:
     import polars as pl
 
 TOTAL = "all"
-_PREFIX = "by:"
+_GROUPS, _CLUSTER = "by:", "cluster:"
 
 
 def internal_name(name: str) -> str:
     """What a grouping column is called inside a run, so that no name of a user's meets one of ours."""
-    return f"{_PREFIX}{name}"
+    return f"{_GROUPS}{name}"
+
+
+def cluster_name(name: str) -> str:
+    """What the column of the clusters is called inside a run, likewise."""
+    return f"{_CLUSTER}{name}"
 
 
 def users_name(name: str) -> str:
-    """What a user calls a column of a run; columns that are no grouping columns have one name."""
-    return name.removeprefix(_PREFIX)
+    """What a user calls a column of a run; columns that are known by our names have one name."""
+    prefix = next((prefix for prefix in (_GROUPS, _CLUSTER) if name.startswith(prefix)), "")
+    return name.removeprefix(prefix)
 
 
 @dataclass(frozen=True)

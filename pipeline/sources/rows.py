@@ -11,7 +11,7 @@ import sqlglot.expressions as exp
 
 from pipeline.dialect import column, double, is_finite
 from pipeline.errors import DataError
-from pipeline.groupings import internal_name
+from pipeline.groupings import internal_name, users_name
 from pipeline.queries import expand, fill, load
 from pipeline.sources.canonical import canonical_relation
 from pipeline.sources.inputs import Field
@@ -176,7 +176,7 @@ def read(
 
     Args:
         source: The input.
-        wanted: Our names of the columns; one that the contract lacks is the cluster.
+        wanted: Our names of the columns, and the internal name of the cluster.
         by: Grouping columns; those of this input get their internal names.
         derived: Further columns computed from the wanted ones, called `canonical`, and from those of the lookups.
         lookups: Relations of one row per key in which the rows find further columns, or NULL.
@@ -202,7 +202,7 @@ def fields_of(source: Source, wanted: Iterable[str], by: Iterable[Grouped]) -> d
 
     A column that is both wanted and a grouping column is read twice.
     """
-    fields = {name: source.field(name) or Field(name, "any", "the cluster") for name in wanted}
+    fields = {name: source.field(name) or Field(users_name(name), "any", "the cluster") for name in wanted}
     return fields | {each.name: each.field for each in by if each.source == source.name}
 
 

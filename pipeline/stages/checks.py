@@ -57,7 +57,7 @@ def rows_check(source: Source, problem: exp.Expr, words: str, remedy: str) -> Ch
 
 def missing_check(source: Source, name: str) -> Check:
     """A required column that is NULL or not finite."""
-    words = f"column {source.theirs(name)!r} is {missing_words(source, name)}"
+    words = f"column {shown_name(source, name)!r} is {missing_words(source, name)}"
     remedy = "It is required in every row: fill it in, or leave the rows out with where."
     return rows_check(source, is_missing(name), words, remedy)
 
@@ -106,7 +106,8 @@ def one_cluster_check(source: Source, relation: str, key: str, cluster: str) -> 
 
     def explain(faults: Faults) -> tuple[str, str]:
         name, fault = source.theirs(key), faults[0]
-        message = f"input {source.name}: {name} = {fault[key]} lies in {fault['n_rows']} values of cluster {cluster!r}"
+        lies = f"lies in {fault['n_rows']} values of cluster {users_name(cluster)!r}"
+        message = f"input {source.name}: {name} = {fault[key]} {lies}"
         return message, f"Every {name} must lie in one cluster: choose a column that groups whole units."
 
     query = repeated_keys(relation, (key,), everything=True)

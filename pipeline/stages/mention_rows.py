@@ -105,7 +105,7 @@ class MentionRows:
 
     def units(self) -> rows.Units:
         """The documents."""
-        cluster = None if self.params.cluster == "doc_id" else self.params.cluster
+        cluster = None if self.params.cluster == "doc_id" else self.params.cluster_column
         replicates = None if self.params.replicates == "auto" else self.params.replicates
         replicated = self.params.uncertainty == "jackknife"
         return rows.Units(UNITS, "doc_id", cluster=cluster, replicated=replicated, replicates=replicates)

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from pipeline.groupings import TOTAL, Grouping, internal_name, unlike_but_for_case
+from pipeline.groupings import TOTAL, Grouping, cluster_name, internal_name, unlike_but_for_case
 from pipeline.sources.bins import Boundary, Grid
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
@@ -202,6 +202,11 @@ class StageParameters(BaseModel):
         if isinstance(value, EvenThresholds):
             value.values()
         return value
+
+    @property
+    def cluster_column(self) -> str | None:
+        """Internal name of the column of the clusters."""
+        return None if self.cluster is None else cluster_name(self.cluster)
 
     @property
     def groupings(self) -> tuple[Grouping, ...]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 import sqlglot.expressions as exp
-from running import read_table, stage_config
+from running import read_table, stage_config, swept
 
 import pipeline
 from pipeline.config import parse_config
@@ -187,6 +187,15 @@ def test_queries_meet_a_users_name_only_where_its_input_is_read(tmp_path: Path, 
     origin = tiny_inputs()[kind][0]
     assert f"-- {kind}: relation {origin}_read" in {part.split("\n")[0] for part in meeting}
     assert all(f"FROM {origin}_files_0" in part and part.count(f'"{name}"') == 1 for part in meeting)
+
+
+@pytest.mark.parametrize("name", ["kept", "score_given", "complete", "replicate"])
+def test_a_cluster_with_a_name_of_ours_is_that_column(tmp_path: Path, name: str) -> None:
+    frame = tiny_inputs()["threshold_sweep"][1]["predictions"].with_columns(pl.Series("story", [0, 0, 1, 1, 2, 3]))
+    keys = {"thresholds": [0.3]}
+    expected = swept(tmp_path / "story", frame, cluster="story", **keys)
+    found = swept(tmp_path / "name", frame.rename({"story": name}), cluster=name, **keys)
+    assert all(found[table].equals(expected[table]) for table in expected)
 
 
 @pytest.mark.parametrize(

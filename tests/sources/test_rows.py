@@ -57,9 +57,10 @@ def test_a_grouping_column_that_no_input_has_names_the_nearest(tmp_path: Path) -
         run_before_after(tmp_path, {"pairs": PAIRS, "events": EVENTS}, by=["sourse"], thresholds=[0.5])
 
 
-def test_a_column_of_pairs_cannot_group_numbers_that_are_given_per_event(tmp_path: Path) -> None:
-    with pytest.raises((ConfigError, DataError), match="'medium' is a column of pairs"):
-        run_before_after(tmp_path, {"pairs": PAIRS, "events": EVENTS}, by=["medium"], thresholds=[0.5])
+def test_a_column_of_articles_cannot_group_numbers_that_are_given_per_event(tmp_path: Path) -> None:
+    frames = {"pairs": PAIRS, "events": EVENTS, "articles": pl.DataFrame({"article_id": [1, 2], "length": [7, 9]})}
+    with pytest.raises(DataError, match="'length' is a column of articles"):
+        run_before_after(tmp_path, frames, by=["length"], thresholds=[0.5])
 
 
 NAMES = [

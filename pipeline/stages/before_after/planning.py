@@ -208,7 +208,7 @@ class _Planner:
                 *(N_COLUMNS if compared == "events" else ()),
                 *(("event_time",) if self._timed_events or timed else ()),
             ),
-            cluster=self.params.cluster,
+            cluster=self.params.cluster_column,
             replicated=self.params.uncertainty == "jackknife",
             replicates=None if self.params.replicates == "auto" else self.params.replicates,
         )

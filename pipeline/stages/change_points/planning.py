@@ -11,6 +11,7 @@ import sqlglot.expressions as exp
 
 from pipeline.dialect import column
 from pipeline.errors import DataError
+from pipeline.groupings import users_name
 from pipeline.sources import rows
 from pipeline.sources.keys import KeyMatch
 from pipeline.sources.types import TIMES
@@ -68,7 +69,7 @@ class _Planner:
                 ),
             ),
             warnings=tuple(checking.warnings(self.inputs, by, self._kind)),
-            facts={"matching": self.params.rule, "positions": self._kind, "independent": relations.cluster},
+            facts={"matching": self.params.rule, "positions": self._kind, "independent": users_name(relations.cluster)},
         )
 
     def _by(self) -> tuple[rows.Grouped, ...]:

@@ -83,7 +83,8 @@ class Relations:
     @property
     def cluster(self) -> str:
         """Column whose values are independent."""
-        return self.params.cluster or SERIES_ID
+        own = None if self.params.cluster == SERIES_ID else self.params.cluster_column
+        return own or SERIES_ID
 
     @property
     def per_annotator(self) -> bool:
@@ -155,7 +156,7 @@ class Relations:
         if series is None:
             return query
         more = [*self.of_series, *(["n_obs"] if self.covered else [])]
-        more += [self.cluster] if self.cluster != SERIES_ID and self.cluster not in more else []
+        more += [self.cluster] if self.cluster != SERIES_ID else []
         query = query.select(*(column(name, "s") for name in more)).where(column("kept", "s"))
         return query.join(exp.to_table("series_read").as_("s"), on=_equal(SERIES_ID, "k", "s"), join_type="inner")
 

@@ -55,7 +55,7 @@ class AlignedPlaces:
     @property
     def cluster(self) -> str:
         """The column of gold whose values are independent."""
-        return self.params.cluster or ("doc_id" if self.gold.has("doc_id") else KEY)
+        return self.params.cluster_column or ("doc_id" if self.gold.has("doc_id") else KEY)
 
     def taken(self, source: Source) -> tuple[str, ...]:
         """Columns that are read of gold or of predicted places."""

@@ -12,6 +12,7 @@ import sqlglot.expressions as exp
 
 from pipeline.dialect import column
 from pipeline.errors import ConfigError, DataError
+from pipeline.groupings import users_name
 from pipeline.metrics.distance import geodesic
 from pipeline.sources import rows
 from pipeline.sources.bins import Grid
@@ -117,7 +118,7 @@ class _Planner:
         )
 
     def _independent(self) -> str:
-        return self.aligned.cluster if self.params.match is None else "doc_id"
+        return users_name(self.aligned.cluster) if self.params.match is None else "doc_id"
 
     def _check_inputs(self) -> None:
         if self.params.distance == "geodesic":

@@ -74,10 +74,10 @@ class _Planner:
         return self.params.cluster is not None and self.params.uncertainty == "jackknife"
 
     def _units(self) -> rows.Units | None:
-        if not self.replicated or self.params.cluster is None:
+        if not self.replicated or self.params.cluster_column is None:
             return None
         replicates = None if self.params.replicates == "auto" else self.params.replicates
-        return rows.Units(UNITS, self.params.cluster, replicates=replicates)
+        return rows.Units(UNITS, self.params.cluster_column, replicates=replicates)
 
     def _rows(self, units: rows.Units | None, by: Sequence[rows.Grouped]) -> exp.Select:
         fields = ("score", "label", *(["weight"] if self.weighted else []))
@@ -88,7 +88,8 @@ class _Planner:
         self, units: rows.Units | None, by: Sequence[rows.Grouped], used: exp.Select
     ) -> Iterator[rows.Relation]:
         names = ["score", "label", *(name for name in ("weight", "id") if self.predictions.is_mapped(name))]
-        yield rows.read(self.predictions, [*names, *([self.params.cluster] if self.params.cluster else [])], by, {})
+        cluster = [self.params.cluster_column] if self.params.cluster_column is not None else []
+        yield rows.read(self.predictions, [*names, *cluster], by, {})
         if units is not None:
             yield from rows.units_relations(self.predictions, units, None, by)
         weight = column("weight") if self.weighted else double(1.0)
@@ -117,8 +118,8 @@ class _Planner:
             yield outside_check(self.predictions, "weight", 0.0, MOST_WEIGHT)
             yield _no_weight(self.predictions)
             yield _tiny_weight(self.predictions)
-        if self.params.cluster is not None:
-            yield missing_check(self.predictions, self.params.cluster)
+        if self.params.cluster_column is not None:
+            yield missing_check(self.predictions, self.params.cluster_column)
         if self.params.duplicates == "error" and self.predictions.is_mapped("id"):  # a name too common to guess
             keys = ("id", *self.params.by_columns)  # the same item may be predicted once in each group
             remedy = 'Keep one row per item and group, or set duplicates = "keep" to count every row.'
