@@ -377,7 +377,7 @@ def test_times_are_shown_as_timestamps_to_the_microsecond(tmp_path: Path, zone: 
 
 def test_dates_are_shown_as_timestamps(tmp_path: Path) -> None:
     day = dt.date(2024, 2, 29)
-    points = {"series_id": ["a"], "position": [day]}
+    points: dict[str, list[Any]] = {"series_id": ["a"], "position": [day]}
     delays = points_tables(tmp_path, frames(predictions=points, annotations=points), margin="1d")["delays"]
     assert delays.select(pl.col("position", "true_position").dt.date(), "delay").rows() == [(day, day, 0.0)]
     assert delays.schema["position"] == pl.Datetime("us")
