@@ -26,6 +26,10 @@ TASKS: dict[str, tuple[str, tuple[tuple[str, ...], ...]]] = {
         "all tests, with coverage",
         (("-m", "pytest", "-n", "auto", "--cov", "--cov-report=term:skip-covered"),),
     ),
+    "search": (
+        "property tests on new random examples, more of them",
+        (("-m", "pytest", "-n", "auto", "-m", "hypothesis", "--hypothesis-profile=search"),),
+    ),
     "check": (
         "format, lint, types, import contract",
         (

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-SqlType = Literal["BIGINT", "DOUBLE", "DECIMAL", "VARCHAR", "BOOLEAN", "KEY"]
+SqlType = Literal["BIGINT", "DOUBLE", "DECIMAL", "VARCHAR", "BOOLEAN", "KEY", "POSITION"]
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Column:
     Attributes:
         name: Name in the Parquet file and in the catalog.
         type: SQL type; counts are BIGINT, ratios DOUBLE, sums of weights DECIMAL(38, 15); `KEY` is an integer or
-            VARCHAR, as in the input.
+            VARCHAR, as in the input; `POSITION` is DOUBLE, or TIMESTAMP (UTC) where the input has times.
         meaning: What a value says, with its unit, and when it is NULL.
         nullable: Whether NULL may stand in it.
     """
@@ -91,6 +91,7 @@ def polars_types(sql_type: SqlType) -> tuple[pl.DataType, ...]:
         "VARCHAR": (pl.String(),),
         "BOOLEAN": (pl.Boolean(),),
         "KEY": (pl.Int64(), pl.UInt64(), pl.String()),
+        "POSITION": (pl.Float64(), pl.Datetime("us")),
     }
     return types[sql_type]
 

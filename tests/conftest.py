@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 NO_SKIPS = bool(os.environ.get("THRESHER_NO_SKIPS"))
 
-settings.register_profile("local", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True)
-settings.load_profile("ci" if os.environ.get("HYPOTHESIS_PROFILE") else "local")
+settings.register_profile("same", deadline=None, derandomize=True)
+settings.register_profile("search", deadline=None, derandomize=False, max_examples=1000, print_blob=True)
+settings.load_profile("same")
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import math
 import tomllib
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from pipeline.config import load_config, parse_config
 from pipeline.errors import ConfigError, NoInputError
 from pipeline.queries import resource_folder
+from pipeline.stages.parameters import EvenThresholds
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -124,13 +127,33 @@ def test_thresholds_that_do_not_rise_or_are_no_numbers_are_refused(tmp_path: Pat
     assert words in message
 
 
-def test_even_thresholds_are_those_of_linspace(tmp_path: Path) -> None:
-    import numpy as np
-
+@pytest.mark.parametrize(
+    ("thresholds", "written"),
+    [
+        ("{ start = 0, stop = 1, count = 101 }", [f"{number / 100:.2f}" for number in range(101)]),
+        ("{ start = 0.01, stop = 0.99, count = 99 }", [f"{number / 100:.2f}" for number in range(1, 100)]),
+        ("{ start = -0.3, stop = 0.3, count = 7 }", ["-0.3", "-0.2", "-0.1", "0", "0.1", "0.2", "0.3"]),
+        ("{ start = 1e-7, stop = 5e-7, count = 5 }", ["1e-7", "2e-7", "3e-7", "4e-7", "5e-7"]),
+    ],
+)
+def test_even_thresholds_are_the_decimals_that_people_write(
+    tmp_path: Path, thresholds: str, written: list[str]
+) -> None:
     path = tmp_path / "mine.toml"
-    path.write_text("[[stages]]\n" + STAGE.replace("[1, 2]", "{ start = 0.1, stop = 60.0, count = 200 }"))
-    params = load_config(path).stages[0].params
-    assert params.threshold_values == tuple(np.linspace(0.1, 60.0, 200).tolist())
+    path.write_text("[[stages]]\n" + STAGE.replace("[1, 2]", thresholds))
+    assert load_config(path).stages[0].params.threshold_values == tuple(float(text) for text in written)
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "count"), [("0.1", "60.0", 200), ("-2.5", "1e-3", 7), ("5e-324", "1e300", 9)]
+)
+def test_no_double_is_nearer_to_an_even_threshold(start: str, stop: str, count: int) -> None:
+    low, high = Fraction(start), Fraction(stop)
+    values = EvenThresholds(start=float(start), stop=float(stop), count=count).values()
+    for step, value in enumerate(values):
+        exact = low + (high - low) * step / (count - 1)
+        beside = (math.nextafter(value, to) for to in (-math.inf, math.inf))
+        assert all(abs(Fraction(value) - exact) <= abs(Fraction(other) - exact) for other in beside)
 
 
 @pytest.mark.parametrize(

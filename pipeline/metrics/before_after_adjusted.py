@@ -85,15 +85,16 @@ def standardise(strata: Iterable[Stratum], replicates: int, thresholds: int) -> 
     return Standardised(fp, fp_rest, number, unsupported)
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def _without_each(stratum: Stratum) -> Floats:
     """False positives of a stratum without each replicate; 0 where no pair after the event is left in it."""
     matches, before, after = (
         leave_one_out(each) for each in (stratum.m_before, stratum.n_before[:, None], stratum.n_after[:, None])
     )
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(after > 0, matches / before * after, 0.0)
+    return np.where(after > 0, matches / before * after, 0.0)
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def adjusted_intervals(
     found: Standardised,
     m_after: Counts,
@@ -125,7 +126,6 @@ def adjusted_intervals(
     totals = [each.sum(axis=0).astype(np.float64) for each in (m_after, n_before[:, None], n_after[:, None])]
     without = [leave_one_out(each) for each in (m_after, n_before[:, None], n_after[:, None])]
     full = Sums(reference, 1.0, found.fp / totals[2] * totals[1], *totals)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rest = Sums(reference, 1.0, found.fp_rest / without[2] * without[1], *without)
+    rest = Sums(reference, 1.0, found.fp_rest / without[2] * without[1], *without)
     limits = intervals_of_sums(full, rest, confidence=confidence, degrees=len(n_before) - 1)
     return {name: limits[name] for name in NAMES}

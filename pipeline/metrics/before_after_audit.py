@@ -10,6 +10,8 @@ hypergeometric (M, R, n); nothing is assumed of the matches.
   prior of Schmidli et al. 2014); Bayes' theorem with the hypergeometric likelihood of the sample gives the distribution
   of R. The worse the sample fits the prediction, the less the prediction counts, so that limits become wider and, in
   the end, those of the sample alone.
+- Limits are whole numbers of right ones, estimates are means. Where a distribution lies nearly all on one number, its
+  mean can lie beyond a quantile; a limit then is the next whole number on the other side of the mean.
 - Whether the two agree: how far k lies in the tails of its distribution under the prediction (Box 1980), as a two-sided
   mid-p-value.
 """
@@ -39,11 +41,14 @@ ROUNDING = 1e-12
 _POINTS = 2001
 _NODES = 200
 _FAR = 9.0
+_MEAN_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class AuditedPrecision:
     """The share of right matches at every threshold.
+
+    Where there is an estimate, 0 <= lower <= estimate <= upper <= 1.
 
     Attributes:
         estimate: Shape (T,): k / n, or the mean of the distribution of R / M; nan without a sampled match.
@@ -75,6 +80,7 @@ def audited_precision(matches: Counts, audited: Counts, right: Counts, *, confid
             - scipy.special.gammaln(m - n - others + 1)
         )
         lower, upper = _limits(points, log, confidence)
+        lower, upper = min(lower, k * m // n), max(upper, -(-k * m // n))
         found[:, place] = k / n, 0.0 if k == 0 else lower / m, 1.0 if k == n else upper / m
     return AuditedPrecision(*found)
 
@@ -98,17 +104,18 @@ def combined_precision(
     # what t has more than the normal distribution at this confidence, as more dispersion
     wider = (t_quantile(confidence, prediction.degrees) / scipy.special.ndtri(0.5 + confidence / 2)) ** 2
     phi = prediction.phi * wider
-    size, probability = prediction.count / phi + 0.5, float(prediction.probability[0])
+    size, odds = prediction.count / phi + 0.5, float(prediction.after[0] / prediction.before)
     for place, (m, n, k) in _sampled(matches, audited, right):
-        prior = _Prior(m, float(phi[place]), float(size[place]), probability)
+        prior = _Prior(m, float(phi[place]), float(size[place]), odds)
         p_values[place] = prior.agreement(n, k)
         points = _support(_likely(m, n, k), prior.range, (m, n, k))
         either = np.logaddexp(prior.log(points) + np.log1p(-VAGUE), _vague(points, m) + np.log(VAGUE))
         log = either + _log_choose(points, k) + _log_choose(m - points, n - k)
-        lower, upper = _limits(points, log, confidence)
         weights = np.exp(log - log.max()) * _widths(points)
+        mean = float(weights @ points / weights.sum())
+        lower, upper = _around(mean, *_limits(points, log, confidence))
         all_right = k == n and prediction.count[place] == 0
-        found[:, place] = (weights @ points) / weights.sum() / m, lower / m, 1.0 if all_right else upper / m
+        found[:, place] = min(max(mean, lower), upper) / m, lower / m, 1.0 if all_right else upper / m
     return AuditedPrecision(*found), p_values
 
 
@@ -121,19 +128,26 @@ def _vague(points: Floats, m: int) -> Floats:
 
 @dataclass(frozen=True)
 class _Prior:
-    """Distribution of the right ones among m matches, from the prediction of the false ones."""
+    """Distribution of the right ones among m matches, from the prediction of the false ones.
+
+    Attributes:
+        m: The matches.
+        phi: Dispersion: the false ones are as many times a negative binomial number.
+        size: Size of that.
+        odds: Compared pairs after the event over those before it: its mean is size × odds.
+    """
 
     m: int
     phi: float
     size: float
-    probability: float
+    odds: float
 
     @property
     def range(self) -> tuple[float, float]:
         """Numbers of right ones that are not beyond all reason."""
-        mean = self.size * (1 - self.probability) / self.probability
-        spread = np.sqrt(mean / self.probability) + 1
-        far = mean + _FAR * spread + _FAR**2 / 2 * (1 - self.probability) / self.probability
+        mean = self.size * self.odds
+        spread = np.sqrt(mean * (1 + self.odds)) + 1
+        far = mean + _FAR * spread + _FAR**2 / 2 * self.odds
         return self.m - self.phi * far, self.m - self.phi * (mean - _FAR * spread)
 
     def log(self, points: Floats) -> Floats:
@@ -145,7 +159,7 @@ class _Prior:
         return np.asarray(
             scipy.special.gammaln(false + self.size)
             - scipy.special.gammaln(false + 1)
-            + false * np.log1p(-self.probability)
+            - false * np.log1p(1 / self.odds)
         )
 
     @cached_property
@@ -225,6 +239,12 @@ def _limits(points: Floats, log: Floats, confidence: float) -> tuple[float, floa
     places = np.searchsorted(below, tail - ROUNDING), np.searchsorted(below, 1 - tail + ROUNDING)
     first, last = (min(int(place), len(points) - 1) for place in places)
     return float(points[first]), float(points[last])
+
+
+def _around(mean: float, low: float, high: float) -> tuple[float, float]:
+    """The limits, moved out to the whole numbers on both sides of a mean; a mean of one number is that number."""
+    rounding = _MEAN_ROUNDING * (1 + mean)
+    return min(low, float(np.floor(mean + rounding))), max(high, float(np.ceil(mean - rounding)))
 
 
 def _log_choose(n: Floats | float, k: Floats | float) -> NDArray[np.float64]:

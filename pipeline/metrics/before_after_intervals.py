@@ -60,6 +60,7 @@ class Interval:
     reason: NDArray[np.object_]
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def intervals(
     m_before: Counts,
     m_after: Counts,
@@ -96,6 +97,7 @@ def intervals(
     return intervals_of_sums(full, rest, confidence=confidence, degrees=int(used.sum()) - 1)
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def intervals_of_sums(full: Sums, rest: Sums, *, confidence: float, degrees: int) -> dict[str, Interval]:
     """Intervals as of `intervals`, from totals and from totals without each replicate.
 
@@ -105,8 +107,7 @@ def intervals_of_sums(full: Sums, rest: Sums, *, confidence: float, degrees: int
         confidence: Such as 0.95.
         degrees: Degrees of freedom: the number of replicates less one.
     """
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        return _Limits(full, rest, confidence, degrees).all()
+    return _Limits(full, rest, confidence, degrees).all()
 
 
 @dataclass(frozen=True)

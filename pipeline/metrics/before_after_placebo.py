@@ -42,6 +42,7 @@ class Placebo:
     p_value: Floats
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def realised_precision_interval(
     m_before: Counts,
     m_after: Counts,
@@ -70,16 +71,15 @@ def realised_precision_interval(
     )
     if found is None:
         return no_interval(m_before.shape[1], "no_before" if n_after.any() else "no_prediction")
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        size, odds, phi = found.size, found.probability, found.phi
-        tails, expected = tail(confidence, found.degrees), found.expected
-        few, many = (phi * negative_binomial_quantile(level, size, odds) for level in (tails, 1 - tails))
-        skewed = expected * np.exp(
-            -scipy.special.ndtri(tails) * np.sqrt((1 + found.before / found.after) / np.maximum(found.count / phi, 1.0))
-        )
-        many = many + np.minimum(found.count / FEW, 1.0) * np.fmax(skewed - many, 0.0)
-        estimate = 1 - expected / matched
-        lower, upper = np.clip(1 - many / matched, 0.0, 1.0), np.clip(1 - few / matched, 0.0, 1.0)
+    size, odds, phi = found.size, found.probability, found.phi
+    tails, expected = tail(confidence, found.degrees), found.expected
+    few, many = (phi * negative_binomial_quantile(level, size, odds) for level in (tails, 1 - tails))
+    skewed = expected * np.exp(
+        -scipy.special.ndtri(tails) * np.sqrt((1 + found.before / found.after) / np.maximum(found.count / phi, 1.0))
+    )
+    many = many + np.minimum(found.count / FEW, 1.0) * np.fmax(skewed - many, 0.0)
+    estimate = 1 - expected / matched
+    lower, upper = np.clip(1 - many / matched, 0.0, 1.0), np.clip(1 - few / matched, 0.0, 1.0)
     reason = np.where(matched > 0, "", "no_prediction")
     return as_interval((np.minimum(lower, estimate), np.maximum(upper, np.minimum(estimate, 1.0))), reason)
 
@@ -118,6 +118,7 @@ class Prediction:
         return self.count * (self.after / self.before)
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def predicted(
     m_before: Counts,
     m_after: Counts,
@@ -142,13 +143,13 @@ def predicted(
     negative = np.full(1, float(after))
     if reference is not None:
         matched = m_after.sum(axis=0)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            full = Sums(reference, reference_recall, parts.count, matched, np.full(1, before), np.full(1, after))
-            negative = negative - np.nan_to_num(full.positives[:1])
-            phi = phi * np.nan_to_num(1 + full.fpr * full.positives / full.tp_reference, nan=1.0) ** 2  # error of A
+        full = Sums(reference, reference_recall, parts.count, matched, np.full(1, before), np.full(1, after))
+        negative = negative - np.nan_to_num(full.positives[:1])
+        phi = phi * np.nan_to_num(1 + full.fpr * full.positives / full.tp_reference, nan=1.0) ** 2  # error of A
     return Prediction(parts.count, phi, degrees, float(before), negative)
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def placebo(m_far: Counts, m_near: Counts, n_far: Counts, n_near: Counts, *, confidence: float) -> Placebo:
     """Are the false positive rates equal near to the event and far before it?
 
@@ -170,13 +171,13 @@ def placebo(m_far: Counts, m_near: Counts, n_far: Counts, n_near: Counts, *, con
     far, near = m_far.sum(axis=0), m_near.sum(axis=0)
     share = parts.odds / (1 + parts.odds)
     lower, upper, tails = binomial_interval(near / phi, far / phi, share, tail(confidence, degrees))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        known = (near > 0) & (far > 0), near > 0, far > 0
-        rates = near / far, lower / (1 - lower), upper / (1 - upper)
-        ratio, low, high = (np.log(np.where(k, r, np.nan) / parts.odds) for k, r in zip(known, rates, strict=True))
+    known = (near > 0) & (far > 0), near > 0, far > 0
+    rates = near / far, lower / (1 - lower), upper / (1 - upper)
+    ratio, low, high = (np.log(np.where(k, r, np.nan) / parts.odds) for k, r in zip(known, rates, strict=True))
     return Placebo(ratio, low, high, p_value(tails, degrees))
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def placebo_joint(
     m_far: Counts, m_near: Counts, n_far: Counts, n_near: Counts, *, flips: int = 999, seed: int = 0
 ) -> float:

@@ -56,6 +56,7 @@ class Trend:
     reason: NDArray[np.object_]
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def trend(matches: Floats, moments: Floats, pairs: NDArray[np.int64], days: Floats, *, confidence: float) -> Trend:
     """The trend of the match rate over the days before the event.
 
@@ -75,12 +76,11 @@ def trend(matches: Floats, moments: Floats, pairs: NDArray[np.int64], days: Floa
     scores = _Scores(matches, moments, pairs.astype(np.float64), days)
     enough = scores.replicates >= FEWEST_REPLICATES
     widest = np.full(size, _WIDEST / (days.max() - days.min()))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        slope = _root(lambda b: scores.at(b).sum(axis=0), -widest, widest)
-        quantile = t_quantile(confidence, np.maximum(scores.replicates - 1.0, 1.0))
-        lower = _root(lambda b: scores.t(b) - quantile, -widest, np.where(np.isnan(slope), widest, slope))
-        upper = _root(lambda b: scores.t(b) + quantile, np.where(np.isnan(slope), -widest, slope), widest)
-        p_value = scores.p_value()
+    slope = _root(lambda b: scores.at(b).sum(axis=0), -widest, widest)
+    quantile = t_quantile(confidence, np.maximum(scores.replicates - 1.0, 1.0))
+    lower = _root(lambda b: scores.t(b) - quantile, -widest, np.where(np.isnan(slope), widest, slope))
+    upper = _root(lambda b: scores.t(b) + quantile, np.where(np.isnan(slope), -widest, slope), widest)
+    p_value = scores.p_value()
     reason = np.full(size, None, dtype=object)
     reason[np.isnan(slope)] = "unbounded"
     reason[~enough] = "few_replicates"

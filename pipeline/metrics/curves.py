@@ -123,6 +123,7 @@ class TruePointAreas:
     degrees: Floats
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def true_point_areas(
     weights: Retrieved, squares: Retrieved | None = None, rows: Retrieved | None = None, *, random_sizes: bool = False
 ) -> TruePointAreas:
@@ -154,6 +155,7 @@ def true_point_cluster_se(replicates: Retrieved) -> float:
     return true_point_clusters(replicates)[0]
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def true_point_clusters(replicates: Retrieved) -> tuple[float, float]:
     """`true_point_cluster_se` and its degrees of freedom."""
     curve = _Curve.of(replicates.total)
@@ -225,6 +227,7 @@ def _from_below(values: Floats) -> Floats:
     return np.asarray(np.cumsum(values[:, ::-1], axis=1)[:, ::-1])
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def _moments(
     retrieved: NDArray[Any], squares: NDArray[Any], sizes: tuple[NDArray[Any], NDArray[Any], NDArray[Any]], psi: Floats
 ) -> ClassMoments:
@@ -232,8 +235,7 @@ def _moments(
     rows, weight, square = (np.asarray(each, dtype=np.float64) for each in sizes)
     gained, gained_squares = _gained(retrieved, weight), _gained(squares, square)
     every = np.concatenate([psi, np.zeros((len(psi), 1))], axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        centred = every - ((gained * every).sum(axis=1) / weight)[:, None]  # the spread then does not cancel
+    centred = every - ((gained * every).sum(axis=1) / weight)[:, None]  # the spread then does not cancel
     powers = ((gained_squares * centred**power).sum(axis=1) for power in (1, 2, 3, 4))
     return ClassMoments(rows, weight, square, (gained * centred).sum(axis=1), *powers)
 

@@ -1,10 +1,11 @@
 """Averages of precision, recall and F1 over documents, from counts per document.
 
-`micro`     ratios of the summed counts; every mention counts the same
-`macro`     means of the documents' ratios, over the documents where a ratio is defined; it shows how many are not
-`semeval`   means of the documents' ratios as in SemEval-2019 Task 12 (Weissenbacher et al. 2019): a document with
-            neither gold nor predicted mentions counts 1, any other undefined ratio 0, and F1 is the harmonic mean of
-            the averaged precision and recall
+`micro`          ratios of the summed counts; every mention counts the same
+`macro`          means of the documents' ratios, over the documents where a ratio is defined; it shows how many are not
+`semeval`        the macro scores of the scorer of SemEval-2019 Task 12 (Weissenbacher et al. 2019): means over all
+                 documents, where precision is 1 without a prediction, recall is 1 without a gold mention, each by
+                 itself, and F1 is the harmonic mean of the averaged precision and recall, 0 if both are 0
+`semeval_micro`  the micro scores of the same scorer: ratios of the summed counts, by the same two rules
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from pipeline.metrics.ratios import RATIOS, ratios
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Average = Literal["micro", "macro", "semeval"]
+Average = Literal["micro", "macro", "semeval", "semeval_micro"]
+POOLED: frozenset[Average] = frozenset({"micro", "semeval_micro"})  # from the sums of counts alone
 
 
 def averages(documents: pl.DataFrame, keys: Sequence[str], kinds: Sequence[Average]) -> pl.DataFrame:
@@ -34,7 +36,7 @@ def averages(documents: pl.DataFrame, keys: Sequence[str], kinds: Sequence[Avera
         One row per group × average, ordered by the keys and in the order of `kinds`: the keys, `average`,
         `n_documents`, `tp`, `fp`, `fn` (sums), `precision`, `recall`, `f1` and, for each of the three,
         `<name>_dropped`: documents that a mean leaves out because its ratio is undefined there. NULL where no document
-        is left, or for `micro` where the summed denominator is 0.
+        is left, or for `micro` where the summed denominator is 0; those of SemEval are NULL only without any document.
     """
     each = documents.with_columns(ratios(*(pl.col(name) for name in ("tp", "fp", "fn"))))
     parts = [
@@ -70,8 +72,7 @@ def _macro() -> list[pl.Expr]:
 
 
 def _semeval() -> list[pl.Expr]:
-    empty = pl.sum_horizontal("tp", "fp", "fn") == 0
-    precision, recall = (pl.col(name).fill_null(empty.cast(pl.Float64)).mean() for name in ("precision", "recall"))
+    precision, recall = (pl.col(name).fill_null(1.0).mean() for name in ("precision", "recall"))
     total = precision + recall
     f1 = pl.when(total > 0).then(2 * precision * recall / total).when(total == 0).then(0.0)
     return [
@@ -80,4 +81,15 @@ def _semeval() -> list[pl.Expr]:
     ]
 
 
-_AGGREGATES = {"micro": _micro, "macro": _macro, "semeval": _semeval}
+def _semeval_micro() -> list[pl.Expr]:
+    totals = ratios(*(pl.col(name).sum() for name in ("tp", "fp", "fn")))
+    return [
+        *(
+            pl.when(pl.len() > 0).then(total.fill_null(1.0)).alias(name)
+            for name, total in zip(RATIOS, totals, strict=True)
+        ),
+        *(_dropped(pl.lit(0), name) for name in RATIOS),
+    ]
+
+
+_AGGREGATES = {"micro": _micro, "macro": _macro, "semeval": _semeval, "semeval_micro": _semeval_micro}

@@ -57,17 +57,18 @@ class ClassMoments:
             return self.first / self.weight
 
     @property
+    @np.errstate(divide="ignore", invalid="ignore", over="ignore")
     def variance(self) -> Floats:
         """What the class adds to the variance of the area: rows / (rows - 1) × Σ w² (ψ - mean)² / W².
 
         nan for fewer than two rows, since one value has no spread.
         """
-        with np.errstate(divide="ignore", invalid="ignore"):
-            spread = self.second - 2 * self.mean * self.weighted + self.mean**2 * self.squares
-            factor = np.where(self.rows >= _TWO, self.rows / (self.rows - 1), np.nan)
-            return np.asarray(factor * np.maximum(spread, 0.0) / self.weight**2)
+        spread = self.second - 2 * self.mean * self.weighted + self.mean**2 * self.squares
+        factor = np.where(self.rows >= _TWO, self.rows / (self.rows - 1), np.nan)
+        return np.asarray(factor * np.maximum(spread, 0.0) / self.weight**2)
 
     @property
+    @np.errstate(divide="ignore", invalid="ignore", over="ignore")
     def kurtosis(self) -> Floats:
         """Fourth central moment of ψ over the square of the second, rows taken by w²; that of a normal at least.
 
@@ -80,14 +81,14 @@ class ClassMoments:
             message = "the kurtosis needs the sums of third and fourth powers"
             raise ValueError(message)
         mean = self.mean
-        with np.errstate(divide="ignore", invalid="ignore"):
-            second = self.second - 2 * mean * self.weighted + mean**2 * self.squares
-            fourth = self.fourth - 4 * mean * self.third + 6 * mean**2 * self.second
-            fourth = fourth - 4 * mean**3 * self.weighted + mean**4 * self.squares
-            found = fourth * self.squares / second**2
+        second = self.second - 2 * mean * self.weighted + mean**2 * self.squares
+        fourth = self.fourth - 4 * mean * self.third + 6 * mean**2 * self.second
+        fourth = fourth - 4 * mean**3 * self.weighted + mean**4 * self.squares
+        found = fourth * self.squares / second**2
         return np.fmax(np.where(second > 0, found, _NORMAL_KURTOSIS), _NORMAL_KURTOSIS)
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def variance_of_rows(positives: ClassMoments, negatives: ClassMoments, slope: Floats, *, random_sizes: bool) -> Floats:
     """Variance of areas where rows are independent.
 
@@ -98,12 +99,12 @@ def variance_of_rows(positives: ClassMoments, negatives: ClassMoments, slope: Fl
         random_sizes: Whether another sample would have other numbers of positives and negatives. If so, the spread of
             the share of positives is added: slope² × (1 / P + 1 / N).
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        sizes = slope**2 * (_inverse_size(positives) + _inverse_size(negatives))
+    sizes = slope**2 * (_inverse_size(positives) + _inverse_size(negatives))
     variance = positives.variance + np.where(negatives.rows > 0, negatives.variance, 0.0)
     return variance + (sizes if random_sizes else 0.0)
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def degrees_of_rows(positives: ClassMoments, negatives: ClassMoments, variance: Floats) -> Floats:
     """Degrees of freedom of `variance_of_rows`.
 
@@ -120,12 +121,11 @@ def degrees_of_rows(positives: ClassMoments, negatives: ClassMoments, variance: 
         The shape of the areas, at least 1; rows less two where nothing varies.
     """
     uncertain, normal = np.zeros_like(variance), np.zeros_like(variance)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        for each in (positives, negatives):
-            size = np.where(each.rows > 0, each.weight**2 / each.squares, 0.0)
-            part = np.where(each.rows > 0, each.variance**2 / np.maximum(size - 1, 1.0), 0.0)
-            uncertain, normal = uncertain + part * (each.kurtosis - 1), normal + part * (_NORMAL_KURTOSIS - 1)
-        degrees, welch = 2 * variance**2 / uncertain, 2 * variance**2 / normal
+    for each in (positives, negatives):
+        size = np.where(each.rows > 0, each.weight**2 / each.squares, 0.0)
+        part = np.where(each.rows > 0, each.variance**2 / np.maximum(size - 1, 1.0), 0.0)
+        uncertain, normal = uncertain + part * (each.kurtosis - 1), normal + part * (_NORMAL_KURTOSIS - 1)
+    degrees, welch = 2 * variance**2 / uncertain, 2 * variance**2 / normal
     degrees = np.maximum(degrees, np.minimum(_FEWEST_DEGREES, welch))
     rows = positives.rows + negatives.rows - _TWO
     return np.maximum(np.where(uncertain > 0, degrees, rows), 1.0)
@@ -136,6 +136,7 @@ def _inverse_size(moments: ClassMoments) -> Floats:
     return np.where(moments.rows > 0, moments.squares / moments.weight**2, 0.0)
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def variance_of_clusters(
     weights: tuple[Floats, Floats], influences: tuple[Floats, Floats], slope: Floats | float
 ) -> Floats:
@@ -152,11 +153,11 @@ def variance_of_clusters(
         G / (G - 1) × Σ z_g² of the shifts z_g, whose sum is 0, where G replicates have data; nan for one replicate.
     """
     shifts, replicates = _shifts(weights, influences, slope)
-    with np.errstate(divide="ignore"):
-        factor = np.where(replicates >= _TWO, replicates / (replicates - 1), np.nan)
+    factor = np.where(replicates >= _TWO, replicates / (replicates - 1), np.nan)
     return np.asarray((shifts**2).sum(axis=0) * factor)
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def degrees_of_clusters(
     weights: tuple[Floats, Floats], influences: tuple[Floats, Floats], slope: Floats | float
 ) -> Floats:
@@ -168,22 +169,21 @@ def degrees_of_clusters(
     shifts, replicates = _shifts(weights, influences, slope)
     squares = shifts**2
     total, most = squares.sum(axis=0), np.maximum(replicates - 1.0, 1.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        spread = (squares**2).sum(axis=0) - total**2 / replicates
-        degrees = np.where(spread > 0, 2 * total**2 / spread, np.inf)
+    spread = (squares**2).sum(axis=0) - total**2 / replicates
+    degrees = np.where(spread > 0, 2 * total**2 / spread, np.inf)
     return np.clip(degrees, np.minimum(_FEWEST_DEGREES, most), most)
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def _shifts(
     weights: tuple[Floats, Floats], influences: tuple[Floats, Floats], slope: Floats | float
 ) -> tuple[Floats, Floats]:
     """How far each replicate shifts the areas, shape (G, …), and how many replicates have data."""
     shift: Floats | float = 0.0
-    with np.errstate(divide="ignore", invalid="ignore"):
-        for weight, influence, sign in zip(weights, influences, (1.0, -1.0), strict=True):
-            total = weight.sum(axis=0)
-            centred = influence - weight * (influence.sum(axis=0) / total)
-            shift = shift + np.where(total > 0, (centred + sign * slope * weight) / total, 0.0)
+    for weight, influence, sign in zip(weights, influences, (1.0, -1.0), strict=True):
+        total = weight.sum(axis=0)
+        centred = influence - weight * (influence.sum(axis=0) / total)
+        shift = shift + np.where(total > 0, (centred + sign * slope * weight) / total, 0.0)
     return np.asarray(shift), np.asarray(((weights[0] + weights[1]) > 0).sum(axis=0), dtype=np.float64)
 
 

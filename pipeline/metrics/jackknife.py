@@ -39,6 +39,7 @@ def leave_one_out(counts: NDArray[Any]) -> Floats:
     return np.asarray((counts.sum(axis=0) - counts) * (replicates / (replicates - 1)), dtype=np.float64)
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def covariance(first: Floats, second: Floats | None = None) -> Floats:
     """Jackknife covariance of two statistics, or the variance of one: (G - 1) / G times the sum of products.
 
@@ -48,7 +49,8 @@ def covariance(first: Floats, second: Floats | None = None) -> Floats:
 
     Returns:
         The remaining shape. For a total this is G / (G - 1) times the sum of squares about the mean, for a smooth
-        function the linearised variance up to terms of order 1 / G². nan where a value without one replicate is nan.
+        function the linearised variance up to terms of order 1 / G². nan where a value without one replicate is nan or
+        infinite.
     """
     replicates = first.shape[0]
     left = first - first.mean(axis=0)
@@ -56,6 +58,7 @@ def covariance(first: Floats, second: Floats | None = None) -> Floats:
     return np.asarray(np.einsum("g...,g...->...", left, right) * ((replicates - 1) / replicates))
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def effective_degrees(values: Floats) -> Floats:
     """Degrees of freedom of `covariance(values)`, fewer than G - 1 where few replicates make up most of the variance.
 
@@ -71,8 +74,7 @@ def effective_degrees(values: Floats) -> Floats:
     squares = (values - values.mean(axis=0)) ** 2
     total = squares.sum(axis=0)
     spread = np.einsum("g...,g...->...", squares, squares) - total**2 / replicates
-    with np.errstate(divide="ignore", invalid="ignore"):
-        degrees = np.where(spread > 0, 2 * total**2 / spread, np.inf)
+    degrees = np.where(spread > 0, 2 * total**2 / spread, np.inf)
     return np.clip(degrees, min(_FEWEST_DEGREES, replicates - 1.0), replicates - 1.0)
 
 
@@ -94,6 +96,7 @@ def p_value(tails: Floats, degrees: Floats | float) -> Floats:
     return np.asarray(np.minimum(2 * scipy.special.stdtr(degrees, scipy.special.ndtri(np.minimum(tails, 0.5))), 1.0))
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def log_interval(estimate: Floats, standard_error: Floats, quantile: Floats | float) -> Limits:
     """Symmetric on the log scale: estimate × exp(± quantile × SE / estimate); nan unless the estimate is positive.
 
@@ -102,11 +105,11 @@ def log_interval(estimate: Floats, standard_error: Floats, quantile: Floats | fl
         standard_error: Of the estimate itself, not of its logarithm.
         quantile: As from `t_quantile`.
     """
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        width = np.where(estimate > 0, quantile * standard_error / estimate, np.nan)
-        return np.asarray(estimate * np.exp(-width)), np.asarray(estimate * np.exp(width))
+    width = np.where(estimate > 0, quantile * standard_error / estimate, np.nan)
+    return np.asarray(estimate * np.exp(-width)), np.asarray(estimate * np.exp(width))
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def logit_interval(estimate: Floats, standard_error: Floats, quantile: Floats | float) -> Limits:
     """Symmetric on the logit scale: logit(estimate) ± quantile × SE / (estimate (1 - estimate)).
 
@@ -120,6 +123,7 @@ def logit_interval(estimate: Floats, standard_error: Floats, quantile: Floats | 
     return np.asarray(scipy.special.expit(centre - width)), np.asarray(scipy.special.expit(centre + width))
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def fieller_interval(
     numerator: Floats, denominator: Floats, variances: tuple[Floats, Floats, Floats], quantile: Floats | float
 ) -> Limits:
@@ -141,17 +145,17 @@ def fieller_interval(
     square = denominator**2 - quantile**2 * of_denominator
     half = numerator * denominator - quantile**2 * shared
     constant = numerator**2 - quantile**2 * of_numerator
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        root = np.sqrt(np.maximum(half**2 - square * constant, 0.0))
-        far = half + np.where(half >= 0, root, -root)  # the roots are far / square and constant / far
-        smaller, larger = np.fmin(far / square, constant / far), np.fmax(far / square, constant / far)
-        point = np.clip(np.where(denominator > 0, numerator / denominator, np.nan), 0.0, 1.0)
+    root = np.sqrt(np.maximum(half**2 - square * constant, 0.0))
+    far = half + np.where(half >= 0, root, -root)  # the roots are far / square and constant / far
+    smaller, larger = np.fmin(far / square, constant / far), np.fmax(far / square, constant / far)
+    point = np.clip(np.where(denominator > 0, numerator / denominator, np.nan), 0.0, 1.0)
     bounded = square >= 0  # for 0 one root is infinite, and the set is the half-line of the other
     lower = np.where(constant <= 0, 0.0, np.where(bounded, smaller, larger))
     upper = np.where(square - 2 * half + constant <= 0, 1.0, np.where(bounded, larger, smaller))
     return np.minimum(np.clip(lower, 0.0, 1.0), point), np.maximum(np.clip(upper, 0.0, 1.0), point)
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def dispersion(own: Floats, degrees: Floats, count: Floats) -> tuple[Floats, Floats]:
     """Variance over mean of nested counts, at least 1, and its degrees of freedom.
 
@@ -174,10 +178,10 @@ def dispersion(own: Floats, degrees: Floats, count: Floats) -> tuple[Floats, Flo
     mixed = weight * own + (1 - weight) * np.maximum(own, borrowed)
     phi = np.maximum(np.where(above, mixed, own), 1.0)
     degrees = np.where(above, np.maximum(degrees, degrees[source]), degrees)
-    with np.errstate(divide="ignore"):
-        return phi, np.minimum(degrees * (phi / (phi - 1)) ** 2, _MANY_DEGREES)
+    return phi, np.minimum(degrees * (phi / (phi - 1)) ** 2, _MANY_DEGREES)
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def gamma_interval(count: Floats, phi: Floats, tail_probability: Floats | float) -> Limits:
     """Limits of the mean of an overdispersed count.
 
@@ -200,6 +204,7 @@ def gamma_interval(count: Floats, phi: Floats, tail_probability: Floats | float)
     return np.where(effective > 0, lower, 0.0), np.asarray(upper)
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def mean_count_interval(count: Floats, rate: Floats, pairs: Floats, confidence: float) -> Limits:
     """Limits of the means of nested counts, with their dispersion and its degrees of freedom from the replicates.
 
@@ -214,6 +219,7 @@ def mean_count_interval(count: Floats, rate: Floats, pairs: Floats, confidence: 
     return gamma_interval(count, phi, tail(confidence, degrees))
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def paired_dispersion(first: Floats, second: Floats, expected: Floats, residuals: Floats) -> tuple[Floats, Floats]:
     """As `dispersion`, of the comparison of two nested counts of the same replicates.
 
@@ -228,14 +234,14 @@ def paired_dispersion(first: Floats, second: Floats, expected: Floats, residuals
             count if that is Poisson.
     """
     count, rest = (first + second).sum(axis=0), leave_one_out(residuals)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        product = np.where((first > 0) & (second > 0), (expected + 1 / expected) * (first * second), 0.0)
-        alike = (first**2 + second**2 - product).sum(axis=0)
-        few = np.nan_to_num(np.minimum(2.5 * count / (count + ((first + second) ** 2).sum(axis=0)), 1.0))
+    product = np.where((first > 0) & (second > 0), (expected + 1 / expected) * (first * second), 0.0)
+    alike = (first**2 + second**2 - product).sum(axis=0)
+    few = np.nan_to_num(np.minimum(2.5 * count / (count + ((first + second) ** 2).sum(axis=0)), 1.0))
     own = (few * alike + (1 - few) * covariance(rest)) / np.maximum(count, 1.0)
     return dispersion(own, effective_degrees(rest), count)
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def binomial_interval(
     hits: Floats, misses: Floats, probability: Floats | float, tail_probability: Floats | float
 ) -> tuple[Floats, Floats, Floats]:
@@ -308,6 +314,7 @@ def negative_binomial_quantile(level: Floats | float, size: Floats, probability:
     return np.asarray(np.where(scipy.special.betainc(size, below + 1, probability) >= level, below, guess))
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def sign_flip_test(contributions: Floats, observed: Floats, *, flips: int = 999, seed: int = 0) -> float:
     """p-value of several dependent statistics together: of the largest.
 

@@ -17,6 +17,7 @@ METRICS = ("precision", "recall", "f1")
 COUNTS = ("n_before", "n_after", "m_before", "m_after", "m_before_reference", "m_after_reference")
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def compare_matchers(
     units_a: pl.DataFrame, units_b: pl.DataFrame, *, confidence: float = 0.95, flips: int = 9999, seed: int = 0
 ) -> pl.DataFrame:

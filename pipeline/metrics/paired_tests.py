@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pipeline.metrics.jackknife import Floats
 
 _DIGITS = 12
+_HUGE = 1e140  # of values that can be squared and added up in any number
 _EXACT = 500  # most non-zero differences whose signed ranks are added up exactly
 _BATCH = 2**22  # bytes drawn at once
 _COINS = 8  # of a byte
@@ -71,7 +72,8 @@ def differences(a: ArrayLike, b: ArrayLike) -> Floats:
         b: The same units in the same order.
 
     Raises:
-        ValueError: other shapes, or a value that is not finite: units without a value have to be left out by choice.
+        ValueError: other shapes, or a value or difference that is not finite: units without a value have to be left
+            out by choice.
     """
     first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if first.ndim != 1 or first.shape != second.shape:
@@ -81,7 +83,19 @@ def differences(a: ArrayLike, b: ArrayLike) -> Floats:
         message = "a unit has no finite value"
         raise ValueError(message)
     scale = max(np.abs(first).max(initial=0.0), np.abs(second).max(initial=0.0)) or 1.0
-    return np.asarray(np.round((first - second) / scale, _DIGITS) * scale)
+    with np.errstate(over="ignore"):
+        gap = first - second
+    if not np.isfinite(gap).all():
+        message = "two values of a unit differ by more than a double holds"
+        raise ValueError(message)
+    return np.asarray(np.round(gap / scale, _DIGITS) * scale)
+
+
+def _unit(values: Floats) -> float:
+    """A power of two in which values can be added and squared: 1 unless they are huge or tiny."""
+    largest = float(np.abs(values).max(initial=0.0))
+    usual = largest == 0 or 1 / _HUGE < largest < _HUGE
+    return 1.0 if usual else 2.0 ** (math.frexp(largest)[1] - 1)
 
 
 def paired_t(a: ArrayLike, b: ArrayLike, *, confidence: float = 0.95) -> PairedT:
@@ -107,9 +121,11 @@ def paired_t(a: ArrayLike, b: ArrayLike, *, confidence: float = 0.95) -> PairedT
     if units < _FEWEST or (gap == gap[0]).all():
         return PairedT(units, *means, math.nan, math.nan, math.nan, math.nan, math.nan)
     gap = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)
+    unit = _unit(gap)
+    gap = gap / unit
     deviation = float(gap.std(ddof=1))
     error = deviation / math.sqrt(units)
-    half = float(t_quantile(confidence, units - 1)) * error
+    half = float(t_quantile(confidence, units - 1)) * error * unit
     statistic = float(gap.mean()) / error
     p_value = 2 * float(scipy.special.stdtr(units - 1, -abs(statistic)))
     limits = means[2] - half, means[2] + half
@@ -120,7 +136,12 @@ def _means(a: ArrayLike, b: ArrayLike) -> tuple[float, float, float]:
     first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if not len(first):
         return math.nan, math.nan, math.nan
-    return float(first.mean()), float(second.mean()), float((first - second).mean())
+    return _mean(first), _mean(second), _mean(first - second)
+
+
+def _mean(values: Floats) -> float:
+    unit = _unit(values)
+    return float((values / unit).mean()) * unit
 
 
 def wilcoxon_signed_rank(a: ArrayLike, b: ArrayLike) -> PairedTest:
@@ -242,6 +263,7 @@ def sign_flip_p_value(values: Floats, *, resamples: int, seed: int) -> float:
     """
     if np.isnan(values).any():
         return math.nan
+    values = values / _unit(values)
     least = abs(values.sum()) * (1 - 10.0**-_DIGITS)
     sums = _random_sums(values[:, None], -values[:, None], resamples, seed)
     return float((1 + (np.abs(sums) >= least).sum()) / (1 + resamples))

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 RATIOS = ("precision", "recall", "f1")
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def pooled_ratios(totals: ArrayLike) -> Floats:
     """Precision, recall and F1 of counts.
 
@@ -26,10 +27,10 @@ def pooled_ratios(totals: ArrayLike) -> Floats:
         Shape (…, 3): TP / (TP + FP), TP / (TP + FN) and 2 TP / (2 TP + FP + FN); nan for 0 / 0.
     """
     tp, fp, fn = np.moveaxis(np.asarray(totals, dtype=np.float64), -1, 0)
-    with np.errstate(invalid="ignore"):
-        return np.stack([tp / (tp + fp), tp / (tp + fn), 2 * tp / (2 * tp + fp + fn)], axis=-1)
+    return np.stack([tp / (tp + fp), tp / (tp + fn), 2 * tp / (2 * tp + fp + fn)], axis=-1)
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def standard_errors(counts_a: ArrayLike, counts_b: ArrayLike) -> Floats:
     """Standard errors of the differences of pooled precision, recall and F1, by the delete-one jackknife over units.
 

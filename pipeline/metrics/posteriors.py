@@ -228,6 +228,8 @@ def probability_greater(first: BetaPosterior, second: BetaPosterior) -> Floats:
         raise TypeError(message)
     shapes = np.broadcast_arrays(first.a, first.b, second.a, second.b)
     a, b, c, d = (np.asarray(each, dtype=np.float64) for each in shapes)
+    if not a.size:
+        return np.zeros(a.shape)
     turned = _logit_deviation(a, b) > _logit_deviation(c, d)
     below = _mean_of_cdf(*(np.where(turned, x, y) for x, y in ((c, a), (d, b), (a, c), (b, d))))
     return np.asarray(np.where(turned, 1 - below, below))[()]

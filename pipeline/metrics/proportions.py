@@ -51,6 +51,7 @@ class Confusion:
         }
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def intervals_of_rows(counts: Confusion, squares: Confusion | None, confidence: float) -> dict[str, Limits]:
     """Limits of each ratio where rows are independent.
 
@@ -67,22 +68,22 @@ def intervals_of_rows(counts: Confusion, squares: Confusion | None, confidence: 
     for name, (hits, misses) in counts.proportions().items():
         total = np.asarray(hits + misses, dtype=np.float64)
         size = total if squares is None else _effective_size(hits, misses, *of_squares[name])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            share = hits / total
+        share = hits / total
         found[name] = _limits(name, share, size, tail(confidence, _MANY))
     return found
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def _effective_size(hits: Floats, misses: Floats, of_hits: Floats, of_misses: Floats) -> Floats:
     """Number of equally weighted rows that would have the variance of the weighted share."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        total = hits + misses
-        share = hits / total
-        variance = (of_hits * (1 - share) ** 2 + of_misses * share**2) / total**2
-        mixed = share * (1 - share) / variance
-        return np.where((hits > 0) & (misses > 0), mixed, total**2 / (of_hits + of_misses))
+    total = hits + misses
+    share = hits / total
+    variance = (of_hits * (1 - share) ** 2 + of_misses * share**2) / total**2
+    mixed = share * (1 - share) / variance
+    return np.where((hits > 0) & (misses > 0), mixed, total**2 / (of_hits + of_misses))
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def intervals_of_clusters(replicates: Confusion, confidence: float) -> dict[str, Limits]:
     """Limits of each ratio of one group where only replicates, groups of clusters, are independent.
 
@@ -103,10 +104,9 @@ def intervals_of_clusters(replicates: Confusion, confidence: float) -> dict[str,
             found[name] = (np.full(len(total), np.nan), np.full(len(total), np.nan))
             continue
         rest_hits, rest_misses = leave_one_out(hits), leave_one_out(misses)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            share, rest = total_hits / total, rest_hits / (rest_hits + rest_misses)
-            rest = np.where(np.isnan(rest), share, rest)
-            effect = covariance(rest) * total / (share * (1 - share))
+        share, rest = total_hits / total, rest_hits / (rest_hits + rest_misses)
+        rest = np.where(np.isnan(rest), share, rest)
+        effect = covariance(rest) * total / (share * (1 - share))
         mixed = (total_hits > 0) & (total_hits < total) & (effect > 0)
         effect = np.where(mixed, effect, np.maximum(_carried(effect, mixed), 1.0))
         degrees = np.where(mixed, effective_degrees(rest), len(hits) - 1.0)
@@ -126,6 +126,7 @@ def _limits(name: str, share: Floats, size: Floats, tail_probability: Floats) ->
     known = size > 0
     hits, misses = np.where(known, share * size, 0.0), np.where(known, (1 - share) * size, 0.0)
     lower, upper = _once(hits, misses, np.broadcast_to(tail_probability, hits.shape))
+    lower, upper = np.minimum(lower, share), np.maximum(upper, share)  # quantiles of huge counts are rounded
     lower, upper = (np.where(known, each, np.nan) for each in (lower, upper))
     return (2 * lower / (1 + lower), 2 * upper / (1 + upper)) if name == "f1" else (lower, upper)
 

@@ -40,6 +40,7 @@ def single_confidence(contributions: Floats, confidence: float, *, draws: int = 
     return 1 - 2 * max(float(scipy.special.ndtr(-critical)), share)
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def precision_at_least(
     m_before: Counts, m_after: Counts, n_before: Counts, n_after: Counts, *, confidence: float
 ) -> Floats:
@@ -59,9 +60,8 @@ def precision_at_least(
     """
     if (n_before > 0).sum() < 2:  # noqa: PLR2004 - one replicate has no spread
         return np.full(m_before.shape[1], np.nan)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        before, after, n_b, n_a = (leave_one_out(each) for each in (m_before, m_after, n_before, n_after))
-        share = (before / n_b[:, None]) / (after / n_a[:, None])
+    before, after, n_b, n_a = (leave_one_out(each) for each in (m_before, m_after, n_before, n_after))
+    share = (before / n_b[:, None]) / (after / n_a[:, None])
     contributions = np.nan_to_num(share.mean(axis=0) - share, posinf=0.0, neginf=0.0)
     single = single_confidence(contributions, confidence)
     found = intervals(m_before, m_after, n_before, n_after, reference=None, confidence=single)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 from typing import Annotated, ClassVar, Literal
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from pipeline.groupings import TOTAL, Grouping, cluster_name, internal_name, unlike_but_for_case
@@ -19,7 +20,7 @@ Confidence = Annotated[float, Field(gt=0, lt=1)]
 
 
 class EvenThresholds(BaseModel):
-    """Evenly spaced thresholds, both ends included, as `numpy.linspace`."""
+    """Evenly spaced thresholds, both ends included: the doubles nearest to the decimal values that people write."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -35,16 +36,29 @@ class EvenThresholds(BaseModel):
         return self
 
     def values(self) -> tuple[float, ...]:
-        """The thresholds in ascending order."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            values = tuple(np.linspace(self.start, self.stop, self.count).tolist())
-        if not all(math.isfinite(value) for value in values):
+        """The thresholds in ascending order, see `even_values`."""
+        if not math.isfinite(self.stop - self.start):
             message = f"the thresholds from {self.start} to {self.stop} span more than a double holds"
             raise ValueError(message)
+        values = even_values(self.start, self.stop, self.count)
         if len(set(values)) < len(values):
             message = f"{self.count} thresholds between {self.start} and {self.stop} are not distinct as doubles"
             raise ValueError(message)
         return values
+
+
+@lru_cache(maxsize=16)
+def even_values(start: float, stop: float, count: int) -> tuple[float, ...]:
+    """Evenly spaced values, both ends included; only `start` if one is wanted.
+
+    The ends stand for the shortest decimals that parse as them; the points between are exact fractions of these, each
+    rounded once to the nearest double, so that a point that is a short decimal is what that decimal parses as.
+    """
+    first, last = Fraction(repr(start)), Fraction(repr(stop))
+    denominator = math.lcm(first.denominator, last.denominator)
+    low, high = (end.numerator * (denominator // end.denominator) for end in (first, last))
+    steps = max(count - 1, 1)
+    return tuple((low * (steps - step) + high * step) / (denominator * steps) for step in range(count))
 
 
 def ascending(values: tuple[float, ...]) -> tuple[float, ...]:

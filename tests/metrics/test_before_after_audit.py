@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+from itertools import product
+
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -28,14 +32,20 @@ samples = st.integers(1, 80).flatmap(
 
 
 @given(samples, st.sampled_from([0.5, 0.9, 0.95]))
-def test_limits_of_the_sample_are_quantiles_of_the_beta_binomial(sample: tuple[int, int, int], level: float) -> None:
+@example((101, 100, 1), 0.95)
+def test_limits_of_the_sample_are_quantiles_of_the_beta_binomial_around_the_estimate(
+    sample: tuple[int, int, int], level: float
+) -> None:
     m, n, k = sample
     found = audited_precision(one(m), one(n), one(k), confidence=level)
     rest, tail = stats.betabinom(m - n, k + 0.5, n - k + 0.5), (1 - level) / 2
     lower, upper = (round(float(each[0]) * m) - k for each in (found.lower, found.upper))
     assert found.estimate[0] == k / n
-    assert found.lower[0] == 0 if k == 0 else rest.cdf(lower - 1) < tail + 1e-9 < rest.cdf(lower) + 2e-9
-    assert found.upper[0] == 1 if k == n else rest.cdf(upper - 1) < 1 - tail + 1e-9 < rest.cdf(upper) + 2e-9
+    assert found.lower[0] <= found.estimate[0] <= found.upper[0]
+    is_quantile = rest.cdf(lower - 1) < tail + 1e-9 < rest.cdf(lower) + 2e-9
+    assert found.lower[0] == 0 if k == 0 else is_quantile or lower + k == math.floor(Fraction(k * m, n))
+    is_quantile = rest.cdf(upper - 1) < 1 - tail + 1e-9 < rest.cdf(upper) + 2e-9
+    assert found.upper[0] == 1 if k == n else is_quantile or upper + k == math.ceil(Fraction(k * m, n))
 
 
 @settings(deadline=None)
@@ -51,14 +61,32 @@ def test_the_combination_is_bayes_theorem_over_all_numbers_of_right_ones(
     posterior = prior * stats.hypergeom(m, right, n).pmf(k)
     posterior /= posterior.sum()
     assert found.estimate[0] == pytest.approx(posterior @ right / m, abs=1e-6)
-    below = posterior.cumsum()
-    assert found.lower[0] == pytest.approx((below <= 0.025 + 1e-9).sum() / m, abs=1.01 / m)
+    below, mean = posterior.cumsum(), posterior @ right
+    lower = min((below <= 0.025 + 1e-9).sum(), math.floor(mean + 1e-6))
+    assert found.lower[0] == pytest.approx(lower / m, abs=1.01 / m)
     assert found.upper[0] >= (below < 0.975 - 1e-9).sum() / m - 1e-9
-    assert found.lower[0] <= found.estimate[0] <= found.upper[0] + 1e-12
+    assert found.lower[0] <= found.estimate[0] <= found.upper[0]
     numbers = np.arange(n + 1)
     mass = from_before / from_before.sum() @ stats.hypergeom(m, right[:, None], n).pmf(numbers)
     tails = mass[: k + 1].sum() - mass[k] / 2, mass[k:].sum() - mass[k] / 2
     assert p_value[0] == pytest.approx(min(2 * min(tails), 1), abs=0.03)
+
+
+@pytest.mark.parametrize("m", [1, 2, 3, 5, 8, 21])
+def test_every_estimate_lies_between_its_limits_and_these_between_0_and_1(m: int) -> None:
+    """Every sample of m matches, beside predictions from none to many, of which almost none or almost all are after."""
+    cells = [(m, n, k) for n in range(1, m + 1) for k in range(n + 1)]
+    matches, audited, right = (np.array(column, dtype=np.int64) for column in zip(*cells, strict=True))
+    found = [audited_precision(matches, audited, right, confidence=level) for level in (0.5, 0.95, 0.999)]
+    for count, odds, phi in product((0, 1, 40), (1e-3, 1.0, 50.0), (1.0, 9.0)):
+        counts, sure = np.full(len(cells), float(count)), np.full(len(cells), SURE[0])
+        before = Prediction(counts, np.full(len(cells), phi), sure, 1.0, np.array([odds]))
+        both, p_value = combined_precision(matches, audited, right, before, confidence=0.95)
+        assert ((p_value >= 0) & (p_value <= 1)).all()
+        found.append(both)
+    for each in found:
+        inside = (each.lower >= 0) & (each.lower <= each.estimate) & (each.estimate <= each.upper) & (each.upper <= 1)
+        assert [cell for cell, held in zip(cells, inside, strict=True) if not held] == []
 
 
 def test_everything_checked_is_known() -> None:

@@ -16,6 +16,7 @@ from running import estimates_of
 
 from pipeline.dialect import column, render
 from pipeline.sources.bins import BLOCK, Grid, block_of, cell_in_block, even_cells, piecewise_cells
+from pipeline.stages.parameters import EvenThresholds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,6 +42,12 @@ def even(draw: st.DrawFn) -> tuple[float, ...]:
     return distinct(np.linspace(start * scale, (start + length) * scale, count).tolist())
 
 
+decimal_ends = st.tuples(st.decimals(-60, 60, places=2), st.decimals(-60, 60, places=2)).filter(
+    lambda ends: ends[0] < ends[1]
+)
+decimal = st.tuples(decimal_ends, st.integers(2, 120)).map(
+    lambda drawn: EvenThresholds(start=drawn[0][0], stop=drawn[0][1], count=drawn[1]).values()
+)
 uneven = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=12).map(distinct)
 scaled = st.tuples(st.lists(st.integers(-50, 50), min_size=1, max_size=12), scales).map(
     lambda drawn: distinct([number * drawn[1] for number in drawn[0]])
@@ -50,7 +57,7 @@ beside = anything.map(
 )
 single = anything.map(lambda value: distinct([value]))
 spread = st.lists(anything, min_size=1, max_size=8).map(distinct)
-threshold_lists = even() | uneven | scaled | beside | single
+threshold_lists = even() | decimal | uneven | scaled | beside | single
 
 
 def trying_scores(thresholds: Sequence[float], more: Sequence[float]) -> list[float]:
@@ -148,7 +155,7 @@ def test_null_has_no_cell_and_no_bin(connection: duckdb.DuckDBPyConnection) -> N
 
 
 def test_an_even_grid_needs_no_second_look_between_its_thresholds(connection: duckdb.DuckDBPyConnection) -> None:
-    grid = Grid(tuple(np.linspace(0, 1, 11).tolist()))
+    grid = Grid(EvenThresholds(start=0, stop=1, count=11).values())
     scores = [0.05 + number / 10 for number in range(10)]
     cells = [row[0] for row in in_sql(connection, [grid.cell(column("score"))], scores)]
     assert cells == sorted(set(cells))
@@ -196,7 +203,8 @@ def test_a_run_counts_every_match_at_every_threshold(
 @pytest.mark.parametrize(
     "thresholds",
     [
-        pytest.param(tuple(np.linspace(0.1, 60, 200).tolist()), id="even"),
+        pytest.param(EvenThresholds(start=0.1, stop=60, count=200).values(), id="even"),
+        pytest.param(EvenThresholds(start=0, stop=1, count=101).values(), id="hundredths"),
         pytest.param(tuple(number / 10 for number in range(1, 11)), id="tenths"),
         pytest.param((0.1, 0.1 + 1e-15, 0.1 + 1e-14, 5.0), id="crowded"),
         pytest.param((7.0,), id="single"),

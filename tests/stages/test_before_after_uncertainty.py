@@ -11,6 +11,7 @@ import pytest
 from running import read_table, run_before_after
 
 import pipeline
+from pipeline.stages.before_after.verdict import UNTESTED, doubts, verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -176,8 +177,39 @@ def test_one_cluster_gives_no_joint_test(tmp_path: Path) -> None:
     frames = Archive(3).frames("pairs")
     frames["events"] = frames["events"].with_columns(source=pl.lit("x"))
     run = run_before_after(tmp_path, frames, thresholds=[0.5], window=WINDOW, cluster="source")
-    assert read_table(run, "before_after_placebo")["p_value"].to_list() == [None, None]
-    assert not any("doubtful" in warning for warning in run.warnings)
+    table = read_table(run, "before_after_placebo")
+    assert table.select("p_value", "undefined").rows() == [(None, "one_replicate")] * 2
+    assert [("only one event, or cluster" in warning) for warning in about_rates(run)] == [True]
+
+
+@pytest.mark.parametrize(
+    ("lags", "reason"),
+    [
+        ([1.0, 2.0], "no_before"),
+        ([-40.0, 1.0], "unknown_pairs"),
+        ([-1.0, 1.0], "no_far"),
+        ([-40.0, -1.0], "few_matches"),
+    ],
+)
+def test_why_the_placebo_test_could_not_be_made(tmp_path: Path, lags: list[float], reason: str) -> None:
+    """Two events with every compared pair as a row, all of them matches."""
+    pairs = pl.DataFrame({"event_id": [1, 1, 2, 2], "lag_hours": lags * 2, "score": [0.9] * 4})
+    keys: dict[str, Any] = {"thresholds": [0.5], "window": {"before": "48h", "after": "12h"}}
+    run = run_before_after(tmp_path, {"pairs": pairs}, **keys)
+    joint = read_table(run, "before_after_placebo").filter(pl.col("threshold").is_null())
+    assert joint.select("p_value", "undefined").rows() == [(None, reason)]
+    assert [warning.endswith(UNTESTED[reason]) for warning in about_rates(run)] == [True]
+    assert "equal-FPR" not in run.stages[0].summary.sentence
+
+
+def test_a_group_without_pairs_near_the_event_says_so_beside_others_that_have_some(tmp_path: Path) -> None:
+    lags = [-40.0, -1.0, 1.0, -40.0, -39.0, 1.0]
+    pairs = pl.DataFrame({"event_id": [1, 1, 1, 2, 2, 2], "lag_hours": lags, "score": [0.9] * 6})
+    pairs = pairs.with_columns(source=pl.when(pl.col("event_id") == 1).then(pl.lit("x")).otherwise(pl.lit("y")))
+    window = {"before": "48h", "after": "12h"}
+    run = run_before_after(tmp_path, {"pairs": pairs}, thresholds=[0.5], window=window, by=[["source"]])
+    joint = read_table(run, "before_after_placebo").filter(pl.col("threshold").is_null())
+    assert joint.select("source", "undefined").rows() == [("x", "one_replicate"), ("y", "no_near")]
 
 
 def spread(folder: Path, frames: dict[str, pl.DataFrame], cut: Callable[[pl.DataFrame], list[pl.DataFrame]]) -> Run:
@@ -247,20 +279,21 @@ def test_placebo_counts_equal_a_loop_over_all_pairs(tmp_path: Path, compared: st
     assert table.filter(pl.col("threshold") == 0.2)["log_rate_ratio"].null_count() == 0
 
 
-def test_without_times_the_near_part_of_given_numbers_is_unknown_and_the_table_has_no_row(tmp_path: Path) -> None:
+def test_without_times_the_near_part_of_given_numbers_is_unknown_and_the_table_says_so(tmp_path: Path) -> None:
     run = run_archive(tmp_path, Archive(6), "given")
-    assert read_table(run, "before_after_placebo").is_empty()
+    assert read_table(run, "before_after_placebo").select("threshold", "undefined").rows() == [(None, "unknown_pairs")]
     estimates = read_table(run, "before_after_estimates")
     assert estimates["precision_realised_lower"].null_count() == estimates.height
     assert estimates["fpr_lower"].null_count() == 0
     counts = read_table(run, "counts")
     assert (counts["n_near"].sum(), counts["m_near"].sum() > 0) == (0, True)
-    assert [("was not tested" in warning) for warning in about_rates(run)] == [True]
+    assert [("give the times of events and articles" in warning) for warning in about_rates(run)] == [True]
 
 
 def test_without_a_window_there_is_no_near_part(tmp_path: Path) -> None:
     run = run_before_after(tmp_path, Archive(6).frames("pairs"), thresholds=[0.5])
-    assert read_table(run, "before_after_placebo").is_empty()
+    assert read_table(run, "before_after_placebo").select("threshold", "undefined").rows() == [(None, "no_window")]
+    assert [("give `window`" in warning) for warning in about_rates(run)] == [True]
     counts = read_table(run, "counts")
     assert (counts["n_near"].sum(), counts["m_near"].sum()) == (0, 0)
 
@@ -302,6 +335,29 @@ def test_twice_the_rate_near_the_event_raises_a_doubt_and_equal_rates_raise_none
     assert (read_table(equal, "before_after_placebo")["p_value"] > 0.05).all()
     without = run_before_after(tmp_path / "without", two_rates(0.2), uncertainty="none", **keys)
     assert not any("doubtful" in warning for warning in without.warnings)
+
+
+@pytest.mark.parametrize("p_value", [0.001, 0.5])
+@pytest.mark.parametrize(("chosen", "words"), [(None, "no threshold was chosen"), (0.7, "0.7, they are too few")])
+def test_the_verdict_without_a_ratio_speaks_of_the_joint_test(chosen: float | None, words: str, p_value: float) -> None:
+    placebo = {"grouping": ["all"] * 2, "threshold": [0.7, None], "p_value": [None, p_value], "undefined": [None] * 2}
+    unknown = pl.lit(None, dtype=pl.Float64)
+    ratios = [unknown.alias(f"log_rate_ratio{side}") for side in ("", "_lower", "_upper")]
+    points = {"grouping": ["all"], "criterion": ["max_f1"], "threshold": pl.Series([chosen], dtype=pl.Float64)}
+    trend = {"grouping": pl.Series([], dtype=pl.String), "p_value": pl.Series([], dtype=pl.Float64)}
+    tables = {
+        "before_after_placebo": pl.DataFrame(placebo).with_columns(ratios),
+        "before_after_operating_points": pl.DataFrame(points),
+        "before_after_trend": pl.DataFrame(trend),
+    }
+    doubtful = p_value < 0.05
+    said = "differ by more than chance" if doubtful else "do not differ by more than chance"
+    sentences = [verdict(tables), *doubts(tables)]
+    assert len(sentences) == 1 + doubtful
+    for sentence in sentences:
+        assert f"near to it and far from it {said}, all thresholds together; " in sentence
+        assert words in sentence
+        assert ("doubtful" in sentence) == doubtful
 
 
 def test_a_doubt_without_a_chosen_threshold_is_still_told(tmp_path: Path) -> None:

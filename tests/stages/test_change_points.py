@@ -357,6 +357,32 @@ def test_delays_are_signed_and_of_the_pairs(tmp_path: Path) -> None:
     assert joined["mean_delay"].to_list() == pytest.approx(joined["delay"].to_list(), nan_ok=True)
 
 
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_times_are_shown_as_timestamps_to_the_microsecond(tmp_path: Path, zone: str | None) -> None:
+    """A double of microseconds loses the last digit from the year 2255 on."""
+    mark = dt.datetime(2400, 1, 1, 10, 0, 0, 1)  # noqa: DTZ001 - UTC without a zone
+    late = mark + dt.timedelta(minutes=30, microseconds=2)
+    data = frames(
+        predictions={"series_id": ["a", "a"], "position": [late, mark + dt.timedelta(days=9)]},
+        annotations={"series_id": ["a"], "position": [mark]},
+    )
+    data = {name: frame.with_columns(pl.col("position").dt.replace_time_zone(zone)) for name, frame in data.items()}
+    delays = points_tables(tmp_path / "with", data, margin="2h")["delays"]
+    assert delays.schema["position"] == delays.schema["true_position"] == pl.Datetime("us")
+    assert delays.select("position", "true_position").rows() == [(late, mark)]
+    assert delays["delay"].to_list() == pytest.approx([0.5 + 2 / 3.6e9], rel=1e-12)
+    without = points_tables(tmp_path / "without", data, margin="2h", delays=False)["delays"]
+    assert without.schema == delays.schema
+
+
+def test_dates_are_shown_as_timestamps(tmp_path: Path) -> None:
+    day = dt.date(2024, 2, 29)
+    points: dict[str, list[Any]] = {"series_id": ["a"], "position": [day]}
+    delays = points_tables(tmp_path, frames(predictions=points, annotations=points), margin="1d")["delays"]
+    assert delays.select(pl.col("position", "true_position").dt.date(), "delay").rows() == [(day, day, 0.0)]
+    assert delays.schema["position"] == pl.Datetime("us")
+
+
 def test_covering_without_observations_is_null(tmp_path: Path) -> None:
     data = frames(
         predictions={"series_id": ["a", "b"], "position": [10, 10]},

@@ -27,7 +27,7 @@ ESTIMATES = (
     Column("tp", "DOUBLE", "estimated true positives m_after − fp; may be negative", nullable=True),
     Column("precision", "DOUBLE", "tp / m_after; may be negative; NULL without matches after", nullable=True),
     *limits_of("precision", "the precision to expect of new events"),
-    *limits_of("precision_realised", "the precision of this data set"),
+    *limits_of("precision_realised", "the precision of this data set, of which precision_corrected is the estimate"),
     Column("recall", "DOUBLE", "recall_raw, at most 1", nullable=True),
     *limits_of("recall", "recall"),
     Column("recall_raw", "DOUBLE", "tp / tp at the reference; NULL if tp < 0 or without reference", nullable=True),
@@ -71,8 +71,8 @@ SENSITIVITY = (
 )
 PLACEBO = (
     Column("threshold", "DOUBLE", "score from which a pair counts as a match; NULL in the joint test", nullable=True),
-    Column("n_far", "BIGINT", "compared pairs in the far part of the window before the event"),
-    Column("n_near", "BIGINT", "compared pairs in its near part"),
+    Column("n_far", "BIGINT", "compared pairs in the far part of the window before the event; 0 where not compared"),
+    Column("n_near", "BIGINT", "compared pairs in its near part; 0 likewise"),
     Column("m_far", "BIGINT", "matches in the far part; NULL in the joint test", nullable=True),
     Column("m_near", "BIGINT", "matches in the near part; NULL in the joint test", nullable=True),
     Column(
@@ -85,6 +85,7 @@ PLACEBO = (
     Column("p_value", "DOUBLE", "two-sided p-value of equal rates; NULL where no test can be made", nullable=True),
     Column("precision_far", "DOUBLE", "precision if the far part alone gave the false positive rate", nullable=True),
     Column("precision_near", "DOUBLE", "precision if the near part alone gave the false positive rate", nullable=True),
+    Column("undefined", "VARCHAR", "why p_value is NULL; NULL when it is given", nullable=True),
 )
 LAGS = (
     Column("threshold", "DOUBLE", "score from which a pair counts as a match"),

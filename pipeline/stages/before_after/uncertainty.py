@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.metrics import before_after as estimator
-from pipeline.metrics.before_after_intervals import NAMES, intervals
+from pipeline.metrics.before_after_intervals import NAMES, TWO, intervals
 from pipeline.metrics.before_after_placebo import placebo, placebo_joint, realised_precision_interval
 from pipeline.metrics.simultaneous import precision_at_least
 from pipeline.metrics.sweep import THRESHOLD
@@ -185,20 +185,40 @@ def placebo_table(
 ) -> pl.DataFrame:
     """The table `before_after_placebo`: near against far part of the time before the event.
 
-    One row per group and threshold, and one with a NULL threshold for the joint test. It has no row where the numbers
-    of compared pairs in the near part are not known, or without replicates.
+    One row per group and threshold, and one with a NULL threshold for the joint test; only the latter where the two
+    parts cannot be compared at all. It has no row with `uncertainty = "none"`.
     """
-    order = [*keys, THRESHOLD, *PLACEBO_COUNTS, *PLACEBO_VALUES, *PLACEBO_PRECISIONS]
+    order = [*keys, THRESHOLD, *PLACEBO_COUNTS, *PLACEBO_VALUES, *PLACEBO_PRECISIONS, "undefined"]
+    if params.uncertainty == "none" or curve.is_empty():
+        return _untested(curve.clear().select(keys), None).select(order)
+    if curve.height * counts[REPLICATE].n_unique() > BUDGET:
+        return _untested(curve.select(keys).unique(maintain_order=True), "budget").select(order)
     parts = []
-    if params.uncertainty != "none" and counts["n_near"].sum() > 0:
-        within = curve.height * counts[REPLICATE].n_unique() <= BUDGET
-        groups = group_counts(curve, counts, keys, params) if within else ()
-        parts = [_placebo(group, keys, params.confidence) for group in groups if group.totals["n_near"].any()]
-    if not parts:
-        zeros = [pl.lit(None, dtype=pl.Int64).alias(name) for name in PLACEBO_COUNTS]
-        nothing = [pl.lit(None, dtype=pl.Float64).alias(name) for name in (*PLACEBO_VALUES, *PLACEBO_PRECISIONS)]
-        return curve.clear().select(*keys, THRESHOLD).with_columns(*zeros, *nothing).select(order)
-    return pl.concat(parts).select(order)
+    for group in group_counts(curve, counts, keys, params):
+        reason = _no_parts(group, counts, params)
+        label = group.rows.head(1).select(keys)
+        parts.append(_untested(label, reason) if reason else _placebo(group, keys, params.confidence))
+    return pl.concat([part.select(order) for part in parts])
+
+
+def _no_parts(group: GroupCounts, counts: pl.DataFrame, params: BeforeAfterParameters) -> str | None:
+    """Why the time before the event of a group has not two parts to compare; None if it has."""
+    if params.window is None:
+        return "no_window"
+    if not group.totals["n_before"].any():
+        return "no_before"
+    if not group.totals["n_near"].any():
+        return "no_near" if counts["n_near"].sum() else "unknown_pairs"
+    return None if (group.totals["n_before"] > group.totals["n_near"]).any() else "no_far"
+
+
+def _untested(labels: pl.DataFrame, reason: str | None) -> pl.DataFrame:
+    """The row of the joint test alone, for each of the groups."""
+    zeros = [pl.lit(0, dtype=pl.Int64).alias(name) for name in PLACEBO_COUNTS[:2]]
+    matches = [pl.lit(None, dtype=pl.Int64).alias(name) for name in PLACEBO_COUNTS[2:]]
+    numbers = (THRESHOLD, *PLACEBO_VALUES, *PLACEBO_PRECISIONS)
+    nothing = [pl.lit(None, dtype=pl.Float64).alias(name) for name in numbers]
+    return labels.with_columns(*zeros, *matches, *nothing, pl.lit(reason, dtype=pl.String).alias("undefined"))
 
 
 PLACEBO_COUNTS = ("n_far", "n_near", "m_far", "m_near")
@@ -220,9 +240,11 @@ def _placebo(group: GroupCounts, keys: Sequence[str], confidence: float) -> pl.D
         _precision_of_part(group, counts[3], n_near.sum()).alias("precision_near"),
     )
     unknown = (THRESHOLD, "m_far", "m_near", *PLACEBO_VALUES[:-1], *PLACEBO_PRECISIONS)
+    single = ((n_far + n_near) > 0).sum() < TWO
     joint = pl.Series("p_value", [placebo_joint(m_far, m_near, n_far, n_near)]).fill_nan(None)
     last = rows.head(1).with_columns(*(pl.lit(None, dtype=rows.schema[name]).alias(name) for name in unknown), joint)
-    return pl.concat([rows, last])
+    reason = pl.when(pl.col("p_value").is_null()).then(pl.lit("one_replicate" if single else "few_matches"))
+    return pl.concat([rows, last]).with_columns(reason.alias("undefined"))
 
 
 def _precision_of_part(group: GroupCounts, matches: NDArray[np.int64], pairs: np.int64) -> pl.Series:

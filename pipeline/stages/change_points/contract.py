@@ -132,9 +132,9 @@ SERIES_COLUMNS = (
 )
 DELAYS = (
     Column(SERIES_ID, "KEY", "the series"),
-    Column("position", "DOUBLE", "the prediction; microseconds since 1970 (UTC) for times"),
+    Column("position", "POSITION", "the prediction; a TIMESTAMP in UTC for times and dates"),
     Column("rank", "BIGINT", "1, 2, … of matched predictions at one position"),
-    Column("true_position", "DOUBLE", "the true point it is matched with, in the same unit"),
+    Column("true_position", "POSITION", "the true point it is matched with, likewise"),
     Column("delay", "DOUBLE", "position − true_position; hours for times"),
     Column("score", "DOUBLE", "its score; NULL without scores", nullable=True),
 )

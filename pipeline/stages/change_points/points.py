@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     Rule: TypeAlias = Callable[[Points, Points, Margin, NDArray[np.float64] | None], NDArray[np.int64]]
 
 RUN = "run_number"
+POSITIONS: dict[bool, pl.DataType] = {False: pl.Float64(), True: pl.Datetime("us")}  # by whether they are times
 RULES: dict[str, Rule] = {
     "one_to_one": added_one_to_one,
     "any": added_any,
@@ -142,12 +143,14 @@ class Matcher:
             windows = find_windows(truth, predictions, self.margin)
             number = np.where(added > 0, nearest_truth(truth, predictions, windows), -1)
         matched = (number >= 0) & shown
-        position, delay = np.full(len(added), np.nan), np.full(len(added), np.nan)
-        own = truth.position[number[matched]]
+        of_truth, delay = np.zeros(len(added), dtype=truth.position.dtype), np.full(len(added), np.nan)
+        of_truth[matched] = truth.position[number[matched]]
         unit = MICROSECONDS_PER_HOUR if self.times else 1
-        position[matched], delay[matched] = own, (predictions.position[matched] - own) / unit
-        columns = {"position": predictions.position.astype(np.float64), "true_position": position, "delay": delay}
-        return [pl.Series(name, values).fill_nan(None) for name, values in columns.items()]
+        delay[matched] = (predictions.position[matched] - of_truth[matched]) / unit
+        columns = {"position": predictions.position, "true_position": of_truth}
+        positions = pl.DataFrame(columns).cast(POSITIONS[self.times])
+        masked = positions.select("position", pl.when(pl.Series(matched)).then("true_position").alias("true_position"))
+        return [*masked.get_columns(), pl.Series("delay", delay).fill_nan(None)]
 
     @property
     def _no_share(self) -> pl.Expr:

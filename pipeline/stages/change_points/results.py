@@ -35,12 +35,12 @@ def derive(params: ChangePointsParameters, counts: Mapping[str, pl.DataFrame]) -
     """The tables of change_points; those of single runs and matches follow."""
     table = counts["counts"]
     keys = [name for name in table.columns if name not in {THRESHOLD, REPLICATE, *COUNT_NAMES}]
-    curve = with_intervals(_curve(params, table, keys), table, keys, params)
+    curve, times = with_intervals(_curve(params, table, keys), table, keys, params), params.margin.is_duration
     return {
         "change_points_curve": curve.select(*keys, *(column.name for column in CURVE)),
         "change_points_areas": _areas(params, counts, curve, keys),
-        "change_points_series": units.empty(table, keys, SERIES_COLUMNS),
-        "change_points_delays": units.empty(table, keys, DELAYS),
+        "change_points_series": units.empty(table, keys, SERIES_COLUMNS, times=times),
+        "change_points_delays": units.empty(table, keys, DELAYS, times=times),
     }
 
 

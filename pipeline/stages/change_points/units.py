@@ -12,7 +12,7 @@ from pipeline.groupings import Grouping
 from pipeline.metrics.ratios import quotient
 from pipeline.schemas import GROUPING
 from pipeline.stages.change_points.contract import DELAYS, SERIES_COLUMNS, SERIES_ID
-from pipeline.stages.change_points.points import RUN
+from pipeline.stages.change_points.points import POSITIONS, RUN
 from pipeline.stages.change_points.ratios import with_ratios
 from pipeline.stages.change_points.relations import RUNS_OF_SERIES
 from pipeline.stages.plan import FollowUp, Sweep
@@ -69,13 +69,15 @@ def _named(found: pl.DataFrame, runs: pl.DataFrame, relations: Relations, column
     return found.join(runs, on=RUN, how="inner").select(grouping, *by, *(each.name for each in columns))
 
 
-def empty(counts: pl.DataFrame, keys: Sequence[str], columns: Sequence[Column]) -> pl.DataFrame:
+def empty(counts: pl.DataFrame, keys: Sequence[str], columns: Sequence[Column], *, times: bool) -> pl.DataFrame:
     """A table without a row.
 
     Args:
         counts: The count table.
         keys: Columns that identify a group.
         columns: Those of the table.
+        times: Whether positions are times.
     """
-    own = (pl.lit(None, dtype=TYPES[each.type]).alias(each.name) for each in columns)
+    types = TYPES | {"POSITION": POSITIONS[times]}
+    own = (pl.lit(None, dtype=types[each.type]).alias(each.name) for each in columns)
     return counts.clear().select(*keys, *own)

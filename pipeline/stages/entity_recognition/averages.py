@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import polars as pl
 
+from pipeline.metrics.document_averages import POOLED
 from pipeline.metrics.proportions import Confusion, intervals_of_clusters
 from pipeline.metrics.ratios import RATIOS, ratios
 from pipeline.metrics.sweep import THRESHOLD
@@ -40,7 +41,7 @@ def average_of(group: Group, kind: Average, confidence: float | None) -> pl.Data
         pl.Series(THRESHOLD, group.thresholds).fill_nan(None),
         pl.lit(group.n_documents, dtype=pl.Int64).alias("n_documents"),
     )
-    found, dropped, limits = _micro(group, frame) if kind == "micro" else _of_documents(group, kind)
+    found, dropped, limits = _pooled(group, frame, kind) if kind in POOLED else _of_documents(group, kind)
     given = confidence is not None and group.tp.size <= BUDGET
     intervals = limits(confidence) if given and confidence is not None else {}
     reason = (
@@ -52,8 +53,13 @@ def average_of(group: Group, kind: Average, confidence: float | None) -> pl.Data
     ).with_columns(*_limits(intervals, frame.height, reason), _undefined(kind))
 
 
-def _micro(group: Group, frame: pl.DataFrame) -> tuple[dict[str, Floats], dict[str, Floats], _Intervals]:
+def _pooled(
+    group: Group, frame: pl.DataFrame, kind: Average
+) -> tuple[dict[str, Floats], dict[str, Floats], _Intervals]:
+    """Ratios of summed counts; a ratio that the conventions of SemEval alone define has no limits."""
     made = frame.select(ratios(*(pl.col(name) for name in ("tp", "fp", "fn"))))
+    if kind == "semeval_micro" and group.n_documents:
+        made = made.fill_null(1.0)
     found = {name: made[name].to_numpy() for name in RATIOS}
     dropped = {name: np.zeros(frame.height) for name in RATIOS}
 
@@ -84,10 +90,9 @@ def _of_documents(group: Group, kind: Average) -> tuple[dict[str, Floats], dict[
 
 
 def _semeval(group: Group) -> dict[str, tuple[Floats, Floats]]:
-    """Sums of ratios that are 1 in a document without any mention, where F1 is undefined, and else 0 if undefined."""
+    """Sums of ratios, each of them 1 in a document where it is undefined."""
     number = group.sums["n_documents"]
-    empty = number - group.sums["n_f1"]
-    return {name: (group.sums[name] + empty, number) for name in ("precision", "recall")}
+    return {name: (group.sums[name] + number - group.sums[f"n_{name}"], number) for name in ("precision", "recall")}
 
 
 def _of_means(total: Floats, defined: Floats, confidence: float) -> Limits:

@@ -45,7 +45,7 @@ RATIOS = ("precision", "recall", "f1")
 
 
 SCORES = (
-    Column("average", "VARCHAR", "`micro`, `macro` or `semeval`"),
+    Column("average", "VARCHAR", "`micro`, `macro`, `semeval` or `semeval_micro`"),
     Column(
         "threshold",
         "DOUBLE",
@@ -109,7 +109,7 @@ class EntityRecognitionParameters(MentionParameters):
         documents: The documents that are judged.
         match: Which mentions may be matched.
         averages: Which averages: `micro`: all mentions together; `macro`: mean of documents where defined; `semeval`:
-            mean of documents by the conventions of SemEval-2019 Task 12.
+            the macro scores of the scorer of SemEval-2019 Task 12; `semeval_micro`: its micro scores.
         outcomes: Whether the table of single mentions is made; `auto`: up to one million rows of gold and predicted.
     """
 

@@ -11,6 +11,7 @@ import sqlglot.expressions as exp
 
 from pipeline.dialect import column
 from pipeline.errors import DataError
+from pipeline.metrics.document_averages import POOLED
 from pipeline.queries import expand, fill, load
 from pipeline.sources import rows
 from pipeline.sources.keys import KeyMatch
@@ -144,7 +145,7 @@ class _Planner:
         }
 
     def _folded(self) -> Iterator[Folded]:
-        if set(self.params.averages) != {"micro"}:
+        if set(self.params.averages) - POOLED:
             grid = self.params.grid() if self.scored else None
             yield sums_of_documents(self.params, grid, scored=self.scored, listed=self.mentions.may_be_empty)
 
