@@ -135,6 +135,7 @@ def check(ctx: typer.Context, config: ConfigPath, settings: Settings = None) -> 
     with reporting(ctx):
         from pipeline.config import load_config  # noqa: PLC0415
         from pipeline.opening import open_inputs  # noqa: PLC0415
+        from pipeline.sources.bindings import bindings_in_words  # noqa: PLC0415
 
         checked = load_config(config, overrides=_overrides(settings))
         for configured in checked.stages:
@@ -144,6 +145,8 @@ def check(ctx: typer.Context, config: ConfigPath, settings: Settings = None) -> 
             opened = open_inputs(checked, configured)
             for source in opened.sources.values():
                 echo(f"{opened.name}  {source.name}: {len(source.files):,} files, {source.rows:,} rows")
+            for line in bindings_in_words(opened.bindings):
+                echo(f"{opened.name}  {line}")
             for warning in opened.plan.warnings:
                 echo(f"{opened.name}  warning: {warning}")
         checked.check_engine()

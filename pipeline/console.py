@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pipeline.errors import ThresherError
+    from pipeline.opening import OpenedStage
     from pipeline.runner import Run, StageResult, Watcher
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -69,17 +70,32 @@ class Console:
         from pipeline.runner import Watcher  # noqa: PLC0415 - an error message must not load the engine
 
         if not self.interactive:
-            yield Watcher(on_run=self._begin, on_stage=self._stage_begins, on_result=self._stage_ends)
+            yield Watcher(
+                on_run=self._begin,
+                on_stage=self._stage_begins,
+                on_opened=self._inputs_found,
+                on_result=self._stage_ends,
+            )
             return
         from rich.console import Console as RichConsole  # noqa: PLC0415 - only for terminals
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+        from rich.text import Text  # noqa: PLC0415
+
+        from pipeline.sources.bindings import bindings_in_words  # noqa: PLC0415 - as the runner
 
         columns = (TextColumn("{task.fields[stage]}", markup=False), BarColumn(), TimeElapsedColumn())
-        with Progress(*columns, console=RichConsole(stderr=True), transient=True) as progress:
+        rich = RichConsole(stderr=True)
+
+        def show(opened: OpenedStage) -> None:
+            for line in bindings_in_words(opened.bindings):
+                rich.print(Text(cleaned(f"{opened.name}  {line}"), style="dim"))
+
+        with Progress(*columns, console=rich, transient=True) as progress:
             task = progress.add_task("", total=100, stage="opening")
             yield Watcher(
                 on_run=self._begin,
                 on_stage=lambda name: progress.update(task, stage=name, completed=0),
+                on_opened=show,
                 on_progress=lambda percent: progress.update(task, completed=max(percent, 0)),
             )
 
@@ -88,6 +104,12 @@ class Console:
 
     def _stage_begins(self, name: str) -> None:
         self.log("info", f"stage {name}", event="stage_start", stage=name)
+
+    def _inputs_found(self, opened: OpenedStage) -> None:
+        from pipeline.sources.bindings import bindings_in_words  # noqa: PLC0415 - see watching
+
+        for line in bindings_in_words(opened.bindings):
+            self.log("info", f"{opened.name} reads {line}", event="bindings", stage=opened.name)
 
     def _stage_ends(self, result: StageResult) -> None:
         facts = {"stage": result.name, "rows": result.n_rows, "seconds": round(result.seconds, 3)}

@@ -95,12 +95,14 @@ class Watcher:
     Attributes:
         on_run: Called with the id of the attempt.
         on_stage: Called with the name of the stage that begins.
+        on_opened: Called with it when its inputs are found, before they are read.
         on_result: Called with the result of the stage that ends.
         on_progress: Called with percent while its inputs are read; None: nobody watches.
     """
 
     on_run: Callable[[str], None] = field(default=lambda _run_id: None)
     on_stage: Callable[[str], None] = field(default=lambda _name: None)
+    on_opened: Callable[[OpenedStage], None] = field(default=lambda _opened: None)
     on_result: Callable[[StageResult], None] = field(default=lambda _result: None)
     on_progress: Callable[[float], None] | None = None
 
@@ -247,6 +249,7 @@ class _Job:
                 self.config, configured, run=staging.folder, omitted={result.name: result.omitted for result in results}
             )
             opened.append(each)
+            self.watcher.on_opened(each)
             folders = {folder for source in each.sources.values() for folder in _folders(source)}
             with DuckDB(resources, folders, self.stop, self.watcher.on_progress) as engine:
                 result, counted = _run_stage(engine, each, staging, self.stop)

@@ -34,7 +34,11 @@ def stage_command(entry: StageEntry) -> Any:  # noqa: ANN401 - typer's own comma
         options[contract.name] = Annotated[list[str] if contract.required else list[str] | None, option]
     keys = f"Any other key: {', '.join(_keys(stage))}."
     options |= {
-        "mapping": _many("--map", f"{first}.score=NAME", "Our column = theirs, for example pairs.score=weight."),
+        "mapping": _many(
+            "--map",
+            f"{first}.score=NAME",
+            'Our column = theirs, for example pairs.score=weight; false for none, or { sql = "…" }.',
+        ),
         "where": _many("--where", f"{first}=SQL", "Keep the rows of an input that satisfy a predicate."),
         "settings": _many("--set", "KEY=TOML", keys),
         "output": Annotated[str, typer.Option("--output", "-o", metavar="DIR", help="Results folder.")],
@@ -105,7 +109,7 @@ def _document(kind: str, stage: Stage, values: dict[str, Any]) -> dict[str, Any]
         if not ours or not theirs:
             message = f"--map {text}: write INPUT.OURS=THEIRS"
             raise UsageError(message, remedy="For example --map pairs.score=weight.")
-        _input(table, name, f"--map {text}").setdefault("columns", {})[ours] = theirs
+        _input(table, name, f"--map {text}").setdefault("columns", {})[ours] = _mapped(theirs)
     for text in values["where"] or ():
         name, equals, predicate = text.partition("=")
         if not equals:
@@ -115,6 +119,14 @@ def _document(kind: str, stage: Stage, values: dict[str, Any]) -> dict[str, Any]
     for text in values["settings"] or ():
         _set(table, *parse_setting(text))
     return {"output": values["output"], "engine": values["engine"], "stages": [table]}
+
+
+def _mapped(text: str) -> Any:  # noqa: ANN401 - any TOML value
+    """What a column is mapped to: the name of a column, `false`, or an expression `{ sql = "…" }`."""
+    from pipeline.console import parse_setting  # noqa: PLC0415 - see stage_command
+
+    is_toml = text == "false" or text.startswith("{")
+    return parse_setting(f"columns={text}")[1] if is_toml else text
 
 
 def _set(table: dict[str, Any], key: str, value: Any) -> None:  # noqa: ANN401 - any TOML value

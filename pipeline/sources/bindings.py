@@ -10,7 +10,7 @@ from pipeline.sources import predicates
 from pipeline.sources.inputs import Expression
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from sqlglot import exp
 
@@ -47,6 +47,23 @@ class Binding:
     def words(self) -> str:
         """What it is read from, for messages: the column's name or the expression; without either our own name."""
         return self.column or self.sql or self.field
+
+
+def bindings_in_words(bindings: Iterable[Binding]) -> Iterator[str]:
+    """One line for each input: every field with what it is read from and why, then those that are absent."""
+    of_inputs: dict[str, list[Binding]] = {}
+    for binding in bindings:
+        of_inputs.setdefault(binding.input, []).append(binding)
+    for name, fields in of_inputs.items():
+        shown = [_in_words(field) for field in fields if field.origin != "absent"]
+        absent = [field.field for field in fields if field.origin == "absent"]
+        yield f"{name}: {', '.join(shown)}" + (f"; absent: {', '.join(absent)}" if absent else "")
+
+
+def _in_words(binding: Binding) -> str:
+    if binding.origin == "named":
+        return f"{binding.field} (named)"
+    return f"{binding.field} = {binding.words} ({binding.origin})"
 
 
 @dataclass(frozen=True)
