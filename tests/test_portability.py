@@ -52,6 +52,7 @@ VALUES: Values = {
     "segment": lambda rng, _: _texts(rng, ["x", "y'", None]),
     "cluster": lambda rng, _: pl.Series([f"cluster {number}" for number in rng.permutation(ROWS)]),
     "replicate": lambda rng, _: _integers(rng, 0, 4),
+    "matcher": lambda rng, _: _integers(rng, 1, 4),
     "_document": lambda rng, _: _integers(rng, 1, 30),
     "bin": lambda rng, _: _integers(rng, -1, 5),
     "score": lambda rng, odd: _numbers(rng, odd=odd),
