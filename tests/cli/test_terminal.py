@@ -106,8 +106,9 @@ def test_json_log_lines_carry_run_stage_rows_and_seconds(place: Workplace) -> No
     called = call("--log-format", "json", "run", place.config())
     records = [json.loads(line) for line in called.err.splitlines()]
     assert {record["run_id"] for record in records} == {attempts(place.results)[-1]["run_id"]}
-    start, end, *_, last = [record for record in records if record["level"] == "info"]
+    start, *bindings, end, last = [record for record in records if record["level"] == "info"]
     assert (start["event"], start["stage"]) == ("stage_start", "before_after")
+    assert {(record["event"], record["stage"]) for record in bindings} == {("bindings", "before_after")}
     assert (end["event"], end["stage"], end["rows"]) == ("stage_end", "before_after", 530)
     assert end["seconds"] >= 0
     assert (last["event"], last["status"], last["rows"]) == ("run_end", "published", 530)
