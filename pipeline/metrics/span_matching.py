@@ -201,9 +201,9 @@ def document_counts(gold: Mentions, predicted: Mentions, matched: Ints, n_docume
 
 
 def _in_text(mentions: Mentions, mask: NDArray[np.bool_]) -> Ints:
-    """Rows of a mask in the order of the text."""
+    """Rows of a mask in the order of the text; of those with one span the highest scores first."""
     rows = np.flatnonzero(mask)
-    return rows[np.lexsort((mentions.end[rows], mentions.start[rows]))]
+    return rows[np.lexsort((-mentions.scores[rows], mentions.end[rows], mentions.start[rows]))]
 
 
 def _canonical(mentions: Mentions) -> Ints:

@@ -113,6 +113,13 @@ def test_the_order_of_rows_does_not_matter(
     assert pairs(gold, predicted) == pairs(*shuffled)
 
 
+def test_repeated_predictions_go_to_gold_mentions_elsewhere_in_the_order_of_their_scores() -> None:
+    gold = mentions((0, 0, 0, 1), (0, 5, 5, 1))
+    for scores in ([0.25, 0.5], [0.5, 0.25]):
+        matched = match_texts(gold, mentions(*((0, 2, 3, 1, score) for score in scores)))
+        assert [scores[row] for row in matched] == [0.5, 0.25]
+
+
 @pytest.mark.parametrize("rule", RULES)
 @given(gold=ROWS, predicted=ROWS)
 def test_documents_are_independent_and_their_counts_add_up(rule: str, gold: list[Row], predicted: list[Row]) -> None:
