@@ -13,6 +13,9 @@ ThresherError            70  our own bug, unless a leaf says otherwise
 └── Interrupted    128 + n  stopped by signal n
 """
 
+import errno
+import os
+import re
 from typing import ClassVar
 
 
@@ -122,3 +125,60 @@ class Interrupted(ThresherError):  # noqa: N818 - a state, not a fault
     def code(self) -> int:
         """128 plus the number of the signal."""
         return 128 + self.signal_number
+
+
+_FREE_SPACE = (StorageError, "Free some space and run again.")
+_MORE_FILES = (StorageError, "Raise the limit of open files (ulimit -n) and run again.")
+_NO_ACCESS = (PermissionDenied, "Ask its owner for access, or choose another place.")
+_OS_FAULTS: dict[int, tuple[type[ThresherError], str]] = {
+    errno.EIO: (StorageError, "Check the disk or the network share, then run again."),
+    errno.EMFILE: _MORE_FILES,
+    errno.ENFILE: _MORE_FILES,
+    errno.ENOSPC: _FREE_SPACE,
+    errno.EDQUOT: _FREE_SPACE,
+    errno.EFBIG: _FREE_SPACE,
+    errno.EACCES: _NO_ACCESS,
+    errno.EPERM: _NO_ACCESS,
+    errno.EROFS: (CannotCreateError, "Choose a place that can be written."),
+    errno.ENOMEM: (ResourceError, "Lower memory or threads in [resources], or raise the limit of the process."),
+}
+_NUMBER_IN_TEXT = re.compile(r'(?:\[[Ee]rrno |\(os error |"errno":")(\d+)')  # pyarrow, Polars, DuckDB
+
+
+def os_fault(error: Exception, doing: str) -> ThresherError:
+    """The error of ours for one of the operating system, told by its number and by nothing else.
+
+    Args:
+        error: An `OSError`, a `MemoryError`, or what a library raised for one.
+        doing: What was tried and on which path, for example `writing /results/CURRENT`.
+
+    Returns:
+        77 where access is refused, 73 on a file system that can only be read, 71 without memory, and 74 for a full
+        disk, too many open files, a failing device and all other numbers.
+    """
+    number = os_error_number(error)
+    message = f"{doing}: {_reason(error)}"
+    kind, remedy = (StorageError, None) if number is None else _OS_FAULTS.get(number, (StorageError, None))
+    return kind(message, remedy=remedy)
+
+
+def _reason(error: Exception) -> str:
+    """What an error says, with the second path of a renaming or one below the path that the caller names."""
+    if not isinstance(error, OSError) or error.strerror is None:
+        return str(error).strip() or type(error).__name__
+    return error.strerror if error.filename is None else f"{error.strerror} ({os.fsdecode(error.filename)})"
+
+
+def os_error_number(error: Exception) -> int | None:
+    """Number of the operating system's error behind an exception; None where no such error is behind it.
+
+    Libraries often pass on only the text of an error: the number is then found in it, or the system's own words.
+    """
+    if isinstance(error, MemoryError):
+        return errno.ENOMEM
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno
+    text = str(error)
+    if (numbered := _NUMBER_IN_TEXT.search(text)) is not None:
+        return int(numbered[1])
+    return next((number for number in _OS_FAULTS if os.strerror(number) in text), None)

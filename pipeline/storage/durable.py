@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 from polars.exceptions import ComputeError
 
-from pipeline.errors import CannotCreateError, PermissionDenied, StorageError, ThresherError
+from pipeline.errors import CannotCreateError, os_fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 READ_ONLY = 0o444
 PROBE = ".probe"
 _CHUNK = 1 << 20
-_LIBRARY_ERRORS = (duckdb.IOException, duckdb.TransactionException, duckdb.FatalException, ComputeError)
-_FULL_TEXTS = ("No space left", "File too large", "Disk quota")
+_OF_THE_PATH = {errno.EACCES, errno.EPERM, errno.EROFS, errno.EEXIST, errno.ENOTDIR, errno.ENOENT, errno.ELOOP}
+_LIBRARY_ERRORS = (MemoryError, duckdb.IOException, duckdb.TransactionException, duckdb.FatalException, ComputeError)
 
 
 def sync_file(path: Path) -> None:
@@ -92,12 +92,12 @@ def make_folder(path: Path) -> None:
         probe.touch()
         probe.unlink(missing_ok=True)
     except OSError as error:
-        if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EIO}:
-            raise _ours(str(path), error) from error
-        message = f"the output folder {path} cannot be written: {error.strerror}"
-        raise CannotCreateError(
-            message, remedy="Choose another folder with output, or change its permissions."
-        ) from error
+        fault = os_fault(error, f"the output folder {path} cannot be written")
+        if error.errno in _OF_THE_PATH:
+            raise CannotCreateError(
+                fault.message, remedy="Choose another folder with output, or change its permissions."
+            ) from error
+        raise fault from error
 
 
 @contextmanager
@@ -105,19 +105,9 @@ def storage_errors(what: str) -> Iterator[None]:
     """Turn errors of the operating system, also as the libraries report them, into ours.
 
     Raises:
-        PermissionDenied: access is refused.
-        StorageError: the disk is full, or input or output failed.
+        ThresherError: what `os_fault` makes of it.
     """
     try:
         yield
     except (OSError, *_LIBRARY_ERRORS) as error:
-        raise _ours(what, error) from error
-
-
-def _ours(what: str, error: Exception) -> ThresherError:
-    message = f"{what}: {error}"
-    number = error.errno if isinstance(error, OSError) else None
-    if number in {errno.EACCES, errno.EPERM}:
-        return PermissionDenied(message)
-    full = number in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG} or any(text in message for text in _FULL_TEXTS)
-    return StorageError(message, remedy="Free some space and run again." if full else None)
+        raise os_fault(error, what) from error

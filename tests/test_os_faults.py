@@ -1,0 +1,49 @@
+"""Errors of the operating system are told apart by their number, whoever passes them on."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+import pytest
+
+from pipeline.errors import os_fault
+
+CODES = {
+    errno.EIO: 74,
+    errno.EMFILE: 74,
+    errno.ENFILE: 74,
+    errno.ENOSPC: 74,
+    errno.EDQUOT: 74,
+    errno.EFBIG: 74,
+    errno.ESTALE: 74,
+    errno.EACCES: 77,
+    errno.EPERM: 77,
+    errno.EROFS: 73,
+    errno.ENOMEM: 71,
+}
+
+
+@pytest.mark.parametrize(("number", "code"), CODES.items(), ids=[errno.errorcode[number] for number in CODES])
+def test_a_number_of_the_system_has_one_exit_code(number: int, code: int) -> None:
+    fault = os_fault(OSError(number, os.strerror(number), "/data/a.parquet"), "reading pairs")
+    assert fault.code == code
+    assert fault.message == f"reading pairs: {os.strerror(number)} (/data/a.parquet)"
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (RuntimeError("IO Error: Could not write file: No space left on device"), 74),
+        (RuntimeError("Too many open files (os error 24)"), 74),
+        (RuntimeError("fehlgeschlagen (os error 13)"), 77),
+        (RuntimeError('{"exception_type":"IO","errno":"30"}'), 73),
+        (OSError("[Errno 12] error in the decoder"), 71),
+        (MemoryError(), 71),
+        (RuntimeError("the page header is broken"), 74),
+    ],
+)
+def test_an_error_that_a_library_passes_on_is_found_in_its_text(error: Exception, code: int) -> None:
+    fault = os_fault(error, "reading pairs")
+    assert fault.code == code
+    assert fault.message == f"reading pairs: {str(error) or 'MemoryError'}"
