@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.errors import ConfigError, DataError, NoInputError
+from pipeline.paths import local_path
+from pipeline.sources.skipped import RENAME, skipped_words
 from pipeline.sources.source import open_source, with_others
 from pipeline.stages.following import FollowingParameters, Leader
 from pipeline.storage.layout import RUN_RECORD, Layout
 from pipeline.storage.publish import published_runs
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from pipeline.config import Config, ConfiguredStage
     from pipeline.sources.source import Source
     from pipeline.stages.plan import Plan
@@ -65,7 +69,15 @@ def open_inputs(config: Config, configured: ConfiguredStage, *, run: Path | None
             sources[contract.name] = open_source(contract, spec, config.base)
     sources = with_others(sources)
     plan = configured.stage.plan(configured.params, sources)
+    plan = replace(plan, warnings=(*_skipped_warnings(sources), *plan.warnings))
     return OpenedStage(configured, sources, plan, run)
+
+
+def _skipped_warnings(sources: Mapping[str, Source]) -> Iterator[str]:
+    for source in sources.values():
+        if source.skipped:
+            remedy = f". {RENAME}" if any(each.is_parquet for each in source.skipped) else ""
+            yield f"input {source.name}: {skipped_words(source.skipped)}{remedy}"
 
 
 def _written(config: Config, params: FollowingParameters, run: Path) -> list[Leader]:
@@ -82,7 +94,7 @@ def _published(config: Config, params: FollowingParameters) -> list[Leader]:
         NoInputError: no run was published there, or its latest run lacks a stage.
         DataError: the record of that run cannot be read.
     """
-    root = (config.base / Path(params.results).expanduser()).resolve()
+    root = local_path(params.results, config.base, what=f"results of stage {params.name!r}").resolve()
     if root == config.output:
         message = f"{config.origin}: results of stage {params.name!r} is the output folder of this run itself"
         raise ConfigError(message, remedy="Put both stages into one config and leave results out, or change output.")

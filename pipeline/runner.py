@@ -17,7 +17,16 @@ from pipeline.engines.duckdb import DuckDB, Resources
 from pipeline.errors import ConfigError, DataError, PermissionDenied, StorageError, ThresherError
 from pipeline.interrupts import stop_requests
 from pipeline.opening import OpenedStage, open_inputs
-from pipeline.provenance import canonical, code_sha256, fingerprints, input_records, peak_rss, settings, versions
+from pipeline.provenance import (
+    canonical,
+    code_sha256,
+    fingerprints,
+    input_records,
+    peak_rss,
+    settings,
+    skipped_records,
+    versions,
+)
 from pipeline.schemas import Column, Table, conform
 from pipeline.sources.files import first_changed
 from pipeline.stages.plan import REPLICATE
@@ -191,6 +200,7 @@ class _Job:
             "configuration": canonical(self.config),
             "accounting": accounts,
             "inputs": input_records(opened),
+            "skipped": skipped_records(opened),
             "facts": {each.name: each.plan.facts for each in opened},
             "results": {each.name: {"warnings": each.warnings, "seconds": round(each.seconds, 3)} for each in results},
         }

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pipeline.sources.inputs import Field, Input, InputContract, Kind
+    from pipeline.sources.skipped import Skipped
 
 KEPT = "kept"
 SCORE_GIVEN = "score_given"
@@ -60,12 +61,14 @@ class Source:
         contract: What the stage knows of it.
         spec: What the config says of it.
         files: Its files in order.
+        skipped: Files in its folders that are not read, because of their names.
         others: The other inputs of the stage: what a column has there tells what it is where every value is NULL.
     """
 
     contract: InputContract
     spec: Input
     files: tuple[DataFile, ...]
+    skipped: tuple[Skipped, ...] = ()
     others: tuple[Source, ...] = data_field(default=(), compare=False, repr=False)
 
     @property
@@ -322,7 +325,8 @@ def open_source(contract: InputContract, spec: Input, base: Path) -> Source:
         NoInputError: no file matches.
         DataError: a required or mapped column is missing, or a column has types that its field does not accept.
     """
-    source = Source(contract, spec, find_files(spec, base, name=contract.name))
+    found = find_files(spec, base, name=contract.name)
+    source = Source(contract, spec, found.files, found.skipped)
     for field in contract.fields:
         if field.required or source.has(field.name):
             source.types(field.name, field)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from pipeline.errors import DataError, NoInputError
+from pipeline.paths import local_path
 from pipeline.storage.catalog import define_views
 from pipeline.storage.durable import file_sha256
 from pipeline.storage.layout import MANIFEST, Layout
@@ -41,7 +42,7 @@ def open_results(results: str | Path) -> duckdb.DuckDBPyConnection:
         NoInputError: no run was published there.
         DataError: a file of the latest run is lost or damaged.
     """
-    root = Path(results).resolve()
+    root = local_path(results, Path.cwd(), what="results").resolve()
     runs = _runs(root)
     connection = duckdb.connect(
         ":memory:", config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
@@ -72,7 +73,7 @@ def verify(results: str | Path) -> Sequence[tuple[Path, Manifest]]:
         NoInputError: no run was published there.
         DataError: a file is missing, changed or extra; the message lists them.
     """
-    layout = Layout(Path(results).resolve())
+    layout = Layout(local_path(results, Path.cwd(), what="results").resolve())
     runs = _runs(layout.root)
     found = [fault for folder, manifest in runs for fault in faults(folder, manifest)]
     found += _pointer_faults(layout, *runs[-1])
