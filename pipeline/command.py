@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from pipeline.errors import Interrupted, ThresherError
+from pipeline.errors import Interrupted, ThresherError, os_fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,6 +57,10 @@ def reporting(ctx: typer.Context, *, quiet: bool = False, log_format: str | None
         raise typer.Exit(interrupted.code) from stop
     except (typer.Exit, typer.Abort, typer.BadParameter):
         raise
+    except (OSError, MemoryError) as error:
+        fault = os_fault(error, "the operating system failed")
+        console.error(fault)
+        raise typer.Exit(fault.code) from error
     except Exception as error:
         console.error(_bug(error))
         raise typer.Exit(ThresherError.exit_code) from error

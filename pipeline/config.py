@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from pipeline.errors import ConfigError, NoInputError, os_fault
-from pipeline.paths import check_texts, local_path
+from pipeline.paths import abridged, check_texts, local_path, shortened
 from pipeline.schemas import is_reserved_within, reserved_names
 from pipeline.stages import STAGES, find_stage
 from pipeline.stages.following import FollowingParameters, Leader
@@ -220,9 +220,10 @@ def _stage(raw: dict[str, Any], number: int, origin: str) -> ConfiguredStage:
     kind = raw.get("kind")
     entry = find_stage(kind) if isinstance(kind, str) else None
     if entry is None:
-        message = (
-            f"{where}: unknown kind {kind!r}{_near(str(kind), kinds)}" if "kind" in raw else f"{where}: kind is missing"
+        shown = (
+            f"{shortened(kind)!r}{_near(kind, kinds)}" if isinstance(kind, str) else f"of type {type(kind).__name__}"
         )
+        message = f"{where}: unknown kind {shown}" if "kind" in raw else f"{where}: kind is missing"
         raise ConfigError(message, remedy=f"Known kinds: {', '.join(kinds)}.")
     stage = entry.load()
     params = _validated(stage.parameters, {"name": kind} | raw, where=where)
@@ -255,10 +256,10 @@ def _validated(model: type[Model], values: dict[str, Any], *, where: str) -> Mod
     except ValidationError as error:
         found = error.errors(include_url=False)
         first = next((each for each in found if each["type"] == "extra_forbidden"), found[0])
-        message = f"{where}: {_explain(first, model)}"
+        message = f"{where}: {abridged(_explain(first, model))}"
         raise ConfigError(message) from error
     except (RecursionError, ArithmeticError, ValueError, TypeError) as error:
-        message = f"{where}: {_guilty(model, values)}{_reason(error)}"
+        message = f"{where}: {_guilty(model, values)}{abridged(_reason(error))}"
         raise ConfigError(message) from error
 
 

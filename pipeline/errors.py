@@ -68,6 +68,20 @@ class DataError(ThresherError):
     exit_code = 65
 
 
+class UncomputableError(DataError):
+    """An engine could not compute a value from the rows: it overflows, cannot be converted, or a file is broken.
+
+    Args:
+        message: One sentence.
+        reason: What the engine says.
+        remedy: What the user can do.
+    """
+
+    def __init__(self, message: str, reason: str, *, remedy: str | None = None) -> None:
+        super().__init__(f"{message}: {reason}", remedy=remedy)
+        self.reason = reason.splitlines()[0]
+
+
 class NoInputError(ThresherError):
     """An input names no file that exists."""
 

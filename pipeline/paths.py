@@ -113,6 +113,11 @@ def shortened(text: str) -> str:
     return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}… ({len(text):,} characters)"
 
 
+def abridged(message: str) -> str:
+    """A message without the middle of what is too long in it: its start says where, its end what to write."""
+    return message if len(message) <= 4 * MOST_SHOWN else f"{message[: 2 * MOST_SHOWN]} … {message[-MOST_SHOWN:]}"
+
+
 def _at_home(written: str, base: Path, *, what: str) -> Path:
     path = Path(written)
     try:

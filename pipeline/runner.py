@@ -14,9 +14,10 @@ import polars as pl
 
 from pipeline.counting import count, follow_up
 from pipeline.engines.duckdb import DuckDB, Resources
-from pipeline.errors import ConfigError, DataError, PermissionDenied, StorageError, ThresherError
+from pipeline.errors import ConfigError, DataError, PermissionDenied, StorageError, ThresherError, os_fault
 from pipeline.interrupts import stop_requests
 from pipeline.opening import OpenedStage, open_inputs
+from pipeline.predicate_faults import naming_where
 from pipeline.provenance import (
     canonical,
     code_sha256,
@@ -156,6 +157,11 @@ def _attempt(layout: Layout, config: Config) -> Iterator[_Attempt]:
         with suppress(StorageError, PermissionDenied):  # on a full disk the first error is the one to tell
             attempt.write(status=status, exit=error.code, error=str(error), ended_at=utc_now())
         raise
+    except (OSError, MemoryError) as error:
+        fault = os_fault(error, "the operating system failed")
+        with suppress(StorageError, PermissionDenied):
+            attempt.write(status="failed", exit=fault.code, error=str(fault), ended_at=utc_now())
+        raise fault from error
     except BaseException as error:
         attempt.write(status="failed", exit=70, error=f"{type(error).__name__}: {error}", ended_at=utc_now())
         raise
@@ -285,14 +291,16 @@ def _run_stage(engine: DuckDB, opened: OpenedStage, staging: Staging, stop: Stop
     started = time.monotonic()
     stage, params, plan = opened.configured.stage, opened.configured.params, opened.plan
     by = [each.name for each in plan.by]
-    counted = count(engine, opened.configured, plan)
+    with naming_where(engine, plan):
+        counted = count(engine, opened.configured, plan)
     metadata = {"thresher": json.dumps(settings(opened), sort_keys=True)}
     staging.write(
         COUNTS, params.name, conform(counted.tables[COUNTS], _counts_table(opened), stage=params.name, by=by), metadata
     )
     with stop.at_once():
         derived = stage.derive(params, counted.tables)
-    derived |= follow_up(engine, plan, derived)
+    with naming_where(engine, plan):
+        derived |= follow_up(engine, plan, derived)
     tables = {table.name: conform(derived[table.name], table, stage=params.name, by=by) for table in stage.tables}
     for name, frame in tables.items():
         staging.write(name, params.name, frame, metadata)

@@ -8,6 +8,7 @@ from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
 from pipeline.errors import ConfigError
+from pipeline.paths import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,20 +62,31 @@ def parse_predicate(text: str, *, name: str) -> exp.Expr:
     Raises:
         ConfigError: it does not parse, or holds a subquery, an aggregate or another function.
     """
-    try:
-        tree = parse_one(text, read="duckdb", into=exp.Condition)
-    except SqlglotError as error:
-        reason = str(error).splitlines()[0]
-        message = f"input {name}: where is not an SQL predicate: {text!r} ({reason})"
-        raise ConfigError(message) from error
+    tree = _parsed(text, name=name)
     for node in tree.walk():
         if not isinstance(node, _ALLOWED):
-            message = f"input {name}: where may not hold {node.sql(dialect='duckdb')!r}"
+            message = f"input {name}: where may not hold {shortened(node.sql(dialect='duckdb'))!r}"
             remedy = (
                 "Use columns, constants, comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, CASE, CAST and simple functions."
             )
             raise ConfigError(message, remedy=remedy)
     return tree
+
+
+def _parsed(text: str, *, name: str) -> exp.Expr:
+    shown = shortened(text)
+    try:
+        return parse_one(text, read="duckdb", into=exp.Condition)
+    except SqlglotError as error:
+        reason = shortened(str(error).splitlines()[0])
+        message = f"input {name}: where is not an SQL predicate: {shown!r} ({reason})"
+        raise ConfigError(message) from error
+    except RecursionError as error:
+        message = f"input {name}: where is nested too deep: {shown!r}"
+        raise ConfigError(message, remedy="Leave out brackets; write IN (…) for a list of values.") from error
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:  # odd words trip the parser
+        message = f"input {name}: where is not an SQL predicate: {shown!r}"
+        raise ConfigError(message) from error
 
 
 def columns_of(predicate: exp.Expr) -> tuple[str, ...]:
