@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from pipeline.errors import Interrupted, ThresherError, os_fault
+from pipeline.errors import Interrupted, ThresherError, system_fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,13 +57,10 @@ def reporting(ctx: typer.Context, *, quiet: bool = False, log_format: str | None
         raise typer.Exit(interrupted.code) from stop
     except (typer.Exit, typer.Abort, typer.BadParameter):
         raise
-    except (OSError, MemoryError) as error:
-        fault = os_fault(error, "the operating system failed")
+    except Exception as error:
+        fault = system_fault(error) or _bug(error)
         console.error(fault)
         raise typer.Exit(fault.code) from error
-    except Exception as error:
-        console.error(_bug(error))
-        raise typer.Exit(ThresherError.exit_code) from error
 
 
 def _bug(error: Exception) -> ThresherError:

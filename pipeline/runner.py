@@ -14,7 +14,7 @@ import polars as pl
 
 from pipeline.counting import count, follow_up
 from pipeline.engines.duckdb import DuckDB, Resources
-from pipeline.errors import ConfigError, DataError, PermissionDenied, StorageError, ThresherError, os_fault
+from pipeline.errors import ConfigError, DataError, PermissionDenied, StorageError, ThresherError, system_fault
 from pipeline.interrupts import stop_requests
 from pipeline.opening import OpenedStage, open_inputs
 from pipeline.predicate_faults import naming_where
@@ -157,13 +157,13 @@ def _attempt(layout: Layout, config: Config) -> Iterator[_Attempt]:
         with suppress(StorageError, PermissionDenied):  # on a full disk the first error is the one to tell
             attempt.write(status=status, exit=error.code, error=str(error), ended_at=utc_now())
         raise
-    except (OSError, MemoryError) as error:
-        fault = os_fault(error, "the operating system failed")
-        with suppress(StorageError, PermissionDenied):
-            attempt.write(status="failed", exit=fault.code, error=str(fault), ended_at=utc_now())
-        raise fault from error
     except BaseException as error:
-        attempt.write(status="failed", exit=70, error=f"{type(error).__name__}: {error}", ended_at=utc_now())
+        fault = system_fault(error)
+        code, words = (70, f"{type(error).__name__}: {error}") if fault is None else (fault.code, str(fault))
+        with suppress(StorageError, PermissionDenied):
+            attempt.write(status="failed", exit=code, error=words, ended_at=utc_now())
+        if fault is not None:
+            raise fault from error
         raise
 
 

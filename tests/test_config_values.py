@@ -6,9 +6,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
 import pytest
 from cli.calls import call
 from pydantic import BaseModel
+from running import compared
 
 from pipeline.config import load_config, parse_config
 from pipeline.errors import ConfigError
@@ -127,6 +129,43 @@ def test_text_that_is_no_toml_or_too_deep_is_a_fault_of_the_config(tmp_path: Pat
     assert called.code == 78, called.err
     assert called.err.count("error: ") == 1
     assert "c.toml" in called.err
+
+
+@pytest.mark.parametrize("columns", [{"score": ""}, {"": "score"}])
+def test_a_column_without_a_name_cannot_be_mapped(columns: dict[str, str]) -> None:
+    message = fault({"stages": [small("before_after") | {"pairs": {"path": "p", "columns": columns}}]})
+    assert message == "<config>: [[stages]] 1: pairs.columns: a column needs a name, on both sides of ="
+
+
+@pytest.mark.parametrize("key", ["by", "cluster", "strata", "pairs", "events"])
+def test_a_nul_character_is_told_with_its_key(key: str) -> None:
+    value: Any = {"path": "p", "columns": {"score": "a\0"}} if key in {"pairs", "events"} else ["a\0"]
+    message = fault({"stages": [small("before_after") | {key: "a\0" if key == "cluster" else value}]})
+    assert message is not None
+    assert f"[[stages]] 1: {key}" in message
+    assert "'a\\x00' holds a NUL character" in message
+
+
+@pytest.mark.parametrize("beta", [1e300, 1e308, 1.0000001e6])
+def test_a_beta_that_means_nothing_is_refused(beta: float) -> None:
+    message = fault({"stages": [small("threshold_sweep") | {"operating_points": [{"beta": beta}]}]})
+    assert message is not None
+    assert "operating_points.0.beta" in message
+
+
+@pytest.mark.parametrize("keys", [{"prior": 1e6}, {"prior": 5e-324}, {"confidence": 1 - 1e-9}, {"confidence": 5e-324}])
+def test_the_widest_values_of_compare_give_results(tmp_path: Path, keys: dict[str, float]) -> None:
+    units = pl.DataFrame({"unit": [1, 2, 3] * 2, "model": list("aaabbb"), "tp": [3, 1, 2, 1, 2, 9]})
+    frame = units.with_columns(fp=pl.Series([1, 0, 2, 5, 1, 0]), fn=pl.Series([0, 1, 1, 1, 0, 3]))
+    tables = compared(tmp_path, frame, system="model", **keys)
+    assert tables["tests"].height > 0
+
+
+@pytest.mark.parametrize("keys", [{"prior": 1e308}, {"confidence": 1 - 2**-53}])
+def test_values_of_compare_that_mean_nothing_are_refused(keys: dict[str, float]) -> None:
+    message = fault({"stages": [small("compare") | keys]})
+    assert message is not None
+    assert next(iter(keys)) in message
 
 
 def test_bytes_that_are_no_text_are_a_fault_of_the_config(tmp_path: Path) -> None:

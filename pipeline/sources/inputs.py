@@ -40,6 +40,14 @@ class Input(BaseModel):
             raise ValueError(message)
         return value
 
+    @field_validator("columns")
+    @classmethod
+    def _named(cls, value: dict[str, str]) -> dict[str, str]:
+        if "" in value or "" in value.values():
+            message = "a column needs a name, on both sides of ="
+            raise ValueError(message)
+        return value
+
     @model_validator(mode="before")
     @classmethod
     def _short_forms(cls, value: object) -> object:
