@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 from pipeline.command import cleaned_faults, echo, execute, reporting
 from pipeline.errors import UsageError
+from pipeline.paths import local_path
 from pipeline.stages import STAGES, find_stage
 
 
@@ -69,7 +70,7 @@ app = typer.Typer(
 ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="The config, a TOML file.", show_default=False)]
 Results = Annotated[Path, typer.Argument(metavar="RESULTS", help="The output folder of a run.", show_default=False)]
 Output = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="DIR", help="Results folder.", show_default=False)
+    str | None, typer.Option("--output", "-o", metavar="DIR", help="Results folder.", show_default=False)
 ]
 EngineName = Annotated[str | None, typer.Option("--engine", help="duckdb.", show_default=False)]
 Settings = Annotated[
@@ -249,12 +250,12 @@ def init(
         typer.echo(text.replace("docs/", f"{resource_folder('docs')}/"), nl=False)
 
 
-def _overrides(settings: list[str] | None, *, output: Path | None = None, engine: str | None = None) -> dict[str, Any]:
+def _overrides(settings: list[str] | None, *, output: str | None = None, engine: str | None = None) -> dict[str, Any]:
     from pipeline.console import parse_setting  # noqa: PLC0415
 
     values = dict(parse_setting(text) for text in settings or ())
     if output is not None:
-        values["output"] = str(output.absolute())
+        values["output"] = str(local_path(output, Path.cwd(), what="--output"))
     if engine is not None:
         values["engine"] = engine
     return values

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from pipeline.errors import Interrupted, ThresherError
+from pipeline.errors import Interrupted, ThresherError, system_fault
 from pipeline.interrupts import leaving_at_once
 from pipeline.terminal import cleaned
 
@@ -84,8 +84,9 @@ def reporting(ctx: typer.Context, *, quiet: bool = False, log_format: str | None
     except (typer.Exit, typer.Abort, typer.BadParameter):
         raise
     except Exception as error:
-        console.error(_bug(error))
-        raise typer.Exit(ThresherError.exit_code) from error
+        fault = system_fault(error) or _bug(error)
+        console.error(fault)
+        raise typer.Exit(fault.code) from error
 
 
 def _bug(error: Exception) -> ThresherError:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from pipeline.config_faults import explain, near
-from pipeline.errors import ConfigError, NoInputError
+from pipeline.errors import ConfigError, NoInputError, os_fault
+from pipeline.paths import abridged, check_texts, local_path, shortened
 from pipeline.schemas import result_names
 from pipeline.stages import STAGES, find_stage
 from pipeline.stages.following import FollowingParameters, Leader
@@ -34,7 +35,7 @@ class ResourceLimits(BaseModel):
 
     memory: str | None = None
     threads: int | None = None
-    scratch: Path | None = None
+    scratch: str | Path | None = None
     scratch_limit: str | None = None
 
     @field_validator("memory", "scratch_limit")
@@ -59,7 +60,7 @@ class _Document(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    output: Path = Path("results")
+    output: str | Path = "results"
     engine: Literal["duckdb", "spark"] = "duckdb"
     resources: ResourceLimits = ResourceLimits()
     stages: list[dict[str, Any]] = []
@@ -163,13 +164,16 @@ def load_config(path: Path, *, overrides: Mapping[str, Any] | None = None) -> Co
         NoInputError: the file does not exist.
         ConfigError: it is not TOML, or its keys or values are wrong.
     """
+    path = local_path(path, Path.cwd(), what="the config file")
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = tomllib.loads(path.read_bytes().decode("utf-8-sig"))  # Windows editors put a mark in front
     except FileNotFoundError as error:
         message = f"config file {path} does not exist"
         raise NoInputError(message, remedy="thresher init writes a starter config.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-        message = f"{path} cannot be read as TOML: {error}"
+    except OSError as error:
+        raise os_fault(error, f"reading the config file {path}") from error
+    except (ValueError, RecursionError) as error:
+        message = f"{path} cannot be read as TOML: {_reason(error)}"
         raise ConfigError(message) from error
     for key, value in (overrides or {}).items():
         _override(document, key, value, origin=str(path))
@@ -198,8 +202,11 @@ def parse_config(document: Mapping[str, Any], *, base: Path, origin: str = "<con
             raise ConfigError(message, remedy="Give each a name of its own with name = …")
     _check_order(stages, origin)
     scratch = whole.resources.scratch
-    resources = whole.resources.model_copy(update={"scratch": base / scratch.expanduser() if scratch else None})
-    return Config(origin, base, (base / whole.output.expanduser()).resolve(), whole.engine, resources, stages)
+    if scratch is not None:
+        scratch = local_path(scratch, base, what=f"{origin}: resources.scratch")
+    resources = whole.resources.model_copy(update={"scratch": scratch})
+    output = local_path(whole.output, base, what=f"{origin}: output").resolve()
+    return Config(origin, base, output, whole.engine, resources, stages)
 
 
 def _all_parts(document: Mapping[str, Any], origin: str) -> tuple[_Document, tuple[ConfiguredStage, ...]]:
@@ -242,9 +249,8 @@ def _stage(raw: dict[str, Any], number: int, origin: str) -> ConfiguredStage:
     kind = raw.get("kind")
     entry = find_stage(kind) if isinstance(kind, str) else None
     if entry is None:
-        message = (
-            f"{where}: unknown kind {kind!r}{near(str(kind), kinds)}" if "kind" in raw else f"{where}: kind is missing"
-        )
+        shown = f"{shortened(kind)!r}{near(kind, kinds)}" if isinstance(kind, str) else f"of type {type(kind).__name__}"
+        message = f"{where}: unknown kind {shown}" if "kind" in raw else f"{where}: kind is missing"
         raise ConfigError(message, remedy=f"Known kinds: {', '.join(kinds)}.")
     stage = entry.load()
     params = _validated(stage.parameters, {"name": kind} | raw, where=where, starter=entry.kind)
@@ -263,11 +269,34 @@ def _check_names(stage: Stage, params: StageParameters, where: str) -> None:
 
 
 def _validated(model: type[Model], values: dict[str, Any], *, where: str, starter: str) -> Model:
+    for key, value in values.items():
+        if model is not _Document or key != "stages":  # stages are checked one by one
+            check_texts(value, str(key), where=where)
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        message = "\n".join(f"{where}: {fault}" for fault in explain(error, model, values, starter))
+        message = "\n".join(f"{where}: {abridged(fault)}" for fault in explain(error, model, values, starter))
         raise ConfigError(message) from error
+    except (RecursionError, ArithmeticError, ValueError, TypeError) as error:
+        message = f"{where}: {_guilty(model, values)}{abridged(_reason(error))}"
+        raise ConfigError(message) from error
+
+
+def _guilty(model: type[BaseModel], values: dict[str, Any]) -> str:
+    """The key without which values can at least be judged, in words before a message; empty where there is none."""
+    for key in values:
+        try:
+            model.model_validate({name: value for name, value in values.items() if name != key})
+        except ValidationError:
+            return f"{key}: "
+        except (RecursionError, ArithmeticError, ValueError, TypeError):
+            continue
+        return f"{key}: "
+    return ""
+
+
+def _reason(error: Exception) -> str:
+    return "it is nested too deep" if isinstance(error, RecursionError) else str(error) or type(error).__name__
 
 
 def _override(document: dict[str, Any], key: str, value: Any, *, origin: str) -> None:  # noqa: ANN401 - any TOML value

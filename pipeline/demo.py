@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from pipeline import runner
 from pipeline.config import parse_config
+from pipeline.paths import local_path
 from pipeline.stages import STAGES
 from pipeline.storage.durable import make_folder
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pipeline.console import Console
 
 
@@ -25,7 +25,7 @@ def run_demo(output: Path, console: Console) -> None:
     Raises:
         CannotCreateError: the folder cannot be written.
     """
-    root = output.absolute()
+    root = local_path(output, Path.cwd(), what="--output")
     make_folder(root)
     parts = {entry.kind: import_module(f"{__package__}.simulations.{entry.kind}") for entry in STAGES}
     stages = [part.write_demo(root / "data" / kind) for kind, part in parts.items()]

@@ -77,6 +77,20 @@ class DataError(ThresherError):
     exit_code = 65
 
 
+class UncomputableError(DataError):
+    """An engine could not compute a value from the rows: it overflows, cannot be converted, or a file is broken.
+
+    Args:
+        message: One sentence.
+        reason: What the engine says.
+        remedy: What the user can do.
+    """
+
+    def __init__(self, message: str, reason: str, *, remedy: str | None = None) -> None:
+        super().__init__(f"{message}: {reason}", remedy=remedy)
+        self.reason = reason.splitlines()[0]
+
+
 class NoInputError(ThresherError):
     """An input names no file that exists."""
 
@@ -213,3 +227,15 @@ def os_error_number(error: Exception) -> int | None:
     if (numbered := _NUMBER_IN_TEXT.search(text)) is not None:
         return int(numbered[1])
     return next((number for number in _OS_FAULTS if os.strerror(number) in text), None)
+
+
+_NO_ROOM = ("can't start new thread", "failed to map segment")  # of threads, and of libraries that are loaded late
+
+
+def system_fault(error: BaseException) -> ThresherError | None:
+    """The error of ours for one that nobody foresaw, where the operating system is to blame; None where it is a bug."""
+    if isinstance(error, OSError | MemoryError):
+        return os_fault(error, "the operating system failed")
+    if isinstance(error, RuntimeError | ImportError) and any(text in str(error) for text in _NO_ROOM):
+        return os_fault(MemoryError(str(error)), "the operating system failed")
+    return None

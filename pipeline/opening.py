@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 from pipeline.engines.expression_types import type_of
 from pipeline.errors import ConfigError, DataError, NoInputError, together
+from pipeline.paths import local_path
 from pipeline.sources.bindings import Binding
+from pipeline.sources.skipped import RENAME, skipped_words
 from pipeline.sources.source import open_source, with_others
 from pipeline.stages.following import FollowingParameters, Leader
 from pipeline.storage.layout import RUN_RECORD, Layout
@@ -81,7 +83,7 @@ def open_inputs(
     sources = with_others(_opened(config, configured))
     plan = configured.stage.plan(configured.params, sources)
     _check_mappings(plan, where=f"{config.origin}: stage {configured.params.name!r}")
-    notices = tuple(_unbound_by_rule(plan))
+    notices = (*_skipped_warnings(sources), *_unbound_by_rule(plan))
     return OpenedStage(configured, sources, replace(plan, warnings=(*notices, *plan.warnings)), run)
 
 
@@ -154,6 +156,13 @@ def _opened(config: Config, configured: ConfiguredStage) -> dict[str, Source]:
     return sources
 
 
+def _skipped_warnings(sources: Mapping[str, Source]) -> Iterator[str]:
+    for source in sources.values():
+        if source.skipped:
+            remedy = f". {RENAME}" if any(each.is_parquet for each in source.skipped) else ""
+            yield f"input {source.name}: {skipped_words(source.skipped)}{remedy}"
+
+
 def _written(
     config: Config, params: FollowingParameters, run: Path, omitted: Mapping[str, Mapping[str, str]]
 ) -> list[Leader]:
@@ -170,7 +179,7 @@ def _published(config: Config, params: FollowingParameters) -> list[Leader]:
         NoInputError: no run was published there, or its latest run lacks a stage.
         DataError: that run is damaged.
     """
-    root = (config.base / Path(params.results).expanduser()).resolve()
+    root = local_path(params.results, config.base, what=f"results of stage {params.name!r}").resolve()
     if root == config.output:
         message = f"{config.origin}: results of stage {params.name!r} is the output folder of this run itself"
         raise ConfigError(message, remedy="Put both stages into one config and leave results out, or change output.")

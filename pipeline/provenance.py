@@ -60,11 +60,12 @@ def fingerprints(config: Config, opened: list[OpenedStage]) -> tuple[str, str]:
     common = {"config": canonical(config), "code": code_sha256(), "versions": versions()}
     files = [file for each in opened for source in each.sources.values() for file in source.files]
     content = [[str(file.path), file.rows, file.footer_sha256] for file in files]
+    skipped = [str(each["path"]) for each in skipped_records(opened) if each["is_parquet"]]  # decide a warning
     stat = [file.identity for file in files]
     youngest = max((file.identity["ctime_ns"] for file in files), default=0)
     racy = time.time() - youngest / 1e9 < RACY_SECONDS
     unique = [os.urandom(16).hex()] if racy else []
-    return _hash([common, content, stat, unique]), _hash([common, content])
+    return _hash([common, content, skipped, stat, unique]), _hash([common, content, skipped])
 
 
 def _hash(value: Any) -> str:  # noqa: ANN401 - whatever JSON can hold
@@ -103,6 +104,16 @@ def input_records(opened: list[OpenedStage]) -> list[dict[str, Any]]:
         for each in opened
         for source in each.sources.values()
         for file in source.files
+    ]
+
+
+def skipped_records(opened: list[OpenedStage]) -> list[dict[str, Any]]:
+    """Every file in an input folder that is not read because of its name, and whether it holds Parquet."""
+    return [
+        {"stage": each.name, "input": source.name, "path": str(file.path), "is_parquet": file.is_parquet}
+        for each in opened
+        for source in each.sources.values()
+        for file in source.skipped
     ]
 
 

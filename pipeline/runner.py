@@ -12,11 +12,20 @@ import polars as pl
 
 from pipeline.counting import count, follow_up
 from pipeline.engines.duckdb import DuckDB, Resources
-from pipeline.errors import DataError, PermissionDenied, StorageError, ThresherError
+from pipeline.errors import DataError, PermissionDenied, StorageError, ThresherError, system_fault
 from pipeline.groupings import in_users_names
 from pipeline.interrupts import stop_requests
 from pipeline.opening import OpenedStage, open_inputs
-from pipeline.provenance import canonical, code_sha256, fingerprints, input_records, peak_rss, settings, versions
+from pipeline.provenance import (
+    canonical,
+    code_sha256,
+    fingerprints,
+    input_records,
+    peak_rss,
+    settings,
+    skipped_records,
+    versions,
+)
 from pipeline.schemas import conform
 from pipeline.sources.files import first_changed
 from pipeline.stages.stage import counts_table
@@ -26,6 +35,7 @@ from pipeline.storage.heal import Healed, heal
 from pipeline.storage.layout import COUNTS, FORMAT_VERSION, RUN_RECORD, Layout, new_run_id
 from pipeline.storage.manifest import Manifest
 from pipeline.storage.publish import Staging, exclusive
+from pipeline.user_sql import naming_user_sql
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -145,7 +155,12 @@ def _attempt(layout: Layout, config: Config) -> Iterator[Attempt]:
             attempt.write(status=status, exit=error.code, error=str(error), ended_at=utc_now())
         raise
     except BaseException as error:
-        attempt.write(status="failed", exit=70, error=f"{type(error).__name__}: {error}", ended_at=utc_now())
+        fault = system_fault(error)
+        code, words = (70, f"{type(error).__name__}: {error}") if fault is None else (fault.code, str(fault))
+        with suppress(StorageError, PermissionDenied):
+            attempt.write(status="failed", exit=code, error=words, ended_at=utc_now())
+        if fault is not None:
+            raise fault from error
         raise
 
 
@@ -189,6 +204,7 @@ class _Job:
             "configuration": canonical(self.config),
             "accounting": accounts,
             "inputs": input_records(opened),
+            "skipped": skipped_records(opened),
             "bindings": {each.name: settings(each)["bindings"] for each in opened},
             "facts": {each.name: each.plan.facts for each in opened},
             "omitted": {each.name: each.omitted for each in results},
@@ -280,7 +296,8 @@ def _run_stage(engine: DuckDB, opened: OpenedStage, staging: Staging, stop: Stop
     started = time.monotonic()
     stage, params, plan = opened.configured.stage, opened.configured.params, opened.plan
     by = [each.name for each in plan.by]
-    counted = count(engine, opened.configured, plan)
+    with naming_user_sql(engine, plan):
+        counted = count(engine, opened.configured, plan)
     metadata = {"thresher": json.dumps(settings(opened), sort_keys=True)}
 
     def write(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
@@ -291,7 +308,8 @@ def _run_stage(engine: DuckDB, opened: OpenedStage, staging: Staging, stop: Stop
     write(counts_table(stage), counted.tables[COUNTS])
     with stop.at_once():
         derived = stage.derive(params, counted.tables)
-    derived |= follow_up(engine, plan.without(counted.omitted), derived)
+    with naming_user_sql(engine, plan):
+        derived |= follow_up(engine, plan.without(counted.omitted), derived)
     tables = {
         table.name: write(table, derived[table.name]) for table in stage.tables if table.name not in counted.omitted
     }

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
+from typing import TYPE_CHECKING
 
 import pytest
 
-from pipeline.errors import os_fault
+import pipeline
+from pipeline.errors import ResourceError, os_fault, system_fault
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 CODES = {
     errno.EIO: 74,
@@ -47,3 +53,34 @@ def test_an_error_that_a_library_passes_on_is_found_in_its_text(error: Exception
     fault = os_fault(error, "reading pairs")
     assert fault.code == code
     assert fault.message == f"reading pairs: {str(error) or 'MemoryError'}"
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (MemoryError("Unable to allocate 8 GiB"), 71),
+        (RuntimeError("can't start new thread"), 71),
+        (ImportError("_duckdb.so: failed to map segment from shared object"), 71),
+        (OSError(errno.EMFILE, "Too many open files"), 74),
+        (RuntimeError("dictionary changed size during iteration"), None),
+        (ImportError("no module named x"), None),
+        (KeyboardInterrupt(), None),
+    ],
+)
+def test_an_unforeseen_error_is_a_bug_only_where_the_system_is_not_to_blame(
+    error: BaseException, code: int | None
+) -> None:
+    fault = system_fault(error)
+    assert (None if fault is None else fault.code) == code
+
+
+def test_a_run_without_memory_says_so_and_leaves_its_attempt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("pipeline.runner._Job.run", fail)
+    stage = {"kind": "before_after", "pairs": "p.parquet", "thresholds": [0.5]}
+    with pytest.raises(ResourceError, match="MemoryError"):
+        pipeline.run({"output": str(tmp_path), "stages": [stage]})
+    (attempt,) = (tmp_path / "attempts").iterdir()
+    assert json.loads(attempt.read_text())["exit"] == 71

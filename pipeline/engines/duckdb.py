@@ -14,7 +14,16 @@ import sqlglot.expressions as exp
 
 from pipeline.dialect import column, render
 from pipeline.engines.scratch import scratch_folder
-from pipeline.errors import DataError, InvalidQueryError, PermissionDenied, ResourceError, StorageError, ThresherError
+from pipeline.errors import (
+    DataError,
+    InvalidQueryError,
+    PermissionDenied,
+    ResourceError,
+    ThresherError,
+    UncomputableError,
+    os_error_number,
+    os_fault,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -304,13 +313,19 @@ def _translate(error: duckdb.Error, text: str) -> ThresherError:
             f"the engine ran out of memory or scratch space: {reason}",
             remedy="Raise memory or scratch_limit in [resources], or use fewer groups or thresholds.",
         )
-    if "No space left" in reason or '"errno":"28"' in reason:
-        return StorageError(f"the disk is full: {reason}", remedy="Free some space, or set scratch in [resources].")
+    if isinstance(error, duckdb.IOException) and os_error_number(error) is not None:
+        return os_fault(error, "reading the inputs, or writing scratch data")
     if isinstance(error, duckdb.PermissionException):
         return PermissionDenied(f"DuckDB may not do this: {reason}")
-    if isinstance(error, duckdb.ConversionException):
+    return _fault_of_data(error, reason) or InvalidQueryError(reason, text)
+
+
+def _fault_of_data(error: duckdb.Error, reason: str) -> DataError | None:
+    if isinstance(error, duckdb.ConversionException | duckdb.OutOfRangeException):
         remedy = "Check the types of the columns that `where` compares, and the values of text that is cast."
-        return DataError(f"a value cannot be converted: {reason}", remedy=remedy)
-    if isinstance(error, duckdb.IOException | duckdb.InvalidInputException):
+        return UncomputableError("a value cannot be computed", reason, remedy=remedy)
+    if isinstance(error, duckdb.InvalidInputException | duckdb.SyntaxException):  # of a function, or of a file
+        return UncomputableError("an input cannot be read", reason, remedy=UNREADABLE)
+    if isinstance(error, duckdb.IOException):
         return DataError(f"an input cannot be read: {reason}", remedy=UNREADABLE)
-    return InvalidQueryError(reason, text)
+    return None

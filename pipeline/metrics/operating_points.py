@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 CRITERION = "criterion"
 NOT_REACHED = "not_reached"
 MAX_DECIMALS = 9
+MAX_BETA = 1e6  # from there on F-beta is recall
 
 
 class Criterion(BaseModel):
@@ -25,7 +26,7 @@ class Criterion(BaseModel):
         confidence: With `min_precision`: the precision is at least that with this confidence, whatever threshold is
             chosen after looking at all of them.
         min_recall: Highest precision among the thresholds with at least this recall.
-        beta: Highest F-beta.
+        beta: Highest F-beta, for beta up to 1,000,000.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -33,7 +34,7 @@ class Criterion(BaseModel):
     min_precision: Annotated[float, Field(ge=0, le=1)] | None = None
     confidence: Annotated[float, Field(gt=0.5, lt=1)] | None = None
     min_recall: Annotated[float, Field(ge=0, le=1)] | None = None
-    beta: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    beta: Annotated[float, Field(gt=0, le=MAX_BETA)] | None = None
 
     @model_validator(mode="after")
     def _one(self) -> Criterion:

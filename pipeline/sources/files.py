@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import glob
 import hashlib
-import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from pipeline.errors import ConfigError, DataError, NoInputError, PermissionDenied
+from pipeline.errors import DataError, NoInputError, os_error_number, os_fault
+from pipeline.paths import shortened
+from pipeline.sources.finding import Search
+from pipeline.sources.skipped import RENAME, Skipped, look_at, refuse_most_skipped, skipped_words
+from pipeline.sources.table_formats import refuse_table_formats
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
     import pyarrow as pa
 
@@ -45,8 +47,21 @@ class DataFile:
     footer_sha256: str
 
 
-def find_files(source: Input, base: Path, *, name: str) -> tuple[DataFile, ...]:
-    """The files of an input in a fixed order, each footer read.
+@dataclass(frozen=True)
+class FoundFiles:
+    """What was found of an input.
+
+    Attributes:
+        files: Its files in a fixed order.
+        skipped: Files in its folders that are not read, because of their names.
+    """
+
+    files: tuple[DataFile, ...]
+    skipped: tuple[Skipped, ...]
+
+
+def find_files(source: Input, base: Path, *, name: str) -> FoundFiles:
+    """The files of an input in a fixed order, each once and its footer read, and those that its folders hold beside.
 
     Args:
         source: The input; relative paths are relative to `base`.
@@ -54,57 +69,59 @@ def find_files(source: Input, base: Path, *, name: str) -> tuple[DataFile, ...]:
         name: Name of the input in messages.
 
     Raises:
-        ConfigError: a path is on a remote store.
-        NoInputError: no file matches.
-        DataError: a file is not a whole Parquet file.
+        ConfigError: a path is on a remote store, or names nothing.
+        NoInputError: no file matches, or a link leads nowhere.
+        DataError: a file is not a whole Parquet file, or is reached twice; a folder belongs to a table format; half of
+            the Parquet files or more would be skipped.
+        ThresherError: the operating system fails; by the number of its error.
     """
+    search = Search(name, base)
     paths: dict[Path, Path] = {}
+    asked: dict[Path, str] = {}
     for pattern in source.path:
-        found = sorted(_expand(pattern, base, name=name), key=lambda pair: pair[0].as_posix())
-        if not found:
-            message = f"input {name}: no file matches {pattern} (in {base})"
-            raise NoInputError(message, remedy="Check the path; relative paths start at the folder of the config file.")
-        for path, root in found:
-            paths.setdefault(path, root)
-    return tuple(_open(path, root, name=name) for path, root in paths.items())
+        matches = search.matches(pattern)
+        refuse_table_formats(name, (*search.folders, *_homes(path for path, _ in matches)))
+        if not matches:
+            raise _no_file(name, shortened(pattern), base, look_at(search.passed_over))
+        for path, root in matches:
+            if path in paths:
+                message = f"input {name}: {path} is named twice, by {asked[path]!r} and by {pattern!r}"
+                raise DataError(message, remedy="Its rows would count twice: leave one of the two out.")
+            paths[path], asked[path] = root, pattern
+    _refuse_twins(paths, name=name)
+    files = tuple(_open(path, root, name=name) for path, root in paths.items())
+    skipped = look_at(path for path in search.passed_over if path not in paths)
+    refuse_most_skipped(name, [file.identity["size"] for file in files], skipped)
+    return FoundFiles(files, skipped)
 
 
-def _expand(pattern: str, base: Path, *, name: str) -> Iterator[tuple[Path, Path]]:
-    if "://" in pattern:
-        message = f"input {name}: {pattern} is on a remote store, which is not supported yet"
-        raise ConfigError(message, remedy="Copy the files to a local folder.")
-    path = Path(os.path.abspath(base / Path(pattern).expanduser()))  # noqa: PTH100 - resolve() would follow links
-    if path.is_file():
-        yield path, path.parent
-    elif path.is_dir():
-        yield from ((each, path) for each in _visible(path.rglob("*.parquet"), path))
-    elif glob.has_magic(pattern):
-        below = Path(pattern).expanduser()
-        start = below.anchor or base.absolute()
-        fixed = Path(os.path.abspath(Path(start, *_fixed_parts(below.relative_to(below.anchor)))))  # noqa: PTH100 - see above
-        absolute = Path(glob.escape(str(start)), below.relative_to(below.anchor))
-        for match in glob.iglob(str(absolute), recursive=True):  # noqa: PTH207 - an absolute pattern, which Path.glob refuses
-            each = Path(os.path.abspath(match))  # noqa: PTH100 - resolve() would follow links
-            if each.is_dir():
-                yield from ((inner, fixed) for inner in _visible(each.rglob("*.parquet"), each))
-            elif each.is_file():
-                yield each, fixed
-
-
-def _visible(paths: Iterable[Path], root: Path) -> Iterator[Path]:
-    """Leave out what writers keep beside the data: names that start with `_` or `.`, but `_x=1` is a partition."""
+def _homes(paths: Iterable[Path]) -> Iterator[Path]:
+    """The folders that files lie in, also those of files that links lead to."""
     for path in paths:
-        parts = path.relative_to(root).parts
-        hidden = any(part.startswith(".") or (part.startswith("_") and "=" not in part) for part in parts)
-        if not hidden and path.is_file():
-            yield path
+        yield path.parent
+        if path.is_symlink():
+            yield path.resolve().parent
 
 
-def _fixed_parts(path: Path) -> Iterator[str]:
-    for part in path.parts:
-        if glob.has_magic(part):
-            return
-        yield part
+def _no_file(name: str, pattern: str, base: Path, skipped: tuple[Skipped, ...]) -> NoInputError:
+    message = f"input {name}: no file matches {pattern} (in {base})"
+    if skipped:
+        return NoInputError(f"{message}: {skipped_words(skipped)}", remedy=RENAME)
+    return NoInputError(message, remedy="Check the path; relative paths start at the folder of the config file.")
+
+
+def _refuse_twins(paths: Iterable[Path], *, name: str) -> None:
+    """Stop where two paths lead to one file: by links, hard links or mounts."""
+    known: dict[tuple[int, int], Path] = {}
+    for path in paths:
+        try:
+            stat = path.stat()
+        except OSError as error:
+            raise os_fault(error, f"input {name}: looking at {path}") from error
+        twin = known.setdefault((stat.st_dev, stat.st_ino), path) if stat.st_ino else path  # 0: not numbered here
+        if twin != path:
+            message = f"input {name}: {twin} and {path} are one and the same file"
+            raise DataError(message, remedy="Its rows would count twice: leave one of the two out.")
 
 
 def _open(path: Path, root: Path, *, name: str) -> DataFile:
@@ -116,10 +133,9 @@ def _open(path: Path, root: Path, *, name: str) -> DataFile:
         footer = _footer(path, stat.st_size, name=name)
         metadata = pq.read_metadata(path)
         schema = metadata.schema.to_arrow_schema()
-    except PermissionError as error:
-        message = f"input {name}: {path} may not be read: {error.strerror}"
-        raise PermissionDenied(message) from error
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, MemoryError) as error:
+        if os_error_number(error) is not None:
+            raise os_fault(error, f"input {name}: reading {path}") from error
         message = f"input {name}: {path} is not a whole Parquet file ({error})"
         raise DataError(message, remedy="Write the file again, or take it out of the input.") from error
     identity = {

@@ -61,6 +61,9 @@ class Input(BaseModel):
     @classmethod
     def _mapped_forms(cls, value: object) -> object:
         for name, mapped in value.items() if isinstance(value, dict) else ():
+            if not name:
+                message = "a column needs a name, on both sides of ="
+                raise ValueError(message)
             if isinstance(mapped, Expression) or mapped is False or (isinstance(mapped, str) and mapped):
                 continue
             if not (isinstance(mapped, dict) and set(mapped) == {"sql"} and isinstance(mapped["sql"], str)):

@@ -8,6 +8,7 @@ from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
 from pipeline.errors import ConfigError
+from pipeline.paths import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,26 +77,37 @@ def parse_value(text: str, *, name: str) -> exp.Expr:
     """
     tree = _parse(text, name=name, kind="an SQL expression")
     if not columns_of(tree):
-        message = f"input {name}: {text!r} reads no column"
+        message = f"input {name}: {shortened(text)!r} reads no column"
         raise ConfigError(message, remedy="Write names of columns without quotes, as in from_n - lag_n.")
     return tree
 
 
 def _parse(text: str, *, name: str, kind: str) -> exp.Expr:
-    try:
-        tree = parse_one(text, read="duckdb", into=exp.Condition)
-    except SqlglotError as error:
-        reason = str(error).splitlines()[0]
-        message = f"input {name} is not {kind}: {text!r} ({reason})"
-        raise ConfigError(message) from error
+    tree = _parsed(text, name=name, kind=kind)
     for node in tree.walk():
         if not isinstance(node, _ALLOWED):
-            message = f"input {name} may not hold {node.sql(dialect='duckdb')!r}"
+            message = f"input {name} may not hold {shortened(node.sql(dialect='duckdb'))!r}"
             remedy = (
                 "Use columns, constants, comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, CASE, CAST and simple functions."
             )
             raise ConfigError(message, remedy=remedy)
     return tree
+
+
+def _parsed(text: str, *, name: str, kind: str) -> exp.Expr:
+    shown = shortened(text)
+    try:
+        return parse_one(text, read="duckdb", into=exp.Condition)
+    except SqlglotError as error:
+        reason = shortened(str(error).splitlines()[0])
+        message = f"input {name} is not {kind}: {shown!r} ({reason})"
+        raise ConfigError(message) from error
+    except RecursionError as error:
+        message = f"input {name} is nested too deep: {shown!r}"
+        raise ConfigError(message, remedy="Leave out brackets; write IN (…) for a list of values.") from error
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:  # odd words trip the parser
+        message = f"input {name} is not {kind}: {shown!r}"
+        raise ConfigError(message) from error
 
 
 def columns_of(predicate: exp.Expr) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pipeline.sources.inputs import Field, Input, InputContract
+    from pipeline.sources.skipped import Skipped
 
 KEPT = "kept"
 SCORE_GIVEN = "score_given"
@@ -62,6 +63,7 @@ class Source:
         spec: What the config says of it.
         files: Its files in order.
         type_of: Tells the type of an expression on columns of a schema; an engine knows.
+        skipped: Files in its folders that are not read, because of their names.
         others: The other inputs of the stage: what a column has there tells what it is where every value is NULL.
     """
 
@@ -69,6 +71,7 @@ class Source:
     spec: Input
     files: tuple[DataFile, ...]
     type_of: TypeOf = data_field(default=_no_engine, compare=False, repr=False)
+    skipped: tuple[Skipped, ...] = ()
     others: tuple[Source, ...] = data_field(default=(), compare=False, repr=False)
 
     @property
@@ -333,7 +336,8 @@ def open_source(contract: InputContract, spec: Input, base: Path, type_of: TypeO
         NoInputError: no file matches.
         DataError: required or mapped columns are missing, or have types that their fields do not accept; it lists all.
     """
-    source = Source(contract, spec, find_files(spec, base, name=contract.name), type_of)
+    found = find_files(spec, base, name=contract.name)
+    source = Source(contract, spec, found.files, type_of, found.skipped)
     faults = []
     for field in contract.fields:
         if field.required and spec.columns.get(field.name) is False:

@@ -16,7 +16,8 @@ from pipeline.sources.bins import Boundary, Grid
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 FEWEST_REPLICATES, MOST_REPLICATES = 2, 10_000
-Confidence = Annotated[float, Field(gt=0, lt=1)]
+MAX_CONFIDENCE = 1 - 1e-9  # nearer to 1, quantiles are infinite as doubles
+Confidence = Annotated[float, Field(gt=0, le=MAX_CONFIDENCE)]
 
 
 class EvenThresholds(BaseModel):

@@ -10,6 +10,7 @@ from pathlib import Path
 import duckdb
 
 from pipeline.errors import DataError
+from pipeline.paths import local_path
 from pipeline.storage.catalog import define_views
 from pipeline.storage.layout import RUN_RECORD, Layout
 from pipeline.storage.state import require_latest
@@ -29,7 +30,7 @@ def open_results(results: str | Path) -> duckdb.DuckDBPyConnection:
         NoInputError: no run was published there.
         DataError: a file of the latest run is lost or damaged.
     """
-    root = Path(results).resolve()
+    root = local_path(results, Path.cwd(), what="results").resolve()
     state, _, _ = require_latest(Layout(root))
     connection = duckdb.connect(
         ":memory:", config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
@@ -61,7 +62,7 @@ def omitted_tables(results: str | Path) -> dict[str, dict[str, str]]:
         NoInputError: no run was published there.
         DataError: the record of the latest run cannot be read.
     """
-    _, latest, _ = require_latest(Layout(Path(results).resolve()))
+    _, latest, _ = require_latest(Layout(local_path(results, Path.cwd(), what="results").resolve()))
     path = latest.folder / RUN_RECORD
     try:
         record = json.loads(path.read_bytes())

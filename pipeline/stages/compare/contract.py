@@ -128,7 +128,7 @@ class CompareParameters(FollowingParameters):
     correction: Correction = "holm"
     seed: Annotated[int, Field(ge=0)] = 0
     missing_units: Literal["error", "skip"] = "error"
-    prior: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.5
+    prior: Annotated[float, Field(gt=0, le=1_000_000)] = 0.5
 
     @field_validator("tests", mode="before")
     @classmethod

@@ -1,0 +1,145 @@
+"""What texts of a config or of the command line mean: a path is a place of this machine, or a sentence says why not."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from pathlib import Path
+from typing import Any
+from urllib.request import url2pathname
+
+from pipeline.errors import ConfigError
+
+_SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):/")  # one letter is a drive of Windows
+_FILE_URL = re.compile(r"file:(?://(?:localhost)?)?(?P<path>/(?!/).*)", re.IGNORECASE | re.DOTALL)
+_VARIABLE = re.compile(r"\$[A-Za-z_]\w*")
+_MARKED = "${"
+_COLUMN_KEYS = frozenset({"columns", "by", "cluster", "strata", "system", "average_over"})
+MOST_SHOWN = 200
+
+
+def local_path(text: str | os.PathLike[str], base: Path, *, what: str) -> Path:
+    """The absolute path that a text means; links are not followed.
+
+    `~` is the home folder, and `file:///…` the path behind it.
+
+    Args:
+        text: As a person wrote it.
+        base: Folder that relative paths start from.
+        what: What the path is for, in messages: `output`, `input pairs`.
+
+    Raises:
+        ConfigError: the text is empty, lies on a remote store, has a variable or a `~` that means nothing here, or a
+            character that no path can have.
+    """
+    start, below = start_and_pattern(text, base, what=what)
+    return Path(os.path.abspath(start / below))  # noqa: PTH100 - resolve() would follow links
+
+
+def start_and_pattern(text: str | os.PathLike[str], base: Path, *, what: str) -> tuple[Path, Path]:
+    """The folder that a text starts from, whose characters mean themselves, and the path or pattern below it.
+
+    Args:
+        text: As a person wrote it.
+        base: Folder that relative paths start from.
+        what: What the path is for, in messages.
+
+    Raises:
+        ConfigError: as for `local_path`.
+    """
+    written = plain_text(os.fspath(text), what=what)
+    if not written:
+        message = f"{what}: the path is empty"
+        raise ConfigError(message, remedy='Write "." for the folder itself.')
+    if (file_url := _FILE_URL.fullmatch(written)) is not None:
+        written = url2pathname(file_url["path"])
+    elif (remote := _SCHEME.match(written)) is not None:
+        message = f"{what}: {shortened(written)} is on a remote store ({remote['scheme']}), which is not supported yet"
+        raise ConfigError(message, remedy="Give a place on this machine; copy remote files there first.")
+    path = _at_home(written, base, what=what)
+    start = Path(path.anchor) if path.is_absolute() else base.absolute()
+    below = path.relative_to(path.anchor)
+    _refuse_variables(start, below, what=what)
+    return start, below
+
+
+def plain_text(text: str, *, what: str, names_column: bool = False) -> str:
+    """The text itself, where it can mean something.
+
+    Args:
+        text: As a person wrote it.
+        what: What it is for, in messages.
+        names_column: Whether it is the name of a column, which may hold `${`.
+
+    Raises:
+        ConfigError: it holds `${`, which stands for nothing yet, or a character that no name can have.
+    """
+    if _MARKED in text and not names_column:
+        message = f"{what}: {shortened(text)!a} has a variable, {_MARKED}…}}, and variables are not supported yet"
+        raise ConfigError(message, remedy="Write what it stands for, or set the key with --set KEY=VALUE.")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        message = f"{what}: {shortened(text)!a} holds a character that is not Unicode"
+        raise ConfigError(message, remedy="Rename the file, or write the text in UTF-8.") from error
+    if "\0" in text:
+        message = f"{what}: {shortened(text)!a} holds a NUL character"
+        raise ConfigError(message, remedy="Take it out.")
+    return text
+
+
+def check_texts(value: Any, key: str, *, where: str) -> None:  # noqa: ANN401 - any TOML value
+    """Refuse what no text of a config may hold, however deep it lies in the value of a key.
+
+    Raises:
+        ConfigError: as for `plain_text`.
+    """
+    todo: list[tuple[Any, list[str]]] = [(value, [key])]
+    while todo:
+        inner, keys = todo.pop()
+        if isinstance(inner, str):
+            plain_text(
+                inner,
+                what=f"{where}: {'.'.join(keys)}",
+                names_column=keys[-1] != "sql" and not _COLUMN_KEYS.isdisjoint(keys),
+            )
+        elif isinstance(inner, list | tuple):
+            todo += [(item, keys) for item in inner]
+        elif isinstance(inner, dict):
+            for name, item in inner.items():
+                plain_text(str(name), what=f"{where}: a key of {'.'.join(keys)}", names_column=True)
+                todo.append((item, [*keys, str(name)]))
+
+
+def shortened(text: str) -> str:
+    """A text for a message, its end left out where it is long."""
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}… ({len(text):,} characters)"
+
+
+def abridged(message: str) -> str:
+    """A message without the middle of what is too long in it: its start says where, its end what to write."""
+    return message if len(message) <= 4 * MOST_SHOWN else f"{message[: 2 * MOST_SHOWN]} … {message[-MOST_SHOWN:]}"
+
+
+def _at_home(written: str, base: Path, *, what: str) -> Path:
+    path = Path(written)
+    try:
+        return path.expanduser()
+    except RuntimeError as error:
+        if os.path.lexists(base / path.parts[0]):
+            return path
+        message = f"{what}: {shortened(written)} starts with the home folder of a user who is not known here"
+        raise ConfigError(message, remedy="Write the whole path, or ./~… for a name that starts with ~.") from error
+
+
+def _refuse_variables(start: Path, below: Path, *, what: str) -> None:
+    """A shell would have replaced `$NAME`; what is left may only be the name of something that exists."""
+    for number, part in enumerate(below.parts, start=1):
+        if glob.has_magic(part):
+            return
+        found = _VARIABLE.search(part)
+        if found is not None and not os.path.lexists(start.joinpath(*below.parts[:number])):
+            name = shortened(found.group())
+            message = f"{what}: {shortened(str(below))} has a variable, {name}, and variables are not supported yet"
+            raise ConfigError(message, remedy="Write the path that it stands for; nothing there has that very name.")

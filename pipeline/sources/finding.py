@@ -1,0 +1,210 @@
+"""Paths and patterns of an input → the paths of its files. Folders and globs follow links alike; loops are errors."""
+
+from __future__ import annotations
+
+import errno
+import fnmatch
+import glob
+import os
+import re
+from pathlib import Path
+from stat import S_ISDIR, S_ISREG
+from typing import TYPE_CHECKING
+
+from pipeline.errors import DataError, NoInputError, os_fault
+from pipeline.paths import start_and_pattern
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ENDING = ".parquet"
+_ANY_DEPTH = "**"
+_NOTHING_THERE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
+_Known = dict[tuple[int, int], Path]  # (device, inode) of a folder → one path that leads to it
+
+
+class Search:
+    """The search for the files of one input.
+
+    Args:
+        name: Name of the input in messages.
+        base: Folder that relative paths start from.
+
+    Attributes:
+        passed_over: Visible files of folders whose names do not end in `.parquet`.
+        folders: Folders that were searched as a whole.
+    """
+
+    def __init__(self, name: str, base: Path) -> None:
+        self._name = name
+        self._base = base
+        self.passed_over: dict[Path, None] = {}
+        self.folders: dict[Path, None] = {}
+
+    def matches(self, text: str) -> list[tuple[Path, Path]]:
+        """The files that a path or pattern names, in the order of their names, each once.
+
+        Args:
+            text: A file, a folder, or a pattern with `*`, `?`, `[…]` and `**`; a file of a folder counts if its name
+                ends in `.parquet`, in upper or lower case, and neither it nor a folder on the way is hidden.
+
+        Returns:
+            Pairs of a file and the folder from which on folder names are partitions.
+
+        Raises:
+            ConfigError: the text names no place of this machine.
+            NoInputError: a link leads nowhere.
+            DataError: a link leads back to a folder above it, or a name is not Unicode.
+            ThresherError: a folder cannot be listed.
+        """
+        start, below = start_and_pattern(text, self._base, what=f"input {self._name}")
+        path = _absolute(start / below)
+        mode = self._mode(path)
+        if mode is not None and S_ISREG(mode):
+            found = {path: path.parent}
+        elif mode is not None and S_ISDIR(mode):
+            found = dict.fromkeys(self._files_below(path), path)
+        else:
+            fixed, pattern = _split(start, below)
+            found = dict.fromkeys(self._expanded(fixed, pattern), fixed) if pattern else {}
+        for file in found:
+            self._check_name(file)
+        return sorted(found.items(), key=lambda pair: pair[0].as_posix())
+
+    def _expanded(self, fixed: Path, pattern: tuple[str, ...]) -> Iterator[Path]:
+        for match in dict.fromkeys(self._glob(fixed, pattern)):
+            mode = self._mode(match)
+            if mode is not None and S_ISDIR(mode):
+                yield from self._files_below(match)
+            elif mode is not None and S_ISREG(mode):
+                yield match
+
+    def _glob(self, fixed: Path, pattern: tuple[str, ...]) -> Iterator[Path]:
+        """Files and folders that a pattern matches; as in a shell, `*` and `**` match no name that starts with `.`."""
+        todo = [(fixed, pattern, _folders_above(fixed))]
+        done: set[tuple[Path, int]] = set()
+        while todo:
+            folder, parts, above = todo.pop()
+            if (folder, len(parts)) in done or not os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises for names that are too long
+                continue
+            done.add((folder, len(parts)))
+            if parts == (_ANY_DEPTH,):  # the folder with all that is below it
+                yield folder
+            elif parts[0] == _ANY_DEPTH:
+                todo.append((folder, parts[1:], above))
+                todo += [
+                    (inner, parts, self._below(inner, above)) for inner in self._matching(folder, "*", folders=True)
+                ]
+            else:
+                plain = not glob.has_magic(parts[0])
+                inside = [_absolute(folder / parts[0])] if plain else self._matching(folder, parts[0])
+                if len(parts) == 1:
+                    yield from inside
+                else:
+                    todo += [(inner, parts[1:], _folders_above(inner)) for inner in inside]
+
+    def _matching(self, folder: Path, part: str, *, folders: bool = False) -> list[Path]:
+        is_match = re.compile(fnmatch.translate(os.path.normcase(part))).match
+        entries = [entry for entry in self._entries(folder) if part.startswith(".") or not entry.name.startswith(".")]
+        return [
+            folder / entry.name
+            for entry in entries
+            if is_match(os.path.normcase(entry.name)) and (self._is_folder(entry) or not folders)
+        ]
+
+    def _files_below(self, folder: Path) -> Iterator[Path]:
+        """Files of a folder, whatever their depth; hidden ones are what writers keep beside the data."""
+        self.folders[folder] = None
+        todo = [(folder, _folders_above(folder))]
+        while todo:
+            inner, above = todo.pop()
+            for entry in self._entries(inner):
+                if _is_hidden(entry.name):
+                    continue
+                path = inner / entry.name
+                if self._is_folder(entry):
+                    todo.append((path, self._below(path, above)))
+                elif not entry.is_file():
+                    continue
+                elif entry.name.lower().endswith(ENDING):
+                    yield path
+                else:
+                    self.passed_over[path] = None
+
+    def _entries(self, folder: Path) -> list[os.DirEntry[str]]:
+        try:
+            with os.scandir(folder) as entries:
+                return list(entries)
+        except OSError as error:
+            raise os_fault(error, f"input {self._name}: listing {folder}") from error
+
+    def _is_folder(self, entry: os.DirEntry[str]) -> bool:
+        if not entry.is_symlink():
+            return entry.is_dir()
+        mode = self._mode(Path(entry.path))
+        return mode is not None and S_ISDIR(mode)
+
+    def _mode(self, path: Path) -> int | None:
+        """What a path leads to; None where nothing is there.
+
+        Raises:
+            NoInputError: it is a link that leads nowhere: the data behind it would be missing in silence.
+            ThresherError: it cannot be looked at.
+        """
+        try:
+            return path.stat().st_mode
+        except OSError as error:
+            if error.errno not in _NOTHING_THERE:
+                raise os_fault(error, f"input {self._name}: looking at {path}") from error
+            if not os.path.islink(path):  # noqa: PTH114 - Path.is_symlink raises for names that are too long
+                return None
+            message = f"input {self._name}: the link {path} leads nowhere (to {os.readlink(path)})"  # noqa: PTH115 - as text
+            raise NoInputError(message, remedy="Restore what it points to, or remove the link.") from error
+
+    def _below(self, folder: Path, above: _Known) -> _Known:
+        """The folders above what lies in a folder: those above it, and itself."""
+        key = _identity(folder)
+        if key in above:
+            message = (
+                f"input {self._name}: the link {folder} leads back to {above[key]}, so its files would count again"
+            )
+            raise DataError(message, remedy="Remove the link, or list the folders to read one by one.")
+        return above | {key: folder}
+
+    def _check_name(self, path: Path) -> None:
+        try:
+            os.fspath(path).encode()
+        except UnicodeEncodeError as error:
+            message = f"input {self._name}: the name of {str(path)!a} is not Unicode (UTF-8)"
+            raise DataError(message, remedy="Rename the file.") from error
+
+
+def _absolute(path: Path) -> Path:
+    return Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow links
+
+
+def _split(start: Path, below: Path) -> tuple[Path, tuple[str, ...]]:
+    """The folder that comes before the first part that is a pattern, and the parts from there on."""
+    number = next((at for at, part in enumerate(below.parts) if glob.has_magic(part)), len(below.parts))
+    parts = below.parts[number:]
+    repeated = (at > 0 and part == _ANY_DEPTH == parts[at - 1] for at, part in enumerate(parts))
+    pattern = tuple(part for part, again in zip(parts, repeated, strict=True) if not again)
+    return _absolute(start.joinpath(*below.parts[:number])), pattern
+
+
+def _is_hidden(name: str) -> bool:
+    """What writers keep beside the data: names that start with `_` or `.`, but `_x=1` is a partition."""
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
+
+
+def _identity(folder: Path) -> tuple[int, int]:
+    stat = folder.stat()
+    return stat.st_dev, stat.st_ino
+
+
+def _folders_above(folder: Path) -> _Known:
+    """A folder and those above it."""
+    if not os.path.isdir(folder):  # noqa: PTH112 - see `_glob`
+        return {}
+    real = folder.resolve()
+    return {_identity(each): each for each in (*reversed(real.parents), real)}

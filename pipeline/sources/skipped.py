@@ -1,0 +1,81 @@
+"""Files of an input folder that are not read because of their names: counted, named, and never most of the data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pipeline.errors import DataError
+from pipeline.sources.finding import ENDING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+    from pathlib import Path
+
+MAGICS = (b"PAR1", b"PARE")  # the second is that of encrypted footers
+SHOWN = 3
+RENAME = f"Rename them to end in {ENDING}, or name them by a glob or a list: only folders are searched by the ending."
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A visible file of an input folder that is not read, because its name does not end in `.parquet`.
+
+    Attributes:
+        path: Absolute path.
+        size: Its bytes.
+        is_parquet: Whether it starts and ends as Parquet files do.
+    """
+
+    path: Path
+    size: int
+    is_parquet: bool
+
+
+def look_at(paths: Iterable[Path]) -> tuple[Skipped, ...]:
+    """Skipped files in the order of their names; one that cannot be opened is taken for another format."""
+    return tuple(_look(path) for path in sorted(paths, key=lambda path: path.as_posix()))
+
+
+def _look(path: Path) -> Skipped:
+    length = len(MAGICS[0])
+    try:
+        with path.open("rb") as file:
+            head, size = file.read(length), file.seek(0, 2)
+            file.seek(max(size - length, 0))
+            return Skipped(path, size, head in MAGICS and file.read(length) == head and size > 2 * length)
+    except OSError:
+        return Skipped(path, 0, is_parquet=False)
+
+
+def skipped_words(skipped: Collection[Skipped]) -> str:
+    """How many files of an input were skipped, why, the first names, and how many hold Parquet."""
+    parquet = [each for each in skipped if each.is_parquet]
+    shown = (parquet or list(skipped))[:SHOWN]
+    names = ", ".join(str(each.path) for each in shown) + (", …" if len(skipped) > len(shown) else "")
+    many = len(skipped) > 1
+    verb, ending = ("are", "their names do") if many else ("is", "its name does")
+    holds = (
+        f"{len(parquet):,} of them {'hold' if len(parquet) > 1 else 'holds'} Parquet" if many else "it holds Parquet"
+    )
+    content = holds if parquet else "none holds Parquet" if many else "it holds no Parquet"
+    files = f"{len(skipped):,} files" if many else "1 file"
+    return f"{files} in its folders {verb} not read, because {ending} not end in {ENDING}: {names}; {content}"
+
+
+def refuse_most_skipped(name: str, sizes: Collection[int], skipped: Collection[Skipped]) -> None:
+    """Stop where half or more of the Parquet files of an input, or of their bytes, would be skipped.
+
+    Args:
+        name: The input.
+        sizes: Bytes of the files that are read.
+        skipped: The files that are not.
+
+    Raises:
+        DataError: the results would rest on the smaller part of the data.
+    """
+    left_out = [each.size for each in skipped if each.is_parquet]
+    if left_out and (len(left_out) >= len(sizes) or sum(left_out) >= sum(sizes)):
+        total = len(left_out) + len(sizes)
+        message = f"input {name}: {skipped_words(skipped)}, {len(left_out):,} of {total:,} Parquet files in all"
+        raise DataError(message, remedy=RENAME)
