@@ -323,7 +323,8 @@ def _translate(error: duckdb.Error, text: str) -> ThresherError:
 def _fault_of_data(error: duckdb.Error, reason: str) -> DataError | None:
     if isinstance(error, duckdb.ConversionException | duckdb.OutOfRangeException):
         remedy = "Check the types of the columns that `where` compares, and the values of text that is cast."
-        return UncomputableError("a value cannot be computed", reason, remedy=remedy)
+        verb = "converted" if isinstance(error, duckdb.ConversionException) else "computed"
+        return UncomputableError(f"a value cannot be {verb}", reason, remedy=remedy)
     if isinstance(error, duckdb.InvalidInputException | duckdb.SyntaxException):  # of a function, or of a file
         return UncomputableError("an input cannot be read", reason, remedy=UNREADABLE)
     if isinstance(error, duckdb.IOException):

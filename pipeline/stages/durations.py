@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from pipeline.metrics.timelines import MICROSECONDS_PER_HOUR, Span
 
 _HOURS = {"s": 1 / 3600, "m": 1 / 60, "h": 1.0, "d": 24.0, "w": 168.0}
+LONGEST_HOURS = 36525 * 24.0  # a century: days are counted one by one
 _DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[smhdw])")
 
 
@@ -18,14 +19,18 @@ def parse_hours(value: object) -> float:
     """Hours of a duration such as `90m`, `168h`, `7d`, `4w`.
 
     Raises:
-        ValueError: it is written otherwise.
+        ValueError: it is written otherwise, or longer than a century.
     """
     match = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
     if match is None:
         message = f'{value!r} is no duration: write a number and s, m, h, d or w, for example "168h"'
         raise ValueError(message)
     number, unit = float(match["number"]), match["unit"]
-    return number / 3600 if unit == "s" else number / 60 if unit == "m" else number * _HOURS[unit]
+    hours = number / 3600 if unit == "s" else number / 60 if unit == "m" else number * _HOURS[unit]
+    if hours > LONGEST_HOURS:
+        message = f"{value!r} is longer than a century (36525d)"
+        raise ValueError(message)
+    return hours
 
 
 Hours = Annotated[float, BeforeValidator(parse_hours)]

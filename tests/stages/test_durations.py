@@ -25,6 +25,13 @@ def test_anything_else_is_no_duration(value: object) -> None:
         parse_hours(value)
 
 
+@pytest.mark.parametrize("value", ["36526d", "99999999d", "9" * 300 + "h", "9" * 400 + "s"])
+def test_a_duration_is_at_most_a_century(value: str) -> None:
+    assert parse_hours("36525d") == 36525 * 24
+    with pytest.raises(ValueError, match=r"is longer than a century \(36525d\)"):
+        parse_hours(value)
+
+
 def test_a_window_is_closed_at_both_ends_unless_told_otherwise() -> None:
     bounds = Window(before=_h("7d"), after=_h("3d")).bounds()
     assert [bounds[name] for name in ("before_start", "before_end", "after_start", "after_end")] == [-168, 0, 0, 72]
