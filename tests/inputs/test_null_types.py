@@ -94,7 +94,7 @@ def test_an_empty_frame_without_types_is_an_empty_frame(tmp_path: Path, case: st
 
 def test_labels_without_a_value_are_named(tmp_path: Path) -> None:
     frame = pl.DataFrame({"score": [0.1, 0.2], "label": pl.Series([None, None])})
-    with pytest.raises(DataError, match="label is NULL, or neither 0 nor 1, in 2 rows"):
+    with pytest.raises(DataError, match="column 'label' is NULL, or neither 0 nor 1, in 2 rows"):
         run_threshold_sweep(tmp_path, frame, thresholds=[0.5])
 
 
@@ -102,7 +102,7 @@ def test_a_key_without_a_value_has_the_type_of_the_other_input(tmp_path: Path) -
     gold = pl.DataFrame({"mention_id": ["a", "b"], "latitude": [1.0, 2.0], "longitude": [1.0, 2.0]})
     predicted = gold.with_columns(pl.lit(None).alias("mention_id"))
     config = stage_config(tmp_path, "geocoding", {"gold": gold, "predicted": predicted})
-    with pytest.raises(DataError, match="input predicted: mention_id is NULL or not finite in 2 rows"):
+    with pytest.raises(DataError, match="input predicted: column 'mention_id' is NULL or not finite in 2 rows"):
         pipeline.run(config)
 
 

@@ -28,12 +28,11 @@ def test_a_column_missing_from_one_file_is_named_with_that_file(place: Workplace
 
 
 def test_a_renamed_column_can_be_mapped(place: Workplace) -> None:
-    expected = place.publish().hashes["before_after_estimates/before_after.parquet"]
+    place.publish()
     place.pairs.rename({"score": "weight"}).write_parquet(place.folder / "pairs.parquet")
     frame = place.table("before_after_estimates")
     place.publish(pairs={"path": "pairs.parquet", "columns": {"score": "weight"}})
     assert place.table("before_after_estimates").equals(frame)
-    assert expected in place.publish(pairs={"path": "pairs.parquet", "columns": {"score": "weight"}}).hashes.values()
 
 
 def test_a_mapping_to_a_column_that_is_not_there(place: Workplace) -> None:

@@ -208,8 +208,8 @@ def resolve(pairs: Source, events: Source | None, articles: Source | None) -> La
     lag = Lag(pairs, events, articles, chosen, event_time, article_time)
     if chosen is None and not lag.is_timed:
         message = (
-            "input pairs: the lag is not known: there is no lag_hours, no lag_days, and not both of event_time (in "
-            "pairs or events) and article_time (in pairs, or in articles by article_id)"
+            "input pairs: neither lag_hours, nor lag_days, nor both event_time (in pairs or events) and article_time "
+            "(in pairs, or in articles by article_id) are there"
         )
         raise DataError(message, remedy='Map one of them, for example columns = { lag_hours = "hourdiff" }.')
     return lag
