@@ -300,7 +300,7 @@ def _in_cells(grid: CellGrid | None) -> exp.Select:
     """The rows with their cell in a grid; None: with their score as cell."""
     score = column("score")
     if grid is None:
-        block, cell = exp.cast(exp.Literal.number(0), exp.DType.UTINYINT), score
+        block, cell = exp.cast(exp.Literal.number(0), exp.DataType.Type.UTINYINT), score
         return exp.select("*", exp.alias_(block, _CELL[0]), exp.alias_(cell, _CELL[1])).from_("scored")
     value = exp.alias_(piecewise_cells(score, grid.edges, grid.sizes), "whole_cell")
     whole = column("whole_cell")
