@@ -155,4 +155,6 @@ def block_of(cell: exp.Expr, count: int) -> exp.Expr:
 
 def cell_in_block(cell: exp.Expr) -> exp.Expr:
     """SQL expression of the place of a cell in its block."""
-    return exp.cast(exp.BitwiseAnd(this=cell.copy(), expression=exp.Literal.number(BLOCK - 1)), exp.DataType.Type.USMALLINT)
+    return exp.cast(
+        exp.BitwiseAnd(this=cell.copy(), expression=exp.Literal.number(BLOCK - 1)), exp.DataType.Type.USMALLINT
+    )
