@@ -14,7 +14,7 @@ def render(tree: exp.Expr, dialect: str = "duckdb", *, pretty: bool = True) -> s
     """SQL text of a tree in a dialect; what the dialect cannot say is an error, never a silent change."""
     if dialect != "duckdb":
         tree = tree.transform(_widened)
-    return tree.sql(dialect=dialect, pretty=pretty, unsupported_level=ErrorLevel.RAISE)
+    return tree.sql(dialect=dialect, pretty=pretty, comments=False, unsupported_level=ErrorLevel.RAISE)
 
 
 def _widened(node: exp.Expr) -> exp.Expr:
