@@ -1,6 +1,6 @@
 # Convenience only: every target is one plain line, python3 dev.py TASK.
 PYTHON ?= python3
 
-.PHONY: help demo test check bench
-help demo test check bench:
+.PHONY: help demo test lowest check bench
+help demo test lowest check bench:
 	@$(PYTHON) dev.py $@
