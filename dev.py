@@ -1,7 +1,7 @@
 """Set up a virtual environment from the lock file and run a task in it: python3 dev.py TASK.
 
-Needs nothing but Python 3.11 or later. The environment lies in .venv and is made anew when the lock file, the project
-file or the Python version changes.
+Needs nothing but Python 3.11 or later. The environment lies in .venv, that of the lowest versions in .venv-lowest;
+each is made anew when its lock file, the project file or the Python version changes.
 """
 
 from __future__ import annotations
@@ -15,10 +15,22 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
-VENV = ROOT / ".venv"
-LOCK = ROOT / "requirements.lock"
-BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
-PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
+NEWEST = (ROOT / ".venv", ROOT / "requirements.lock")
+LOWEST = (ROOT / ".venv-lowest", ROOT / "requirements.lowest.lock")
+QUICK_TESTS = (
+    "tests/cases",
+    "tests/engines",
+    "tests/inputs/test_scores.py",
+    "tests/metrics/test_bipartite_matching.py",
+    "tests/metrics/test_jackknife.py",
+    "tests/metrics/test_paired.py",
+    "tests/metrics/test_posteriors.py",
+    "tests/sources/test_predicates.py",
+    "tests/sources/test_types.py",
+    "tests/storage/test_layout.py",
+    "tests/test_config.py",
+    "tests/test_queries.py",
+)
 
 TASKS: dict[str, tuple[str, tuple[tuple[str, ...], ...]]] = {
     "demo": ("the main job on data it makes itself", (("-m", "pipeline", "demo", "--output", "demo"),)),
@@ -43,6 +55,10 @@ TASKS: dict[str, tuple[str, tuple[tuple[str, ...], ...]]] = {
         "benchmarks: ratios measured side by side",
         (("benchmarks/before_after.py",), ("benchmarks/threshold_sweep.py",)),
     ),
+    "lowest": (
+        "quick tests with the lowest versions of all dependencies",
+        (("-m", "pytest", "-n", "auto", *QUICK_TESTS),),
+    ),
     "setup": ("the environment alone", ()),
 }
 
@@ -55,30 +71,32 @@ def main() -> int:
         for task, (summary, _) in TASKS.items():
             print(f"  {task:8} {summary}")
         return 0 if name in {"help", "-h", "--help"} else 2
-    set_up()
+    python = set_up(*(LOWEST if name == "lowest" else NEWEST))
     for number, command in enumerate(commands := TASKS[name][1], start=1):
         extra = more if number == len(commands) else []
-        code = subprocess.run([str(PYTHON), *command, *extra], cwd=ROOT, check=False).returncode
+        code = subprocess.run([str(python), *command, *extra], cwd=ROOT, check=False).returncode
         if code:
             return code
     return 0
 
 
-def set_up() -> None:
-    """Make the environment unless it stands as the lock file wants it."""
-    stamp = VENV / "made-from"
+def set_up(venv: Path, lock: Path) -> Path:
+    """Make an environment unless it stands as its lock file wants it; return its Python."""
+    python = venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    stamp = venv / "made-from"
     wanted = hashlib.sha256(
-        LOCK.read_bytes() + (ROOT / "pyproject.toml").read_bytes() + platform.python_version().encode()
+        lock.read_bytes() + (ROOT / "pyproject.toml").read_bytes() + platform.python_version().encode()
     ).hexdigest()
-    if stamp.is_file() and stamp.read_text() == wanted and PYTHON.is_file():
-        return
-    print(f"setting up {VENV.name} (once)", file=sys.stderr)
-    shutil.rmtree(VENV, ignore_errors=True)
-    subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=True)
-    pip = [str(PYTHON), "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
-    subprocess.run([*pip, "--require-hashes", "-r", str(LOCK)], check=True)
+    if stamp.is_file() and stamp.read_text() == wanted and python.is_file():
+        return python
+    print(f"setting up {venv.name} (once)", file=sys.stderr)
+    shutil.rmtree(venv, ignore_errors=True)
+    subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
+    pip = [str(python), "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
+    subprocess.run([*pip, "--only-binary", ":all:", "--require-hashes", "-r", str(lock)], check=True)
     subprocess.run([*pip, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)], check=True)
     stamp.write_text(wanted)
+    return python
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from pipeline.areas import areas
 from pipeline.config import parse_config
 from pipeline.counting import bind
 from pipeline.engines.duckdb import DuckDB, Resources
+from pipeline.groupings import Grouping
 from pipeline.interrupts import StopRequest
 from pipeline.opening import open_inputs
 
@@ -40,7 +41,7 @@ def main() -> None:
             )
         )
         assert plan.areas is not None
-        print(areas(engine, plan.areas, [()], [], counts))
+        print(areas(engine, plan.areas, [Grouping(())], [], counts))
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from side_by_side import MEBI, Child, Line, Took, child, in_turns
 from pipeline.areas import areas
 from pipeline.config import parse_config
 from pipeline.counting import count
+from pipeline.groupings import Grouping
 from pipeline.opening import open_inputs
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def _areas(bench: Bench, **settings: object) -> tuple[Work, list[pl.DataFrame]]:
     found: list[pl.DataFrame] = []
 
     def work() -> None:
-        found.append(areas(engine, asked, [()], [], counted.tables["counts"]))
+        found.append(areas(engine, asked, [Grouping(())], [], counted.tables["counts"]))
 
     return work, found
 

@@ -305,7 +305,7 @@ def _in_cells(grid: CellGrid | None, *, missed: bool) -> exp.Select:
     """
     score = column("score")
     if grid is None:
-        block, cell = exp.cast(exp.Literal.number(0), exp.DType.UTINYINT), score
+        block, cell = exp.cast(exp.Literal.number(0), exp.DataType.Type.UTINYINT), score
         return exp.select("*", exp.alias_(block, _CELL[0]), exp.alias_(cell, _CELL[1])).from_("scored")
     number, count = piecewise_cells(score, grid.edges, grid.sizes), grid.cells
     if missed:

@@ -14,13 +14,13 @@ def render(tree: exp.Expr, dialect: str = "duckdb", *, pretty: bool = True) -> s
     """SQL text of a tree in a dialect; what the dialect cannot say is an error, never a silent change."""
     if dialect != "duckdb":
         tree = tree.transform(_widened)
-    return tree.sql(dialect=dialect, pretty=pretty, unsupported_level=ErrorLevel.RAISE)
+    return tree.sql(dialect=dialect, pretty=pretty, comments=False, unsupported_level=ErrorLevel.RAISE)
 
 
 def _widened(node: exp.Expr) -> exp.Expr:
     """An unsigned type of two bytes, which only DuckDB has, as the next one that holds its numbers."""
-    is_narrow = isinstance(node, exp.DataType) and node.this == exp.DType.USMALLINT
-    return exp.DataType(this=exp.DType.INT) if is_narrow else node
+    is_narrow = isinstance(node, exp.DataType) and node.this == exp.DataType.Type.USMALLINT
+    return exp.DataType(this=exp.DataType.Type.INT) if is_narrow else node
 
 
 def double(value: float) -> exp.Cast:

@@ -345,7 +345,7 @@ def test_relative_paths_start_at_the_folder_of_the_config(tmp_path: Path) -> Non
     config = load_config(path)
     assert config.output == tmp_path.resolve() / "out"
     assert config.resources.scratch is not None
-    assert config.resources.scratch.resolve() == (tmp_path / "tmp").resolve()
+    assert Path(config.resources.scratch).resolve() == (tmp_path / "tmp").resolve()
 
 
 def test_a_dictionary_is_a_config_too(tmp_path: Path) -> None:

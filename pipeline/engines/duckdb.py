@@ -120,15 +120,13 @@ class DuckDB:
         query = exp.select("*").from_(
             exp.func(
                 "read_parquet",
-                exp.Placeholder(this="files"),
+                exp.Array(expressions=[exp.Literal.string(glob.escape(file)) for file in files]),
                 exp.EQ(this=exp.column("hive_partitioning"), expression=exp.false()),
                 *_location(located=located),
             )
         )
-        escaped = [glob.escape(file) for file in files]
         self._files |= dict.fromkeys(files)
-        text = render(query)
-        self._run(lambda: self._connection.sql(text, params={"files": escaped}).create_view(name, replace=True), text)
+        self.define(name, query)
 
     def define(self, name: str, query: exp.Query, *, keep: bool = False) -> None:
         """Give a query a name; with `keep` its rows are computed once and kept."""

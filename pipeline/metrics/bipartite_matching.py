@@ -210,7 +210,8 @@ def _assign(row: Ints, column: Ints, value: Floats, shape: tuple[int, int]) -> I
     own = np.arange(n_rows)
     costs = np.concatenate([nothing - value, np.full(n_rows, nothing)])
     places = np.concatenate([row, own]), np.concatenate([column, n_columns + own])
-    graph = coo_array((costs, places), shape=(n_rows, n_columns + n_rows)).tocsr()
+    narrow = tuple(index.astype(np.int32) for index in places)  # before SciPy 1.14 wider indices are refused here
+    graph = coo_array((costs, narrow), shape=(n_rows, n_columns + n_rows)).tocsr()
     rows, columns = min_weight_full_bipartite_matching(graph)
     chosen = np.empty(n_rows, dtype=np.int64)
     chosen[rows] = columns

@@ -29,7 +29,7 @@ Boundary = Literal[">=", ">"]
 FINE_CELLS = 4096
 BLOCK = 1 << 16
 _EVEN_TOLERANCE = 1e-6
-_SMALL = ((exp.DType.UTINYINT, 255), (exp.DType.USMALLINT, 65_535))
+_SMALL = ((exp.DataType.Type.UTINYINT, 255), (exp.DataType.Type.USMALLINT, 65_535))
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def even_cells(score: exp.Expr, low: float, high: float, count: int) -> exp.Expr
         .when(exp.and_(finite.copy(), below), exp.Literal.number(0))
         .when(finite.copy(), exp.Literal.number(count + 1))
     )
-    return exp.cast(case, next((kind for kind, most in _SMALL if count < most), exp.DType.INT))
+    return exp.cast(case, next((kind for kind, most in _SMALL if count < most), exp.DataType.Type.INT))
 
 
 def piecewise_cells(score: exp.Expr, edges: Sequence[float], counts: Sequence[int]) -> exp.Expr:
@@ -145,7 +145,7 @@ def block_of(cell: exp.Expr, count: int) -> exp.Expr:
 
     def tree(low: int, high: int) -> exp.Expr:
         if high - low == 1:
-            return exp.cast(exp.Literal.number(low), exp.DType.UTINYINT)
+            return exp.cast(exp.Literal.number(low), exp.DataType.Type.UTINYINT)
         middle = (low + high) // 2
         lower = exp.LT(this=cell.copy(), expression=exp.Literal.number(middle * BLOCK))
         return exp.Case().when(lower, tree(low, middle)).else_(tree(middle, high))
@@ -155,4 +155,6 @@ def block_of(cell: exp.Expr, count: int) -> exp.Expr:
 
 def cell_in_block(cell: exp.Expr) -> exp.Expr:
     """SQL expression of the place of a cell in its block."""
-    return exp.cast(exp.BitwiseAnd(this=cell.copy(), expression=exp.Literal.number(BLOCK - 1)), exp.DType.USMALLINT)
+    return exp.cast(
+        exp.BitwiseAnd(this=cell.copy(), expression=exp.Literal.number(BLOCK - 1)), exp.DataType.Type.USMALLINT
+    )

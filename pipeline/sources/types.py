@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pipeline.sources.inputs import Kind
 
 TIMES = frozenset({"DATE", "TIMESTAMP", "TIMESTAMPTZ"})
+TEXTS = frozenset({"string", "large_string", "string_view"})
 UNKNOWN = "NULL"
 ACCEPTS: dict[Kind, str] = {
     "number": "a number",
@@ -82,7 +83,7 @@ def _own_type(arrow: pa.DataType) -> str | None:
         ("UBIGINT", types.is_uint64(arrow)),
         ("DOUBLE", types.is_floating(arrow)),
         ("DECIMAL", types.is_decimal(arrow)),
-        ("VARCHAR", types.is_string(arrow) or types.is_large_string(arrow) or types.is_string_view(arrow)),
+        ("VARCHAR", str(arrow) in TEXTS),
         ("BOOLEAN", types.is_boolean(arrow)),
         ("DATE", types.is_date(arrow)),
         ("TIMESTAMP", types.is_timestamp(arrow) and arrow.tz is None),

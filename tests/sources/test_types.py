@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 INTEGERS = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32()]
 FLOATS = [pa.float16(), pa.float32(), pa.float64()]
-TEXTS = [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())]
+TEXTS = [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())]
+TEXTS += [getattr(pa, name)() for name in ("string_view",) if hasattr(pa, name)]  # pyarrow 15 has none
 DATES = [pa.date32(), pa.date64()]
 LOCAL = [pa.timestamp(unit) for unit in ("s", "ms", "us", "ns")]
 ZONED = [pa.timestamp(unit, "Europe/Amsterdam") for unit in ("s", "ms", "us", "ns")]
