@@ -3,7 +3,8 @@ from __future__ import annotations
 import math
 import tomllib
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,9 +12,6 @@ from pipeline.config import load_config, parse_config
 from pipeline.errors import ConfigError, NoInputError
 from pipeline.queries import resource_folder
 from pipeline.stages.parameters import EvenThresholds
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 STAGE = 'kind = "before_after"\npairs = "pairs.parquet"\nthresholds = [1, 2]\n'
 CONFIGS = sorted(resource_folder("configs").glob("*.toml"))
