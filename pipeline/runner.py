@@ -13,6 +13,7 @@ import polars as pl
 from pipeline.counting import count, follow_up
 from pipeline.engines.duckdb import DuckDB, Resources
 from pipeline.errors import DataError, PermissionDenied, StorageError, ThresherError, system_fault
+from pipeline.forks import refuse_after_fork
 from pipeline.groupings import in_users_names
 from pipeline.interrupts import stop_requests
 from pipeline.opening import OpenedStage, open_inputs
@@ -121,8 +122,10 @@ def run(config: Config, watcher: Watcher | None = None) -> Run:
     """Run the stages of a config and publish one run.
 
     Raises:
-        ThresherError: its leaf says what went wrong; readers still see the run before.
+        ThresherError: its leaf says what went wrong; readers still see the run before. In a process that was forked
+            after a run it is a ResourceError.
     """
+    refuse_after_fork()
     layout = Layout(config.output)
     watcher = watcher or Watcher()
     make_folder(layout.root)

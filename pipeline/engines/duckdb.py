@@ -13,6 +13,7 @@ import duckdb
 import sqlglot.expressions as exp
 
 from pipeline.dialect import column, render
+from pipeline.engines.memory import MIB, default_limit
 from pipeline.engines.scratch import scratch_folder
 from pipeline.errors import (
     DataError,
@@ -49,7 +50,8 @@ class Resources:
     """Limits of one run.
 
     Attributes:
-        memory: Memory limit of the engine, for example `4GB`; None: the engine's own default.
+        memory: Memory limit of the engine, for example `4GB`; None: the memory of the machine or the container, less
+            room for Python and Polars.
         threads: Number of threads; None: all cores.
         scratch: Folder for data that do not fit into memory; None: one of the user's own under the system's.
         scratch_limit: Largest size of the scratch data, for example `100GB`.
@@ -281,6 +283,8 @@ def _connect(resources: Resources, folders: list[str], progress: bool) -> duckdb
     config |= {key: value for key, value in given.items() if value is not None}
     try:
         connection = duckdb.connect(":memory:", config=config)
+        if resources.memory is None:
+            connection.execute("SET memory_limit = $1", [f"{default_limit(_memory_limit(connection)) // MIB}MiB"])
         set_progress(connection, watched=progress)
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute("SET python_enable_replacements = false")
@@ -302,6 +306,11 @@ def set_progress(connection: duckdb.DuckDBPyConnection, *, watched: bool) -> Non
     with suppress(duckdb.InvalidInputException):
         connection.execute("SET enable_progress_bar = $1", [watched])
         connection.execute("SET enable_progress_bar_print = false")
+
+
+def _memory_limit(connection: duckdb.DuckDBPyConnection) -> int:
+    row = connection.execute("SELECT parse_formatted_bytes(current_setting('memory_limit'))").fetchone()
+    return 0 if row is None else int(row[0])
 
 
 def _translate(error: duckdb.Error, text: str) -> ThresherError:
