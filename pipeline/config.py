@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, field_validator
 
 from pipeline.config_faults import explain, near
 from pipeline.errors import ConfigError, NoInputError, os_fault
@@ -35,7 +36,7 @@ class ResourceLimits(BaseModel):
 
     memory: str | None = None
     threads: int | None = None
-    scratch: str | Path | None = None
+    scratch: Path | None = None
     scratch_limit: str | None = None
 
     @field_validator("memory", "scratch_limit")
@@ -55,12 +56,16 @@ class ResourceLimits(BaseModel):
         return value
 
 
+def _written(value: object) -> object:
+    return os.fspath(value) if isinstance(value, Path) else value
+
+
 class _Document(BaseModel):
     """The whole file, its stages still unparsed."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    output: str | Path = "results"
+    output: Annotated[str, BeforeValidator(_written)] = "results"  # a Path would make s3:/x of s3://x
     engine: Literal["duckdb", "spark"] = "duckdb"
     resources: ResourceLimits = ResourceLimits()
     stages: list[dict[str, Any]] = []
