@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from textwrap import dedent, indent
+from textwrap import dedent
 from typing import TYPE_CHECKING
 
 import polars as pl
