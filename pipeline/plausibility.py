@@ -59,7 +59,7 @@ def implausible(
         if not lost or lost < HALF * each.rows_kept:
             continue
         reasons = ", ".join(f"{fate.replace('_', ' ')} {n_rows:,}" for fate, n_rows in left_out.items())
-        words = f"{lost:,} of {rows_in_words(each.rows_kept)} of input {each.name} are left out: {reasons}"
+        words = f"input {each.name}: {lost:,} of {rows_in_words(each.rows_kept)} left out: {reasons}"
         words += _example(engine, plan, each.name, next(iter(left_out)))
         remedy = _REMEDIES.get(next(iter(left_out)).partition("_")[0], "The view inputs has every reason.")
         if lost == each.rows_kept and not configured.params.allow_empty:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.errors import DataError
+from pipeline.paths import local_path
 from pipeline.storage.attempts import crashed
 from pipeline.storage.catalog import view_faults, what_is_shown
 from pipeline.storage.heal import heal
@@ -47,7 +48,7 @@ def verify(results: str | Path, *, repair: bool = False) -> Verified:
         DataError: something is missing, changed or extra; the message lists it.
         BusyError: with `repair`, a run holds the folder.
     """
-    layout = Layout(Path(results).resolve())
+    layout = Layout(local_path(results, Path.cwd(), what="results").resolve())
     healed: tuple[str, ...] = ()
     if repair and layout.root.is_dir():
         with exclusive(layout):

@@ -79,7 +79,7 @@ def test_null_in_a_required_column_of_pairs_is_refused(place: Workplace, column:
 def test_a_lag_that_is_not_finite_is_refused(place: Workplace, value: float) -> None:
     odd = pl.when(pl.col("article_id") == 3).then(value).otherwise("lag_hours").alias("lag_hours")
     place.pairs.with_columns(odd).write_parquet(place.folder / "pairs.parquet")
-    place.refuse(65, "lag_hours is NULL or not finite in 1 row", "first at row 4")
+    place.refuse(65, "'lag_hours' is NULL or not finite in 1 row", "first at row 4")
 
 
 def test_faults_in_rows_that_where_leaves_out_do_not_matter(place: Workplace) -> None:

@@ -111,7 +111,7 @@ def test_where_on_a_column_with_nan_keeps_what_compares_as_true(
 
 def test_scores_that_are_all_null_leave_nothing_used(place: Workplace) -> None:
     place.pairs.with_columns(score=pl.lit(None)).write_parquet(place.folder / "pairs.parquet")
-    place.refuse(65, "500 of 500 rows of input pairs are left out: null score 500", invalid_scores="drop")
+    place.refuse(65, "input pairs: 500 of 500 rows left out: null score 500", invalid_scores="drop")
     place.publish(invalid_scores="drop", allow_empty=True)
     assert place.fates() == {"used": 0, "null_score": 500}
     assert place.table("before_after_estimates")["m_after"].to_list() == [0] * (19 * 4)

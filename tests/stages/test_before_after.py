@@ -73,7 +73,7 @@ def test_required_values_of_pairs_may_not_be_missing_even_when_invalid_scores_ar
     values = PAIRS[column].to_list()
     pairs = PAIRS.with_columns(pl.Series(column, [*values[:2], value, *values[3:]]))
     words = refused(tmp_path, {"pairs": pairs}, invalid_scores="drop")
-    assert f"{column} is NULL or not finite in 1 row" in words
+    assert f"column {column!r} is NULL or not finite in 1 row" in words
     assert "first at row 3" in words
 
 
@@ -210,6 +210,7 @@ def test_articles_of_no_kind_at_all_leave_counts_of_0(tmp_path: Path) -> None:
         by=["medium"],
         thresholds=[0.5],
         window=WINDOW,
+        allow_empty=True,
     )
     table = read_table(run, "before_after_estimates").filter(pl.col("grouping") == "all")
     assert table.select(COUNTS).rows() == [(0, 0, 0, 0)]

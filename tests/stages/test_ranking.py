@@ -253,7 +253,7 @@ def test_a_missing_rank_or_relevance_stops_the_run(tmp_path: Path) -> None:
     ranking, relevance = frames(13)
     ranking = ranking.select("query_id", "doc_id", pl.int_range(pl.len()).alias("rank"))
     holed = ranking.with_columns(pl.when(pl.col("rank") > 0).then("rank"))
-    with pytest.raises(DataError, match="rank is NULL"):
+    with pytest.raises(DataError, match="'rank' is NULL"):
         ranked(tmp_path, holed, relevance)
     with pytest.raises(DataError, match="'relevance' is NULL"):
         ranked(tmp_path, ranking, relevance.with_columns(pl.when(pl.col("relevance") > 0).then("relevance")))

@@ -138,8 +138,8 @@ def test_labels_may_be_numbers_or_boolean(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("column", "value", "words"),
     [
-        ("label", None, "label is NULL"),
-        ("label", 2, "label is NULL"),
+        ("label", None, "'label' is NULL"),
+        ("label", 2, "'label' is NULL"),
         ("label", -1, "first at row 8"),
         ("score", None, "score"),
         ("score", math.nan, "score"),
