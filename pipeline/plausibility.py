@@ -63,6 +63,7 @@ def implausible(
         words += _example(engine, plan, each.name, next(iter(left_out)))
         remedy = _REMEDIES.get(next(iter(left_out)).partition("_")[0], "The view inputs has every reason.")
         if lost == each.rows_kept and not configured.params.allow_empty:
+            remedy = plan.remedies.get(next(iter(left_out)), remedy)
             raise DataError(words, remedy=f"{remedy} allow_empty = true publishes results without them.")
         yield f"{words}. {remedy}"
     yield from _unmatched(engine, plan)

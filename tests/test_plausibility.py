@@ -31,7 +31,7 @@ def run_kind(folder: Path, kind: str, changed: dict[str, pl.DataFrame]) -> Run:
 
 
 def test_events_of_other_data_stop_the_run_with_an_example_of_both_keys(tmp_path: Path) -> None:
-    events = EVENTS.with_columns("x" + pl.col("event_id"))
+    events = EVENTS.with_columns(event_id="x" + pl.col("event_id"))
     with pytest.raises(DataError, match=r"left out: unlisted event .*pairs has .*event_id = e0, events has .*= xe0"):
         run_before_after(tmp_path, {"pairs": PAIRS, "events": events}, **KEYS)
 
@@ -45,7 +45,7 @@ def test_half_of_the_rows_left_out_is_the_first_warning(tmp_path: Path) -> None:
 
 
 def test_a_run_without_a_used_row_can_be_asked_for(tmp_path: Path) -> None:
-    events = EVENTS.with_columns("x" + pl.col("event_id"))
+    events = EVENTS.with_columns(event_id="x" + pl.col("event_id"))
     run = run_before_after(tmp_path, {"pairs": PAIRS, "events": events}, allow_empty=True, **KEYS)
     assert "unlisted event" in run.warnings[0]
 
@@ -84,7 +84,7 @@ def test_thresholds_and_scores_on_other_scales_are_said_first(
     ],
 )
 def test_predictions_of_other_units_stop_the_run(tmp_path: Path, kind: str, name: str, key: str, other: str) -> None:
-    frame = BY_KIND[kind].frames[name].with_columns("x" + pl.col(key))
+    frame = BY_KIND[kind].frames[name].with_columns(("x" + pl.col(key)).alias(key))
     with pytest.raises(DataError, match=rf"{name} has for example {key} = x.*, {other} has {key} = "):
         run_kind(tmp_path, kind, {name: frame})
 

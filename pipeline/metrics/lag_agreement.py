@@ -15,6 +15,8 @@ RARE = 0.01
 MOST_OF = 0.95
 MOST_SHIFT = 26  # hours: zones lie at most 26 hours apart
 _MINUTE = 1 / 60
+_SINGLE = 1e-6
+_STEPS = (1.0, 0.5, 0.25, 0.1)  # of an hour or a day: what lags are rounded to
 _PER_HOUR = {"hours": 1.0, "days": 1 / 24, "minutes": 60.0, "seconds": 3600.0, "milliseconds": 3_600_000.0}
 
 
@@ -49,8 +51,9 @@ class Disagreement:
 def lag_agreement(sample: pl.DataFrame, *, in_days: bool, dates: bool) -> Disagreement | None:
     """Compare lags with times; None when they agree in every row.
 
-    A whole number may be rounded in any way, so it agrees with anything less than one unit away; other numbers agree
-    within a minute (days: a quarter of an hour) and what single precision loses.
+    Lags that are all whole units, halves, quarters or tenths may be rounded in any way, so they agree with anything
+    less than one such step away; other numbers agree within a minute (days: a quarter of an hour) and what single
+    precision loses.
 
     Args:
         sample: Columns `event_id`, `given` and `from_times`, both in hours, finite and not NULL.
@@ -59,8 +62,7 @@ def lag_agreement(sample: pl.DataFrame, *, in_days: bool, dates: bool) -> Disagr
     """
     given, times = sample["given"].to_numpy(), sample["from_times"].to_numpy()
     unit = 24.0 if in_days else 1.0
-    whole = bool(np.all(given / unit == np.round(given / unit)))
-    slack = (unit if whole else _MINUTE * (15 if in_days else 1)) + (24.0 if dates else 0.0)
+    slack = max(unit * _step(given / unit), _MINUTE * (15 if in_days else 1)) + (24.0 if dates else 0.0)
     apart = ~_agree(given, times, slack)
     if not apart.any():
         return None
@@ -71,8 +73,17 @@ def lag_agreement(sample: pl.DataFrame, *, in_days: bool, dates: bool) -> Disagr
     )
 
 
+def _step(lags: NDArray[np.float64]) -> float:
+    """The largest step of which all lags are multiples, up to what single precision loses; 0 where there is none."""
+    for step in _STEPS:
+        parts = lags / step
+        if np.all(np.abs(parts - np.round(parts)) <= _SINGLE * np.maximum(np.abs(parts), 1.0)):
+            return step
+    return 0.0
+
+
 def _agree(given: NDArray[np.float64], times: NDArray[np.float64], slack: float) -> NDArray[np.bool_]:
-    agree: NDArray[np.bool_] = np.abs(given - times) <= slack + 1e-6 * np.abs(times)
+    agree: NDArray[np.bool_] = np.abs(given - times) <= slack + _SINGLE * np.abs(times)
     return agree
 
 

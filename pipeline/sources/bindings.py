@@ -88,8 +88,7 @@ class Bindings:
         if isinstance(mapped, Expression):
             return Binding(self.contract.name, name, "mapped", sql=mapped.sql)
         field = self.contract.field(name)
-        taken = self._mapped_columns if field is None else self._mapped_columns | self._computed_from
-        is_free = name in self.columns and name not in taken and name not in self.mapping
+        is_free = name in self.columns and name not in self._mapped_columns and name not in self.mapping
         if is_free and not (field is not None and field.mapped_only):
             return Binding(self.contract.name, name, "named", column=name)
         return Binding(self.contract.name, name, "absent")

@@ -142,6 +142,17 @@ class Source:
         """Whether the column is mapped, or found in any file under our name and in no other role."""
         return self.binding(name).is_bound
 
+    def can_show(self, name: str) -> bool:
+        """Whether a column that no number depends on can be shown: a named one of another type has another meaning."""
+        field = self.field(name)
+        if field is None or self.is_mapped(name):
+            return self.has(name)
+        try:
+            self.types(name, field)
+        except DataError:
+            return False
+        return True
+
     def offers(self, name: str) -> bool:
         """Whether the input has a column to group by: one of ours, or any other that has no other role."""
         return self.has(name) or self.bindings.is_unused_by_rule(name)
@@ -178,6 +189,10 @@ class Source:
     def is_date(self, name: str) -> bool:
         """Whether any file holds the column as dates, without a time of day."""
         return any(str(self.type_in(file, name)).startswith("date") for file in self.files)
+
+    def is_integer(self, name: str) -> bool:
+        """Whether every file holds the column as whole numbers, by its type."""
+        return all("int" in str(self.type_in(file, name)) for file in self.files)
 
     def is_zoned(self, name: str) -> bool | None:
         """Whether the times of a column are points in time: their type has a zone, or the input declares one.
@@ -257,7 +272,7 @@ class Source:
         arrow = self.type_in(file, name)
         if arrow is None:
             role = self.bindings.role_of(name)
-            why = "" if role is None else f": the column of that name is mapped to {role}"
+            why = "" if role in {None, name} else f": the column of that name is mapped to {role}"
             message = f"input {self.name}: {file.path} has no column {theirs!r} ({wanted.meaning}){why}"
             raise DataError(message, remedy=self._remedy(file, name))
         if isinstance(arrow, str):
@@ -265,9 +280,26 @@ class Source:
         else:
             sql_type = canonical_type(arrow, wanted.kind)
         if sql_type is None:
-            message = f"input {self.name}: column {theirs!r} in {file.path} is {arrow}, not {ACCEPTS[wanted.kind]}"
-            raise DataError(message, remedy="Cast it when the file is written; nothing is cast silently.")
+            raise self._unaccepted(file, name, arrow, wanted)
         return sql_type
+
+    def _unaccepted(self, file: DataFile, name: str, arrow: pa.DataType | str, wanted: Field) -> DataError:
+        """The type of a column is none that its field accepts."""
+        binding = self.binding(name)
+        noun = "column" if binding.sql is None else "expression"
+        is_folder = isinstance(arrow, str)
+        kind = "the name of a folder, which is text" if is_folder else arrow
+        message = f"input {self.name}: {noun} {binding.words!r} in {file.path} is {kind}, not {ACCEPTS[wanted.kind]}"
+        remedy = "Cast it when the file is written; nothing is cast silently."
+        if is_folder:
+            remedy = (
+                f"Cast it: columns = {{ {name} = {{ sql = 'CAST({binding.words} AS DOUBLE)' }} }}, or another type."
+            )
+        elif noun == "expression":
+            remedy = "Cast it in the expression; nothing is cast silently."
+        if not wanted.required and binding.origin == "named" and self.contract.field(name) is not None:
+            remedy += f" If it is something else: columns = {{ {name} = false }}."
+        return DataError(message, remedy=remedy)
 
     def _check_twins(self, file: DataFile, theirs: str) -> None:
         own = [field.name for field in file.schema if field.name.lower() == theirs.lower()]
@@ -283,7 +315,8 @@ class Source:
     def _listed(self, file: DataFile, theirs: str) -> str:
         """The columns of a file, and the one nearest to a name that it lacks."""
         names = [*file.schema.names, *file.partitions]
-        near = get_close_matches(theirs, names, n=1)
+        in_any_case = [name for name in names if name.lower() == theirs.lower()]
+        near = in_any_case or get_close_matches(theirs, names, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")  # noqa: PLR2004 - a readable line
         return f"Its columns are: {shown}.{hint}"

@@ -85,7 +85,7 @@ class MentionRows:
 
     def taken(self, source: Source) -> tuple[str, ...]:
         """Columns that are read of gold or of predicted mentions."""
-        return tuple(dict.fromkeys((*self.needs, *(name for name in self.shown if source.has(name)))))
+        return tuple(dict.fromkeys((*self.needs, *(name for name in self.shown if source.can_show(name)))))
 
     def check(self) -> None:
         """Refuse inputs that lack a column, and clusters that are not known of every document.

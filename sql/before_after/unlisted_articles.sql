@@ -6,7 +6,7 @@ SELECT
   CAST(coalesce(sum(named.n_rows), 0) AS BIGINT) AS n_rows,
   CAST(coalesce(sum(CASE WHEN listed.article_id IS NULL THEN named.n_rows END), 0) AS BIGINT) AS n_unlisted,
   min(CASE WHEN listed.article_id IS NULL THEN named.article_id END) AS unlisted_example,
-  min(listed.article_id) AS listed_example
+  (SELECT min(article_id) FROM articles) AS listed_example
 FROM (
   SELECT article_id, count(*) AS n_rows
   FROM pairs_read

@@ -212,3 +212,75 @@ def test_bindings_stand_in_the_run_record_the_catalog_and_the_files(tmp_path: Pa
         rows = connection.sql("SELECT input || '.' || field, source, file_column, sql FROM bindings").fetchall()
     found = {name: {"source": source, "column": column, "sql": sql} for name, source, column, sql in rows}
     assert found == {name: {"source": None, "column": None, "sql": None} | binding for name, binding in wanted.items()}
+
+
+def test_a_column_that_an_expression_reads_is_still_the_field_of_its_name(tmp_path: Path) -> None:
+    events = pl.DataFrame({"event_id": [1, 2], "n_before": [40, 50], "n_compared": [70, 75]})
+    frames = {"pairs": PAIRS, "events": events}
+    computed = {"columns": {"n_after": {"sql": "n_compared - n_before"}}}
+    found = run_before_after(tmp_path / "computed", frames, events=computed, thresholds=[2])
+    given = {"pairs": PAIRS, "events": events.with_columns(n_after=pl.col("n_compared") - pl.col("n_before"))}
+    expected = run_before_after(tmp_path / "given", given, thresholds=[2])
+    assert_frame_equal(*(read_table(run, "before_after_estimates", "before_after") for run in (found, expected)))
+
+
+def test_a_required_column_can_be_read_by_an_expression_of_another_field(tmp_path: Path) -> None:
+    frame = PREDICTIONS.rename({"s": "score"}).drop("label")
+    columns = {"label": {"sql": "score > 0.5"}, "weight": {"sql": "1 / score"}}
+    run = run_threshold_sweep(tmp_path, frame, predictions={"columns": columns}, thresholds=[0.25])
+    table = read_table(run, "threshold_sweep_curve", "threshold_sweep")
+    assert table.select("tp", "fp").row(0) == (2, 1)
+    assert table["precision"][0] == pytest.approx((1 / 0.9 + 1 / 0.8) / (1 / 0.9 + 1 / 0.8 + 1 / 0.3))
+
+
+@pytest.mark.parametrize("kind", ["entity_recognition", "geocoding"])
+def test_a_column_that_is_only_shown_stops_no_run_whatever_its_type(tmp_path: Path, kind: str) -> None:
+    example = next(each for each in EXAMPLES if each.kind == kind)
+    expected = tables(run_example(tmp_path / "plain", example, example.frames))
+    names = {"entity_recognition": ("type",), "geocoding": ("start", "end", "text", "rank")}[kind]
+    for value in ([1, 2], True, None, 0.5):
+        frames = {
+            key: frame
+            if key == "documents"
+            else frame.with_columns(pl.Series(name, [value] * frame.height) for name in names)
+            for key, frame in example.frames.items()
+        }
+        found = tables(run_example(tmp_path / type(value).__name__, example, frames))
+        shown = {path for path in expected if "_outcomes" in path}
+        assert found.keys() == expected.keys()
+        assert all(found[path].equals(expected[path]) for path in expected.keys() - shown)
+
+
+def test_a_column_of_another_type_than_its_field_can_be_unbound_and_the_message_says_so(tmp_path: Path) -> None:
+    pairs = PAIRS.with_columns(event_time=pl.lit("1 May"), article_time=pl.lit("2 May"))
+    with pytest.raises(DataError, match="is large_string, not a date or timestamp") as caught:
+        run_before_after(tmp_path / "text", {"pairs": pairs}, thresholds=[2])
+    assert "If it is something else: columns = { event_time = false }." in str(caught.value)
+    unbound = {"columns": {"event_time": False, "article_time": False}}
+    run_before_after(tmp_path / "unbound", {"pairs": pairs}, pairs=unbound, thresholds=[2])
+
+
+def test_the_value_of_a_folder_name_is_text_and_the_message_says_how_to_cast_it(tmp_path: Path) -> None:
+    folder = tmp_path / "days" / "score=1"
+    folder.mkdir(parents=True)
+    PREDICTIONS.select("label").write_parquet(folder / "a.parquet")
+    config = {"kind": "threshold_sweep", "predictions": str(tmp_path / "days"), "thresholds": [1.0]}
+    with pytest.raises(
+        DataError, match=r"'score' in .* is the name of a folder, which is text, not a number"
+    ) as caught:
+        pipeline.run({"output": str(tmp_path / "refused"), "stages": [config]})
+    assert "columns = { score = { sql = 'CAST(score AS DOUBLE)' } }" in str(caught.value)
+    cast = {"path": config["predictions"], "columns": {"score": {"sql": "CAST(score AS DOUBLE)"}}}
+    run = pipeline.run({"output": str(tmp_path / "cast"), "stages": [config | {"predictions": cast}]})
+    assert read_table(run, "threshold_sweep_curve", "threshold_sweep").select("tp", "fp").row(0) == (2, 2)
+
+
+def test_a_column_in_other_case_is_suggested_and_a_file_without_a_mapped_column_is_not_told_of_roles(
+    tmp_path: Path,
+) -> None:
+    frame = PREDICTIONS.rename({"s": "SCORE"})
+    with pytest.raises(DataError, match="Did you mean 'SCORE'"):
+        run_threshold_sweep(tmp_path, frame, thresholds=[1.0])
+    with pytest.raises(DataError, match="has no column 'id'") as caught:
+        run_threshold_sweep(tmp_path, frame, predictions={"columns": {"score": "SCORE", "id": "id"}}, thresholds=[1.0])
+    assert "is mapped to" not in str(caught.value)

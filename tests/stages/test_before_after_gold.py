@@ -316,3 +316,14 @@ def test_ratios_of_gold_counts_are_their_definitions_and_no_quotient_by_0(tp: in
     for name, value in expected.items():
         assert row[name] == (None if value is None else pytest.approx(value, rel=1e-15)), name
     assert row["undefined"] == ("no_prediction" if tp + fp == 0 else "no_positive" if tp + fn == 0 else None)
+
+
+def test_gold_of_other_data_is_said_with_an_example_of_both_keys(tmp_path: Path) -> None:
+    pairs = pl.DataFrame(
+        {"event_id": [1, 1, 2, 2], "article_id": [1, 2, 1, 3], "score": [0.9] * 4, "lag_hours": [1.0, -1.0, 2.0, -3.0]}
+    )
+    gold = pl.DataFrame({"event_id": [8, 9], "article_id": [1, 2]})
+    found = run_before_after(tmp_path, {"pairs": pairs, "gold": gold}, thresholds=[0.5])
+    words = "no event_id of input gold is in input pairs (gold has for example event_id = 8, pairs has event_id = 1)"
+    assert [said for said in found.warnings if words in said]
+    assert not [said for said in found.warnings if "no article_id" in said]

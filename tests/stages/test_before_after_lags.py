@@ -122,15 +122,57 @@ def test_rounded_lags_agree_and_are_told_where_they_cross_the_event(tmp_path: Pa
     assert bool([said for said in found.warnings if "is rounded" in said]) == bool(crossed.any())
 
 
+@pytest.mark.parametrize("column", ["lag_hours", "lag_days"])
+@pytest.mark.parametrize("step", [0.5, 0.25, 0.1])
+def test_lags_rounded_to_parts_of_a_unit_agree(tmp_path: Path, step: float, column: str) -> None:
+    unit = 24 if column == "lag_days" else 1
+    pairs = PAIRS.select(pl.exclude("lag_hours"), ((pl.col("lag_hours") / unit / step).round() * step).alias(column))
+    found = run(tmp_path, pairs, compared="pairs")
+    assert not [said for said in found.warnings if "contradicts" in said]
+
+
+def test_rounding_hides_no_other_unit(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="it is in days"):
+        run(tmp_path, PAIRS.with_columns((pl.col("lag_hours") / 24).round(1)), compared="pairs")
+
+
+@pytest.mark.parametrize(("kind", "words"), [(pl.Int64, "days: articles"), (pl.Float64, "where they are whole days")])
+def test_lags_in_days_that_may_be_whole_are_told_as_such(tmp_path: Path, kind: type[pl.DataType], words: str) -> None:
+    pairs = PAIRS.select(pl.exclude("lag_hours"), lag_days=(pl.col("lag_hours") / 24).floor().cast(kind))
+    found = run(tmp_path, pairs, compared="pairs")
+    assert [said for said in found.warnings if words in said]
+
+
+@pytest.mark.parametrize(("side", "kept"), [("before", pl.col("lag_hours") >= 0), ("after", pl.col("lag_hours") < 0)])
+def test_matches_on_one_side_alone_are_told(tmp_path: Path, side: str, kept: pl.Expr) -> None:
+    found = run(tmp_path / "one", PAIRS.filter(kept), compared="timelines")
+    assert [said for said in found.warnings if f"no match lies {side} its event at any threshold" in said]
+    both = run(tmp_path / "both", PAIRS, compared="timelines")
+    assert not [said for said in both.warnings if "no match lies" in said]
+
+
+def test_articles_of_other_data_are_told_with_an_example_of_both_keys(tmp_path: Path) -> None:
+    other = ARTICLES.with_columns(pl.col("article_id") + 1000)
+    with pytest.raises(DataError, match=r"pairs has for example article_id = \d+, articles has article_id = 1000"):
+        run(tmp_path, PAIRS, frames={"articles": other}, compared="timelines")
+
+
 @pytest.mark.parametrize(
     ("factor", "words"),
-    [(1 / 24, "are they in days?"), (3600.0, "are they in minutes or seconds?"), (-1.0, "is their sign")],
+    [(1 / 24, "are they in days?"), (-1.0, "is their sign")],
 )
 def test_without_times_the_window_tells_what_the_lags_may_be(tmp_path: Path, factor: float, words: str) -> None:
     events = EVENTS.select("event_id", n_before=pl.lit(20), n_after=pl.lit(20))
     lags = PAIRS.with_columns(pl.col("lag_hours") * factor)
     found = run(tmp_path, lags, frames={"events": events, "articles": None})
     assert [said for said in found.warnings if words in said]
+
+
+def test_lags_that_all_lie_outside_the_window_are_refused_with_the_unit_they_may_be_in(tmp_path: Path) -> None:
+    events = EVENTS.select("event_id", n_before=pl.lit(20), n_after=pl.lit(20))
+    lags = PAIRS.with_columns(pl.col("lag_hours") * 3600)
+    with pytest.raises(DataError, match=r"outside window 156\nThe lags .* are they in minutes or seconds\? Then map"):
+        run(tmp_path, lags, frames={"events": events, "articles": None})
 
 
 def test_articles_that_lack_most_of_the_articles_of_pairs_are_named(tmp_path: Path) -> None:

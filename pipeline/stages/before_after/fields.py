@@ -40,3 +40,17 @@ def key_matches(pairs: Source, events: Source | None, articles: Source | None) -
         yield KeyMatch(pairs, events, "event_id", "unlisted_event")
     if articles is not None:
         yield KeyMatch(pairs, articles, "article_id", "unlisted_article")
+
+
+def key_matches_of_gold(
+    gold: Source | None, coded: Source | None, pairs: Source, events: Source | None, articles: Source | None
+) -> Iterator[KeyMatch]:
+    """Keys by which gold pairs find events, and coded articles the articles: the inputs of that name, or the pairs."""
+    if gold is None:
+        return
+    yield KeyMatch(gold, events or pairs, "event_id")
+    yield KeyMatch(
+        coded or gold, articles if articles is not None and articles.has("article_id") else pairs, "article_id"
+    )
+    if coded is not None:
+        yield KeyMatch(gold, coded, "article_id")

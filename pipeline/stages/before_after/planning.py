@@ -130,9 +130,13 @@ class _Planner:
             follow_ups=tuple(self._follow_ups(units, by, compared, matchers)),
             optional=(table_of_events(self.pairs, asked=self.params.event_counts),),
             units="events",
-            key_matches=tuple(fields.key_matches(self.pairs, self.events, self.articles if lists_articles else None)),
+            key_matches=(
+                *fields.key_matches(self.pairs, self.events, self.articles if lists_articles else None),
+                *fields.key_matches_of_gold(self.gold, self.coded, self.pairs, self.events, self.articles),
+            ),
             derived=fields.derived(lag, self.events, compared, timed=self._timed_events),
             unused=fields.unused(lag, self.events, compared),
+            remedies=plausibility.remedies(self._lag, self.bounds),
             warnings=tuple(self._warnings(compared, by)),
             facts={"compared": compared, "lag": lag.words},
         )
@@ -374,14 +378,15 @@ class _Planner:
         if names := [each.label for each in by if each.name in Matchers.of(by, compared).columns]:
             yield (
                 f"by: {' and '.join(names)} of pairs names the matcher: each of its values has all compared pairs, a "
-                "total has those of all matchers; a column that describes events or articles belongs into these inputs"
+                "total has those of all matchers; a column that describes events or articles belongs in those inputs"
             )
         if compared == "pairs" and self.params.compared is None:
             yield "every compared pair must be a row of pairs, even if it scores 0; if not, give n_before and n_after"
         if self.params.window is not None and not _has(self.events, "complete_window") and not self._timed_events:
             yield "no complete_window is given: events whose window runs beyond the articles are counted too"
         if self._lag.column == "lag_days":
-            yield "lags are in days: articles of the day of the event count as after it, whatever the hour"
+            whole = "" if self.pairs.is_integer("lag_days") else "where they are whole days, "
+            yield f"lags are in days: {whole}articles of the day of the event count as after it, whatever the hour"
         yield from faults.dates(self.sources)
         yield from plausibility.lags_and_window(self._lag, self.bounds)
 

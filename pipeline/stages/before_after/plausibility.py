@@ -26,6 +26,7 @@ HALF = 0.5
 FAR_TOO_SHORT, FAR_TOO_LONG = 20, 50
 MOST_APART = 0.05
 ENOUGH_MATCHES = 20
+SIDES = ("before", "after")
 
 
 def unlisted_articles(pairs: Source, articles: Source, bounds: Mapping[str, float], compared: Compared) -> Comparison:
@@ -97,6 +98,12 @@ def lags_and_window(lag: Lag, bounds: Mapping[str, float]) -> Iterator[str]:
         yield f"{words}, and {around}: are they in minutes or seconds? Then map lag_hours to an expression"
 
 
+def remedies(lag: Lag, bounds: Mapping[str, float]) -> dict[str, str]:
+    """What to do where all pairs lie outside the window, as far as the lags tell."""
+    hint = next(lags_and_window(lag, bounds), None)
+    return {} if hint is None else {"outside_window": f"{hint[0].upper()}{hint[1:]}."}
+
+
 def _is_near(value: float, other: float) -> bool:
     return abs(value - other) <= MOST_APART * other
 
@@ -116,6 +123,30 @@ def strictest_precision(curve: pl.DataFrame) -> str | None:
         "after the event than before it: is the lag article time minus event time, and does a higher "
         "score mean more alike?"
     )
+
+
+def one_sided(curve: pl.DataFrame) -> str | None:
+    """What it means that all matches lie on one side of their events; None where they do not, or are few.
+
+    Args:
+        curve: The estimates of one group.
+    """
+    most = curve.select(pl.col("^[mn]_(before|after)$").max().fill_null(0)).row(0, named=True)
+    sides = {side: (most[f"m_{side}"], most[f"n_{side}"]) for side in SIDES}
+    for side, other in (SIDES, SIDES[::-1]):
+        (matches, compared), (others, elsewhere) = sides[side], sides[other]
+        if not compared and elsewhere:
+            return (
+                f"no article {side} its event was compared, and {elsewhere:,} {other} it were: without both sides "
+                "nothing can be estimated; is the lag article time minus event time, and are all compared pairs there?"
+            )
+        if not matches and compared and others >= ENOUGH_MATCHES:
+            return (
+                f"no match lies {side} its event at any threshold, although {compared:,} articles {side} the events "
+                f"were compared, and {others:,} lie {other} it: were pairs left out by their lags? n_before and "
+                "n_after must count the pairs that could have matched"
+            )
+    return None
 
 
 def fit_given_numbers(events: pl.DataFrame, articles: pl.DataFrame, span: Span) -> bool:

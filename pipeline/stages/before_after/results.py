@@ -82,7 +82,8 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     total = tables["before_after_estimates"].filter(pl.col(GROUPING.name) == "all")
     if total.is_empty():
         return ()
-    found = [said for said in [plausibility.strictest_precision(total)] if said is not None]
+    doubtful = (plausibility.one_sided(total), plausibility.strictest_precision(total))
+    found = [said for said in doubtful if said is not None]
     if not total["is_reference"].any():
         found.append("no threshold has enough precision to serve as recall reference: recall and F1 are undefined")
     reference = total.filter("is_reference")

@@ -127,6 +127,7 @@ def compare_counts(events: pl.DataFrame, articles: pl.DataFrame, span: Span) -> 
             found.append(
                 f"{name} of {odd.height:,} of {events.height:,} events differs from the timelines "
                 f"(event {first['event_id']}: given {first[name]:,}, counted {first['counted']:,}): "
-                'if every article is compared with every event in its window, use compared = "timelines"'
+                "it may be of another window, or not every article was compared; where every article is compared with "
+                'every event in its window, compared = "timelines" counts them'
             )
     return tuple(found)

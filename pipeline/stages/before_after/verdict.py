@@ -19,7 +19,7 @@ UNTESTED = {
     "no_window": "without a window, the time before the event has no near and no far part; give `window`",
     "unknown_pairs": (
         "no compared pair is known in the near part of the window before the event; give the times of events and "
-        "articles, or every compared pair as a row"
+        "articles, with numbers of compared articles that fit these times, or every compared pair as a row"
     ),
     "no_before": "no pair before the event was compared",
     "no_near": "no pair in the near part of the window before the event was compared",

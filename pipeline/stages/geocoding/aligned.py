@@ -60,11 +60,11 @@ class AlignedPlaces:
     def taken(self, source: Source) -> tuple[str, ...]:
         """Columns that are read of gold or of predicted places."""
         if source is self.predicted:
-            return (KEY, *PLACE, *(["rank"] if source.has("rank") else []))
+            return (KEY, *PLACE, *(["rank"] if source.can_show("rank") else []))
         return tuple(dict.fromkeys((KEY, *PLACE, *self._shown_of_gold(), self.cluster)))
 
     def _shown_of_gold(self) -> list[str]:
-        return [name for name in SHOWN if self.gold.has(name)]
+        return [name for name in SHOWN if self.gold.can_show(name)]
 
     def relations(self) -> Iterator[rows.Relation]:
         """Places as they are read, gold places with their replicate, candidates, and pairs."""
@@ -86,7 +86,7 @@ class AlignedPlaces:
 
     def _candidates(self) -> exp.Select:
         """Predicted rows with their distance from the gold place, one for each mention if they are chosen here."""
-        rank = column("rank", "p") if self.predicted.has("rank") else exp.cast(exp.null(), "DOUBLE")
+        rank = column("rank", "p") if self.predicted.can_show("rank") else exp.cast(exp.null(), "DOUBLE")
         square = haversine_square("g", "p") if self.chosen else exp.cast(exp.null(), "DOUBLE")
         query = exp.select(
             *(column(name, "p") for name in (KEY, *self.systems, *PLACE)),
@@ -170,7 +170,7 @@ def _null(value: exp.Expr) -> exp.Expr:
 
 def _shown(source: Source, name: str, table: str) -> exp.Expr:
     kind = "BIGINT" if name in {"start", "end"} else "VARCHAR"
-    value = column(name, table) if source.has(name) else exp.cast(exp.null(), kind)
+    value = column(name, table) if source.can_show(name) else exp.cast(exp.null(), kind)
     return exp.alias_(value, f"gold_{name}", quoted=True)
 
 

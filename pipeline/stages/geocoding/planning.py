@@ -123,9 +123,8 @@ class _Planner:
     def _check_inputs(self) -> None:
         if self.params.distance == "geodesic":
             geodesic(*np.zeros((4, 1)))
-        if self.params.candidates == "first" and not self.predicted.has("rank"):
-            message = 'candidates = "first" needs the column rank in predicted'
-            raise DataError(message, remedy='Map it, or use candidates = "closest".')
+        if self.params.candidates == "first":
+            self._check_rank()
         if self.params.match is None:
             rows.check_keys(self.sources, "mention_id")
             return
@@ -140,6 +139,13 @@ class _Planner:
             )
             raise DataError(message, remedy="Map them in gold and in predicted.")
         self.mentions.check()
+
+    def _check_rank(self) -> None:
+        rank = self.predicted.field("rank")
+        if rank is None:
+            message = 'candidates = "first" needs the column rank in predicted'
+            raise DataError(message, remedy='Map it, or use candidates = "closest".')
+        self.predicted.types("rank", rank)
 
     def _read(self, source: Source) -> dict[str, Field]:
         """Columns that are read of an input."""
