@@ -31,7 +31,7 @@ BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | 
 LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
 HEADING = re.compile(r"^#+ (?P<text>.+)$", re.MULTILINE)
 COLUMN_ROW = re.compile(
-    r"^\| `(?P<name>[^`]+)` \| (?P<type>BIGINT|DOUBLE|VARCHAR|BOOLEAN|TIMESTAMP|KEY) \| (?P<null>[^|]+) \| ",
+    r"^\| `(?P<name>[^`]+)` \| (?P<type>BIGINT|DOUBLE|VARCHAR|BOOLEAN|TIMESTAMP|KEY|POSITION) \| (?P<null>[^|]+) \| ",
     re.MULTILINE,
 )
 UNUSED_SETTING = re.compile(r"^#(?P<key>[a-z_]+) = (?P<value>[^#\n]*[^#\s])")
