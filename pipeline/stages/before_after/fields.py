@@ -8,7 +8,7 @@ from pipeline.sources.keys import KeyMatch
 from pipeline.stages.before_after.timelines import N_COLUMNS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pipeline.sources.source import Source
     from pipeline.stages.before_after.contract import Compared
@@ -34,23 +34,22 @@ def unused(lag: Lag, events: Source | None, compared: Compared) -> dict[str, str
     return lag.unused() | {f"events.{name}": why for name in N_COLUMNS}
 
 
-def key_matches(pairs: Source, events: Source | None, articles: Source | None) -> Iterator[KeyMatch]:
-    """Keys by which pairs find events and articles, without which they are left out."""
-    if events is not None:
-        yield KeyMatch(pairs, events, "event_id", "unlisted_event")
-    if articles is not None:
+def key_matches(sources: Sequence[Source], *, lists_articles: bool) -> Iterator[KeyMatch]:
+    """Keys by which pairs find events and articles, without which they are left out, and gold finds what it judges.
+
+    Args:
+        sources: The inputs, pairs first.
+        lists_articles: Whether pairs whose article is not listed are left out.
+    """
+    given = {source.name: source for source in sources}
+    pairs, articles, gold = sources[0], given.get("articles"), given.get("gold")
+    if "events" in given:
+        yield KeyMatch(pairs, given["events"], "event_id", "unlisted_event")
+    if articles is not None and lists_articles:
         yield KeyMatch(pairs, articles, "article_id", "unlisted_article")
-
-
-def key_matches_of_gold(
-    gold: Source | None, coded: Source | None, pairs: Source, events: Source | None, articles: Source | None
-) -> Iterator[KeyMatch]:
-    """Keys by which gold pairs find events, and coded articles the articles: the inputs of that name, or the pairs."""
-    if gold is None:
-        return
-    yield KeyMatch(gold, events or pairs, "event_id")
-    yield KeyMatch(
-        coded or gold, articles if articles is not None and articles.has("article_id") else pairs, "article_id"
-    )
-    if coded is not None:
-        yield KeyMatch(gold, coded, "article_id")
+    if gold is not None:
+        listed = articles if articles is not None and articles.has("article_id") else pairs
+        yield KeyMatch(gold, given.get("events", pairs), "event_id")
+        yield KeyMatch(given.get("gold_articles", gold), listed, "article_id")
+    if gold is not None and "gold_articles" in given:
+        yield KeyMatch(gold, given["gold_articles"], "article_id")

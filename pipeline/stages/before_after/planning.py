@@ -90,14 +90,7 @@ class _Planner:
         accounted = {name: self.bounds[name] for name in ACCOUNTED}
         missed = self._counts_missed(compared)
         grid = self.params.grid()
-        main = Sweep("pairs", self._rows(units, by), "score", grid, replicated=units.replicated, missed=missed)
-        swept = "before_after/every_pair" if compared == "pairs" else "before_after/matches"
-        counts: list[CountQuery | Computed] = [CountQuery(swept, self.bounds, COUNT_NAMES, sweep=main)]
-        if compared == "events":
-            counts.append(CountQuery("before_after/compared", {}, COUNT_NAMES))
-        if compared == "timelines" or (compared == "events" and self._timed_events):
-            names = ["n_near"] if compared == "events" else [*N_COLUMNS, "n_near"]
-            counts.append(self._timelines(by, names, matchers))
+        counts = list(self._main_counts(units, by, compared, matchers))
         if self.params.lag_thresholds:
             of_lags = Grid(self.params.lag_thresholds, self.params.boundary)
             lags = Sweep("pairs_of_lags", self._rows(units, by, "lag_day"), "score", of_lags)
@@ -130,10 +123,7 @@ class _Planner:
             follow_ups=tuple(self._follow_ups(units, by, compared, matchers)),
             optional=(table_of_events(self.pairs, asked=self.params.event_counts),),
             units="events",
-            key_matches=(
-                *fields.key_matches(self.pairs, self.events, self.articles if lists_articles else None),
-                *fields.key_matches_of_gold(self.gold, self.coded, self.pairs, self.events, self.articles),
-            ),
+            key_matches=tuple(fields.key_matches(self.sources, lists_articles=lists_articles)),
             derived=fields.derived(lag, self.events, compared, timed=self._timed_events),
             unused=fields.unused(lag, self.events, compared),
             remedies=plausibility.remedies(self._lag, self.bounds),
@@ -297,6 +287,20 @@ class _Planner:
         )
         order = ("score", "lag_hours", *(each.name for each in by))
         return rows.distinct_rows(query, self._key(by), order) if merged else query
+
+    def _main_counts(
+        self, units: rows.Units, by: Sequence[rows.Grouped], compared: Compared, matchers: Matchers
+    ) -> Iterator[CountQuery | Computed]:
+        """Matches, and the compared pairs."""
+        missed, grid = self._counts_missed(compared), self.params.grid()
+        main = Sweep("pairs", self._rows(units, by), "score", grid, replicated=units.replicated, missed=missed)
+        swept = "before_after/every_pair" if compared == "pairs" else "before_after/matches"
+        yield CountQuery(swept, self.bounds, COUNT_NAMES, sweep=main)
+        if compared == "events":
+            yield CountQuery("before_after/compared", {}, COUNT_NAMES)
+        if compared == "timelines" or (compared == "events" and self._timed_events):
+            names = ["n_near"] if compared == "events" else [*N_COLUMNS, "n_near"]
+            yield self._timelines(by, names, matchers)
 
     def _key(self, by: Sequence[rows.Grouped]) -> tuple[str, ...]:
         """What a pair may occur once for: its event and article, and its groups; for an audit it occurs once at all."""
