@@ -72,7 +72,7 @@ def test_null_in_a_required_column_of_pairs_is_refused(place: Workplace, column:
     missing = pl.when(pl.col("article_id").is_between(10, 12)).then(None).otherwise(pl.col(column)).alias(column)
     place.pairs.with_columns(missing).write_parquet(place.folder / "pairs.parquet")
     by = ["source"] if events else None
-    place.refuse(65, f"{column} is NULL", "3 rows", "pairs.parquet", "first at row 11", events=events, by=by)
+    place.refuse(65, f"{column!r} is NULL", "3 rows", "pairs.parquet", "first at row 11", events=events, by=by)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
