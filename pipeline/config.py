@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
-from pipeline.config_faults import explain, near
-from pipeline.errors import ConfigError, NoInputError
+from pipeline.config_faults import explain, near, toml, unwritable
+from pipeline.errors import ConfigError, NoInputError, together
 from pipeline.schemas import result_names
 from pipeline.stages import STAGES, find_stage
 from pipeline.stages.following import FollowingParameters, Leader
@@ -168,7 +168,7 @@ def load_config(path: Path, *, overrides: Mapping[str, Any] | None = None) -> Co
     except FileNotFoundError as error:
         message = f"config file {path} does not exist"
         raise NoInputError(message, remedy="thresher init writes a starter config.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+    except (ValueError, RecursionError, OSError) as error:  # no TOML or UTF-8, a number too long, tables too deep
         message = f"{path} cannot be read as TOML: {error}"
         raise ConfigError(message) from error
     for key, value in (overrides or {}).items():
@@ -188,6 +188,9 @@ def parse_config(document: Mapping[str, Any], *, base: Path, origin: str = "<con
         ConfigError: names the key, what is wrong and, for an unknown key, the nearest known one.
     """
     whole, stages = _all_parts(document, origin)
+    if fault := unwritable(document):
+        message = f"{origin}: {fault}"
+        raise ConfigError(message)
     if not stages:
         message = f"{origin}: no stage is given"
         raise ConfigError(message, remedy="Add a table [[stages]]; thresher init writes one.")
@@ -215,10 +218,8 @@ def _all_parts(document: Mapping[str, Any], origin: str) -> tuple[_Document, tup
             stages += [_stage(table, number, origin)] if isinstance(table, dict) else []
         except ConfigError as error:
             faults.append(error)
-    if len(faults) == 1:
-        raise faults[0]
     if faults:
-        raise ConfigError("\n".join(map(str, faults)))
+        raise together(faults)
     return whole, tuple(stages)
 
 
@@ -243,7 +244,9 @@ def _stage(raw: dict[str, Any], number: int, origin: str) -> ConfiguredStage:
     entry = find_stage(kind) if isinstance(kind, str) else None
     if entry is None:
         message = (
-            f"{where}: unknown kind {kind!r}{near(str(kind), kinds)}" if "kind" in raw else f"{where}: kind is missing"
+            f"{where}: unknown kind {repr(kind) if isinstance(kind, str) else toml(kind)}{near(str(kind), kinds)}"
+            if "kind" in raw
+            else f"{where}: kind is missing"
         )
         raise ConfigError(message, remedy=f"Known kinds: {', '.join(kinds)}.")
     stage = entry.load()
@@ -266,7 +269,10 @@ def _validated(model: type[Model], values: dict[str, Any], *, where: str, starte
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        message = "\n".join(f"{where}: {fault}" for fault in explain(error, model, values, starter))
+        faults = explain(error, model, values, starter)
+        raise together([ConfigError(f"{where}: {fault}") for fault in faults]) from error
+    except UnicodeEncodeError as error:
+        message = f"{where}: {unwritable(values) or error}"
         raise ConfigError(message) from error
 
 
