@@ -206,8 +206,10 @@ class DuckDB:
         try:
             return self._wait(future)
         except duckdb.Error as error:
-            if type(error) is duckdb.Error:  # what the decoder of a page raises: it names no file
-                message = f"{self._broken_file() or 'an input'} cannot be read: {str(error).strip()}"
+            unclear = type(error) is duckdb.Error  # what the decoder of a page raises: it names no file
+            broken = self._broken_file() if unclear or isinstance(error, duckdb.InvalidInputException) else None
+            if unclear or broken is not None:
+                message = f"{broken or 'an input'} cannot be read: {str(error).strip()}"
                 raise DataError(message, remedy=UNREADABLE) from error
             raise _translate(error, text) from error
 
@@ -308,9 +310,18 @@ def _translate(error: duckdb.Error, text: str) -> ThresherError:
         return StorageError(f"the disk is full: {reason}", remedy="Free some space, or set scratch in [resources].")
     if isinstance(error, duckdb.PermissionException):
         return PermissionDenied(f"DuckDB may not do this: {reason}")
+    if isinstance(error, duckdb.IOException):
+        return DataError(f"an input cannot be read: {reason}", remedy=UNREADABLE)
+    return _of_a_value(error) or InvalidQueryError(reason, text)
+
+
+def _of_a_value(error: duckdb.Error) -> DataError | None:
+    """The error for a query that is right and fails for a value of the inputs; None where it is none of these."""
+    reason = str(error).strip().splitlines()[0].split(". Use ")[0]  # the rest shows our SQL, or settings to change
     if isinstance(error, duckdb.ConversionException):
         remedy = "Check the types of the columns that `where` compares, and the values of text that is cast."
         return DataError(f"a value cannot be converted: {reason}", remedy=remedy)
-    if isinstance(error, duckdb.IOException | duckdb.InvalidInputException):
-        return DataError(f"an input cannot be read: {reason}", remedy=UNREADABLE)
-    return InvalidQueryError(reason, text)
+    if isinstance(error, duckdb.OutOfRangeException | duckdb.InvalidInputException | duckdb.SyntaxException):
+        remedy = "Check `where` and the expressions in columns, and the numbers that they read."
+        return DataError(f"a value cannot be computed: {reason}", remedy=remedy)
+    return None

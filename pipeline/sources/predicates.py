@@ -12,6 +12,7 @@ from pipeline.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+DEEPEST, LONGEST_SHOWN = 30, 200
 _ALLOWED = (
     exp.Column,
     exp.Identifier,
@@ -85,17 +86,46 @@ def _parse(text: str, *, name: str, kind: str) -> exp.Expr:
     try:
         tree = parse_one(text, read="duckdb", into=exp.Condition)
     except SqlglotError as error:
-        reason = str(error).splitlines()[0]
-        message = f"input {name} is not {kind}: {text!r} ({reason})"
+        message = f"input {name} is not {kind}: {_shown(text)}{_reason(error)}"
         raise ConfigError(message) from error
+    except RecursionError:
+        tree = None
+    if tree is None or _is_too_deep(tree):
+        message = f"input {name}: {_shown(text)} is nested too deeply"
+        raise ConfigError(message, remedy="Write it with fewer brackets, or compute a column beforehand.")
     for node in tree.walk():
         if not isinstance(node, _ALLOWED):
-            message = f"input {name} may not hold {node.sql(dialect='duckdb')!r}"
+            message = f"input {name} may not hold {_shown(node.sql(dialect='duckdb'))}"
             remedy = (
                 "Use columns, constants, comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, CASE, CAST and simple functions."
             )
             raise ConfigError(message, remedy=remedy)
     return tree
+
+
+def _shown(text: str) -> str:
+    """SQL in a message, cut where it is long."""
+    return repr(text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…")
+
+
+def _reason(error: SqlglotError) -> str:
+    """What the parser says, in brackets; nothing where it only repeats the text with a name of its own for the kind."""
+    reason = str(error).splitlines()[0]
+    return "" if reason.startswith("Failed to parse ") or len(reason) > LONGEST_SHOWN else f" ({reason})"
+
+
+def _is_too_deep(tree: exp.Expr) -> bool:
+    """Whether a tree has more levels than queries are built around; a chain of one operator is one level."""
+    levels: list[tuple[exp.Expr, int]] = [(tree, 1)]
+    while levels:
+        node, level = levels.pop()
+        if level > DEEPEST:
+            return True
+        chained = isinstance(node, exp.Binary)
+        levels += [
+            (child, level if chained and type(child) is type(node) else level + 1) for child in node.iter_expressions()
+        ]
+    return False
 
 
 def columns_of(predicate: exp.Expr) -> tuple[str, ...]:
