@@ -155,9 +155,8 @@ class _Work:
         """Rows that are put in order here: it takes half the time of the engine's sort, and half the memory."""
         scores = PackedScores(self.groups.sizes)
         try:
-            for block in self.engine.stream(_selected(self.asked, self.groups.names)):
-                for part in block.iter_slices(PART_ROWS):
-                    scores.add(self.groups.places(part), part["score"].to_numpy(), part["label"].to_numpy())
+            for part in self._parts(_selected(self.asked, self.groups.names)):
+                scores.add(self.groups.places(part), part["score"].to_numpy(), part["label"].to_numpy())
             for place, score, label in scores.in_order(PART_ROWS):
                 positive = label.astype(np.float64)
                 yield Rows(place, score, positive, 1 - positive)
@@ -167,9 +166,21 @@ class _Work:
 
     def _streamed(self) -> Iterator[Rows]:
         """Rows that the engine puts in order; it spills what does not fit into memory."""
-        for block in self.engine.stream(rows_in_order(self.asked, self.groups.names)):
-            for part in block.iter_slices(PART_ROWS):
-                yield self._rows(part)
+        for part in self._parts(rows_in_order(self.asked, self.groups.names)):
+            yield self._rows(part)
+
+    def _parts(self, query: exp.Query) -> Iterator[pl.DataFrame]:
+        """Rows of a query in small parts.
+
+        Raises:
+            DataError: a page holds NULL where the footer, which the engine believes, says that there is none.
+        """
+        for block in self.engine.stream(query):
+            for name in ("score", "label"):
+                if block[name].null_count():
+                    message = f"an input is damaged: {name} is NULL in a row, and the footer of its file says in none"
+                    raise DataError(message, remedy="Write the file again, or leave it out.")
+            yield from block.iter_slices(PART_ROWS)
 
     def _rows(self, block: pl.DataFrame) -> Rows:
         label = block["label"].to_numpy()

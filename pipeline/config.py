@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, field_validator
 
-from pipeline.config_faults import explain, near
-from pipeline.errors import ConfigError, NoInputError, os_fault
+from pipeline.config_faults import explain, near, unwritable
+from pipeline.errors import ConfigError, NoInputError, os_fault, together
 from pipeline.paths import abridged, check_texts, local_path, shortened
 from pipeline.schemas import result_names
 from pipeline.stages import STAGES, find_stage
@@ -197,6 +197,9 @@ def parse_config(document: Mapping[str, Any], *, base: Path, origin: str = "<con
         ConfigError: names the key, what is wrong and, for an unknown key, the nearest known one.
     """
     whole, stages = _all_parts(document, origin)
+    if fault := unwritable(document):
+        message = f"{origin}: {fault}"
+        raise ConfigError(message)
     if not stages:
         message = f"{origin}: no stage is given"
         raise ConfigError(message, remedy="Add a table [[stages]]; thresher init writes one.")
@@ -227,10 +230,8 @@ def _all_parts(document: Mapping[str, Any], origin: str) -> tuple[_Document, tup
             stages += [_stage(table, number, origin)] if isinstance(table, dict) else []
         except ConfigError as error:
             faults.append(error)
-    if len(faults) == 1:
-        raise faults[0]
     if faults:
-        raise ConfigError("\n".join(map(str, faults)))
+        raise together(faults)
     return whole, tuple(stages)
 
 
@@ -280,8 +281,8 @@ def _validated(model: type[Model], values: dict[str, Any], *, where: str, starte
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        message = "\n".join(f"{where}: {abridged(fault)}" for fault in explain(error, model, values, starter))
-        raise ConfigError(message) from error
+        faults = explain(error, model, values, starter)
+        raise together([ConfigError(f"{where}: {abridged(fault)}") for fault in faults]) from error
     except (RecursionError, ArithmeticError, ValueError, TypeError) as error:
         message = f"{where}: {_guilty(model, values)}{abridged(_reason(error))}"
         raise ConfigError(message) from error

@@ -37,6 +37,7 @@ _ONE = {
     Path: "a path in quotes",
 }
 _SEVERAL = {str: "texts in quotes", int: "whole numbers", float: "numbers", bool: "true or false", Path: "paths"}
+_UNWRITABLE = re.compile("[\0\ud800-\udfff]")
 _SETTING = re.compile(r"^#?(?P<key>[a-z_]+) = ")
 
 
@@ -158,16 +159,34 @@ def examples(starter: str) -> dict[str, str]:
 
 
 def toml(value: object) -> str:
-    """A value as TOML, cut where it is long."""
-    text = _toml(value)
+    """A value as TOML, cut where it is long, and so before it is too deep to be written."""
+    text = _toml(value, LONGEST_VALUE)
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
 
 
-def _toml(value: object) -> str:
+def unwritable(table: Mapping[str, Any]) -> str | None:
+    """The first key or text with a character that no path, column or query can hold, in one sentence; None: none."""
+    parts: list[tuple[str, object]] = [("", table)]
+    seen = set()  # a table made in Python may hold itself
+    while parts:
+        key, value = parts.pop()
+        if isinstance(value, dict | list | tuple) and id(value) not in seen:
+            seen.add(id(value))
+            for name, item in value.items() if isinstance(value, dict) else enumerate(value):
+                parts += [(f"{key}.{name}".removeprefix("."), text) for text in (name, item)]
+        elif isinstance(value, str) and _UNWRITABLE.search(value):
+            return f"{key!a} holds NUL or half a surrogate pair, which no file can have: {toml(ascii(value))}"
+    return None
+
+
+def _toml(value: object, levels: int) -> str:
+    if isinstance(value, dict | list | tuple) and not levels:
+        return "…"
     if isinstance(value, dict):
-        return f"{{ {', '.join(f'{key} = {_toml(item)}' for key, item in value.items())} }}" if value else "{}"
+        inner = ", ".join(f"{key} = {_toml(item, levels - 1)}" for key, item in value.items())
+        return f"{{ {inner} }}" if value else "{}"
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_toml, value))}]"
+        return f"[{', '.join(_toml(item, levels - 1) for item in value)}]"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str | Path):

@@ -186,7 +186,7 @@ def parse_setting(text: str) -> tuple[str, Any]:
         raise UsageError(message, remedy="For example --set stages.before_after.boundary='\">\"'.")
     try:
         return key.strip(), tomllib.loads(f"value = {value}")["value"]
-    except (ValueError, RecursionError) as error:  # also numbers that are too long, and lists too deep
+    except (ValueError, RecursionError) as error:  # no TOML, a number too long, tables too deep
         if value.strip()[:1] in {"[", "{", '"', "'"}:  # anything else is text without its quotes
             message = f"--set {text}: the value is not TOML ({error})"
             remedy = "Write numbers with a digit before the point, 0.5, and text in quotes."

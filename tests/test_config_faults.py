@@ -99,7 +99,8 @@ def test_all_faults_of_a_config_are_told_at_once_each_with_its_key(tmp_path: Pat
     with pytest.raises(ConfigError) as raised:
         load_config(path)
     lines = raised.value.message.splitlines()
-    assert [line for line in lines if not line.startswith(str(path))] == [
+    assert lines[0] == "9 faults"
+    assert [line for line in lines[1:] if not line.startswith(str(path))] == [
         "Known kinds: " + ", ".join(entry.kind for entry in STAGES) + "."
     ]
     for words in (

@@ -215,8 +215,10 @@ class DuckDB:
         try:
             return self._wait(future)
         except duckdb.Error as error:
-            if type(error) is duckdb.Error:  # what the decoder of a page raises: it names no file
-                message = f"{self._broken_file() or 'an input'} cannot be read: {str(error).strip()}"
+            unclear = type(error) is duckdb.Error  # what the decoder of a page raises: it names no file
+            broken = self._broken_file() if unclear or isinstance(error, duckdb.InvalidInputException) else None
+            if unclear or broken is not None:
+                message = f"{broken or 'an input'} cannot be read: {str(error).strip()}"
                 raise DataError(message, remedy=UNREADABLE) from error
             raise _translate(error, text) from error
 
@@ -226,7 +228,9 @@ class DuckDB:
         for file in self._files:
             params = {"file": glob.escape(file)}
             try:
-                self._wait(self._worker.submit(self._connection.execute, every_value, params))
+                self._wait(
+                    self._worker.submit(lambda params=params: self._connection.execute(every_value, params).fetchall())
+                )  # type: ignore[misc]
             except duckdb.Error:
                 return file
         return None
@@ -327,7 +331,9 @@ def _translate(error: duckdb.Error, text: str) -> ThresherError:
     return _fault_of_data(error, reason) or InvalidQueryError(reason, text)
 
 
-def _fault_of_data(error: duckdb.Error, reason: str) -> DataError | None:
+def _fault_of_data(error: duckdb.Error, whole_reason: str) -> DataError | None:
+    """The error for a query that is right and fails for what is in the inputs; None where it is none of these."""
+    reason = whole_reason.splitlines()[0].split(". Use ")[0]  # the rest shows our SQL, or settings to change
     if isinstance(error, duckdb.ConversionException | duckdb.OutOfRangeException):
         remedy = "Check the types of the columns that `where` compares, and the values of text that is cast."
         verb = "converted" if isinstance(error, duckdb.ConversionException) else "computed"
@@ -335,5 +341,5 @@ def _fault_of_data(error: duckdb.Error, reason: str) -> DataError | None:
     if isinstance(error, duckdb.InvalidInputException | duckdb.SyntaxException):  # of a function, or of a file
         return UncomputableError("an input cannot be read", reason, remedy=UNREADABLE)
     if isinstance(error, duckdb.IOException):
-        return DataError(f"an input cannot be read: {reason}", remedy=UNREADABLE)
+        return DataError(f"an input cannot be read: {whole_reason}", remedy=UNREADABLE)
     return None

@@ -13,6 +13,7 @@ from pipeline.paths import shortened
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+DEEPEST = 30
 _ALLOWED = (
     exp.Column,
     exp.Identifier,
@@ -96,18 +97,43 @@ def _parse(text: str, *, name: str, kind: str) -> exp.Expr:
 
 def _parsed(text: str, *, name: str, kind: str) -> exp.Expr:
     shown = shortened(text)
+    too_deep = ConfigError(
+        f"input {name} is nested too deeply: {shown!r}",
+        remedy="Write it with fewer brackets, or compute a column beforehand.",
+    )
     try:
-        return parse_one(text, read="duckdb", into=exp.Condition)
+        tree = parse_one(text, read="duckdb", into=exp.Condition)
     except SqlglotError as error:
-        reason = shortened(str(error).splitlines()[0])
-        message = f"input {name} is not {kind}: {shown!r} ({reason})"
+        message = f"input {name} is not {kind}: {shown!r}{_reason(error)}"
         raise ConfigError(message) from error
     except RecursionError as error:
-        message = f"input {name} is nested too deep: {shown!r}"
-        raise ConfigError(message, remedy="Leave out brackets; write IN (…) for a list of values.") from error
+        raise too_deep from error
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:  # odd words trip the parser
         message = f"input {name} is not {kind}: {shown!r}"
         raise ConfigError(message) from error
+    if _is_too_deep(tree):
+        raise too_deep
+    return tree
+
+
+def _reason(error: SqlglotError) -> str:
+    """What the parser says, in brackets; nothing where it only repeats the text with a name of its own for the kind."""
+    reason = str(error).splitlines()[0]
+    return "" if reason.startswith("Failed to parse ") else f" ({shortened(reason)})"
+
+
+def _is_too_deep(tree: exp.Expr) -> bool:
+    """Whether a tree has more levels than queries are built around; a chain of one operator is one level."""
+    levels: list[tuple[exp.Expr, int]] = [(tree, 1)]
+    while levels:
+        node, level = levels.pop()
+        if level > DEEPEST:
+            return True
+        chained = isinstance(node, exp.Binary)
+        levels += [
+            (child, level if chained and type(child) is type(node) else level + 1) for child in node.iter_expressions()
+        ]
+    return False
 
 
 def columns_of(predicate: exp.Expr) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from pipeline.errors import DataError
 from pipeline.sources import rows
 from pipeline.stages.change_points.contract import ANNOTATOR, POSITION, SERIES_ID
 from pipeline.stages.change_points.relations import JUDGED
-from pipeline.stages.checks import doubtful_groups, duplicate_check, missing_check, negative_check
+from pipeline.stages.checks import doubtful_groups, duplicate_check, missing_check, negative_check, outside_check
 from pipeline.stages.plan import Comparison
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pipeline.stages.change_points.relations import Inputs, Relations
     from pipeline.stages.plan import Check
 
+FARTHEST = 1e19  # beyond every 64-bit integer; the sum of some thousand such delays is still a decimal
 CLOCKS = 'Declare it with timezone = "Europe/Amsterdam" (or "UTC") on that input.'
 
 
@@ -78,6 +79,10 @@ def _check_clocks(inputs: Inputs) -> None:
 
 def checks(params: ChangePointsParameters, inputs: Inputs, relations: Relations) -> Iterator[Check]:
     """Faults that only a scan shows."""
+    for source in (inputs.annotations, inputs.predictions):
+        field = source.contract.field(POSITION)
+        if field is not None and source.known_type(POSITION, field) == "DOUBLE":
+            yield outside_check(source, POSITION, -FARTHEST, FARTHEST)
     yield missing_check(inputs.annotations, SERIES_ID)
     yield missing_check(inputs.annotations, POSITION)
     if params.annotators != "union":

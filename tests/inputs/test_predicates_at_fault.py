@@ -1,0 +1,93 @@
+"""Predicates that are wrong in themselves, or for some value: whose fault it is, in words of the user."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+from running import run_change_points, run_threshold_sweep
+
+from pipeline.engines.duckdb import DuckDB
+from pipeline.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+FRAME = pl.DataFrame(
+    {"score": [0.1, 0.6, 0.9], "label": [False, True, True], "page": [1, 2, 3], "model": ["a", "b", "c"]}
+)
+
+
+def refusal(folder: Path, where: str, kind: type[ConfigError | DataError]) -> str:
+    with pytest.raises(kind) as raised:
+        run_threshold_sweep(folder, FRAME, predictions={"where": where})
+    return str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "(" * 200 + "1=1" + ")" * 200,
+        "(" * 3000 + "1=1" + ")" * 3000,
+        "NOT " * 200 + "TRUE",
+        "-" + " -" * 200 + "page < 0",
+    ],
+)
+def test_a_predicate_that_is_nested_too_deeply_is_refused(tmp_path: Path, where: str) -> None:
+    message = refusal(tmp_path, where, ConfigError)
+    assert "input predictions: where" in message
+    assert "is nested too deeply" in message
+    assert len(message) < 500
+
+
+def test_a_long_chain_of_one_operator_is_not_nested(tmp_path: Path) -> None:
+    where = " OR ".join(f"page = {number}" for number in range(3, 900))
+    run = run_threshold_sweep(tmp_path, FRAME.vstack(FRAME), predictions={"where": where})
+    assert run.stages[0].n_rows == 6
+
+
+@pytest.mark.parametrize("where", ["SELECT", "score =", "(", "1=1; DROP TABLE x", "score score"])
+def test_what_does_not_parse_is_told_without_names_of_the_parser(tmp_path: Path, where: str) -> None:
+    message = refusal(tmp_path, where, ConfigError)
+    assert f"where is not an SQL predicate: {where!r}" in message
+    assert "class" not in message
+
+
+@pytest.mark.parametrize(
+    ("where", "words"),
+    [
+        ("page % 0 = 1", "Division by zero"),
+        ("regexp_matches(model, '(')", "missing )"),
+        ("model LIKE 'a' ESCAPE 'ab'", "Invalid escape string"),
+        ("page << 63 > 0", "Overflow in left shift"),
+    ],
+)
+def test_a_predicate_that_fails_for_a_value_is_not_blamed_on_the_file(tmp_path: Path, where: str, words: str) -> None:
+    message = refusal(tmp_path, where, DataError)
+    assert message.startswith("a value cannot be computed: ")
+    assert words in message
+    assert "Check `where`" in message
+    assert len(message.splitlines()) == 2
+
+
+@pytest.mark.parametrize("position", [1e20, -1e300])
+def test_positions_beyond_every_integer_are_refused_with_their_input(tmp_path: Path, position: float) -> None:
+    frame = pl.DataFrame({"series_id": [1, 1], "position": [0.0, position]})
+    with pytest.raises(DataError, match=r"input annotations: column 'position' is outside -1e\+19 to 1e\+19 in 1 row"):
+        run_change_points(tmp_path, {"annotations": frame, "predictions": frame}, margin=1e300)
+
+
+def test_a_null_that_the_footer_denies_is_an_error_of_the_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = DuckDB.stream
+
+    def damaged(self: DuckDB, query: object) -> Iterator[pl.DataFrame]:
+        for block in whole(self, query):  # type: ignore[arg-type]
+            yield block.with_columns(pl.lit(None, dtype=pl.Boolean).alias("label"))
+
+    monkeypatch.setattr(DuckDB, "stream", damaged)
+    with pytest.raises(DataError, match="an input is damaged: label is NULL in a row"):
+        run_threshold_sweep(tmp_path, FRAME)
