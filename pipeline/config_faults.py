@@ -108,7 +108,7 @@ class _Fault:
         if self.kind in _BOUNDS:
             name, words = _BOUNDS[self.kind]
             bound = self.details["ctx"][name]
-            return f"{toml(self.value)} must be {words} {bound:g}"
+            return f"{toml(self.value)} must be {words} {bound:.12g}"
         expected = _expected(_annotations(self.model, self.keys))
         return f"{toml(self.value)} is not allowed: write {expected}{self._example()}"
 

@@ -228,12 +228,14 @@ class DuckDB:
         for file in self._files:
             params = {"file": glob.escape(file)}
             try:
-                self._wait(
-                    self._worker.submit(lambda params=params: self._connection.execute(every_value, params).fetchall())
-                )  # type: ignore[misc]
+                self._wait(self._worker.submit(self._answer, every_value, params))
             except duckdb.Error:
                 return file
         return None
+
+    def _answer(self, text: str, params: Mapping[str, str]) -> list[tuple[object, ...]]:
+        """All rows of a query: a result that is left open would bar the next one."""
+        return self._connection.execute(text, params).fetchall()
 
     def _wait(self, future: Future[T]) -> T:
         while True:

@@ -51,16 +51,16 @@ def test_scores_keys_and_checks_of_several_inputs_are_told_together(tmp_path: Pa
 
 def test_missing_columns_of_all_inputs_are_told_together(tmp_path: Path) -> None:
     pairs = pl.DataFrame({"event": [1], "similarity": [0.5], "lag_hours": [1.0]})
-    events = pl.DataFrame({"id": [1], "n_before": ["many"], "n_after": [9]})
-    mapped = {"columns": {"n_before": "n_before"}}
+    events = pl.DataFrame({"id": [1], "many": ["many"], "n_after": [9]})
+    columns = {"columns": {"n_before": "many"}}
     with pytest.raises(DataError) as found:
-        run_before_after(tmp_path, {"pairs": pairs, "events": events}, events=mapped, thresholds=[0.5])
+        run_before_after(tmp_path, {"pairs": pairs, "events": events}, thresholds=[0.5], events=columns)
     message = str(found.value)
     assert message.startswith("4 faults\n")
     for words in (
         "has no column 'event_id'",
         "has no column 'score'",
-        "column 'n_before' in",
+        "column 'many' in",
         "string, not an integer",
     ):
         assert words in message, message

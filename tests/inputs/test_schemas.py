@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize("column", ["event_id", "score", "lag_hours"])
 def test_a_missing_column_is_named_with_the_nearest_and_the_remedy(place: Workplace, column: str) -> None:
     place.pairs.rename({column: f"{column}s"}).write_parquet(place.folder / "pairs.parquet")
-    words = [f"Did you mean '{column}s'?", "pairs.parquet"] if column != "lag_hours" else ["neither lag_hours"]
+    words = [f"Did you mean '{column}s'?", "pairs.parquet"] if column != "lag_hours" else ["there is no lag_hours"]
     place.refuse(65, *words, "columns = {")
 
 
@@ -29,8 +29,8 @@ def test_a_column_missing_from_one_file_is_named_with_that_file(place: Workplace
 
 def test_a_renamed_column_can_be_mapped(place: Workplace) -> None:
     place.publish()
-    place.pairs.rename({"score": "weight"}).write_parquet(place.folder / "pairs.parquet")
     frame = place.table("before_after_estimates")
+    place.pairs.rename({"score": "weight"}).write_parquet(place.folder / "pairs.parquet")
     place.publish(pairs={"path": "pairs.parquet", "columns": {"score": "weight"}})
     assert place.table("before_after_estimates").equals(frame)
 
