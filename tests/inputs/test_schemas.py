@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize("column", ["event_id", "score", "lag_hours"])
 def test_a_missing_column_is_named_with_the_nearest_and_the_remedy(place: Workplace, column: str) -> None:
     place.pairs.rename({column: f"{column}s"}).write_parquet(place.folder / "pairs.parquet")
-    words = [f"Did you mean '{column}s'?", "pairs.parquet"] if column != "lag_hours" else ["there is no lag_hours"]
+    words = [f"Did you mean '{column}s'?", "pairs.parquet"] if column != "lag_hours" else ["neither lag_hours"]
     place.refuse(65, *words, "columns = {")
 
 

@@ -272,7 +272,7 @@ def with_value(name: str, value: float | None) -> pl.DataFrame:
         (GOLD, GOLD.with_columns(mention_id=1), {}, "mention_id is .*cannot be compared"),
         (GOLD, GOLD.drop("mention_id"), {}, "has no column 'mention_id'"),
         (GOLD.with_columns(NO_ID), GOLD, {}, "gold: column 'mention_id' is NULL"),
-        (GOLD, GOLD.with_columns(NO_ID), {}, "mention_id is NULL"),
+        (GOLD, GOLD.with_columns(NO_ID), {}, "'mention_id' is NULL"),
         (GOLD, GOLD, {"match": "span"}, "has no column 'doc_id'"),
         (GOLD, GOLD, {"match": "text", "candidates": "closest"}, "needs start and end"),
         (GOLD, GOLD, {"cluster": "country"}, "has no column 'country'"),
