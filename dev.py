@@ -39,8 +39,8 @@ TASKS: dict[str, tuple[str, tuple[tuple[str, ...], ...]]] = {
         (("-m", "pytest", "-n", "auto", "--cov", "--cov-report=term:skip-covered"),),
     ),
     "search": (
-        "property tests on new random examples, more of them",
-        (("-m", "pytest", "-n", "auto", "-m", "hypothesis", "--hypothesis-profile=search"),),
+        "property tests and fuzz tests on new random examples, more of them",
+        (("-m", "pytest", "-n", "auto", "-m", "hypothesis or fuzz", "--hypothesis-profile=search"),),
     ),
     "check": (
         "format, lint, types, import contract",
