@@ -129,22 +129,25 @@ def _fault(engine: Engine, row: Source, problem: exp.Expr, words: str, remedy: s
 
 
 def refuse_nothing(configured: ConfiguredStage, accounts: Sequence[InputAccount]) -> None:
-    """Stop where no input has a row that could be evaluated, unless that is allowed.
+    """Stop where no input has a row that could be evaluated, or a `where` matches nothing, unless that is allowed.
 
-    What an input must hold to be evaluated by itself, its contract says. Rows that were there and were all left out
-    for another reason than `where` are not judged here.
+    What an input must hold to be evaluated by itself, its contract says. A row input without a row in its files is a
+    result beside others; one of which `where` keeps nothing is a partition that is late, or a slip. Rows that were
+    there and were all left out for another reason than `where` are not judged here.
 
     Args:
         configured: Stage and parameters.
-        accounts: What became of the rows of every input.
+        accounts: What became of the rows of every input, the row input first.
 
     Raises:
         NoInputError: names these inputs, and whether they are empty or `where` leaves nothing of them.
     """
     evaluated = {contract.name for contract in configured.stage.inputs if contract.evaluated}
     known = [each for each in accounts if each.name in evaluated]
-    if configured.params.allow_empty or any(each.rows_kept for each in known):
+    row, unmatched = accounts[0], accounts[0].rows_in > 0 and accounts[0].rows_kept == 0
+    if configured.params.allow_empty or (any(each.rows_kept for each in known) and not unmatched):
         return
+    known = [row] if unmatched else known
     message = "nothing is left to evaluate: " + "; ".join(emptiness(known))
     remedy = "Check path and where; allow_empty = true publishes zeros, with a warning."
     raise NoInputError(message, remedy=remedy)

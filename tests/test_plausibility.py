@@ -61,6 +61,13 @@ def test_a_predicate_that_matches_nothing_is_no_input(tmp_path: Path) -> None:
         run_before_after(tmp_path, {"pairs": PAIRS}, pairs={"where": "score > 1e9"}, **KEYS)
 
 
+def test_a_predicate_that_matches_nothing_is_no_input_beside_other_inputs_either(tmp_path: Path) -> None:
+    late: dict[str, Any] = {"pairs": {"where": "score > 1e9"}} | KEYS
+    with pytest.raises(NoInputError, match="input pairs: where keeps none of"):
+        run_before_after(tmp_path, {"pairs": PAIRS, "events": EVENTS}, **late)
+    run_before_after(tmp_path, {"pairs": PAIRS, "events": EVENTS}, allow_empty=True, **late)
+
+
 @pytest.mark.parametrize(
     ("thresholds", "words"),
     [([50.0, 60.0], "no score reaches the lowest threshold, 50"), ([-2.0, -1.0], "every score reaches the highest")],

@@ -83,7 +83,7 @@ def test_an_empty_input_beside_one_with_rows_is_a_result_with_a_warning(
     tmp_path: Path, kind: str, name: str, grouping: str
 ) -> None:
     if (kind, name) in LISTS:
-        with pytest.raises(DataError, match=f"are left out: un.* {name} has none"):
+        with pytest.raises(DataError, match=f"left out: un.* {name} has none"):
             pipeline.run(config(tmp_path / "refused", kind, (name,), GROUPINGS[grouping]))
         run = pipeline.run(config(tmp_path, kind, (name,), GROUPINGS[grouping], allow_empty=True))
         assert any(f"{name} has none" in text for text in run.warnings)
