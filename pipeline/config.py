@@ -271,6 +271,9 @@ def _validated(model: type[Model], values: dict[str, Any], *, where: str, starte
     except ValidationError as error:
         faults = explain(error, model, values, starter)
         raise together([ConfigError(f"{where}: {fault}") for fault in faults]) from error
+    except OverflowError as error:
+        message = f"{where}: a number is too large: {error}"
+        raise ConfigError(message, remedy="Numbers lie within ±1.8e308.") from error
     except UnicodeEncodeError as error:
         message = f"{where}: {unwritable(values) or error}"
         raise ConfigError(message) from error
