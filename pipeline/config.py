@@ -302,6 +302,8 @@ def _guilty(model: type[BaseModel], values: dict[str, Any]) -> str:
 
 
 def _reason(error: Exception) -> str:
+    if isinstance(error, OverflowError):
+        return "a number is too large"
     return "it is nested too deep" if isinstance(error, RecursionError) else str(error) or type(error).__name__
 
 

@@ -73,4 +73,4 @@ def test_a_number_too_long_and_lists_too_deep_are_no_toml(tmp_path: Path, value:
 
 def test_a_number_beyond_every_double_is_refused(tmp_path: Path) -> None:
     stage = {"kind": "before_after", "pairs": "p", "thresholds": [1, 10**400]}
-    assert "[[stages]] 1: a number is too large" in refusal({"stages": [stage]}, tmp_path)
+    assert "[[stages]] 1: thresholds: a number is too large" in refusal({"stages": [stage]}, tmp_path)
