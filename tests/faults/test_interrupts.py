@@ -62,16 +62,16 @@ main()
 """
 LATE = """
 import os, signal, sys
-from pipeline.storage import publish
+from pipeline.storage import catalog
 from pipeline.cli import app
 
-original = publish.build_catalog
+original = catalog.build_catalog
 
 def build(*words):
     os.kill(os.getpid(), signal.SIGTERM)
     return original(*words)
 
-publish.build_catalog = build
+catalog.build_catalog = build
 app()
 """
 
