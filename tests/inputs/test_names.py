@@ -72,7 +72,7 @@ def test_any_name_can_be_a_column_of_the_results(place: Workplace, name: str) ->
 
 @pytest.mark.parametrize("name", ["", "a,b", "all", "a\0b"])
 def test_names_that_would_make_groupings_ambiguous_are_refused(place: Workplace, name: str) -> None:
-    place.refuse(78, "cannot be a grouping column", by=[name])
+    place.refuse(78, "holds a NUL character" if "\0" in name else "cannot be a grouping column", by=[name])
 
 
 @pytest.mark.parametrize("name", ["precision", "Threshold", "grouping", "stage", "replicate", "undefined"])
@@ -187,7 +187,7 @@ def test_where_takes_a_predicate_and_nothing_else(place: Workplace, where: str) 
         ("article_id IN (1, 2, 3)", 3),
         ("CASE WHEN article_id % 2 = 0 THEN true ELSE false END", 250),
         ("lower('A') = 'a'", 500),
-        ("'x; DROP TABLE events' = 'x'", 0),
+        ("'x; DROP TABLE events' = 'x' OR article_id = 7", 1),
     ],
 )
 def test_where_keeps_the_rows_that_satisfy_it(place: Workplace, where: str, kept: int | None) -> None:

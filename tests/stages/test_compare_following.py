@@ -183,8 +183,9 @@ def test_only_a_follower_without_its_leaders_is_refused(document: dict[str, Any]
 
 def test_events_that_only_one_stage_has_are_refused_or_skipped(matchers: list[dict[str, Any]], tmp_path: Path) -> None:
     loose, strict = matchers
-    last = max(pl.read_parquet(loose["events"])["event_id"].to_list())
-    fewer = {key: {"path": loose[key], "where": f"event_id < {last}"} for key in ("pairs", "events")}
+    last = max(pl.read_parquet(loose["events"]["path"])["event_id"].to_list())
+    where = {"where": f"event_id < {last}"}
+    fewer = {"pairs": {"path": loose["pairs"]} | where, "events": loose["events"] | where}
     stages = [loose | fewer, strict, COMPARING]
     with pytest.raises(DataError, match=f"not every system has every unit, for example event_id = {last} .1 of 2"):
         pipeline.run({"output": str(tmp_path / "results"), "stages": stages})
