@@ -82,9 +82,13 @@ def test_clusters_of_documents_are_the_units_if_they_are_given(tmp_path: Path, d
     [
         ({"uncertainty": "none"}, "micro", "none"),
         ({"averages": ["semeval"]}, "semeval", "harmonic_mean"),
-        ({"averages": ["semeval_micro"], "predicted": {"where": "false"}}, "semeval_micro", "undefined_ratio"),
+        (
+            {"averages": ["semeval_micro"], "predicted": {"where": "false"}, "allow_empty": True},
+            "semeval_micro",
+            "undefined_ratio",
+        ),
         ({"gold": {"where": "doc_id = 'd0'"}, "predicted": {"where": "doc_id = 'd0'"}}, "micro", "one_replicate"),
-        ({"predicted": {"where": "false"}}, "macro", "undefined_ratio"),
+        ({"predicted": {"where": "false"}, "allow_empty": True}, "macro", "undefined_ratio"),
     ],
 )
 def test_why_a_limit_is_missing(tmp_path: Path, data: Data, keys: dict[str, Any], average: str, reason: str) -> None:
