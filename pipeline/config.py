@@ -330,7 +330,8 @@ def _override(document: dict[str, Any], key: str, value: Any, *, origin: str) ->
 
 def _in_only_stage(document: dict[str, Any], parts: list[str], origin: str) -> list[str]:
     """The parts of a key, with the stage in front where a key of stages stands alone."""
-    stages = [table for table in document.get("stages", ()) if isinstance(table, dict)]
+    tables = document.get("stages")
+    stages = [table for table in tables if isinstance(table, dict)] if isinstance(tables, list) else []
     names = [
         str(table.get("name", table.get("kind")))
         for table in stages

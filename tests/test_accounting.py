@@ -46,6 +46,10 @@ class Inputs:
         articles = pl.DataFrame(self.articles).with_columns(article_time=hours("hour")).drop("hour")
         events = events.drop("complete_window" if self.timed else "event_time")
         pairs = pl.DataFrame(self.pairs, schema_overrides={"score": pl.Float64}, infer_schema_length=None)
+        if self.timed:  # the lags are compared with these times, not with those that only tell complete windows
+            lag = pl.duration(minutes=pl.col("lag_hours") * 60)
+            start = pl.lit(START).dt.cast_time_unit("us")
+            pairs = pairs.with_columns(event_time=start, article_time=start + lag)
         return {"pairs": pairs, "events": events, "articles": articles}
 
     def complete(self) -> dict[int, bool]:
@@ -128,6 +132,7 @@ def random_inputs(seed: int, *, timed: bool) -> Inputs:
 
 def run_inputs(folder: Path, inputs: Inputs, **keys: Any) -> Run:  # noqa: ANN401 - keys of a config
     where = {"where": "wanted"}
+    flagged = {} if inputs.timed else {"columns": {"complete_window": "complete_window"}}
     return run_before_after(
         folder,
         inputs.frames(),
@@ -136,7 +141,7 @@ def run_inputs(folder: Path, inputs: Inputs, **keys: Any) -> Run:  # noqa: ANN40
         compared="pairs",
         invalid_scores="drop",
         pairs=where,
-        events=where,
+        events=where | flagged,
         articles=where,
         uncertainty="none",
         **keys,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,7 +78,10 @@ def fault(document: dict[str, Any]) -> str | None:
 
 
 def check_fault(message: str | None) -> None:
-    assert message is None or (message.startswith("<config>: ") and len(message) < 2_000), message
+    if message is not None:
+        first = re.sub(r"^\d+ faults\n", "", message)
+        assert first.startswith("<config>: "), message
+        assert all(len(line) < 1_000 for line in message.splitlines()), message
     assert message is None or message.encode()
 
 
@@ -134,7 +138,8 @@ def test_text_that_is_no_toml_or_too_deep_is_a_fault_of_the_config(tmp_path: Pat
 @pytest.mark.parametrize("columns", [{"score": ""}, {"": "score"}])
 def test_a_column_without_a_name_cannot_be_mapped(columns: dict[str, str]) -> None:
     message = fault({"stages": [small("before_after") | {"pairs": {"path": "p", "columns": columns}}]})
-    assert message == "<config>: [[stages]] 1: pairs.columns: a column needs a name, on both sides of ="
+    assert message is not None
+    assert message.startswith("<config>: [[stages]] 1: pairs.columns: ")
 
 
 @pytest.mark.parametrize("key", ["by", "cluster", "strata", "pairs", "events"])

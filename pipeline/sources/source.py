@@ -46,7 +46,7 @@ class Scan:
     files: tuple[str, ...]
 
 
-TypeOf = Callable[[exp.Expr, "pa.Schema"], "pa.DataType"]
+TypeOf = Callable[["exp.Expr", "pa.Schema"], "pa.DataType"]
 
 
 def _no_engine(expression: exp.Expr, _schema: pa.Schema) -> pa.DataType:
@@ -332,7 +332,7 @@ class Source:
             self._check_twins(file, name)
             if name.lower() not in known and name not in file.partitions:
                 message = f"input {self.name}: {words} {name!r}, which {file.path} lacks"
-                remedy = f"{self._listed(file, name)} SQL reads columns by their names in the files."
+                remedy = f"{self._listed(file, name)} SQL reads names as they are in the files."
                 raise DataError(message, remedy=remedy)
 
     def barrier(self, file: DataFile) -> Callable[[str], exp.Expr]:

@@ -296,9 +296,9 @@ def test_inputs_that_lack_a_column_stop_the_run(tmp_path: Path) -> None:
         ("by", [["doc_id"]], "by cannot name doc_id"),
         ("cutoffs", [], "at least one"),
         ("cutoffs", [5, 1], "must rise"),
-        ("cutoffs", [0], "greater than or equal to 1"),
+        ("cutoffs", [0], "must be at least 1"),
         ("ties", "random", "trec"),
-        ("relevance_level", -1, "greater than or equal to 0"),
+        ("relevance_level", -1, "must be at least 0"),
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(key: str, value: object, words: str, tmp_path: Path) -> None:

@@ -101,11 +101,12 @@ def test_the_command_of_the_stage_runs_it_without_a_config(place: Path) -> None:
 
 
 def test_the_summary_says_precision_and_recall_in_words(place: Path) -> None:
+    from pipeline.groupings import internal_name
     from pipeline.stages.threshold_sweep import STAGE
 
     run = pipeline.run(config(place))
     tables = {
-        name: pl.read_parquet(run.path / name / "threshold_sweep.parquet")
+        name: pl.read_parquet(run.path / name / "threshold_sweep.parquet").rename({"model": internal_name("model")})
         for name in (f"threshold_sweep_{each}" for each in ("curve", "areas", "operating_points", "averages"))
     }
     shown = STAGE.summarize(tables)
