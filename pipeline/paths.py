@@ -118,7 +118,11 @@ def shortened(text: str) -> str:
 
 
 def abridged(message: str) -> str:
-    """A message without the middle of what is too long in it: its start says where, its end what to write."""
+    """A message without the middle of what is too long in it: its start says where, its end what to write.
+
+    Half surrogate pairs, which no terminal and no file can take, are escaped.
+    """
+    message = message.encode("utf-8", "backslashreplace").decode()
     return message if len(message) <= 4 * MOST_SHOWN else f"{message[: 2 * MOST_SHOWN]} … {message[-MOST_SHOWN:]}"
 
 
