@@ -19,11 +19,10 @@ NEWEST = (ROOT / ".venv", ROOT / "requirements.lock")
 LOWEST = (ROOT / ".venv-lowest", ROOT / "requirements.lowest.lock")
 QUICK_TESTS = (
     "tests/cases",
+    "tests/cli",
     "tests/engines",
     "tests/inputs/test_scores.py",
     "tests/metrics/test_bipartite_matching.py",
-    "tests/metrics/test_jackknife.py",
-    "tests/metrics/test_paired.py",
     "tests/metrics/test_posteriors.py",
     "tests/sources/test_predicates.py",
     "tests/sources/test_types.py",
