@@ -19,7 +19,9 @@ NEWEST = (ROOT / ".venv", ROOT / "requirements.lock")
 LOWEST = (ROOT / ".venv-lowest", ROOT / "requirements.lowest.lock")
 QUICK_TESTS = (
     "tests/cases",
-    "tests/cli",
+    "tests/cli/test_commands.py",
+    "tests/cli/test_queries.py",
+    "tests/cli/test_terminal.py",
     "tests/engines",
     "tests/inputs/test_scores.py",
     "tests/metrics/test_bipartite_matching.py",
