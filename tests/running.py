@@ -22,6 +22,14 @@ COMPARE = "compare"
 MAPPED_ONLY = {"predictions": ("weight",), "events": ("complete_window",)}
 
 
+def nested(depth: int) -> list[Any]:
+    """An empty list within `depth` others."""
+    value: list[Any] = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
 def stage_config(folder: Path, kind: str, frames: Mapping[str, pl.DataFrame], **keys: Any) -> dict[str, Any]:  # noqa: ANN401
     """Write each frame to `<folder>/<name>.parquet` and return a config that reads them as the inputs of a stage.
 

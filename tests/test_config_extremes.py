@@ -6,19 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from cli.calls import call
+from running import nested
 
 from pipeline.config import load_config, parse_config
 from pipeline.errors import ConfigError
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-def nested(depth: int) -> list[Any]:
-    value: list[Any] = []
-    for _ in range(depth):
-        value = [value]
-    return value
 
 
 def refusal(document: dict[str, Any], folder: Path) -> str:

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from cli.calls import call
 from pydantic import BaseModel
-from running import compared
+from running import compared, nested
 
 from pipeline.config import load_config, parse_config
 from pipeline.errors import ConfigError
@@ -19,13 +19,6 @@ from pipeline.stages import STAGES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-
-def nested(depth: int) -> list[Any]:
-    value: list[Any] = []
-    for _ in range(depth):
-        value = [value]
-    return value
 
 
 VALUES: list[Any] = [

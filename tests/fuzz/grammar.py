@@ -6,18 +6,13 @@ import datetime as dt
 import math
 from typing import TYPE_CHECKING, Any
 
+from running import nested
+
 if TYPE_CHECKING:
     import random
     from collections.abc import Sequence
 
 DEPTH = 500
-
-
-def _nested(depth: int) -> list[Any]:
-    value: list[Any] = []
-    for _ in range(depth):
-        value = [value]
-    return value
 
 
 def _nested_tables(depth: int) -> dict[str, Any]:
@@ -88,7 +83,7 @@ TABLES: tuple[Any, ...] = (
     *({"before": "1h", "after": "1h"}, {"before": 2, "after": 1}, {"before": "0h", "after": "0h"}, {"rule": "max"}),
     *([{"beta": 1}], [{"beta": 1e308}], [{"beta": 5e-324}], [{"min_precision": 0.5}], [{"beta": 1, "min_recall": 1}]),
     *([{"min_precision": 1e-12}], [{}], {"threshold": 1, "size": 1}, {"threshold": -1e308, "size": 10**6, "seed": 0}),
-    *(_nested(DEPTH), _nested_tables(DEPTH), {"": ""}, {"\0": "\0"}, {"a": {"b": {"c": 1}}}, list(range(3000))),
+    *(nested(DEPTH), _nested_tables(DEPTH), {"": ""}, {"\0": "\0"}, {"a": {"b": {"c": 1}}}, list(range(3000))),
 )
 ODD_NAMES = (
     "score",
