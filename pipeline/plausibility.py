@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from pipeline.sources.keys import KeyMatch
     from pipeline.stages.plan import Plan
 
-HALF = 0.5
+HALF, NEARLY_ALL = 0.5, 0.99
 _REMEDIES = {
     "unlisted": "Both inputs must have the same keys, written the same way.",
     "unjudged": "Both inputs must have the same keys, written the same way.",
@@ -104,7 +105,7 @@ def _unmatched(engine: Engine, plan: Plan) -> Iterator[str]:
 
 
 def scales(configured: ConfiguredStage, plan: Plan, counts: pl.DataFrame) -> Iterator[str]:
-    """Thresholds that lie above all scores, or below all of them.
+    """Thresholds that lie above all scores, or below nearly all of them: a percentage beside a share has small values.
 
     Args:
         configured: Stage and parameters.
@@ -120,5 +121,10 @@ def scales(configured: ConfiguredStage, plan: Plan, counts: pl.DataFrame) -> Ite
     reach = "" if span is None else f" (scores reach from {span[0]:g} to {span[1]:g})"
     if not rows.is_empty() and retrieved.is_empty():
         yield f"no score reaches the lowest threshold, {values[0]:g}{reach}: are scores and thresholds on one scale?"
-    elif not rows.is_empty() and len(values) > 1 and retrieved.len() == rows.height and (retrieved == values[-1]).all():
-        yield f"every score reaches the highest threshold, {values[-1]:g}{reach}: are they on one scale?"
+    elif len(values) > 1 and not rows.is_empty():
+        highest = rows.filter(pl.col(THRESHOLD) == values[-1])
+        share = float(highest["rows"].cast(pl.Float64).sum()) / float(rows["rows"].cast(pl.Float64).sum())
+        if share >= NEARLY_ALL:
+            every = highest.height == rows.height
+            most = "every score reaches" if every else f"{math.floor(1000 * share) / 10:.1f}% of the scores reach"
+            yield f"{most} the highest threshold, {values[-1]:g}{reach}: are scores and thresholds on one scale?"

@@ -83,6 +83,25 @@ def test_thresholds_and_scores_on_other_scales_are_said_first(
     assert not [said for said in right.warnings if "scale" in said]
 
 
+def test_percentages_beside_thresholds_of_shares_are_said_although_some_are_small(tmp_path: Path) -> None:
+    percentages = [100 * (row + 0.5) / 1000 for row in range(1000)]
+    frame = pl.DataFrame({"score": percentages, "label": [row % 3 == 0 for row in range(1000)]})
+    run = run_threshold_sweep(tmp_path, frame, thresholds=[0.25, 0.5, 0.75])
+    assert run.warnings[0].startswith("threshold_sweep: 99.3% of the scores reach the highest threshold, 0.75")
+    at_the_limit = run_threshold_sweep(tmp_path / "limit", frame, thresholds=[0.25, 0.5, 1])
+    assert "99.0% of the scores reach the highest threshold, 1" in at_the_limit.warnings[0]
+    lower = run_threshold_sweep(tmp_path / "lower", frame, thresholds=[0.25, 0.5, 1.1])
+    assert not [said for said in lower.warnings if "scale" in said]
+
+
+def test_exactly_half_of_the_rows_left_out_is_said(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"score": [0.1, 0.9, None, None], "label": [True, False, True, False]})
+    run = run_threshold_sweep(tmp_path, frame, invalid_scores="drop", thresholds=[0.5])
+    assert "input predictions: 2 of 4 rows left out" in run.warnings[0]
+    fewer = run_threshold_sweep(tmp_path / "fewer", frame.head(3), invalid_scores="drop", thresholds=[0.5])
+    assert not [said for said in fewer.warnings if "1 of 3 rows left out" in said]
+
+
 @pytest.mark.parametrize(
     ("kind", "name", "key", "other"),
     [
