@@ -95,7 +95,8 @@ def duplicate_check(source: Source, keys: Sequence[str], *, remedy: str) -> Chec
         more = int(str(faults[0]["_n_keys"])) - len(faults)
         others = f"; and {more:,} more" if more else ""
         names = " and ".join(shown_name(source, key) for key in keys)
-        return f"input {source.name}: {names} repeat: {examples}{others}", remedy
+        verb = "repeats" if len(keys) == 1 else "repeat"
+        return f"input {source.name}: {names} {verb}: {examples}{others}", remedy
 
     query = repeated_keys(f"{source.name}_read", keys)
     return Check(query, explain, source, lambda faults: _with_key(faults[0], keys))

@@ -41,7 +41,7 @@ def test_scores_keys_and_checks_of_several_inputs_are_told_together(tmp_path: Pa
     message = str(found.value)
     for words in (
         "4 faults",
-        "input events: event_id repeat: event_id = 2 (2 rows)",
+        "input events: event_id repeats: event_id = 2 (2 rows)",
         "input events: column 'n_before' is negative in 1 row",
         "input pairs: column 'score' is NULL in 1 row",
         "input pairs: column 'event_id' is NULL or not finite in 1 row",

@@ -49,7 +49,7 @@ def test_keep_counts_every_row(place: Workplace) -> None:
 
 def test_duplicate_events_are_refused(place: Workplace) -> None:
     pl.concat([place.events, place.events.head(2)]).write_parquet(place.folder / "events.parquet")
-    place.refuse(65, "event_id repeat: event_id = 0 (2 rows); event_id = 1 (2 rows)", "Keep one row per event")
+    place.refuse(65, "event_id repeats: event_id = 0 (2 rows); event_id = 1 (2 rows)", "Keep one row per event")
 
 
 @pytest.mark.parametrize("column", ["n_before", "n_after"])

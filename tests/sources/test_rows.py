@@ -147,7 +147,7 @@ def test_a_repeated_pair_without_a_score_does_not_hide_the_one_with_a_score(tmp_
 
 
 def test_repeated_events_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"input events: event_id repeat: event_id = 1 \(2 rows\)"):
+    with pytest.raises(DataError, match=r"input events: event_id repeats: event_id = 1 \(2 rows\)"):
         run_before_after(tmp_path, {"pairs": PAIRS, "events": pl.concat([EVENTS, EVENTS])}, thresholds=[0.5])
 
 

@@ -68,7 +68,7 @@ def test_inputs_at_fault_are_refused(
 @pytest.mark.parametrize(
     ("documents", "keys", "words"),
     [
-        ({"doc_id": ["a", "a"]}, {}, "input documents: doc_id repeat: doc_id = a"),
+        ({"doc_id": ["a", "a"]}, {}, "input documents: doc_id repeats: doc_id = a"),
         ({"doc_id": [None, "a"]}, {}, "input documents: column 'doc_id' is NULL"),
         ({"doc_id": ["a"], "source": [None]}, {"cluster": "source"}, "input documents: column 'source' is NULL"),
         ({"doc_id": ["a"], "system": ["y"]}, {"by": ["system"]}, "is a column of predicted and of documents"),

@@ -35,7 +35,7 @@ AT_2 = r"\(1 in .*predictions.parquet, first at row 2\)\n"
         (
             {"item": [7, 8, 8]},
             {"predictions": {"columns": {"id": "item"}}},
-            r"item repeat: item = 8 \(2 rows\) \(2 in .*first at row 2\)\n",
+            r"item repeats: item = 8 \(2 rows\) \(2 in .*first at row 2\)\n",
         ),
     ],
 )

@@ -266,7 +266,7 @@ def with_value(name: str, value: float | None) -> pl.DataFrame:
         (with_value("longitude", -math.inf), GOLD, {}, "gold: column 'longitude' is infinite in 1 row of .*at row 2"),
         (GOLD, GOLD.with_columns(latitude=math.inf, longitude=-math.inf), {}, "'latitude' is infinite in 2 rows"),
         (GOLD.with_columns(latitude=None, longitude=None), GOLD, {}, "gold: column 'latitude' is NULL"),
-        (pl.concat([GOLD, GOLD]), GOLD, {}, "gold: mention_id repeat: mention_id = a"),
+        (pl.concat([GOLD, GOLD]), GOLD, {}, "gold: mention_id repeats: mention_id = a"),
         (GOLD, pl.concat([GOLD, GOLD]), {}, 'candidates = "first"'),
         (GOLD, GOLD, {"candidates": "first"}, "needs the column rank"),
         (GOLD, GOLD.with_columns(mention_id=1), {}, "mention_id is .*cannot be compared"),

@@ -182,7 +182,7 @@ def test_a_null_label_of_a_dropped_score_is_not_asked_for(tmp_path: Path) -> Non
 def test_rows_that_repeat_an_item_are_refused_unless_they_are_kept(tmp_path: Path) -> None:
     frame = pl.concat([predictions(6, 20), predictions(6, 20)[:3]])
     mapped: dict[str, Any] = {"predictions": {"columns": {"id": "id"}}}
-    with pytest.raises(DataError, match=r"id repeat: id = 0 \(2 rows\); id = 1"):
+    with pytest.raises(DataError, match=r"id repeats: id = 0 \(2 rows\); id = 1"):
         run_threshold_sweep(tmp_path / "a", frame, **mapped)
     assert sum(swept(tmp_path / "e", frame, thresholds=[0.0])["curve"].select(CELLS).row(0)) == 23, "id is not mapped"
     kept = swept(tmp_path / "b", frame, duplicates="keep", thresholds=[0.0], **mapped)["curve"]
