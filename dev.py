@@ -23,14 +23,14 @@ QUICK_TESTS = (
     "tests/cli/test_queries.py",
     "tests/cli/test_terminal.py",
     "tests/engines",
-    "tests/inputs/test_scores.py",
-    "tests/metrics/test_bipartite_matching.py",
-    "tests/metrics/test_posteriors.py",
+    "tests/runs/inputs/test_scores.py",
+    "tests/metrics/matching/test_bipartite.py",
+    "tests/metrics/comparison/test_posteriors.py",
     "tests/sources/test_predicates.py",
     "tests/sources/test_types.py",
     "tests/storage/test_layout.py",
-    "tests/test_config.py",
-    "tests/test_queries.py",
+    "tests/runs/test_config.py",
+    "tests/queries/test_load.py",
 )
 
 TASKS: dict[str, tuple[str, tuple[tuple[str, ...], ...]]] = {

@@ -21,7 +21,7 @@ from made_data import Data, pairs_of, timelines_of
 from side_by_side import Line, Took, child, in_turns
 from sqlglot import parse_one
 
-from pipeline.stages.plan import Computed
+from pipeline.plan.nodes import Computed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any
 import sqlglot.expressions as exp
 from side_by_side import Child, Line, Took, child, in_turns, memory, print_header, print_line, write_json
 
-from pipeline.config import parse_config
-from pipeline.counting import bind, prepare
 from pipeline.engines.duckdb import DuckDB, Resources
 from pipeline.interrupts import StopRequest
-from pipeline.opening import open_inputs
-from pipeline.stages.plan import CountQuery
+from pipeline.plan.counting import bind, prepare
+from pipeline.plan.nodes import CountQuery
+from pipeline.runs.config import parse_config
+from pipeline.runs.opening import open_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from pipeline.stages.plan import Plan
+    from pipeline.plan.nodes import Plan
 
     Work = Callable[[], None]
 

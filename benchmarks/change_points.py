@@ -20,11 +20,11 @@ from bench import Bench, run_all
 from made_points import PREDICTED, PointFiles, points_of
 from side_by_side import Line, in_turns
 
-from pipeline.config import parse_config
-from pipeline.counting import bind, count, follow_up, prepare
-from pipeline.opening import open_inputs
-from pipeline.queries import expand, load
-from pipeline.stages.plan import CountQuery
+from pipeline.plan.counting import bind, count, follow_up, prepare
+from pipeline.plan.nodes import CountQuery
+from pipeline.queries.load import expand, load
+from pipeline.runs.config import parse_config
+from pipeline.runs.opening import open_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -97,7 +97,7 @@ def results(bench: Bench, settings: dict[str, Any]) -> Callable[[], None]:
 
     def work() -> None:
         plan = open_inputs(config, configured).plan
-        tables = count(engine, configured, plan).tables
+        tables = count(engine, configured.params, plan).tables
         follow_up(engine, plan, configured.stage.derive(configured.params, tables))
 
     return work

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from scipy.special import expit, ndtr
 
-from pipeline.metrics.curves import Retrieved, true_point_areas, true_point_clusters
-from pipeline.metrics.jackknife import logit_interval, t_quantile
-from pipeline.metrics.ordered_areas import OrderedAreas, Rows, Totals
+from pipeline.metrics.curves.ordered_areas import OrderedAreas, Rows, Totals
+from pipeline.metrics.curves.pr_auc import Retrieved, true_point_areas, true_point_clusters
+from pipeline.metrics.uncertainty.jackknife import logit_interval, t_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import expit, logit, ndtri
 
-from pipeline.metrics.before_after_intervals import NAMES, intervals
-from pipeline.metrics.before_after_placebo import placebo, placebo_joint, realised_precision_interval
+from pipeline.metrics.before_after.intervals import NAMES, intervals
+from pipeline.metrics.before_after.placebo import placebo, placebo_joint, realised_precision_interval
 from pipeline.simulations.before_after_counts import Setting, simulate, truth
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.before_after_intervals import Interval
+    from pipeline.metrics.before_after.intervals import Interval
 
 CLASSES = ((0.0, 1.0, "<1"), (1.0, 10.0, "1-10"), (10.0, 100.0, "10-100"), (100.0, np.inf, ">100"))
 GROUPS = 64

@@ -11,13 +11,13 @@ from pathlib import Path
 import polars as pl
 import sqlglot.expressions as exp
 
-from pipeline.areas import areas
-from pipeline.config import parse_config
-from pipeline.counting import bind
 from pipeline.engines.duckdb import DuckDB, Resources
-from pipeline.groupings import Grouping
 from pipeline.interrupts import StopRequest
-from pipeline.opening import open_inputs
+from pipeline.plan.areas import areas
+from pipeline.plan.counting import bind
+from pipeline.runs.config import parse_config
+from pipeline.runs.opening import open_inputs
+from pipeline.tables.groupings import Grouping
 
 
 def main() -> None:

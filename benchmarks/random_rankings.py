@@ -13,7 +13,11 @@ import warnings
 
 import numpy as np
 
-from pipeline.metrics.ranking import average_precision_moments, average_precision_skewness, zhang_su_2012_moments
+from pipeline.metrics.ranking.random_selection import (
+    average_precision_moments,
+    average_precision_skewness,
+    zhang_su_2012_moments,
+)
 
 QUANTILES = (0.025, 0.5, 0.975)
 PART = 2_000_000

@@ -23,7 +23,7 @@ from bench import GIBI, Bench, config_text, run_all
 from made_data import rankings_of
 from side_by_side import Child, Line, Took, child, in_turns, memory
 
-from pipeline.metrics.ranking import average_precision_moments_of
+from pipeline.metrics.ranking.random_selection import average_precision_moments_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

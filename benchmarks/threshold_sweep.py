@@ -16,11 +16,11 @@ from bench import Bench, run_all
 from made_data import predictions_of
 from side_by_side import MEBI, Child, Line, Took, child, in_turns
 
-from pipeline.areas import areas
-from pipeline.config import parse_config
-from pipeline.counting import count
-from pipeline.groupings import Grouping
-from pipeline.opening import open_inputs
+from pipeline.plan.areas import areas
+from pipeline.plan.counting import count
+from pipeline.runs.config import parse_config
+from pipeline.runs.opening import open_inputs
+from pipeline.tables.groupings import Grouping
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -97,7 +97,7 @@ def _areas(bench: Bench, **settings: object) -> tuple[Work, list[pl.DataFrame]]:
     config = parse_config({"stages": [stage(bench, **settings)]}, base=bench.root.resolve(), origin="benchmark")
     opened = open_inputs(config, config.stages[0])
     engine = bench.engine()
-    counted = count(engine, opened.configured, opened.plan)
+    counted = count(engine, opened.configured.params, opened.plan)
     asked = opened.plan.areas
     assert asked is not None
     found: list[pl.DataFrame] = []

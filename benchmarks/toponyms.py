@@ -20,9 +20,9 @@ from bench import GIBI, Bench, config_text, run_all
 from made_mentions import mentions_of
 from side_by_side import Child, Line, Times, Took, child, in_turns, memory
 
-from pipeline.config import parse_config
-from pipeline.counting import count
-from pipeline.opening import open_inputs
+from pipeline.plan.counting import count
+from pipeline.runs.config import parse_config
+from pipeline.runs.opening import open_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -68,7 +68,7 @@ def counted(bench: Bench, **settings: object) -> Work:
 
     def work() -> None:
         opened = open_inputs(config, config.stages[0])
-        count(bench.engine(), opened.configured, opened.plan)
+        count(bench.engine(), opened.configured.params, opened.plan)
 
     return work
 

@@ -6,7 +6,7 @@ if TYPE_CHECKING:
 
     from pipeline.api import open_results, run
     from pipeline.errors import ThresherError
-    from pipeline.runner import Run
+    from pipeline.runs.runner import Run
 
     __version__: str
 

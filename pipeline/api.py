@@ -5,14 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline import runner
-from pipeline.config import Config, load_config, parse_config
 from pipeline.errors import ThresherError
-from pipeline.runner import Run
-from pipeline.storage.read import open_results
+from pipeline.runs import runner
+from pipeline.runs.config import Config, load_config, parse_config
+from pipeline.runs.runner import Run
+from pipeline.sources.paths import local_path
+from pipeline.storage import read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    import duckdb
 
 __all__ = ["Run", "ThresherError", "open_results", "run"]
 
@@ -35,3 +38,21 @@ def run(config: str | Path | Mapping[str, Any] | Config) -> Run:
     if isinstance(config, str | Path):
         return runner.run(load_config(Path(config)))
     return runner.run(parse_config(config, base=Path.cwd()))
+
+
+def open_results(results: str | Path) -> duckdb.DuckDBPyConnection:
+    """A read-only connection with one view per result table of the latest run, and schema `history` for all runs.
+
+    It shows the run that is the latest now, for as long as it is open; a run published later needs a new call. It works
+    on a results folder that was moved. It may read the results and nothing else. Earlier runs that were deleted or are
+    damaged are missing from `history`.
+
+    Args:
+        results: The output folder of a run.
+
+    Raises:
+        ConfigError: the text names no folder of this machine.
+        NoInputError: no run was published there.
+        DataError: a file of the latest run is lost or damaged.
+    """
+    return read.open_results(local_path(results, Path.cwd(), what="results"))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from hypothesis import strategies as st
 
-from pipeline.metrics.point_windows import Margin, Points
+from pipeline.metrics.change_points.windows import Margin, Points
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from pipeline.runner import Run
+    from pipeline.runs.runner import Run
 
 KIND = "before_after"
 SWEEP = "threshold_sweep"

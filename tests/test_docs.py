@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pipeline import errors, open_results
-from pipeline.config import load_config, parse_config
-from pipeline.schemas import LEADING, Column, Table
+from pipeline.runs.config import load_config, parse_config
 from pipeline.stages import STAGES
+from pipeline.tables.schemas import LEADING, Column, Table
 
 if TYPE_CHECKING:
     import duckdb

@@ -35,7 +35,7 @@ def main() -> None:
     from thresher.loading import module  # noqa: PLC0415 - signals come first
 
     try:
-        module("cli").main()
+        module("cli.app").main()
     finally:
         _handle(signal.SIG_IGN)  # the result is told: a signal comes too late
 

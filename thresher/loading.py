@@ -39,7 +39,7 @@ def package() -> ModuleType:
 
 
 def module(name: str) -> ModuleType:
-    """A module of our package, such as `cli`."""
+    """A module of our package, such as `cli.app`."""
     return import_module(f"{package().__name__}.{name}")
 
 

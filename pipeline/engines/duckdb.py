@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Self, TypeVar
 import duckdb
 import sqlglot.expressions as exp
 
-from pipeline.dialect import column, render
 from pipeline.engines.memory import MIB, default_limit
 from pipeline.engines.scratch import scratch_folder
 from pipeline.errors import (
@@ -25,6 +24,7 @@ from pipeline.errors import (
     os_error_number,
     os_fault,
 )
+from pipeline.queries.dialect import column, render
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

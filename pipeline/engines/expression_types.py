@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import duckdb
 import sqlglot.expressions as exp
 
-from pipeline.dialect import render
 from pipeline.errors import InvalidQueryError
+from pipeline.queries.dialect import render
 
 if TYPE_CHECKING:
     import pyarrow as pa

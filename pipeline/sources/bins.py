@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import sqlglot.expressions as exp
 
-from pipeline.dialect import double, is_finite
+from pipeline.queries.dialect import double, is_finite
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.dialect import column, double, is_finite
+from pipeline.queries.dialect import column, double, is_finite
 from pipeline.sources import predicates
 from pipeline.sources.source import KEPT, SCORE_GIVEN, SCORE_STATE, Source
 from pipeline.sources.types import TIMES, UNKNOWN, canonical_type, microseconds, typed

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from pipeline.errors import DataError, NoInputError, os_error_number, os_fault
-from pipeline.paths import shortened
 from pipeline.sources.finding import Search
+from pipeline.sources.paths import shortened
 from pipeline.sources.skipped import RENAME, Skipped, look_at, refuse_most_skipped, skipped_words
 from pipeline.sources.table_formats import refuse_table_formats
 

@@ -12,7 +12,7 @@ from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING
 
 from pipeline.errors import DataError, NoInputError, os_fault
-from pipeline.paths import start_and_pattern
+from pipeline.sources.paths import start_and_pattern
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.dialect import column
+from pipeline.queries.dialect import column
 from pipeline.sources.rows import present
 from pipeline.sources.source import KEPT
 

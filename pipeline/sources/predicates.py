@@ -8,7 +8,7 @@ from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
 from pipeline.errors import ConfigError
-from pipeline.paths import shortened
+from pipeline.sources.paths import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Callable

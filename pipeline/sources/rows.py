@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.dialect import column, double, is_finite
 from pipeline.errors import DataError
-from pipeline.groupings import internal_name, users_name
-from pipeline.queries import expand, fill, load
+from pipeline.queries.dialect import column, double, is_finite
+from pipeline.queries.load import expand, fill, load
 from pipeline.sources.canonical import canonical_relation
 from pipeline.sources.inputs import Field
 from pipeline.sources.source import KEPT, SCORE_GIVEN, Scan, Source
+from pipeline.tables.groupings import internal_name, users_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.dialect import column
 from pipeline.errors import ConfigError, DataError, InvalidQueryError, ThresherError, together
+from pipeline.queries.dialect import column
 from pipeline.sources import predicates
 from pipeline.sources.bindings import Binding, Bindings
 from pipeline.sources.files import DataFile, bounds, find_files, null_free

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from sqlglot import exp
 
-from pipeline.dialect import is_finite
+from pipeline.queries.dialect import is_finite
 
 if TYPE_CHECKING:
     from pipeline.sources.inputs import Kind

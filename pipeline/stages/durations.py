@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from pipeline.metrics.timelines import MICROSECONDS_PER_HOUR, Span
+from pipeline.metrics.before_after.timelines import MICROSECONDS_PER_HOUR, Span
 
 _HOURS = {"s": 1 / 3600, "m": 1 / 60, "h": 1.0, "d": 24.0, "w": 168.0}
 LONGEST_HOURS = 36525 * 24.0  # a century: days are counted one by one

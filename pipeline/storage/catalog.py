@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import duckdb
 import sqlglot.expressions as exp
 
-from pipeline.dialect import column, render
 from pipeline.errors import StorageError
+from pipeline.queries.dialect import column, render
 from pipeline.storage.durable import json_bytes, own_sha256, storage_errors, sync_file
 
 if TYPE_CHECKING:

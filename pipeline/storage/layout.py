@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FORMAT_VERSION = 1
-COUNTS = "counts"
 MANIFEST = "manifest.json"
 RUN_RECORD = "run.json"
 RUN_NAME = re.compile(r"(?P<generation>\d{8,})-(?P<run_id>[0-9a-f]{12})")

@@ -29,9 +29,10 @@ from pipeline.storage.durable import (
     write_json,
     write_whole,
 )
-from pipeline.storage.layout import COUNTS, MANIFEST, RUN_RECORD, Layout
+from pipeline.storage.layout import MANIFEST, RUN_RECORD, Layout
 from pipeline.storage.manifest import Manifest, PublishedFile
 from pipeline.storage.state import Latest, latest_run, read_state
+from pipeline.tables.schemas import COUNTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

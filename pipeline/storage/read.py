@@ -5,18 +5,20 @@ from __future__ import annotations
 import glob
 import json
 from contextlib import suppress
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import duckdb
 
 from pipeline.errors import DataError
-from pipeline.paths import local_path
 from pipeline.storage.catalog import define_views
 from pipeline.storage.layout import RUN_RECORD, Layout
 from pipeline.storage.state import require_latest
 
+if TYPE_CHECKING:
+    from pathlib import Path
 
-def open_results(results: str | Path) -> duckdb.DuckDBPyConnection:
+
+def open_results(results: Path) -> duckdb.DuckDBPyConnection:
     """A read-only connection with one view per result table of the latest run, and schema `history` for all runs.
 
     It shows the run that is the latest now, for as long as it is open; a run published later needs a new call. It works
@@ -30,7 +32,7 @@ def open_results(results: str | Path) -> duckdb.DuckDBPyConnection:
         NoInputError: no run was published there.
         DataError: a file of the latest run is lost or damaged.
     """
-    root = local_path(results, Path.cwd(), what="results").resolve()
+    root = results.resolve()
     state, _, _ = require_latest(Layout(root))
     connection = duckdb.connect(
         ":memory:", config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
@@ -52,7 +54,7 @@ def open_results(results: str | Path) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def omitted_tables(results: str | Path) -> dict[str, dict[str, str]]:
+def omitted_tables(results: Path) -> dict[str, dict[str, str]]:
     """Tables that the stages of the latest run did not make, with the reason, by stage.
 
     Args:
@@ -62,7 +64,7 @@ def omitted_tables(results: str | Path) -> dict[str, dict[str, str]]:
         NoInputError: no run was published there.
         DataError: the record of the latest run cannot be read.
     """
-    _, latest, _ = require_latest(Layout(local_path(results, Path.cwd(), what="results").resolve()))
+    _, latest, _ = require_latest(Layout(results.resolve()))
     path = latest.folder / RUN_RECORD
     try:
         record = json.loads(path.read_bytes())

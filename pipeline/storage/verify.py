@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.errors import DataError
-from pipeline.paths import local_path
 from pipeline.storage.attempts import crashed
 from pipeline.storage.catalog import view_faults, what_is_shown
 from pipeline.storage.heal import heal
@@ -17,6 +15,7 @@ from pipeline.storage.state import State, generation_of, no_run, read_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 MOST_FAULTS = 20
 
@@ -36,7 +35,7 @@ class Verified:
     notes: tuple[str, ...]
 
 
-def verify(results: str | Path, *, repair: bool = False) -> Verified:
+def verify(results: Path, *, repair: bool = False) -> Verified:
     """Check the chain of hashes, every file of every kept run, and the catalog with its views.
 
     Args:
@@ -48,7 +47,7 @@ def verify(results: str | Path, *, repair: bool = False) -> Verified:
         DataError: something is missing, changed or extra; the message lists it.
         BusyError: with `repair`, a run holds the folder.
     """
-    layout = Layout(local_path(results, Path.cwd(), what="results").resolve())
+    layout = Layout(results.resolve())
     healed: tuple[str, ...] = ()
     if repair and layout.root.is_dir():
         with exclusive(layout):

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.config import load_config
+from pipeline.runs.config import load_config
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pipeline.config import Config
+    from pipeline.runs.config import Config
 
 CASES = Path(__file__).parent
 TYPES: dict[str, tuple[pl.DataType, Callable[[str], Any]]] = {

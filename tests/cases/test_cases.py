@@ -11,7 +11,7 @@ from cases.reading import case_folders, case_name, prepare, read_expected
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.runner import Run
+    from pipeline.runs.runner import Run
 
 FOLDERS = case_folders()
 TOLERANCE = 1e-12

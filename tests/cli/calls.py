@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from typer.testing import CliRunner
 
-from pipeline.cli import app
+from pipeline.cli.app import app
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import sqlglot
-from inputs.workplace import assert_error
+from runs.inputs.workplace import assert_error
 from storage.promises import assert_results_ok
 
 from cli.calls import call, spawn
@@ -17,14 +17,14 @@ from pipeline.stages import STAGES
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from inputs.workplace import Workplace
+    from runs.inputs.workplace import Workplace
 
 STAGE_COMMANDS = [entry.kind.replace("_", "-") for entry in STAGES]
 LOADED = """
 import atexit, sys
 sys.argv = ["thresher", "--help"]
 atexit.register(lambda: print("loaded:", {"duckdb", "polars", "scipy", "pyarrow"} & set(sys.modules)))
-from pipeline.cli import main
+from pipeline.cli.app import main
 main()
 """
 COMMANDS = ["run", "check", "render", "query", "verify", "demo", "init", *STAGE_COMMANDS]
@@ -172,7 +172,7 @@ def test_rendered_sql_parses_in_its_dialect(place: Workplace, dialect: str) -> N
 def test_init_writes_a_config_that_is_valid_once_its_paths_exist(tmp_path: Path) -> None:
     import tomllib
 
-    from pipeline.config import parse_config
+    from pipeline.runs.config import parse_config
 
     for entry in STAGES:
         called = call("init", entry.kind)
@@ -235,7 +235,7 @@ def test_what_nobody_foresaw_is_told_with_a_place_of_its_traceback(
     def broken(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("pipeline.runner.run", broken)
+    monkeypatch.setattr("pipeline.runs.runner.run", broken)
     called = place.run()
     assert_error(called, 70, "ZeroDivisionError", "please report it")
     (path,) = tmp_path.glob("thresher-*.txt")

@@ -11,12 +11,12 @@ import polars as pl
 import pytest
 
 from cli.calls import at_terminal, call
-from pipeline.terminal import cleaned
+from pipeline.cli.terminal import cleaned
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from inputs.workplace import Workplace
+    from runs.inputs.workplace import Workplace
 
 FORMATS = ["table", "csv", "json", "jsonl", "parquet"]
 VALUES: list[tuple[str, str, object]] = [  # SQL, text in csv, value in JSON
@@ -51,7 +51,7 @@ VALUES: list[tuple[str, str, object]] = [  # SQL, text in csv, value in JSON
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from inputs.workplace import Workplace
+    from runs.inputs.workplace import Workplace
 
     place = Workplace(tmp_path_factory.mktemp("formats"))
     place.publish()

@@ -16,7 +16,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from inputs.workplace import Workplace
+    from runs.inputs.workplace import Workplace
 
 ROOT = Path(__file__).resolve().parents[2]
 PUBLIC = ["Run", "ThresherError", "__version__", "open_results", "run"]

@@ -13,7 +13,7 @@ from jupyter_client.manager import start_new_kernel
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from inputs.workplace import Workplace
+    from runs.inputs.workplace import Workplace
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
-from inputs.workplace import assert_error
+from runs.inputs.workplace import assert_error
 
 from cli.calls import call, spawn
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from inputs.workplace import Workplace
+    from runs.inputs.workplace import Workplace
 
 
 @pytest.fixture

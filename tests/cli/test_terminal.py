@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 from cases.reading import case_folders, prepare
-from inputs.workplace import assert_error, write_config
+from runs.inputs.workplace import assert_error, write_config
 from storage.promises import attempts
 
 import pipeline
 from cli.calls import at_terminal, call
+from pipeline.cli.summaries import published_stages
 from pipeline.stages import STAGES
-from pipeline.summaries import published_stages
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from inputs.workplace import Workplace
+    from runs.inputs.workplace import Workplace
 
 
 def lines_with(text: str, *words: str) -> list[str]:

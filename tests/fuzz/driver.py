@@ -19,12 +19,12 @@ import polars as pl
 from hypothesis import settings
 
 import pipeline
-from pipeline import runner
-from pipeline.config import load_config, parse_config
 from pipeline.engines.duckdb import DuckDB, Resources
 from pipeline.errors import ThresherError
 from pipeline.interrupts import stop_requests
-from pipeline.opening import open_inputs
+from pipeline.runs import runner
+from pipeline.runs.config import load_config, parse_config
+from pipeline.runs.opening import open_inputs
 from pipeline.storage.layout import Layout
 from pipeline.storage.publish import Staging
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.metrics.ranking import average_precision_moments
+from pipeline.metrics.ranking.random_selection import average_precision_moments
 from pipeline.simulations.ranking import DOCUMENTS, RELEVANT, SYSTEMS, System, simulate
 
 

@@ -14,9 +14,9 @@ from running import before_after_config, read_table, run_before_after
 
 import pipeline
 from pipeline.errors import ConfigError, DataError, NoInputError, PermissionDenied, StorageError
-from pipeline.paths import local_path
 from pipeline.sources.files import find_files
 from pipeline.sources.inputs import Input
+from pipeline.sources.paths import local_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -129,7 +129,7 @@ def test_too_many_open_files_while_inputs_are_read_is_told_so(tmp_path: Path) ->
     (tmp_path / "c.toml").write_text('[[stages]]\nkind = "before_after"\npairs = "*.parquet"\nthresholds = [0.5]\n')
     script = (
         "import os, sys, resource\n"
-        "import pipeline.runner, pipeline.cli, pyarrow.parquet\n"
+        "import pipeline.runs.runner, pipeline.cli.app, pyarrow.parquet\n"
         "from pipeline.sources import files\n"
         "original = files._open\n"
         "def lowered(*words, **keys):\n"
@@ -142,7 +142,7 @@ def test_too_many_open_files_while_inputs_are_read_is_told_so(tmp_path: Path) ->
         "        resource.setrlimit(resource.RLIMIT_NOFILE, (high, high))\n"
         "files._open = lowered\n"
         "sys.argv[0] = 'thresher'\n"
-        "pipeline.cli.main()\n"
+        "pipeline.cli.app.main()\n"
     )
     called = spawn("run", tmp_path / "c.toml", script=script)
     assert called.code == 74, called.err

@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 from running import fates, run_before_after
 
-from pipeline.dialect import column, render
 from pipeline.errors import ConfigError, DataError
+from pipeline.queries.dialect import column, render
 from pipeline.sources.predicates import bind, columns_of, parse_predicate
 
 if TYPE_CHECKING:

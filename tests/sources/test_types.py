@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from pipeline.dialect import column, double, render
+from pipeline.queries.dialect import column, double, render
 from pipeline.sources.types import canonical_type, finite, typed
 
 if TYPE_CHECKING:

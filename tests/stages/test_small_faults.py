@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 from running import run_threshold_sweep
 
-from pipeline.console import parse_setting
+from pipeline.cli.console import parse_setting
 from pipeline.errors import DataError, UsageError
-from pipeline.metrics.cell_grids import OpenCells, finer
-from pipeline.metrics.curves import pr_auc
-from pipeline.metrics.operating_points import Criterion
+from pipeline.metrics.curves.cell_grids import OpenCells, finer
+from pipeline.metrics.curves.operating_points import Criterion
+from pipeline.metrics.curves.pr_auc import pr_auc
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,3 +1,3 @@
-from inputs.workplace import place
+from runs.inputs.workplace import place
 
 __all__ = ["place"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import duckdb
 import pytest
 from cli.calls import call, spawn
-from inputs.workplace import Workplace, assert_error
+from runs.inputs.workplace import Workplace, assert_error
 
 from pipeline.errors import DataError
 from pipeline.storage.attempts import process_facts
@@ -380,7 +380,7 @@ def test_a_kill_right_after_publishing_is_no_crash_of_the_attempt(copy: Workplac
 def test_a_killed_first_run_leaves_nothing_that_looks_published(place: Workplace) -> None:
     """The folder of a run lies in its place before readers see it; until then its attempt says so."""
     script = (
-        "import os, signal\nfrom pipeline.storage import publish\nfrom pipeline.cli import app\n"
+        "import os, signal\nfrom pipeline.storage import publish\nfrom pipeline.cli.app import app\n"
         "publish.stage_catalog = lambda *words: os.kill(os.getpid(), signal.SIGKILL)\napp()"
     )
     assert spawn("run", place.config(), script=script).code == -9

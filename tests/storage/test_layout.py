@@ -10,7 +10,7 @@ import duckdb
 import polars as pl
 import pytest
 from cli.calls import call, spawn
-from inputs.workplace import assert_error
+from runs.inputs.workplace import assert_error
 
 import pipeline
 from storage.promises import assert_results_ok, attempts, read_json, sha256
@@ -18,7 +18,7 @@ from storage.promises import assert_results_ok, attempts, read_json, sha256
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from inputs.workplace import Workplace
+    from runs.inputs.workplace import Workplace
 
 
 def unlock(path: Path) -> None:

@@ -12,12 +12,12 @@ import duckdb
 import polars as pl
 import pytest
 from cli.calls import call
-from inputs.workplace import assert_error
+from runs.inputs.workplace import assert_error
 
 from storage.promises import assert_results_ok, attempts
 
 if TYPE_CHECKING:
-    from inputs.workplace import Workplace
+    from runs.inputs.workplace import Workplace
 
 READER = """
 import sys, duckdb
@@ -51,15 +51,15 @@ def test_an_unchanged_rerun_prints_the_standing_run_and_records_the_attempt(plac
 
 
 def test_old_inputs_are_not_read_again(place: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.provenance.RACY_SECONDS", 0.0)
+    monkeypatch.setattr("pipeline.runs.provenance.RACY_SECONDS", 0.0)
     first = place.publish()
-    monkeypatch.setattr("pipeline.runner._run_stage", None)
+    monkeypatch.setattr("pipeline.runs.runner._run_stage", None)
     again = place.run()
     assert (again.code, again.out) == (0, f"{first.folder}\n")
 
 
 def test_touched_but_equal_inputs_leave_the_run_as_it_is(place: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.provenance.RACY_SECONDS", 0.0)
+    monkeypatch.setattr("pipeline.runs.provenance.RACY_SECONDS", 0.0)
     first = place.publish()
     os.utime(place.folder / "pairs.parquet")
     assert place.run().out == f"{first.folder}\n"

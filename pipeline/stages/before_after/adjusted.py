@@ -8,20 +8,20 @@ import numpy as np
 import polars as pl
 
 from pipeline.errors import DataError
-from pipeline.metrics.before_after_adjusted import NAMES, Standardised, Stratum, adjusted_intervals, standardise
-from pipeline.metrics.before_after_intervals import no_interval
-from pipeline.metrics.sweep import THRESHOLD, add_up
-from pipeline.schemas import GROUPING
+from pipeline.metrics.before_after.adjusted import NAMES, Standardised, Stratum, adjusted_intervals, standardise
+from pipeline.metrics.before_after.intervals import no_interval
+from pipeline.plan.nodes import REPLICATE
 from pipeline.stages.before_after.strata import COUNTED, KEYS
 from pipeline.stages.before_after.uncertainty import BUDGET, group_counts
-from pipeline.stages.plan import REPLICATE
+from pipeline.tables.schemas import GROUPING
+from pipeline.tables.sweep import THRESHOLD, add_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.before_after_intervals import Interval
+    from pipeline.metrics.before_after.intervals import Interval
     from pipeline.stages.before_after.contract import BeforeAfterParameters
     from pipeline.stages.before_after.uncertainty import GroupCounts
 

@@ -9,24 +9,24 @@ import numpy as np
 import polars as pl
 import sqlglot.expressions as exp
 
-from pipeline.dialect import column
 from pipeline.errors import ConfigError, DataError
-from pipeline.metrics.before_after_audit import audited_precision, combined_precision
-from pipeline.metrics.before_after_placebo import predicted
-from pipeline.metrics.sweep import THRESHOLD, at_or_above
-from pipeline.queries import expand, fill, load
-from pipeline.schemas import GROUPING
+from pipeline.metrics.before_after.audit import audited_precision, combined_precision
+from pipeline.metrics.before_after.placebo import predicted
+from pipeline.plan.checks import duplicate_check, missing_check
+from pipeline.plan.nodes import Check, Comparison, CountQuery, FollowUp, Sweep
+from pipeline.queries.dialect import column
+from pipeline.queries.load import expand, fill, load
 from pipeline.sources import rows
 from pipeline.stages.before_after.uncertainty import BUDGET, group_counts
 from pipeline.stages.before_after.units import lowest_retrieved
-from pipeline.stages.checks import duplicate_check, missing_check
-from pipeline.stages.plan import Check, Comparison, CountQuery, FollowUp, Sweep
+from pipeline.tables.schemas import GROUPING
+from pipeline.tables.sweep import THRESHOLD, at_or_above
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pipeline.metrics.before_after_audit import AuditedPrecision
-    from pipeline.metrics.before_after_placebo import Prediction
+    from pipeline.metrics.before_after.audit import AuditedPrecision
+    from pipeline.metrics.before_after.placebo import Prediction
     from pipeline.sources.bins import Boundary, Grid
     from pipeline.sources.source import Source
     from pipeline.stages.before_after.contract import Audit, BeforeAfterParameters

@@ -6,13 +6,13 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from pipeline.groupings import unlike_but_for_case
-from pipeline.metrics.before_after import ReferenceRule
-from pipeline.metrics.operating_points import MAX_DECIMALS, Criterion
+from pipeline.metrics.before_after.estimates import ReferenceRule
+from pipeline.metrics.curves.operating_points import MAX_DECIMALS, Criterion
 from pipeline.sources.inputs import Field as InputField
 from pipeline.sources.inputs import Input, InputContract
 from pipeline.stages.durations import Window
 from pipeline.stages.parameters import StageParameters, ascending
+from pipeline.tables.groupings import unlike_but_for_case
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Compared = Literal["events", "timelines", "pairs"]

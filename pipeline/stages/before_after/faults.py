@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipeline.errors import DataError
+from pipeline.plan.checks import doubtful_groups, duplicate_check, missing_check, negative_check
 from pipeline.stages.before_after.timelines import N_COLUMNS
-from pipeline.stages.checks import doubtful_groups, duplicate_check, missing_check, negative_check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pipeline.plan.nodes import Check
     from pipeline.sources.rows import Grouped, Units
     from pipeline.sources.source import Source
-    from pipeline.stages.plan import Check
 
 TIMES = ("event_time", "article_time")
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import polars as pl
 import sqlglot.expressions as exp
 
-from pipeline.dialect import column
 from pipeline.errors import DataError
-from pipeline.metrics.ratios import ratios as ratios_of
-from pipeline.metrics.sweep import THRESHOLD, add_up, at_or_above
-from pipeline.queries import expand, fill, load
+from pipeline.plan.nodes import Comparison, CountQuery, Sweep
+from pipeline.queries.dialect import column
+from pipeline.queries.load import expand, fill, load
 from pipeline.sources import rows
-from pipeline.stages.plan import Comparison, CountQuery, Sweep
+from pipeline.tables.ratios import ratios as ratios_of
+from pipeline.tables.sweep import THRESHOLD, add_up, at_or_above
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

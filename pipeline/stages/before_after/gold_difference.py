@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.jackknife import covariance, leave_one_out, t_quantile
-from pipeline.metrics.sweep import THRESHOLD
+from pipeline.metrics.uncertainty.jackknife import covariance, leave_one_out, t_quantile
+from pipeline.plan.nodes import REPLICATE
 from pipeline.stages.before_after.uncertainty import BUDGET, group_counts
-from pipeline.stages.plan import REPLICATE
+from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

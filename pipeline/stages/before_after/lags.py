@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Literal
 import polars as pl
 import sqlglot.expressions as exp
 
-from pipeline.dialect import column
 from pipeline.errors import ConfigError, DataError
-from pipeline.metrics.lag_agreement import lag_agreement
-from pipeline.metrics.timelines import MICROSECONDS_PER_HOUR
+from pipeline.metrics.before_after.lag_agreement import lag_agreement
+from pipeline.metrics.before_after.timelines import MICROSECONDS_PER_HOUR
+from pipeline.plan.nodes import Comparison
+from pipeline.queries.dialect import column
 from pipeline.sources import rows
-from pipeline.stages.plan import Comparison
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

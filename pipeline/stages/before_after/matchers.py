@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.dialect import column
 from pipeline.errors import DataError
+from pipeline.queries.dialect import column
 from pipeline.sources import rows
 
 if TYPE_CHECKING:

@@ -9,8 +9,19 @@ from typing import TYPE_CHECKING
 import polars as pl
 import sqlglot.expressions as exp
 
-from pipeline.dialect import column, double
 from pipeline.errors import ConfigError, DataError
+from pipeline.plan.checks import duplicate_check, missing_check, one_cluster_check
+from pipeline.plan.nodes import (
+    REPLICATE,
+    Check,
+    Comparison,
+    Computed,
+    CountQuery,
+    FollowUp,
+    Plan,
+    Sweep,
+)
+from pipeline.queries.dialect import column, double
 from pipeline.sources import rows
 from pipeline.sources.bins import Grid
 from pipeline.stages.before_after import audit, faults, fields, gold, lags, plausibility, strata, trend
@@ -25,23 +36,12 @@ from pipeline.stages.before_after.timelines import (
 )
 from pipeline.stages.before_after.units import follow_up as units_table
 from pipeline.stages.before_after.units import table_of_events
-from pipeline.stages.checks import duplicate_check, missing_check, one_cluster_check
 from pipeline.stages.durations import EVERYTHING
-from pipeline.stages.plan import (
-    REPLICATE,
-    Check,
-    Comparison,
-    Computed,
-    CountQuery,
-    FollowUp,
-    Plan,
-    Sweep,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pipeline.metrics.timelines import Span
+    from pipeline.metrics.before_after.timelines import Span
     from pipeline.sources.source import Source
     from pipeline.stages.before_after.contract import BeforeAfterParameters, Compared
     from pipeline.stages.before_after.lags import Lag

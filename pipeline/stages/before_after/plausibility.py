@@ -8,16 +8,16 @@ import numpy as np
 import polars as pl
 import sqlglot.expressions as exp
 
-from pipeline.dialect import column
 from pipeline.errors import DataError
-from pipeline.metrics.timelines import counts_around
-from pipeline.queries import expand, fill, load
-from pipeline.stages.plan import Comparison
+from pipeline.metrics.before_after.timelines import counts_around
+from pipeline.plan.nodes import Comparison
+from pipeline.queries.dialect import column
+from pipeline.queries.load import expand, fill, load
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pipeline.metrics.timelines import Span
+    from pipeline.metrics.before_after.timelines import Span
     from pipeline.sources.source import Source
     from pipeline.stages.before_after.contract import Compared
     from pipeline.stages.before_after.lags import Lag

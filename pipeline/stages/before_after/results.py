@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from pipeline.errors import DataError
-from pipeline.metrics import before_after as estimator
-from pipeline.metrics import sensitivity
-from pipeline.metrics.operating_points import pick
-from pipeline.metrics.sweep import THRESHOLD, add_up, at_or_above
-from pipeline.schemas import GROUPING
+from pipeline.metrics.before_after import estimates as estimator
+from pipeline.metrics.before_after import sensitivity
+from pipeline.metrics.curves.operating_points import pick
 from pipeline.stages.before_after import adjusted, audit, gold, plausibility, trend, units
 from pipeline.stages.before_after.gold_difference import with_difference
 from pipeline.stages.before_after.tables import COUNT_NAMES
 from pipeline.stages.before_after.uncertainty import placebo_table, with_intervals, with_safe_limits
 from pipeline.stages.before_after.verdict import doubts, verdict
 from pipeline.stages.stage import Summary, group_text, integer, interval, number, of_group
+from pipeline.tables.schemas import GROUPING
+from pipeline.tables.sweep import THRESHOLD, add_up, at_or_above
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

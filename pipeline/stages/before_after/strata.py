@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Literal
 
 import sqlglot.expressions as exp
 
-from pipeline.dialect import column, double
 from pipeline.errors import ConfigError, DataError
-from pipeline.queries import expand, load
+from pipeline.plan.nodes import Computed, CountQuery, Sweep
+from pipeline.queries.dialect import column, double
+from pipeline.queries.load import expand, load
 from pipeline.sources import rows
 from pipeline.stages.before_after.matchers import COMPARED_EVENTS
 from pipeline.stages.before_after.timelines import N_COLUMNS, timeline_counts
-from pipeline.stages.plan import Computed, CountQuery, Sweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     import polars as pl
 
-    from pipeline.metrics.timelines import Span
+    from pipeline.metrics.before_after.timelines import Span
     from pipeline.sources.bins import Grid
     from pipeline.sources.source import Source
     from pipeline.stages.before_after.contract import Compared

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.schemas import Column, Table, limits_of
+from pipeline.tables.schemas import Column, Table, limits_of
 
 COUNTS = (
     Column("n_before", "BIGINT", "compared pairs before the event"),

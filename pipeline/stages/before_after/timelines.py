@@ -8,16 +8,16 @@ import numpy as np
 import polars as pl
 import sqlglot.expressions as exp
 
-from pipeline.dialect import column
-from pipeline.metrics.timelines import MICROSECONDS_PER_HOUR, counts_around, counts_between
-from pipeline.stages.plan import REPLICATE, Comparison
+from pipeline.metrics.before_after.timelines import MICROSECONDS_PER_HOUR, counts_around, counts_between
+from pipeline.plan.nodes import REPLICATE, Comparison
+from pipeline.queries.dialect import column
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.timelines import Span
+    from pipeline.metrics.before_after.timelines import Span
 
 N_COLUMNS = ("n_before", "n_after")
 

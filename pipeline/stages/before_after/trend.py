@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.before_after_trend import trend
-from pipeline.metrics.sweep import THRESHOLD, add_up
+from pipeline.metrics.before_after.trend import trend
+from pipeline.plan.nodes import REPLICATE, Computed, CountQuery
 from pipeline.stages.before_after.timelines import pairs_by_day
-from pipeline.stages.plan import REPLICATE, Computed, CountQuery
+from pipeline.tables.sweep import THRESHOLD, add_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import sqlglot.expressions as exp
     from numpy.typing import NDArray
 
-    from pipeline.metrics.timelines import Span
+    from pipeline.metrics.before_after.timelines import Span
     from pipeline.stages.before_after.contract import BeforeAfterParameters, Compared
     from pipeline.stages.before_after.matchers import Matchers
 

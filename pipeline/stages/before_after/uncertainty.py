@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.metrics import before_after as estimator
-from pipeline.metrics.before_after_intervals import NAMES, TWO, intervals
-from pipeline.metrics.before_after_placebo import placebo, placebo_joint, realised_precision_interval
-from pipeline.metrics.simultaneous import precision_at_least
-from pipeline.metrics.sweep import THRESHOLD
-from pipeline.stages.plan import REPLICATE
+from pipeline.metrics.before_after import estimates as estimator
+from pipeline.metrics.before_after.intervals import NAMES, TWO, intervals
+from pipeline.metrics.before_after.placebo import placebo, placebo_joint, realised_precision_interval
+from pipeline.metrics.before_after.simultaneous import precision_at_least
+from pipeline.plan.nodes import REPLICATE
+from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.before_after_intervals import Interval
+    from pipeline.metrics.before_after.intervals import Interval
     from pipeline.stages.before_after.contract import BeforeAfterParameters
 
 BUDGET = 50_000_000

@@ -9,18 +9,19 @@ import numpy as np
 import polars as pl
 import sqlglot.expressions as exp
 
-from pipeline.dialect import column
-from pipeline.metrics.sweep import THRESHOLD
-from pipeline.metrics.timelines import counts_around
-from pipeline.queries import expand, fill, load
-from pipeline.schemas import GROUPING
+from pipeline.metrics.before_after.timelines import counts_around
+from pipeline.plan.nodes import FollowUp, Sweep
+from pipeline.plan.optional_tables import OptionalTable
+from pipeline.queries.dialect import column
+from pipeline.queries.load import expand, fill, load
 from pipeline.stages.before_after.tables import EVENT_COLUMNS
-from pipeline.stages.plan import FollowUp, OptionalTable, Sweep
+from pipeline.tables.schemas import GROUPING
+from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pipeline.metrics.timelines import Span
+    from pipeline.metrics.before_after.timelines import Span
     from pipeline.sources.bins import Boundary
     from pipeline.sources.source import Source
     from pipeline.stages.before_after.contract import Compared

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.metrics.sweep import THRESHOLD
-from pipeline.schemas import GROUPING
 from pipeline.stages.before_after.units import chosen_threshold
+from pipeline.tables.schemas import GROUPING
+from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

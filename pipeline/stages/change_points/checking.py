@@ -6,23 +6,23 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.dialect import column
 from pipeline.errors import DataError
+from pipeline.plan.checks import doubtful_groups, duplicate_check, missing_check, negative_check, outside_check
+from pipeline.plan.nodes import Comparison
+from pipeline.queries.dialect import column
 from pipeline.sources import rows
 from pipeline.stages.change_points.contract import ANNOTATOR, POSITION, SERIES_ID
 from pipeline.stages.change_points.relations import JUDGED
-from pipeline.stages.checks import doubtful_groups, duplicate_check, missing_check, negative_check, outside_check
-from pipeline.stages.plan import Comparison
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     import polars as pl
 
+    from pipeline.plan.nodes import Check
     from pipeline.sources.source import Source
     from pipeline.stages.change_points.contract import ChangePointsParameters
     from pipeline.stages.change_points.relations import Inputs, Relations
-    from pipeline.stages.plan import Check
 
 FARTHEST = 1e19  # beyond every 64-bit integer; the sum of some thousand such delays is still a decimal
 CLOCKS = 'Declare it with timezone = "Europe/Amsterdam" (or "UTC") on that input.'

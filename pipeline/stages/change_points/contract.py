@@ -6,12 +6,12 @@ from typing import Literal
 
 from pydantic import model_validator
 
-from pipeline.groupings import unlike_but_for_case
-from pipeline.schemas import Column, Table, limits_of
 from pipeline.sources.inputs import Field as InputField
 from pipeline.sources.inputs import Input, InputContract
 from pipeline.stages.change_points.margins import MarginSides
 from pipeline.stages.parameters import EvenThresholds, StageParameters
+from pipeline.tables.groupings import unlike_but_for_case
+from pipeline.tables.schemas import Column, Table, limits_of
 
 Matching = Literal["one_to_one", "any", "roerich", "ruptures", "nearest"]
 Annotators = Literal["union", "separate", "tcpd"]

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
-from pipeline.metrics.point_windows import Margin
-from pipeline.metrics.timelines import MICROSECONDS_PER_HOUR
+from pipeline.metrics.before_after.timelines import MICROSECONDS_PER_HOUR
+from pipeline.metrics.change_points.windows import Margin
 from pipeline.stages.durations import parse_hours
 
 

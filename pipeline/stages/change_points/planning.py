@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import sqlglot.expressions as exp
 
-from pipeline.dialect import column
 from pipeline.errors import DataError
-from pipeline.groupings import users_name
+from pipeline.plan.nodes import CountQuery, FollowUp, Matched, Plan, Sweep
+from pipeline.plan.optional_tables import OptionalTable
+from pipeline.queries.dialect import column
 from pipeline.sources import rows
 from pipeline.sources.keys import KeyMatch
 from pipeline.sources.types import TIMES
@@ -19,7 +20,7 @@ from pipeline.stages.change_points import checking, units
 from pipeline.stages.change_points.contract import ANNOTATOR, COUNT_NAMES, POSITION, SERIES_ID
 from pipeline.stages.change_points.points import RUN, Matcher
 from pipeline.stages.change_points.relations import RUNS_OF_SERIES, Inputs, Relations
-from pipeline.stages.plan import CountQuery, FollowUp, Matched, OptionalTable, Plan, Sweep
+from pipeline.tables.groupings import users_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -9,13 +9,13 @@ import numpy as np
 import polars as pl
 
 from pipeline.errors import DataError
-from pipeline.metrics.annotators import mean_over_annotators, with_origin
-from pipeline.metrics.point_matching import added_any, added_as_ruptures, added_one_to_one, matched_truth
-from pipeline.metrics.point_order import distinct_in_order, in_order
-from pipeline.metrics.point_windows import Margin, Points, find_windows, nearest_truth
-from pipeline.metrics.segmentation import covering
-from pipeline.metrics.timelines import MICROSECONDS_PER_HOUR
-from pipeline.metrics.turn_matching import added_as_roerich, added_nearest
+from pipeline.metrics.before_after.timelines import MICROSECONDS_PER_HOUR
+from pipeline.metrics.change_points.annotators import mean_over_annotators, with_origin
+from pipeline.metrics.change_points.greedy_matching import added_as_roerich, added_nearest
+from pipeline.metrics.change_points.matching import added_any, added_as_ruptures, added_one_to_one, matched_truth
+from pipeline.metrics.change_points.order import distinct_in_order, in_order
+from pipeline.metrics.change_points.segmentation import covering
+from pipeline.metrics.change_points.windows import Margin, Points, find_windows, nearest_truth
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.dialect import column
-from pipeline.groupings import internal_name
+from pipeline.plan.nodes import REPLICATE
+from pipeline.queries.dialect import column
 from pipeline.sources import rows
 from pipeline.stages.change_points.contract import ANNOTATOR, POSITION, SERIES_ID
 from pipeline.stages.change_points.points import RUN
-from pipeline.stages.plan import REPLICATE
+from pipeline.tables.groupings import internal_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

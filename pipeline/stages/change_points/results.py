@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.change_point_areas import average_precision, roerich_area, trapezoid_area
-from pipeline.metrics.ratios import quotient
-from pipeline.metrics.sweep import THRESHOLD, add_up, at_or_above
-from pipeline.schemas import GROUPING
+from pipeline.metrics.change_points.areas import average_precision, roerich_area, trapezoid_area
+from pipeline.plan.nodes import REPLICATE
 from pipeline.stages.change_points import units
 from pipeline.stages.change_points.contract import AREAS, COUNT_NAMES, CURVE, DELAYS, SERIES_COLUMNS
 from pipeline.stages.change_points.ratios import with_ratios
 from pipeline.stages.change_points.uncertainty import with_intervals
-from pipeline.stages.plan import REPLICATE
 from pipeline.stages.stage import Summary, group_text, integer, interval, number, of_group, percent
+from pipeline.tables.ratios import quotient
+from pipeline.tables.schemas import GROUPING
+from pipeline.tables.sweep import THRESHOLD, add_up, at_or_above
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.proportions import Confusion, intervals_of_clusters
-from pipeline.metrics.sweep import THRESHOLD
+from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
+from pipeline.plan.nodes import REPLICATE
 from pipeline.stages.change_points.contract import COUNT_NAMES, RATIOS
-from pipeline.stages.plan import REPLICATE
+from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.proportions import Limits
+    from pipeline.metrics.uncertainty.proportions import Limits
     from pipeline.stages.change_points.contract import ChangePointsParameters
 
     Floats: TypeAlias = NDArray[np.float64]

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 import polars as pl
 import sqlglot.expressions as exp
 
-from pipeline.dialect import column
-from pipeline.groupings import Grouping
-from pipeline.metrics.ratios import quotient
-from pipeline.schemas import GROUPING
+from pipeline.plan.nodes import FollowUp, Sweep
+from pipeline.queries.dialect import column
 from pipeline.stages.change_points.contract import DELAYS, SERIES_COLUMNS, SERIES_ID
 from pipeline.stages.change_points.points import POSITIONS, RUN
 from pipeline.stages.change_points.ratios import with_ratios
 from pipeline.stages.change_points.relations import RUNS_OF_SERIES
-from pipeline.stages.plan import FollowUp, Sweep
+from pipeline.tables.groupings import Grouping
+from pipeline.tables.ratios import quotient
+from pipeline.tables.schemas import GROUPING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pipeline.schemas import Column
     from pipeline.stages.change_points.relations import Relations
+    from pipeline.tables.schemas import Column
 
 TYPES = {"BIGINT": pl.Int64(), "DOUBLE": pl.Float64(), "VARCHAR": pl.String(), "KEY": pl.String()}
 

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 import sqlglot.expressions as exp
 from pydantic import Field, field_validator, model_validator
 
-from pipeline.dialect import column, render
-from pipeline.groupings import Grouping
-from pipeline.metrics.significance import Correction
-from pipeline.schemas import GROUPING, STAGE, Column, Table, limits_of
+from pipeline.metrics.comparison.significance import Correction
+from pipeline.queries.dialect import column, render
 from pipeline.sources.inputs import Field as InputField
 from pipeline.sources.inputs import Input, InputContract
 from pipeline.stages.compare.followed import UNIT_TABLES
-from pipeline.stages.following import FollowingParameters
+from pipeline.stages.upstream import FollowingParameters
+from pipeline.tables.groupings import Grouping
+from pipeline.tables.schemas import GROUPING, STAGE, Column, Table, limits_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipeline.stages.following import Leader
+    from pipeline.stages.upstream import Leader
 
 Test = Literal["paired_t", "wilcoxon", "sign", "randomization", "bayes"]
 EVENT_COUNTS = ("n_before", "n_after", "m_before", "m_after", "m_before_reference", "m_after_reference")
@@ -136,7 +136,7 @@ class CompareParameters(FollowingParameters):
         if isinstance(value, list | tuple) and "dirichlet" in value:
             message = (
                 "dirichlet compares single items, which tables of units do not hold: give the items as units, with a "
-                'metric of 0 and 1, and use "sign"; or call pipeline.metrics.posteriors.probability_better'
+                'metric of 0 and 1, and use "sign"; or call pipeline.metrics.comparison.posteriors.probability_better'
             )
             raise ValueError(message)
         return value

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from pipeline.metrics import paired, posteriors
-from pipeline.metrics.jackknife import t_quantile
-from pipeline.metrics.paired_tests import (
+from pipeline.metrics.comparison import paired, posteriors
+from pipeline.metrics.comparison.paired_tests import (
     differences,
     paired_t,
     pooled_randomization_tests,
@@ -20,14 +19,15 @@ from pipeline.metrics.paired_tests import (
     wilcoxon_signed_rank,
     win_tie_loss,
 )
-from pipeline.metrics.pooled import RATIOS, standard_errors
-from pipeline.metrics.significance import minimum_detectable_difference
+from pipeline.metrics.comparison.pooled import RATIOS, standard_errors
+from pipeline.metrics.comparison.significance import minimum_detectable_difference
+from pipeline.metrics.uncertainty.jackknife import t_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pipeline.metrics.jackknife import Floats
-    from pipeline.metrics.paired_tests import PairedTest
+    from pipeline.metrics.comparison.paired_tests import PairedTest
+    from pipeline.metrics.uncertainty.jackknife import Floats
     from pipeline.stages.compare.contract import CompareParameters
 
 Row = dict[str, Any]

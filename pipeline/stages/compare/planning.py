@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.dialect import column
 from pipeline.errors import DataError
-from pipeline.metrics.pooled import RATIOS
+from pipeline.metrics.comparison.pooled import RATIOS
+from pipeline.plan.checks import missing_check, negative_check, rows_check, shown_name
+from pipeline.plan.nodes import Check, CountQuery, Plan
+from pipeline.queries.dialect import column
 from pipeline.sources import rows
-from pipeline.sources.inputs import Field, InputContract
+from pipeline.sources.inputs import Field
 from pipeline.sources.source import KEPT
-from pipeline.stages.checks import missing_check, negative_check, rows_check, shown_name
 from pipeline.stages.compare.contract import CELLS, EVENT_COUNTS
 from pipeline.stages.compare.followed import POOLED
-from pipeline.stages.plan import Check, CountQuery, Plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -47,7 +47,7 @@ def plan(params: CompareParameters, units: Source) -> Plan:
         for name in metrics
         if name not in known and _is_column(mapped, name)
     ]
-    contract = InputContract("units", (*units.contract.fields, *new), units.contract.meaning)
+    contract = replace(units.contract, fields=(*units.contract.fields, *new))
     return _Planner(params, replace(mapped, contract=contract), metrics).plan()
 
 

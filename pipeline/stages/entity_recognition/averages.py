@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.document_averages import POOLED
-from pipeline.metrics.proportions import Confusion, intervals_of_clusters
-from pipeline.metrics.ratios import RATIOS, ratios
-from pipeline.metrics.sweep import THRESHOLD
+from pipeline.metrics.matching.document_averages import POOLED
+from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
+from pipeline.tables.ratios import RATIOS, ratios
+from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.document_averages import Average
-    from pipeline.metrics.proportions import Limits
+    from pipeline.metrics.matching.document_averages import Average
+    from pipeline.metrics.uncertainty.proportions import Limits
     from pipeline.stages.entity_recognition.documents import Group
 
 Floats: TypeAlias = "NDArray[np.float64]"

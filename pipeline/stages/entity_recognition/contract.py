@@ -6,12 +6,12 @@ from typing import Literal
 
 from pydantic import field_validator
 
-from pipeline.metrics.document_averages import Average
-from pipeline.schemas import Column, Table, limits_of
+from pipeline.metrics.matching.document_averages import Average
 from pipeline.sources.inputs import Field as InputField
 from pipeline.sources.inputs import Input, InputContract
-from pipeline.stages.mentions import Match, MentionParameters
+from pipeline.stages.mentions.rules import Match, MentionParameters
 from pipeline.stages.parameters import EvenThresholds
+from pipeline.tables.schemas import Column, Table, limits_of
 
 _MENTION = (
     InputField("doc_id", "key", "the document of the mention", required=True),

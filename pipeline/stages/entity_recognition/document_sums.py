@@ -14,20 +14,20 @@ import numpy as np
 import polars as pl
 import sqlglot.expressions as exp
 
-from pipeline.dialect import column
-from pipeline.metrics.sweep import THRESHOLD
-from pipeline.schemas import GROUPING
-from pipeline.stages.mentions import DOCUMENT
-from pipeline.stages.plan import REPLICATE, Folded
+from pipeline.plan.nodes import REPLICATE, Folded
+from pipeline.queries.dialect import column
+from pipeline.stages.mentions.rules import DOCUMENT
+from pipeline.tables.schemas import GROUPING
+from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from pipeline.groupings import Grouping
     from pipeline.sources.bins import Grid
     from pipeline.stages.entity_recognition.contract import EntityRecognitionParameters
+    from pipeline.tables.groupings import Grouping
 
 Ints: TypeAlias = "NDArray[np.int64]"
 Floats: TypeAlias = "NDArray[np.float64]"

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from pipeline.metrics.sweep import THRESHOLD
+from pipeline.plan.nodes import REPLICATE
 from pipeline.stages.entity_recognition.document_sums import SUMS
-from pipeline.stages.plan import REPLICATE
+from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 import sqlglot.expressions as exp
 
-from pipeline.groupings import Grouping
-from pipeline.schemas import GROUPING
+from pipeline.plan.nodes import FollowUp, Sweep
 from pipeline.stages.entity_recognition.contract import OUTCOMES
-from pipeline.stages.plan import FollowUp, Sweep
+from pipeline.tables.groupings import Grouping
+from pipeline.tables.schemas import GROUPING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -9,28 +9,29 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.dialect import column
 from pipeline.errors import DataError
-from pipeline.metrics.document_averages import POOLED
-from pipeline.queries import expand, fill, load
+from pipeline.metrics.matching.document_averages import POOLED
+from pipeline.plan.checks import doubtful_groups, duplicate_check, missing_check
+from pipeline.plan.nodes import CountQuery, Folded, Matched, Plan, Sweep
+from pipeline.plan.optional_tables import OptionalTable
+from pipeline.queries.dialect import column
+from pipeline.queries.load import expand, fill, load
 from pipeline.sources import rows
 from pipeline.sources.keys import KeyMatch
-from pipeline.stages.checks import doubtful_groups, duplicate_check, missing_check
 from pipeline.stages.entity_recognition.contract import COUNT_NAMES
 from pipeline.stages.entity_recognition.document_sums import sums_of_documents
 from pipeline.stages.entity_recognition.matching import SHOWN, matcher
 from pipeline.stages.entity_recognition.outcomes import TABLE as OUTCOMES
 from pipeline.stages.entity_recognition.outcomes import follow_up
-from pipeline.stages.mention_rows import NUMBERED, MentionRows, resolve_by
-from pipeline.stages.mentions import DOCUMENT
-from pipeline.stages.plan import CountQuery, Folded, Matched, OptionalTable, Plan, Sweep
+from pipeline.stages.mentions.rows import NUMBERED, MentionRows, resolve_by
+from pipeline.stages.mentions.rules import DOCUMENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from pipeline.plan.nodes import Check, FollowUp
     from pipeline.sources.source import Source
     from pipeline.stages.entity_recognition.contract import EntityRecognitionParameters
-    from pipeline.stages.plan import Check, FollowUp
 
 MOST_ROWS_FOR_OUTCOMES = 1_000_000
 

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.metrics.sweep import THRESHOLD, add_up
-from pipeline.schemas import GROUPING
+from pipeline.plan.nodes import REPLICATE
 from pipeline.stages.entity_recognition import outcomes
 from pipeline.stages.entity_recognition.averages import average_of
 from pipeline.stages.entity_recognition.contract import COUNT_NAMES, SCORES
 from pipeline.stages.entity_recognition.document_sums import TABLE as SUMS_OF_DOCUMENTS
 from pipeline.stages.entity_recognition.document_sums import TYPES as TYPES_OF_SUMS
 from pipeline.stages.entity_recognition.documents import group_of
-from pipeline.stages.mentions import DOCUMENT
-from pipeline.stages.plan import REPLICATE
+from pipeline.stages.mentions.rules import DOCUMENT
 from pipeline.stages.stage import Summary, group_text, integer, interval, number, of_group
+from pipeline.tables.schemas import GROUPING
+from pipeline.tables.sweep import THRESHOLD, add_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.dialect import column
+from pipeline.plan.checks import duplicate_check, missing_check
+from pipeline.plan.nodes import REPLICATE, Check
+from pipeline.queries.dialect import column
 from pipeline.sources import rows
-from pipeline.stages.checks import duplicate_check, missing_check
 from pipeline.stages.geocoding.coordinates import PLACE, haversine_distance, haversine_square
 from pipeline.stages.geocoding.locating import SEVERAL
-from pipeline.stages.mention_rows import SYSTEMS, fault_of, key_type, systems_relation
-from pipeline.stages.plan import REPLICATE, Check
+from pipeline.stages.mentions.rows import SYSTEMS, fault_of, key_type, systems_relation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

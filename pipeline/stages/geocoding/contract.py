@@ -6,11 +6,11 @@ from typing import ClassVar, Literal
 
 from pydantic import field_validator, model_validator
 
-from pipeline.schemas import Column, Table, limits_of
 from pipeline.sources.inputs import Field as InputField
 from pipeline.sources.inputs import Input, InputContract
-from pipeline.stages.mentions import MentionParameters
+from pipeline.stages.mentions.rules import MentionParameters
 from pipeline.stages.parameters import ascending
+from pipeline.tables.schemas import Column, Table, limits_of
 
 _PLACE = (
     InputField("mention_id", "key", "the mention, the same in gold and predicted; not with match"),

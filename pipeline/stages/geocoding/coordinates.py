@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.dialect import column, double
-from pipeline.metrics.distance import EARTH_RADIUS_KM, MAX_LATITUDE, MAX_LONGITUDE, MIN_LONGITUDE
+from pipeline.metrics.geocoding.distance import EARTH_RADIUS_KM, MAX_LATITUDE, MAX_LONGITUDE, MIN_LONGITUDE
+from pipeline.plan.checks import rows_in_words
+from pipeline.plan.nodes import Check
+from pipeline.queries.dialect import column, double
 from pipeline.sources.canonical import canonical_relation
 from pipeline.sources.keys import is_missing
 from pipeline.sources.source import KEPT, SCORE_STATE
-from pipeline.stages.checks import rows_in_words
-from pipeline.stages.plan import Check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -42,7 +42,7 @@ def haversine_square(first: str, second: str) -> exp.Expr:
 
 
 def haversine_distance(square: exp.Expr) -> exp.Expr:
-    """SQL of the distance in km from that square: see `pipeline.metrics.distance`.
+    """SQL of the distance in km from that square: see `pipeline.metrics.geocoding.distance`.
 
     Rounding may take the square above 1, and latitudes that a check is about to refuse may take it below 0.
     """

@@ -8,14 +8,20 @@ import numpy as np
 import polars as pl
 import sqlglot.expressions as exp
 
-from pipeline.dialect import column, double
-from pipeline.groupings import Grouping
-from pipeline.metrics.distance import likely_swapped
-from pipeline.metrics.geocoding import error_statistics
-from pipeline.metrics.jackknife import covariance, effective_degrees, leave_one_out, log_interval, t_quantile
-from pipeline.schemas import GROUPING
+from pipeline.metrics.geocoding.accuracy import error_statistics
+from pipeline.metrics.geocoding.distance import likely_swapped
+from pipeline.metrics.uncertainty.jackknife import (
+    covariance,
+    effective_degrees,
+    leave_one_out,
+    log_interval,
+    t_quantile,
+)
+from pipeline.plan.nodes import REPLICATE, Comparison, FollowUp, Sweep
+from pipeline.queries.dialect import column, double
 from pipeline.stages.geocoding.contract import ERRORS, OUTCOMES
-from pipeline.stages.plan import REPLICATE, Comparison, FollowUp, Sweep
+from pipeline.tables.groupings import Grouping
+from pipeline.tables.schemas import GROUPING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 
 from pipeline.errors import DataError
-from pipeline.metrics.distance import geodesic, haversine
+from pipeline.metrics.geocoding.distance import geodesic, haversine
 from pipeline.stages.geocoding.coordinates import PLACE
-from pipeline.stages.mentions import DOCUMENT, FILE_ORDER, SYSTEM, in_order, matched_rows, text_numbers
+from pipeline.stages.mentions.rules import DOCUMENT, FILE_ORDER, SYSTEM, in_order, matched_rows, text_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

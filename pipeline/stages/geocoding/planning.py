@@ -10,30 +10,31 @@ from typing import TYPE_CHECKING
 import numpy as np
 import sqlglot.expressions as exp
 
-from pipeline.dialect import column
 from pipeline.errors import ConfigError, DataError
-from pipeline.groupings import users_name
-from pipeline.metrics.distance import geodesic
+from pipeline.metrics.geocoding.distance import geodesic
+from pipeline.plan.checks import doubtful_groups, duplicate_check, missing_check
+from pipeline.plan.nodes import CountQuery, Matched, Plan, Sweep
+from pipeline.plan.optional_tables import OptionalTable
+from pipeline.queries.dialect import column
 from pipeline.sources import rows
 from pipeline.sources.bins import Grid
 from pipeline.sources.keys import KeyMatch
-from pipeline.stages.checks import doubtful_groups, duplicate_check, missing_check
 from pipeline.stages.geocoding.aligned import AlignedPlaces
 from pipeline.stages.geocoding.contract import COUNT_NAMES
 from pipeline.stages.geocoding.coordinates import PLACE, coordinate_checks
 from pipeline.stages.geocoding.follow_ups import TABLE as OUTCOMES
 from pipeline.stages.geocoding.follow_ups import errors, exchanged, outcomes
 from pipeline.stages.geocoding.locating import SEVERAL, SPAN, by_matching, of_pairs
-from pipeline.stages.mention_rows import MentionRows
-from pipeline.stages.plan import CountQuery, Matched, OptionalTable, Plan, Sweep
+from pipeline.stages.mentions.rows import MentionRows
+from pipeline.tables.groupings import users_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from pipeline.plan.nodes import Check, FollowUp
     from pipeline.sources.inputs import Field
     from pipeline.sources.source import Source
     from pipeline.stages.geocoding.contract import GeocodingParameters
-    from pipeline.stages.plan import Check, FollowUp
 
 MOST_ROWS_FOR_OUTCOMES = 1_000_000
 TOPONYMS, PAIRS = "toponyms", "pairs"

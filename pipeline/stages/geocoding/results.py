@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.geocoding import add_ratios
-from pipeline.metrics.proportions import Confusion, intervals_of_clusters
-from pipeline.metrics.ratios import divide
-from pipeline.metrics.sweep import THRESHOLD, add_up, at_or_above
-from pipeline.schemas import GROUPING
+from pipeline.metrics.geocoding.accuracy import add_ratios
+from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
+from pipeline.plan.nodes import REPLICATE
 from pipeline.stages.geocoding.contract import COUNT_NAMES, ERRORS, OUTCOMES, RATIOS, SCORES
 from pipeline.stages.geocoding.planning import grid
-from pipeline.stages.plan import REPLICATE
 from pipeline.stages.stage import Summary, group_text, integer, interval, number, of_group
+from pipeline.tables.ratios import divide
+from pipeline.tables.schemas import GROUPING
+from pipeline.tables.sweep import THRESHOLD, add_up, at_or_above
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pipeline.schemas import Column
     from pipeline.stages.geocoding.contract import GeocodingParameters
+    from pipeline.tables.schemas import Column
 
 BUDGET = 50_000_000
 TOLERANCE = "tolerance_km"

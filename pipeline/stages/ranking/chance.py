@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.ranking import average_precision_skewness
-from pipeline.metrics.ranking_null import monte_carlo_tail_of_mean
-from pipeline.metrics.shifted_lognormal import shifted_lognormal_tail
+from pipeline.metrics.ranking.null import monte_carlo_tail_of_mean
+from pipeline.metrics.ranking.random_selection import average_precision_skewness
+from pipeline.metrics.ranking.shifted_lognormal import shifted_lognormal_tail
 from pipeline.stages.ranking.means import as_column
 
 if TYPE_CHECKING:

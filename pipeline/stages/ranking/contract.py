@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from pipeline.metrics.ranking_measures import RECALL_LEVELS
-from pipeline.schemas import Column, Table, limits_of
+from pipeline.metrics.ranking.measures import RECALL_LEVELS
 from pipeline.sources.inputs import Field as InputField
 from pipeline.sources.inputs import Input, InputContract
 from pipeline.stages.parameters import EvenThresholds, StageParameters
+from pipeline.tables.schemas import Column, Table, limits_of
 
 RANKING = InputContract(
     "ranking",

@@ -9,11 +9,11 @@ import numpy as np
 import polars as pl
 
 from pipeline.errors import DataError
-from pipeline.groupings import users_name
-from pipeline.metrics.ranking_measures import Judged, Measures, Ties, measures
-from pipeline.stages.plan import REPLICATE
+from pipeline.metrics.ranking.measures import Judged, Measures, Ties, measures
+from pipeline.plan.nodes import REPLICATE
 from pipeline.stages.ranking.contract import INTERPOLATED
 from pipeline.stages.ranking.places import NUMBER
+from pipeline.tables.groupings import users_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.jackknife import t_quantile
+from pipeline.metrics.uncertainty.jackknife import t_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.metrics.ranking_places import Documents, Places
+from pipeline.metrics.ranking.ranks import Documents, Places
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.dialect import column, double
 from pipeline.errors import DataError
-from pipeline.groupings import users_name
-from pipeline.queries import expand, fill, load, page
+from pipeline.plan.checks import duplicate_check, missing_check
+from pipeline.plan.nodes import REPLICATE, Check, CountQuery, Folded, Placed, Plan
+from pipeline.queries.dialect import column, double
+from pipeline.queries.load import expand, fill, load, page
 from pipeline.sources import rows
 from pipeline.sources.keys import KeyMatch, repeated_keys
-from pipeline.stages.checks import duplicate_check, missing_check
-from pipeline.stages.plan import REPLICATE, Check, CountQuery, Folded, Placed, Plan
 from pipeline.stages.ranking.contract import COUNTS
 from pipeline.stages.ranking.lists import Lists
 from pipeline.stages.ranking.places import NAME, NUMBER, VALUE, judged_places, tied_places
+from pipeline.tables.groupings import users_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.groupings import TOTAL, Grouping
-from pipeline.schemas import GROUPING
-from pipeline.stages.plan import REPLICATE
+from pipeline.plan.nodes import REPLICATE
 from pipeline.stages.ranking.chance import null_of_means
 from pipeline.stages.ranking.contract import (
     COUNTS,
@@ -22,12 +20,14 @@ from pipeline.stages.ranking.contract import (
 from pipeline.stages.ranking.means import Groups
 from pipeline.stages.ranking.selection import pool, why_no_null, with_average_precision_null, with_hits_null
 from pipeline.stages.stage import Summary, group_text, integer, interval, of_group
+from pipeline.tables.groupings import TOTAL, Grouping
+from pipeline.tables.schemas import GROUPING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pipeline.schemas import Column
     from pipeline.stages.ranking.contract import RankingParameters
+    from pipeline.tables.schemas import Column
 
 MEANS = tuple(
     (name, "map" if name == "average_precision" else name, name not in INTERPOLATED) for name in MEASURE_NAMES

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.ranking import (
+from pipeline.metrics.ranking.random_selection import (
     average_precision_moments_of,
     average_precision_p_values,
     hits_moments,

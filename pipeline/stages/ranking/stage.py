@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from pipeline.schemas import Column, Table
+    from pipeline.plan.nodes import Plan
     from pipeline.sources.inputs import InputContract
     from pipeline.sources.source import Source
     from pipeline.stages.parameters import StageParameters
-    from pipeline.stages.plan import Plan
     from pipeline.stages.stage import Stage, Summary
+    from pipeline.tables.schemas import Column, Table
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.curves import Retrieved, true_point_areas, true_point_clusters
-from pipeline.metrics.influence import ClassMoments, variance_of_means
-from pipeline.metrics.jackknife import logit_interval, t_quantile
-from pipeline.metrics.sweep import add_up
+from pipeline.metrics.curves.influence import ClassMoments, variance_of_means
+from pipeline.metrics.curves.pr_auc import Retrieved, true_point_areas, true_point_clusters
+from pipeline.metrics.uncertainty.jackknife import logit_interval, t_quantile
 from pipeline.stages.threshold_sweep.contract import COUNT_NAMES
 from pipeline.stages.threshold_sweep.uncertainty import group_counts, kind_of_counts, swept_groups
+from pipeline.tables.sweep import add_up
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.groupings import Grouping
-from pipeline.metrics.sweep import THRESHOLD
-from pipeline.schemas import GROUPING
 from pipeline.stages.threshold_sweep.contract import AVERAGES, RATIOS
+from pipeline.tables.groupings import Grouping
+from pipeline.tables.schemas import GROUPING
+from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from pipeline.groupings import Grouping, users_name
-from pipeline.metrics.operating_points import Criterion
-from pipeline.schemas import Column, Table, limits_of
+from pipeline.metrics.curves.operating_points import Criterion
 from pipeline.sources.inputs import Field as InputField
 from pipeline.sources.inputs import Input, InputContract
 from pipeline.stages.parameters import EvenThresholds, StageParameters
+from pipeline.tables.groupings import Grouping, users_name
+from pipeline.tables.schemas import Column, Table, limits_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.metrics.operating_points import pick
-from pipeline.metrics.ratios import divide, ratios
-from pipeline.metrics.sweep import THRESHOLD, add_up, at_or_above
-from pipeline.schemas import GROUPING
-from pipeline.stages.plan import REPLICATE
+from pipeline.metrics.curves.operating_points import pick
+from pipeline.plan.nodes import REPLICATE
 from pipeline.stages.stage import Summary, group_text, integer, interval, number, of_group
 from pipeline.stages.threshold_sweep.areas import areas_table
 from pipeline.stages.threshold_sweep.averages import averages_table
 from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, RATIOS
 from pipeline.stages.threshold_sweep.uncertainty import kind_of_counts, with_intervals
+from pipeline.tables.ratios import divide, ratios
+from pipeline.tables.schemas import GROUPING
+from pipeline.tables.sweep import THRESHOLD, add_up, at_or_above
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pipeline.metrics.operating_points import Criterion
+    from pipeline.metrics.curves.operating_points import Criterion
     from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
 
 CELLS = ("tp", "fp", "fn", "tn")

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.proportions import RATIOS, Confusion, intervals_of_clusters, intervals_of_rows
-from pipeline.metrics.sweep import THRESHOLD, add_up
-from pipeline.stages.plan import REPLICATE
+from pipeline.metrics.uncertainty.proportions import RATIOS, Confusion, intervals_of_clusters, intervals_of_rows
+from pipeline.plan.nodes import REPLICATE
 from pipeline.stages.threshold_sweep.contract import COUNT_NAMES
+from pipeline.tables.sweep import THRESHOLD, add_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.proportions import Limits
+    from pipeline.metrics.uncertainty.proportions import Limits
     from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
 
 BUDGET = 50_000_000

@@ -1,0 +1,1 @@
+"""What people type and read: commands, progress, summaries, queries on results."""

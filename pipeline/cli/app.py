@@ -1,0 +1,269 @@
+"""The command line: parse and call. stdout carries the result, stderr the story."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from pipeline.cli.session import cleaned_faults, echo, execute, reporting
+from pipeline.errors import UsageError
+from pipeline.sources.paths import local_path
+from pipeline.stages import STAGES, find_stage
+
+
+class _Commands(TyperGroup):
+    """Adds one command for each stage, made from its parameter class when it is called, not when it is listed."""
+
+    _listing = False
+
+    def make_context(self, *words: Any, **options: Any) -> Any:  # noqa: ANN401 - typer's own types
+        """Parse the command line."""
+        with cleaned_faults():
+            return super().make_context(*words, **options)
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - typer's own types
+        """Parse the words of the command, and call it."""
+        with cleaned_faults():
+            return super().invoke(ctx)
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 - typer's own context
+        """Names in the order of the help."""
+        return [*super().list_commands(ctx), *(_command_name(entry.kind) for entry in STAGES)]
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own types
+        """The help, for which names and summaries are enough."""
+        self._listing = True
+        super().format_help(ctx, formatter)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 - typer's own command
+        """A command by name."""
+        if (known := super().get_command(ctx, cmd_name)) is not None:
+            return known
+        entry = find_stage(cmd_name.replace("-", "_"))
+        if entry is None:
+            return None
+        from pipeline.cli.stage_command import placeholder, stage_command  # noqa: PLC0415 - loads the stage
+
+        return placeholder(entry) if self._listing else stage_command(entry)
+
+
+def _command_name(kind: str) -> str:
+    return kind.replace("_", "-")
+
+
+app = typer.Typer(
+    name="thresher",
+    cls=_Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Precision and recall at every threshold, with or without gold labels, over Parquet data of any size.\n\n"
+    "[bold]Try it:[/bold]  thresher demo  ·  thresher init > my.toml  ·  thresher run my.toml",
+)
+
+ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="The config, a TOML file.", show_default=False)]
+Results = Annotated[Path, typer.Argument(metavar="RESULTS", help="The output folder of a run.", show_default=False)]
+Output = Annotated[
+    str | None, typer.Option("--output", "-o", metavar="DIR", help="Results folder.", show_default=False)
+]
+EngineName = Annotated[str | None, typer.Option("--engine", help="duckdb.", show_default=False)]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a key, the value as in TOML.", show_default=False),
+]
+LogFormat = Annotated[
+    str | None, typer.Option("--log-format", help="text, or json: one object per line.", show_default=False)
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
+
+
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 - a flag
+    if wanted:
+        from importlib.metadata import version  # noqa: PLC0415 - only here
+
+        typer.echo(version("thresher"))
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    ctx: typer.Context,
+    _version: Annotated[  # noqa: FBT002 - a flag
+        bool, typer.Option("--version", help="Print the version and stop.", is_eager=True, callback=_print_version)
+    ] = False,
+    log_format: Annotated[str, typer.Option("--log-format", help="text, or json: one object per line.")] = "text",
+) -> None:
+    if log_format not in {"text", "json"}:
+        message = "--log-format must be text or json"
+        raise typer.BadParameter(message)
+    ctx.obj = log_format
+
+
+@app.command()
+def run(
+    ctx: typer.Context,
+    config: ConfigPath,
+    only: Annotated[list[str] | None, typer.Option("--only", metavar="STAGE", help="Run only this stage.")] = None,
+    output: Output = None,
+    engine: EngineName = None,
+    settings: Settings = None,
+    quiet: Quiet = False,  # noqa: FBT002 - a flag
+    log_format: LogFormat = None,
+) -> None:
+    """Run the stages of a config and publish one run; print its path.
+
+    Example:  thresher run nightly.toml --set stages.dutch_news.thresholds.count=50
+    """
+    with reporting(ctx, quiet=quiet, log_format=log_format) as console:
+        from pipeline.runs.config import load_config  # noqa: PLC0415 - help needs none of it
+
+        overrides = _overrides(settings, output=output, engine=engine)
+        execute(load_config(config, overrides=overrides).only(only or []), console)
+
+
+@app.command()
+def check(ctx: typer.Context, config: ConfigPath, settings: Settings = None) -> None:
+    """Check a config and its inputs from schemas and footers; run nothing.
+
+    Example:  thresher check nightly.toml
+    """
+    with reporting(ctx):
+        from pipeline.runs.config import load_config  # noqa: PLC0415
+        from pipeline.runs.opening import open_inputs  # noqa: PLC0415
+        from pipeline.sources.bindings import bindings_in_words  # noqa: PLC0415
+
+        checked = load_config(config, overrides=_overrides(settings))
+        for configured in checked.stages:
+            if configured.follows:
+                echo(f"{configured.params.name}  follows {', '.join(configured.follows)}")
+                continue
+            opened = open_inputs(checked, configured)
+            for source in opened.sources.values():
+                echo(f"{opened.name}  {source.name}: {len(source.files):,} files, {source.rows:,} rows")
+            for line in bindings_in_words(opened.bindings):
+                echo(f"{opened.name}  {line}")
+            for warning in opened.plan.warnings:
+                echo(f"{opened.name}  warning: {warning}")
+        checked.check_engine()
+        echo(f"{config}: no fault found")
+
+
+@app.command()
+def render(ctx: typer.Context, config: ConfigPath, engine: EngineName = None, settings: Settings = None) -> None:
+    """Print the SQL that would run, relation by relation.
+
+    Example:  thresher render nightly.toml --engine spark
+    """
+    with reporting(ctx):
+        from pipeline.plan.rendering import render_stage  # noqa: PLC0415
+        from pipeline.runs.config import load_config  # noqa: PLC0415
+        from pipeline.runs.opening import open_inputs  # noqa: PLC0415
+
+        parsed = load_config(config, overrides=_overrides(settings, engine=engine))
+        for configured in parsed.stages:
+            if configured.follows:
+                leaders = ", ".join(configured.follows)
+                echo(f"-- {configured.params.name}: reads tables of {leaders}, which are not there yet\n")
+                continue
+            opened = open_inputs(parsed, configured)
+            echo(render_stage(opened.name, opened.plan, dialect=parsed.engine))
+
+
+@app.command()
+def query(
+    ctx: typer.Context,
+    results: Results,
+    sql: Annotated[str, typer.Argument(metavar="SQL", help="One SELECT; `history.` holds all kept runs.")],
+    format_: Annotated[str | None, typer.Option("--format", "-f", help="table, csv, json, jsonl or parquet.")] = None,
+) -> None:
+    """Run SQL on the published results.
+
+    Example:  thresher query results "FROM before_after_operating_points"
+    """
+    with reporting(ctx):
+        from pipeline.cli.query import write_answer  # noqa: PLC0415
+
+        write_answer(
+            local_path(results, Path.cwd(), what="results"), sql, format_ or ("table" if sys.stdout.isatty() else "csv")
+        )
+
+
+@app.command()
+def verify(
+    ctx: typer.Context,
+    results: Results,
+    repair: Annotated[  # noqa: FBT002 - a flag
+        bool, typer.Option("--repair", help="Write again first what the run folders tell.")
+    ] = False,
+) -> None:
+    """Check every published file, the catalog and the chain of hashes that binds them.
+
+    Example:  thresher verify results
+    """
+    with reporting(ctx) as console:
+        from pipeline.storage.verify import verify as verify_results  # noqa: PLC0415
+
+        verified = verify_results(local_path(results, Path.cwd(), what="results"), repair=repair)
+        for note in verified.notes:
+            console.log("info", note)
+        typer.echo(f"{results}: {verified.runs:,} runs, {verified.files:,} files, all as published")
+
+
+@app.command()
+def demo(
+    ctx: typer.Context,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for data and results.")] = Path(
+        "demo"
+    ),
+    quiet: Quiet = False,  # noqa: FBT002 - a flag
+) -> None:
+    """Make seeded data whose truth is known, run every stage on it, and say how close the estimates came.
+
+    Example:  thresher demo --output demo
+    """
+    with reporting(ctx, quiet=quiet) as console:
+        from pipeline.cli.demo import run_demo  # noqa: PLC0415
+
+        run_demo(output, console)
+
+
+@app.command()
+def init(
+    ctx: typer.Context,
+    stage: Annotated[str, typer.Argument(metavar="STAGE", help="The task.")] = "before_after",
+) -> None:
+    """Write a commented starter config to stdout.
+
+    Example:  thresher init before_after > my.toml
+    """
+    with reporting(ctx):
+        from pipeline.queries.load import resource_folder  # noqa: PLC0415
+
+        entry = find_stage(stage.replace("-", "_"))
+        if entry is None:
+            message = f"no stage is called {stage!r}"
+            raise UsageError(message, remedy=f"Known stages: {', '.join(each.kind for each in STAGES)}.")
+        text = (resource_folder("configs") / f"{entry.kind}.toml").read_text(encoding="utf-8")
+        typer.echo(text.replace("docs/", f"{resource_folder('docs')}/"), nl=False)
+
+
+def _overrides(settings: list[str] | None, *, output: str | None = None, engine: str | None = None) -> dict[str, Any]:
+    from pipeline.cli.console import parse_setting  # noqa: PLC0415
+
+    values = dict(parse_setting(text) for text in settings or ())
+    if output is not None:
+        values["output"] = str(local_path(output, Path.cwd(), what="--output"))
+    if engine is not None:
+        values["engine"] = engine
+    return values
+
+
+def main() -> None:
+    """Entry point of the command `thresher`."""
+    app()

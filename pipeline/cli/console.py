@@ -1,0 +1,194 @@
+"""What people see: progress, summaries, warnings and errors, on stderr and for terminals only."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tomllib
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from pipeline.cli.terminal import cleaned
+from pipeline.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pipeline.errors import ThresherError
+    from pipeline.runs.opening import OpenedStage
+    from pipeline.runs.runner import Run, StageResult, Watcher
+
+BLOCKS = " ▁▂▃▄▅▆▇█"
+CURVE_WIDTH = 60
+MOST_ROWS = 20
+
+
+class Console:
+    """Where the story of a run goes.
+
+    Args:
+        log_format: `text`, or `json` for one object per line.
+        quiet: Whether only errors are told.
+    """
+
+    def __init__(self, *, log_format: str = "text", quiet: bool = False) -> None:
+        self._json = log_format == "json"
+        self._quiet = quiet
+        self._run_id = ""
+        terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and "CI" not in os.environ
+        self.interactive = terminal and not self._json and not quiet
+
+    def log(self, level: str, message: str, **facts: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
+        """One line, or one object."""
+        if not self._quiet or level == "error":
+            print(self._line(level, message, facts), file=sys.stderr)  # noqa: T201 - stderr is where the story goes
+
+    def error(self, error: ThresherError) -> None:
+        """What went wrong, what to do, and the exit code."""
+        print(self.told(error), file=sys.stderr)  # noqa: T201 - see log
+
+    def told(self, error: ThresherError) -> str:
+        """The error as text without a line break at its end."""
+        if self._json:
+            return self._line("error", error.message, {"remedy": error.remedy, "exit": error.code})
+        first, *more = [line for part in (error.message, error.remedy) if part for line in part.splitlines()]
+        lines = [f"error: {first}", *(f"       {line}" for line in more)]
+        return cleaned("\n".join(lines) + f"  [exit {error.code}]")
+
+    def _line(self, level: str, message: str, facts: dict[str, Any]) -> str:
+        if not self._json:
+            return cleaned(f"{level}: {message}")
+        moment = datetime.now(UTC).isoformat(timespec="milliseconds")
+        run = {"run_id": self._run_id} if self._run_id else {}
+        return json.dumps({"time": moment, "level": level, "message": message, **run, **facts})
+
+    @contextmanager
+    def watching(self) -> Iterator[Watcher]:
+        """A watcher that shows one live line while a stage reads its inputs, on a terminal."""
+        from pipeline.runs.runner import Watcher  # noqa: PLC0415 - an error message must not load the engine
+
+        if not self.interactive:
+            yield Watcher(
+                on_run=self._begin,
+                on_stage=self._stage_begins,
+                on_opened=self._inputs_found,
+                on_result=self._stage_ends,
+            )
+            return
+        from rich.console import Console as RichConsole  # noqa: PLC0415 - only for terminals
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+        from rich.text import Text  # noqa: PLC0415
+
+        from pipeline.sources.bindings import bindings_in_words  # noqa: PLC0415 - as the runner
+
+        columns = (TextColumn("{task.fields[stage]}", markup=False), BarColumn(), TimeElapsedColumn())
+        rich = RichConsole(stderr=True)
+
+        def show(opened: OpenedStage) -> None:
+            for line in bindings_in_words(opened.bindings):
+                rich.print(Text(cleaned(f"{opened.name}  {line}"), style="dim"))
+
+        with Progress(*columns, console=rich, transient=True) as progress:
+            task = progress.add_task("", total=100, stage="opening")
+            yield Watcher(
+                on_run=self._begin,
+                on_stage=lambda name: progress.update(task, stage=name, completed=0),
+                on_opened=show,
+                on_progress=lambda percent: progress.update(task, completed=max(percent, 0)),
+            )
+
+    def _begin(self, run_id: str) -> None:
+        self._run_id = run_id
+
+    def _stage_begins(self, name: str) -> None:
+        self.log("info", f"stage {name}", event="stage_start", stage=name)
+
+    def _inputs_found(self, opened: OpenedStage) -> None:
+        from pipeline.sources.bindings import bindings_in_words  # noqa: PLC0415 - see watching
+
+        for line in bindings_in_words(opened.bindings):
+            self.log("info", f"{opened.name} reads {line}", event="bindings", stage=opened.name)
+
+    def _stage_ends(self, result: StageResult) -> None:
+        facts = {"stage": result.name, "rows": result.n_rows, "seconds": round(result.seconds, 3)}
+        message = f"stage {result.name}: {result.n_rows:,} rows in {result.seconds:.1f} s"
+        self.log("info", message, event="stage_end", **facts)
+
+    def finished(self, run: Run) -> None:
+        """The end of a run: tables and warnings for people, log lines for machines."""
+        if not self.interactive:
+            for warning in run.warnings:
+                self.log("warning", warning, event="warning")
+            facts: dict[str, Any] = {"status": run.status, "path": str(run.path), "seconds": round(run.seconds, 3)}
+            if run.stages:
+                facts["rows"] = sum(stage.n_rows for stage in run.stages)
+            self.log("info", f"{run.status} {run.path.name} in {run.seconds:.1f} s", event="run_end", **facts)
+            return
+        from rich.console import Console as RichConsole  # noqa: PLC0415 - only for terminals
+
+        rich = RichConsole(stderr=True)
+        for stage in run.stages:
+            _print_stage(rich, stage)
+        if run.warnings:
+            rich.print(
+                f"{len(run.warnings)} warning{'s' if len(run.warnings) > 1 else ''}", style="yellow", highlight=False
+            )
+            for warning in run.warnings:
+                rich.print(f"  {cleaned(warning)}", markup=False, style="yellow", highlight=False)
+        verb = "Unchanged since" if run.status == "unchanged" else "Published"
+        rich.print(f"{verb} {run.path.name}  ({run.seconds:.1f} s)", highlight=False)
+
+
+def _print_stage(rich: Any, stage: StageResult) -> None:  # noqa: ANN401 - a rich console
+    from rich.table import Table  # noqa: PLC0415 - only for terminals
+    from rich.text import Text  # noqa: PLC0415
+
+    summary = stage.summary
+    several = len(set(summary.groupings) - {"all"}) > 1
+    headers = ("grouping", *summary.headers) if several else summary.headers
+    rows = (
+        [(name, *row) for name, row in zip(summary.groupings, summary.rows, strict=True)] if several else summary.rows
+    )
+    table = Table(title=Text(f"{stage.name}  {stage.kind}  {stage.seconds:.1f} s"), title_justify="left")
+    for index, header in enumerate(headers):
+        table.add_column(Text(header), justify="left" if index <= several else "right")
+    for row in rows[:MOST_ROWS]:
+        table.add_row(*(Text(cleaned(cell, layout="")) for cell in row))
+    rich.print(table)
+    if len(rows) > MOST_ROWS:
+        rich.print(f"… {len(rows) - MOST_ROWS} more groups", highlight=False)
+    rich.print(Text(cleaned(summary.sentence, layout="")))
+    if summary.curve is not None:
+        rich.print(Text(f"{draw(summary.curve)}  {summary.curve_title}"))
+
+
+def draw(values: Sequence[float | None], width: int = CURVE_WIDTH) -> str:
+    """A curve of values between 0 and 1 as block characters; a gap where a value is undefined."""
+    if not values:
+        return ""
+    step = max(1.0, len(values) / width)
+    shown = [values[int(index * step)] for index in range(min(width, len(values)))]
+    top = len(BLOCKS) - 1
+    return "".join(" " if value is None else BLOCKS[max(1, round(min(max(value, 0.0), 1.0) * top))] for value in shown)
+
+
+def parse_setting(text: str) -> tuple[str, Any]:
+    """`KEY=VALUE`, the value as in TOML; what is no TOML value is text.
+
+    Raises:
+        UsageError: there is no `=`, or a list, table or quoted text is not TOML.
+    """
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        message = f"--set {text}: write KEY=VALUE"
+        raise UsageError(message, remedy="For example --set stages.before_after.boundary='\">\"'.")
+    try:
+        return key.strip(), tomllib.loads(f"value = {value}")["value"]
+    except (ValueError, RecursionError) as error:  # no TOML, a number too long, tables too deep
+        if value.strip()[:1] in {"[", "{", '"', "'"}:  # anything else is text without its quotes
+            message = f"--set {text}: the value is not TOML ({error})"
+            remedy = "Write numbers with a digit before the point, 0.5, and text in quotes."
+            raise UsageError(message, remedy=remedy) from error
+        return key.strip(), value

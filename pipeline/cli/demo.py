@@ -1,0 +1,46 @@
+"""`thresher demo`: data with known truth, every stage run on it, and how close the results came."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from pipeline.runs import runner
+from pipeline.runs.config import parse_config
+from pipeline.sources.paths import local_path
+from pipeline.stages import STAGES
+from pipeline.storage.durable import make_folder
+
+if TYPE_CHECKING:
+    from pipeline.cli.console import Console
+
+
+def run_demo(output: Path, console: Console) -> None:
+    """Write data under `<output>/data`, publish a run under `<output>/results`, and print what came out.
+
+    Raises:
+        CannotCreateError: the folder cannot be written.
+    """
+    root = local_path(output, Path.cwd(), what="--output")
+    make_folder(root)
+    package = __package__.rpartition(".")[0]  # its name may differ from `pipeline`
+    parts = {entry.kind: import_module(f"{package}.simulations.{entry.kind}") for entry in STAGES}
+    stages = [part.write_demo(root / "data" / kind) for kind, part in parts.items()]
+    config = parse_config({"output": str(root / "results"), "stages": stages}, base=root, origin="demo")
+    with console.watching() as watcher:
+        finished = runner.run(config, watcher)
+    console.finished(finished)
+    for each in config.stages:
+        frames = {
+            table.name: pl.read_parquet(finished.path / table.name / f"{each.params.name}.parquet")
+            for table in each.stage.tables
+        }
+        closeness = parts[each.stage.kind].closeness(root / "data" / each.stage.kind, frames)
+        sys.stdout.write(f"{each.params.name}: {parts[each.stage.kind].HEADING}\n\n{closeness}\n\n")
+    sys.stdout.write(
+        f'{finished.path}\n\nNext: thresher query {output / "results"} "FROM before_after_operating_points"\n'
+    )

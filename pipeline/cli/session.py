@@ -1,0 +1,103 @@
+"""What every command does: tell how it goes, print the result, turn an error into its exit code."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+import traceback
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from pipeline.cli.terminal import cleaned
+from pipeline.errors import Interrupted, ThresherError, system_fault
+from pipeline.interrupts import leaving_at_once
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pipeline.cli.console import Console
+
+
+def execute(config: Any, console: Console) -> None:  # noqa: ANN401 - a Config, which help must not import
+    """Run a checked config, tell people how it goes, and print the path of the run."""
+    from pipeline.runs import runner  # noqa: PLC0415 - help needs none of it
+
+    with console.watching() as watcher:
+        finished = runner.run(config, watcher)
+    if console.interactive and not finished.stages:
+        from pipeline.cli.summaries import published_stages  # noqa: PLC0415 - an unchanged run on a terminal
+
+        finished = replace(finished, stages=published_stages(config, finished.path))
+    console.finished(finished)
+    echo(finished.path)
+
+
+def echo(text: object) -> None:
+    """One line on stdout: cleaned on a terminal, as it is elsewhere."""
+    typer.echo(cleaned(str(text)) if sys.stdout.isatty() else text)
+
+
+@contextmanager
+def cleaned_faults() -> Iterator[None]:
+    """Clean the messages of the command line's parser, which repeat what it was given."""
+    try:
+        yield
+    except Exception as error:
+        message = getattr(error, "message", None)
+        if isinstance(message, str) and not isinstance(error, ThresherError):
+            error.message = cleaned(message, layout="\n")  # type: ignore[attr-defined]
+        raise
+
+
+LAST_FRAMES = 5
+LOG_FORMATS = ("text", "json")
+
+
+@contextmanager
+def reporting(ctx: typer.Context, *, quiet: bool = False, log_format: str | None = None) -> Iterator[Console]:
+    """Turn an error into its sentence on stderr and its exit code."""
+    from pipeline.cli.console import Console  # noqa: PLC0415
+
+    chosen = log_format or ctx.find_root().obj or "text"
+    if chosen not in LOG_FORMATS:
+        message = "--log-format must be text or json"
+        raise typer.BadParameter(message)
+    console = Console(log_format=chosen, quiet=quiet)
+    try:
+        with leaving_at_once(lambda stop: f"{console.told(stop)}\n"):
+            yield console
+    except ThresherError as error:
+        console.error(error)
+        raise typer.Exit(error.code) from error
+    except BrokenPipeError:
+        sys.stderr.close()
+        raise typer.Exit(0) from None
+    except KeyboardInterrupt as stop:
+        interrupted = Interrupted(signal.SIGINT)
+        console.error(interrupted)
+        raise typer.Exit(interrupted.code) from stop
+    except (typer.Exit, typer.Abort, typer.BadParameter):
+        raise
+    except Exception as error:
+        fault = system_fault(error) or _bug(error)
+        console.error(fault)
+        raise typer.Exit(fault.code) from error
+
+
+def _bug(error: Exception) -> ThresherError:
+    """An error that nobody foresaw: a sentence, and the traceback in a file, or its end where no file can be."""
+    message = f"{type(error).__name__}: {error}"
+    try:
+        descriptor, path = tempfile.mkstemp(prefix="thresher-", suffix=".txt")
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.writelines(traceback.format_exception(error))
+    except OSError:
+        frames = traceback.extract_tb(error.__traceback__)[-LAST_FRAMES:]
+        calls = "; ".join(f"{frame.name} in {frame.filename}, line {frame.lineno}" for frame in frames)
+        return ThresherError(message, remedy=f"This is a bug of thresher; please report it. It came from: {calls}.")
+    return ThresherError(message, remedy=f"This is a bug of thresher; please report it with {path}.")

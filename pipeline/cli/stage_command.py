@@ -1,0 +1,147 @@
+"""One command for one stage, made from its parameter class: inputs are options, all other keys go by --set."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_args
+
+import typer
+
+from pipeline.cli.session import execute, reporting
+from pipeline.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pipeline.stages import StageEntry
+    from pipeline.stages.stage import Stage
+
+
+def placeholder(entry: StageEntry) -> Any:  # noqa: ANN401 - typer's own command
+    """The command by name and summary alone, for the list of commands."""
+    return _command(entry, lambda: None, entry.summary, {})
+
+
+def stage_command(entry: StageEntry) -> Any:  # noqa: ANN401 - typer's own command
+    """The command of a stage: its inputs as options, every other key by --set."""
+    stage = entry.load()
+    first = stage.inputs[0].name
+    options: dict[str, Any] = {"ctx": typer.Context}
+    for contract in stage.inputs:
+        text = f"{contract.meaning[0].upper()}{contract.meaning[1:]}; may be given several times."
+        option = typer.Option(f"--{contract.name.replace('_', '-')}", metavar="PATH", help=text, show_default=False)
+        options[contract.name] = Annotated[list[str] if contract.required else list[str] | None, option]
+    keys = f"Any other key: {', '.join(_keys(stage))}."
+    options |= {
+        "mapping": _many(
+            "--map",
+            f"{first}.score=NAME",
+            'Our column = theirs, for example pairs.score=weight; false for none, or { sql = "…" }.',
+        ),
+        "where": _many("--where", f"{first}=SQL", "Keep the rows of an input that satisfy a predicate."),
+        "settings": _many("--set", "KEY=TOML", keys),
+        "output": Annotated[str, typer.Option("--output", "-o", metavar="DIR", help="Results folder.")],
+        "engine": Annotated[str, typer.Option("--engine", help="duckdb.")],
+        "log_format": Annotated[str | None, typer.Option("--log-format", help="text, or json: one object per line.")],
+        "quiet": Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")],
+    }
+    required = [contract.name for contract in stage.inputs if contract.required] or [first]
+    flags = " ".join([*(f"--{name} {name}.parquet" for name in required), f"--set '{stage.parameters.example}'"])
+    help_text = f"{entry.summary}\n\nExample:  thresher {entry.kind.replace('_', '-')} {flags}"
+    return _command(entry, _callback(entry.kind, stage), help_text, options)
+
+
+_DEFAULTS = {"output": "results", "engine": "duckdb", "quiet": False}
+
+
+def _many(flag: str, metavar: str, text: str) -> Any:  # noqa: ANN401 - an annotation
+    return Annotated[list[str] | None, typer.Option(flag, metavar=metavar, help=text, show_default=False)]
+
+
+def _command(entry: StageEntry, callback: Callable[..., None], help_text: str, options: dict[str, Any]) -> Any:  # noqa: ANN401
+    """A typer command for a function whose signature is made here."""
+    empty = inspect.Parameter.empty
+    required = {"ctx", *(name for name, kind in options.items() if get_args(kind)[:1] == (list[str],))}
+    parameters = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=empty if name in required else _DEFAULTS.get(name),
+            annotation=kind,
+        )
+        for name, kind in options.items()
+    ]
+    callback.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    callback.__annotations__ = dict(options)
+    maker = typer.Typer(add_completion=False, rich_markup_mode=None)
+    maker.command(entry.kind.replace("_", "-"), help=help_text)(callback)
+    return typer.main.get_command(maker)
+
+
+def _keys(stage: Stage) -> list[str]:
+    own = {"kind", *(contract.name for contract in stage.inputs)}
+    return [name for name in stage.parameters.keys() if name not in own]  # noqa: SIM118 - a method of its own
+
+
+def _callback(kind: str, stage: Stage) -> Callable[..., None]:
+    def call(*, ctx: typer.Context, **values: Any) -> None:  # noqa: ANN401 - what the options parsed
+        from pipeline.runs.config import parse_config  # noqa: PLC0415
+
+        with reporting(ctx, quiet=values["quiet"], log_format=values["log_format"]) as console:
+            document = _document(kind, stage, values)
+            execute(parse_config(document, base=Path.cwd(), origin=f"thresher {kind.replace('_', '-')}"), console)
+
+    return call
+
+
+def _document(kind: str, stage: Stage, values: dict[str, Any]) -> dict[str, Any]:
+    """The config that the flags stand for."""
+    from pipeline.cli.console import parse_setting  # noqa: PLC0415 - see stage_command
+
+    table: dict[str, Any] = {"kind": kind}
+    for contract in stage.inputs:
+        if values[contract.name]:
+            table[contract.name] = {"path": list(values[contract.name])}
+    for text in values["mapping"] or ():
+        column, _, theirs = text.partition("=")
+        name, _, ours = column.partition(".")
+        if not ours or not theirs:
+            message = f"--map {text}: write INPUT.OURS=THEIRS"
+            raise UsageError(message, remedy="For example --map pairs.score=weight.")
+        _input(table, name, f"--map {text}").setdefault("columns", {})[ours] = _mapped(theirs)
+    for text in values["where"] or ():
+        name, equals, predicate = text.partition("=")
+        if not equals:
+            message = f"--where {text}: write INPUT=SQL"
+            raise UsageError(message, remedy="For example --where \"pairs=language = 'nl'\".")
+        _input(table, name, f"--where {text}")["where"] = predicate
+    for text in values["settings"] or ():
+        _set(table, *parse_setting(text))
+    return {"output": values["output"], "engine": values["engine"], "stages": [table]}
+
+
+def _mapped(text: str) -> Any:  # noqa: ANN401 - any TOML value
+    """What a column is mapped to: the name of a column, `false`, or an expression `{ sql = "…" }`."""
+    from pipeline.cli.console import parse_setting  # noqa: PLC0415 - see stage_command
+
+    is_toml = text == "false" or text.startswith("{")
+    return parse_setting(f"columns={text}")[1] if is_toml else text
+
+
+def _set(table: dict[str, Any], key: str, value: Any) -> None:  # noqa: ANN401 - any TOML value
+    *path, last = key.split(".")
+    for part in path:
+        table = table.setdefault(part, {})
+        if not isinstance(table, dict):
+            message = f"--set {key}: {part} is not a table"
+            raise UsageError(message)
+    table[last] = value
+
+
+def _input(table: dict[str, Any], name: str, flag: str) -> dict[str, Any]:
+    if not isinstance(table.get(name), dict):
+        message = f"{flag}: no input {name!r} is given"
+        raise UsageError(message, remedy=f"Give it with --{name} PATH.")
+    found: dict[str, Any] = table[name]
+    return found

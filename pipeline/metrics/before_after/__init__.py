@@ -1,0 +1,1 @@
+"""Precision and recall without gold labels, from matches before and after the event."""

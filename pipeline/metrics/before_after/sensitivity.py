@@ -1,0 +1,134 @@
+"""How much the before/after estimates lean on their choices: the recall reference, and equal false positive rates."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from pipeline.metrics.before_after.estimates import ReferenceRule, estimates
+from pipeline.metrics.curves.operating_points import pick
+from pipeline.tables.sweep import THRESHOLD
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+RULES: tuple[ReferenceRule, ...] = ("lowest", "max")
+MIN_PRECISIONS = (0.01, 0.05, 0.1, 0.2)
+KAPPAS = np.geomspace(1.0, 100.0, 400)
+LOSS = 0.01
+
+
+def over_references(
+    sweep: pl.DataFrame, keys: Sequence[str], chosen: pl.DataFrame, own_precision: float
+) -> pl.DataFrame:
+    """Recall at a chosen threshold, and the best threshold, under every reference rule and minimum precision.
+
+    Args:
+        sweep: As for `estimates`.
+        keys: Columns that identify a group.
+        chosen: One row per group: `keys` and `threshold`, the threshold whose recall is asked for.
+        own_precision: The minimum precision of this run, which stands beside 0.01, 0.05, 0.1 and 0.2.
+
+    Returns:
+        One row per group, rule and minimum precision: `rule`, `min_precision`, `reference_threshold`,
+        `reference_precision`, `reference_tp`, `threshold` (the chosen one), `recall`, `f1`, `best_threshold` and
+        `best_f1`. Without a reference all of them are NULL but the first two and `threshold`.
+    """
+    parts = []
+    for rule in RULES:
+        for min_precision in sorted({*MIN_PRECISIONS, own_precision}):
+            curve = estimates(sweep, keys, rule=rule, min_precision=min_precision)
+            labels = [pl.lit(rule).alias("rule"), pl.lit(min_precision).alias("min_precision")]
+            parts.append(_one_reference(curve, keys, chosen).with_columns(labels))
+    return pl.concat(parts)
+
+
+def _one_reference(curve: pl.DataFrame, keys: Sequence[str], chosen: pl.DataFrame) -> pl.DataFrame:
+    reference = curve.filter("is_reference").select(
+        *keys,
+        pl.col(THRESHOLD).alias("reference_threshold"),
+        pl.col("precision").alias("reference_precision"),
+        pl.col("tp").alias("reference_tp"),
+    )
+    best = pick(curve, keys, criterion="max_f1", among=pl.lit(value=True), best=pl.col("f1")).select(
+        *keys, pl.col(THRESHOLD).alias("best_threshold"), pl.col("f1").alias("best_f1")
+    )
+    at_chosen = chosen.select(*keys, THRESHOLD).join(
+        curve.select(*keys, THRESHOLD, "recall", "f1"), on=[*keys, THRESHOLD], how="left", nulls_equal=True
+    )
+    joined = at_chosen.join(reference, on=list(keys), how="left", nulls_equal=True)
+    return joined.join(best, on=list(keys), how="left", nulls_equal=True)
+
+
+def overturning_kappa(
+    m_before: NDArray[np.int64],
+    m_after: NDArray[np.int64],
+    n_before: int,
+    n_after: int,
+    *,
+    reference: int,
+    chosen: int,
+) -> float:
+    """Smallest κ ≥ 1 in FPR_after = κ FPR_before at which another threshold has an F1 better by more than 0.01.
+
+    The recall reference stays. κ is searched on 400 steps from 1 to 100.
+
+    Args:
+        m_before: Matches before the event at every threshold, shape (T,).
+        m_after: Matches after it, shape (T,).
+        n_before: Compared pairs before the event.
+        n_after: Compared pairs after it.
+        reference: Index of the recall reference.
+        chosen: Index of the chosen threshold.
+
+    Returns:
+        κ, or nan if no κ up to 100 overturns the choice.
+    """
+    expected = m_before * (n_after / n_before)
+    tp = m_after[None, :] - KAPPAS[:, None] * expected[None, :]
+    positives = np.maximum(tp, tp[:, [reference]])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        f1 = np.where(tp > 0, 2 * tp / (m_after[None, :] + positives), 0.0)
+    overturned = np.nonzero(f1.max(axis=1) - f1[:, chosen] > LOSS)[0]
+    return float(KAPPAS[overturned[0]]) if len(overturned) else float("nan")
+
+
+def with_kappas(points: pl.DataFrame, curve: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Operating points with `kappa_vanishing` and `kappa_overturning`.
+
+    Args:
+        points: One row per group and criterion, with `threshold`.
+        curve: Estimates, one row per group × threshold.
+        keys: Columns that identify a group.
+    """
+    curves = {part.select(keys).row(0): part for part in curve.sort(THRESHOLD).partition_by(list(keys))}
+    labels = points.select(keys).rows()
+    overturning = [
+        _overturning(curves[label], threshold) if threshold is not None else None
+        for label, threshold in zip(labels, points[THRESHOLD].to_list(), strict=True)
+    ]
+    column = pl.Series("kappa_overturning", overturning, dtype=pl.Float64).fill_nan(None)
+    return points.with_columns(vanishing_kappa().alias("kappa_vanishing"), column)
+
+
+def _overturning(curve: pl.DataFrame, threshold: float) -> float | None:
+    reference = curve["is_reference"].arg_max()
+    if reference is None or not curve["is_reference"].any() or curve["n_before"][0] == 0:
+        return None
+    return overturning_kappa(
+        curve["m_before"].to_numpy(),
+        curve["m_after"].to_numpy(),
+        curve["n_before"][0],
+        curve["n_after"][0],
+        reference=reference,
+        chosen=int(np.searchsorted(curve[THRESHOLD].to_numpy(), threshold)),
+    )
+
+
+def vanishing_kappa() -> pl.Expr:
+    """κ in FPR_after = κ FPR_before at which no true positive is left: M_a / FP = 1 / (1 - P); NULL for FP = 0."""
+    return pl.when(pl.col("fp") > 0).then(pl.col("m_after") / pl.col("fp"))

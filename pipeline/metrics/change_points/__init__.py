@@ -1,0 +1,1 @@
+"""Detected change points beside true ones: windows, matching, areas."""

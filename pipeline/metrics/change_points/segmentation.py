@@ -1,0 +1,82 @@
+"""Segmentation covering: how well the segments between true change points are covered by predicted segments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from pipeline.metrics.change_points.windows import Points
+
+Ints: TypeAlias = "NDArray[np.int64]"
+Floats: TypeAlias = "NDArray[np.float64]"
+
+_TRUE, _PREDICTED, _SERIES = 1, 2, 4
+_ANY = _TRUE | _PREDICTED | _SERIES
+
+
+def covering(truth: Points, predictions: Points, n_obs: Ints) -> Floats:
+    """Segmentation covering of every series (Arbeláez et al. 2011; van den Burg & Williams 2020).
+
+    With G the true segments and G' the predicted ones, |A| the number of observations of A and n that of the series,
+
+        C = 1/n · sum over A in G of |A| · max over A' in G' of |A ∩ A'| / |A ∪ A'|.
+
+    Every run of observations without a change point on either side lies in one true and one predicted segment, and
+    every pair of segments that meet shares one such run: so all pairs are found by sorting the change points once,
+    O(N log N) for all series together.
+
+    A series with several annotators has one covering with each; TCPDBench takes their mean.
+
+    Args:
+        truth: True change points, int64 positions; a change point is the first observation of a new segment.
+            Repeated positions count once; positions outside 1 … n_obs - 1 split nothing, as in TCPDBench.
+        predictions: Predicted change points.
+        n_obs: Number of observations of series 0, 1, 2, …; shape (S,).
+
+    Returns:
+        Between 0 and 1, shape (S,); nan for a series without observations.
+
+    Raises:
+        ValueError: a point is of a series that is not in `n_obs`, or its position is not an integer.
+    """
+    sizes = np.maximum(n_obs, 0)
+    offset = np.cumsum(sizes) - sizes
+    some = np.flatnonzero(sizes)
+    true, predicted = (_inner(points, sizes, offset) for points in (truth, predictions))
+    start, kind = _merged([(offset[some], _ANY), (true, _TRUE), (predicted, _PREDICTED)])
+    run = np.diff(start, append=sizes.sum())
+    is_true = (kind & _TRUE) > 0
+    of_true, of_predicted = np.cumsum(is_true) - 1, np.cumsum((kind & _PREDICTED) > 0) - 1
+    true_length, predicted_length = np.bincount(of_true, weights=run), np.bincount(of_predicted, weights=run)
+    overlap = run / (true_length[of_true] + predicted_length[of_predicted] - run)
+    covered = np.full(len(n_obs), np.nan)
+    if len(some):
+        best = np.maximum.reduceat(overlap, np.flatnonzero(is_true))
+        covered[some] = np.add.reduceat(true_length * best, np.flatnonzero(kind[is_true] & _SERIES)) / sizes[some]
+    return covered
+
+
+def _inner(points: Points, sizes: Ints, offset: Ints) -> Ints:
+    """Points that split their series, as observations of all series laid end to end."""
+    if points.position.dtype != np.int64:
+        message = f"positions are {points.position.dtype}: observations are counted, so they must be int64"
+        raise ValueError(message)
+    if len(points.series) and not 0 <= points.series[0] <= points.series[-1] < len(sizes):
+        message = f"series {points.series[0]} to {points.series[-1]}, but {len(sizes)} numbers of observations"
+        raise ValueError(message)
+    inner = (points.position > 0) & (points.position < sizes[points.series])
+    return offset[points.series[inner]] + points.position[inner].astype(np.int64)
+
+
+def _merged(starts: list[tuple[Ints, int]]) -> tuple[Ints, Ints]:
+    """Distinct starts of segments, ascending, and the bits of all that begin there."""
+    start = np.concatenate([each for each, _ in starts])
+    kind = np.repeat([bits for _, bits in starts], [len(each) for each, _ in starts])
+    order = np.argsort(start, kind="stable")
+    start, kind = start[order], kind[order]
+    new = np.flatnonzero(np.diff(start, prepend=-1))
+    return start[new], np.bitwise_or.reduceat(kind, new) if len(new) else kind

@@ -1,0 +1,350 @@
+"""Tests of two systems on the same units (queries, documents, series, events), two-sided.
+
+A unit that is hard for one system is hard for the other, which only differences within units take out. Values of the
+systems that differ by less than 1e-12 of the largest count as equal, since 0.3 - 0.2 is not 0.2 - 0.1 in doubles.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy
+
+from pipeline.metrics.uncertainty.jackknife import t_quantile
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from pipeline.metrics.uncertainty.jackknife import Floats
+
+_DIGITS = 12
+_HUGE = 1e140  # of values that can be squared and added up in any number
+_EXACT = 500  # most non-zero differences whose signed ranks are added up exactly
+_BATCH = 2**22  # bytes drawn at once
+_COINS = 8  # of a byte
+_FEWEST = 2  # a spread needs two
+
+
+@dataclass(frozen=True)
+class PairedTest:
+    """Result of one test.
+
+    Attributes:
+        n_units: Units that entered it.
+        mean_a: Mean, or pooled ratio, of the first system.
+        mean_b: The same of the second.
+        difference: mean_a - mean_b.
+        statistic: What the test is named for; nan where it has none.
+        p_value: Two-sided; nan where the test is undefined.
+    """
+
+    n_units: int
+    mean_a: float
+    mean_b: float
+    difference: float
+    statistic: float
+    p_value: float
+
+
+@dataclass(frozen=True)
+class PairedT(PairedTest):
+    """Result of the paired t test.
+
+    Attributes:
+        lower: Lower limit of the difference.
+        upper: Upper limit of the difference.
+        effect_size: Mean of the differences over their standard deviation (Cohen 1988, d_z).
+    """
+
+    lower: float
+    upper: float
+    effect_size: float
+
+
+def differences(a: ArrayLike, b: ArrayLike) -> Floats:
+    """Values of a less those of b; what is rounding error of the values is 0, and equal differences are equal bits.
+
+    Args:
+        a: One value per unit, shape (U,).
+        b: The same units in the same order.
+
+    Raises:
+        ValueError: other shapes, or a value or difference that is not finite: units without a value have to be left
+            out by choice.
+    """
+    first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    if first.ndim != 1 or first.shape != second.shape:
+        message = f"two systems need one value per unit each, not shapes {first.shape} and {second.shape}"
+        raise ValueError(message)
+    if not (np.isfinite(first).all() and np.isfinite(second).all()):
+        message = "a unit has no finite value"
+        raise ValueError(message)
+    scale = max(np.abs(first).max(initial=0.0), np.abs(second).max(initial=0.0)) or 1.0
+    with np.errstate(over="ignore"):
+        gap = first - second
+    if not np.isfinite(gap).all():
+        message = "two values of a unit differ by more than a double holds"
+        raise ValueError(message)
+    return np.asarray(np.round(gap / scale, _DIGITS) * scale)
+
+
+def _unit(values: Floats) -> float:
+    """A power of two in which values can be added and squared: 1 unless they are huge or tiny."""
+    largest = float(np.abs(values).max(initial=0.0))
+    usual = largest == 0 or 1 / _HUGE < largest < _HUGE
+    return 1.0 if usual else 2.0 ** (math.frexp(largest)[1] - 1)
+
+
+def paired_t(a: ArrayLike, b: ArrayLike, *, confidence: float = 0.95) -> PairedT:
+    """Paired t test, its interval and effect size (Student 1908).
+
+    Args:
+        a: One value per unit, shape (U,).
+        b: The same units in the same order.
+        confidence: Of the interval.
+
+    Returns:
+        p_value 1 where all differences are 0; nan for fewer than two units or where all are one number but 0. Then,
+        and where all are 0, the statistic, the interval and the effect size are nan.
+
+    Raises:
+        ValueError: as for `differences`.
+    """
+    gap = differences(a, b)
+    units, means = len(gap), _means(a, b)
+    if not gap.any():
+        p_value = 1.0 if units else math.nan
+        return PairedT(units, *means, math.nan, p_value, math.nan, math.nan, math.nan)
+    if units < _FEWEST or (gap == gap[0]).all():
+        return PairedT(units, *means, math.nan, math.nan, math.nan, math.nan, math.nan)
+    gap = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)
+    unit = _unit(gap)
+    gap = gap / unit
+    deviation = float(gap.std(ddof=1))
+    error = deviation / math.sqrt(units)
+    half = float(t_quantile(confidence, units - 1)) * error * unit
+    statistic = float(gap.mean()) / error
+    p_value = 2 * float(scipy.special.stdtr(units - 1, -abs(statistic)))
+    limits = means[2] - half, means[2] + half
+    return PairedT(units, *means, statistic, p_value, *limits, float(gap.mean()) / deviation)
+
+
+def _means(a: ArrayLike, b: ArrayLike) -> tuple[float, float, float]:
+    first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    if not len(first):
+        return math.nan, math.nan, math.nan
+    return _mean(first), _mean(second), _mean(first - second)
+
+
+def _mean(values: Floats) -> float:
+    unit = _unit(values)
+    return float((values / unit).mean()) * unit
+
+
+def wilcoxon_signed_rank(a: ArrayLike, b: ArrayLike) -> PairedTest:
+    """Wilcoxon's (1945) signed-rank test: units without a difference are left out, equal sizes get their mean rank.
+
+    All signs of the ranks that occurred being equally likely, the distribution is exact with ties too, up to 500
+    differences; beyond, normal with their exact variance and half a step of continuity correction.
+
+    Args:
+        a: One value per unit, shape (U,).
+        b: The same units in the same order.
+
+    Returns:
+        The statistic is the smaller of the rank sums of positive and of negative differences. p_value 1 where all
+        differences are 0, nan without a unit.
+
+    Raises:
+        ValueError: as for `differences`.
+    """
+    gap = differences(a, b)
+    left = gap[gap != 0]
+    if not len(left):
+        return PairedTest(len(gap), *_means(a, b), math.nan, 1.0 if len(gap) else math.nan)
+    doubled = doubled_ranks(np.abs(left))
+    positive, total = int(doubled[left > 0].sum()), int(doubled.sum())
+    smaller = min(positive, total - positive)
+    if len(left) <= _EXACT:
+        p_value = 2 * float(signed_rank_distribution(doubled)[: smaller + 1].sum())
+    else:
+        step = 1.0 if (doubled % 2).any() else 2.0
+        deviation = math.sqrt(float(doubled @ doubled))
+        p_value = 2 * float(scipy.special.ndtr((2 * smaller - total + step) / deviation))
+    return PairedTest(len(gap), *_means(a, b), smaller / 2, min(p_value, 1.0))
+
+
+def doubled_ranks(values: Floats) -> Floats:
+    """Twice the ranks of the values, 1 being the smallest; equal values share the mean, which makes them whole."""
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return np.asarray((2 * last - counts + 1)[inverse])
+
+
+def signed_rank_distribution(doubled: Floats) -> Floats:
+    """Probability of each sum of the doubled ranks with a positive sign, from 0 to all, if signs are fair coins."""
+    chance = np.ones(1)
+    for rank in doubled.astype(np.int64):
+        grown = np.zeros(len(chance) + rank)
+        grown[: len(chance)] = chance
+        grown[rank:] += chance
+        chance = grown / 2
+    return chance
+
+
+def sign_test(a: ArrayLike, b: ArrayLike) -> PairedTest:
+    """Exact sign test: units with a difference are won by either system like coins.
+
+    Args:
+        a: One value per unit, shape (U,).
+        b: The same units in the same order.
+
+    Returns:
+        The statistic is the number of units that a wins. p_value 1 where all differences are 0, nan without a unit.
+
+    Raises:
+        ValueError: as for `differences`.
+    """
+    wins, _, losses = win_tie_loss(a, b)
+    fewer, decided = min(wins, losses), wins + losses
+    p_value = min(2 * float(scipy.special.bdtr(fewer, decided, 0.5)), 1.0) if decided else 1.0
+    units = len(np.asarray(a))
+    return PairedTest(units, *_means(a, b), float(wins), p_value if units else math.nan)
+
+
+def win_tie_loss(a: ArrayLike, b: ArrayLike) -> tuple[int, int, int]:
+    """Numbers of units where a is higher, where both are equal, and where b is higher.
+
+    Args:
+        a: One value per unit, shape (U,).
+        b: The same units in the same order.
+
+    Raises:
+        ValueError: as for `differences`.
+    """
+    gap = differences(a, b)
+    return int((gap > 0).sum()), int((gap == 0).sum()), int((gap < 0).sum())
+
+
+def randomization_test(a: ArrayLike, b: ArrayLike, *, resamples: int = 9999, seed: int = 0) -> PairedTest:
+    """Randomization test of the mean difference: the systems' values are swapped within units at random.
+
+    Args:
+        a: One value per unit, shape (U,).
+        b: The same units in the same order.
+        resamples: Number of random swaps T.
+        seed: The same seed gives the same p-value.
+
+    Returns:
+        p_value (count + 1) / (T + 1), count being the swaps with a mean difference at least as large (Noreen 1989);
+        nan without a unit.
+
+    Raises:
+        ValueError: as for `differences`.
+    """
+    gap = differences(a, b)
+    p_value = sign_flip_p_value(gap, resamples=resamples, seed=seed) if len(gap) else math.nan
+    return PairedTest(len(gap), *_means(a, b), math.nan, p_value)
+
+
+def sign_flip_p_value(values: Floats, *, resamples: int, seed: int) -> float:
+    """Two-sided p-value of a mean of 0 of values that are symmetric then, by random signs.
+
+    Args:
+        values: Shape (U,).
+        resamples: Number of random flips.
+        seed: The same seed gives the same result.
+
+    Returns:
+        (1 + flips at least as extreme) / (1 + flips); nan with a value that is nan.
+    """
+    if np.isnan(values).any():
+        return math.nan
+    values = values / _unit(values)
+    least = abs(values.sum()) * (1 - 10.0**-_DIGITS)
+    sums = _random_sums(values[:, None], -values[:, None], resamples, seed)
+    return float((1 + (np.abs(sums) >= least).sum()) / (1 + resamples))
+
+
+def _random_sums(first: Floats, second: Floats, resamples: int, seed: int) -> Floats:
+    """Sums over units of their first or their second values, by a coin for every unit and resample.
+
+    One random byte decides for eight units together: their 256 sums are added up beforehand, so that a resample takes
+    one look-up for eight units.
+
+    Args:
+        first: Shape (U, K).
+        second: Shape (U, K).
+        resamples: Number of sums R.
+        seed: Of the coins.
+
+    Returns:
+        Shape (R, K).
+    """
+    rng = np.random.default_rng(seed)
+    sums = np.zeros((first.shape[1], resamples))
+    step = _COINS * max(1, _BATCH // resamples)
+    for start in range(0, len(first), step):
+        tables = _sums_of_bytes(first[start : start + step], second[start : start + step])
+        chosen = rng.integers(0, 2**_COINS, (tables.shape[1], resamples), dtype=np.uint8)
+        for column, of_column in enumerate(tables):
+            for table, own in zip(of_column, chosen, strict=True):
+                sums[column] += table[own]
+    return sums.T
+
+
+def _sums_of_bytes(first: Floats, second: Floats) -> Floats:
+    """Sums of eight units each, by the byte that says which side of a unit counts, shape (K, U / 8 rounded up, 256)."""
+    sides = np.unpackbits(np.arange(2**_COINS, dtype=np.uint8)[None], axis=0)
+    padding = ((0, -len(first) % _COINS), (0, 0))
+    of_first, of_second = (
+        np.pad(each, padding).T.reshape(first.shape[1], -1, _COINS) @ side
+        for each, side in ((first, 1.0 - sides), (second, sides.astype(np.float64)))
+    )
+    return np.asarray(of_first + of_second)
+
+
+def pooled_randomization_tests(
+    counts_a: ArrayLike, counts_b: ArrayLike, *, resamples: int = 9999, seed: int = 0
+) -> dict[str, PairedTest]:
+    """Randomization tests of precision, recall and F1 of the counts of all units together (Yeh 2000).
+
+    Sums over units make these ratios, so that there is no value per unit to average: the units' counts are swapped
+    between the systems at random, and the ratios taken of the new sums.
+
+    Args:
+        counts_a: True positives, false positives and false negatives of the first system, shape (U, 3), whole numbers.
+        counts_b: The same of the second, the same units in the same order.
+        resamples: Number of random swaps T, the same ones for all three.
+        seed: The same seed gives the same p-values.
+
+    Returns:
+        A test for each of `precision`, `recall` and `f1`, with p_value (count + 1) / (T + 1). Swaps for which a ratio
+        is undefined count as at least as extreme; nan where the ratio of a system is undefined itself.
+
+    Raises:
+        ValueError: shapes that differ or are not (U, 3).
+    """
+    first, second = np.asarray(counts_a, dtype=np.float64), np.asarray(counts_b, dtype=np.float64)
+    if first.shape != second.shape or first.ndim != 2 or first.shape[1] != 3:  # noqa: PLR2004
+        message = f"counts need the shape (units, 3), not {first.shape} and {second.shape}"
+        raise ValueError(message)
+    observed, both = (_ratios(first.sum(axis=0)), _ratios(second.sum(axis=0))), (first + second).sum(axis=0)
+    least = np.abs(observed[0] - observed[1]) * (1 - 10.0**-_DIGITS) - 10.0 ** -(_DIGITS + 2)
+    totals = _random_sums(first, second, resamples, seed)
+    count = (~(np.abs(_ratios(totals) - _ratios(both - totals)) < least)).sum(axis=0)
+    p_values = np.where(np.isnan(least), np.nan, (1 + count) / (1 + resamples))
+    return {
+        name: PairedTest(len(first), float(a), float(b), float(a - b), math.nan, float(p))
+        for name, a, b, p in zip(("precision", "recall", "f1"), *observed, p_values, strict=True)
+    }
+
+
+def _ratios(totals: Floats) -> Floats:
+    """Precision, recall and F1 of counts on the last axis; nan for 0 / 0."""
+    tp, fp, fn = np.moveaxis(totals, -1, 0)
+    with np.errstate(invalid="ignore"):
+        return np.stack([tp / (tp + fp), tp / (tp + fn), 2 * tp / (2 * tp + fp + fn)], axis=-1)

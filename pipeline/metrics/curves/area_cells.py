@@ -1,0 +1,90 @@
+"""Counts of labels in cells of scores, group after group, and what they leave open of the areas."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pipeline.metrics.curves.area_bounds import average_precision_bounds, roc_auc_bounds
+from pipeline.metrics.curves.cell_grids import OpenCells
+from pipeline.metrics.curves.ordered_areas import AREAS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from pipeline.metrics.curves.area_bounds import Bounds
+    from pipeline.metrics.curves.ordered_areas import Rows
+
+
+@dataclass(frozen=True)
+class Extremes:
+    """Lowest and highest score of each cell.
+
+    Attributes:
+        lowest: Shape (cells,).
+        highest: Shape (cells,).
+    """
+
+    lowest: NDArray[np.float64]
+    highest: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class AreaCells:
+    """Cells in rising order of group and score.
+
+    Attributes:
+        rows: Their counts, a row for each.
+        extremes: Their lowest and highest scores; None: not known, so that no cell is taken to hold a single score.
+    """
+
+    rows: Rows
+    extremes: Extremes | None
+
+    def bounds(self, groups: int, *, weighted: bool) -> dict[str, list[Bounds]]:
+        """Bounds of every group, by area.
+
+        Args:
+            groups: Number of groups; one without cells has undefined bounds.
+            weighted: Whether rows have weights.
+        """
+        rows = self.rows
+        found: dict[str, list[Bounds]] = {area: [] for area in AREAS}
+        single = np.zeros(len(rows), dtype=np.bool_)
+        if self.extremes is not None:
+            single = self.extremes.lowest == self.extremes.highest
+        for part in _parts(rows.group, groups):
+            positive, negative = rows.positive[part], rows.negative[part]
+            first = np.full(len(positive), 0.0 if weighted else 1.0)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                found["average_precision"].append(average_precision_bounds(positive, negative, single[part], first))
+                found["roc_auc"].append(roc_auc_bounds(positive, negative, single[part]))
+        return found
+
+    def open(self, bounds: dict[str, list[Bounds]], extremes: Extremes) -> OpenCells:
+        """What the cells leave open, in rising order of score over all groups.
+
+        Args:
+            bounds: Their bounds.
+            extremes: Their lowest and highest scores.
+        """
+        groups = len(bounds[AREAS[0]])
+        left = np.zeros(len(self.rows))
+        for number, part in enumerate(_parts(self.rows.group, groups)):
+            left[part] = sum(np.nan_to_num(bounds[area][number].open) for area in AREAS)
+        order = np.argsort(extremes.lowest, kind="stable")
+        order = order[np.isfinite(extremes.lowest[order])]  # a tie at minus infinity is one cell, and stays one
+        return OpenCells(extremes.lowest[order], float(extremes.highest.max()), left[order])
+
+
+def _parts(group: NDArray[np.int64], groups: int) -> Iterator[slice]:
+    """The rows of each group, in the order of the totals; rows of one group stand together."""
+    starts = np.flatnonzero(np.concatenate([np.ones(min(len(group), 1), dtype=bool), group[1:] != group[:-1]]))
+    ends = np.append(starts[1:], len(group))[: len(starts)]
+    place = {int(group[start]): slice(int(start), int(end)) for start, end in zip(starts, ends, strict=True)}
+    for number in range(groups):
+        yield place.get(number, slice(0, 0))

@@ -1,0 +1,88 @@
+"""Thresholds that people need: best F-beta, most recall at a precision, most precision at a recall."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import polars as pl
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from pipeline.tables.sweep import THRESHOLD
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+CRITERION = "criterion"
+NOT_REACHED = "not_reached"
+MAX_DECIMALS = 9
+MAX_BETA = 1e6  # from there on F-beta is recall
+
+
+class Criterion(BaseModel):
+    """What a threshold is chosen for: exactly one of the three.
+
+    Attributes:
+        min_precision: Highest recall among the thresholds with at least this precision.
+        confidence: With `min_precision`: the precision is at least that with this confidence, whatever threshold is
+            chosen after looking at all of them.
+        min_recall: Highest precision among the thresholds with at least this recall.
+        beta: Highest F-beta, for beta up to 1,000,000.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    min_precision: Annotated[float, Field(ge=0, le=1)] | None = None
+    confidence: Annotated[float, Field(gt=0.5, lt=1)] | None = None
+    min_recall: Annotated[float, Field(ge=0, le=1)] | None = None
+    beta: Annotated[float, Field(gt=0, le=MAX_BETA)] | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Criterion:
+        if sum(value is not None for value in (self.min_precision, self.min_recall, self.beta)) != 1:
+            message = "an operating point has exactly one of min_precision, min_recall and beta"
+            raise ValueError(message)
+        if self.confidence is not None and self.min_precision is None:
+            message = "confidence goes with min_precision, and only with it"
+            raise ValueError(message)
+        if self.min_precision is not None and round(self.min_precision, MAX_DECIMALS) != self.min_precision:
+            message = f"min_precision has more than {MAX_DECIMALS} decimals"
+            raise ValueError(message)
+        return self
+
+    @property
+    def text(self) -> str:
+        """Text of the column `criterion`."""
+        if self.beta is not None:
+            short = f"{self.beta:g}"
+            return f"max_f{short if float(short) == self.beta else repr(self.beta)}"
+        name, value = (
+            ("min_precision", self.min_precision) if self.min_recall is None else ("min_recall", self.min_recall)
+        )
+        return f"{name}={value!r}" if self.confidence is None else f"{name}={value!r},confidence={self.confidence!r}"
+
+
+def pick(curve: pl.DataFrame, keys: Sequence[str], *, criterion: str, among: pl.Expr, best: pl.Expr) -> pl.DataFrame:
+    """The best row of every group; equal best: the lowest threshold.
+
+    Args:
+        curve: One row per group × threshold.
+        keys: Columns that identify a group.
+        criterion: Text of the column `criterion`.
+        among: Which rows are eligible; NULL counts as not.
+        best: The larger the better; NULL is never chosen.
+
+    Returns:
+        One row per group with the columns of the curve and `criterion`. A group in which no row is eligible keeps its
+        row, with NULL in every other column and `undefined` = `not_reached`.
+    """
+    eligible = curve.with_columns(best.alias("_best")).filter(
+        among.fill_null(value=False), pl.col("_best").is_not_null()
+    )
+    chosen = eligible.sort(["_best", THRESHOLD], descending=[True, False]).unique(
+        subset=list(keys), keep="first", maintain_order=True
+    )
+    groups = curve.select(keys).unique()
+    rows = groups.join(chosen.drop("_best"), on=list(keys), how="left", nulls_equal=True)
+    missing = pl.col(THRESHOLD).is_null()
+    reason = pl.when(missing).then(pl.lit(NOT_REACHED)).otherwise(pl.col("undefined"))
+    return rows.with_columns(reason.alias("undefined"), pl.lit(criterion).alias(CRITERION))

@@ -1,0 +1,381 @@
+"""Average precision and area under the ROC curve with standard errors, in one pass over rows in rising order of score.
+
+Ties enter together. With T and F the weights of positives and negatives at or above a score, P and N those of all:
+
+    AP  = 1/P Σ_s p_s T_s / (T_s + F_s)                        the step sum over the distinct scores s
+    ROC = 1/(P N) Σ_s p_s (N below s + half of N at s)        the probability that a positive scores higher
+
+and their influences (`pipeline.metrics.curves.influence`), by derivation of both sums:
+
+    AP   ψ_1(x) = T_x / (T_x + F_x) + Σ_{s ≤ x} p_s F_s / (T_s + F_s)²
+         ψ_0(x) = -N/P Σ_{s ≤ x} p_s T_s / (T_s + F_s)²
+    ROC  ψ_1(x) = (N below x + half of N at x) / N
+         ψ_0(x) = (P above x + half of P at x) / P
+
+In rising order all of these are running sums, as T and F are the totals less what lies below.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from pipeline.metrics.curves.influence import (
+    ClassMoments,
+    degrees_of_clusters,
+    degrees_of_rows,
+    variance_of_clusters,
+    variance_of_rows,
+)
+from pipeline.metrics.curves.running_sums import running_sums
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Floats: TypeAlias = "NDArray[np.float64]"
+Integers: TypeAlias = "NDArray[np.int64]"
+
+AREAS = ("average_precision", "roc_auc")
+_CLASSES = ("positive", "negative")
+_SUMS = ("first", "weighted", "second", "third", "fourth")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows in rising order of group and score, or sums of rows that tie; arrays of one length.
+
+    Attributes:
+        group: Never falling; the position of the group in the totals.
+        score: Rising within a group.
+        positive: Weight of the positives; without weights 0 or 1, or their number.
+        negative: Weight of the negatives.
+        positive_squares: Sum of squared weights of the positives; None: every weight is 1.
+        negative_squares: Sum of squared weights of the negatives; None likewise.
+        replicate: Index of the replicate; None: rows are independent.
+    """
+
+    group: Integers
+    score: Floats
+    positive: Floats
+    negative: Floats
+    positive_squares: Floats | None = None
+    negative_squares: Floats | None = None
+    replicate: Integers | None = None
+
+    def __len__(self) -> int:
+        return len(self.group)
+
+    def cut(self, part: slice) -> Rows:
+        """Some of the rows."""
+        return Rows(**{name: values[part] for name, values in self.given.items()})
+
+    def after(self, other: Rows) -> Rows:
+        """These rows after others."""
+        return Rows(**{name: np.concatenate([other.given[name], values]) for name, values in self.given.items()})
+
+    @property
+    def given(self) -> dict[str, NDArray[Any]]:
+        """The arrays that are there, by name."""
+        return {field.name: values for field in fields(self) if (values := getattr(self, field.name)) is not None}
+
+    @property
+    def weights(self) -> dict[str, Floats]:
+        """The arrays that add up."""
+        return {name: values for name, values in self.given.items() if name not in {"group", "score", "replicate"}}
+
+    def starts(self) -> Integers:
+        """Where each tie begins."""
+        change = np.empty(len(self), dtype=np.bool_)
+        change[0] = True
+        np.not_equal(self.score[1:], self.score[:-1], out=change[1:])
+        if self.group[0] != self.group[-1]:
+            change[1:] |= self.group[1:] != self.group[:-1]
+        return np.flatnonzero(change)
+
+    def begins_in(self, other: Rows) -> bool:
+        """Whether the first row ties with the last of other rows."""
+        return bool(self.group[0] == other.group[-1] and self.score[0] == other.score[-1])
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What each group holds in all; arrays of shape (groups,).
+
+    Attributes:
+        positives: Weight of the positives.
+        negatives: Weight of the negatives.
+        n_positive: Number of positives with a weight above 0.
+        n_negative: Number of negatives, likewise.
+    """
+
+    positives: Floats
+    negatives: Floats
+    n_positive: Floats
+    n_negative: Floats
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """Areas by name, each of shape (groups,); nan where undefined.
+
+    Attributes:
+        area: The areas.
+        se: Their standard errors.
+        degrees: Degrees of freedom of these; see `influence`.
+    """
+
+    area: dict[str, Floats]
+    se: dict[str, Floats]
+    degrees: dict[str, Floats]
+
+
+class OrderedAreas:
+    """Collects rows block by block; memory grows with the groups and replicates, not with the rows.
+
+    Args:
+        totals: Of the groups, in the order in which they come.
+        replicates: Number of replicates; 0: rows are independent.
+    """
+
+    def __init__(self, totals: Totals, replicates: int = 0) -> None:
+        self._totals = totals
+        self._replicates = replicates
+        groups = len(totals.positives)
+        names = [f"{area}_{side}_{sum_}" for area in AREAS for side in _CLASSES for sum_ in _SUMS]
+        squares = [f"squares_{side}" for side in _CLASSES]
+        self._sums = {name: np.zeros(groups) for name in (*names, *squares, "slope", "steps")}
+        shape = (groups, max(replicates, 1))
+        by_replicate = [
+            "weight_positive",
+            "weight_negative",
+            *(f"{area}_{side}" for area in AREAS for side in _CLASSES),
+        ]
+        self._by_replicate = {name: np.zeros(shape) for name in by_replicate} if replicates else {}
+        self._open: Rows | None = None
+        self._state = dict.fromkeys(("positive", "negative", "up", "down"), 0.0)
+        self._group = -1
+
+    def add(self, rows: Rows) -> None:
+        """Take the next rows; the last tie is kept back, as more of it may come."""
+        if not len(rows):
+            return
+        before = self._open
+        if before is not None and rows.begins_in(before):
+            rows, before = rows.after(before), None
+        starts = rows.starts()
+        last = int(starts[-1])
+        self._open = _merged(rows.cut(slice(last, None)), self._replicates)
+        if last:
+            self._take(rows.cut(slice(0, last)), starts[:-1], before)
+        elif before is not None:
+            self._take(before, before.starts())
+
+    def finish(self, *, random_sizes: bool = False) -> Estimates:
+        """The areas of all rows.
+
+        Args:
+            random_sizes: As for `influence.variance_of_rows`; replicates always vary in size.
+        """
+        if self._open is not None:
+            self._take(self._open, self._open.starts())
+            self._open = None
+        totals, sums = self._totals, self._sums
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slope = sums["slope"] / totals.positives
+            precision = np.where(totals.n_positive > 0, sums["steps"] / totals.positives, np.nan)
+            roc = np.where(totals.n_negative > 0, sums["roc_auc_positive_first"] / totals.positives, np.nan)
+        area = {name: np.clip(value, 0.0, 1.0) for name, value in zip(AREAS, (precision, roc), strict=True)}
+        slopes = dict(zip(AREAS, (slope, np.zeros_like(slope)), strict=True))
+        se, degrees = {}, {}
+        for name in AREAS:
+            if self._replicates:
+                sums_by_replicate = (*self._replicate_sums(name), slopes[name])
+                variance, degrees[name] = (
+                    variance_of_clusters(*sums_by_replicate),
+                    degrees_of_clusters(*sums_by_replicate),
+                )
+            else:
+                moments = self._moments(name)
+                variance = variance_of_rows(*moments, slopes[name], random_sizes=random_sizes)
+                degrees[name] = degrees_of_rows(*moments, variance)
+            se[name] = np.where(np.isnan(area[name]), np.nan, np.sqrt(variance))
+        return Estimates(area, se, degrees)
+
+    def _moments(self, area: str) -> tuple[ClassMoments, ClassMoments]:
+        totals = self._totals
+        sizes = {
+            "positive": (totals.n_positive, totals.positives, self._sums["squares_positive"]),
+            "negative": (totals.n_negative, totals.negatives, self._sums["squares_negative"]),
+        }
+        made = []
+        for side in _CLASSES:
+            sums = (self._sums[f"{area}_{side}_{name}"] for name in _SUMS)
+            made.append(ClassMoments(*sizes[side], *sums))
+        return made[0], made[1]
+
+    def _replicate_sums(self, area: str) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
+        found = self._by_replicate
+        weights = found["weight_positive"].T, found["weight_negative"].T
+        return weights, (found[f"{area}_positive"].T, found[f"{area}_negative"].T)
+
+    def _take(self, rows: Rows, starts: Integers, before: Rows | None = None) -> None:
+        """Add whole ties to the sums.
+
+        Args:
+            rows: The ties.
+            starts: Where each begins.
+            before: One more tie, below them.
+        """
+        if before is not None and self._replicates:
+            rows, starts = rows.after(before), np.append(0, starts + len(before))
+        ties = rows if len(starts) == len(rows) else _summed(rows, starts)
+        if rows.replicate is not None:
+            running = self._add_up(ties, None)
+            self._add_replicates(rows, rows.replicate, starts, running)
+            return
+        taken, between = _with_positives(ties)
+        if before is not None:
+            taken, between = taken.after(before), between.after_nothing()
+        self._add_up(taken, between)
+
+    def _add_up(self, ties: Rows, between: _Between | None) -> _Running:
+        """Add ties to the sums, and the negatives that lie between each and the tie before it in the group."""
+        first = np.flatnonzero(np.concatenate([np.ones(1, dtype=bool), ties.group[1:] != ties.group[:-1]]))
+        groups = ties.group[first]
+        running = self._running(ties, first, between)
+
+        def add(name: str, values: Floats) -> None:
+            self._sums[name][groups] += np.add.reduceat(values, first)
+
+        def add_class(name: str, weight: Floats, squares: Floats, psi: Floats) -> None:
+            power = squares * psi
+            add(f"{name}_first", power if squares is weight else weight * psi)
+            for sum_ in _SUMS[1:]:
+                add(f"{name}_{sum_}", power)
+                power = power * psi
+
+        p, q = ties.positive, ties.negative
+        steps = p * running.precision
+        add("steps", steps)
+        add("slope", steps * (1 - running.precision))
+        squares = (
+            p if ties.positive_squares is None else ties.positive_squares,
+            q if ties.negative_squares is None else ties.negative_squares,
+        )
+        for side, values in zip(_CLASSES, squares, strict=True):
+            add(f"squares_{side}", values)
+        if between is not None:
+            add("squares_negative", between.squares)
+        for area in AREAS:
+            add_class(f"{area}_positive", p, squares[0], running.positive[area])
+            add_class(f"{area}_negative", q, squares[1], running.negative[area])
+            if between is not None:
+                add_class(f"{area}_negative", between.weight, between.squares, running.between[area])
+        return running
+
+    def _running(self, ties: Rows, first: Integers, between: _Between | None) -> _Running:
+        """Influences at each tie, from running sums that begin anew in each group."""
+        group, totals = ties.group, self._totals
+        sizes = np.diff(np.append(first, len(group)))
+        state = self._state if group[0] == self._group else dict.fromkeys(self._state, 0.0)
+
+        def up_to(values: Floats, name: str) -> Floats:
+            sums = running_sums(values, first)
+            if state[name]:
+                sums[: sizes[0]] += state[name]
+            return sums
+
+        def spread(values: Floats) -> Floats | np.float64:
+            return values[group[0]] if len(first) == 1 else values[group]
+
+        p, q = ties.positive, ties.negative
+        to_p = up_to(p, "positive")
+        to_q = up_to(q if between is None else between.weight + q, "negative")
+        all_p, all_q = spread(totals.positives), spread(totals.negatives)
+        hits, false = np.maximum(all_p - to_p + p, p), np.maximum(all_q - to_q + q, q)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            precision = np.where(p > 0, hits / (hits + false), 0.0)
+            rate = np.where(p > 0, p / (hits + false) ** 2, 0.0)
+            more_down = rate * hits
+            up, down = up_to(rate * false, "up"), up_to(more_down, "down")
+            ratio = np.where(all_p > 0, all_q / all_p, 0.0)
+            inverse_p, inverse_q = np.where(all_p > 0, 1 / all_p, 0.0), np.where(all_q > 0, 1 / all_q, 0.0)
+        self._group = int(group[-1])
+        self._state = {"positive": to_p[-1], "negative": to_q[-1], "up": up[-1], "down": down[-1]}
+        positive = {"average_precision": precision + up, "roc_auc": (to_q - q / 2) * inverse_q}
+        negative = {"average_precision": -ratio * down, "roc_auc": (hits - p / 2) * inverse_p}
+        before = {}
+        if between is not None:
+            before = {"average_precision": -ratio * (down - more_down), "roc_auc": hits * inverse_p}
+        return _Running(precision, positive, negative, before)
+
+    def _add_replicates(self, rows: Rows, replicate: Integers, starts: Integers, running: _Running) -> None:
+        groups, size = len(self._totals.positives), self._replicates
+        cell = rows.group * size + replicate
+        tie = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(rows))))
+
+        def add(name: str, values: Floats) -> None:
+            found = np.bincount(cell, weights=values, minlength=groups * size)
+            self._by_replicate[name] += found.reshape(groups, size)
+
+        for side, weight, influence in (
+            ("positive", rows.positive, running.positive),
+            ("negative", rows.negative, running.negative),
+        ):
+            add(f"weight_{side}", weight)
+            for area in AREAS:
+                add(f"{area}_{side}", weight * influence[area][tie])
+
+
+@dataclass(frozen=True)
+class _Between:
+    """Negatives below a tie and above the tie before it in its group, by tie; their influence is the same."""
+
+    weight: Floats
+    squares: Floats
+
+    def after_nothing(self) -> _Between:
+        """The same, where one more tie comes first."""
+        weight = np.append(0.0, self.weight)
+        return _Between(weight, weight if self.squares is self.weight else np.append(0.0, self.squares))
+
+
+@dataclass(frozen=True)
+class _Running:
+    """At each tie: precision where positives are; influence by area of a positive, a negative, and one in between."""
+
+    precision: Floats
+    positive: dict[str, Floats]
+    negative: dict[str, Floats]
+    between: dict[str, Floats]
+
+
+def _with_positives(ties: Rows) -> tuple[Rows, _Between]:
+    """The ties that have a positive or are the last of their group, and the negatives of the others between them."""
+    last = np.concatenate([ties.group[1:] != ties.group[:-1], np.ones(1, dtype=bool)])
+    kept = np.flatnonzero((ties.positive > 0) | last)
+    taken = Rows(**{name: values[kept] for name, values in ties.given.items()})
+    starts = np.concatenate([np.zeros(1, dtype=np.int64), kept[:-1] + 1])
+    weight = np.add.reduceat(ties.negative, starts) - taken.negative
+    if ties.negative_squares is None or taken.negative_squares is None:
+        return taken, _Between(weight, weight)
+    return taken, _Between(weight, np.add.reduceat(ties.negative_squares, starts) - taken.negative_squares)
+
+
+def _summed(rows: Rows, starts: Integers) -> Rows:
+    """Each tie as one row, without its replicates."""
+    sums: dict[str, NDArray[Any]] = {name: np.add.reduceat(each, starts) for name, each in rows.weights.items()}
+    return Rows(rows.group[starts], rows.score[starts], **sums)
+
+
+def _merged(rows: Rows, replicates: int) -> Rows:
+    """One tie as one row, or as one for each replicate."""
+    size = max(replicates, 1)
+    index = np.zeros(len(rows), dtype=np.int64) if rows.replicate is None else rows.replicate
+    sums: dict[str, NDArray[Any]] = {
+        name: np.bincount(index, weights=values, minlength=size) for name, values in rows.weights.items()
+    }
+    merged = Rows(np.full(size, rows.group[0]), np.full(size, rows.score[0]), **sums)
+    return merged if rows.replicate is None else replace(merged, replicate=np.arange(size))

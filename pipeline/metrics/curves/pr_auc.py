@@ -1,0 +1,245 @@
+"""The area under a precision-recall curve as a mean over true points, with two standard errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+
+from pipeline.metrics.curves.influence import (
+    ClassMoments,
+    degrees_of_clusters,
+    degrees_of_rows,
+    variance_of_clusters,
+    variance_of_rows,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+Floats: TypeAlias = "NDArray[np.float64]"
+
+
+@dataclass(frozen=True)
+class PrAuc:
+    """An area and its standard errors.
+
+    Attributes:
+        auc: The area; nan without a positive.
+        se_true_points: Standard error of the mean over true points, the precisions taken as known constants: the one
+            of the published definition. Intervals of ± 1.96 of it cover the true area in only 40 to 80 % of samples.
+        se: Linearised standard error that counts all randomness; nan with fewer than two positives, or one negative.
+    """
+
+    auc: float
+    se_true_points: float
+    se: float
+
+
+def pr_auc(
+    scores: ArrayLike, labels: ArrayLike, thresholds: ArrayLike | None = None, boundary: Literal[">=", ">"] = ">"
+) -> PrAuc:
+    """Area under the precision-recall curve as the mean over true points (Alchemy, University of Washington 2008).
+
+    Thresholds fall: th_1 > … > th_K. A true point that th_s is the first to retrieve is worth
+    (prec_{s-1} + prec_s) / 2 with prec_0 = prec_1, one that none retrieves is worth 0, and the area is the mean worth.
+    It equals the trapezoid area over recall, extended horizontally from the first point to recall 0.
+
+    Args:
+        scores: Shape (n,), finite; higher means more likely to be true.
+        labels: Shape (n,), boolean or 0 and 1.
+        thresholds: Finite, in any order, repeated ones count once; those that retrieve nothing are dropped. None:
+            enough thresholds to part every distinct score, and to retrieve every row.
+        boundary: Whether a score equal to a threshold is retrieved (`>=`) or not (`>`).
+
+    Raises:
+        ValueError: shapes differ, a score or threshold is not finite, or a label is neither 0 nor 1.
+    """
+    values, truth = _checked(scores, labels)
+    if boundary not in {">=", ">"}:
+        message = f"boundary is {boundary!r}, not '>=' or '>'"
+        raise ValueError(message)
+    side: Literal["left", "right"] = "left" if boundary == ">=" else "right"
+    if thresholds is None:
+        levels, side = np.unique(values), "left"
+    else:
+        levels = np.unique(np.asarray(thresholds, dtype=np.float64))
+        if not np.isfinite(levels).all():
+            message = "a threshold is not finite"
+            raise ValueError(message)
+    descending = levels[::-1]
+    classes = np.sort(values[truth]), np.sort(values[~truth])
+    above = (len(part) - np.searchsorted(part, descending, side=side)[None] for part in classes)
+    sizes = (np.array([len(part)]) for part in classes)
+    found = true_point_areas(Retrieved(*above, *sizes))
+    return PrAuc(float(found.auc[0]), float(found.se_true_points[0]), float(found.se[0]))
+
+
+def _checked(scores: ArrayLike, labels: ArrayLike) -> tuple[Floats, NDArray[np.bool_]]:
+    values, truth = np.asarray(scores, dtype=np.float64), np.asarray(labels)
+    if values.ndim != 1 or truth.shape != values.shape:
+        message = f"scores and labels must be one-dimensional and of one length, not {values.shape} and {truth.shape}"
+        raise ValueError(message)
+    if not np.isfinite(values).all():
+        message = f"{(~np.isfinite(values)).sum():,} scores are NaN or infinite"
+        raise ValueError(message)
+    if not np.isin(truth, (0, 1)).all():
+        message = "labels must be boolean, or 0 and 1"
+        raise ValueError(message)
+    return values, truth.astype(bool)
+
+
+@dataclass(frozen=True)
+class Retrieved:
+    """What falling thresholds retrieve, of several groups or of several replicates of one group.
+
+    Attributes:
+        tp: Shape (groups, K): weight of the true points that each threshold retrieves; never falls along K.
+        fp: Shape (groups, K): weight of the false points.
+        positives: Shape (groups,): weight of all true points.
+        negatives: Shape (groups,): weight of all false points.
+    """
+
+    tp: NDArray[Any]
+    fp: NDArray[Any]
+    positives: NDArray[Any]
+    negatives: NDArray[Any]
+
+    @property
+    def total(self) -> Retrieved:
+        """All groups together."""
+        parts = (self.tp, self.fp, self.positives, self.negatives)
+        return Retrieved(*(each.sum(axis=0)[None] for each in parts))
+
+
+@dataclass(frozen=True)
+class TruePointAreas:
+    """Areas of several groups; see `PrAuc`. Arrays of shape (groups,); `degrees` are the degrees of freedom of `se`."""
+
+    auc: Floats
+    se_true_points: Floats
+    se: Floats
+    degrees: Floats
+
+
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def true_point_areas(
+    weights: Retrieved, squares: Retrieved | None = None, rows: Retrieved | None = None, *, random_sizes: bool = False
+) -> TruePointAreas:
+    """`pr_auc` of several groups from their counts.
+
+    Args:
+        weights: Counts, or sums of weights.
+        squares: Sums of squared weights; None: every weight is 1.
+        rows: Numbers of rows; None: every weight is 1.
+        random_sizes: As for `influence.variance_of_rows`.
+    """
+    squares, rows = squares or weights, rows or weights
+    curve = _Curve.of(weights)
+
+    def positive(psi: Floats) -> ClassMoments:
+        sizes = rows.positives, weights.positives, squares.positives
+        return _moments(weights.tp, squares.tp, sizes, psi)
+
+    sizes = rows.negatives, weights.negatives, squares.negatives
+    negative = _moments(weights.fp, squares.fp, sizes, curve.psi_negative)
+    moments = positive(curve.psi_positive), negative
+    variance = variance_of_rows(*moments, curve.slope, random_sizes=random_sizes)
+    degrees = degrees_of_rows(*moments, variance)
+    return TruePointAreas(curve.auc, np.sqrt(positive(curve.worth).variance), np.sqrt(variance), degrees)
+
+
+def true_point_cluster_se(replicates: Retrieved) -> float:
+    """Standard error of `pr_auc` of one group where only replicates, groups of clusters, are independent."""
+    return true_point_clusters(replicates)[0]
+
+
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def true_point_clusters(replicates: Retrieved) -> tuple[float, float]:
+    """`true_point_cluster_se` and its degrees of freedom."""
+    curve = _Curve.of(replicates.total)
+    influences = [
+        (np.diff(weight, prepend=0, axis=1) * psi).sum(axis=1)
+        for weight, psi in ((replicates.tp, curve.psi_positive), (replicates.fp, curve.psi_negative))
+    ]
+    sizes = [np.asarray(each, dtype=np.float64) for each in (replicates.positives, replicates.negatives)]
+    sums = (sizes[0], sizes[1]), (influences[0], influences[1]), float(curve.slope[0])
+    return float(np.sqrt(variance_of_clusters(*sums))), float(degrees_of_clusters(*sums))
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """The area of a curve and its derivatives; arrays of shape (groups,) or (groups, K).
+
+    Attributes:
+        auc: The area.
+        worth: What a true point is worth, by the first threshold that retrieves it.
+        psi_positive: Its influence.
+        psi_negative: Influence of a false point.
+        slope: Derivative of the area by the logit of the share of positives.
+    """
+
+    auc: Floats
+    worth: Floats
+    psi_positive: Floats
+    psi_negative: Floats
+    slope: Floats
+
+    @classmethod
+    def of(cls, counts: Retrieved) -> _Curve:
+        """Thresholds that retrieve nothing share the precision of the first that does, which gives them no width."""
+        hits, total = np.asarray(counts.tp, dtype=np.float64), np.asarray(counts.positives, dtype=np.float64)
+        false = np.asarray(counts.fp, dtype=np.float64)
+        retrieved = hits + false
+        some = retrieved > 0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            precision, recall = np.where(some, hits / retrieved, 0.0), hits / total[:, None]
+            before = np.concatenate([np.zeros((len(hits), 1)), precision[:, :-1]], axis=1)[:, : hits.shape[1]]
+            worth = np.where(_first(some), precision, (before + precision) / 2)
+            auc = np.where(total > 0, (np.diff(hits, prepend=0.0, axis=1) * worth).sum(axis=1) / total, np.nan)
+            slopes = _by_precision(recall, _first(some))
+            of_positive = np.where(some, slopes * false / retrieved**2, 0.0)
+            of_negative = np.where(some, -slopes * hits / retrieved**2, 0.0)
+        sizes = total[:, None], np.asarray(counts.negatives, dtype=np.float64)[:, None]
+        psi_positive, psi_negative = _from_below(of_positive) * sizes[0], _from_below(of_negative) * sizes[1]
+        slope = np.where(some, slopes * precision * (1 - precision), 0.0).sum(axis=1)
+        return cls(auc, worth, worth + psi_positive, psi_negative, slope)
+
+
+def _first(some: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Marks the first threshold that retrieves anything."""
+    return np.asarray(some & (np.cumsum(some, axis=1) == 1))
+
+
+def _by_precision(recall: Floats, first: NDArray[np.bool_]) -> Floats:
+    """Derivative of the area by the precision at each threshold: half the recall between its neighbours.
+
+    At the first, whose precision is carried to recall 0, it is half the sum of its recall and the next.
+    """
+    edges = np.concatenate([np.zeros((len(recall), 1)), recall, recall[:, -1:]], axis=1)
+    inner = (edges[:, 2:] - edges[:, :-2]) / 2
+    return np.asarray(np.where(first, inner + recall / 2, inner))
+
+
+def _from_below(values: Floats) -> Floats:
+    """Sums over a threshold and all lower ones: a point is retrieved by every threshold below its score."""
+    return np.asarray(np.cumsum(values[:, ::-1], axis=1)[:, ::-1])
+
+
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def _moments(
+    retrieved: NDArray[Any], squares: NDArray[Any], sizes: tuple[NDArray[Any], NDArray[Any], NDArray[Any]], psi: Floats
+) -> ClassMoments:
+    """Moments of a class whose members differ only by the first threshold that retrieves them; 0 if none does."""
+    rows, weight, square = (np.asarray(each, dtype=np.float64) for each in sizes)
+    gained, gained_squares = _gained(retrieved, weight), _gained(squares, square)
+    every = np.concatenate([psi, np.zeros((len(psi), 1))], axis=1)
+    centred = every - ((gained * every).sum(axis=1) / weight)[:, None]  # the spread then does not cancel
+    powers = ((gained_squares * centred**power).sum(axis=1) for power in (1, 2, 3, 4))
+    return ClassMoments(rows, weight, square, (gained * centred).sum(axis=1), *powers)
+
+
+def _gained(retrieved: NDArray[Any], total: Floats) -> Floats:
+    """What each threshold is the first to retrieve and, last, what none does."""
+    return np.diff(np.asarray(retrieved, dtype=np.float64), prepend=0.0, append=total[:, None], axis=1)

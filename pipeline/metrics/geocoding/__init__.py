@@ -1,0 +1,1 @@
+"""Distances on the Earth, and accuracy within tolerances."""

@@ -1,0 +1,112 @@
+"""Accuracy of geocoding: counts within a tolerance and statistics of the distance errors.
+
+Input is the distance of every gold toponym from its prediction. It is missing where the mention was not recognised or
+was recognised but given no coordinates: nothing was attempted. With n_attempted the toponyms that have a distance:
+
+    within the tolerance: true positive      beyond it: false positive and miss      no distance: miss
+
+so tp + fn = n_gold and tp + fp = n_attempted. The published "accuracy at k km" is tp / n_attempted, the precision.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from pipeline.tables.ratios import ratios
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+Floats: TypeAlias = "NDArray[np.float64]"
+Missing = Literal["exclude", "max_error"]
+
+FARTHEST_KM = 20038.0
+"""Error that the published log error takes as the largest possible: half the equator, rounded up."""
+
+
+def tolerance_counts(
+    distances_km: Floats, tolerances_km: Sequence[float], *, inclusive: bool = True, n_spurious: int = 0
+) -> pl.DataFrame:
+    """Counts and ratios at every tolerance.
+
+    Args:
+        distances_km: One per gold toponym, shape (n_gold,); nan: not attempted.
+        tolerances_km: Largest distances that count as correct.
+        inclusive: Whether a distance equal to the tolerance is within it.
+        n_spurious: Predictions with coordinates but without a gold toponym. The source text and the published accuracy
+            leave them out; the resolution scores of SemEval-2019 Task 12 (Weissenbacher et al. 2019) count them as
+            attempted and wrong.
+
+    Returns:
+        One row per tolerance in the order given: `tolerance_km`, `n_gold`, `n_attempted` (including spurious), and the
+        columns that `add_ratios` adds.
+    """
+    known = np.sort(distances_km[~np.isnan(distances_km)])
+    correct = np.searchsorted(known, np.asarray(tolerances_km, dtype=np.float64), side="right" if inclusive else "left")
+    columns = {"tolerance_km": list(tolerances_km), "tp": correct}
+    counts = pl.DataFrame(columns, schema_overrides={"tolerance_km": pl.Float64}).with_columns(
+        pl.lit(len(distances_km), pl.Int64).alias("n_gold"),
+        pl.lit(len(known) + n_spurious, pl.Int64).alias("n_attempted"),
+    )
+    return add_ratios(counts)
+
+
+def add_ratios(counts: pl.DataFrame) -> pl.DataFrame:
+    """Add `fp`, `fn`, `precision`, `recall` and `f1` to the integers `n_gold`, `n_attempted` and `tp`.
+
+    Precision is over the attempted toponyms, recall over all gold toponyms. NULL where nothing was attempted
+    (precision), without gold toponyms (recall), and without both (f1).
+    """
+    tp = pl.col("tp")
+    fp, fn = pl.col("n_attempted") - tp, pl.col("n_gold") - tp
+    return counts.with_columns(fp.alias("fp"), fn.alias("fn")).with_columns(ratios(tp, pl.col("fp"), pl.col("fn")))
+
+
+def error_statistics(distances_km: Floats, *, missing: Missing = "exclude") -> dict[str, int | float]:
+    """Number of toponyms, and mean, median and area of the distance errors.
+
+    Args:
+        distances_km: One per gold toponym, shape (n_gold,); nan: not located.
+        missing: What is done with toponyms that were not located: left out, as the published numbers do, or given the
+            largest possible error, so that a geocoder gains nothing by leaving out the hard ones.
+
+    Returns:
+        `n_gold`, `n_located`, `mean_km`, `median_km` and `log_error_auc`; the last three are nan where no error is left
+        (never 0, which would read as perfect).
+    """
+    known = distances_km[~np.isnan(distances_km)]
+    errors = known if missing == "exclude" else np.where(np.isnan(distances_km), FARTHEST_KM, distances_km)
+    ordered = np.sort(errors)
+    return {
+        "n_gold": len(distances_km),
+        "n_located": len(known),
+        "mean_km": float(ordered.mean()) if len(ordered) else math.nan,
+        "median_km": float(np.median(ordered)) if len(ordered) else math.nan,
+        "log_error_auc": log_error_auc(ordered),
+    }
+
+
+def log_error_auc(errors_km: Floats) -> float:
+    """Area under the curve of log errors, from 0 (perfect) to 1 (Jurgens et al. 2015; Gritta et al. 2018).
+
+    The trapezoid area under ln(1 + d) of the errors in ascending order, divided by what errors of half the equator
+    would give, ln(20039) (n - 1). Nearly the mean of ln(1 + d) / ln(20039), but the first and the last error count
+    half, so errors that are not sorted first give another number.
+
+    Args:
+        errors_km: Errors of the located toponyms, shape (n,), any order, without nan.
+
+    Returns:
+        nan with fewer than 2 errors.
+    """
+    if len(errors_km) <= 1:
+        return math.nan
+    logs = np.log1p(np.sort(errors_km))
+    area = logs.sum() - (logs[0] + logs[-1]) / 2
+    return float(area / (math.log(FARTHEST_KM + 1) * (len(logs) - 1)))

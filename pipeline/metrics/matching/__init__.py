@@ -1,0 +1,1 @@
+"""One-to-one matching of predictions with the truth."""

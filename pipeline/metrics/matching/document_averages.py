@@ -1,0 +1,95 @@
+"""Averages of precision, recall and F1 over documents, from counts per document.
+
+`micro`          ratios of the summed counts; every mention counts the same
+`macro`          means of the documents' ratios, over the documents where a ratio is defined; it shows how many are not
+`semeval`        the macro scores of the scorer of SemEval-2019 Task 12 (Weissenbacher et al. 2019): means over all
+                 documents, where precision is 1 without a prediction, recall is 1 without a gold mention, each by
+                 itself, and F1 is the harmonic mean of the averaged precision and recall, 0 if both are 0
+`semeval_micro`  the micro scores of the same scorer: ratios of the summed counts, by the same two rules
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import polars as pl
+
+from pipeline.tables.ratios import RATIOS, ratios
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Average = Literal["micro", "macro", "semeval", "semeval_micro"]
+POOLED: frozenset[Average] = frozenset({"micro", "semeval_micro"})  # from the sums of counts alone
+
+
+def averages(documents: pl.DataFrame, keys: Sequence[str], kinds: Sequence[Average]) -> pl.DataFrame:
+    """Averages of the documents of every group.
+
+    Args:
+        documents: One row per group × document with the integers `tp`, `fp`, `fn`; documents without any mention
+            belong to it.
+        keys: Columns that identify a group; NULL is a value like any other. Without keys all rows are one group.
+        kinds: Which averages.
+
+    Returns:
+        One row per group × average, ordered by the keys and in the order of `kinds`: the keys, `average`,
+        `n_documents`, `tp`, `fp`, `fn` (sums), `precision`, `recall`, `f1` and, for each of the three,
+        `<name>_dropped`: documents that a mean leaves out because its ratio is undefined there. NULL where no document
+        is left, or for `micro` where the summed denominator is 0; those of SemEval are NULL only without any document.
+    """
+    each = documents.with_columns(ratios(*(pl.col(name) for name in ("tp", "fp", "fn"))))
+    parts = [
+        _grouped(each, keys, _AGGREGATES[kind]()).with_columns(
+            pl.lit(kind).alias("average"), pl.lit(position).alias("_position")
+        )
+        for position, kind in enumerate(kinds)
+    ]
+    columns = [*keys, "average", "n_documents", "tp", "fp", "fn", *RATIOS, *(f"{name}_dropped" for name in RATIOS)]
+    return pl.concat(parts).sort([*keys, "_position"]).select(columns)
+
+
+def _grouped(frame: pl.DataFrame, keys: Sequence[str], aggregates: Sequence[pl.Expr]) -> pl.DataFrame:
+    sums = [pl.len().cast(pl.Int64).alias("n_documents"), *(pl.col(name).sum() for name in ("tp", "fp", "fn"))]
+    wanted = [*sums, *aggregates]
+    return frame.group_by(keys).agg(wanted) if keys else frame.select(wanted)
+
+
+def _dropped(count: pl.Expr, name: str) -> pl.Expr:
+    return count.cast(pl.Int64).alias(f"{name}_dropped")
+
+
+def _micro() -> list[pl.Expr]:
+    totals = ratios(*(pl.col(name).sum() for name in ("tp", "fp", "fn")))
+    return [*totals, *(_dropped(pl.lit(0), name) for name in RATIOS)]
+
+
+def _macro() -> list[pl.Expr]:
+    return [
+        *(pl.col(name).mean() for name in RATIOS),
+        *(_dropped(pl.col(name).null_count(), name) for name in RATIOS),
+    ]
+
+
+def _semeval() -> list[pl.Expr]:
+    precision, recall = (pl.col(name).fill_null(1.0).mean() for name in ("precision", "recall"))
+    total = precision + recall
+    f1 = pl.when(total > 0).then(2 * precision * recall / total).when(total == 0).then(0.0)
+    return [
+        *(each.alias(name) for name, each in zip(RATIOS, (precision, recall, f1), strict=True)),
+        *(_dropped(pl.lit(0), name) for name in RATIOS),
+    ]
+
+
+def _semeval_micro() -> list[pl.Expr]:
+    totals = ratios(*(pl.col(name).sum() for name in ("tp", "fp", "fn")))
+    return [
+        *(
+            pl.when(pl.len() > 0).then(total.fill_null(1.0)).alias(name)
+            for name, total in zip(RATIOS, totals, strict=True)
+        ),
+        *(_dropped(pl.lit(0), name) for name in RATIOS),
+    ]
+
+
+_AGGREGATES = {"micro": _micro, "macro": _macro, "semeval": _semeval, "semeval_micro": _semeval_micro}

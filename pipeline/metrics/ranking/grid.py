@@ -1,0 +1,281 @@
+"""Average precision under random selection: the top of the list on a grid, the rest by its moments.
+
+Let S be the part of m AP that the first T ranks contribute. Given k hits there, every arrangement of them is equally
+likely, whatever n and m are: one table of the distribution of S serves all queries. Under random selection k is
+hypergeometric, and what the ranks below T add, given k, has a mean and variance in closed form; its distribution is
+taken as a shifted lognormal, whose skewness gives m AP its exact third moment.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pipeline.metrics.ranking.hypergeometric import hypergeometric_pmf, hypergeometric_tail
+from pipeline.metrics.ranking.moments import (
+    average_precision_moments,
+    average_precision_moments_of,
+    average_precision_skewness,
+    harmonic_sums,
+)
+from pipeline.metrics.ranking.shifted_lognormal import shifted_lognormal_tail
+
+if TYPE_CHECKING:
+    from pipeline.metrics.uncertainty.jackknife import Floats
+
+HITS = 32  # most hits among the first ranks that are told apart
+STEP = 0.01  # between neighbouring sums, of their logarithm
+_SPREAD = 6.0  # standard deviations by which the hits expected stay below
+_RUNG = 1.12
+_SINGLE = 128  # ranks that advance one at a time
+_BLUR = 0.25  # of a cell's width: the least standard deviation of what a cell stands for
+_MOST_SKEWED = 1.0  # more is the error of a sum, divided by next to nothing
+_LITTLE = 0.1  # share of the variance below which the skewness of the rest does not matter
+_LONGEST = 10**6  # ranks over which the third moment is summed
+_RARE = 1e-13  # probability of a cell that is left out of a null distribution
+_LEAST = 1e-12  # standard deviation of m AP where nothing varies
+_NEGLIGIBLE = 1e-18  # probability of a number of hits in a step that is left out
+_SHARE = 8  # above, a step is this part of the ranks before it
+
+
+@dataclass(frozen=True)
+class Lead:
+    """Hits at the very top, which add so much that the distribution jumps there; a cell would blur it.
+
+    Attributes:
+        hits: Their number.
+        sum: What they add to m AP.
+    """
+
+    hits: int
+    sum: float
+
+    def alone(self, ranks: int) -> float:
+        """Probability that they are all hits among the first ranks, if that is the number of hits."""
+        return 1 / math.comb(ranks, self.hits)
+
+
+LEADS = (Lead(0, 0.0), Lead(1, 1.0))  # nothing or a hit at rank 1
+_LED = 1  # ranks that leads are about
+
+
+@dataclass(frozen=True)
+class Top:
+    """Distribution of S, the part of m AP within the first ranks, given the number of hits there.
+
+    Attributes:
+        ranks: T, the number of ranks.
+        mass: For each of `LEADS` an array of shape (hits, cells): in row k - 1 the probabilities, given k hits in all,
+            of this lead and of what the ranks below it add, where they add something; k = 1 … min(T, HITS).
+    """
+
+    ranks: int
+    mass: tuple[Floats, ...]
+
+
+def sums(cells: int) -> Floats:
+    """The sums that cells stand for, falling from HITS."""
+    return np.asarray(HITS * np.exp(-STEP * np.arange(cells)))
+
+
+def _cells(ranks: int) -> int:
+    """Cells that reach down to the smallest sum but 0, one hit at the last rank."""
+    return math.ceil(math.log(HITS * ranks) / STEP) + 2
+
+
+def _spread(mass: Floats, sizes: Floats, cells: int) -> Floats:
+    """Masses of each row at their new sums, split between two cells so that means stay exact.
+
+    Args:
+        mass: Shape (rows, any).
+        sizes: The sums, same shape.
+        cells: Of the result, shape (rows, cells).
+    """
+    grid = sums(cells)
+    upper = ((math.log(HITS) - np.log(sizes)) * (1 / STEP)).astype(np.int64)
+    np.clip(upper, 0, cells - 2, out=upper)
+    high, low = grid[upper], grid[upper + 1]
+    lowered = np.clip((high - sizes) / (high - low), 0.0, 1.0) * mass
+    upper += np.arange(len(mass))[:, None] * cells
+    flat, length = upper.ravel(), len(mass) * cells
+    total = np.bincount(flat, (mass - lowered).ravel(), length) + np.bincount(flat + 1, lowered.ravel(), length)
+    return np.asarray(total, dtype=np.float64).reshape(len(mass), cells)
+
+
+def _advance(top: Top, ranks: int) -> Top:
+    """The same for more ranks: of k hits, a hypergeometric number lies in the added ranks, evenly spaced there."""
+    block, cells = ranks - top.ranks, _cells(ranks)
+    hits, added = np.arange(1, min(ranks, HITS) + 1), np.arange(min(block, HITS) + 1)
+    chances = hypergeometric_pmf(added[:, None], ranks, hits, block)
+    mass, before = [np.zeros((len(hits), cells)) for _ in LEADS], sums(top.mass[0].shape[1])
+    for h, chance in zip(added, chances, strict=True):
+        earlier = hits - h
+        rows = np.flatnonzero((earlier > 0) & (earlier <= len(top.mass[0])) & (chance > _NEGLIGIBLE))
+        index = np.arange(1, h + 1)
+        gains = ((earlier[:, None] + index) / (top.ranks + index * (block + 1) / (h + 1))).sum(axis=1)
+        for new, old, lead in zip(mass, top.mass, LEADS, strict=True):
+            if h == 0:
+                new[rows, : len(before)] += chance[rows, None] * old[rows]
+                continue
+            if len(rows):
+                new[rows] += _spread(chance[rows, None] * old[earlier[rows] - 1], before + gains[rows, None], cells)
+            row = h + lead.hits - 1
+            if row < len(hits):  # no other hit in the earlier ranks
+                alone = chance[row : row + 1, None] * lead.alone(top.ranks)
+                new[row] += _spread(alone, gains[row : row + 1, None], cells)[0]
+    return Top(ranks, tuple(mass))
+
+
+@functools.cache
+def _rung(number: int) -> Top:
+    """The tables that are kept, each for about 12 % more ranks than the one before."""
+    if number == 0:
+        return Top(_LED, tuple(np.zeros((_LED, _cells(_LED))) for _ in LEADS))
+    top = _rung(number - 1)
+    goal = max(top.ranks + 1, int(top.ranks * _RUNG))
+    while top.ranks < goal:
+        block = 1 if top.ranks < _SINGLE else top.ranks // _SHARE
+        top = _advance(top, min(goal, top.ranks + block))
+    return top
+
+
+def remainder_moments(n: int, m: int, ranks: int, hits: Floats) -> tuple[Floats, Floats]:
+    """Mean and variance of what the ranks below the first T add to m AP, given the hits above.
+
+    Sums over one rank and over pairs of ranks s < t, as for `average_precision_moments`.
+
+    Args:
+        n: Ranked documents.
+        m: Relevant ones among them.
+        ranks: T, 1 to n.
+        hits: Relevant ones among the first T, any shape.
+    """
+    below, left, k = n - ranks, m - hits, hits
+    if below == 0:
+        return np.zeros_like(k), np.zeros_like(k)
+    chances = [np.ones_like(k)]
+    for j in range(4):
+        chances.append(chances[-1] * np.maximum(left - j, 0.0) / max(below - j, 1))
+    one, two, three, four = chances[1:]
+    h, g = (float(end - start) for end, start in zip(harmonic_sums(n), harmonic_sums(ranks), strict=True))
+    first = ranks + 1
+    u = below - first * h  # Σ (s - first) / s
+    mean = one * (k + 1) * h + two * u
+    square = one * (k + 1) ** 2 * g + two * (2 * k + 3) * (h - first * g)
+    square = square + three * (below - (2 * first + 1) * h + first * (first + 1) * g)
+    both = (h * h - g) / 2  # Σ 1 / (s t)
+    lower = n * h - below  # Σ 1 / s
+    product = below * (below - 1) / 2 - (first + 2) * u - first * lower + first * (first + 2) * both
+    cross = two * (k + 1) * (k + 2) * both + four * product
+    cross = cross + three * ((k + 1) * (lower - (first + 1) * both) + (k + 3) * (u - first * both))
+    return mean, np.maximum(square + 2 * cross - mean * mean, 0.0)
+
+
+def _top_for(n: int, m: int) -> Top:
+    """The longest table of at most half the ranks in which more than `HITS` hits are next to impossible."""
+    number = 0
+    while _fits(_rung(number + 1).ranks, n, m):
+        number += 1
+    return _rung(number)
+
+
+def _fits(ranks: int, n: int, m: int) -> bool:
+    mean = ranks * m / n
+    return 2 * ranks <= n and (min(ranks, m) <= HITS or mean + _SPREAD * math.sqrt(mean) + 1 <= HITS)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Cells of m AP under random selection: a shifted lognormal for each number of hits and sum above.
+
+    Attributes:
+        weight: Probability of each cell, shape (cells,).
+        centre: Mean of m AP in it.
+        deviation: Standard deviation of m AP in it.
+        skewness: Of m AP in all cells.
+        beyond: Probability of more than `HITS` hits and of cells that are left out, which count as an AP of 1.
+    """
+
+    weight: Floats
+    centre: Floats
+    deviation: Floats
+    skewness: float
+    beyond: float
+
+    def tail(self, total: float) -> float:
+        """Probability that m AP is at least this large."""
+        above = shifted_lognormal_tail((total - self.centre) / self.deviation, self.skewness)
+        return min(float(self.weight @ above) + self.beyond, 1.0)
+
+
+@functools.lru_cache(maxsize=32)
+def grid_for(n: int, m: int) -> Grid:
+    """The null distribution of m AP for n ranked documents with m relevant ones."""
+    top = _top_for(n, m)
+    hits = np.arange(min(top.ranks, HITS, m) + 1, dtype=np.float64)
+    mass, below, lead = _laid_out(top, len(hits))
+    mean, variance = remainder_moments(n, m, top.ranks, hits)
+    weight = hypergeometric_pmf(hits, n, m, top.ranks)[:, None] * mass
+    used = weight > _RARE
+    centre = (_corrected(top.ranks, hits, mass, below + lead) + mean[:, None])[used]
+    deviation = np.maximum(np.sqrt(variance)[:, None], np.maximum(STEP * _BLUR * below, _LEAST))[used]
+    beyond = float(hypergeometric_tail(HITS + 1, n, m, top.ranks)) if min(top.ranks, m) > HITS else 0.0
+    beyond += float(weight[~used].sum())
+    skewness = _remaining_skewness(n, m, weight[used], centre, deviation)
+    return Grid(weight[used], centre, deviation, skewness, beyond)
+
+
+def _remaining_skewness(n: int, m: int, weight: Floats, centre: Floats, deviation: Floats) -> float:
+    """Skewness within cells, one for all, that gives m AP its exact third moment."""
+    mean, variance = average_precision_moments(n, m)
+    spread = m * math.sqrt(variance)
+    if float(weight @ deviation**2) < _LITTLE * spread**2:
+        return 0.0
+    if n > _LONGEST:  # there it depends on the number of hits alone, or falls with its root
+        fewer = max(min(m, _LONGEST // 10), m * _LONGEST // n)
+        return grid_for(_LONGEST, fewer).skewness * math.sqrt(fewer / m)
+    distance = centre - m * mean
+    known = float(weight @ (distance**3 + 3 * distance * deviation**2))
+    found = (average_precision_skewness(n, m) * spread**3 - known) / float(weight @ deviation**3)
+    return found if abs(found) <= _MOST_SKEWED else 0.0
+
+
+def _laid_out(top: Top, rows: int) -> tuple[Floats, Floats, Floats]:
+    """All leads side by side: probabilities given 0, 1, … hits, sums below the leads and sums of the leads."""
+    cells = top.mass[0].shape[1] + 1
+    mass = np.zeros((rows, len(LEADS), cells))
+    for i, (lead, part) in enumerate(zip(LEADS, top.mass, strict=True)):
+        mass[1:, i, :-1] = part[: rows - 1]
+        if lead.hits < rows:
+            mass[lead.hits, i, -1] = lead.alone(top.ranks)
+    below = np.tile(np.append(sums(cells - 1), 0.0), len(LEADS))
+    return mass.reshape(rows, -1), below, np.repeat([lead.sum for lead in LEADS], cells)
+
+
+def _corrected(ranks: int, hits: Floats, mass: Floats, values: Floats) -> Floats:
+    """The sums S moved so that their means and variances given the hits are the exact ones.
+
+    Splitting masses between cells raises the variance a little, and steps over many ranks lower it.
+    """
+    mean = mass @ values
+    variance = mass @ values**2 - mean**2
+    exact_mean, exact_variance = average_precision_moments_of(ranks, hits)
+    exact_mean, exact_variance = np.nan_to_num(exact_mean) * hits, np.nan_to_num(exact_variance) * hits**2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(variance > 0, np.sqrt(exact_variance / variance), 1.0)
+    return np.asarray(exact_mean[:, None] + (values - mean[:, None]) * ratio[:, None])
+
+
+def grid_tail(ap: float, n: int, m: int) -> float:
+    """P(AP ≥ ap) under random selection; an upper bound where it is below about 1e-8.
+
+    Args:
+        ap: Average precision.
+        n: Ranked documents.
+        m: Relevant ones among them, 1 to n - 1.
+    """
+    return grid_for(n, m).tail(m * ap)

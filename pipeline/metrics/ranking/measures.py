@@ -1,0 +1,184 @@
+"""Measures of rankings from the places of their judged documents, for all rankings at once; ties expected over orders.
+
+Documents with equal scores make a tie that takes several places. Where ties are broken, every tie holds one document.
+A measure of a tie is its mean over all orders of the documents in it (McSherry & Najork 2008).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pipeline.metrics.ranking.ties import tie_gains
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from pipeline.metrics.uncertainty.jackknife import Floats
+
+RECALL_LEVELS = tuple(level / 10 for level in range(11))
+_NEGLIGIBLE = 1e-18  # probability that the first hit comes this late
+
+
+@dataclass(frozen=True)
+class Ties:
+    """Ties that hold judged documents; those without are left out. Each array has shape (B,).
+
+    Attributes:
+        ranking: Number of the ranking, from 0, ascending; within a ranking best score first.
+        before: Documents ranked above.
+        size: Documents, judged or not.
+        hits: Relevant documents.
+        misses: Documents that are judged and not relevant.
+    """
+
+    ranking: NDArray[np.int64]
+    before: Floats
+    size: Floats
+    hits: Floats
+    misses: Floats
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Judged documents of every ranking's query, retrieved or not; shape (rankings,) each.
+
+    Attributes:
+        relevant: Relevant documents.
+        nonrelevant: Documents that are judged and not relevant.
+    """
+
+    relevant: Floats
+    nonrelevant: Floats
+
+
+@dataclass(frozen=True)
+class Measures:
+    """Measures of rankings, each of shape (rankings,) unless said otherwise; what has no relevant document is 0.
+
+    Attributes:
+        retrieved_relevant: Relevant documents in the ranking.
+        retrieved_nonrelevant: Documents in it that are judged and not relevant.
+        precision_sum: Sum of the precision at every relevant document: average precision times its divisor.
+        relevant_at_r: Relevant documents among the first R, R being the number of relevant documents.
+        reciprocal_rank: 1 / rank of the first relevant document.
+        bpref: Preference of relevant over judged nonrelevant documents.
+        interpolated: Highest precision at or after each recall of `RECALL_LEVELS`, shape (rankings, 11).
+        hits: Relevant documents among the first k, shape (rankings, cutoffs).
+        straddled: Whether a tie of relevant and other documents lies across k, shape (rankings, cutoffs).
+        mixed: Whether any tie holds relevant and other documents, so that the order within it matters.
+    """
+
+    retrieved_relevant: Floats
+    retrieved_nonrelevant: Floats
+    precision_sum: Floats
+    relevant_at_r: Floats
+    reciprocal_rank: Floats
+    bpref: Floats
+    interpolated: Floats
+    hits: Floats
+    straddled: NDArray[np.bool_]
+    mixed: NDArray[np.bool_]
+
+
+def measures(ties: Ties, judged: Judged, cutoffs: Sequence[int]) -> Measures:
+    """Every measure of every ranking.
+
+    Interpolated precision at recall r is the highest precision at a rank with at least r R relevant documents, rounded
+    to the nearest whole number, half upwards (trec_eval). Of ties that mix relevant and other documents it has no
+    closed form: it then stands for the order with relevant documents first, and `mixed` says so. Bpref is
+    (1/R) Σ (1 - min(n, R) / min(N, R)) over retrieved relevant documents, n being the judged nonrelevant ones above
+    and N all of them (Buckley & Voorhees 2004, as in trec_eval).
+
+    Args:
+        ties: The ties of all rankings.
+        judged: What is known of their queries.
+        cutoffs: Numbers of first documents.
+    """
+    count = len(judged.relevant)
+    above, nonrelevant_above = (_sums_before(ties.ranking, each) for each in (ties.hits, ties.misses))
+    mixed = (ties.hits > 0) & (ties.hits < ties.size)
+
+    def added(values: Floats) -> Floats:
+        return np.bincount(ties.ranking, values, count).astype(np.float64)
+
+    def first(k: Floats | float) -> Floats:
+        return added(ties.hits * (np.clip(k - ties.before, 0, ties.size) / ties.size))
+
+    def across(k: int) -> NDArray[np.bool_]:
+        inside = (ties.before < k) & (k < ties.before + ties.size)
+        return added((mixed & inside).astype(np.float64)) > 0
+
+    own = judged.relevant[ties.ranking]
+    return Measures(
+        retrieved_relevant=added(ties.hits),
+        retrieved_nonrelevant=added(ties.misses),
+        precision_sum=added(tie_gains(ties.before, above, ties.size, ties.hits)),
+        relevant_at_r=first(own),
+        reciprocal_rank=_reciprocal_rank(ties, above, count),
+        bpref=_over(added(_preferences(ties, nonrelevant_above, judged)), judged.relevant),
+        interpolated=_interpolated(ties, above, judged.relevant),
+        hits=np.stack([first(k) for k in cutoffs], axis=1),
+        straddled=np.stack([across(k) for k in cutoffs], axis=1),
+        mixed=added(mixed.astype(np.float64)) > 0,
+    )
+
+
+def _over(sums: Floats, divisor: Floats) -> Floats:
+    return np.divide(sums, divisor, out=np.zeros_like(sums), where=divisor > 0)
+
+
+def _sums_before(ranking: NDArray[np.int64], values: Floats) -> Floats:
+    """Sum of the earlier values of the same ranking."""
+    before = np.cumsum(values) - values
+    return np.asarray(before - before[np.searchsorted(ranking, ranking)] if len(before) else before)
+
+
+def _reciprocal_rank(ties: Ties, above: Floats, count: int) -> Floats:
+    """Expected 1 / rank of the first hit, in the first tie with one.
+
+    It stands at the i-th place of the tie with a negative hypergeometric probability.
+    """
+    start = np.flatnonzero((above == 0) & (ties.hits > 0))
+    found = np.zeros(count)
+    before, size, hits = ties.before[start], ties.size[start], ties.hits[start]
+    chance, total = hits / size, np.zeros(len(start))
+    active, place = np.arange(len(start)), 1
+    while len(active):
+        total[active] += chance[active] / (before[active] + place)
+        left = size[active] - place
+        chance[active] *= np.divide(left - hits[active] + 1, left, out=np.zeros(len(active)), where=left > 0)
+        active = active[chance[active] > _NEGLIGIBLE]
+        place += 1
+    found[ties.ranking[start]] = total
+    return found
+
+
+def _preferences(ties: Ties, above: Floats, judged: Judged) -> Floats:
+    """What the relevant documents of each tie add to bpref times R.
+
+    A relevant document has 0 … b of the b nonrelevant ones of its tie above it, each as likely.
+    """
+    relevant, nonrelevant = judged.relevant[ties.ranking], judged.nonrelevant[ties.ranking]
+    below_limit = np.clip(relevant - above, 0, ties.misses + 1)
+    lost = below_limit * above + below_limit * (below_limit - 1) / 2 + (ties.misses + 1 - below_limit) * relevant
+    mean = lost / (ties.misses + 1)
+    return ties.hits * (1 - _over(mean, np.minimum(relevant, nonrelevant)))
+
+
+def _interpolated(ties: Ties, above: Floats, relevant: Floats) -> Floats:
+    found = np.zeros((len(relevant), len(RECALL_LEVELS)))
+    hit = ties.hits > 0
+    ranking, reached = ties.ranking[hit], (above + ties.hits)[hit]
+    if not len(ranking):
+        return found
+    precision = reached / (ties.before + ties.hits)[hit]
+    starts = np.flatnonzero(np.concatenate([[True], ranking[1:] != ranking[:-1]]))
+    for place, level in enumerate(RECALL_LEVELS):
+        enough = reached >= np.floor(level * relevant[ranking] + 0.5)
+        found[ranking[starts], place] = np.maximum.reduceat(np.where(enough, precision, 0.0), starts)
+    return found

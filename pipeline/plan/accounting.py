@@ -1,0 +1,230 @@
+"""What became of every row of every input: used, or left out for a reason; and rows that must not be left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import sqlglot.expressions as exp
+
+from pipeline.errors import DataError, NoInputError, ThresherError, together
+from pipeline.plan.checks import missing_words, rows_in_words
+from pipeline.plan.fault_rows import first_place
+from pipeline.queries.dialect import column
+from pipeline.queries.load import expand, load
+from pipeline.sources.keys import count_where
+from pipeline.sources.source import KEPT, SCORE_STATE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pipeline.engines.engine import Engine
+    from pipeline.plan.nodes import Options, Plan
+    from pipeline.sources.source import Source
+
+USED, WHERE = "used", "where"
+STATES = {
+    "null_score": "NULL",
+    "nan_score": "NaN",
+    "infinite_score": "infinite",
+}
+
+
+@dataclass(frozen=True)
+class InputAccount:
+    """What became of the rows of one input.
+
+    Attributes:
+        name: The input.
+        n_files: Its files.
+        rows_in: Rows in them.
+        fates: Rows by fate: `used`, or the reason why they were left out.
+    """
+
+    name: str
+    n_files: int
+    rows_in: int
+    fates: dict[str, int]
+
+    @property
+    def rows_kept(self) -> int:
+        """Rows that `where` keeps."""
+        return self.rows_in - self.fates.get(WHERE, 0)
+
+
+def account(engine: Engine, options: Options, plan: Plan, used: int) -> tuple[InputAccount, ...]:
+    """What became of every row of every input; the row input is asked again only if rows were left out.
+
+    Args:
+        engine: Where the relations of the plan are defined.
+        options: What the parameters of the stage say of counting.
+        plan: What was counted.
+        used: Rows of the row input that the counts hold.
+
+    Raises:
+        DataError: rows were left out that may not be.
+    """
+    row, *others = plan.sources
+    fates = {USED: used}
+    if used < row.rows or plan.counts_missed:
+        fates = _fates_of_rows(engine, plan)
+        faults = row_faults(engine, options, plan, fates)
+        if faults:
+            raise together(faults)
+        missed = sum(fates.get(state, 0) for state in STATES) if plan.counts_missed else 0
+        repeated = fates.get(USED, 0) + missed - used
+        fates |= {USED: used - missed} | ({"duplicate": repeated} if repeated else {})
+    accounts = [InputAccount(row.name, len(row.files), row.rows, fates)]
+    accounts += [_account_other(engine, source, plan) for source in others]
+    for each in accounts:
+        if sum(each.fates.values()) != each.rows_in:
+            known = sum(each.fates.values())
+            message = f"input {each.name}: {each.rows_in:,} rows were read, but {known:,} are accounted for"
+            raise ThresherError(message, remedy="This is a bug of thresher, or a file changed meanwhile; run again.")
+    return tuple(accounts)
+
+
+def _fates_of_rows(engine: Engine, plan: Plan) -> dict[str, int]:
+    fates = engine.fetch(expand(load(plan.accounting.name), ()), plan.accounting.params)
+    return {USED: 0} | dict(zip(fates["fate"].to_list(), fates["n_rows"].to_list(), strict=True))
+
+
+def row_faults(engine: Engine, options: Options, plan: Plan, fates: Mapping[str, int] | None = None) -> list[DataError]:
+    """Rows of the row input that must not be left out: one fault for each kind, each with its first file and row.
+
+    Args:
+        engine: Where the relations of the plan are defined.
+        options: What the parameters of the stage say of counting.
+        plan: The plan.
+        fates: Rows by fate, where they are known.
+    """
+    row = plan.sources[0]
+    fates = _fates_of_rows(engine, plan) if fates is None else fates
+    faults = []
+    for state, words in STATES.items():
+        if options.invalid_scores == "error" and fates.get(state):
+            problem: exp.Expr = exp.EQ(this=column(SCORE_STATE), expression=exp.Literal.string(state))
+            faults.append(_fault(engine, row, problem, f"column {row.theirs('score')!r} is {words}", _SCORE_REMEDY))
+    for fate, n_rows in fates.items():
+        if n_rows and fate.startswith("null_") and fate not in STATES:
+            names = _named(row, fate)
+            shown = " or ".join(repr(row.theirs(name)) for name in names)
+            problem = exp.or_(*(exp.Is(this=column(name), expression=exp.null()) for name in names))
+            words = f"column {shown} is {missing_words(row, names[0])}"
+            faults.append(_fault(engine, row, problem, words, _KEY_REMEDY))
+    return faults
+
+
+_SCORE_REMEDY = 'Set invalid_scores = "drop" to leave them out, or "missed" to count them as below every threshold.'
+_KEY_REMEDY = "It is required in every row: fill it in, or use where."
+
+
+def _fault(engine: Engine, row: Source, problem: exp.Expr, words: str, remedy: str) -> DataError:
+    n_rows = engine.fetch(count_where(f"{row.name}_read", problem))["n_rows"].sum()
+    place = first_place(engine, row, problem)
+    return DataError(f"input {row.name}: {words} in {rows_in_words(n_rows)}{place}", remedy=remedy)
+
+
+def refuse_nothing(options: Options, plan: Plan, accounts: Sequence[InputAccount]) -> None:
+    """Stop where no input has a row that could be evaluated, or a `where` matches nothing, unless that is allowed.
+
+    What an input must hold to be evaluated by itself, its contract says. A row input without a row in its files is a
+    result beside others; one of which `where` keeps nothing is a partition that is late, or a slip. Rows that were
+    there and were all left out for another reason than `where` are not judged here.
+
+    Args:
+        options: What the parameters of the stage say of counting.
+        plan: What was counted.
+        accounts: What became of the rows of every input, the row input first.
+
+    Raises:
+        NoInputError: names these inputs, and whether they are empty or `where` leaves nothing of them.
+    """
+    evaluated = {source.name for source in plan.sources if source.contract.evaluated}
+    known = [each for each in accounts if each.name in evaluated]
+    row, unmatched = accounts[0], accounts[0].rows_in > 0 and accounts[0].rows_kept == 0
+    if options.allow_empty or (any(each.rows_kept for each in known) and not unmatched):
+        return
+    known = [row] if unmatched else known
+    message = "nothing is left to evaluate: " + "; ".join(emptiness(known))
+    remedy = "Check path and where; allow_empty = true publishes zeros, with a warning."
+    raise NoInputError(message, remedy=remedy)
+
+
+def emptiness(accounts: Sequence[InputAccount]) -> Iterator[str]:
+    """Inputs without a row, in words."""
+    for each in accounts:
+        if each.rows_in == 0:
+            yield f"input {each.name} has no rows"
+        elif each.rows_kept == 0:
+            yield f"input {each.name}: where keeps none of {rows_in_words(each.rows_in)}"
+
+
+def unscored(engine: Engine, options: Options, plan: Plan, accounts: Sequence[InputAccount]) -> Iterator[str]:
+    """Warnings of rows that are dropped for lack of a score; where rows are labelled, of the positives among them.
+
+    Args:
+        engine: Where the relations of the plan are defined.
+        options: What the parameters of the stage say of counting.
+        plan: The plan.
+        accounts: What became of the rows of every input, the row input first.
+    """
+    dropped = sum(accounts[0].fates.get(state, 0) for state in STATES)
+    if options.invalid_scores != "drop" or not dropped:
+        return
+    kept = accounts[0].rows_kept
+    rest = 'invalid_scores = "missed" counts them as below every threshold'
+    yield f"input {accounts[0].name}: {_share(dropped, kept, 'rows')} have no valid score and are left out; {rest}"
+    if plan.positive is not None:
+        positives, lost = _positives(engine, plan, plan.positive)
+        if lost:
+            shown = _share(lost, positives, "positives")
+            instead = 'invalid_scores = "missed" counts them as misses'
+            yield f"{shown} have no score and are left out: recall is of the rest; {instead}"
+
+
+def _share(part: int, whole: int, noun: str) -> str:
+    return f"{part:,} of {whole:,} {noun} ({part / whole:.1%})"
+
+
+def _positives(engine: Engine, plan: Plan, positive: exp.Expr) -> tuple[int, int]:
+    """Positives of the row input in all, and those without a valid score."""
+    lost = exp.and_(positive.copy(), exp.Not(this=exp.Is(this=column(SCORE_STATE), expression=exp.null())))
+    counts = [
+        exp.alias_(exp.cast(exp.CountIf(this=condition), "BIGINT"), name)
+        for name, condition in (("n_positive", positive.copy()), ("n_lost", lost))
+    ]
+    query = exp.select(*counts).from_(f"{plan.sources[0].name}_read").where(column(KEPT))
+    n_positive, n_lost = engine.fetch(query).row(0)
+    return int(n_positive), int(n_lost)
+
+
+def kept_rows(engine: Engine, sources: Sequence[Source]) -> int:
+    """Rows of some inputs together that `where` keeps."""
+    counted = exp.alias_(exp.cast(exp.Count(this=exp.Star()), "BIGINT"), "n_rows")
+    queries = (exp.select(counted.copy()).from_(f"{source.name}_read").where(column(KEPT)) for source in sources)
+    return sum(int(engine.fetch(query).item()) for query in queries)
+
+
+def _account_other(engine: Engine, source: Source, plan: Plan) -> InputAccount:
+    """Rows of an input that rows look up: left out by `where`, or as units that do not take part."""
+    query = plan.other_accounting.get(source.name)
+    if query is not None:
+        found = engine.fetch(expand(load(query.name), ()), query.params)
+        known = dict(zip(found["fate"].to_list(), found["n_rows"].to_list(), strict=True))
+        return InputAccount(source.name, len(source.files), source.rows, {USED: 0} | known)
+    total = exp.alias_(exp.cast(exp.Count(this=exp.Star()), "BIGINT"), "n_rows")
+    rows = engine.fetch(exp.select(total).from_(exp.to_table(f"{source.name}_read")).where(column(KEPT))).item()
+    used = rows
+    if source.name == plan.units:
+        used = engine.fetch(exp.select(total.copy()).from_(exp.to_table(source.name)).where(column("complete"))).item()
+    fates = {USED: used, "incomplete_window": rows - used, WHERE: source.rows - rows}
+    kept = {key: n for key, n in fates.items() if n or key == USED}
+    return InputAccount(source.name, len(source.files), source.rows, kept)
+
+
+def _named(row: Source, fate: str) -> list[str]:
+    """Columns that a fate `null_<column>` is about: lag_hours or lag_days for `null_lag`, else the two times."""
+    stem, fields = fate.removeprefix("null_"), row.contract.fields
+    found = [field.name for field in fields if field.name.startswith(stem) and row.has(field.name)]
+    return found[:1] or [field.name for field in fields if field.kind == "instant" and row.has(field.name)]

@@ -1,0 +1,59 @@
+"""Where a fault lies: the first file and row, asked for only once something is wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import sqlglot.expressions as exp
+
+from pipeline.queries.dialect import column
+from pipeline.sources.canonical import canonical_relation
+from pipeline.sources.inputs import Field
+from pipeline.tables.groupings import users_name
+
+if TYPE_CHECKING:
+    from pipeline.engines.engine import Engine
+    from pipeline.sources.source import Source
+
+
+def first_place(engine: Engine, source: Source, problem: exp.Expr) -> str:
+    """The first file with rows that have a problem, how many it has, and the first of them, in words after a message.
+
+    Args:
+        engine: Reads the files of the input again, with the place of every row.
+        source: The input.
+        problem: A condition on its canonical columns.
+
+    Returns:
+        Text that starts with a blank; empty where the condition reads what no file holds, or no row satisfies it.
+    """
+    names = tuple(dict.fromkeys(each.name for each in problem.find_all(exp.Column)))
+    fields = {name: _field(source, name) for name in names}
+    score = "score" if "score_state" in fields else None
+    if score is not None:
+        fields = {"score": source.contract.field("score") or Field("score", "number", "the score")}
+    if not fields or not all(source.offers(field.name) for field in fields.values()):
+        return ""
+    for scan in source.scans(field.name for field in fields.values()):
+        engine.scan(scan.name, scan.files, located=True)
+    query = canonical_relation(source, fields, score=score, located=True)
+    numbers = [
+        exp.alias_(exp.Min(this=column("file_row_number")), "first"),
+        exp.alias_(exp.Count(this=exp.Star()), "n"),
+    ]
+    found = exp.select(column("source_file"), *numbers).from_(query.subquery("rows_of_files"))
+    found = found.where(column("kept"), problem).group_by(column("source_file")).order_by(column("source_file"))
+    frame = engine.fetch(found.limit(1))
+    if frame.is_empty():
+        return ""
+    file, first, n_rows = frame.row(0)
+    return f" ({n_rows:,} in {file}, first at row {first + 1:,})"
+
+
+def _field(source: Source, name: str) -> Field:
+    """What a column of the canonical relation is read from; a grouping column is read as it is."""
+    field = source.field(name)
+    if field is not None:
+        return field
+    known = users_name(name)
+    return Field(known if source.offers(known) else known.partition(".")[2], "any", "a column")

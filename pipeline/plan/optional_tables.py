@@ -1,0 +1,67 @@
+"""Result tables with a row per unit, made only on request or while the inputs are small."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from pipeline.sources.source import Source
+
+
+@dataclass(frozen=True)
+class OptionalTable:
+    """A result table with a row per unit, which is made if the config asks for it, or while the inputs are small.
+
+    Attributes:
+        table: The result table.
+        key: The key of the config that asks for it.
+        asked: Its value: `auto` makes the table while the inputs have at most `limit` rows after `where`.
+        limit: Most rows of the inputs together.
+        sources: The inputs whose rows are counted.
+    """
+
+    table: str
+    key: str
+    asked: Literal["auto"] | bool
+    limit: int
+    sources: tuple[Source, ...]
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether the table may be made, as far as config and footers tell: `where` may leave few enough rows."""
+        return self.asked is True or (self.asked == "auto" and (self.is_small(self.rows) or self.is_filtered))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the rows have to be counted after `where`, as the footers alone hold too many."""
+        return self.asked == "auto" and self.is_filtered and not self.is_small(self.rows)
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether an input has a `where`."""
+        return any(source.spec.where is not None for source in self.sources)
+
+    @property
+    def rows(self) -> int:
+        """Rows in the files, before `where`."""
+        return sum(source.rows for source in self.sources)
+
+    def is_small(self, rows: int) -> bool:
+        """Whether so many rows are few enough."""
+        return rows <= self.limit
+
+    def reason(self, rows: int) -> str:
+        """Why the table is not made, and how to get it.
+
+        Args:
+            rows: Rows of the inputs, after `where` where it was asked.
+        """
+        if self.asked is False:
+            return f"{self.key} = false; {self.key} = true makes it"
+        names = " and ".join(source.name for source in self.sources)
+        have, together = ("have", " together") if len(self.sources) > 1 else ("has", "")
+        return (
+            f'{self.key} = "auto" makes it while {names} {have} at most {self.limit:,} rows{together}, and there are '
+            f"{rows:,}; {self.key} = true makes it"
+        )

@@ -1,0 +1,81 @@
+"""Whose fault it is that an engine could not compute a value: that of SQL of the user, or of a file."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import sqlglot.expressions as exp
+
+from pipeline.errors import DataError, UncomputableError
+from pipeline.queries.dialect import column
+from pipeline.sources.canonical import canonical_relation
+from pipeline.sources.inputs import Expression, Field
+from pipeline.sources.paths import shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pipeline.engines.engine import Engine
+    from pipeline.plan.nodes import Plan
+    from pipeline.sources.source import Source
+
+
+@contextmanager
+def naming_user_sql(engine: Engine, plan: Plan) -> Iterator[None]:
+    """Name the input and its `where`, or the expression of a column, when that could not be computed for some row.
+
+    Which one it was is asked for only then: each is computed by itself, and must fail where its columns can be read.
+
+    Raises:
+        DataError: names the input, its SQL and what the engine says.
+    """
+    try:
+        yield
+    except UncomputableError:
+        sources = {each.source.name: each.source for each in plan.relations if each.source is not None}
+        for source in sources.values():
+            for words, field, reads in _user_sql(source):
+                _compute(engine, source, words, field, reads)
+        raise
+
+
+def _user_sql(source: Source) -> Iterator[tuple[str, Field | None, tuple[str, ...]]]:
+    """Every piece of SQL of an input, in words, with the field that it is mapped to and the columns that it reads."""
+    if source.spec.where is not None:
+        yield f"where ({shortened(source.spec.where)})", None, source.where_columns
+    for name, mapped in source.spec.columns.items():
+        if isinstance(mapped, Expression):
+            field = source.contract.field(name) or Field(name, "any", "a column")
+            yield f"{name} = {{ sql = {shortened(mapped.sql)!r} }}", field, source.columns_read(name)
+
+
+def _compute(engine: Engine, source: Source, words: str, field: Field | None, reads: tuple[str, ...]) -> None:
+    wanted = {} if field is None else {field.name: field}
+    for scan in source.scans(wanted):
+        engine.scan(scan.name, scan.files)
+    rows = canonical_relation(source, wanted).subquery("rows_of_files")
+    if field is None:
+        query = exp.select(exp.Count(this=exp.Star())).from_(rows).where(column("kept"))
+    else:
+        query = exp.select(exp.Count(this=column(field.name))).from_(rows)
+    try:
+        engine.fetch(query)
+    except UncomputableError as error:
+        if not _is_readable(engine, source, reads):
+            return
+        message = f"input {source.name}: {words} cannot be computed: {error.reason}"
+        remedy = "It must have a value for every row: CAST to a wider type, or leave such rows out with CASE."
+        raise DataError(message, remedy=remedy) from error
+
+
+def _is_readable(engine: Engine, source: Source, reads: tuple[str, ...]) -> bool:
+    columns = {str(file.path): {name.lower() for name in file.schema.names} for file in source.files}
+    for scan in source.scans(()):  # its files have one schema; other names are those of folders
+        read = [name for name in reads if name.lower() in columns[scan.files[0]]]
+        try:
+            if read:
+                engine.fetch(exp.select(exp.Max(this=engine.bucket(read, 2))).from_(exp.to_table(scan.name)))
+        except DataError:
+            return False
+    return True

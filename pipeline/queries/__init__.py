@@ -1,0 +1,1 @@
+"""SQL text only: the files under sql/, and trees in any dialect."""

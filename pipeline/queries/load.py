@@ -1,0 +1,172 @@
+"""SQL text only: load the files under sql/, read their headers, expand `segment`.
+
+A query file opens with a header of comment lines, `-- key: text`, where a line that starts with
+`--   ` goes on with the text above it. The keys are `grain` (what one row stands for), `reads` (the logical
+relations), `params` (the `$names`, or `none`) and `caution`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlglot import exp, parse
+
+from pipeline.errors import ThresherError
+from pipeline.queries.dialect import column, double
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+SEGMENT = "segment"
+HEADER_KEYS = ("grain", "reads", "params", "caution")
+_HEADER_LINE = re.compile(r"^--\s(?P<key>[a-z]+):\s+(?P<text>.+)$")
+_PARENTHESES = re.compile(r"\([^)]*\)")
+_PACKAGE = Path(__file__).resolve().parent.parent
+
+
+def resource_folder(name: str) -> Path:
+    """Folder `sql`, `configs` or `docs`: inside the installed package, else beside it in a checkout."""
+    inside = _PACKAGE / name
+    return inside if inside.is_dir() else _PACKAGE.parent / name
+
+
+def page(name: str) -> Path:
+    """Path of a page of the documentation as it is installed, for messages."""
+    return resource_folder("docs") / f"{name}.md"
+
+
+@dataclass(frozen=True)
+class Query:
+    """One query file.
+
+    Attributes:
+        name: `<folder>/<file>` without the suffix.
+        tree: The parsed statement; never changed in place.
+        header: Text by header key.
+    """
+
+    name: str
+    tree: exp.Select
+    header: dict[str, str]
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Logical relations that the header names, sorted."""
+        return _names(self.header["reads"])
+
+    @property
+    def params(self) -> tuple[str, ...]:
+        """Parameters that the header names, sorted, without `$`."""
+        return tuple(name.removeprefix("$") for name in _names(self.header["params"]))
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = (part.strip() for part in _PARENTHESES.sub("", text).split(","))
+    return tuple(sorted(name for name in names if name != "none"))
+
+
+def query_names() -> tuple[str, ...]:
+    """Names of all shipped queries, sorted."""
+    root = resource_folder("sql")
+    return tuple(sorted(path.relative_to(root).with_suffix("").as_posix() for path in root.rglob("*.sql")))
+
+
+@cache
+def load(name: str) -> Query:
+    """Read one query file and check its header against its tree.
+
+    Raises:
+        ThresherError: the header lacks a key, or names other relations or parameters than the text uses.
+    """
+    text = (resource_folder("sql") / f"{name}.sql").read_text(encoding="utf-8")
+    statements = parse(text, read="duckdb")
+    if len(statements) != 1 or not isinstance(statements[0], exp.Select):
+        message = f"sql/{name}.sql: one SELECT is expected"
+        raise ThresherError(message)
+    query = Query(name, statements[0], _header(text))
+    _check_header(query)
+    return query
+
+
+def _header(text: str) -> dict[str, str]:
+    header: dict[str, str] = {}
+    key = ""
+    for line in text.splitlines():
+        if not line.startswith("--"):
+            break
+        if match := _HEADER_LINE.match(line):
+            key = match["key"]
+            header[key] = match["text"].strip()
+        elif key:
+            header[key] += " " + line.removeprefix("--").strip()
+    return header
+
+
+def _check_header(query: Query) -> None:
+    missing = [key for key in HEADER_KEYS if key not in query.header]
+    if missing:
+        message = f"sql/{query.name}.sql: the header lacks {', '.join(missing)}"
+        raise ThresherError(message)
+    ctes = {cte.alias for cte in query.tree.find_all(exp.CTE)}
+    tables = {table.name for table in query.tree.find_all(exp.Table)} - ctes
+    params = {str(node.this) for node in query.tree.find_all(exp.Placeholder)}
+    if tuple(sorted(tables)) != query.reads or tuple(sorted(params)) != query.params:
+        message = f"sql/{query.name}.sql: the header and the text differ in what they read or in their parameters"
+        raise ThresherError(message)
+
+
+def expand(query: Query, segment: Sequence[str], *, zero: Sequence[str] = ()) -> exp.Select:
+    """Put the grouping columns where the query writes `segment`; without any, the word disappears.
+
+    Args:
+        query: A loaded query.
+        segment: Names of the grouping columns in the relation that the query reads.
+        zero: Columns it groups by that are 0 in every row: written as that, so that no engine groups by them.
+    """
+    tree = query.tree.copy()
+    for name in zero:
+        _write_zero(tree, name)
+    for select in tree.find_all(exp.Select):
+        _expand_list(select, "expressions", segment)
+        group = select.args.get("group")
+        if group is not None:
+            _expand_list(group, "expressions", segment)
+            if not group.expressions:
+                select.set("group", None)
+    for node in (*tree.find_all(exp.Window), *tree.find_all(exp.Order)):
+        _expand_list(node, "partition_by" if isinstance(node, exp.Window) else "expressions", segment)
+    return tree
+
+
+def _write_zero(tree: exp.Select, name: str) -> None:
+    value = exp.alias_(exp.cast(exp.Literal.number(0), "BIGINT"), name)
+    tree.set("expressions", [value if each == exp.column(name) else each for each in tree.expressions])
+    group = tree.args["group"]
+    group.set("expressions", [each for each in group.expressions if each != exp.column(name)])
+
+
+def _expand_list(node: exp.Expr, key: str, segment: Sequence[str]) -> None:
+    items = node.args.get(key) or []
+    expanded: list[exp.Expr] = []
+    for item in items:
+        target = item.this if isinstance(item, exp.Ordered) else item
+        if isinstance(target, exp.Column) and target.name == SEGMENT:
+            columns = [column(name, target.table or None) for name in segment]
+            expanded += [exp.Ordered(this=each) if isinstance(item, exp.Ordered) else each for each in columns]
+        else:
+            expanded.append(item)
+    if items:
+        node.set(key, expanded)
+
+
+def fill(tree: exp.Select, values: Mapping[str, float]) -> exp.Select:
+    """Put literals where a query has parameters, for a query that becomes a relation: views take no parameters."""
+    filled = tree.copy()
+    for node in list(filled.find_all(exp.Placeholder)):
+        value = values[str(node.this)]
+        node.replace(exp.Literal.number(value) if isinstance(value, int) else double(value))
+    return filled

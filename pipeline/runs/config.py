@@ -1,0 +1,354 @@
+"""TOML → frozen typed values; errors name the file, the key and the remedy."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, field_validator
+
+from pipeline.errors import ConfigError, NoInputError, os_fault, together
+from pipeline.runs.config_faults import explain, near, unwritable
+from pipeline.sources.paths import abridged, check_texts, local_path, shortened
+from pipeline.stages import STAGES, find_stage
+from pipeline.stages.stage import counts_table
+from pipeline.stages.upstream import FollowingParameters, Leader
+from pipeline.tables.schemas import result_names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pipeline.stages.parameters import StageParameters
+    from pipeline.stages.stage import Stage
+
+Model = TypeVar("Model", bound=BaseModel)
+_SIZE = re.compile(r"\d+(\.\d+)?\s*(KB|MB|GB|TB|KiB|MiB|GiB|TiB)", re.IGNORECASE)
+
+
+class ResourceLimits(BaseModel):
+    """The table `[resources]`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    memory: str | None = None
+    threads: int | None = None
+    scratch: Path | None = None
+    scratch_limit: str | None = None
+
+    @field_validator("memory", "scratch_limit")
+    @classmethod
+    def _size(cls, value: str | None) -> str | None:
+        if value is not None and not _SIZE.fullmatch(value):
+            message = f'{value!r} is no size: write for example "4GB"'
+            raise ValueError(message)
+        return value
+
+    @field_validator("threads")
+    @classmethod
+    def _positive(cls, value: int | None) -> int | None:
+        if value is not None and value < 1:
+            message = "threads must be at least 1"
+            raise ValueError(message)
+        return value
+
+
+def _written(value: object) -> object:
+    return os.fspath(value) if isinstance(value, Path) else value
+
+
+class _Document(BaseModel):
+    """The whole file, its stages still unparsed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    output: Annotated[str, BeforeValidator(_written)] = "results"  # a Path would make s3:/x of s3://x
+    engine: Literal["duckdb", "spark"] = "duckdb"
+    resources: ResourceLimits = ResourceLimits()
+    stages: list[dict[str, Any]] = []
+
+
+@dataclass(frozen=True)
+class ConfiguredStage:
+    """A stage and its parameters.
+
+    Attributes:
+        stage: The task.
+        params: Its parameters, of the stage's own class.
+    """
+
+    stage: Stage
+    params: StageParameters
+
+    @property
+    def follows(self) -> tuple[str, ...]:
+        """Names of the stages of the same config whose tables it reads."""
+        return self.params.follows if isinstance(self.params, FollowingParameters) else ()
+
+    def leader(self, folder: Path) -> Leader:
+        """The stage as one that others follow, with the folder of its run."""
+        return Leader(self.params.name, self.stage.kind, self.params.by, folder)
+
+    def after(self, leaders: Sequence[Leader], *, origin: str) -> ConfiguredStage:
+        """The same stage with the tables of its leaders as its input.
+
+        Raises:
+            ConfigError: they have no such tables.
+        """
+        if not isinstance(self.params, FollowingParameters):
+            return self
+        try:
+            return ConfiguredStage(self.stage, self.params.following(leaders))
+        except ValueError as error:
+            message = f"{origin}: stage {self.params.name!r}: {error}"
+            raise ConfigError(message) from error
+
+
+@dataclass(frozen=True)
+class Config:
+    """A checked configuration.
+
+    Attributes:
+        origin: Name in messages: the file, or `<config>`.
+        base: Folder that relative paths start from.
+        output: The results folder, absolute.
+        engine: Name of the engine.
+        resources: Limits.
+        stages: The stages in order.
+    """
+
+    origin: str
+    base: Path
+    output: Path
+    engine: str
+    resources: ResourceLimits
+    stages: tuple[ConfiguredStage, ...]
+
+    def only(self, names: Iterable[str]) -> Config:
+        """The same config with some of its stages.
+
+        Raises:
+            ConfigError: a name is not among them.
+        """
+        chosen = tuple(names)
+        known = [each.params.name for each in self.stages]
+        for name in chosen:
+            if name not in known:
+                message = f"{self.origin}: no stage is called {name!r}{near(name, known)}"
+                raise ConfigError(message, remedy=f"Its stages are: {', '.join(known)}.")
+        stages = tuple(each for each in self.stages if not chosen or each.params.name in chosen)
+        for each in stages:
+            for name in each.follows:
+                if chosen and name not in chosen:
+                    message = f"{self.origin}: stage {each.params.name!r} follows {name!r}, which is left out"
+                    raise ConfigError(message, remedy=f"Add --only {name}.")
+        return Config(self.origin, self.base, self.output, self.engine, self.resources, stages)
+
+    def check_engine(self) -> None:
+        """See that the engine can run.
+
+        Raises:
+            ConfigError: it can only be rendered for.
+        """
+        if self.engine != "duckdb":
+            message = f"{self.origin}: engine {self.engine!r} is not available yet"
+            raise ConfigError(message, remedy='Use engine = "duckdb"; thresher render prints the SQL for Spark.')
+
+
+def load_config(path: Path, *, overrides: Mapping[str, Any] | None = None) -> Config:
+    """Read and check a config file.
+
+    Args:
+        path: The file.
+        overrides: Dotted key → value, put over what the file says.
+
+    Raises:
+        NoInputError: the file does not exist.
+        ConfigError: it is not TOML, or its keys or values are wrong.
+    """
+    path = local_path(path, Path.cwd(), what="the config file")
+    try:
+        document = tomllib.loads(path.read_bytes().decode("utf-8-sig"))  # Windows editors put a mark in front
+    except FileNotFoundError as error:
+        message = f"config file {path} does not exist"
+        raise NoInputError(message, remedy="thresher init writes a starter config.") from error
+    except OSError as error:
+        raise os_fault(error, f"reading the config file {path}") from error
+    except (ValueError, RecursionError) as error:
+        message = f"{path} cannot be read as TOML: {_reason(error)}"
+        raise ConfigError(message) from error
+    for key, value in (overrides or {}).items():
+        _override(document, key, value, origin=str(path))
+    return parse_config(document, base=path.resolve().parent, origin=str(path))
+
+
+def parse_config(document: Mapping[str, Any], *, base: Path, origin: str = "<config>") -> Config:
+    """Check a config given as a dictionary.
+
+    Args:
+        document: As parsed from TOML.
+        base: Folder that relative paths start from.
+        origin: Name in messages.
+
+    Raises:
+        ConfigError: names the key, what is wrong and, for an unknown key, the nearest known one.
+    """
+    whole, stages = _all_parts(document, origin)
+    if fault := unwritable(document):
+        message = f"{origin}: {fault}"
+        raise ConfigError(message)
+    if not stages:
+        message = f"{origin}: no stage is given"
+        raise ConfigError(message, remedy="Add a table [[stages]]; thresher init writes one.")
+    names = [each.params.name for each in stages]
+    for name in names:
+        if names.count(name) > 1:
+            message = f"{origin}: {names.count(name)} stages are called {name!r}"
+            raise ConfigError(message, remedy="Give each a name of its own with name = …")
+    _check_order(stages, origin)
+    scratch = whole.resources.scratch
+    if scratch is not None:
+        scratch = local_path(scratch, base, what=f"{origin}: resources.scratch")
+    resources = whole.resources.model_copy(update={"scratch": scratch})
+    output = local_path(whole.output, base, what=f"{origin}: output").resolve()
+    return Config(origin, base, output, whole.engine, resources, stages)
+
+
+def _all_parts(document: Mapping[str, Any], origin: str) -> tuple[_Document, tuple[ConfiguredStage, ...]]:
+    """The document and its stages; the faults of all of them are told together."""
+    whole, stages, faults = _Document(), [], []
+    try:
+        whole = _validated(_Document, dict(document), where=origin, starter=STAGES[0].kind)
+    except ConfigError as error:
+        faults.append(error)
+    tables = document.get("stages")
+    for number, table in enumerate(tables if isinstance(tables, list) else (), start=1):
+        try:
+            stages += [_stage(table, number, origin)] if isinstance(table, dict) else []
+        except ConfigError as error:
+            faults.append(error)
+    if faults:
+        raise together(faults)
+    return whole, tuple(stages)
+
+
+def _check_order(stages: Sequence[ConfiguredStage], origin: str) -> None:
+    """A stage follows stages that come before it and have what it reads."""
+    names = [each.params.name for each in stages]
+    for number, each in enumerate(stages):
+        earlier = {one.params.name: one for one in stages[:number]}
+        for name in each.follows:
+            if name not in earlier:
+                words = "which comes no earlier" if name in names else f"which is not there{near(name, earlier)}"
+                message = f"{origin}: stage {names[number]!r}: of names the stage {name!r}, {words}"
+                raise ConfigError(message, remedy="Stages run in the order of the config: put it first.")
+        if each.follows:
+            each.after([earlier[name].leader(Path()) for name in each.follows], origin=origin)
+
+
+def _stage(raw: dict[str, Any], number: int, origin: str) -> ConfiguredStage:
+    where = f"{origin}: [[stages]] {number}"
+    kinds = [entry.kind for entry in STAGES]
+    kind = raw.get("kind")
+    entry = find_stage(kind) if isinstance(kind, str) else None
+    if entry is None:
+        shown = f"{shortened(kind)!r}{near(kind, kinds)}" if isinstance(kind, str) else f"of type {type(kind).__name__}"
+        message = f"{where}: unknown kind {shown}" if "kind" in raw else f"{where}: kind is missing"
+        raise ConfigError(message, remedy=f"Known kinds: {', '.join(kinds)}.")
+    stage = entry.load()
+    params = _validated(stage.parameters, {"name": kind} | raw, where=where, starter=entry.kind)
+    _check_names(stage, params, where)
+    return ConfiguredStage(stage, params)
+
+
+def _check_names(stage: Stage, params: StageParameters, where: str) -> None:
+    """Grouping columns stand beside columns of the results, so none may have such a name, whatever its case."""
+    taken = result_names((*stage.tables, counts_table(stage)))
+    for name in dict.fromkeys(name for grouping in params.by for name in grouping):
+        if name.lower() in taken:
+            message = f"{where}: by: {name!r} is also a column of the results"
+            remedy = f'Give it another name, for example columns = {{ my_{name} = "{name}" }}.'
+            raise ConfigError(message, remedy=remedy)
+
+
+def _validated(model: type[Model], values: dict[str, Any], *, where: str, starter: str) -> Model:
+    for key, value in values.items():
+        if model is not _Document or key != "stages":  # stages are checked one by one
+            check_texts(value, str(key), where=where)
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        faults = explain(error, model, values, starter)
+        raise together([ConfigError(f"{where}: {abridged(fault)}") for fault in faults]) from error
+    except (RecursionError, ArithmeticError, ValueError, TypeError) as error:
+        message = f"{where}: {_guilty(model, values)}{abridged(_reason(error))}"
+        raise ConfigError(message) from error
+
+
+def _guilty(model: type[BaseModel], values: dict[str, Any]) -> str:
+    """The key without which values can at least be judged, in words before a message; empty where there is none."""
+    for key in values:
+        try:
+            model.model_validate({name: value for name, value in values.items() if name != key})
+        except ValidationError:
+            return f"{key}: "
+        except (RecursionError, ArithmeticError, ValueError, TypeError):
+            continue
+        return f"{key}: "
+    return ""
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OverflowError):
+        return "a number is too large"
+    return "it is nested too deep" if isinstance(error, RecursionError) else str(error) or type(error).__name__
+
+
+def _override(document: dict[str, Any], key: str, value: Any, *, origin: str) -> None:  # noqa: ANN401 - any TOML value
+    """Set a dotted key; below `stages` a stage is named by its name, its kind or its number from 1.
+
+    A key of the only stage of a config needs no name in front.
+    """
+    parts = _in_only_stage(document, key.split("."), origin)
+    place: Any = document
+    for index, part in enumerate(parts[:-1]):
+        if isinstance(place, list):
+            place = _named_stage(place, part, origin)
+        elif isinstance(place, dict):
+            place = place.setdefault(part, {})
+        else:
+            message = f"{origin}: --set {key}: {'.'.join(parts[:index])} is not a table"
+            raise ConfigError(message)
+    if not isinstance(place, dict):
+        message = f"{origin}: --set {key}: it does not name a key"
+        raise ConfigError(message, remedy="Write for example --set stages.before_after.boundary='\">\"'.")
+    place[parts[-1]] = value
+
+
+def _in_only_stage(document: dict[str, Any], parts: list[str], origin: str) -> list[str]:
+    """The parts of a key, with the stage in front where a key of stages stands alone."""
+    tables = document.get("stages")
+    stages = [table for table in tables if isinstance(table, dict)] if isinstance(tables, list) else []
+    names = [
+        str(table.get("name", table.get("kind")))
+        for table in stages
+        if (entry := find_stage(str(table.get("kind")))) and parts[0] in entry.load().parameters.keys()  # noqa: SIM118
+    ]
+    if parts[0] in _Document.model_fields or not names:
+        return parts
+    if len(stages) == 1:
+        return ["stages", "1", *parts]
+    key = ".".join(parts)
+    message = f"{origin}: --set {key}: which stage is meant?"
+    raise ConfigError(message, remedy=f"Write --set stages.NAME.{key}=…, with NAME one of {', '.join(names)}.")
+
+
+def _named_stage(stages: list[Any], name: str, origin: str) -> Any:  # noqa: ANN401 - a parsed table
+    for number, stage in enumerate(stages, start=1):
+        if isinstance(stage, dict) and name in {str(number), stage.get("name"), stage.get("kind")}:
+            return stage
+    message = f"{origin}: --set names the stage {name!r}, which is not there"
+    raise ConfigError(message)

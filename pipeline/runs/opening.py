@@ -1,0 +1,201 @@
+"""A stage made ready: its inputs found, their footers read, its plan made; nothing else is read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline.engines.expression_types import type_of
+from pipeline.errors import ConfigError, DataError, NoInputError, together
+from pipeline.sources.bindings import Binding
+from pipeline.sources.paths import local_path
+from pipeline.sources.skipped import RENAME, skipped_words
+from pipeline.sources.source import open_source, with_others
+from pipeline.stages.upstream import FollowingParameters, Leader
+from pipeline.storage.layout import RUN_RECORD, Layout
+from pipeline.storage.state import require_latest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pipeline.plan.nodes import Plan
+    from pipeline.runs.config import Config, ConfiguredStage
+    from pipeline.sources.source import Source
+
+
+@dataclass(frozen=True)
+class OpenedStage:
+    """A stage with its inputs found and its plan made.
+
+    Attributes:
+        configured: Stage and parameters.
+        sources: Its inputs by name.
+        plan: What it will ask of an engine.
+        run: Folder of the unfinished run in which its inputs were made; None: they were there before.
+    """
+
+    configured: ConfiguredStage
+    sources: dict[str, Source]
+    plan: Plan
+    run: Path | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of the stage."""
+        return self.configured.params.name
+
+    @property
+    def bindings(self) -> tuple[Binding, ...]:
+        """What every field of every input is read from; after those of the contract other columns that are read."""
+        return tuple(binding for source in self.plan.sources for binding in _bindings(source, self.plan))
+
+
+def open_inputs(
+    config: Config,
+    configured: ConfiguredStage,
+    *,
+    run: Path | None = None,
+    omitted: Mapping[str, Mapping[str, str]] | None = None,
+) -> OpenedStage:
+    """Find the files of a stage, read their footers and make its plan; nothing else is read.
+
+    Args:
+        config: The whole config.
+        configured: One of its stages.
+        run: Folder of the unfinished run, for a stage that follows others of the config.
+        omitted: Tables that its stages did not make, with the reason, by stage.
+
+    Raises:
+        NoInputError: no file matches.
+        DataError: the footers show that an input breaks its contract, or a stage that this one follows did not make
+            the table that is needed.
+        ConfigError: the config does not fit the inputs.
+    """
+    params = configured.params
+    if isinstance(params, FollowingParameters) and params.of:
+        leaders = (
+            _published(config, params) if params.results else _written(config, params, run or Path(), omitted or {})
+        )
+        configured = configured.after(leaders, origin=config.origin)
+    sources = with_others(_opened(config, configured))
+    plan = configured.stage.plan(configured.params, sources)
+    _check_mappings(plan, where=f"{config.origin}: stage {configured.params.name!r}")
+    notices = (*_skipped_warnings(sources), *_unbound_by_rule(plan))
+    return OpenedStage(configured, sources, replace(plan, warnings=(*notices, *plan.warnings)), run)
+
+
+def _read(plan: Plan) -> set[tuple[str, str]]:
+    """(input, our name) of every column that a plan reads."""
+    return {(each.source.name, name) for each in plan.relations if each.source is not None for name in each.reads}
+
+
+def _bindings(source: Source, plan: Plan) -> Iterator[Binding]:
+    read = [name for input_name, name in sorted(_read(plan)) if input_name == source.name]
+    for name in dict.fromkeys((*(field.name for field in source.contract.fields), *read)):
+        binding, how = source.binding(name), plan.derived.get(f"{source.name}.{name}")
+        if name in read and binding.origin == "absent" and source.offers(name):
+            yield replace(binding, origin="named", column=name)
+        elif name in read and binding.is_bound:
+            yield binding
+        else:
+            yield Binding(source.name, name, "absent" if how is None else "derived", sql=how)
+
+
+def _check_mappings(plan: Plan, *, where: str) -> None:
+    """Refuse a mapping that has no effect: it is misspelt, or something else stands in its place.
+
+    Raises:
+        ConfigError: says why it would not be used.
+    """
+    read = _read(plan)
+    for source in plan.sources:
+        known = [field.name for field in source.contract.fields]
+        for name, mapped in source.spec.columns.items():
+            if name not in known and ((source.name, name) not in read or mapped is False):
+                near = get_close_matches(name, known, n=1)
+                message = f"{where}: input {source.name}: columns maps {name!r}, which nothing uses"
+                remedy = f"Did you mean {near[0]!r}?" if near else f"Known columns: {', '.join(known)}."
+                raise ConfigError(message, remedy=remedy)
+            if mapped is not False and (source.name, name) not in read:
+                why = plan.unused.get(f"{source.name}.{name}", "with these parameters and inputs nothing reads it")
+                message = (
+                    f"{where}: input {source.name}: {name} is mapped to {source.theirs(name)!r} to no effect: {why}"
+                )
+                raise ConfigError(message, remedy="Take it out of columns, or change what stands in its way.")
+
+
+def _unbound_by_rule(plan: Plan) -> Iterator[str]:
+    """Columns that look like fields which are bound only where they are mapped."""
+    read = _read(plan)
+    for source in plan.sources:
+        for field in source.contract.fields:
+            if source.bindings.is_unused_by_rule(field.name) and (source.name, field.name) not in read:
+                yield (
+                    f"input {source.name}: the column {field.name!r} is not used, since it is not mapped: "
+                    f'columns = {{ {field.name} = "{field.name}" }} makes it the {field.name} ({field.meaning}), '
+                    f"columns = {{ {field.name} = false }} ends this notice"
+                )
+
+
+def _opened(config: Config, configured: ConfiguredStage) -> dict[str, Source]:
+    """The inputs by name; what is wrong with them is said of all at once."""
+    sources, faults = {}, []
+    for contract in configured.stage.inputs:
+        spec = getattr(configured.params, contract.name)
+        if spec is None:
+            continue
+        try:
+            sources[contract.name] = open_source(contract, spec, config.base, type_of)
+        except (DataError, NoInputError) as error:
+            faults.append(error)
+    if faults:
+        raise together(faults)
+    return sources
+
+
+def _skipped_warnings(sources: Mapping[str, Source]) -> Iterator[str]:
+    for source in sources.values():
+        if source.skipped:
+            remedy = f". {RENAME}" if any(each.is_parquet for each in source.skipped) else ""
+            yield f"input {source.name}: {skipped_words(source.skipped)}{remedy}"
+
+
+def _written(
+    config: Config, params: FollowingParameters, run: Path, omitted: Mapping[str, Mapping[str, str]]
+) -> list[Leader]:
+    """The stages of the same config that have run."""
+    known = {each.params.name: each for each in config.stages}
+    return [replace(known[name].leader(run), omitted=omitted.get(name, {})) for name in params.of]
+
+
+def _published(config: Config, params: FollowingParameters) -> list[Leader]:
+    """The stages as the latest run of a results folder has them.
+
+    Raises:
+        ConfigError: it is the folder that this run is published to.
+        NoInputError: no run was published there, or its latest run lacks a stage.
+        DataError: that run is damaged.
+    """
+    root = local_path(params.results, config.base, what=f"results of stage {params.name!r}").resolve()
+    if root == config.output:
+        message = f"{config.origin}: results of stage {params.name!r} is the output folder of this run itself"
+        raise ConfigError(message, remedy="Put both stages into one config and leave results out, or change output.")
+    _, latest, _ = require_latest(Layout(root))
+    path = latest.folder / RUN_RECORD
+    try:
+        record = json.loads(path.read_bytes())
+        stages = record["configuration"]["stages"]
+        by = {each["name"]: tuple(tuple(names) for names in each["by"]) for each in stages}
+        kinds = {each["name"]: each["kind"] for each in stages}
+        omitted = record.get("omitted", {})  # runs of earlier versions have every table
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        message = f"{path} is no record of a run ({error})"
+        raise DataError(message, remedy=f"thresher verify {root} lists what is damaged.") from error
+    for name in params.of:
+        if name not in kinds:
+            message = f"the latest run in {root} has no stage {name!r}"
+            raise NoInputError(message, remedy=f"Its stages are: {', '.join(kinds)}.")
+    return [Leader(name, kinds[name], by[name], path.parent, omitted.get(name, {})) for name in params.of]

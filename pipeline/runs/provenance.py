@@ -1,0 +1,133 @@
+"""What made a run: inputs, config, code, libraries; kept with it, and compared to see whether anything changed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import sys
+import time
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipeline.queries.load import resource_folder
+
+if TYPE_CHECKING:
+    from pipeline.runs.config import Config
+    from pipeline.runs.opening import OpenedStage
+    from pipeline.sources.bindings import Binding
+
+RACY_SECONDS = 2.0
+LIBRARIES = ("thresher", "duckdb", "polars", "pyarrow", "sqlglot", "numpy")
+
+
+def settings(opened: OpenedStage) -> dict[str, Any]:
+    """The choices that change a number, and what it was read from, stored next to the number."""
+    params, inputs = opened.configured.params, opened.configured.stage.inputs
+    shown = params.model_dump(mode="json", exclude={*params.unused, *(each.name for each in inputs)})
+    bindings = {f"{each.input}.{each.field}": binding_record(each) for each in opened.bindings}
+    return {"parameters": shown, "facts": opened.plan.facts, "bindings": bindings, "version": version("thresher")}
+
+
+def binding_record(binding: Binding) -> dict[str, str]:
+    """A binding as JSON: its source, and the column or the expression where there is one."""
+    known = {"source": binding.origin, "column": binding.column, "sql": binding.sql}
+    return {key: value for key, value in known.items() if value is not None}
+
+
+def canonical(config: Config) -> dict[str, Any]:
+    """The config as it decides the results: where it lies, where results go and its limits do not."""
+    return {
+        "engine": config.engine,
+        "stages": [
+            each.params.model_dump(mode="json", exclude=set(each.params.unused)) | {"kind": each.stage.kind}
+            for each in config.stages
+        ],
+    }
+
+
+def fingerprints(config: Config, opened: list[OpenedStage]) -> tuple[str, str]:
+    """(fingerprint, identity): with and without what only tells that a file was touched.
+
+    What a stage reads of others of the same config is decided by their inputs, and left out.
+
+    A file that changed less than two seconds ago may change again within the resolution of its clock: then the
+    fingerprint is unique, so that no later run trusts it.
+    """
+    common = {"config": canonical(config), "code": code_sha256(), "versions": versions()}
+    files = [file for each in opened for source in each.sources.values() for file in source.files]
+    content = [[str(file.path), file.rows, file.footer_sha256] for file in files]
+    skipped = [str(each["path"]) for each in skipped_records(opened) if each["is_parquet"]]  # decide a warning
+    stat = [file.identity for file in files]
+    youngest = max((file.identity["ctime_ns"] for file in files), default=0)
+    racy = time.time() - youngest / 1e9 < RACY_SECONDS
+    unique = [os.urandom(16).hex()] if racy else []
+    return _hash([common, content, skipped, stat, unique]), _hash([common, content, skipped])
+
+
+def _hash(value: Any) -> str:  # noqa: ANN401 - whatever JSON can hold
+    return hashlib.sha256(json.dumps(value, sort_keys=True, default=str).encode()).hexdigest()
+
+
+@cache
+def code_sha256() -> str:
+    """Hash of the package's code and queries."""
+    digest = hashlib.sha256()
+    package = Path(__file__).parent.parent
+    for path in sorted([*package.rglob("*.py"), *resource_folder("sql").rglob("*.sql")]):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the libraries that decide the results."""
+    return {"python": platform.python_version()} | {name: version(name) for name in LIBRARIES}
+
+
+def input_records(opened: list[OpenedStage]) -> list[dict[str, Any]]:
+    """Every file that is read, with its rows, the hash of its footer and its identity.
+
+    A file that another stage of the run made is named by its place in the run, which is all its identity.
+    """
+    return [
+        {
+            "stage": each.name,
+            "input": source.name,
+            "path": str(file.path) if each.run is None else file.path.relative_to(each.run).as_posix(),
+            "rows": file.rows,
+            "footer_sha256": file.footer_sha256,
+            **(file.identity if each.run is None else {}),
+        }
+        for each in opened
+        for source in each.sources.values()
+        for file in source.files
+    ]
+
+
+def skipped_records(opened: list[OpenedStage]) -> list[dict[str, Any]]:
+    """Every file in an input folder that is not read because of its name, and whether it holds Parquet."""
+    return [
+        {"stage": each.name, "input": source.name, "path": str(file.path), "is_parquet": file.is_parquet}
+        for each in opened
+        for source in each.sources.values()
+        for file in source.skipped
+    ]
+
+
+def peak_rss() -> int | None:
+    """Peak resident memory of this process in bytes; None where the system does not tell.
+
+    Linux hands the peak of the parent on to a child in `getrusage`, so the kernel's own figure is read there.
+    """
+    status = Path("/proc/self/status")
+    if status.is_file():
+        peak = next((line for line in status.read_text().splitlines() if line.startswith("VmHWM:")), None)
+        return int(peak.split()[1]) * 1024 if peak is not None else None
+    try:
+        import resource  # noqa: PLC0415 - not on Windows
+    except ImportError:
+        return None
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

@@ -1,0 +1,360 @@
+"""How a config is run: plan → count → save counts → derive → check → publish. Counts and metrics meet only here."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from pipeline.engines.duckdb import DuckDB, Resources
+from pipeline.errors import DataError, PermissionDenied, StorageError, ThresherError, system_fault
+from pipeline.interrupts import stop_requests
+from pipeline.plan.counting import count, follow_up
+from pipeline.plan.user_sql import naming_user_sql
+from pipeline.runs.forks import refuse_after_fork
+from pipeline.runs.opening import OpenedStage, open_inputs
+from pipeline.runs.provenance import (
+    canonical,
+    code_sha256,
+    fingerprints,
+    input_records,
+    peak_rss,
+    settings,
+    skipped_records,
+    versions,
+)
+from pipeline.sources.files import first_changed
+from pipeline.stages.stage import counts_table
+from pipeline.storage.attempts import Attempt, process_facts, utc_now
+from pipeline.storage.durable import make_folder
+from pipeline.storage.heal import Healed, heal
+from pipeline.storage.layout import FORMAT_VERSION, RUN_RECORD, Layout, new_run_id
+from pipeline.storage.manifest import Manifest
+from pipeline.storage.publish import Staging, exclusive
+from pipeline.tables.groupings import in_users_names
+from pipeline.tables.schemas import COUNTS, conform
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from pipeline.interrupts import StopRequest
+    from pipeline.plan.counting import Counted
+    from pipeline.runs.config import Config
+    from pipeline.sources.source import Source
+    from pipeline.stages.stage import Summary
+    from pipeline.tables.schemas import Table
+
+INPUTS = "inputs"
+BINDINGS = "bindings"
+
+
+@dataclass(frozen=True)
+class StageResult:
+    """Result of one stage.
+
+    Attributes:
+        name: Name of the stage.
+        kind: Its task.
+        summary: For people.
+        warnings: What to know before the numbers are used.
+        seconds: Time it took.
+        n_rows: Rows of its inputs.
+        omitted: Result tables that were not made, with the reason.
+    """
+
+    name: str
+    kind: str
+    summary: Summary
+    warnings: tuple[str, ...]
+    seconds: float
+    n_rows: int
+    omitted: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A published run.
+
+    Attributes:
+        path: Its folder.
+        run_id: Its id.
+        generation: Its place in the sequence of runs.
+        status: `published`, or `unchanged` when the results already stood there.
+        stages: Results of the stages; empty for an unchanged run that did not have to count.
+        warnings: All warnings, each once, with the names of its stages.
+        seconds: Time of the whole run.
+    """
+
+    path: Path
+    run_id: str
+    generation: int
+    status: str
+    stages: tuple[StageResult, ...]
+    warnings: tuple[str, ...]
+    seconds: float
+
+
+@dataclass
+class Watcher:
+    """Who is told how a run goes.
+
+    Attributes:
+        on_run: Called with the id of the attempt.
+        on_stage: Called with the name of the stage that begins.
+        on_opened: Called with it when its inputs are found, before they are read.
+        on_result: Called with the result of the stage that ends.
+        on_progress: Called with percent while its inputs are read; None: nobody watches.
+    """
+
+    on_run: Callable[[str], None] = field(default=lambda _run_id: None)
+    on_stage: Callable[[str], None] = field(default=lambda _name: None)
+    on_opened: Callable[[OpenedStage], None] = field(default=lambda _opened: None)
+    on_result: Callable[[StageResult], None] = field(default=lambda _result: None)
+    on_progress: Callable[[float], None] | None = None
+
+
+def run(config: Config, watcher: Watcher | None = None) -> Run:
+    """Run the stages of a config and publish one run.
+
+    Raises:
+        ThresherError: its leaf says what went wrong; readers still see the run before. In a process that was forked
+            after a run it is a ResourceError.
+    """
+    refuse_after_fork()
+    layout = Layout(config.output)
+    watcher = watcher or Watcher()
+    make_folder(layout.root)
+    with stop_requests() as stop, _attempt(layout, config) as attempt, exclusive(layout):
+        watcher.on_run(attempt.record["run_id"])
+        config.check_engine()
+        return _Job(config, layout, attempt, watcher, stop).run()
+
+
+@contextmanager
+def _attempt(layout: Layout, config: Config) -> Iterator[Attempt]:
+    run_id = new_run_id()
+    record = {
+        "format_version": FORMAT_VERSION,
+        "run_id": run_id,
+        "status": "running",
+        "started_at": utc_now(),
+        "config": config.origin,
+        **process_facts(),
+        "stages": [each.params.name for each in config.stages],
+    }
+    attempt = Attempt(layout.attempt(run_id), record)
+    attempt.write()
+    try:
+        yield attempt
+    except ThresherError as error:
+        interrupted = error.code > 128  # noqa: PLR2004 - 128 + signal
+        status = "interrupted" if interrupted else "failed"
+        with suppress(StorageError, PermissionDenied):  # on a full disk the first error is the one to tell
+            attempt.write(status=status, exit=error.code, error=str(error), ended_at=utc_now())
+        raise
+    except BaseException as error:
+        fault = system_fault(error)
+        code, words = (70, f"{type(error).__name__}: {error}") if fault is None else (fault.code, str(fault))
+        with suppress(StorageError, PermissionDenied):
+            attempt.write(status="failed", exit=code, error=words, ended_at=utc_now())
+        if fault is not None:
+            raise fault from error
+        raise
+
+
+@dataclass
+class _Job:
+    """One run of one config, while the results are held."""
+
+    config: Config
+    layout: Layout
+    attempt: Attempt
+    watcher: Watcher
+    stop: StopRequest
+    healed: Healed = field(init=False)
+    started: float = field(default_factory=time.monotonic)
+
+    def run(self) -> Run:
+        self.healed = heal(self.layout)
+        base = self.healed.state.latest
+        ready = [open_inputs(self.config, each) for each in self.config.stages if not each.follows]
+        fingerprint, identity = fingerprints(self.config, ready)
+        if (run := self._standing(fingerprint)) is not None:
+            return run
+        staging = Staging(self.layout, self.attempt.record["run_id"])
+        self.stop.check()
+        opened, results, accounts = self._stages(staging, {each.name: each for each in ready})
+        self._check_unmoved(opened)
+        if (run := self._equal(staging, identity, results)) is not None:
+            return run
+        self.stop.check()
+        manifest = Manifest(staging.run_id, base.generation + 1, utc_now(), fingerprint, identity, ())
+        record = self.attempt.record | {
+            "status": "published",
+            "exit": 0,
+            "generation": manifest.generation,
+            "parent_generation": base.generation,
+            "ended_at": utc_now(),
+            "seconds": round(time.monotonic() - self.started, 3),
+            "peak_rss_bytes": peak_rss(),
+            "versions": versions(),
+            "code_sha256": code_sha256(),
+            "configuration": canonical(self.config),
+            "accounting": accounts,
+            "inputs": input_records(opened),
+            "skipped": skipped_records(opened),
+            "bindings": {each.name: settings(each)["bindings"] for each in opened},
+            "facts": {each.name: each.plan.facts for each in opened},
+            "omitted": {each.name: each.omitted for each in results},
+            "results": {each.name: {"warnings": each.warnings, "seconds": round(each.seconds, 3)} for each in results},
+        }
+        path = staging.commit(base=base, manifest=manifest, record=record)
+        try:
+            self.attempt.write(**record)
+        except (StorageError, PermissionDenied) as error:  # readers see the run already: a late failure is a doubt
+            staging.doubts.append(error.message)
+        run = self._run(path, manifest, "published", results)
+        return replace(run, warnings=(*run.warnings, *staging.doubts))
+
+    def _run(self, path: Path, manifest: Manifest, status: str, results: tuple[StageResult, ...]) -> Run:
+        """The finished run; what it warned of when it was counted holds as long as it stands."""
+        record = json.loads((path / RUN_RECORD).read_bytes())
+        warnings = _each_once({name: result["warnings"] for name, result in record["results"].items()})
+        seconds = time.monotonic() - self.started
+        warnings += self.healed.notes
+        return Run(path, manifest.run_id, manifest.generation, status, results, warnings, seconds)
+
+    def _standing(self, fingerprint: str) -> Run | None:
+        """The latest run, if the same files, config and code made it and its files are whole."""
+        standing = self._latest_whole()
+        if standing is None or standing[1].fingerprint != fingerprint:
+            return None
+        self._unchanged(standing[1])
+        return self._run(*standing, "unchanged", ())
+
+    def _equal(self, staging: Staging, identity: str, results: tuple[StageResult, ...]) -> Run | None:
+        """The latest run, if counting again brought the same bytes from the same inputs, config and code."""
+        standing = self._latest_whole()
+        if standing is None or (standing[1].identity, standing[1].results) != (identity, staging.results()):
+            return None
+        staging.discard()
+        self._unchanged(standing[1])
+        return self._run(*standing, "unchanged", results)
+
+    def _latest_whole(self) -> tuple[Path, Manifest] | None:
+        """Folder and manifest of the latest run, if there is one and it was found whole when this one began."""
+        run = next(reversed(self.healed.state.runs), None)
+        return None if run is None or run.manifest is None or run.damage else (run.folder, run.manifest)
+
+    def _unchanged(self, manifest: Manifest) -> None:
+        self.attempt.write(status="unchanged", exit=0, ended_at=utc_now(), generation=manifest.generation)
+
+    def _stages(
+        self, staging: Staging, ready: dict[str, OpenedStage]
+    ) -> tuple[list[OpenedStage], tuple[StageResult, ...], dict[str, Any]]:
+        """Run the stages in order; those that follow others are opened when these have been written."""
+        resources = Resources(**self.config.resources.model_dump())
+        opened: list[OpenedStage] = []
+        results: list[StageResult] = []
+        accounts = {}
+        for configured in self.config.stages:
+            self.watcher.on_stage(configured.params.name)
+            each = ready.get(configured.params.name) or open_inputs(
+                self.config, configured, run=staging.folder, omitted={result.name: result.omitted for result in results}
+            )
+            opened.append(each)
+            self.watcher.on_opened(each)
+            folders = {folder for source in each.sources.values() for folder in _folders(source)}
+            with DuckDB(resources, folders, self.stop, self.watcher.on_progress) as engine:
+                result, counted = _run_stage(engine, each, staging, self.stop)
+            results.append(result)
+            self.watcher.on_result(result)
+            accounts[each.name] = {
+                account.name: account.fates | {"rows_in": account.rows_in} for account in counted.inputs
+            }
+            self.stop.check()
+        return opened, tuple(results), accounts
+
+    def _check_unmoved(self, opened: list[OpenedStage]) -> None:
+        for each in opened:
+            for source in each.sources.values():
+                changed = first_changed(source.files)
+                if changed is not None:
+                    message = f"input {source.name}: {changed} changed while it was read"
+                    raise DataError(message, remedy="Run again when its writer is done.")
+
+
+def _folders(source: Source) -> Iterator[Path]:
+    for file in source.files:
+        yield file.path.parent
+        yield file.path.resolve().parent
+
+
+def _run_stage(engine: DuckDB, opened: OpenedStage, staging: Staging, stop: StopRequest) -> tuple[StageResult, Counted]:
+    started = time.monotonic()
+    stage, params, plan = opened.configured.stage, opened.configured.params, opened.plan
+    by = [each.name for each in plan.by]
+    with naming_user_sql(engine, plan):
+        counted = count(engine, params, plan)
+    metadata = {"thresher": json.dumps(settings(opened), sort_keys=True)}
+
+    def write(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
+        checked = conform(frame, table, stage=params.name, by=by)
+        staging.write(table.name, params.name, in_users_names(checked), metadata)
+        return checked
+
+    write(counts_table(stage), counted.tables[COUNTS])
+    with stop.at_once():
+        derived = stage.derive(params, counted.tables)
+    with naming_user_sql(engine, plan):
+        derived |= follow_up(engine, plan.without(counted.omitted), derived)
+    tables = {
+        table.name: write(table, derived[table.name]) for table in stage.tables if table.name not in counted.omitted
+    }
+    staging.write(INPUTS, params.name, _inputs_table(params.name, counted), metadata)
+    staging.write(BINDINGS, params.name, _bindings_table(opened), metadata)
+    warnings = (*counted.alarms, *plan.warnings, *counted.warnings, *stage.warnings(tables))
+    seconds = time.monotonic() - started
+    n_rows = sum(account.rows_in for account in counted.inputs)
+    summary = stage.summarize(tables)
+    result = StageResult(params.name, stage.kind, summary, warnings, seconds, n_rows, counted.omitted)
+    return result, counted
+
+
+def _inputs_table(stage: str, counted: Counted) -> pl.DataFrame:
+    """The view `inputs`: rows in = rows used + rows left out, by reason."""
+    rows = [
+        {
+            "stage": stage,
+            "input": each.name,
+            "fate": fate,
+            "n_rows": n_rows,
+            "rows_in": each.rows_in,
+            "rows_used": each.fates["used"],
+            "n_files": each.n_files,
+        }
+        for each in counted.inputs
+        for fate, n_rows in sorted(each.fates.items())
+    ]
+    return pl.DataFrame(rows)
+
+
+def _bindings_table(opened: OpenedStage) -> pl.DataFrame:
+    """The view `bindings`: which column of the files is which field, and why."""
+    names = ("stage", "input", "field", "source", "file_column", "sql")
+    rows = [(opened.name, each.input, each.field, each.origin, each.column, each.sql) for each in opened.bindings]
+    return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String()), orient="row")
+
+
+def _each_once(warnings: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Warnings by stage as one list: what several stages say is said once, with all their names."""
+    stages_of: dict[str, list[str]] = {}
+    for stage, texts in warnings.items():
+        for text in dict.fromkeys(texts):
+            stages_of.setdefault(text, []).append(stage)
+    return tuple(f"{', '.join(stages)}: {text}" for text, stages in stages_of.items())

@@ -1,0 +1,1 @@
+"""Mentions of entities in documents, shared by entity_recognition and geocoding."""

@@ -1,0 +1,1 @@
+"""Shapes of tables: column contracts, groupings, sweeps and ratios."""

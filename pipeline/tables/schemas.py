@@ -1,0 +1,138 @@
+"""Building blocks of column contracts: what a table promises, checked before it is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from pipeline.errors import ThresherError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import polars as pl
+
+COUNTS = "counts"  # name of the count table that every stage saves
+
+SqlType = Literal["BIGINT", "DOUBLE", "DECIMAL", "VARCHAR", "BOOLEAN", "KEY", "POSITION"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a result table.
+
+    Attributes:
+        name: Name in the Parquet file and in the catalog.
+        type: SQL type; counts are BIGINT, ratios DOUBLE, sums of weights DECIMAL(38, 15); `KEY` is an integer or
+            VARCHAR, as in the input; `POSITION` is DOUBLE, or TIMESTAMP (UTC) where the input has times.
+        meaning: What a value says, with its unit, and when it is NULL.
+        nullable: Whether NULL may stand in it.
+    """
+
+    name: str
+    type: SqlType
+    meaning: str
+    nullable: bool = False
+
+
+def limits_of(name: str, words: str | None = None) -> tuple[Column, Column]:
+    """The columns `<name>_lower` and `<name>_upper` of an interval.
+
+    Args:
+        name: Name of the column that has the interval.
+        words: What the limits are of, if the name does not say it.
+    """
+    return (
+        Column(
+            f"{name}_lower", "DOUBLE", f"lower limit of {words or name}; NULL where none can be given", nullable=True
+        ),
+        Column(
+            f"{name}_upper", "DOUBLE", f"upper limit of {words or name}; NULL where none can be given", nullable=True
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class Table:
+    """One result table.
+
+    Attributes:
+        name: Name of the view in the catalog and of the folder in a run.
+        grain: What one row stands for.
+        columns: The columns after `stage`, `grouping` and the `by` columns, in order.
+        key: The columns, beside the group, that identify a row and order the file.
+    """
+
+    name: str
+    grain: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+
+
+STAGE = Column("stage", "VARCHAR", "name of the stage in the config")
+GROUPING = Column("grouping", "VARCHAR", "`all`, or the names of the grouping columns, comma-separated")
+LEADING = (STAGE, GROUPING)
+
+OF_HISTORY = ("run_id", "published_at")  # what the tables of all runs have beside those of one
+
+
+def result_names(tables: Iterable[Table]) -> frozenset[str]:
+    """Names that a grouping column must not have, in lower case: those of the columns it stands beside in results."""
+    own = {column.name for table in tables for column in table.columns}
+    return frozenset(name.lower() for name in (*own, *OF_HISTORY, *(column.name for column in LEADING)))
+
+
+def polars_types(sql_type: SqlType) -> tuple[pl.DataType, ...]:
+    """The Polars types that are written as the given SQL type."""
+    import polars as pl  # noqa: PLC0415 - the command line reads schemas without loading Polars
+
+    types: dict[SqlType, tuple[pl.DataType, ...]] = {
+        "BIGINT": (pl.Int64(),),
+        "DOUBLE": (pl.Float64(),),
+        "DECIMAL": (pl.Decimal(38, 15),),
+        "VARCHAR": (pl.String(),),
+        "BOOLEAN": (pl.Boolean(),),
+        "KEY": (pl.Int64(), pl.UInt64(), pl.String()),
+        "POSITION": (pl.Float64(), pl.Datetime("us")),
+    }
+    return types[sql_type]
+
+
+def conform(frame: pl.DataFrame, table: Table, *, stage: str, by: Sequence[str]) -> pl.DataFrame:
+    """Give a result its contract: leading columns, column order, types, row order; refuse what breaks it.
+
+    Args:
+        frame: Columns `grouping`, the `by` columns and those of the table, in any order; more are an error.
+        table: The contract.
+        stage: Name of the stage, written into every row.
+        by: Internal names of the grouping columns, which keep the type they have.
+
+    Raises:
+        ThresherError: a column is missing, extra, of another type, NULL where it must not be, or a key repeats.
+    """
+    import polars as pl  # noqa: PLC0415 - see polars_types
+
+    names = [GROUPING.name, *by, *(column.name for column in table.columns)]
+    if set(names) != set(frame.columns):
+        odd = ", ".join(sorted(set(names) ^ set(frame.columns)))
+        message = f"table {table.name}: its columns and its contract differ in {odd}"
+        raise ThresherError(message)
+    decimals = [column.name for column in table.columns if column.type == "DECIMAL"]
+    frame = frame.with_columns(pl.col(decimals).cast(pl.Decimal(38, 15)))  # a sum of no weights is an integer 0
+    for column in table.columns:
+        if frame.schema[column.name] not in polars_types(column.type):
+            message = f"table {table.name}: {column.name} is {frame.schema[column.name]}, not {column.type}"
+            raise ThresherError(message)
+        if not column.nullable and frame[column.name].null_count():
+            message = f"table {table.name}: {column.name} is NULL in {frame[column.name].null_count()} rows"
+            raise ThresherError(message)
+        if column.type == "DOUBLE" and not frame[column.name].drop_nulls().is_finite().all():
+            message = f"table {table.name}: {column.name} is not finite; an undefined value must be NULL"
+            raise ThresherError(message)
+    key = [GROUPING.name, *by, *table.key]
+    ordered = frame.select(names).sort(key, nulls_last=True, maintain_order=True)
+    same = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift()) for name in key)
+    if ordered.select(same).to_series()[1:].any():
+        message = f"table {table.name}: rows repeat in {', '.join(key)}"
+        raise ThresherError(message)
+    return ordered.select(pl.lit(stage).alias(STAGE.name), pl.all())

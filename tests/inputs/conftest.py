@@ -1,3 +1,0 @@
-from inputs.workplace import place
-
-__all__ = ["place"]

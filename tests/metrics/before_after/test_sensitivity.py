@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from pipeline.metrics.before_after.sensitivity import over_references, overturning_kappa, vanishing_kappa, with_kappas
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MIN_PRECISIONS = (0.01, 0.05, 0.1, 0.2)
+STEPS = [100 ** (step / 399) for step in range(400)]
+Row = tuple[int, int]
+
+
+@st.composite
+def sweeps(draw: st.DrawFn) -> tuple[int, int, list[Row]]:
+    """Compared pairs before and after, and nested matches at rising thresholds."""
+    n_before, n_after = draw(st.integers(1, 400)), draw(st.integers(1, 400))
+    size = draw(st.integers(1, 5))
+    befores = sorted(draw(st.lists(st.integers(0, n_before), min_size=size, max_size=size)), reverse=True)
+    afters = sorted(draw(st.lists(st.integers(0, n_after), min_size=size, max_size=size)), reverse=True)
+    return n_before, n_after, list(zip(befores, afters, strict=True))
+
+
+def f1_at(row: Row, reference: Row, odds: Fraction, kappa: Fraction) -> Fraction:
+    """2 TP / (2 TP + FP + FN) with κ times the false positives."""
+    fp = kappa * odds * row[0]
+    tp = row[1] - fp
+    if tp <= 0:
+        return Fraction(0)
+    fn = max(reference[1] - kappa * odds * reference[0] - tp, Fraction(0))
+    return 2 * tp / (2 * tp + fp + fn)
+
+
+def gains(rows: Sequence[Row], reference: int, chosen: int, odds: Fraction) -> list[Fraction]:
+    """By how much the best F1 exceeds the chosen one, at every step of κ."""
+    found = []
+    for step in STEPS:
+        values = [f1_at(row, rows[reference], odds, Fraction(step)) for row in rows]
+        found.append(max(values) - values[chosen])
+    return found
+
+
+@settings(max_examples=25)
+@given(sweeps(), st.data())
+def test_the_overturning_ratio_is_the_first_step_with_a_better_threshold(
+    sweep: tuple[int, int, list[Row]], data: st.DataObject
+) -> None:
+    n_before, n_after, rows = sweep
+    reference, chosen = (data.draw(st.integers(0, len(rows) - 1)) for _ in range(2))
+    found = gains(rows, reference, chosen, Fraction(n_after, n_before))
+    assume(all(abs(gain - Fraction("0.01")) > Fraction(1, 10**9) for gain in found))
+    expected = next((step for step, gain in zip(STEPS, found, strict=True) if gain > Fraction("0.01")), math.nan)
+    before, after = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
+    actual = overturning_kappa(before, after, n_before, n_after, reference=reference, chosen=chosen)
+    assert actual == pytest.approx(expected, rel=1e-12, nan_ok=True)
+
+
+def test_a_low_threshold_that_is_best_at_equal_rates_is_overturned_when_false_positives_grow() -> None:
+    before, after = np.array([50, 5]), np.array([150, 60])
+    values = [f1_at(row, (50, 150), Fraction(1), Fraction(1)) for row in ((50, 150), (5, 60))]
+    assert values == [Fraction(4, 5), Fraction(11, 16)]
+    assert 1 < overturning_kappa(before, after, 1000, 1000, reference=0, chosen=0) < 2
+
+
+@given(st.integers(0, 10**6), st.integers(1, 10**6), st.integers(0, 10**6), st.integers(0, 10**6))
+def test_the_vanishing_ratio_leaves_no_true_positive(m_before: int, n_before: int, m_after: int, n_after: int) -> None:
+    fp = m_before * n_after / n_before
+    found = pl.DataFrame({"m_after": [m_after], "fp": [fp]}).select(vanishing_kappa()).item()
+    if fp == 0:
+        assert found is None
+    else:
+        assert m_after - found * fp == pytest.approx(0, abs=1e-9 * max(m_after, 1))
+
+
+def precision_of(row: Row, odds: Fraction) -> Fraction | None:
+    return 1 - odds * row[0] / row[1] if row[1] else None
+
+
+def expected_reference(rows: Sequence[Row], odds: Fraction, rule: str, least: Fraction) -> int | None:
+    """Index of the reference: enough precision and true positives; the lowest, or the one with most of them."""
+    enough = []
+    for index, row in enumerate(rows):
+        precision = precision_of(row, odds)
+        if precision is not None and precision > 0 and precision >= least:
+            enough.append((row[1] - odds * row[0], index))
+    if not enough:
+        return None
+    return max(enough, key=lambda each: (each[0], -each[1]))[1] if rule == "max" else enough[0][1]
+
+
+def as_frame(groups: Sequence[tuple[int, int, list[Row]]]) -> pl.DataFrame:
+    rows: list[dict[str, Any]] = [
+        {
+            "group": None if number == 0 else f"g{number}",
+            "threshold": float(index),
+            "n_before": n_before,
+            "n_after": n_after,
+            "m_before": before,
+            "m_after": after,
+        }
+        for number, (n_before, n_after, own) in enumerate(groups)
+        for index, (before, after) in enumerate(own)
+    ]
+    return pl.DataFrame(rows, schema_overrides={"group": pl.String})
+
+
+@settings(max_examples=25)
+@given(st.lists(sweeps(), min_size=1, max_size=3), st.data())
+def test_every_reference_is_found_by_exact_rationals(
+    groups: list[tuple[int, int, list[Row]]], data: st.DataObject
+) -> None:
+    frame = as_frame(groups)
+    indices = [data.draw(st.none() | st.integers(0, len(own) - 1)) for _, _, own in groups]
+    chosen = pl.DataFrame(
+        {
+            "group": [None if number == 0 else f"g{number}" for number in range(len(groups))],
+            "threshold": [None if index is None else float(index) for index in indices],
+        },
+        schema={"group": pl.String, "threshold": pl.Float64},
+    )
+    own_precision = data.draw(st.sampled_from([0.0, 0.05, 0.3]))
+    least_ones = {*MIN_PRECISIONS, own_precision}
+    found = over_references(frame, ["group"], chosen, own_precision)
+    assert found.height == 2 * len(least_ones) * len(groups)
+    for row in found.to_dicts():
+        number = 0 if row["group"] is None else int(row["group"][1:])
+        n_before, n_after, own = groups[number]
+        odds, index = Fraction(n_after, n_before), indices[number]
+        least = Fraction(str(row["min_precision"]))
+        reference = expected_reference(own, odds, row["rule"], least)
+        assert row["threshold"] == (None if index is None else float(index))
+        if reference is None:
+            names = ("reference_threshold", "reference_precision", "reference_tp", "recall", "f1", "best_f1")
+            assert [row[name] for name in names] == [None] * 6
+            continue
+        tps = [after - odds * before for before, after in own]
+        assert row["reference_threshold"] == float(reference)
+        assert row["reference_tp"] == pytest.approx(float(tps[reference]), rel=1e-12)
+        values = [f1_at(each, own[reference], odds, Fraction(1)) for each in own]
+        known = [value for value, tp in zip(values, tps, strict=True) if tp >= 0]
+        assert row["best_f1"] == pytest.approx(float(max(known)), rel=1e-12)
+        assert values[int(row["best_threshold"])] == max(known)
+        if index is None or tps[index] < 0:
+            assert (row["recall"], row["f1"]) == (None, None)
+        else:
+            recall = min(tps[index] / tps[reference], Fraction(1))
+            assert row["recall"] == pytest.approx(float(recall), rel=1e-12)
+            assert row["f1"] == pytest.approx(float(values[index]), rel=1e-12)
+    assert set(found["min_precision"].to_list()) == least_ones
+
+
+def test_operating_points_keep_their_order_and_points_without_a_threshold_have_no_ratio() -> None:
+    curve = as_frame([(1000, 1000, [(50, 150), (5, 90)]), (1000, 1000, [(50, 150), (5, 90)])])
+    reference = (pl.col("threshold") == 0) & pl.col("group").is_null()
+    fp = pl.col("m_before") * pl.col("n_after") / pl.col("n_before")
+    curve = curve.with_columns(reference.alias("is_reference"), fp.alias("fp"))
+    nothing = curve[:1].with_columns(
+        pl.lit(None, dtype=curve.schema[name]).alias(name) for name in curve.columns if name != "group"
+    )
+    points = pl.concat([nothing, curve[2:3], curve[0:1]])
+    found = with_kappas(points, curve, ["group"])
+    assert found.drop("kappa_vanishing", "kappa_overturning").equals(points)
+    assert found["kappa_vanishing"].to_list() == [None, 3.0, 3.0]
+    assert found["kappa_overturning"].is_null().to_list() == [True, True, False]

@@ -1,0 +1,125 @@
+"""Paired comparison of matchers: against leave-one-out by hand, all flips enumerated, and known truth."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.stats import t as student
+
+from pipeline.metrics.comparison.paired import COUNTS, compare_matchers
+
+
+def units(rng: np.random.Generator, events: int, share: float, noise: int = 3) -> pl.DataFrame:
+    n_before, n_after = rng.integers(200, 400, events), rng.integers(80, 160, events)
+    reference_before = rng.poisson(0.02 * n_before)
+    true = rng.poisson(5.0, events)
+    reference_after = rng.poisson(0.02 * n_after) + true
+    return pl.DataFrame(
+        {
+            "event_id": np.arange(events),
+            "n_before": n_before,
+            "n_after": n_after,
+            "m_before": rng.binomial(reference_before, noise / 10),
+            "m_after": rng.binomial(reference_after - true, noise / 10) + rng.binomial(true, share),
+            "m_before_reference": reference_before,
+            "m_after_reference": reference_after,
+        }
+    )
+
+
+def by_hand(frame: pl.DataFrame) -> dict[str, float]:
+    total = {name: float(frame[name].sum()) for name in COUNTS}
+    rate = total["m_before"] / total["n_before"]
+    tp = total["m_after"] - rate * total["n_after"]
+    reference = total["m_after_reference"] - total["m_before_reference"] / total["n_before"] * total["n_after"]
+    return {
+        "precision": tp / total["m_after"],
+        "recall": tp / reference,
+        "f1": 2 * tp / (total["m_after"] + max(tp, reference)),
+    }
+
+
+def test_values_intervals_and_p_values_are_those_of_the_definition() -> None:
+    rng = np.random.default_rng(1)
+    first = units(rng, 8, 0.9)
+    second = first.with_columns(m_after=(pl.col("m_after") - 1).clip(0), m_before=pl.col("m_before_reference"))
+    found = {row["metric"]: row for row in compare_matchers(first, second, flips=200_000).iter_rows(named=True)}
+    for name, row in found.items():
+        a, b = by_hand(first)[name], by_hand(second)[name]
+        assert (row["n_events"], row["value_a"], row["value_b"]) == (8, pytest.approx(a), pytest.approx(b))
+        differences = [
+            by_hand(first.filter(pl.col("event_id") != event))[name]
+            - by_hand(second.filter(pl.col("event_id") != event))[name]
+            for event in range(8)
+        ]
+        without = np.array(differences)
+        half = student.ppf(0.975, 7) * np.sqrt(7 / 8 * ((without - np.mean(without)) ** 2).sum())
+        assert row["difference_lower"] == pytest.approx(a - b - half)
+        assert row["difference_upper"] == pytest.approx(a - b + half)
+        pseudo = 8 * (a - b) - 7 * without
+        flips = np.array(list(itertools.product((-1, 1), repeat=8)))
+        exact = np.mean(np.abs(flips @ pseudo) >= abs(pseudo.sum()) * (1 - 1e-12))
+        assert row["p_value"] == pytest.approx(exact, abs=0.01)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_p_values_in_the_middle_of_their_range_are_those_of_all_flips(seed: int) -> None:
+    rng = np.random.default_rng(100 + seed)
+    first, second = units(rng, 7, 0.8), units(rng, 7, 0.75)
+    flips = np.array(list(itertools.product((-1, 1), repeat=7)))
+    middling = 0
+    for row in compare_matchers(first, second, flips=100_000).iter_rows(named=True):
+        name = row["metric"]
+        full = by_hand(first)[name] - by_hand(second)[name]
+        kept = [pl.col("event_id") != event for event in range(7)]
+        rest = np.array([by_hand(first.filter(each))[name] - by_hand(second.filter(each))[name] for each in kept])
+        pseudo = 7 * full - 6 * rest
+        exact = float(np.mean(np.abs(flips @ pseudo) >= abs(pseudo.sum()) * (1 - 1e-12)))
+        assert row["p_value"] == pytest.approx(exact, abs=0.008)
+        middling += 0.05 < exact < 0.95
+    assert middling
+
+
+def test_a_matcher_does_not_differ_from_itself() -> None:
+    frame = units(np.random.default_rng(2), 40, 0.8)
+    for row in compare_matchers(frame, frame.sample(fraction=1, shuffle=True, seed=3), flips=99).iter_rows(named=True):
+        assert (row["difference"], row["difference_lower"], row["difference_upper"], row["p_value"]) == (0, 0, 0, 1)
+
+
+def test_order_of_events_and_of_matchers_changes_nothing_but_the_sign() -> None:
+    rng = np.random.default_rng(4)
+    first, second = units(rng, 30, 0.9), units(rng, 30, 0.6)
+    plain = compare_matchers(first, second, flips=99)
+    assert compare_matchers(first.reverse(), second.sample(fraction=1, shuffle=True, seed=1), flips=99).equals(plain)
+    turned = compare_matchers(second, first, flips=99)
+    assert turned["difference"].to_list() == pytest.approx([-value for value in plain["difference"]])
+    assert turned["p_value"].to_list() == plain["p_value"].to_list()
+
+
+def test_equal_matchers_are_seldom_called_different_and_unequal_ones_often() -> None:
+    rng = np.random.default_rng(5)
+    equal = unequal = covered = 0
+    for _ in range(200):
+        first, second, third = units(rng, 60, 0.8), units(rng, 60, 0.8), units(rng, 60, 0.5)
+        row = compare_matchers(first, second, flips=299).row(1, named=True)
+        equal += row["p_value"] <= 0.05
+        covered += row["difference_lower"] <= 0 <= row["difference_upper"]
+        unequal += compare_matchers(first, third, flips=299).row(1, named=True)["p_value"] <= 0.05
+    assert equal <= 20
+    assert covered >= 180
+    assert unequal >= 190
+
+
+def test_what_is_undefined_is_null_and_other_events_are_refused() -> None:
+    frame = units(np.random.default_rng(6), 10, 0.8)
+    nothing = frame.with_columns(pl.lit(0).cast(pl.Int64).alias("m_after"))
+    rows = {row["metric"]: row for row in compare_matchers(frame, nothing, flips=9).iter_rows(named=True)}
+    assert rows["precision"]["value_b"] is None
+    assert rows["precision"]["p_value"] is None
+    with pytest.raises(ValueError, match="share 9 of 10 and 9 events"):
+        compare_matchers(frame, frame.head(9))
+    with pytest.raises(ValueError, match="share 1 of 1 and 1 events"):
+        compare_matchers(frame.head(1), frame.head(1))

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from pydantic import ValidationError
+
+from pipeline.metrics.curves.operating_points import Criterion, pick
+
+CURVE = pl.DataFrame(
+    {
+        "group": ["a", "a", "a", "b", "b", None],
+        "threshold": [3.0, 1.0, 2.0, 1.0, 2.0, 1.0],
+        "value": [0.5, 0.5, 0.4, None, None, 0.1],
+        "undefined": [None, None, None, "no_prediction", "no_prediction", None],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("criterion", "text"),
+    [
+        (Criterion(beta=1), "max_f1"),
+        (Criterion(beta=0.5), "max_f0.5"),
+        (Criterion(beta=2), "max_f2"),
+        (Criterion(min_precision=0.9), "min_precision=0.9"),
+        (Criterion(min_recall=0.8), "min_recall=0.8"),
+    ],
+)
+def test_a_criterion_is_named_by_what_it_asks_for(criterion: Criterion, text: str) -> None:
+    assert criterion.text == text
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {},
+        {"beta": 1, "min_recall": 0.5},
+        {"beta": 0},
+        {"beta": float("nan")},
+        {"beta": float("inf")},
+        {"min_precision": 1.1},
+        {"min_precision": -0.1},
+        {"min_recall": 2},
+        {"min_precision": 0.1234567891},
+        {"min_f1": 0.5},
+    ],
+)
+def test_a_criterion_that_says_nothing_or_too_much_is_refused(keys: dict[str, float]) -> None:
+    with pytest.raises(ValidationError):
+        Criterion.model_validate(keys)
+
+
+def test_the_best_row_of_every_group_is_picked_and_ties_go_to_the_lowest_threshold() -> None:
+    picked = pick(CURVE, ["group"], criterion="best", among=pl.lit(value=True), best=pl.col("value"))
+    rows = {row["group"]: row for row in picked.to_dicts()}
+    assert {group: row["threshold"] for group, row in rows.items()} == {"a": 1.0, "b": None, None: 1.0}
+    assert rows["b"]["undefined"] == "not_reached"
+    assert set(picked["criterion"]) == {"best"}
+
+
+def test_rows_for_which_the_condition_is_unknown_are_not_picked() -> None:
+    picked = pick(CURVE, ["group"], criterion="x", among=pl.col("value") > 0.45, best=pl.col("threshold"))
+    assert {row["group"]: row["threshold"] for row in picked.to_dicts()} == {"a": 3.0, "b": None, None: None}

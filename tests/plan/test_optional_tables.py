@@ -1,0 +1,132 @@
+"""Tables with a row per unit: made while inputs are small after `where`, else absent with the reason, never empty."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+from cli.calls import call
+from running import POINTS, read_table, stage_config
+
+import pipeline
+from pipeline.errors import DataError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MENTIONS = pl.DataFrame({"doc_id": [1, 1, 2], "start": [0, 10, 0], "end": [4, 14, 4], "day": ["mon", "tue", "tue"]})
+PLACES = pl.DataFrame(
+    {"mention_id": [1, 2, 3], "latitude": [52.0, 48.0, 1.0], "longitude": [5.0, 2.0, 1.0]}
+).with_columns(MENTIONS["day"])
+MARKS = pl.DataFrame({"series_id": [1, 1, 2], "position": [10, 50, 20], "day": ["mon", "tue", "tue"]})
+PAIRS = pl.DataFrame(
+    {"event_id": [1, 1, 2], "score": [0.9, 0.6, 0.8], "lag_hours": [1.0, -1.0, 2.0], "day": ["mon", "tue", "tue"]}
+)
+EVENTS = pl.DataFrame({"event_id": [1, 2], "n_before": [9, 9], "n_after": [9, 9]})
+LIMITS = {
+    "entity_recognition": "pipeline.stages.entity_recognition.planning.MOST_ROWS_FOR_OUTCOMES",
+    "geocoding": "pipeline.stages.geocoding.planning.MOST_ROWS_FOR_OUTCOMES",
+    "change_points": "pipeline.stages.change_points.planning.MOST_ROWS_FOR_SERIES",
+    "before_after": "pipeline.stages.before_after.units.MOST_ROWS",
+}
+STAGES: dict[str, tuple[str, str, dict[str, pl.DataFrame], dict[str, Any]]] = {
+    "entity_recognition": ("entity_recognition_outcomes", "outcomes", {"gold": MENTIONS, "predicted": MENTIONS}, {}),
+    "geocoding": ("geocoding_outcomes", "outcomes", {"gold": PLACES, "predicted": PLACES}, {}),
+    "change_points": (
+        "change_points_series",
+        "series_counts",
+        {"annotations": MARKS, "predictions": MARKS},
+        {"margin": 5},
+    ),
+    "before_after": (
+        "before_after_events",
+        "event_counts",
+        {"pairs": PAIRS, "events": EVENTS},
+        {"thresholds": [0.5]},
+    ),
+}
+
+
+def run(folder: Path, kind: str, where: str | None = None, **more: Any) -> pipeline.runs.runner.Run:  # noqa: ANN401
+    _, _, frames, keys = STAGES[kind]
+    inputs = {} if where is None else {name: {"where": where} for name, frame in frames.items() if "day" in frame}
+    return pipeline.run(stage_config(folder, kind, frames, **keys, **inputs, **more))
+
+
+@pytest.mark.parametrize("kind", STAGES)
+def test_a_table_that_is_not_made_is_absent_and_says_why(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LIMITS[kind], 2)
+    table, key, frames, _ = STAGES[kind]
+    published = run(tmp_path, kind)
+    rows = sum(frame.height for frame in frames.values() if "day" in frame)
+    reason = f'{key} = "auto" makes it while'
+    assert any(
+        f"table {table} is not made: {reason}" in text and f"{rows}; {key} = true" in text
+        for text in published.warnings
+    )
+    assert not (published.path / table).exists()
+    record = json.loads((published.path / "run.json").read_bytes())
+    assert record["omitted"][kind][table].startswith(reason)
+    assert not any(
+        table in file["path"] for file in json.loads((published.path / "manifest.json").read_bytes())["files"]
+    )
+    called = call("query", str(tmp_path / "results"), f"FROM {table}")
+    assert called.code == 2
+    assert reason in called.err
+    assert call("query", str(tmp_path / "results"), "FROM inputs").err == ""
+
+
+@pytest.mark.parametrize("kind", STAGES)
+def test_the_limit_is_judged_after_where(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LIMITS[kind], 2)
+    table = STAGES[kind][0]
+    one_day = run(tmp_path / "mon", kind, where="day = 'mon'")
+    assert not read_table(one_day, table, kind).is_empty()
+    assert not any(table in text for text in one_day.warnings)
+    whole = run(tmp_path / "all", kind, where="day IN ('mon', 'tue')")
+    assert not (whole.path / table).exists()
+
+
+@pytest.mark.parametrize("kind", STAGES)
+def test_a_table_that_the_config_asks_for_or_rules_out_needs_no_warning(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LIMITS[kind], 2)
+    table, key, _, _ = STAGES[kind]
+    asked, ruled_out = (run(tmp_path / str(value), kind, None, **{key: value}) for value in (True, False))
+    assert not read_table(asked, table, kind).is_empty()
+    assert not (ruled_out.path / table).exists()
+    assert not any(table in text for text in (*asked.warnings, *ruled_out.warnings))
+    assert (
+        f"{key} = false; {key} = true makes it"
+        in call("query", str(tmp_path / "False" / "results"), f"FROM {table}").err
+    )
+
+
+def test_a_table_that_only_some_stages_made_is_there_with_a_note(tmp_path: Path) -> None:
+    table, key, frames, keys = STAGES["change_points"]
+    config = stage_config(tmp_path, POINTS, frames, **keys, name="made")
+    config["stages"].append(config["stages"][0] | {"name": "left", key: False})
+    pipeline.run(config)
+    called = call("query", str(tmp_path / "results"), f"FROM {table} SELECT DISTINCT stage", "--format", "csv")
+    assert called.out.split() == ["stage", "made"]
+    assert f"Stage 'left' did not make the table {table}: {key} = false" in called.err
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["same config", "published"])
+def test_compare_names_the_stage_that_did_not_make_the_units(tmp_path: Path, apart: bool) -> None:  # noqa: FBT001
+    table, key, frames, keys = STAGES["change_points"]
+    config = stage_config(tmp_path, POINTS, frames, **keys, name="left", **{key: False})
+    config["stages"].append(config["stages"][0] | {"name": "right"})
+    compare = {"kind": "compare", "of": ["left", "right"]}
+    if apart:
+        pipeline.run(config)
+        other = {"output": str(tmp_path / "compared"), "stages": [compare | {"results": str(tmp_path / "results")}]}
+    else:
+        other = config | {"stages": [*config["stages"], compare]}
+    with pytest.raises(DataError, match=f"stage 'left' did not make the table {table}.*\n.*{key} = true makes it"):
+        pipeline.run(other)

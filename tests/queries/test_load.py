@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+import sqlglot.expressions as exp
+from sqlglot import parse_one
+
+from pipeline.errors import ThresherError
+from pipeline.queries import load as load_module
+from pipeline.queries.dialect import render
+from pipeline.queries.load import HEADER_KEYS, expand, query_names, resource_folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pipeline.queries.load import Query
+
+NAMES = query_names()
+SEGMENTS = [(), ("source",), ("source", "country"), ('a "b" c', "select; --"), ("segment", "é`x")]
+FUNCTIONS = {
+    exp.Count: "counts",
+    exp.CountIf: "counts, cast to BIGINT",
+    exp.Sum: "of integers, cast to BIGINT, or of decimals",
+    exp.Min: "certificates of bins",
+    exp.Max: "certificates of bins",
+    exp.Case: "",
+    exp.If: "a branch of CASE",
+    exp.Cast: "",
+    exp.Coalesce: "",
+    exp.And: "sqlglot counts connectors among the functions",
+    exp.Or: "see And",
+    exp.Xor: "see And",
+    exp.Rank: "ties share a rank",
+    exp.RowNumber: "over an order without ties",
+    exp.MD5: "the same digest in every engine",
+    exp.StrPosition: "instr",
+    exp.Substring: "substr",
+    exp.Floor: "before every cast of a float to an integer",
+    exp.Abs: "",
+    exp.Ln: "natural in every engine, unlike log",
+    exp.Greatest: "of values that are never NULL",
+    exp.Least: "see Greatest",
+}
+DECIMAL = "DECIMAL(38, 15)"
+EXACT_INTEGERS = re.compile(r"^(n|m|tp|fp|fn|hits|matches|count)(_|$)")
+
+
+@pytest.fixture(params=NAMES)
+def query(request: pytest.FixtureRequest) -> Query:
+    name: str = request.param
+    return load_module.load(name)
+
+
+def test_there_are_queries_and_their_names_are_their_places() -> None:
+    assert tuple(sorted(NAMES)) == NAMES
+    assert "before_after/matches" in NAMES
+
+
+def test_every_header_says_grain_reads_params_and_caution(query: Query) -> None:
+    assert [key for key in HEADER_KEYS if not query.header.get(key)] == []
+    assert set(query.header) == set(HEADER_KEYS)
+
+
+def test_every_relation_in_a_header_lists_the_columns_that_are_read(query: Query) -> None:
+    """`reads: pairs (score, bin)`: the columns of each relation, which the portability test fills with data."""
+    listed = dict(re.findall(r"(\w+) \(([^)]*)\)", query.header["reads"]))
+    assert tuple(sorted(listed)) == query.reads
+    known = {name.strip() for columns in listed.values() for name in columns.split(",")}
+    made = {alias.alias for alias in query.tree.find_all(exp.Alias)}
+    used = {column.name for column in query.tree.find_all(exp.Column)}
+    assert used - made <= known
+
+
+def test_no_division_and_no_float_aggregate_runs_in_sql(query: Query) -> None:
+    assert not list(query.tree.find_all(exp.Div, exp.IntDiv, exp.SafeDivide, exp.Avg, exp.Stddev, exp.Variance))
+    for total in query.tree.find_all(exp.Sum, exp.CountIf):
+        if isinstance(total, exp.Sum) and isinstance(total.this, exp.Cast):
+            assert total.this.to.sql() == DECIMAL, f"{total.sql()}: only decimals add up exactly"
+            continue
+        if isinstance(total, exp.Sum):
+            assert isinstance(total.this, exp.Column), total.sql()
+            assert EXACT_INTEGERS.match(total.this.name), total.sql()
+        cast = total.find_ancestor(exp.Cast)
+        assert cast is not None
+        assert cast.to.sql() == "BIGINT", f"{total.sql()}: the type of a sum differs between engines"
+
+
+def test_only_functions_known_to_be_portable_are_called(query: Query) -> None:
+    unknown = {type(node).__name__ for node in query.tree.find_all(exp.Func) if type(node) not in FUNCTIONS}
+    assert unknown == set(), f"not in the list of portable functions, or unknown to sqlglot: {query.name}"
+
+
+def test_a_float_is_rounded_before_it_is_cast_to_an_integer(query: Query) -> None:
+    """DuckDB rounds in such a cast, Spark truncates."""
+    floats = {"score", "distance_km", "lag_hours", "threshold", "lowest", "highest"}
+    for cast in query.tree.find_all(exp.Cast):
+        if cast.to.is_type(*exp.DataType.INTEGER_TYPES):
+            assert not (isinstance(cast.this, exp.Column) and cast.this.name in floats), cast.sql()
+
+
+def test_constructs_without_a_portable_meaning_are_not_used(query: Query) -> None:
+    assert not list(query.tree.find_all(exp.Star)) or all(
+        isinstance(star.parent, exp.Count) for star in query.tree.find_all(exp.Star)
+    )
+    assert not list(query.tree.find_all(exp.Limit, exp.TableSample, exp.Pivot, exp.Unnest, exp.Lateral))
+    assert not any(join.method for join in query.tree.find_all(exp.Join)), "ASOF and NATURAL joins differ"
+    assert all(isinstance(table.this, exp.Identifier) for table in query.tree.find_all(exp.Table))
+
+
+@pytest.mark.parametrize("segment", SEGMENTS)
+@pytest.mark.parametrize("dialect", ["duckdb", "spark"])
+def test_every_query_can_be_said_in_every_dialect(query: Query, dialect: str, segment: tuple[str, ...]) -> None:
+    text = render(expand(query, segment), dialect)
+    assert render(parse_one(text, read=dialect), dialect) == text
+
+
+@pytest.mark.parametrize("segment", SEGMENTS)
+def test_the_grouping_columns_stand_where_the_query_says_segment(query: Query, segment: tuple[str, ...]) -> None:
+    def columns(tree: exp.Select) -> list[str]:
+        return [item.alias_or_name for item in tree.expressions]
+
+    def groups(tree: exp.Select) -> list[str]:
+        group = tree.args.get("group")
+        return [item.name for item in group.expressions] if group else []
+
+    before, after = query.tree, expand(query, segment)
+    for names in (columns, groups):
+        expected: list[str] = []
+        for name in names(before):
+            expected += list(segment) if name == "segment" else [name]
+        assert names(after) == expected
+    text = render(after)
+    assert render(parse_one(text, read="duckdb")) == text
+    assert "segment" in segment or not any(node.name == "segment" for node in after.find_all(exp.Column))
+
+
+def test_expansion_leaves_the_loaded_query_as_it_was(query: Query) -> None:
+    before = query.tree.sql()
+    expand(query, ("a", "b"))
+    assert query.tree.sql() == before
+
+
+@pytest.fixture
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of query files of its own."""
+    monkeypatch.setattr(load_module, "resource_folder", lambda _: tmp_path)
+    monkeypatch.setattr(load_module, "load", load_module.load.__wrapped__)
+    return tmp_path
+
+
+HEADER = "-- grain: one row per segment\n-- reads: t (x, segment)\n-- params: $p\n-- caution: none\n"
+
+
+def expanded(folder: Path, sql: str, segment: tuple[str, ...], zero: tuple[str, ...] = ()) -> str:
+    (folder / "q.sql").write_text(HEADER + sql, encoding="utf-8")
+    return render(expand(load_module.load("q"), segment, zero=zero), pretty=False).rpartition("*/ ")[2]
+
+
+def test_the_segment_is_expanded_in_lists_groups_windows_and_orders(written: Path) -> None:
+    sql = (
+        "SELECT t.segment, x, row_number() OVER (PARTITION BY t.segment ORDER BY x) AS r FROM t WHERE x > $p "
+        "GROUP BY t.segment, x ORDER BY segment DESC, x"
+    )
+    both = expanded(written, sql, ("a", 'b"c'))
+    assert both.startswith('SELECT t."a", t."b""c", x, ROW_NUMBER() OVER (PARTITION BY t."a", t."b""c" ORDER BY x)')
+    assert 'GROUP BY t."a", t."b""c", x' in both
+    assert expanded(written, sql, ()).startswith("SELECT x, ROW_NUMBER() OVER (ORDER BY x) AS r FROM t")
+
+
+def test_a_column_that_is_zero_everywhere_is_written_and_not_grouped_by(written: Path) -> None:
+    sql = "SELECT segment, r, b, count(x) AS n FROM t WHERE x > $p GROUP BY segment, r, b"
+    alone = expanded(written, sql, (), ("r",))
+    assert alone == "SELECT CAST(0 AS BIGINT) AS r, b, COUNT(x) AS n FROM t WHERE x > $p GROUP BY b"
+    both = expanded(written, sql, ("s",), ("r", "b"))
+    assert both.endswith('COUNT(x) AS n FROM t WHERE x > $p GROUP BY "s"')
+
+
+def test_a_group_of_nothing_but_the_segment_disappears_with_it(written: Path) -> None:
+    sql = "SELECT segment, count(x) AS n FROM t WHERE x > $p GROUP BY segment"
+    assert expanded(written, sql, ()) == "SELECT COUNT(x) AS n FROM t WHERE x > $p"
+    assert expanded(written, sql, ("s",)) == 'SELECT "s", COUNT(x) AS n FROM t WHERE x > $p GROUP BY "s"'
+
+
+@pytest.mark.parametrize(
+    ("header", "sql", "words"),
+    [
+        (HEADER.replace("-- caution: none\n", ""), "SELECT x FROM t WHERE x > $p", "lacks caution"),
+        (HEADER, "SELECT x FROM other WHERE x > $p", "differ in what they read"),
+        (HEADER, "SELECT x FROM t", "or in their parameters"),
+        (HEADER, "SELECT x FROM t WHERE x > $p; SELECT 1", "one SELECT"),
+        (HEADER, "DELETE FROM t WHERE x > $p", "one SELECT"),
+    ],
+)
+def test_a_file_that_breaks_its_form_is_refused(written: Path, header: str, sql: str, words: str) -> None:
+    (written / "q.sql").write_text(header + sql, encoding="utf-8")
+    with pytest.raises(ThresherError, match=words):
+        load_module.load("q")
+
+
+def test_no_query_file_is_longer_than_a_page() -> None:
+    for name in NAMES:
+        assert len((resource_folder("sql") / f"{name}.sql").read_text(encoding="utf-8").splitlines()) <= 100, name

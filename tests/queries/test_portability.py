@@ -1,0 +1,201 @@
+"""SQL that runs on DuckDB must mean the same on Spark: its Spark text, read back, gives the same rows."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import numpy as np
+import polars as pl
+import pytest
+import sqlglot.expressions as exp
+from cases.reading import case_folders, case_name, prepare
+from sqlglot import parse_one
+
+import pipeline
+from pipeline.engines import duckdb as engine
+from pipeline.queries.dialect import render
+from pipeline.queries.load import Query, expand, load, query_names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from numpy.random import Generator
+
+ROWS = 200
+NAN, INF = float("nan"), float("inf")
+SEGMENT = ('we"ird', "plain")
+SCORES = np.array([-1.0, -0.0, 0.0, 0.25, 0.5, 1.0, 5e-324, 1e300])
+ODD = np.array([NAN, INF, -INF])
+
+
+def _numbers(rng: Generator, *, odd: bool) -> pl.Series:
+    return pl.Series(rng.choice(np.concatenate([SCORES, ODD]) if odd else SCORES, ROWS))
+
+
+def _texts(rng: Generator, values: list[str | None]) -> pl.Series:
+    return pl.Series([values[number] for number in rng.integers(0, len(values), ROWS)], dtype=pl.String)
+
+
+def _integers(rng: Generator, low: int, high: int) -> pl.Series:
+    return pl.Series(rng.integers(low, high, ROWS))
+
+
+def _flags(rng: Generator) -> pl.Series:
+    return pl.Series(rng.integers(0, 2, ROWS).astype(bool))
+
+
+Values = dict[str, "Callable[[Generator, bool], pl.Series]"]
+VALUES: Values = {
+    "segment": lambda rng, _: _texts(rng, ["x", "y'", None]),
+    "cluster": lambda rng, _: pl.Series([f"cluster {number}" for number in rng.permutation(ROWS)]),
+    "replicate": lambda rng, _: _integers(rng, 0, 4),
+    "matcher": lambda rng, _: _integers(rng, 1, 4),
+    "_document": lambda rng, _: _integers(rng, 1, 30),
+    "bin": lambda rng, _: _integers(rng, -1, 5),
+    "score": lambda rng, odd: _numbers(rng, odd=odd),
+    "lag_hours": lambda rng, odd: _numbers(rng, odd=odd),
+    "lag_day": lambda rng, _: _integers(rng, -7, 4),
+    "weight": lambda rng, _: pl.Series(rng.integers(0, 4_000_000, ROWS) / 1024),
+    "label": lambda rng, _: _flags(rng),
+    "cell_block": lambda rng, _: _integers(rng, 0, 4),
+    "cell": lambda rng, _: _integers(rng, 0, 20),
+    "event_stratum": lambda rng, _: _texts(rng, ["", "1:x"]),
+    "article_stratum": lambda rng, _: _texts(rng, ["1:0", "1:1-"]),
+    "article_day": lambda rng, _: _integers(rng, -3, 9),
+    "kept": lambda rng, _: _flags(rng),
+    "complete": lambda rng, _: _flags(rng),
+    "score_state": lambda rng, _: _texts(rng, ["nan_score", None, None]),
+    "event_id": lambda rng, _: _texts(rng, ["1", "2", "3", None]),
+    "series_id": lambda rng, _: _texts(rng, ["s", "t", None]),
+    "position": lambda rng, _: _integers(rng, 0, 9),
+    "true_position": lambda rng, _: _integers(rng, 0, 9),
+    "delay": lambda rng, _: _integers(rng, -9, 9),
+    "run_number": lambda rng, _: pl.Series(rng.permutation(ROWS)),
+    "tp": lambda rng, _: _integers(rng, 0, 2),
+    "share": lambda rng, _: _integers(rng, 0, 9),
+    "covering": lambda rng, _: _integers(rng, 0, 2),
+    "unit": lambda rng, _: _texts(rng, ["1", "2", "3"]),
+    "system": lambda rng, _: _texts(rng, ["a", "b"]),
+    "article_id": lambda rng, _: _texts(rng, ["a", "b", None]),
+    "query_id": lambda rng, _: _texts(rng, ["q", "r", None]),
+    "doc_id": lambda rng, _: pl.Series([f"d{number}" for number in rng.permutation(ROWS)]),
+    "rank": lambda rng, odd: _numbers(rng, odd=odd),
+    "relevance": lambda rng, _: _integers(rng, -1, 4).cast(pl.Float64),
+    "_value": lambda rng, _: _numbers(rng, odd=False),
+    "_ranking": lambda rng, _: _integers(rng, 1, 9),
+    "_name": lambda rng, _: _texts(rng, ["d", "e", ""]),
+    "mention_id": lambda rng, _: _texts(rng, ["1", "2", None]),
+    "distance_km": lambda rng, _: pl.Series(rng.choice([0.0, 1.5, 1e4], ROWS)),
+    "fault": lambda rng, _: _texts(rng, ["null_start", None, None]),
+}
+PARAMS: dict[str, float] = {
+    "before_start": -INF,
+    "near_start": -0.5,
+    "before_end": 0.0,
+    "after_start": 0.0,
+    "after_end": 0.5,
+    "lowest_score": 0.25,
+    "own_limit": 1000,
+    "hash_groups": 64,
+    "seed": 1,
+    "size": 5,
+    "relevance_level": 1.0,
+}
+
+
+def values_of(column: str) -> Callable[[Generator, bool], pl.Series]:
+    """How to fill a column, by its name."""
+    if column in VALUES:
+        return VALUES[column]
+    if column.startswith(("n_", "m_")):
+        return lambda rng, _: _integers(rng, 0, 10**9)
+    if column.endswith(("_latitude", "_longitude")):
+        return lambda rng, _: pl.Series(rng.uniform(-90, 90, ROWS))
+    if column.endswith(("_start", "_end")):
+        return lambda rng, _: _integers(rng, 0, 100)
+    if column.endswith(("_text", "_type")):
+        return lambda rng, _: _texts(rng, ["Paris", "'", None])
+    if column.startswith("is_"):
+        return lambda rng, _: _flags(rng)
+    message = f"no values are known for the column {column}: add them to VALUES"
+    raise KeyError(message)
+
+
+def relations(query: Query, *, odd: bool) -> dict[str, pl.DataFrame]:
+    """Data for the relations and columns that a header names; a new column of a query needs its values above."""
+    rng = np.random.default_rng(7)
+    found = {}
+    for name, columns in re.findall(r"(\w+) \(([^)]*)\)", query.header["reads"]):
+        frame = {}
+        for column in (each.strip() for each in columns.split(",")):
+            for own in SEGMENT if column == "segment" else (column,):
+                frame[own] = values_of(column)(rng, odd)
+        found[name] = pl.DataFrame(frame)
+    return found
+
+
+def rows(tree: exp.Expr, data: dict[str, pl.DataFrame], params: dict[str, float]) -> list[str]:
+    """The rows of a query as text, sorted; the text tells -0 from 0 and holds NaN equal to itself."""
+    with duckdb.connect(":memory:") as connection:
+        for name, frame in data.items():
+            connection.register(name, frame.to_arrow())
+        return sorted(str(row) for row in connection.execute(render(tree), params).fetchall())
+
+
+def through_spark(tree: exp.Expr) -> exp.Expr:
+    """The tree, written for Spark and read back."""
+    return parse_one(render(tree, "spark"), read="spark")
+
+
+@pytest.mark.parametrize("own_limit", [1000, 10], ids=["few", "many"])
+@pytest.mark.parametrize("odd", [False, True], ids=["finite", "NaN"])
+@pytest.mark.parametrize("name", query_names())
+def test_every_query_gives_the_same_rows_through_its_spark_text(name: str, odd: bool, own_limit: int) -> None:  # noqa: FBT001
+    query = load(name)
+    tree = expand(query, SEGMENT)
+    data = relations(query, odd=odd)
+    params = {each: (PARAMS | {"own_limit": own_limit}).get(each, 0.25) for each in query.params}
+    expected = rows(tree, data, params)
+    assert expected
+    assert rows(through_spark(tree), data, params) == expected
+
+
+@pytest.mark.parametrize("folder", case_folders(), ids=case_name)
+def test_every_statement_of_a_run_can_take_the_way_through_spark(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Relations, checks and counts, the parts made in Python too: all results have the same bytes."""
+
+    def results(name: str) -> dict[str, bytes]:
+        (tmp_path / name).mkdir()
+        run = pipeline.run(prepare(folder, tmp_path / name))
+        return {path.relative_to(run.path).as_posix(): path.read_bytes() for path in run.path.rglob("*.parquet")}
+
+    direct = results("direct")
+    travelled = 0
+
+    def detour(tree: exp.Expr, *more: Any, **options: Any) -> str:  # noqa: ANN401 - as render
+        nonlocal travelled
+        if tree.find(exp.ReadParquet):
+            return render(tree, *more, **options)
+        tree = tree.copy()
+        if isinstance(tree, exp.Create):
+            tree.set("expression", through_spark(tree.expression))
+        else:
+            tree = through_spark(tree)
+        travelled += 1
+        return render(tree, *more, **options)
+
+    monkeypatch.setattr(engine, "render", detour)
+    assert results("through spark") == direct
+    assert travelled > 3
+
+
+def test_the_finite_barrier_is_the_same_text_on_both_engines() -> None:
+    from pipeline.queries.dialect import column
+    from pipeline.sources.types import finite
+
+    assert render(finite(column("x")), "spark").replace("`", '"') == render(finite(column("x")))

@@ -1,0 +1,195 @@
+"""Signals: a run stops at once, says so, and leaves the results as they were."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from storage.promises import assert_results_ok, attempts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from runs.inputs.workplace import Workplace
+
+ENDLESS = """
+import sys
+from pipeline.engines.duckdb import DuckDB
+from pipeline.cli.app import app
+
+ENDLESS = "SELECT count(*) FROM range(100000000) a, range(100000000) b WHERE a.range % 7 = b.range % 3"
+
+def fetch(self, query, params=None):
+    def work():
+        print("started", flush=True)
+        return self._connection.sql(ENDLESS).pl()
+    return self._run(work, "an endless query")
+
+DuckDB.fetch = fetch
+app()
+"""
+DEAF = """
+import sys, time
+from pipeline.engines.duckdb import DuckDB
+from pipeline.cli.app import app
+
+def fetch(self, query, params=None):
+    def work():
+        print("started", flush=True)
+        time.sleep(60)
+    return self._run(work, "a query that cannot be interrupted")
+
+DuckDB.fetch = fetch
+app()
+"""
+EARLY = """
+import os, sys
+from thresher.__main__ import main
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == MODULE:
+            os.kill(os.getpid(), NUMBER)
+
+MODULE, NUMBER = sys.argv.pop(1), int(sys.argv.pop(1))
+sys.meta_path.insert(0, Finder())
+main()
+"""
+LATE = """
+import os, signal, sys
+from pipeline.storage import catalog
+from pipeline.cli.app import app
+
+original = catalog.build_catalog
+
+def build(*words):
+    os.kill(os.getpid(), signal.SIGTERM)
+    return original(*words)
+
+catalog.build_catalog = build
+app()
+"""
+
+
+def start(script: str, config: Path) -> subprocess.Popen[str]:
+    """A run whose queries are those of the script, up to the moment when the first one works."""
+    words = [sys.executable, "-c", script, "run", str(config)]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "started\n"
+    return process
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_stops_a_working_query_at_once(place: Workplace, number: signal.Signals, code: int) -> None:
+    before = place.publish()
+    with start(ENDLESS, place.config(boundary=">", duplicates="keep")) as process:
+        began = time.monotonic()
+        process.send_signal(number)
+        _, err = process.communicate(timeout=60)
+    assert time.monotonic() - began < 2.0
+    assert process.returncode == code
+    assert "Stopped. Published results are unchanged." in err
+    assert "Traceback" not in err
+    assert assert_results_ok(place.results) == before
+    last = attempts(place.results)[-1]
+    assert (last["status"], last["exit"]) == ("interrupted", code)
+    assert place.publish(boundary=">").generation == 2
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "thresher.loading",
+        "pipeline",
+        "typer",
+        "pipeline.cli.app",
+        "pipeline.cli.console",
+        "pipeline.runs.config",
+        "polars",
+    ],
+)
+def test_a_signal_while_modules_are_loaded_stops_without_a_traceback(
+    place: Workplace, module: str, number: signal.Signals, code: int
+) -> None:
+    words = [sys.executable, "-c", EARLY, module, str(int(number)), "run", str(place.config())]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr == f"error: Stopped. Published results are unchanged.  [exit {code}]\n"
+    assert not place.results.exists()
+
+
+def test_a_signal_that_was_ignored_from_the_start_stays_so(place: Workplace) -> None:
+    script = f"import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n{EARLY}"
+    words = [
+        sys.executable,
+        "-c",
+        script,
+        "pipeline.runs.config",
+        str(int(signal.SIGINT)),
+        "check",
+        str(place.config()),
+    ]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_signal_is_an_object_in_a_json_log(place: Workplace) -> None:
+    words = [sys.executable, "-c", EARLY, "polars", str(int(signal.SIGTERM)), "--log-format", "json", "check"]
+    done = subprocess.run([*words, str(place.config())], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, json.loads(done.stderr)["exit"]) == (143, 143)
+
+
+def test_a_second_signal_ends_a_query_that_cannot_be_interrupted(place: Workplace) -> None:
+    before = place.publish()
+    with start(DEAF, place.config(boundary=">")) as process:
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.2)
+        began = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+    assert time.monotonic() - began < 2.0
+    assert process.returncode == 143
+    assert assert_results_ok(place.results) == before
+
+
+def test_a_query_that_cannot_be_interrupted_is_left_behind(place: Workplace) -> None:
+    place.publish()
+    script = DEAF.replace("time.sleep(60)", "time.sleep(1)").replace(
+        "from pipeline.cli.app",
+        "import pipeline.engines.duckdb as engine\nengine.STOP_SECONDS = 0.1\nfrom pipeline.cli.app",
+    )
+    with start(script, place.config(boundary=">")) as process:
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 143, err
+    assert attempts(place.results)[-1]["status"] == "interrupted"
+
+
+def test_a_signal_while_results_are_published_comes_too_late(place: Workplace) -> None:
+    place.publish()
+    words = [sys.executable, "-c", LATE, "run", str(place.config(boundary=">"))]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    seen = assert_results_ok(place.results)
+    assert (done.returncode, done.stdout) == (0, f"{seen.folder}\n"), done.stderr
+    assert seen.generation == 2
+
+
+def test_a_run_outside_the_main_thread_installs_no_handler(place: Workplace) -> None:
+    import threading
+
+    import pipeline
+
+    previous = signal.getsignal(signal.SIGTERM)
+    runs = []
+    thread = threading.Thread(target=lambda: runs.append(pipeline.run(place.config())))
+    thread.start()
+    thread.join()
+    assert runs[0].status == "published"
+    assert signal.getsignal(signal.SIGTERM) == previous

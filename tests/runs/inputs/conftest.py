@@ -1,0 +1,3 @@
+from runs.inputs.workplace import place
+
+__all__ = ["place"]

@@ -1,0 +1,222 @@
+"""Any name can be that of a grouping column: the tables are those that a neutral name gives."""
+
+from __future__ import annotations
+
+import ast
+import random
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+import sqlglot.expressions as exp
+from running import read_table, stage_config, swept
+
+import pipeline
+from pipeline.errors import ConfigError
+from pipeline.plan.rendering import render_stage
+from pipeline.queries.load import load, query_names, resource_folder
+from pipeline.runs.config import parse_config
+from pipeline.runs.opening import open_inputs
+from pipeline.stages import STAGES
+from pipeline.stages.stage import counts_table
+from pipeline.tables.schemas import result_names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pipeline.stages.stage import Stage
+
+STAGE_OF = {entry.kind: entry for entry in STAGES}
+NEUTRAL = "neutral"
+GROUPS = ["x", "y", None]
+SEEN_TO_FAIL = (
+    *("included", "mixed", "no_null", "precision_sum", "relevant_at_r", "_exact_mean", "judged", "straddled"),
+    *("_row", "_value", "one", "n_delays", "delay_sum", "mean_recall", "len", "n_f1", "n_recall", "_group", "_size"),
+    *("_negatives", "_squares", "share", "kept", "replicate", "bin", "complete", "segment", "cluster", "matcher"),
+)
+ODD = (
+    "*",
+    "^x$",
+    "^.*$",
+    "$x",
+    'we"ird',
+    "new\nline",
+    "ünï 漢字 🦊",
+    "a.b",
+    "by:x",
+    " ",
+    "x" * 300,
+    "{}",
+    "%s",
+    "NULL",
+)
+PER_STAGE = 10
+
+
+@cache
+def identifiers() -> tuple[str, ...]:
+    """Every name and every word of text in the code, and every name of a column in the queries."""
+    package = resource_folder("sql").parent / "pipeline"
+    found = set()
+    for path in sorted(package.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Name | ast.arg | ast.Attribute):
+                found.add(node.id if isinstance(node, ast.Name) else getattr(node, "arg", getattr(node, "attr", "")))
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
+                found.add(node.value)
+    for query in query_names():
+        tree = load(query).tree
+        found |= {each.name for each in tree.find_all(exp.Column, exp.Table)}
+        found |= {each.alias for each in tree.find_all(exp.Alias)}
+    return tuple(sorted(found - {""}))
+
+
+def drawn_names(stage: Stage, seed: int) -> list[str]:
+    """Names for grouping columns: those that failed once, odd ones, and a sample of identifiers and of unicode."""
+    draw = random.Random(seed)  # noqa: S311 - a fixed sample
+    unicode = ["".join(map(chr, draw.choices(range(0x21, 0xD7FF), k=5))).replace(",", "") for _ in range(4)]
+    names = [*SEEN_TO_FAIL, *ODD, *unicode, *draw.sample(identifiers(), PER_STAGE)]
+    bound = {field.name for contract in stage.inputs for field in contract.fields}
+    taken = {name.lower() for name in bound} | result_names((*stage.tables, counts_table(stage))) | {"all"}
+    once = {name.lower(): name for name in names}
+    return [name for lower, name in once.items() if lower not in taken]
+
+
+def groups_of(rows: int) -> pl.Series:
+    return pl.Series(NEUTRAL, [GROUPS[row % len(GROUPS)] for row in range(rows)], dtype=pl.String)
+
+
+def mentions(**more: Any) -> pl.DataFrame:  # noqa: ANN401
+    return pl.DataFrame({"doc_id": [1, 1, 2, 2, 3], "start": [0, 5, 0, 9, 4], "end": [3, 9, 4, 12, 6], **more})
+
+
+def tiny_inputs() -> dict[str, tuple[str, dict[str, pl.DataFrame], dict[str, Any]]]:
+    """By stage: the input that has the grouping columns, the inputs, and further keys."""
+    days = [-30.0, -20.0, -3.0, 1.0, 2.0, 5.0, -40.0, 12.0, 20.0]
+    pairs = pl.DataFrame({"event_id": [1, 2, 3] * 3, "article_id": list(range(9)), "score": [0.2, 0.9, 0.6] * 3})
+    places = mentions(mention_id=list(range(5)), latitude=[1.0, 2.0, 3.0, 4.0, 5.0], longitude=[1.0] * 5)
+    ranking = {"query_id": [1] * 6 + [2] * 6, "doc_id": list(range(6)) * 2, "score": [0.5, 0.1, 0.7] * 4}
+    points = pl.DataFrame({"series_id": [1, 1, 2, 2, 3], "position": [10, 40, 11, 60, 12]})
+    points = points.with_columns(pl.Series("score", [0.5, 0.1, 0.5, 0.1, 1.0]))
+    units = pl.DataFrame({"unit": sorted([*range(6)] * 2), "system": ["a", "b"] * 6})
+    units = units.with_columns(pl.Series("correct", [0.1, 0.5, 0.3, 0.9] * 3))
+    return {
+        "before_after": (
+            "events",
+            {
+                "pairs": pairs.with_columns(pl.Series("lag_hours", days)),
+                "events": pl.DataFrame({"event_id": [1, 2, 3], "n_before": [5, 6, 7], "n_after": [8, 9, 5]}),
+                "gold": pl.DataFrame({"event_id": [1, 2, 3, 3], "article_id": [3, 4, 5, 77]}),
+            },
+            {"thresholds": [0.2, 0.5, 0.8], "lag_thresholds": [0.5], "window": {"before": "48h", "after": "48h"}},
+        ),
+        "threshold_sweep": (
+            "predictions",
+            {"predictions": pl.DataFrame({"score": [0.1, 0.4, 0.35, 0.8, 0.6, 0.2], "label": [0, 0, 1, 1, 1, 0]})},
+            {"thresholds": [0.3, 0.5], "averages": ["macro"]},
+        ),
+        "entity_recognition": (
+            "predicted",
+            {"gold": mentions(), "predicted": mentions(score=[0.1, 0.9, 0.4, 0.3, 0.4])},
+            {"match": "span", "averages": ["micro", "macro"]},
+        ),
+        "geocoding": ("predicted", {"gold": places, "predicted": places.with_columns(pl.col("latitude") + 0.3)}, {}),
+        "change_points": (
+            "predictions",
+            {"predictions": points, "annotations": points.select("series_id", pl.col("position") + 2)},
+            {"margin": 5, "series_counts": True, "delays": True},
+        ),
+        "ranking": (
+            "ranking",
+            {"ranking": pl.DataFrame(ranking | {"relevance": [1, 0, 1, 0, 1, 1] * 2})},
+            {"cutoffs": [1, 3]},
+        ),
+        "compare": ("units", {"units": units}, {"resamples": 99, "missing_units": "skip"}),
+    }
+
+
+def prepared(folder: Path, kind: str, names: Iterable[str], by: list[list[str]]) -> dict[str, Any]:
+    """A config of a stage whose grouping columns all have the same values."""
+    origin, frames, keys = tiny_inputs()[kind]
+    frame = frames[origin]
+    groups = groups_of(frame.height // 2) if kind == "compare" else groups_of(frame.height)
+    groups = groups.gather(sorted([*range(len(groups))] * 2)) if kind == "compare" else groups
+    frames[origin] = frame.with_columns(groups.alias(name) for name in names)
+    return stage_config(folder, kind, frames, by=by, **keys)
+
+
+@pytest.mark.parametrize("kind", list(STAGE_OF))
+def test_any_name_gives_the_tables_of_a_neutral_one(tmp_path: Path, kind: str) -> None:
+    stage = STAGE_OF[kind].load()
+    names = drawn_names(stage, seed=len(kind))
+    by = [[NEUTRAL], *([name] for name in names)]
+    if kind == "threshold_sweep":
+        by.append([])
+    run = pipeline.run(prepared(tmp_path, kind, [NEUTRAL, *names], by))
+    for table in ("counts", *(table.name for table in stage.tables)):
+        frame = read_table(run, table, kind)
+        own = [column for column in frame.columns if column not in {NEUTRAL, *names}]
+        expected = of_group(frame, NEUTRAL, own)
+        for name in names:
+            found = of_group(frame, name, own)
+            assert found.equals(expected), f"{table} by {name!r}"
+        together = frame.filter(pl.col("grouping").str.starts_with(f"{NEUTRAL},"))
+        values = {tuple(together.get_column(name).to_list()) for name in (NEUTRAL, *names)}
+        assert len(values) == 1, f"{table} by all"
+
+
+def of_group(frame: pl.DataFrame, name: str, own: list[str]) -> pl.DataFrame:
+    """The rows of one grouping column, in the form of any other."""
+    rows = frame.filter(pl.col("grouping") == ("all" if "averaged" in own else name))
+    named = [rows.get_column(column) for column in own if column != "grouping"]
+    one = pl.DataFrame([*named, rows.get_column(name).alias(NEUTRAL)])
+    if "averaged" not in own:
+        return one
+    return one.filter(pl.col("averaged") == name).drop(NEUTRAL, "averaged").sort("average", "threshold")
+
+
+@pytest.mark.parametrize("kind", list(STAGE_OF))
+def test_queries_meet_a_users_name_only_where_its_input_is_read(tmp_path: Path, kind: str) -> None:
+    name = "name of theirs"
+    config = parse_config(prepared(tmp_path, kind, [name], [[], [name]]), base=tmp_path)
+    opened = open_inputs(config, config.stages[0])
+    parts = render_stage(opened.name, opened.plan, dialect="duckdb").split("\n\n")
+    meeting = [part for part in parts if f'"{name}"' in part]
+    origin = tiny_inputs()[kind][0]
+    assert f"-- {kind}: relation {origin}_read" in {part.split("\n")[0] for part in meeting}
+    assert all(f"FROM {origin}_files_0" in part and part.count(f'"{name}"') == 1 for part in meeting)
+
+
+@pytest.mark.parametrize("name", ["kept", "score_given", "complete", "replicate"])
+def test_a_cluster_with_a_name_of_ours_is_that_column(tmp_path: Path, name: str) -> None:
+    frame = tiny_inputs()["threshold_sweep"][1]["predictions"].with_columns(pl.Series("story", [0, 0, 1, 1, 2, 3]))
+    keys = {"thresholds": [0.3]}
+    expected = swept(tmp_path / "story", frame, cluster="story", **keys)
+    found = swept(tmp_path / "name", frame.rename({"story": name}), cluster=name, **keys)
+    assert all(found[table].equals(expected[table]) for table in expected)
+
+
+@pytest.mark.parametrize(
+    ("by", "words"),
+    [
+        (["PRECISION"], "is also a column of the results"),
+        (["Stage"], "is also a column of the results"),
+        (["grouping"], "is also a column of the results"),
+        (["replicate"], "is also a column of the results"),
+        (["run_id"], "is also a column of the results"),
+        (["a,b"], "comma"),
+        (["all"], "the total"),
+        ([""], "it is empty"),
+        (["a\0b"], "holds a NUL character"),
+        (["\ud800"], "is not Unicode"),
+        (["Source", "source"], "differ in case only"),
+        ([["Source"], ["source"]], "differ in case only"),
+    ],
+)
+def test_names_that_cannot_stand_in_results_are_refused_before_anything_is_read(by: list[Any], words: str) -> None:
+    stage = {"kind": "threshold_sweep", "predictions": "nowhere.parquet", "by": by}
+    with pytest.raises(ConfigError, match=words) as refused:
+        parse_config({"stages": [stage]}, base=Path())
+    assert refused.value.code == 78

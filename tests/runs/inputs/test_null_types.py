@@ -1,0 +1,138 @@
+"""Columns of Arrow type null, as writers choose it where no value is there, are columns of NULLs of the right type."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from cases.reading import CASES, prepare
+from running import points_tables, run_threshold_sweep, stage_config
+
+import pipeline
+from pipeline.errors import DataError, ThresherError
+from pipeline.runs.runner import run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+CHOSEN = (
+    "before_after/given_counts",
+    "before_after/timelines",
+    "before_after/several_groupings",
+    "change_points/runs",
+    "change_points/times",
+    "change_points/separate",
+    "compare/counts",
+    "entity_recognition/systems_and_confidence",
+    "geocoding/candidates_of_matched_mentions",
+    "geocoding/antimeridian_and_poles",
+    "ranking/pool",
+    "ranking/ties_order",
+    "threshold_sweep/averages",
+    "threshold_sweep/weights",
+)
+
+
+def no_value(name: str, *, typed: bool) -> Callable[[pa.Table], pa.Table]:
+    def change(table: pa.Table) -> pa.Table:
+        index = table.schema.get_field_index(name)
+        kind = table.schema.field(index).type if typed else pa.null()
+        return table.set_column(index, name, pa.nulls(table.num_rows, kind))
+
+    return change
+
+
+def no_row(*, typed: bool) -> Callable[[pa.Table], pa.Table]:
+    def change(table: pa.Table) -> pa.Table:
+        schema = pa.schema([(field.name, field.type if typed else pa.null()) for field in table.schema])
+        return schema.empty_table()
+
+    return change
+
+
+def outcome(case: str, folder: Path, source: str, change: Callable[[pa.Table], pa.Table]) -> object:
+    """What a run says of a case one of whose inputs was changed: the fault, or the rows of every result."""
+    config = prepare(CASES / case, folder)
+    (path,) = (folder / f"{source}.parquet").glob("*.parquet")
+    pq.write_table(change(pq.read_table(path, partitioning=None)), path)
+    try:
+        made = run(config)
+    except ThresherError as error:
+        return error.code, str(error).replace(str(folder), "…")
+    tables = sorted(path for path in made.path.rglob("*.parquet"))
+    return {str(path.relative_to(made.path)): _rows(pl.read_parquet(path)) for path in tables}
+
+
+def _rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
+    kept = [name for name in frame.columns if not re.fullmatch("run_id|.*path.*|published_at", name)]
+    return frame.select(kept).to_dicts()
+
+
+def columns() -> Iterator[tuple[str, str, str]]:
+    for case in CHOSEN:
+        for path in sorted((CASES / case).glob("*.csv")):
+            header = path.read_text(encoding="utf-8").splitlines()[0]
+            yield from ((case, path.stem, each.rpartition(":")[0]) for each in header.split(","))
+
+
+@pytest.mark.parametrize(("case", "source", "name"), list(columns()))
+def test_a_column_without_a_value_is_one_of_nulls(tmp_path: Path, case: str, source: str, name: str) -> None:
+    found = outcome(case, tmp_path / "null", source, no_value(name, typed=False))
+    assert found == outcome(case, tmp_path / "typed", source, no_value(name, typed=True))
+
+
+@pytest.mark.parametrize(("case", "source"), sorted({each[:2] for each in columns()}))
+def test_an_empty_frame_without_types_is_an_empty_frame(tmp_path: Path, case: str, source: str) -> None:
+    found = outcome(case, tmp_path / "null", source, no_row(typed=False))
+    assert found == outcome(case, tmp_path / "typed", source, no_row(typed=True))
+
+
+def test_labels_without_a_value_are_named(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"score": [0.1, 0.2], "label": pl.Series([None, None])})
+    with pytest.raises(DataError, match="column 'label' is NULL, or neither 0 nor 1, in 2 rows"):
+        run_threshold_sweep(tmp_path, frame, thresholds=[0.5])
+
+
+def test_a_key_without_a_value_has_the_type_of_the_other_input(tmp_path: Path) -> None:
+    gold = pl.DataFrame({"mention_id": ["a", "b"], "latitude": [1.0, 2.0], "longitude": [1.0, 2.0]})
+    predicted = gold.with_columns(pl.lit(None).alias("mention_id"))
+    config = stage_config(tmp_path, "geocoding", {"gold": gold, "predicted": predicted})
+    with pytest.raises(DataError, match="input predicted: column 'mention_id' is NULL or not finite in 2 rows"):
+        pipeline.run(config)
+
+
+def test_where_reads_a_column_without_a_value_as_null(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"score": [0.1, 0.2], "label": [True, False], "note": pl.Series([None, None])})
+    for where in ("note IS NULL", "note IS NULL OR note = 'x'", "coalesce(note, 'y') = 'y'"):
+        folder = tmp_path / str(len(where))
+        config = stage_config(folder, "threshold_sweep", {"predictions": frame}, thresholds=[0.5])
+        table = pa.table({"score": [0.1, 0.2], "label": [True, False], "note": pa.nulls(2)})
+        pq.write_table(table, folder / "predictions.parquet")
+        config["stages"][0]["predictions"]["where"] = where
+        made = pipeline.run(config)
+        counted = pl.read_parquet(made.path / "inputs" / "threshold_sweep.parquet")
+        assert counted["rows_used"].to_list() == [2], where
+
+
+def test_a_metric_may_be_without_a_value_in_the_first_file(tmp_path: Path) -> None:
+    folder = tmp_path / "units"
+    folder.mkdir()
+    units = pl.DataFrame({"unit": [1, 1, 2, 2], "system": ["a", "b", "a", "b"], "ap": [0.1, 0.2, 0.3, 0.1]})
+    pq.write_table(no_value("ap", typed=False)(units[:0].to_arrow()), folder / "1.parquet")
+    units.write_parquet(folder / "2.parquet")
+    stage = {"kind": "compare", "units": str(folder)}
+    made = pipeline.run({"output": str(tmp_path / "results"), "stages": [stage]})
+    tests = pl.read_parquet(made.path / "compare_tests" / "compare.parquet")
+    assert set(tests["metric"]) == {"ap"}
+
+
+def test_times_without_a_value_are_on_any_clock(tmp_path: Path) -> None:
+    marks = pl.DataFrame({"series_id": ["a"], "position": pl.Series([0], dtype=pl.Datetime("us", "UTC"))})
+    none = marks[:0].with_columns(pl.lit(None).alias("position"))
+    tables = points_tables(tmp_path, {"predictions": none, "annotations": marks}, margin="2h")
+    assert tables["curve"]["tp"].to_list() == [0]

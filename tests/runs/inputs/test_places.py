@@ -1,0 +1,167 @@
+"""Configs that are wrong, output that cannot be written, and results that another run holds."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from cli.calls import call, spawn
+from filelock import FileLock
+from storage.promises import assert_results_ok, attempts
+
+from runs.inputs.workplace import assert_error
+
+if TYPE_CHECKING:
+    from runs.inputs.workplace import Workplace
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"tresholds": [1]}, ["unknown key `tresholds`", "Did you mean `thresholds`?"]),
+        ({"kind": "before_afer"}, ["unknown kind 'before_afer'", "Did you mean `before_after`?"]),
+        ({"kind": None}, ["kind is missing"]),
+        ({"thresholds": None}, ["thresholds are required"]),
+        ({"thresholds": [2, 1]}, ["1 follows 2"]),
+        ({"thresholds": [1, 1]}, ["1 follows 1"]),
+        ({"thresholds": []}, ["thresholds are empty"]),
+        ({"thresholds": {"start": 1, "stop": 2}}, ["count"]),
+        ({"thresholds": {"start": 2, "stop": 1, "count": 5}}, ["stop (1.0) must be greater than start (2.0)"]),
+        ({"boundary": "=>"}, ["boundary"]),
+        ({"confidence": 1.5}, ["confidence"]),
+        ({"window": {"before": "ten", "after": "1h"}}, ["'ten' is no duration"]),
+        ({"pairs": []}, ["at least one path"]),
+        ({"pairs": {"path": "p", "colums": {}}}, ["unknown key `pairs.colums`", "Did you mean `columns`?"]),
+        ({"by": [["source"], ["source"]]}, ["the same grouping is given twice"]),
+        ({"duplicates": "drop"}, ["duplicates"]),
+    ],
+)
+def test_a_wrong_key_is_named_with_its_place(place: Workplace, keys: dict[str, object], words: list[str]) -> None:
+    called = place.refuse(78, "c.toml: [[stages]] 1", *words, **keys)
+    assert not place.results.exists(), called
+
+
+@pytest.mark.parametrize(
+    ("top", "words"),
+    [
+        ("outptu = 'x'", ["unknown key `outptu`", "Did you mean `output`?"]),
+        ("engine = 'sparkle'", ["engine"]),
+        ("[resources]\nmemory = 'much'", ["'much' is no size"]),
+        ("[resources]\nthreads = 0", ["threads must be at least 1"]),
+        ("[resources]\nthread = 2", ["unknown key `resources.thread`", "Did you mean `threads`?"]),
+        ("a = = b", ["cannot be read as TOML"]),
+    ],
+)
+def test_a_wrong_line_outside_the_stages_is_named(place: Workplace, top: str, words: list[str]) -> None:
+    assert_error(place.run(top=top), 78, "c.toml", *words)
+
+
+def test_two_stages_of_one_name_are_refused(place: Workplace) -> None:
+    config = place.config()
+    text = config.read_text()
+    config.write_text(text + text)
+    assert_error(call("run", config), 78, "2 stages are called 'before_after'", "name = ")
+
+
+def test_a_config_without_stages_is_refused(place: Workplace) -> None:
+    config = place.folder / "none.toml"
+    config.write_text("output = 'x'\n")
+    assert_error(call("run", config), 78, "no stage is given", "thresher init")
+
+
+def test_an_unlisted_stage_named_by_only(place: Workplace) -> None:
+    assert_error(place.run("--only", "nope"), 78, "no stage is called 'nope'", "before_after")
+
+
+def test_output_below_a_plain_file_cannot_be_made(place: Workplace) -> None:
+    (place.folder / "plain").write_text("")
+    called = spawn("run", place.config(), "--output", place.folder / "plain" / "results")
+    assert_error(called, 73, "plain/results cannot be written", "Choose another folder")
+
+
+def test_output_that_is_a_plain_file(place: Workplace) -> None:
+    place.results.write_text("mine")
+    assert_error(place.run(), 73, "cannot be written")
+    assert place.results.read_text() == "mine"
+
+
+def test_output_on_a_read_only_place(place: Workplace) -> None:
+    assert_error(call("run", place.config(), "--output", "/proc/thresher"), 73, "/proc/thresher")
+
+
+def test_scratch_that_cannot_be_made(place: Workplace) -> None:
+    (place.folder / "plain").write_text("")
+    place.refuse(73, "scratch folder", "resources.scratch", top="[resources]\nscratch = 'plain/scratch'")
+
+
+NO_TEMPORARY_FOLDER = """
+import tempfile
+
+def none():
+    raise FileNotFoundError(2, "No usable temporary directory found")
+
+tempfile.gettempdir = none
+from pipeline.cli.app import app
+"""
+
+
+def test_without_a_folder_for_temporary_files_the_config_key_is_named(place: Workplace) -> None:
+    called = spawn("run", place.config(), script=NO_TEMPORARY_FOLDER + "app()")
+    assert_error(called, 73, "folder for temporary files", "resources.scratch")
+    top = f"[resources]\nscratch = '{place.folder / 'scratch'}'"
+    assert spawn("run", place.config(top=top), script=NO_TEMPORARY_FOLDER + "app()").code == 0
+
+
+def test_a_bug_is_told_where_no_file_can_be_written(place: Workplace) -> None:
+    bug = "import pipeline.runs.runner\npipeline.runner.run = None\napp()"
+    called = spawn("run", place.config(), script=NO_TEMPORARY_FOLDER + bug)
+    assert_error(called, 70, "TypeError: 'NoneType' object is not callable", "report it", "execute in ", "command.py")
+
+
+def test_too_little_memory_says_which_limit_to_raise(place: Workplace) -> None:
+    place.publish()
+    called = place.refuse(71, "[resources]", top="[resources]\nmemory = '1KB'")
+    assert "memory" in called.err
+
+
+def test_a_second_run_at_the_same_time_is_told_to_wait(place: Workplace) -> None:
+    place.publish()
+    before = assert_results_ok(place.results)
+    with FileLock(place.results / ".lock"):
+        called = spawn("run", place.config())
+    assert_error(called, 75, "another run is writing", "run again")
+    assert assert_results_ok(place.results) == before
+    assert [record["exit"] for record in attempts(place.results)] == [0, 75]
+
+
+def test_the_lock_file_stays(place: Workplace) -> None:
+    place.publish()
+    inode = (place.results / ".lock").stat().st_ino
+    place.publish(boundary=">")
+    assert (place.results / ".lock").stat().st_ino == inode
+
+
+def test_only_one_of_many_runs_publishes_at_a_time(place: Workplace) -> None:
+    import subprocess
+    import sys
+
+    configs = [place.config(file=f"{number}.toml", confidence=0.8 + number / 100) for number in range(3)]
+    words = [[sys.executable, "-m", "pipeline", "run", str(config)] for config in configs]
+    started = [subprocess.Popen(each, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for each in words]
+    codes = []
+    for process in started:
+        process.communicate(timeout=100)
+        codes.append(process.returncode)
+    assert set(codes) <= {0, 75}
+    assert 0 in codes
+    assert assert_results_ok(place.results).generation == codes.count(0)
+    assert sorted(record["exit"] for record in attempts(place.results)) == sorted(codes)
+
+
+def test_an_error_as_json_has_message_remedy_and_code(place: Workplace) -> None:
+    called = call("--log-format", "json", "run", place.config(tresholds=[1]))
+    (line,) = called.err.splitlines()
+    record = json.loads(line)
+    assert (called.code, record["level"], record["exit"]) == (78, "error", 78)
+    assert "tresholds" in record["message"]

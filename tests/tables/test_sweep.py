@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.tables.sweep import add_up, at_or_above
+
+KEYS = ["group", "other"]
+VALUES = ["m_before", "m_after"]
+SCHEMA: dict[str, type[pl.DataType]] = {
+    "group": pl.String,
+    "other": pl.Int64,
+    "replicate": pl.Int64,
+    "threshold": pl.Float64,
+    "m_before": pl.Int64,
+    "m_after": pl.Int64,
+}
+THRESHOLDS = [0.0, 0.5, 1.0, 2.5]
+
+count_rows = st.lists(
+    st.fixed_dictionaries(
+        {
+            "group": st.sampled_from(["a", "b", None]),
+            "other": st.sampled_from([1, None]),
+            "replicate": st.integers(0, 3),
+            "threshold": st.sampled_from([None, *THRESHOLDS]),
+            "m_before": st.integers(0, 10**12),
+            "m_after": st.integers(0, 10**12),
+        }
+    ),
+    max_size=30,
+)
+Rows = list[dict[str, Any]]
+
+
+def brute_force(rows: Rows, thresholds: list[float] | None) -> dict[tuple[Any, ...], tuple[int, int]]:
+    """Counts at or above each threshold by looking at every row for every threshold."""
+    groups = {(row["group"], row["other"]) for row in rows}
+    found = {}
+    for group in groups:
+        own = [row for row in rows if (row["group"], row["other"]) == group]
+        bins = {row["threshold"] for row in own if row["threshold"] is not None}
+        for threshold in bins if thresholds is None else thresholds:
+            above = [row for row in own if row["threshold"] is not None and row["threshold"] >= threshold]
+            found[*group, threshold] = (sum(row["m_before"] for row in above), sum(row["m_after"] for row in above))
+    return found
+
+
+def swept(rows: Rows, thresholds: list[float] | None) -> dict[tuple[Any, ...], tuple[int, int]]:
+    frame = at_or_above(pl.DataFrame(rows, schema=SCHEMA), KEYS, VALUES, thresholds)
+    assert frame.columns == [*KEYS, "threshold", *VALUES]
+    assert not frame.select(*KEYS, "threshold").is_duplicated().any()
+    return {tuple(row[:3]): (row[3], row[4]) for row in frame.iter_rows()}
+
+
+@given(count_rows)
+def test_counts_at_or_above_given_thresholds_equal_brute_force(rows: Rows) -> None:
+    assert swept(rows, THRESHOLDS) == brute_force(rows, THRESHOLDS)
+
+
+@given(count_rows)
+def test_counts_at_or_above_own_bins_equal_brute_force(rows: Rows) -> None:
+    assert swept(rows, None) == brute_force(rows, None)
+
+
+@given(count_rows, count_rows)
+def test_counts_of_two_parts_add_up_to_the_counts_of_both(left: Rows, right: Rows) -> None:
+    keys = [*KEYS, "threshold"]
+
+    def counts(rows: Rows) -> pl.DataFrame:
+        return add_up(pl.DataFrame(rows, schema=SCHEMA), keys, VALUES)
+
+    whole = counts(left + right).sort(keys)
+    assert add_up(pl.concat([counts(left), counts(right)]), keys, VALUES).sort(keys).equals(whole)
+
+
+def test_without_keys_the_total_is_one_row() -> None:
+    rows = [{"group": "a", "other": 1, "replicate": 0, "threshold": 1.0, "m_before": 2, "m_after": 3}] * 2
+    assert add_up(pl.DataFrame(rows, schema=SCHEMA), [], VALUES).rows() == [(4, 6)]
+
+
+def test_rows_below_all_thresholds_keep_their_group() -> None:
+    rows = [{"group": "a", "other": 1, "replicate": 0, "threshold": None, "m_before": 2, "m_after": 3}]
+    assert swept(rows, [1.0]) == {("a", 1, 1.0): (0, 0)}
