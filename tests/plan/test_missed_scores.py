@@ -105,7 +105,7 @@ def test_average_precision_has_one_tie_of_missed_rows_at_the_bottom(tmp_path: Pa
 def test_large_inputs_in_cells_have_the_missed_rows_below_the_first_cell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline.plan.areas.MOST_CELLS", 100)
+    monkeypatch.setattr("pipeline.plan.area_work.MOST_CELLS", 100)
     frame = predictions(4000, seed=5)
     keys: dict[str, Any] = {"method": "binned", "width": 0.02, "thresholds": [0.5]}
     areas = swept(tmp_path / "binned", frame, invalid_scores="missed", **keys)["areas"].row(0, named=True)

@@ -221,7 +221,7 @@ def test_parts_of_the_rows_change_nothing(tmp_path: Path, monkeypatch: pytest.Mo
     gold, predicted = random_mentions(rng, 60, documents=20), random_mentions(rng, 90, predicted=True, documents=20)
     keys = {"match": "overlap", "by": ["system"], "averages": AVERAGES}
     whole = run_on(tmp_path / "whole", gold, predicted, **keys)
-    monkeypatch.setattr("pipeline.plan.batches.PART_ROWS", 7)
+    monkeypatch.setattr("pipeline.plan.transforms.BATCH_ROWS", 7)
     parts = run_on(tmp_path / "parts", gold, predicted, **keys)
     for name in ("scores", "documents", "outcomes"):
         assert table(parts, name).equals(table(whole, name)), name

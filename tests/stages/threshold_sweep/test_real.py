@@ -199,9 +199,9 @@ def test_certified_bounds_hold_the_areas(
     folder: Path, expected: Expected, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With so few cells that they have to be made finer."""
-    from pipeline.plan import areas
+    from pipeline.plan import area_work
 
-    monkeypatch.setattr(areas, "MOST_CELLS", 4096)
+    monkeypatch.setattr(area_work, "MOST_CELLS", 4096)
     found = run(folder, tmp_path, method="binned", width=2e-2, thresholds=[0.5])["areas"]
     for own, wanted in groups(expected):
         row = found.filter(own).row(0, named=True)
