@@ -19,6 +19,7 @@ from pipeline.plan.plan import Plan
 from pipeline.queries.dialect import column, double
 from pipeline.sources.bins import Grid
 from pipeline.stages.before_after import audit, faults, fields, gold, lags, plausibility, strata, trend
+from pipeline.stages.before_after.compared import check_grouping, has
 from pipeline.stages.before_after.matchers import Matchers
 from pipeline.stages.before_after.tables import COUNT_NAMES
 from pipeline.stages.before_after.timelines import (
@@ -75,7 +76,7 @@ class _Planner:
             raise ConfigError(message, remedy="Give the gold pairs, or leave gold_articles out.")
         audit.check_inputs(self.params, self.pairs, self.audited)
         compared, _lag = self._compared(), self._lag
-        self._check_grouping(compared, by)
+        check_grouping(compared, by)
         matchers = Matchers.of(by, compared)
         matchers.check({"audit": self.params.audit is not None})
         faults.check_zones(self.sources)
@@ -192,28 +193,6 @@ class _Planner:
         """Whether pairs without a score count: where compared pairs are rows; elsewhere they never match."""
         return self.params.counts_missed and compared == "pairs"
 
-    def _compared(self) -> Compared:
-        given = _has(self.events, *N_COLUMNS)
-        timed = (
-            _has(self.events, "event_time") and _has(self.articles, "article_time") and self.params.window is not None
-        )
-        default: Compared = "events" if given else "timelines" if timed else "pairs"
-        compared = self.params.compared or default
-        if compared == "events" and not given:
-            message = 'compared = "events" needs the input events with n_before and n_after'
-            raise DataError(message, remedy='Map them, or use compared = "pairs" if every compared pair is a row.')
-        if compared == "timelines" and not timed:
-            message = 'compared = "timelines" needs events with event_time and articles with article_time'
-            raise DataError(message, remedy='Map them, for example columns = { event_time = "date" }.')
-        return compared
-
-    def _check_grouping(self, compared: Compared, by: Sequence[rows.Grouped]) -> None:
-        for each in by:
-            if compared == "events" and each.source == "articles":
-                message = f"by: {each.label!r} is a column of articles, but the compared pairs are given per event"
-                remedy = 'Their number for each value is not known: use compared = "timelines" if the data allow it.'
-                raise DataError(message, remedy=remedy)
-
     def _strata(self, compared: Compared) -> strata.Strata:
         found = (self.pairs, self.events, self.articles)
         return strata.resolve(self.params.strata, {each.name: each for each in found if each is not None}, compared)
@@ -248,9 +227,7 @@ class _Planner:
 
     @property
     def _timed_events(self) -> bool:
-        return (
-            self.params.window is not None and _has(self.events, "event_time") and _has(self.articles, "article_time")
-        )
+        return self.params.window is not None and has(self.events, "event_time") and has(self.articles, "article_time")
 
     @cached_property
     def _lag(self) -> Lag:
@@ -268,7 +245,7 @@ class _Planner:
     @property
     def _names_articles(self) -> bool:
         """Whether pairs and articles have the key of the articles."""
-        return self.pairs.has("article_id") and _has(self.articles, "article_id")
+        return self.pairs.has("article_id") and has(self.articles, "article_id")
 
     def _looks_up_articles(self, by: Sequence[rows.Grouped]) -> bool:
         return any(each.source == "articles" for each in by)
@@ -295,7 +272,7 @@ class _Planner:
 
     def _complete(self) -> exp.Expr | None:
         """Whether an event, called `u`, has a complete window: as given, else computed from the range of articles."""
-        if _has(self.events, "complete_window"):
+        if has(self.events, "complete_window"):
             return column("complete_window", "u")
         if not self._timed_events:
             return None
@@ -385,7 +362,7 @@ class _Planner:
             yield self._lag.cross_check()
         if self._timed_events and compared != "pairs" and self._names_articles and self.articles is not None:
             yield plausibility.unlisted_articles(self.pairs, self.articles, self.bounds, compared)
-        if self._timed_events and _has(self.events, "complete_window"):
+        if self._timed_events and has(self.events, "complete_window"):
             yield plausibility.given_windows(self._span())
         if compared == "events" and self._timed_events:
             yield given_against_timelines(self._span())
@@ -414,14 +391,10 @@ class _Planner:
             )
         if compared == "pairs" and self.params.compared is None:
             yield "every compared pair must be a row of pairs, even if it scores 0; if not, give n_before and n_after"
-        if self.params.window is not None and not _has(self.events, "complete_window") and not self._timed_events:
+        if self.params.window is not None and not has(self.events, "complete_window") and not self._timed_events:
             yield "no complete_window is given: events whose window runs beyond the articles are counted too"
         if self._lag.column == "lag_days":
             whole = "" if self.pairs.is_integer("lag_days") else "where they are whole days, "
             yield f"lags are in days: {whole}articles of the day of the event count as after it, whatever the hour"
         yield from faults.dates(self.sources)
         yield from plausibility.lags_and_window(self._lag, self.bounds)
-
-
-def _has(source: Source | None, *names: str) -> bool:
-    return source is not None and all(source.has(name) for name in names)
