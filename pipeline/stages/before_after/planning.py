@@ -75,7 +75,7 @@ class _Planner:
             message = "gold_articles goes with gold: without gold pairs nothing can be judged"
             raise ConfigError(message, remedy="Give the gold pairs, or leave gold_articles out.")
         audit.check_inputs(self.params, self.pairs, self.audited)
-        compared, _lag = self._compared(), self._lag
+        compared = resolve_compared(self.params, self.events, self.articles)
         check_grouping(compared, by)
         matchers = Matchers.of(by, compared)
         matchers.check({"audit": self.params.audit is not None})
