@@ -19,7 +19,7 @@ from pipeline.plan.plan import Plan
 from pipeline.queries.dialect import column, double
 from pipeline.sources.bins import Grid
 from pipeline.stages.before_after import audit, faults, fields, gold, lags, plausibility, strata, trend
-from pipeline.stages.before_after.compared import check_grouping, has
+from pipeline.stages.before_after.compared import check_grouping, has, resolve_compared
 from pipeline.stages.before_after.matchers import Matchers
 from pipeline.stages.before_after.tables import COUNT_NAMES
 from pipeline.stages.before_after.timelines import (

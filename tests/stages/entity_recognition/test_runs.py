@@ -7,7 +7,7 @@ import polars as pl
 import polars.selectors as cs
 import pytest
 from reference_mentions import RULES, Row, counts_by_hand, random_mentions
-from running import fates, read_table, stage_config
+from running import fates, read_table, run_stages, stage_config
 
 import pipeline
 from pipeline.engines import duckdb
@@ -29,7 +29,7 @@ RATIOS = ["precision", "recall", "f1"]
 def run_on(folder: Path, gold: pl.DataFrame, predicted: pl.DataFrame, **keys: Any) -> Run:  # noqa: ANN401
     documents = keys.pop("documents", None)
     frames = {"gold": gold, "predicted": predicted} | ({} if documents is None else {"documents": documents})
-    return pipeline.run(stage_config(folder, KIND, frames, **keys))
+    return run_stages(stage_config(folder, KIND, frames, **keys))
 
 
 def table(run: Run, name: str) -> pl.DataFrame:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 import pytest
-from running import fates, read_table, stage_config
+from running import fates, read_table, run_stages, stage_config
 
-import pipeline
 from pipeline.errors import ConfigError, DataError
 from pipeline.metrics.geocoding.accuracy import error_statistics, tolerance_counts
 from pipeline.metrics.geocoding.distance import haversine
@@ -27,7 +26,7 @@ SYSTEMS = ["x", "y"]
 
 
 def run_on(folder: Path, *given: pl.DataFrame, **keys: Any) -> Run:  # noqa: ANN401
-    return pipeline.run(stage_config(folder, KIND, dict(zip(("gold", "predicted"), given, strict=True)), **keys))
+    return run_stages(stage_config(folder, KIND, dict(zip(("gold", "predicted"), given, strict=True)), **keys))
 
 
 def table(run: Run, name: str) -> pl.DataFrame:
@@ -299,9 +298,9 @@ def test_infinite_coordinates_are_found_in_files_of_folders(tmp_path: Path, matc
     )
     config["stages"][0]["predicted"] = {"path": str(tmp_path / "predicted")}
     with pytest.raises(DataError, match=r"'latitude' is infinite in 1 row of .*system=y/rows.parquet, first at row 1"):
-        pipeline.run(config)
+        run_stages(config)
     config["stages"][0]["predicted"]["where"] = "system = 'x'"
-    assert table(pipeline.run(config), "scores").select("system", "tp").unique().rows() == [("x", 1)]
+    assert table(run_stages(config), "scores").select("system", "tp").unique().rows() == [("x", 1)]
 
 
 def test_exchanged_coordinates_are_named_where_they_cannot_be_meant(tmp_path: Path) -> None:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
-
-import pipeline
+from running import run_stages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,7 +53,7 @@ def run(folder: Path, output: Path, *, where: str | None = None, **keys: Any) ->
     source: dict[str, Any] = {"path": str(folder / "predictions.parquet"), "columns": {"id": "id"}}
     source |= {"where": where} if where else {}
     stage = {"kind": "threshold_sweep", "predictions": source, "by": [["model", "group"]], "duplicates": "keep"}
-    published = pipeline.run({"output": str(output), "stages": [stage | keys]})
+    published = run_stages({"output": str(output), "stages": [stage | keys]})
     return {
         name: pl.read_parquet(published.path / f"threshold_sweep_{name}" / "threshold_sweep.parquet") for name in TABLES
     }

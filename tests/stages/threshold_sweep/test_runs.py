@@ -11,10 +11,9 @@ import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
-from running import SWEEP, fates, read_table, run_threshold_sweep, stage_config, swept
+from running import SWEEP, fates, read_table, run_stages, run_threshold_sweep, stage_config, swept
 from sklearn.metrics import confusion_matrix, f1_score, precision_score, recall_score
 
-import pipeline
 from pipeline.engines import duckdb
 from pipeline.errors import ConfigError, DataError
 from pipeline.plan import area_work, counts
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
+
+    import pipeline
 
 CELLS = ("tp", "fp", "fn", "tn")
 RATIOS = ("precision", "recall", "f1", "fpr")
@@ -390,7 +391,7 @@ def test_order_and_files_of_the_rows_change_no_byte(tmp_path: Path, cluster: str
     for number in range(3):
         mixed[number::3].write_parquet(folder / "parts" / f"{number}.parquet")
     config["stages"][0]["predictions"]["path"] = str(folder / "parts")
-    assert results(pipeline.run(config)) == plain
+    assert results(run_stages(config)) == plain
 
 
 def test_blocks_smaller_than_the_data_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
