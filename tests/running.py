@@ -99,10 +99,10 @@ def estimates_of(folder: Path, frames: Mapping[str, pl.DataFrame], **keys: Any) 
     return read_table(run_before_after(folder, frames, **keys), "before_after_estimates")
 
 
-def fates(run: Run, name: str = "pairs", stage: str = KIND) -> dict[str, int]:
+def rows_by_status(run: Run, name: str = "pairs", stage: str = KIND) -> dict[str, int]:
     """What became of the rows of an input."""
     rows = read_table(run, "inputs", stage).filter(pl.col("input") == name)
-    return dict(zip(rows["fate"].to_list(), rows["n_rows"].to_list(), strict=True))
+    return dict(zip(rows["status"].to_list(), rows["n_rows"].to_list(), strict=True))
 
 
 def ranked(

@@ -314,7 +314,7 @@ class Plan:
         key_matches: Keys by which inputs find each other's rows.
         derived: Fields that the stage computes from others, `input.field` → how, in words.
         unused: Mapped fields that it does not read, `input.field` → why, in words.
-        remedies: What to do where a fate takes every row of an input, where the stage knows better than the runner.
+        remedies: By status, what to do if every row of an input has it, where the stage knows better than the runner.
         warnings: What the user should know before the numbers are used.
         facts: Choices made for the user, kept in the run record.
     """

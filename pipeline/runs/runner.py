@@ -275,7 +275,7 @@ class _Job:
             results.append(result)
             self.watcher.on_result(result)
             accounts[each.name] = {
-                account.name: account.fates | {"rows_in": account.rows_in} for account in counted.inputs
+                account.name: account.rows_by_status | {"rows_in": account.rows_in} for account in counted.inputs
             }
             self.stop.check()
         return opened, tuple(results), accounts
@@ -332,14 +332,14 @@ def _inputs_table(stage: str, counted: Counted) -> pl.DataFrame:
         {
             "stage": stage,
             "input": each.name,
-            "fate": fate,
+            "status": status,
             "n_rows": n_rows,
             "rows_in": each.rows_in,
-            "rows_used": each.fates["used"],
+            "rows_used": each.rows_by_status["used"],
             "n_files": each.n_files,
         }
         for each in counted.inputs
-        for fate, n_rows in sorted(each.fates.items())
+        for status, n_rows in sorted(each.rows_by_status.items())
     ]
     return pl.DataFrame(rows)
 

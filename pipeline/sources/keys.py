@@ -25,13 +25,13 @@ class KeyMatch:
         source: The input whose rows look for the others.
         other: The input that they look in.
         key: The column that both have.
-        fate: What becomes of rows that find none, where they are left out; None: they count all the same.
+        unmatched_status: Status of rows that find no match and are left out; None if such rows count all the same.
     """
 
     source: Source
     other: Source
     key: str
-    fate: str | None = None
+    unmatched_status: str | None = None
 
 
 def repeated_keys(relation: str, keys: Sequence[str], *, everything: bool = False) -> exp.Select:

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 HISTORY = "history"
 STORAGE_VERSION = "v1.0.0"
-VIEWS_VERSION = 1  # another number makes every run build the catalog again
+VIEWS_VERSION = 2  # another number makes every run build the catalog again
+RENAMED_COLUMNS = {"inputs": {"fate": "status"}}  # table: {name in kept runs of earlier versions: name in the views}
 RUN_COLUMNS = {"run_id": "VARCHAR", "generation": "BIGINT", "published_at": "TIMESTAMP", "path": "VARCHAR"}
 
 _HISTORY_COLUMNS = ("run_id", "published_at")
@@ -128,20 +129,29 @@ def _columns(files: Iterable[PublishedFile]) -> dict[str, str]:
     """Union of the columns in order of appearance; a column whose type differs between files is VARCHAR."""
     columns: dict[str, str] = {}
     for file in files:
-        for name, sql_type in file.schema.items():
-            known = columns.setdefault(name, sql_type)
-            if known != sql_type:
+        for name, name_in_file in _names_in_file(file).items():
+            sql_type = file.schema[name_in_file]
+            if columns.setdefault(name, sql_type) != sql_type:
                 columns[name] = "VARCHAR"
     return columns
+
+
+def _names_in_file(file: PublishedFile) -> dict[str, str]:
+    """Name in the file by name in the views; they differ where an earlier version used another name."""
+    renamed = RENAMED_COLUMNS.get(file.table, {})
+    return {renamed.get(name, name): name for name in file.schema}
 
 
 def _select(folder: Path, file: PublishedFile, columns: dict[str, str], run: Manifest | None = None) -> exp.Select:
     literal = exp.Literal.string(glob.escape(str(folder / file.path)))
     # hive_partitioning is off so that a folder above the results called `a=b` adds no column
     options = exp.EQ(this=exp.column("hive_partitioning"), expression=exp.false())
+    names = _names_in_file(file)
     items = [
         exp.alias_(
-            exp.cast(column(name) if name in file.schema else exp.null(), sql_type, dialect="duckdb"), name, quoted=True
+            exp.cast(column(names[name]) if name in names else exp.null(), sql_type, dialect="duckdb"),
+            name,
+            quoted=True,
         )
         for name, sql_type in columns.items()
     ]

@@ -1,4 +1,4 @@
--- grain: one row per fate of a pair
+-- grain: one row per status of a pair
 -- reads: pairs_read (kept, score_state, lag_hours, event_id, article_id), events (event_id, complete), articles (article_id)
 -- params: $before_start, $before_end, $after_start, $after_end, $missed
 -- caution: as accounting.sql, for runs whose groups come from the articles; pairs of unlisted articles are left out there
@@ -16,7 +16,7 @@ SELECT
     WHEN pairs_read.lag_hours >= $after_start AND pairs_read.lag_hours <= $after_end
       THEN coalesce(pairs_read.score_state, 'used')
     ELSE 'outside_window'
-  END AS fate,
+  END AS status,
   CAST(count(*) AS BIGINT) AS n_rows
 FROM pairs_read
 LEFT JOIN events ON pairs_read.event_id = events.event_id

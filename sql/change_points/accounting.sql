@@ -1,4 +1,4 @@
--- grain: one row per fate of a prediction
+-- grain: one row per status of a prediction
 -- reads: placed_predictions (kept, score_state, series_id, position, is_judged, is_listed)
 -- params: none
 -- caution: the first reason that fits counts, in the order of the CASE; it runs only when rows were left out
@@ -11,7 +11,7 @@ SELECT
     WHEN NOT is_judged THEN 'unjudged_series'
     WHEN NOT is_listed THEN 'unlisted_run'
     ELSE 'used'
-  END AS fate,
+  END AS status,
   CAST(count(*) AS BIGINT) AS n_rows
 FROM placed_predictions
 GROUP BY 1

@@ -1,4 +1,4 @@
--- grain: one row per fate of a prediction
+-- grain: one row per status of a prediction
 -- reads: predicted_read (kept, fault)
 -- params: none
 -- caution: the first reason that fits counts, in the order of the CASE; it runs only when rows were left out
@@ -7,7 +7,7 @@ SELECT
     WHEN NOT kept THEN 'where'
     WHEN fault IS NOT NULL THEN fault
     ELSE 'used'
-  END AS fate,
+  END AS status,
   CAST(count(*) AS BIGINT) AS n_rows
 FROM predicted_read
 GROUP BY 1

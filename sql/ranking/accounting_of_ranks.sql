@@ -1,4 +1,4 @@
--- grain: one row per fate of a ranked document, where documents come in the order of ranks
+-- grain: one row per status of a ranked document, where documents come in the order of ranks
 -- reads: ranking_read (kept, query_id, doc_id, rank)
 -- params: none
 -- caution: the first reason that fits counts, in the order of the CASE; it runs only when rows were left out
@@ -9,7 +9,7 @@ SELECT
     WHEN doc_id IS NULL THEN 'null_doc_id'
     WHEN rank IS NULL THEN 'null_rank'
     ELSE 'used'
-  END AS fate,
+  END AS status,
   CAST(count(*) AS BIGINT) AS n_rows
 FROM ranking_read
 GROUP BY 1

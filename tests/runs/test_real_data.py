@@ -205,7 +205,7 @@ def test_events_without_a_complete_window_are_left_out_by_default(
     assert curve["n_before"][0] == right["N_before"] != wrong["N_before"]
     assert np.abs(curve["precision"].to_numpy() - np.array(wrong["table"]["P"])).max() > 0.01
     inputs = pl.read_parquet(published.path / "inputs" / "before_after.parquet")
-    used = {row["input"]: row["n_rows"] for row in inputs.to_dicts() if row["fate"] == "used"}
+    used = {row["input"]: row["n_rows"] for row in inputs.to_dicts() if row["status"] == "used"}
     assert used == {"pairs": right["rows_used"], "events": right["n_events"]}
 
 
@@ -265,7 +265,7 @@ def test_other_windows_from_timestamps_alone(dutch: Path, expected: dict[str, An
     columns = {key: [row[key] for row in wanted["estimates"]] for key in wanted["estimates"][0]}
     assert_table(curve, columns, "lowest")
     inputs = pl.read_parquet(published.path / "inputs" / "before_after.parquet")
-    events = inputs.filter(pl.col("input") == "events", pl.col("fate") == "used")
+    events = inputs.filter(pl.col("input") == "events", pl.col("status") == "used")
     assert events["n_rows"].to_list() == [wanted["n_complete_events"]]
 
 

@@ -14,6 +14,8 @@ import pytest
 from cli.calls import call
 from runs.inputs.workplace import assert_error
 
+import pipeline
+from pipeline.runs import runner
 from storage.promises import assert_results_ok, attempts
 
 if TYPE_CHECKING:
@@ -30,10 +32,11 @@ while not sys.stdin.closed:
         counts = reader.execute("SELECT count(*) FROM counts_before_after").fetchone()[0]
         history = "SELECT run_id FROM history.before_after_estimates ORDER BY published_at DESC LIMIT 1"
         newest = reader.execute(history).fetchone()
-        fates = reader.execute("SELECT any_value(rows_in) = sum(n_rows) FROM inputs GROUP BY stage, input").fetchall()
+        sums = "SELECT any_value(rows_in) = sum(n_rows) FROM inputs GROUP BY stage, input"
+        sums_agree = reader.execute(sums).fetchall()
         views = "SELECT sql FROM duckdb_views() WHERE schema_name = 'main' AND view_name <> 'runs' AND NOT internal"
         assert all(path in text[0] for text in reader.execute(views).fetchall()), "a view shows another run"
-        assert newest == (run_id,) and set(fates) == {(True,)} and counts > 0, (newest, run_id, fates, counts)
+        assert newest == (run_id,) and set(sums_agree) == {(True,)} and counts > 0, (newest, run_id, sums_agree, counts)
         assert rows == 4 * low, (rows, low)
         if run_id not in seen:
             seen.append(run_id)
@@ -145,6 +148,27 @@ def test_a_column_that_one_run_lacks_is_null_in_history(place: Workplace) -> Non
             "SELECT grouping, count(source) FROM history.before_after_estimates GROUP BY 1 ORDER BY 1"
         ).fetchall()
     assert found == [("all", 0), ("source", 57)]
+
+
+def test_a_run_of_an_earlier_version_shows_the_status_of_rows_under_its_present_name(
+    place: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs_table = runner._inputs_table
+    with monkeypatch.context() as patch:
+        patch.setattr(runner, "_inputs_table", lambda *args: inputs_table(*args).rename({"status": "fate"}))
+        first = place.publish()
+    assert "fate" in pl.read_parquet_schema(first.folder / "inputs" / "before_after.parquet")
+    assert call("query", place.results, "SELECT status FROM inputs").code == 0
+    second = place.publish(boundary=">")
+    for connection in (
+        duckdb.connect(str(place.results / "catalog.duckdb"), read_only=True),
+        pipeline.open_results(place.results),
+    ):
+        with connection as reader:
+            rows = reader.sql("SELECT run_id, status FROM history.inputs WHERE input = 'pairs' ORDER BY published_at")
+            assert rows.fetchall() == [(first.run_id, "used"), (second.run_id, "used")]
+            assert reader.sql("FROM history.inputs").columns[2:6] == ["stage", "input", "status", "n_rows"]
+    assert call("verify", place.results).code == 0
 
 
 def test_a_failed_attempt_of_a_first_run_leaves_its_record(place: Workplace) -> None:

@@ -45,7 +45,7 @@ def test_files_with_zero_rows_are_published_with_a_warning(place: Workplace) -> 
     called = place.run()
     assert called.code == 0
     assert "input pairs has no rows" in called.err
-    assert place.fates() == {"used": 0}
+    assert place.rows_by_status() == {"used": 0}
     rows = place.table("before_after_estimates")
     assert rows["m_after"].sum() == 0
     assert rows.schema == pl.read_parquet(whole.folder / "before_after_estimates" / "before_after.parquet").schema
@@ -58,14 +58,14 @@ def test_both_inputs_with_zero_rows(place: Workplace) -> None:
     called = place.run(allow_empty=True)
     assert called.code == 0, called.err
     assert_results_ok(place.results)
-    assert place.fates("events") == {"used": 0}
+    assert place.rows_by_status("events") == {"used": 0}
 
 
 def test_zero_rows_where_every_compared_pair_is_a_row(place: Workplace) -> None:
     place.pairs.clear().write_parquet(place.folder / "pairs.parquet")
     called = place.run(events=None, by=None, allow_empty=True)
     assert called.code == 0, called.err
-    assert place.fates() == {"used": 0}
+    assert place.rows_by_status() == {"used": 0}
 
 
 def test_an_empty_file_beside_full_ones_changes_nothing(place: Workplace) -> None:
@@ -125,7 +125,7 @@ def test_hidden_and_unfinished_files_are_left_out_of_a_folder(place: Workplace) 
     for name in (".b.parquet", "_c.parquet", "_temporary/d.parquet"):
         (folder / name).write_bytes(b"unfinished")
     place.publish(pairs="in")
-    assert place.fates() == {"used": 500}
+    assert place.rows_by_status() == {"used": 500}
 
 
 def test_a_remote_path_is_refused(place: Workplace) -> None:

@@ -125,7 +125,7 @@ def test_a_list_of_paths_equals_a_glob_and_a_folder_whatever_the_order(place: Wo
     seen = [without_accounts(place.publish(pairs=form).hashes) for form in forms]
     name = "before_after_estimates/before_after.parquet"
     assert len({hashes[name] for hashes in seen}) == 1
-    assert place.fates() == {"used": 500}
+    assert place.rows_by_status() == {"used": 500}
 
 
 def test_a_home_folder_and_relative_paths_are_found(place: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:

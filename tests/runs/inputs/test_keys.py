@@ -33,7 +33,7 @@ def test_duplicates_in_two_files_are_found(place: Workplace) -> None:
 def test_max_counts_every_pair_once_with_its_highest_score(place: Workplace) -> None:
     repeat_pairs(place)
     place.publish(duplicates="max")
-    assert place.fates() == {"used": 500, "duplicate": 3}
+    assert place.rows_by_status() == {"used": 500, "duplicate": 3}
     frame = place.table("before_after_estimates")
     best = place.pairs.with_columns(pl.when(pl.col("article_id") < 3).then(pl.col("score") + 1.0).otherwise("score"))
     best.write_parquet(place.folder / "pairs.parquet")
@@ -44,7 +44,7 @@ def test_max_counts_every_pair_once_with_its_highest_score(place: Workplace) -> 
 def test_keep_counts_every_row(place: Workplace) -> None:
     repeat_pairs(place)
     place.publish(duplicates="keep")
-    assert place.fates() == {"used": 503}
+    assert place.rows_by_status() == {"used": 503}
 
 
 def test_duplicate_events_are_refused(place: Workplace) -> None:
@@ -86,7 +86,7 @@ def test_faults_in_rows_that_where_leaves_out_do_not_matter(place: Workplace) ->
     missing = pl.when(pl.col("article_id") < 10).then(None).otherwise("lag_hours").alias("lag_hours")
     place.pairs.with_columns(missing).write_parquet(place.folder / "pairs.parquet")
     place.publish(pairs={"path": "pairs.parquet", "where": "article_id >= 10"})
-    assert place.fates() == {"used": 490, "where": 10}
+    assert place.rows_by_status() == {"used": 490, "where": 10}
 
 
 @pytest.mark.parametrize("side", ["before", "after"])
@@ -101,12 +101,12 @@ def test_pairs_of_unlisted_events_and_outside_the_window_are_counted_by_reason(p
     unlisted = place.pairs.filter(pl.col("event_id") >= 25).height
     outside = place.pairs.filter((pl.col("event_id") < 25) & (pl.col("lag_hours").abs() > 50)).height
     expected = {"used": 500 - unlisted - outside, "unlisted_event": unlisted, "outside_window": outside}
-    assert place.fates() == expected
+    assert place.rows_by_status() == expected
 
 
 def test_events_without_a_complete_window_leave_with_their_pairs(place: Workplace) -> None:
     place.events.with_columns(complete_window=pl.col("event_id") >= 10).write_parquet(place.folder / "events.parquet")
     place.publish(events={"path": "events.parquet", "columns": {"complete_window": "complete_window"}})
     out = place.pairs.filter(pl.col("event_id") < 10).height
-    assert place.fates() == {"used": 500 - out, "incomplete_window": out}
-    assert place.fates("events") == {"used": 20, "incomplete_window": 10}
+    assert place.rows_by_status() == {"used": 500 - out, "incomplete_window": out}
+    assert place.rows_by_status("events") == {"used": 20, "incomplete_window": 10}

@@ -111,7 +111,7 @@ def test_an_input_folder_with_a_question_mark_works(place: Workplace) -> None:
     (place.folder / "q?").mkdir()
     place.pairs.write_parquet(place.folder / "q?" / "pairs.parquet")
     place.publish(pairs="q?/pairs.parquet")
-    assert place.fates() == {"used": 500}
+    assert place.rows_by_status() == {"used": 500}
 
 
 def test_an_output_folder_with_a_question_mark_is_refused_with_the_reason(place: Workplace) -> None:
@@ -143,7 +143,7 @@ def test_links_to_files_folders_and_results_are_followed(place: Workplace) -> No
     first = place.publish(pairs="link.parquet")
     second = place.publish(pairs="folder")
     assert first.hashes.keys() == second.hashes.keys()
-    assert place.fates() == {"used": 500}
+    assert place.rows_by_status() == {"used": 500}
 
 
 def test_a_link_that_leads_nowhere_is_told(place: Workplace) -> None:
@@ -193,8 +193,8 @@ def test_where_takes_a_predicate_and_nothing_else(place: Workplace, where: str) 
 def test_where_keeps_the_rows_that_satisfy_it(place: Workplace, where: str, kept: int | None) -> None:
     place.publish(pairs={"path": "pairs.parquet", "where": where})
     kept = place.pairs.filter(pl.col("score") >= 2).height if kept is None else kept
-    fates = place.fates()
-    assert (fates["used"], fates.get("where", 0)) == (kept, 500 - kept)
+    counts = place.rows_by_status()
+    assert (counts["used"], counts.get("where", 0)) == (kept, 500 - kept)
 
 
 def test_where_names_the_column_that_a_file_lacks(place: Workplace) -> None:

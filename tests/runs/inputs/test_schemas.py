@@ -117,7 +117,7 @@ def test_single_beside_double_precision_is_compared_as_double(place: Workplace, 
 def test_a_column_that_is_null_throughout_one_file_fits_any_type(place: Workplace) -> None:
     drifted(place, place.pairs.tail(250).with_columns(score=pl.lit(None)))
     place.publish(pairs="in", invalid_scores="drop")
-    assert place.fates() == {"used": 250, "null_score": 250}
+    assert place.rows_by_status() == {"used": 250, "null_score": 250}
 
 
 @pytest.mark.parametrize("twin", ["score", "Score", "SCORE"])

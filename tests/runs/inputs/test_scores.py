@@ -49,13 +49,15 @@ def with_invalid(frame: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([frame.head(100), extra, frame.tail(-100)])
 
 
-@pytest.mark.parametrize(("fate", "value"), [*INVALID.items(), ("infinite_score", -math.inf)])
-def test_an_invalid_score_is_refused_with_file_row_and_remedy(place: Workplace, fate: str, value: float | None) -> None:
+@pytest.mark.parametrize(("status", "value"), [*INVALID.items(), ("infinite_score", -math.inf)])
+def test_an_invalid_score_is_refused_with_file_row_and_remedy(
+    place: Workplace, status: str, value: float | None
+) -> None:
     place.publish()
     scores = place.pairs["score"].to_list()
     scores[41] = value
     place.pairs.with_columns(pl.Series("score", scores, dtype=pl.Float64)).write_parquet(place.folder / "pairs.parquet")
-    words = {"null_score": "NULL", "nan_score": "NaN", "infinite_score": "infinite"}[fate]
+    words = {"null_score": "NULL", "nan_score": "NaN", "infinite_score": "infinite"}[status]
     place.refuse(
         65, f"column 'score' is {words} in 1 row", "pairs.parquet", "first at row 42", 'invalid_scores = "drop"'
     )
@@ -68,23 +70,23 @@ def test_dropped_scores_leave_the_bytes_of_the_file_without_them(
     clean = place.publish(invalid_scores="drop").hashes
     write(with_invalid(place.pairs), place.folder / "pairs.parquet")
     found = place.publish(invalid_scores="drop").hashes
-    assert place.fates() == {"used": 500, "null_score": 1, "nan_score": 2, "infinite_score": 3}
+    assert place.rows_by_status() == {"used": 500, "null_score": 1, "nan_score": 2, "infinite_score": 3}
     assert {name: found[name] for name in found if not name.startswith("inputs/")} == {
         name: clean[name] for name in clean if not name.startswith("inputs/")
     }
 
 
 @pytest.mark.parametrize("write", WRITERS)
-@pytest.mark.parametrize(("fate", "value"), [*INVALID.items(), ("infinite_score", -math.inf)])
+@pytest.mark.parametrize(("status", "value"), [*INVALID.items(), ("infinite_score", -math.inf)])
 def test_an_invalid_score_beside_equal_ones_is_called_by_its_name(
-    place: Workplace, write: Callable[[pl.DataFrame, Path], None], fate: str, value: float | None
+    place: Workplace, write: Callable[[pl.DataFrame, Path], None], status: str, value: float | None
 ) -> None:
     """Statistics leave NaN out, so that those of the file say that every score is 5."""
     scores = [5.0] * place.pairs.height
     changed = pl.Series("score", [value, *scores[1:]], dtype=pl.Float64)
     write(place.pairs.with_columns(changed), place.folder / "pairs.parquet")
     place.publish(invalid_scores="drop")
-    assert place.fates() == {"used": place.pairs.height - 1, fate: 1}
+    assert place.rows_by_status() == {"used": place.pairs.height - 1, status: 1}
 
 
 @pytest.mark.parametrize("write", WRITERS)
@@ -93,7 +95,7 @@ def test_dropped_scores_leave_compared_pairs_too(place: Workplace, write: Callab
     clean = place.publish(**keys).hashes
     write(with_invalid(place.pairs), place.folder / "pairs.parquet")
     found = place.publish(**keys).hashes
-    assert place.fates()["nan_score"] == 2
+    assert place.rows_by_status()["nan_score"] == 2
     name = "before_after_estimates/before_after.parquet"
     assert found[name] == clean[name]
 
@@ -106,14 +108,14 @@ def test_where_on_a_column_with_nan_keeps_what_compares_as_true(
     write(place.pairs.with_columns(pl.Series("weight", weight)), place.folder / "pairs.parquet")
     place.publish(pairs={"path": "pairs.parquet", "where": "weight > 250"})
     kept = sum(value > 250 for value in weight)
-    assert place.fates() == {"used": kept, "where": 500 - kept}
+    assert place.rows_by_status() == {"used": kept, "where": 500 - kept}
 
 
 def test_scores_that_are_all_null_leave_nothing_used(place: Workplace) -> None:
     place.pairs.with_columns(score=pl.lit(None)).write_parquet(place.folder / "pairs.parquet")
     place.refuse(65, "input pairs: 500 of 500 rows left out: null score 500", invalid_scores="drop")
     place.publish(invalid_scores="drop", allow_empty=True)
-    assert place.fates() == {"used": 0, "null_score": 500}
+    assert place.rows_by_status() == {"used": 0, "null_score": 500}
     assert place.table("before_after_estimates")["m_after"].to_list() == [0] * (19 * 4)
 
 
