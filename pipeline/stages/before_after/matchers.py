@@ -72,7 +72,7 @@ class Matchers:
         query = exp.select(every, column(MATCHER, "m")).from_(pairs.subquery("p"))
         return query.join(exp.to_table(MATCHERS).as_("m"), on=exp.and_(*same), join_type="inner")
 
-    def frames(self) -> dict[str, exp.Select]:
+    def frames(self) -> dict[str, exp.Query]:
         """What `repeated` needs."""
         return {MATCHERS: exp.select("*").from_(MATCHERS)} if self else {}
 

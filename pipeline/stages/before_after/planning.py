@@ -307,7 +307,7 @@ class _Planner:
         own = () if self.params.audit is not None else (each.name for each in by if each.source == "pairs")
         return (*PAIR, *own)
 
-    def _timeline_rows(self, by: Sequence[rows.Grouped]) -> dict[str, exp.Select]:
+    def _timeline_rows(self, by: Sequence[rows.Grouped]) -> dict[str, exp.Query]:
         """Events and articles with their times and grouping columns."""
         of_events = [each.name for each in by if each.source == "events"]
         of_articles = [each.name for each in by if each.source == "articles"]

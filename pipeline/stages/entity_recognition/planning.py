@@ -134,7 +134,7 @@ class _Planner:
         yield CountQuery(f"entity_recognition/{name}", columns=COUNT_NAMES, sweep=sweep if self.scored else None)
         yield CountQuery("entity_recognition/gold", columns=COUNT_NAMES)
 
-    def _fetched(self) -> dict[str, exp.Select]:
+    def _fetched(self) -> dict[str, exp.Query]:
         by = [each.name for each in self.mentions.by]
         name = "documents_listed" if self.mentions.may_be_empty else "documents"
         counts = expand(load(f"entity_recognition/{name}"), by)
