@@ -13,7 +13,7 @@ from pipeline.plan.fault_rows import first_place
 from pipeline.queries.dialect import column
 from pipeline.queries.load import expand, load
 from pipeline.sources.keys import count_where
-from pipeline.sources.source import KEPT, SCORE_STATE
+from pipeline.sources.source import PASSES_WHERE, SCORE_STATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -106,11 +106,13 @@ def row_faults(
     for state, words in STATES.items():
         if options.invalid_scores == "error" and rows_by_status.get(state):
             problem: exp.Expr = exp.EQ(this=column(SCORE_STATE), expression=exp.Literal.string(state))
-            faults.append(_fault(engine, row, problem, f"column {row.theirs('score')!r} is {words}", _SCORE_REMEDY))
+            faults.append(
+                _fault(engine, row, problem, f"column {row.source_name('score')!r} is {words}", _SCORE_REMEDY)
+            )
     for status, n_rows in rows_by_status.items():
         if n_rows and status.startswith("null_") and status not in STATES:
             names = _named(row, status)
-            shown = " or ".join(repr(row.theirs(name)) for name in names)
+            shown = " or ".join(repr(row.source_name(name)) for name in names)
             problem = exp.or_(*(exp.Is(this=column(name), expression=exp.null()) for name in names))
             words = f"column {shown} is {missing_words(row, names[0])}"
             faults.append(_fault(engine, row, problem, words, _KEY_REMEDY))
@@ -196,7 +198,7 @@ def _positives(engine: Engine, plan: Plan, positive: exp.Expr) -> tuple[int, int
         exp.alias_(exp.cast(exp.CountIf(this=condition), "BIGINT"), name)
         for name, condition in (("n_positive", positive.copy()), ("n_lost", lost))
     ]
-    query = exp.select(*counts).from_(f"{plan.sources[0].name}_read").where(column(KEPT))
+    query = exp.select(*counts).from_(f"{plan.sources[0].name}_read").where(column(PASSES_WHERE))
     n_positive, n_lost = engine.fetch(query).row(0)
     return int(n_positive), int(n_lost)
 
@@ -204,7 +206,9 @@ def _positives(engine: Engine, plan: Plan, positive: exp.Expr) -> tuple[int, int
 def kept_rows(engine: Engine, sources: Sequence[Source]) -> int:
     """Rows of some inputs together that `where` keeps."""
     counted = exp.alias_(exp.cast(exp.Count(this=exp.Star()), "BIGINT"), "n_rows")
-    queries = (exp.select(counted.copy()).from_(f"{source.name}_read").where(column(KEPT)) for source in sources)
+    queries = (
+        exp.select(counted.copy()).from_(f"{source.name}_read").where(column(PASSES_WHERE)) for source in sources
+    )
     return sum(int(engine.fetch(query).item()) for query in queries)
 
 
@@ -216,7 +220,7 @@ def _account_other(engine: Engine, source: Source, plan: Plan) -> InputAccount:
         known = dict(zip(found["status"].to_list(), found["n_rows"].to_list(), strict=True))
         return InputAccount(source.name, len(source.files), source.rows, {USED: 0} | known)
     total = exp.alias_(exp.cast(exp.Count(this=exp.Star()), "BIGINT"), "n_rows")
-    rows = engine.fetch(exp.select(total).from_(exp.to_table(f"{source.name}_read")).where(column(KEPT))).item()
+    rows = engine.fetch(exp.select(total).from_(exp.to_table(f"{source.name}_read")).where(column(PASSES_WHERE))).item()
     used = rows
     if source.name == plan.units:
         used = engine.fetch(exp.select(total.copy()).from_(exp.to_table(source.name)).where(column("complete"))).item()

@@ -84,10 +84,10 @@ def _query(match: KeyMatch) -> exp.Select:
 
 
 def _keys(match: KeyMatch, row: Mapping[str, object]) -> str:
-    own = f"{match.source.name} has for example {match.source.theirs(match.key)} = {row['unmatched_example']}"
+    own = f"{match.source.name} has for example {match.source.source_name(match.key)} = {row['unmatched_example']}"
     if row["other_example"] is None:
         return f"{own}, {match.other.name} has none"
-    return f"{own}, {match.other.name} has {match.other.theirs(match.key)} = {row['other_example']}"
+    return f"{own}, {match.other.name} has {match.other.source_name(match.key)} = {row['other_example']}"
 
 
 def _unmatched(engine: Engine, plan: Plan) -> Iterator[str]:

@@ -16,7 +16,7 @@ from pipeline.runs.config_faults import explain, near, unwritable
 from pipeline.sources.paths import abridged, check_texts, local_path, shortened
 from pipeline.stages import STAGES, find_stage
 from pipeline.stages.stage import counts_table
-from pipeline.stages.upstream import FollowingParameters, Leader
+from pipeline.stages.upstream import UpstreamParameters, UpstreamStage
 from pipeline.tables.schemas import result_names
 
 if TYPE_CHECKING:
@@ -84,24 +84,24 @@ class ConfiguredStage:
     params: StageParameters
 
     @property
-    def follows(self) -> tuple[str, ...]:
-        """Names of the stages of the same config whose tables it reads."""
-        return self.params.follows if isinstance(self.params, FollowingParameters) else ()
+    def upstream(self) -> tuple[str, ...]:
+        """Names of the stages of the same config whose tables this stage reads."""
+        return self.params.upstream if isinstance(self.params, UpstreamParameters) else ()
 
-    def leader(self, folder: Path) -> Leader:
-        """The stage as one that others follow, with the folder of its run."""
-        return Leader(self.params.name, self.stage.kind, self.params.by, folder)
+    def as_upstream(self, folder: Path) -> UpstreamStage:
+        """Describe this stage to the stages that read its tables, which lie in the folder of its run."""
+        return UpstreamStage(self.params.name, self.stage.kind, self.params.by, folder)
 
-    def after(self, leaders: Sequence[Leader], *, origin: str) -> ConfiguredStage:
-        """The same stage with the tables of its leaders as its input.
+    def with_upstream(self, upstream: Sequence[UpstreamStage], *, origin: str) -> ConfiguredStage:
+        """Return the same stage with the tables of its upstream stages as its input.
 
         Raises:
             ConfigError: they have no such tables.
         """
-        if not isinstance(self.params, FollowingParameters):
+        if not isinstance(self.params, UpstreamParameters):
             return self
         try:
-            return ConfiguredStage(self.stage, self.params.following(leaders))
+            return ConfiguredStage(self.stage, self.params.with_upstream(upstream))
         except ValueError as error:
             message = f"{origin}: stage {self.params.name!r}: {error}"
             raise ConfigError(message) from error
@@ -141,9 +141,11 @@ class Config:
                 raise ConfigError(message, remedy=f"Its stages are: {', '.join(known)}.")
         stages = tuple(each for each in self.stages if not chosen or each.params.name in chosen)
         for each in stages:
-            for name in each.follows:
+            for name in each.upstream:
                 if chosen and name not in chosen:
-                    message = f"{self.origin}: stage {each.params.name!r} follows {name!r}, which is left out"
+                    message = (
+                        f"{self.origin}: stage {each.params.name!r} reads the tables of {name!r}, which is left out"
+                    )
                     raise ConfigError(message, remedy=f"Add --only {name}.")
         return Config(self.origin, self.base, self.output, self.engine, self.resources, stages)
 
@@ -236,17 +238,17 @@ def _all_parts(document: Mapping[str, Any], origin: str) -> tuple[_Document, tup
 
 
 def _check_order(stages: Sequence[ConfiguredStage], origin: str) -> None:
-    """A stage follows stages that come before it and have what it reads."""
+    """Check that stages come after those whose tables they read, and that these have such tables."""
     names = [each.params.name for each in stages]
     for number, each in enumerate(stages):
         earlier = {one.params.name: one for one in stages[:number]}
-        for name in each.follows:
+        for name in each.upstream:
             if name not in earlier:
                 words = "which comes no earlier" if name in names else f"which is not there{near(name, earlier)}"
                 message = f"{origin}: stage {names[number]!r}: of names the stage {name!r}, {words}"
                 raise ConfigError(message, remedy="Stages run in the order of the config: put it first.")
-        if each.follows:
-            each.after([earlier[name].leader(Path()) for name in each.follows], origin=origin)
+        if each.upstream:
+            each.with_upstream([earlier[name].as_upstream(Path()) for name in each.upstream], origin=origin)
 
 
 def _stage(raw: dict[str, Any], number: int, origin: str) -> ConfiguredStage:

@@ -182,7 +182,7 @@ class _Job:
     def run(self) -> Run:
         self.healed = heal(self.layout)
         base = self.healed.state.latest
-        ready = [open_inputs(self.config, each) for each in self.config.stages if not each.follows]
+        ready = [open_inputs(self.config, each) for each in self.config.stages if not each.upstream]
         fingerprint, identity = fingerprints(self.config, ready)
         if (run := self._standing(fingerprint)) is not None:
             return run

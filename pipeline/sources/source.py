@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pipeline.sources.inputs import Field, Input, InputContract
     from pipeline.sources.skipped import Skipped
 
-KEPT = "kept"
+PASSES_WHERE = "passes_where"
 SCORE_GIVEN = "score_given"
 SCORE_STATE = "score_state"
 
@@ -134,7 +134,7 @@ class Source:
         """The field of the contract that a column is read as; None for a column that only groups rows."""
         return self.contract.field(name) if self.binding(name).is_bound else None
 
-    def theirs(self, name: str) -> str:
+    def source_name(self, name: str) -> str:
         """What one of our columns is called in the files, or the expression it is computed by."""
         return self.binding(name).words
 
@@ -164,7 +164,7 @@ class Source:
     def columns_read(self, name: str) -> tuple[str, ...]:
         """The columns of the files that one of our columns is read from."""
         tree = self.bindings.tree(name)
-        return (self.theirs(name),) if tree is None else predicates.columns_of(tree)
+        return (self.source_name(name),) if tree is None else predicates.columns_of(tree)
 
     def has_float32(self, name: str) -> bool:
         """Whether any file holds the column in single precision."""
@@ -209,7 +209,7 @@ class Source:
         tree = self.bindings.tree(name)
         if tree is not None:
             return self._type_of_expression(file, name, tree)
-        theirs = self.theirs(name)
+        theirs = self.source_name(name)
         if self.is_partition(file, theirs):
             return "partition"
         index = file.schema.get_field_index(theirs)
@@ -221,7 +221,7 @@ class Source:
             return self.type_of(predicates.bind(tree, self.barrier(file)), file.schema)
         except InvalidQueryError as error:
             message = (
-                f"input {self.name}: {name} = {self.theirs(name)!r} does not fit the columns of {file.path}: "
+                f"input {self.name}: {name} = {self.source_name(name)!r} does not fit the columns of {file.path}: "
                 f"{error.reason}"
             )
             raise DataError(
@@ -255,7 +255,7 @@ class Source:
         known = [sql_type for sql_type in found if sql_type != UNKNOWN]
         if len(known) > 1:
             drift = "; ".join(f"{sql_type} in {files[0].path}" for sql_type, files in sorted(found.items()))
-            message = f"input {self.name}: column {self.theirs(name)!r} has different types: {drift}"
+            message = f"input {self.name}: column {self.source_name(name)!r} has different types: {drift}"
             raise DataError(message, remedy="Write the files again with one type, or leave the odd ones out.")
         return known[0] if known else None
 
@@ -266,7 +266,7 @@ class Source:
         return next((each for each in found if each not in {None, UNKNOWN}), None)
 
     def _canonical_in(self, file: DataFile, name: str, wanted: Field) -> str:
-        theirs = self.theirs(name)
+        theirs = self.source_name(name)
         for read in self.columns_read(name):
             self._check_twins(file, read)
         arrow = self.type_in(file, name)
@@ -310,7 +310,7 @@ class Source:
             raise DataError(message, remedy="Rename all but one when the file is written.")
 
     def _remedy(self, file: DataFile, name: str) -> str:
-        return f'{self._listed(file, self.theirs(name))} Map it with columns = {{ {name} = "…" }}.'
+        return f'{self._listed(file, self.source_name(name))} Map it with columns = {{ {name} = "…" }}.'
 
     def _listed(self, file: DataFile, theirs: str) -> str:
         """The columns of a file, and the one nearest to a name that it lacks."""

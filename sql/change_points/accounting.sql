@@ -1,10 +1,10 @@
 -- grain: one row per status of a prediction
--- reads: placed_predictions (kept, score_state, series_id, position, is_judged, is_listed)
+-- reads: placed_predictions (passes_where, score_state, series_id, position, is_judged, is_listed)
 -- params: none
 -- caution: the first reason that fits counts, in the order of the CASE; it runs only when rows were left out
 SELECT
   CASE
-    WHEN NOT kept THEN 'where'
+    WHEN NOT passes_where THEN 'where'
     WHEN score_state IS NOT NULL THEN score_state
     WHEN series_id IS NULL THEN 'null_series_id'
     WHEN position IS NULL THEN 'null_position'

@@ -1,10 +1,10 @@
 -- grain: one row per status of a gold mention
--- reads: gold_read (kept, doc_id), documents (doc_id)
+-- reads: gold_read (passes_where, doc_id), documents (doc_id)
 -- params: none
 -- caution: missing values have been refused before
 SELECT
   CASE
-    WHEN NOT gold_read.kept THEN 'where'
+    WHEN NOT gold_read.passes_where THEN 'where'
     WHEN documents.doc_id IS NULL THEN 'unlisted_document'
     ELSE 'used'
   END AS status,

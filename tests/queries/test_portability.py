@@ -65,7 +65,7 @@ VALUES: Values = {
     "event_stratum": lambda rng, _: _texts(rng, ["", "1:x"]),
     "article_stratum": lambda rng, _: _texts(rng, ["1:0", "1:1-"]),
     "article_day": lambda rng, _: _integers(rng, -3, 9),
-    "kept": lambda rng, _: _flags(rng),
+    "passes_where": lambda rng, _: _flags(rng),
     "complete": lambda rng, _: _flags(rng),
     "score_state": lambda rng, _: _texts(rng, ["nan_score", None, None]),
     "event_id": lambda rng, _: _texts(rng, ["1", "2", "3", None]),

@@ -169,7 +169,7 @@ def test_groups_take_our_names_and_a_mapped_column_is_not_found_under_its_old_on
     ("columns", "words"),
     [
         ({"lag_hours": "lag_hours", "lag_days": "days"}, "both mapped"),
-        ({"event_time": "when"}, "to no effect: the lag is lag_hours"),
+        ({"event_time": "when"}, "which has no effect: the lag is lag_hours"),
     ],
 )
 def test_a_lag_has_one_source(tmp_path: Path, columns: dict[str, str], words: str) -> None:

@@ -34,7 +34,18 @@ GROUPS = ["x", "y", None]
 SEEN_TO_FAIL = (
     *("included", "mixed", "no_null", "precision_sum", "relevant_at_r", "_exact_mean", "judged", "straddled"),
     *("_row", "_value", "one", "n_delays", "delay_sum", "mean_recall", "len", "n_f1", "n_recall", "_group", "_size"),
-    *("_negatives", "_squares", "share", "kept", "replicate", "bin", "complete", "segment", "cluster", "matcher"),
+    *(
+        "_negatives",
+        "_squares",
+        "share",
+        "passes_where",
+        "replicate",
+        "bin",
+        "complete",
+        "segment",
+        "cluster",
+        "matcher",
+    ),
 )
 ODD = (
     "*",
@@ -189,7 +200,7 @@ def test_queries_meet_a_users_name_only_where_its_input_is_read(tmp_path: Path, 
     assert all(f"FROM {origin}_files_0" in part and part.count(f'"{name}"') == 1 for part in meeting)
 
 
-@pytest.mark.parametrize("name", ["kept", "score_given", "complete", "replicate"])
+@pytest.mark.parametrize("name", ["passes_where", "score_given", "complete", "replicate"])
 def test_a_cluster_with_a_name_of_ours_is_that_column(tmp_path: Path, name: str) -> None:
     frame = tiny_inputs()["threshold_sweep"][1]["predictions"].with_columns(pl.Series("story", [0, 0, 1, 1, 2, 3]))
     keys = {"thresholds": [0.3]}
