@@ -41,8 +41,8 @@ class _Commands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 - typer's own command
         """A command by name."""
-        if (known := super().get_command(ctx, cmd_name)) is not None:
-            return known
+        if (command := super().get_command(ctx, cmd_name)) is not None:
+            return command
         entry = find_stage(cmd_name.replace("-", "_"))
         if entry is None:
             return None

@@ -112,12 +112,12 @@ def _check_mappings(plan: Plan, *, where: str) -> None:
     """
     read = _read(plan)
     for source in plan.sources:
-        known = [field.name for field in source.contract.fields]
+        names = [field.name for field in source.contract.fields]
         for name, mapped in source.spec.columns.items():
-            if name not in known and ((source.name, name) not in read or mapped is False):
-                near = get_close_matches(name, known, n=1)
+            if name not in names and ((source.name, name) not in read or mapped is False):
+                near = get_close_matches(name, names, n=1)
                 message = f"{where}: input {source.name}: columns maps {name!r}, which nothing uses"
-                remedy = f"Did you mean {near[0]!r}?" if near else f"Known columns: {', '.join(known)}."
+                remedy = f"Did you mean {near[0]!r}?" if near else f"Known columns: {', '.join(names)}."
                 raise ConfigError(message, remedy=remedy)
             if mapped is not False and (source.name, name) not in read:
                 why = plan.unused.get(f"{source.name}.{name}", "with these parameters and inputs nothing reads it")
@@ -168,8 +168,8 @@ def _written(
     config: Config, params: UpstreamParameters, run: Path, omitted: Mapping[str, Mapping[str, str]]
 ) -> list[UpstreamStage]:
     """The stages of the same config that have run."""
-    known = {each.params.name: each for each in config.stages}
-    return [replace(known[name].as_upstream(run), omitted=omitted.get(name, {})) for name in params.of]
+    configured = {each.params.name: each for each in config.stages}
+    return [replace(configured[name].as_upstream(run), omitted=omitted.get(name, {})) for name in params.of]
 
 
 def _published(config: Config, params: UpstreamParameters) -> list[UpstreamStage]:

@@ -34,8 +34,8 @@ def settings(opened: OpenedStage) -> dict[str, Any]:
 
 def binding_record(binding: Binding) -> dict[str, str]:
     """A binding as JSON: its source, and the column or the expression where there is one."""
-    known = {"source": binding.origin, "column": binding.column, "sql": binding.sql}
-    return {key: value for key, value in known.items() if value is not None}
+    record = {"source": binding.origin, "column": binding.column, "sql": binding.sql}
+    return {key: value for key, value in record.items() if value is not None}
 
 
 def canonical(config: Config) -> dict[str, Any]:

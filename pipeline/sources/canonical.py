@@ -35,11 +35,11 @@ def canonical_relation(
         located: Whether to keep `source_file` and `file_row_number` of a located scan.
     """
     types = {name: (field, source.types(field.name, field)) for name, field in wanted.items()}
-    parts = [
+    selects = [
         _select(source, f"{source.name}_files_{number}", files[0], types, score, located=located)
         for number, files in enumerate(source.groups(field.name for field in wanted.values()))
     ]
-    return parts[0] if len(parts) == 1 else exp.union(*parts, distinct=False)
+    return selects[0] if len(selects) == 1 else exp.union(*selects, distinct=False)
 
 
 def _select(
@@ -57,9 +57,9 @@ def _select(
     ]
     items.append(exp.alias_(_kept(source, file), PASSES_WHERE, quoted=True))
     if score is not None:
-        given = exp.cast(_value(source, file, score), "DOUBLE")
-        items.append(exp.alias_(given, SCORE_GIVEN, quoted=True))
-        items.append(exp.alias_(_score_state(given), SCORE_STATE, quoted=True))
+        raw_score = exp.cast(_value(source, file, score), "DOUBLE")
+        items.append(exp.alias_(raw_score, SCORE_GIVEN, quoted=True))
+        items.append(exp.alias_(_score_state(raw_score), SCORE_STATE, quoted=True))
     if located:
         items += [column("source_file"), column("file_row_number")]
     return exp.select(*items).from_(exp.to_table(scan))
@@ -90,14 +90,14 @@ def _kept(source: Source, file: DataFile) -> exp.Expr:
     return exp.Coalesce(this=bound, expressions=[exp.false()])
 
 
-def _score_state(given: exp.Expr) -> exp.Expr:
-    zero = is_finite(given)
+def _score_state(raw_score: exp.Expr) -> exp.Expr:
+    zero = is_finite(raw_score)
     # statistics leave out NaN: a column that has one value beside it would be taken for that value
     factor = exp.paren(exp.Case().when(zero, double(2)).else_(double(1)))
-    text = exp.Lower(this=exp.cast(exp.paren(exp.Mul(this=given.copy(), expression=factor)), "VARCHAR"))
+    text = exp.Lower(this=exp.cast(exp.paren(exp.Mul(this=raw_score.copy(), expression=factor)), "VARCHAR"))
     return (
         exp.Case()
-        .when(exp.Is(this=given.copy(), expression=exp.null()), exp.Literal.string("null_score"))
+        .when(exp.Is(this=raw_score.copy(), expression=exp.null()), exp.Literal.string("null_score"))
         .when(zero.copy(), exp.null())
         .when(exp.EQ(this=text, expression=exp.Literal.string("nan")), exp.Literal.string("nan_score"))
         .else_(exp.Literal.string("infinite_score"))

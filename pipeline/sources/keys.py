@@ -76,9 +76,9 @@ def unmatched_keys(relation: str, other: str, key: str) -> exp.Select:
     """
     grouped = exp.select(column(key), exp.alias_(exp.Count(this=exp.Star()), "n")).from_(relation)
     grouped = grouped.where(column(PASSES_WHERE), present(column(key))).group_by(column(key))
-    known = exp.select(column(key)).distinct().from_(other).where(column(PASSES_WHERE), present(column(key)))
+    other_keys = exp.select(column(key)).distinct().from_(other).where(column(PASSES_WHERE), present(column(key)))
     lacking = exp.Is(this=column(key, "o"), expression=exp.null())
-    first = exp.select(exp.Min(this=column(key, "k"))).from_(known.subquery("k")).subquery()
+    first = exp.select(exp.Min(this=column(key, "k"))).from_(other_keys.subquery("k")).subquery()
 
     def rows(condition: exp.Expr | None) -> exp.Expr:
         counted: exp.Expr = column("n", "r") if condition is None else exp.Case().when(condition, column("n", "r"))
@@ -92,5 +92,5 @@ def unmatched_keys(relation: str, other: str, key: str) -> exp.Select:
             exp.alias_(first, "other_example"),
         )
         .from_(grouped.subquery("r"))
-        .join(known.subquery("o"), on=exp.EQ(this=column(key, "r"), expression=column(key, "o")), join_type="left")
+        .join(other_keys.subquery("o"), on=exp.EQ(this=column(key, "r"), expression=column(key, "o")), join_type="left")
     )

@@ -113,8 +113,8 @@ def define_views(connection: duckdb.DuckDBPyConnection, runs: Sequence[RunFolder
     for table in _tables(runs):
         files = _files(runs, table)
         columns = _columns(file for _, _, file in files)
-        parts = [_select(folder, file, columns, run=manifest) for folder, manifest, file in files]
-        _create(connection, exp.table_(table, db=HISTORY, quoted=True), _union(parts))
+        selects = [_select(folder, file, columns, run=manifest) for folder, manifest, file in files]
+        _create(connection, exp.table_(table, db=HISTORY, quoted=True), _union(selects))
 
 
 def _tables(runs: Iterable[RunFolder]) -> list[str]:
@@ -161,8 +161,8 @@ def _select(folder: Path, file: PublishedFile, columns: dict[str, str], run: Man
 
 
 def _run_items(run: Manifest) -> list[exp.Expr]:
-    moment = exp.cast(exp.Literal.string(run.published_at), "TIMESTAMP")
-    return [exp.alias_(exp.Literal.string(run.run_id), "run_id"), exp.alias_(moment, "published_at")]
+    timestamp = exp.cast(exp.Literal.string(run.published_at), "TIMESTAMP")
+    return [exp.alias_(exp.Literal.string(run.run_id), "run_id"), exp.alias_(timestamp, "published_at")]
 
 
 def _run_row(folder: Path, run: Manifest) -> exp.Select:
@@ -171,8 +171,8 @@ def _run_row(folder: Path, run: Manifest) -> exp.Select:
     return exp.select(run_id, generation, published_at, exp.alias_(exp.Literal.string(str(folder)), "path"))
 
 
-def _union(parts: Iterable[exp.Select]) -> exp.Query:
-    selects = list(parts)
+def _union(queries: Iterable[exp.Select]) -> exp.Query:
+    selects = list(queries)
     return selects[0] if len(selects) == 1 else exp.union(*selects, distinct=False)
 
 
@@ -197,8 +197,8 @@ def view_faults(path: Path, runs: Sequence[RunFolder], *, history: bool = True) 
             if names != expected.keys() | promised.keys():
                 return [f"{path} has other views than its runs have tables"]
             expected |= promised if history else {}
-            found = (_view_fault(connection, view, promise) for view, promise in expected.items())
-            return [f"{path}: {fault}" for fault in found if fault]
+            faults = (_view_fault(connection, view, promise) for view, promise in expected.items())
+            return [f"{path}: {fault}" for fault in faults if fault]
     except duckdb.Error as error:
         return [f"{path} cannot be opened: {_first_line(error)}"]
 
