@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def published(place: Workplace) -> Workplace:
-    place.publish()
-    return place
+def published(workplace: Workplace) -> Workplace:
+    workplace.publish()
+    return workplace
 
 
 def test_query_writes_csv_to_a_pipe(published: Workplace) -> None:

@@ -127,14 +127,14 @@ def values_of(column: str) -> Callable[[Generator, bool], pl.Series]:
 def relations(query: Query, *, odd: bool) -> dict[str, pl.DataFrame]:
     """Data for the relations and columns that a header names; a new column of a query needs its values above."""
     rng = np.random.default_rng(7)
-    found = {}
+    relations = {}
     for name, columns in re.findall(r"(\w+) \(([^)]*)\)", query.header["reads"]):
         frame = {}
         for column in (each.strip() for each in columns.split(",")):
-            for own in SEGMENT if column == "segment" else (column,):
-                frame[own] = values_of(column)(rng, odd)
-        found[name] = pl.DataFrame(frame)
-    return found
+            for field in SEGMENT if column == "segment" else (column,):
+                frame[field] = values_of(column)(rng, odd)
+        relations[name] = pl.DataFrame(frame)
+    return relations
 
 
 def rows(tree: exp.Expr, data: dict[str, pl.DataFrame], params: dict[str, float]) -> list[str]:

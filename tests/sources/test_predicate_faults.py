@@ -84,8 +84,8 @@ def test_a_broken_page_is_not_laid_at_the_door_of_the_predicate(tmp_path: Path) 
 @pytest.mark.parametrize(
     "parts", [("(", "big = 1", ")"), ("NOT ", "TRUE", ""), ("CASE WHEN TRUE THEN ", "TRUE", " END")]
 )
-def test_a_predicate_that_is_nested_too_deep_is_a_fault_of_the_config(depth: int, parts: tuple[str, str, str]) -> None:
-    before, middle, after = parts
+def test_a_predicate_that_is_nested_too_deep_is_a_fault_of_the_config(depth: int, pieces: tuple[str, str, str]) -> None:
+    before, middle, after = pieces
     with pytest.raises(ConfigError, match="input pairs: where is nested too deep") as raised:
         parse_predicate(before * depth + middle + after * depth, name="pairs")
     assert len(raised.value.message) < 400

@@ -62,12 +62,12 @@ def assert_tidy(root: Path) -> None:
         ".lock",
     }
     with duckdb.connect(str(root / "catalog.duckdb"), read_only=True) as reader:
-        known = {
+        paths_and_ids = {
             row[0] for row in reader.execute("SELECT path FROM runs UNION SELECT DISTINCT run_id FROM runs").fetchall()
         }
-        kept = {row[0] for row in reader.execute("SELECT DISTINCT run_id FROM history.inputs").fetchall()}
-    assert kept <= known
-    assert {path.name.partition("-")[2] for path in (root / "runs").iterdir()} == kept
+        in_history = {row[0] for row in reader.execute("SELECT DISTINCT run_id FROM history.inputs").fetchall()}
+    assert in_history <= paths_and_ids
+    assert {path.name.partition("-")[2] for path in (root / "runs").iterdir()} == in_history
 
 
 def _visible(root: Path) -> Visible:

@@ -132,5 +132,5 @@ def assert_error(called: Called, code: int, *words: str) -> None:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Workplace:
+def workplace(tmp_path: Path) -> Workplace:
     return Workplace(tmp_path)
