@@ -27,7 +27,7 @@ def rows_in_words(number: object) -> str:
 
 def shown_name(source: Source, name: str) -> str:
     """What people call a column of the canonical relation of an input: the name it has in the files."""
-    return source.theirs(users_name(name))
+    return source.source_name(users_name(name))
 
 
 def doubtful_groups(sources: Sequence[Source], by: Sequence[Grouped]) -> Iterator[str]:
@@ -71,7 +71,7 @@ def missing_words(source: Source, name: str) -> str:
 def negative_check(source: Source, name: str) -> Check:
     """A count below zero."""
     negative = exp.LT(this=column(name), expression=exp.Literal.number(0))
-    words = f"column {source.theirs(name)!r} is negative"
+    words = f"column {source.source_name(name)!r} is negative"
     return rows_check(source, negative, words, "It is a number of rows or pairs, so it cannot be below 0.")
 
 
@@ -79,7 +79,7 @@ def outside_check(source: Source, name: str, low: float, high: float) -> Check:
     """A number below or above its range."""
     below = exp.LT(this=column(name), expression=double(low))
     above = exp.GT(this=column(name), expression=double(high))
-    words = f"column {source.theirs(name)!r} is outside {low:g} to {high:g}"
+    words = f"column {source.source_name(name)!r} is outside {low:g} to {high:g}"
     return rows_check(source, exp.or_(below, above), words, "Correct these rows, or leave them out with where.")
 
 
@@ -106,7 +106,7 @@ def one_cluster_check(source: Source, relation: str, key: str, cluster: str) -> 
     """A unit that lies in two clusters; its rows would count twice."""
 
     def explain(faults: Faults) -> tuple[str, str]:
-        name, fault = source.theirs(key), faults[0]
+        name, fault = source.source_name(key), faults[0]
         lies = f"lies in {fault['n_rows']} values of cluster {users_name(cluster)!r}"
         message = f"input {source.name}: {name} = {fault[key]} {lies}"
         return message, f"Every {name} must lie in one cluster: choose a column that groups whole units."

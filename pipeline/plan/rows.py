@@ -15,7 +15,7 @@ from pipeline.queries.dialect import column, double, is_finite, present
 from pipeline.queries.load import expand, fill, load
 from pipeline.sources.canonical import canonical_relation
 from pipeline.sources.inputs import Field
-from pipeline.sources.source import KEPT, SCORE_GIVEN, Source
+from pipeline.sources.source import PASSES_WHERE, SCORE_GIVEN, Source
 from pipeline.tables.groupings import internal_name, users_name
 
 if TYPE_CHECKING:
@@ -201,9 +201,9 @@ def check_keys(sources: Iterable[Source], key: str) -> None:
         raise DataError(message, remedy="Write one of the inputs again with the type of the other.")
 
 
-def kept(source: Source) -> exp.Select:
-    """The rows of an input that satisfy its `where`."""
-    return exp.select("*").from_(exp.to_table(f"{source.name}_read")).where(column(KEPT))
+def passing_rows(source: Source) -> exp.Select:
+    """Select the rows of an input that satisfy its `where`."""
+    return exp.select("*").from_(exp.to_table(f"{source.name}_read")).where(column(PASSES_WHERE))
 
 
 def units_relations(
@@ -225,7 +225,8 @@ def units_relations(
         source: The input of units, if there is one.
         by: The grouping columns.
         flag: Whether a unit, called `u`, takes part; default: every unit does.
-        origin: Relation of the keys, with the column `kept`; default: that of the input of units, else of the rows.
+        origin: Relation of the keys, with the column `passes_where`; by default that of the input of units if there is
+            one, else that of the rows.
     """
     origin = origin or f"{(source or row).name}_read"
     made: list[Relation] = []
@@ -243,7 +244,7 @@ def units_relations(
     if units.replicated:
         matches = exp.EQ(this=column(units.cluster_key, "u"), expression=column("cluster", "r"))
         query = query.join(exp.to_table("replicates").as_("r"), on=matches, join_type="inner")
-    query = query.where(column(KEPT, "u"))
+    query = query.where(column(PASSES_WHERE, "u"))
     if source is None:
         query = query.where(present(column(units.key, "u"))).distinct()
     return (*made, Relation(units.name, query, keep=source is not None or units.replicated))
@@ -253,7 +254,7 @@ def replicate_relations(origin: str, cluster: str, count: int | None) -> tuple[R
     """The relation `replicates`: which replicate every cluster of a relation falls into.
 
     Args:
-        origin: A relation with the columns `kept` and `cluster`.
+        origin: A relation with the columns `passes_where` and `cluster`.
         cluster: Its column whose values are independent.
         count: Number of replicates; None: own up to 1,000 clusters, else 64 groups.
     """
@@ -262,7 +263,7 @@ def replicate_relations(origin: str, cluster: str, count: int | None) -> tuple[R
 
 def _clusters(relation: str, cluster: str) -> Relation:
     query = exp.select(exp.alias_(column(cluster), "cluster")).distinct().from_(exp.to_table(relation))
-    return Relation("clusters", query.where(present(column(cluster)), column(KEPT)))
+    return Relation("clusters", query.where(present(column(cluster)), column(PASSES_WHERE)))
 
 
 def _replicates(count: int | None) -> Relation:
@@ -302,7 +303,7 @@ def joined_rows(
     score = column("score", "p") if checked and not missed else exp.alias_(given, "score", quoted=True)
     taken = [score if name == "score" else column(name, "p") for name in fields]
     query = exp.select(*taken, *own).from_(exp.to_table(f"{row.name}_read").as_("p"))
-    query = query.where(column(KEPT, "p"))
+    query = query.where(column(PASSES_WHERE, "p"))
     if units is None:
         query = query.select(exp.alias_(exp.cast(exp.Literal.number(0), "SMALLINT"), REPLICATE))
         query = query.where(*(present(column(name, "p")) for name in required))

@@ -87,7 +87,7 @@ def relations(
 ) -> Iterator[Relation]:
     """The labels, and the audited pairs among those that could be drawn."""
     yield rows.read(audited, [*KEY, "is_match"], (), {})
-    yield Relation("audited", rows.kept(audited), keep=True)
+    yield Relation("audited", rows.passing_rows(audited), keep=True)
     yield Relation("pairs_of_audit", pairs)
     query = expand(load("before_after/audit_pairs"), [each.name for each in by])
     yield Relation("audit_found", fill(query, drawn), keep=True)

@@ -60,13 +60,13 @@ def relations(
         bounds: Which lags lie after the event.
     """
     yield rows.read(gold, KEY, (), {})
-    distinct = exp.select(*(column(name) for name in KEY)).distinct().from_("gold_read").where(column("kept"))
+    distinct = exp.select(*(column(name) for name in KEY)).distinct().from_("gold_read").where(column("passes_where"))
     yield Relation("gold", distinct, keep=True)
     origin = "gold" if coded is None else "gold_articles_read"
     if coded is not None:
         yield rows.read(coded, ["article_id"], (), {})
     articles = exp.select(column("article_id")).distinct().from_(origin)
-    yield Relation("coded", articles if coded is None else articles.where(column("kept")), keep=True)
+    yield Relation("coded", articles if coded is None else articles.where(column("passes_where")), keep=True)
     yield Relation("pairs_of_gold", pairs)
     judged = expand(load("before_after/gold_pairs"), [each.name for each in by])
     after = {name: bounds[name] for name in ("after_start", "after_end")}
@@ -115,10 +115,10 @@ def queries(grid: Grid | None) -> tuple[Query, ...]:
 
 def repeated() -> CrossCheck:
     """Gold pairs that stand more than once; they count once."""
-    distinct = exp.select(*(column(name) for name in KEY)).distinct().from_("gold_read").where(column("kept"))
+    distinct = exp.select(*(column(name) for name in KEY)).distinct().from_("gold_read").where(column("passes_where"))
     number = exp.alias_(exp.cast(exp.Count(this=exp.Star()), "BIGINT"), "n_rows")
     frames = {
-        "all": exp.select(number).from_("gold_read").where(column("kept")),
+        "all": exp.select(number).from_("gold_read").where(column("passes_where")),
         "distinct": exp.select(number.copy()).from_(distinct.subquery("pairs_once")),
     }
 

@@ -106,7 +106,7 @@ class Lag:
             if holder:
                 origin = "events_read" if key == "event_id" else "articles_read"
                 first = exp.alias_(exp.Min(this=column(time)), time)
-                query = exp.select(column(key), first).from_(origin).where(column("kept")).group_by(column(key))
+                query = exp.select(column(key), first).from_(origin).where(column("passes_where")).group_by(column(key))
                 yield Relation(alias, query, keep=self.column is None)
 
     def cross_check(self) -> CrossCheck:
@@ -125,14 +125,14 @@ class Lag:
                 query = query.join(exp.to_table(relation).as_(alias), on=matches, join_type="inner")
         first = max(SAMPLED_ROWS // max(len(self.pairs.files), 1), FEWEST_OF_A_FILE)
         sampled = exp.LT(this=column("file_row_number", "p"), expression=exp.Literal.number(first))
-        sample = exp.select("*").from_(query.where(column("kept", "p"), sampled).subquery("sample"))
+        sample = exp.select("*").from_(query.where(column("passes_where", "p"), sampled).subquery("sample"))
         known = [exp.Not(this=exp.Is(this=column(name), expression=exp.null())) for name in ("given", "from_times")]
         frames = {"sample": sample.where(*known).order_by("event_id", "given", "from_times")}
         return CrossCheck(frames, self._compare)
 
     def _compare(self, frames: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
         unit = "days" if self.column == "lag_days" else "hours"
-        theirs = self.pairs.theirs(str(self.column))
+        theirs = self.pairs.source_name(str(self.column))
         found = lag_agreement(frames["sample"], in_days=unit == "days", dates=self._has_dates)
         if found is None:
             return tuple(self._other_side(frames["sample"], theirs))

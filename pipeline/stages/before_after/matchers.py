@@ -55,7 +55,7 @@ class Matchers:
             yield Relation(COMPARED_EVENTS, query.select(_number(exp.Literal.number(0))))
             return
         names = [column(name) for name in self.columns]
-        found = exp.select(*names).distinct().from_("pairs_read").where(column("kept"))
+        found = exp.select(*names).distinct().from_("pairs_read").where(column("passes_where"))
         order = exp.Order(expressions=[exp.Ordered(this=name.copy(), nulls_first=False) for name in names])
         number = _number(exp.Window(this=exp.RowNumber(), order=order))
         numbered = exp.select(*(name.copy() for name in names), number).from_(found.subquery("values_of_pairs"))

@@ -262,7 +262,7 @@ class _Planner:
         if self.articles is not None:
             names = [name for name in ("article_id", "article_time") if self.articles.has(name)]
             yield rows.read(self.articles, names, by, {})
-            yield Relation("articles", rows.kept(self.articles), keep=self._looks_up_articles(by))
+            yield Relation("articles", rows.passing_rows(self.articles), keep=self._looks_up_articles(by))
             if self._timed_events:
                 yield Relation("archive", range_of_articles())
         yield from lag.relations()

@@ -109,7 +109,7 @@ class _Planner:
         return {"relevance_level": self.params.relevance_level}
 
     def _check_columns(self) -> None:
-        name = self.ranking.theirs
+        name = self.ranking.source_name
         if self.params.ties == "order" and not self.ranking.has("rank"):
             message = f'input ranking: ties = "order" needs the column {name("rank")!r}'
             raise DataError(message, remedy='Map it with columns = { rank = "…" }, or use ties = "trec".')
@@ -158,7 +158,7 @@ class _Planner:
 
     def _judged(self, source: Source, by: tuple[rows.Grouped, ...], theirs: list[str]) -> Iterator[Relation]:
         yield rows.read(source, [*KEYS, "relevance"], by, {})
-        judged = rows.kept(source)
+        judged = rows.passing_rows(source)
         if self.params.duplicates != "error":
             judged = rows.distinct_rows(judged, KEYS, ["relevance", *theirs])
         yield Relation("judged_documents", judged, keep=True)
@@ -217,7 +217,7 @@ def _one_value_check(source: Source, names: list[str]) -> Check:
     def explain(faults: list[dict[str, object]]) -> tuple[str, str]:
         query = faults[0]["query_id"]
         shown = ", ".join(map(users_name, names))
-        message = f"input {source.name}: {source.theirs('query_id')} = {query} has several values of {shown}"
+        message = f"input {source.name}: {source.source_name('query_id')} = {query} has several values of {shown}"
         return message, "A grouping column of relevance describes the query: give it one value in all rows of a query."
 
     return Check(repeated_keys("judged_queries", ("query_id",), everything=True), explain)
