@@ -14,14 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from pipeline.metrics.uncertainty.jackknife import binomial_limits, covariance, effective_degrees, leave_one_out, tail
-from pipeline.metrics.uncertainty.limits import Interval
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
-
-    from pipeline.metrics.uncertainty.reasons import Reason
 
 Floats: TypeAlias = "NDArray[np.float64]"
 Limits: TypeAlias = "tuple[Floats, Floats]"
@@ -117,17 +112,6 @@ def intervals_of_clusters(replicates: Confusion, confidence: float) -> dict[str,
         degrees = np.where(mixed, effective_degrees(rest), len(hits) - 1.0)
         found[name] = _limits(name, share, total / effect, tail(confidence, degrees))
     return found
-
-
-def reasoned(limits: Mapping[str, Limits], replicates: int) -> dict[str, Interval]:
-    """The limits of `intervals_of_clusters` with the reason why they are missing.
-
-    Args:
-        limits: By ratio.
-        replicates: Their number.
-    """
-    reason: Reason = "one_replicate" if replicates == 1 else "undefined_ratio"
-    return {name: Interval.of(each, reason) for name, each in limits.items()}
 
 
 def _carried(values: Floats, known: NDArray[np.bool_]) -> Floats:
