@@ -23,11 +23,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import polars as pl
 
+from pipeline.metrics.uncertainty.jackknife import leave_one_out
 from pipeline.tables.columns import by_group
 from pipeline.tables.sweep import REPLICATE, THRESHOLD, add_up, at_or_above
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -125,6 +126,20 @@ class GroupCounts:
         sums = np.zeros(len(self.replicates), dtype=values.dtype)
         np.add.at(sums, self._cell[0], values)
         return sums
+
+
+def jackknifed(statistic: Callable[..., Floats], *counts: Counts) -> tuple[Floats, Floats]:
+    """A statistic of totals, and the same statistic of the totals without each replicate in turn.
+
+    Args:
+        statistic: A function of totals, of any shape.
+        counts: Its arguments by replicate, each of shape (G, …) with G ≥ 2.
+
+    Returns:
+        Shape (…) and (G, …); `jackknife.covariance` of the second is the variance of the first.
+    """
+    totals = (count.sum(axis=0).astype(np.float64) for count in counts)
+    return statistic(*totals), statistic(*(leave_one_out(count) for count in counts))
 
 
 @dataclass(frozen=True)

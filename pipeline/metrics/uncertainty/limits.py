@@ -54,6 +54,12 @@ class Interval:
         return cls.of((np.full(size, np.nan), np.full(size, np.nan)), reason)
 
 
+def intervals_of(limits: Mapping[str, Limits], replicates: int) -> dict[str, Interval]:
+    """Limits of ratios that are undefined where they are missing, or for all of which one replicate is too few."""
+    reason: Reason = "one_replicate" if replicates == 1 else "undefined_ratio"
+    return {name: Interval.of(of_ratio, reason) for name, of_ratio in limits.items()}
+
+
 def limit_names(names: Sequence[str]) -> list[str]:
     """The columns of the limits of some ratios."""
     return [f"{name}_{side}" for name in names for side in _SIDES]

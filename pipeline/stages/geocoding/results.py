@@ -8,8 +8,8 @@ import polars as pl
 
 from pipeline.metrics.geocoding.accuracy import add_ratios
 from pipeline.metrics.uncertainty.cube import Cube
-from pipeline.metrics.uncertainty.limits import with_limits
-from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters, reasoned
+from pipeline.metrics.uncertainty.limits import intervals_of, with_limits
+from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
 from pipeline.stages.geocoding.contract import COUNT_NAMES, ERRORS, OUTCOMES, RATIOS, SCORES
 from pipeline.stages.geocoding.planning import grid
 from pipeline.stages.stage import Summary, group_text, integer, interval, number, of_group
@@ -37,7 +37,7 @@ def derive(params: GeocodingParameters, counts: Mapping[str, pl.DataFrame]) -> d
     def intervals(_rows: pl.DataFrame, group: GroupCounts) -> dict[str, Interval]:
         replicates = _confusion(group)
         limits = intervals_of_clusters(replicates, params.confidence)
-        return reasoned({name: limits[name] for name in RATIOS}, len(replicates.tp))
+        return intervals_of({name: limits[name] for name in RATIOS}, len(replicates.tp))
 
     scores = with_limits(_scores(cube), cube, RATIOS, intervals, wanted=params.uncertainty == "jackknife")
     return {

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.uncertainty.limits import Interval, limit_columns, with_limits
-from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters, intervals_of_rows, reasoned
+from pipeline.metrics.uncertainty.limits import Interval, intervals_of, limit_columns, with_limits
+from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters, intervals_of_rows
 from pipeline.stages.threshold_sweep.contract import RATIOS
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def with_intervals(curve: pl.DataFrame, cube: Cube, params: ThresholdSweepParame
     kind = kind_of_counts(cube.counts)
 
     def of_clusters(_rows: pl.DataFrame, group: GroupCounts) -> dict[str, Interval]:
-        return reasoned(intervals_of_clusters(_confusion(group, kind), params.confidence), len(group.replicates))
+        return intervals_of(intervals_of_clusters(_confusion(group, kind), params.confidence), len(group.replicates))
 
     return with_limits(curve, cube, RATIOS, of_clusters, wanted=params.uncertainty == "jackknife")
 
