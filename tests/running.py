@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline import runner
 from pipeline.interrupts import stop_requests
+from pipeline.runs import runner
 from pipeline.runs.config import Config, load_config, parse_config
 from pipeline.runs.opening import open_inputs
 from pipeline.storage.attempts import Attempt
