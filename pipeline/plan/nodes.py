@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from pipeline.plan.optional_tables import OptionalTable
+    from pipeline.plan.rows import Grouped, Relation
     from pipeline.sources.bins import Grid
     from pipeline.sources.keys import KeyMatch
-    from pipeline.sources.rows import Grouped, Relation
     from pipeline.sources.source import Source
     from pipeline.tables.groupings import Grouping
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from pipeline.errors import DataError
+from pipeline.plan import rows
 from pipeline.queries.dialect import column
-from pipeline.sources import rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -10,6 +10,7 @@ import polars as pl
 import sqlglot.expressions as exp
 
 from pipeline.errors import ConfigError, DataError
+from pipeline.plan import rows
 from pipeline.plan.checks import duplicate_check, missing_check, one_cluster_check
 from pipeline.plan.nodes import (
     REPLICATE,
@@ -22,7 +23,6 @@ from pipeline.plan.nodes import (
     Sweep,
 )
 from pipeline.queries.dialect import column, double
-from pipeline.sources import rows
 from pipeline.sources.bins import Grid
 from pipeline.stages.before_after import audit, faults, fields, gold, lags, plausibility, strata, trend
 from pipeline.stages.before_after.matchers import Matchers

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Literal
 import sqlglot.expressions as exp
 
 from pipeline.errors import ConfigError, DataError
+from pipeline.plan import rows
 from pipeline.plan.nodes import Computed, CountQuery, Sweep
 from pipeline.queries.dialect import column, double
 from pipeline.queries.load import expand, load
-from pipeline.sources import rows
 from pipeline.stages.before_after.matchers import COMPARED_EVENTS
 from pipeline.stages.before_after.timelines import N_COLUMNS, timeline_counts
 

@@ -11,12 +11,12 @@ import sqlglot.expressions as exp
 
 from pipeline.errors import DataError
 from pipeline.metrics.matching.document_averages import POOLED
+from pipeline.plan import rows
 from pipeline.plan.checks import doubtful_groups, duplicate_check, missing_check
 from pipeline.plan.nodes import CountQuery, Folded, Matched, Plan, Sweep
 from pipeline.plan.optional_tables import OptionalTable
 from pipeline.queries.dialect import column
 from pipeline.queries.load import expand, fill, load
-from pipeline.sources import rows
 from pipeline.sources.keys import KeyMatch
 from pipeline.stages.entity_recognition.contract import COUNT_NAMES
 from pipeline.stages.entity_recognition.document_sums import sums_of_documents
