@@ -166,7 +166,7 @@ def expand(query: Query, segment: Segment, *, zero: Sequence[str] = ()) -> exp.Q
     Args:
         query: A loaded query.
         segment: Names of the grouping columns in the relation that the query reads. By relation: `events.segment`
-            stands for the names of `events`, and `segment` alone for the names of all.
+            stands for the names of `events`, and `segment` alone for those of "" or, without it, for the names of all.
         zero: Columns it groups by that are 0 in every row: written as that, so that no engine groups by them.
     """
     tree = query.tree.copy()
@@ -205,7 +205,9 @@ def _names_of(table: str, segment: Segment) -> Sequence[str]:
     """What `segment` stands for behind the name of a relation, or alone."""
     if not isinstance(segment, Mapping):
         return segment
-    return segment[table] if table else tuple(dict.fromkeys(name for names in segment.values() for name in names))
+    if table in segment:
+        return segment[table]
+    return tuple(dict.fromkeys(name for names in segment.values() for name in names))
 
 
 def _expand_condition(node: exp.Expr, key: str, segment: Segment) -> None:
@@ -230,7 +232,7 @@ def _tables_of_segment(condition: exp.Expr) -> list[str]:
 
 def _stands(node: exp.Expr) -> bool:
     """Whether a node is the word `segment` of a query file."""
-    return isinstance(node, exp.Column) and node.name == SEGMENT
+    return isinstance(node, exp.Column) and node.name == SEGMENT and not node.this.args.get("quoted")
 
 
 def _named(node: exp.Expr, name: str) -> exp.Expr:
