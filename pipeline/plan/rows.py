@@ -17,6 +17,7 @@ from pipeline.sources.canonical import canonical_relation
 from pipeline.sources.inputs import Field
 from pipeline.sources.source import PASSES_WHERE, SCORE_GIVEN, Source
 from pipeline.tables.groupings import internal_name, users_name
+from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -138,7 +139,6 @@ class Lookup:
 
 
 FLAG = "complete"
-REPLICATE = "replicate"
 
 
 def read(

@@ -9,9 +9,9 @@ import polars as pl
 import sqlglot.expressions as exp
 
 from pipeline.metrics.before_after.timelines import MICROSECONDS_PER_HOUR, counts_around, counts_between
-from pipeline.plan.count_tables import REPLICATE
 from pipeline.plan.nodes import CrossCheck
 from pipeline.queries.dialect import column
+from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from pipeline.plan import rows
-from pipeline.plan.count_tables import REPLICATE
 from pipeline.plan.nodes import Relation
 from pipeline.queries.dialect import column
 from pipeline.stages.change_points.contract import ANNOTATOR, POSITION, SERIES_ID
 from pipeline.stages.change_points.points import RUN
 from pipeline.tables.groupings import internal_name
+from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

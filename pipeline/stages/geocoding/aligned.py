@@ -9,12 +9,12 @@ import sqlglot.expressions as exp
 
 from pipeline.plan import rows
 from pipeline.plan.checks import duplicate_check, missing_check
-from pipeline.plan.count_tables import REPLICATE
 from pipeline.plan.nodes import Relation
 from pipeline.queries.dialect import column
 from pipeline.stages.geocoding.coordinates import PLACE, haversine_distance, haversine_square
 from pipeline.stages.geocoding.locating import SEVERAL
 from pipeline.stages.mentions.rows import SYSTEMS, fault_of, key_type, systems_relation
+from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

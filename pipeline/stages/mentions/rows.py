@@ -10,13 +10,13 @@ import sqlglot.expressions as exp
 from pipeline.errors import DataError
 from pipeline.plan import rows
 from pipeline.plan.checks import missing_check, rows_check
-from pipeline.plan.count_tables import REPLICATE
 from pipeline.plan.nodes import Relation
 from pipeline.queries.dialect import column
 from pipeline.sources.inputs import Field
 from pipeline.sources.keys import is_missing
 from pipeline.sources.source import SCORE_STATE
 from pipeline.stages.mentions.rules import DOCUMENT, FARTHEST_CHARACTER, FILE_ORDER, SYSTEM, TYPE
+from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

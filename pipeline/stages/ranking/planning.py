@@ -10,7 +10,6 @@ import sqlglot.expressions as exp
 from pipeline.errors import DataError
 from pipeline.plan import rows
 from pipeline.plan.checks import duplicate_check, missing_check
-from pipeline.plan.count_tables import REPLICATE
 from pipeline.plan.counts import Query
 from pipeline.plan.nodes import Check, Relation
 from pipeline.plan.plan import Plan
@@ -22,6 +21,7 @@ from pipeline.stages.ranking.contract import COUNTS
 from pipeline.stages.ranking.lists import Lists
 from pipeline.stages.ranking.places import NAME, NUMBER, VALUE, judged_places, tied_places
 from pipeline.tables.groupings import users_name
+from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

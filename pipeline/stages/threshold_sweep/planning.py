@@ -10,13 +10,13 @@ import sqlglot.expressions as exp
 from pipeline.plan import rows
 from pipeline.plan.areas import Areas
 from pipeline.plan.checks import doubtful_groups, duplicate_check, missing_check, outside_check, rows_check
-from pipeline.plan.count_tables import REPLICATE
 from pipeline.plan.counts import Query, Sweep
 from pipeline.plan.nodes import Check, Relation
 from pipeline.plan.plan import Plan
 from pipeline.queries.dialect import column, double, is_finite
 from pipeline.sources.source import PASSES_WHERE, SCORE_GIVEN
 from pipeline.stages.threshold_sweep.contract import COUNT_NAMES
+from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
