@@ -11,7 +11,10 @@ import polars as pl
 import pytest
 from running import before_after_config, read_table, rows_by_status
 
+import pipeline
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from pipeline.runs.runner import Run
