@@ -78,7 +78,7 @@ Settings = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key, the value as in TOML.", show_default=False),
 ]
 LogFormat = Annotated[
-    str | None, typer.Option("--log-format", help="text, or json: one object per line.", show_default=False)
+    str | None, typer.Option("--log-format", help="text, or json for one object per line.", show_default=False)
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 
@@ -97,7 +97,7 @@ def _root(
     _version: Annotated[  # noqa: FBT002 - a flag
         bool, typer.Option("--version", help="Print the version and stop.", is_eager=True, callback=_print_version)
     ] = False,
-    log_format: Annotated[str, typer.Option("--log-format", help="text, or json: one object per line.")] = "text",
+    log_format: Annotated[str, typer.Option("--log-format", help="text, or json for one object per line.")] = "text",
 ) -> None:
     if log_format not in {"text", "json"}:
         message = "--log-format must be text or json"
@@ -129,7 +129,7 @@ def run(
 
 @app.command()
 def check(ctx: typer.Context, config: ConfigPath, settings: Settings = None) -> None:
-    """Check a config and its inputs from schemas and footers; run nothing.
+    """Check a config and its inputs, reading only schemas and footers; run nothing.
 
     Example:  thresher check nightly.toml
     """
@@ -151,12 +151,12 @@ def check(ctx: typer.Context, config: ConfigPath, settings: Settings = None) -> 
             for warning in opened.plan.warnings:
                 echo(f"{opened.name}  warning: {warning}")
         checked.check_engine()
-        echo(f"{config}: no fault found")
+        echo(f"{config}: no faults found")
 
 
 @app.command()
 def render(ctx: typer.Context, config: ConfigPath, engine: EngineName = None, settings: Settings = None) -> None:
-    """Print the SQL that would run, relation by relation.
+    """Print the SQL that a run would execute, relation by relation.
 
     Example:  thresher render nightly.toml --engine spark
     """
@@ -199,10 +199,10 @@ def verify(
     ctx: typer.Context,
     results: Results,
     repair: Annotated[  # noqa: FBT002 - a flag
-        bool, typer.Option("--repair", help="Write again first what the run folders tell.")
+        bool, typer.Option("--repair", help="First rebuild the catalog, CURRENT and the chain from intact run folders.")
     ] = False,
 ) -> None:
-    """Check every published file, the catalog and the chain of hashes that binds them.
+    """Verify every published file, the catalog, and the chain of hashes that links them.
 
     Example:  thresher verify results
     """
@@ -223,7 +223,7 @@ def demo(
     ),
     quiet: Quiet = False,  # noqa: FBT002 - a flag
 ) -> None:
-    """Make seeded data whose truth is known, run every stage on it, and say how close the estimates came.
+    """Generate data with known truth, run every stage on it, and report how close the estimates are.
 
     Example:  thresher demo --output demo
     """

@@ -299,7 +299,7 @@ def _connect(resources: Resources, folders: list[str], progress: bool) -> duckdb
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
     except duckdb.Error as error:
-        message = f"DuckDB does not start with these resources: {error}"
+        message = f"DuckDB cannot start with these resources: {error}"
         raise ResourceError(message, remedy="Check memory, threads and scratch in [resources].") from error
     return connection
 

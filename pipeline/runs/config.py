@@ -43,7 +43,7 @@ class ResourceLimits(BaseModel):
     @classmethod
     def _size(cls, value: str | None) -> str | None:
         if value is not None and not _SIZE.fullmatch(value):
-            message = f'{value!r} is no size: write for example "4GB"'
+            message = f'{value!r} is not a size: write for example "4GB"'
             raise ValueError(message)
         return value
 
@@ -203,7 +203,7 @@ def parse_config(document: Mapping[str, Any], *, base: Path, origin: str = "<con
         message = f"{origin}: {fault}"
         raise ConfigError(message)
     if not stages:
-        message = f"{origin}: no stage is given"
+        message = f"{origin}: the config has no stage"
         raise ConfigError(message, remedy="Add a table [[stages]]; thresher init writes one.")
     names = [stage.params.name for stage in stages]
     for name in names:
@@ -244,7 +244,7 @@ def _check_order(stages: Sequence[ConfiguredStage], origin: str) -> None:
         earlier = {configured.params.name: configured for configured in stages[:number]}
         for name in stage.upstream:
             if name not in earlier:
-                words = "which comes no earlier" if name in names else f"which is not there{near(name, earlier)}"
+                words = "which does not come before it" if name in names else f"which is not there{near(name, earlier)}"
                 message = f"{origin}: stage {names[number]!r}: of names the stage {name!r}, {words}"
                 raise ConfigError(message, remedy="Stages run in the order of the config: put it first.")
         if stage.upstream:

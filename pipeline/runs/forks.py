@@ -19,7 +19,7 @@ def refuse_after_fork() -> None:
     if _used_by and _used_by[0] != process:
         message = (
             f"process {process} was forked from process {_used_by[0]} after thresher had run there: the threads of "
-            "Polars and DuckDB do not exist in a forked child, which would wait for them for ever"
+            "Polars and DuckDB do not exist in a forked child, which would wait for them forever"
         )
         remedy = 'Start workers by multiprocessing.get_context("spawn") or "forkserver", or fork before the first run.'
         raise ResourceError(message, remedy=remedy)

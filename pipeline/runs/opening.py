@@ -88,7 +88,7 @@ def open_inputs(
 
 
 def _read(plan: Plan) -> set[tuple[str, str]]:
-    """(input, our name) of every column that a plan reads."""
+    """(input, canonical name) of every column that a plan reads."""
     return {(each.source.name, name) for each in plan.relations if each.source is not None for name in each.reads}
 
 
@@ -116,16 +116,16 @@ def _check_mappings(plan: Plan, *, where: str) -> None:
         for name, mapped in source.spec.columns.items():
             if name not in names and ((source.name, name) not in read or mapped is False):
                 near = get_close_matches(name, names, n=1)
-                message = f"{where}: input {source.name}: columns maps {name!r}, which nothing uses"
+                message = f"{where}: input {source.name}: columns maps {name!r}, which is not used"
                 remedy = f"Did you mean {near[0]!r}?" if near else f"Known columns: {', '.join(names)}."
                 raise ConfigError(message, remedy=remedy)
             if mapped is not False and (source.name, name) not in read:
-                why = plan.unused.get(f"{source.name}.{name}", "with these parameters and inputs nothing reads it")
+                why = plan.unused.get(f"{source.name}.{name}", "nothing reads it with these parameters and inputs")
                 file_column = source.source_name(name)
                 message = (
                     f"{where}: input {source.name}: {name} is mapped to {file_column!r}, which has no effect: {why}"
                 )
-                raise ConfigError(message, remedy="Take it out of columns, or change what stands in its way.")
+                raise ConfigError(message, remedy="Remove it from columns, or change what prevents its use.")
 
 
 def _unbound_by_rule(plan: Plan) -> Iterator[str]:
@@ -193,7 +193,7 @@ def _published(config: Config, params: UpstreamParameters) -> list[UpstreamStage
         kinds = {each["name"]: each["kind"] for each in stages}
         omitted = record.get("omitted", {})  # runs of earlier versions have every table
     except (OSError, ValueError, KeyError, TypeError) as error:
-        message = f"{path} is no record of a run ({error})"
+        message = f"{path} is not the record of a run ({error})"
         raise DataError(message, remedy=f"thresher verify {root} lists what is damaged.") from error
     for name in params.of:
         if name not in kinds:

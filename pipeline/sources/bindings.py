@@ -25,9 +25,9 @@ class Binding:
 
     Attributes:
         input: Name of the input.
-        field: Our name.
-        origin: `mapped`: the config says it; `named`: a column has our name and no other role; `derived`: the stage
-            computes it from other fields; `absent`: there is nothing to read it from, or nothing that needs it.
+        field: Canonical name of the field.
+        origin: `mapped`: the config says it; `named`: a column has the canonical name and no other role; `derived`:
+            the stage computes it from other fields; `absent`: there is nothing to read it from, or nothing needs it.
         column: Name of the column in the files; None where there is no one column.
         sql: The expression that it is mapped to, or how it is derived, in words.
     """
@@ -72,7 +72,7 @@ class Bindings:
 
     Attributes:
         contract: The fields that the stage knows.
-        mapping: What the config says: our name → column, expression, or False for none.
+        mapping: What the config says: canonical name → column, expression, or False for none.
         columns: The names of all columns in the files and in the names of their folders.
     """
 
@@ -94,7 +94,7 @@ class Bindings:
         return Binding(self.contract.name, name, "absent")
 
     def role_of(self, column: str) -> str | None:
-        """Our name of the field that a column is mapped to, if any."""
+        """Canonical name of the field that a column is mapped to, if any."""
         return next((name for name, mapped in self.mapping.items() if mapped == column), None)
 
     def is_unused_by_rule(self, name: str) -> bool:

@@ -30,7 +30,7 @@ def canonical_relation(
 
     Args:
         source: The input.
-        wanted: Names in the result, each with our name of its column and what that must be.
+        wanted: Names in the result, each with the canonical name of its column and the field it must fit.
         score: The wanted column whose state is asked for.
         located: Whether to keep `source_file` and `file_row_number` of a located scan.
     """

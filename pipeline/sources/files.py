@@ -86,7 +86,7 @@ def find_files(source: Input, base: Path, *, name: str) -> FoundFiles:
         for path, root in matches:
             if path in paths:
                 message = f"input {name}: {path} is named twice, by {asked[path]!r} and by {pattern!r}"
-                raise DataError(message, remedy="Its rows would count twice: leave one of the two out.")
+                raise DataError(message, remedy="Its rows would count twice: remove one of the two.")
             paths[path], asked[path] = root, pattern
     _refuse_twins(paths, name=name)
     files = tuple(_open(path, root, name=name) for path, root in paths.items())
@@ -121,7 +121,7 @@ def _refuse_twins(paths: Iterable[Path], *, name: str) -> None:
         twin = path_of.setdefault((stat.st_dev, stat.st_ino), path) if stat.st_ino else path  # 0: not numbered here
         if twin != path:
             message = f"input {name}: {twin} and {path} are one and the same file"
-            raise DataError(message, remedy="Its rows would count twice: leave one of the two out.")
+            raise DataError(message, remedy="Its rows would count twice: remove one of the two.")
 
 
 def _open(path: Path, root: Path, *, name: str) -> DataFile:
@@ -137,7 +137,7 @@ def _open(path: Path, root: Path, *, name: str) -> DataFile:
         if os_error_number(error) is not None:
             raise os_fault(error, f"input {name}: reading {path}") from error
         message = f"input {name}: {path} is not a whole Parquet file ({error})"
-        raise DataError(message, remedy="Write the file again, or take it out of the input.") from error
+        raise DataError(message, remedy="Write the file again, or remove it from the input.") from error
     identity = {
         "size": stat.st_size,
         "mtime_ns": stat.st_mtime_ns,
@@ -157,7 +157,7 @@ def _footer(path: Path, size: int, *, name: str) -> str:
         length = int.from_bytes(tail[: _TAIL // 2], "little")
         if head != MAGIC or tail[_TAIL // 2 :] != MAGIC or length + _TAIL + len(MAGIC) > size:
             message = f"input {name}: {path} is not a whole Parquet file ({size:,} bytes, no valid footer)"
-            raise DataError(message, remedy="It was cut off or is of another format: write it again, or take it out.")
+            raise DataError(message, remedy="It was cut off or has another format: write it again, or remove it.")
         file.seek(size - _TAIL - length)
         return hashlib.sha256(file.read(length)).hexdigest()
 

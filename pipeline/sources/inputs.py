@@ -32,7 +32,7 @@ class Input(BaseModel):
 
     Attributes:
         path: Files, globs, folders; at least one.
-        columns: Our name of a column → the name it has in the files, `{ sql = "…" }` to compute it, or false: the
+        columns: Canonical name of a column → its name in the files, `{ sql = "…" }` to compute it, or false: the
             input has no such column, whatever its files hold.
         where: An SQL predicate on the columns of the files; rows that do not satisfy it are left out.
         timezone: Zone in which timestamps without a zone are meant, for example `Europe/Amsterdam`.
@@ -53,7 +53,7 @@ class Input(BaseModel):
         if value is not None and zones and value not in zones:
             near = get_close_matches(value, sorted(zones), n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ', write for example "Europe/Amsterdam"'
-            message = f"{value!r} is no time zone{hint}"
+            message = f"{value!r} is not a time zone{hint}"
             raise ValueError(message)
         return value
 
@@ -104,7 +104,7 @@ class Field:
     """One column that a stage can use of an input.
 
     Attributes:
-        name: Our name.
+        name: Canonical name.
         kind: The types it accepts: `number` is compared as DOUBLE, `key` identifies, `instant` is a point in time, and
             `position` an integer, a number or a point in time, read as what it is.
         meaning: One phrase for help and error messages, with the unit.

@@ -85,7 +85,7 @@ def plain_text(text: str, *, what: str, names_column: bool = False) -> str:
         raise ConfigError(message, remedy="Rename the file, or write the text in UTF-8.") from error
     if "\0" in text:
         message = f"{what}: {shortened(text)!a} holds a NUL character"
-        raise ConfigError(message, remedy="Take it out.")
+        raise ConfigError(message, remedy="Remove it.")
     return text
 
 

@@ -50,7 +50,7 @@ TypeOf = Callable[["exp.Expr", "pa.Schema"], "pa.DataType"]
 
 
 def _no_engine(expression: exp.Expr, _schema: pa.Schema) -> pa.DataType:
-    message = f"no engine tells the type of {expression.sql(dialect='duckdb')}"
+    message = f"no engine is available to tell the type of {expression.sql(dialect='duckdb')}"
     raise ThresherError(message)
 
 
@@ -88,7 +88,7 @@ class Source:
         """One scan for the files of one schema, so that no file is read with the types of another.
 
         Args:
-            names: Our names of the columns that will be read.
+            names: Canonical names of the columns that will be read.
         """
         return tuple(
             Scan(f"{self.name}_files_{number}", tuple(str(file.path) for file in files))
@@ -139,7 +139,7 @@ class Source:
         return self.binding(name).words
 
     def has(self, name: str) -> bool:
-        """Whether the column is mapped, or found in any file under our name and in no other role."""
+        """Whether the column is mapped, or found in any file under its canonical name and has no other role."""
         return self.binding(name).is_bound
 
     def can_show(self, name: str) -> bool:

@@ -25,8 +25,8 @@ _NO_LINK, _NO_WAIT = getattr(os, "O_NOFOLLOW", 0), getattr(os, "O_NONBLOCK", 0)
 _DAMAGE = {
     errno.ENOENT: "is missing",
     errno.ENOTDIR: "is missing",
-    errno.EISDIR: "is no file",
-    errno.ENXIO: "is no file",
+    errno.EISDIR: "is not a file",
+    errno.ENXIO: "is not a file",
     errno.ELOOP: "is a link",
     errno.EIO: "cannot be read: the disk fails",
 }
@@ -79,7 +79,7 @@ def _opened_own(path: Path) -> Iterator[int]:
         descriptor = os.open(path, os.O_RDONLY | _NO_LINK | _NO_WAIT)
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                message = f"{path} is no file"
+                message = f"{path} is not a file"
                 raise DamagedError(message)
             yield descriptor
         finally:
@@ -133,7 +133,7 @@ def make_folder(path: Path) -> None:
         StorageError: the disk is full or failing.
     """
     if "?" in str(path):
-        message = f"the output folder {path} has a '?' in its path, and DuckDB opens no file there"
+        message = f"the output folder {path} has a '?' in its path, where DuckDB cannot open files"
         raise CannotCreateError(message, remedy="Choose another folder with output.")
     try:
         path.mkdir(parents=True, exist_ok=True)

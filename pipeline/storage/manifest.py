@@ -83,13 +83,13 @@ def parse_manifest(content: bytes, path: Path) -> Manifest:
         texts = (manifest.run_id, manifest.published_at, manifest.fingerprint, manifest.identity)
         has_right_types = _are(str, texts) and type(manifest.generation) is int
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        message = f"{path} is no manifest of a run ({error})"
+        message = f"{path} is not the manifest of a run ({error})"
         raise DamagedError(message) from error
     if version != FORMAT_VERSION:
         message = f"{path} has format version {version}; this thresher reads {FORMAT_VERSION}"
         raise DamagedError(message)
     if not has_right_types:
-        message = f"{path} is no manifest of a run (a value has the wrong type)"
+        message = f"{path} is not the manifest of a run (a value has the wrong type)"
         raise DamagedError(message)
     return manifest
 
@@ -124,7 +124,7 @@ def faults(folder: Path, manifest: Manifest, *, hashes: bool = True) -> dict[str
         if size is None:
             differing[file.path] = f"{path} is missing"
         elif size < 0:
-            differing[file.path] = f"{path} is a link or no file"
+            differing[file.path] = f"{path} is a link or not a file"
         elif size != file.size or (hashes and _sha256(path) != file.sha256):
             differing[file.path] = f"{path} has changed since it was published"
     listed = {file.path for file in manifest.files} | {MANIFEST}

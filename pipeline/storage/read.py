@@ -70,5 +70,5 @@ def omitted_tables(results: Path) -> dict[str, dict[str, str]]:
         record = json.loads(path.read_bytes())
         return {stage: dict(tables) for stage, tables in record.get("omitted", {}).items()}
     except (OSError, ValueError, AttributeError, TypeError) as error:
-        message = f"{path} is no record of a run ({error})"
+        message = f"{path} is not the record of a run ({error})"
         raise DataError(message, remedy=f"thresher verify {results} lists what is damaged.") from error

@@ -150,8 +150,8 @@ def test_expressions_on_floating_columns_are_missing_where_these_are_not_finite(
         ({"score": ""}, "write the name of a column"),
         ({"score": False}, "it is required"),
         ({"score": "s", "label": "s"}, "a column has one role"),
-        ({"score": "s", "labl": "label"}, "which nothing uses"),
-        ({"score": "s", "labl": False}, "which nothing uses"),
+        ({"score": "s", "labl": "label"}, "which is not used"),
+        ({"score": "s", "labl": False}, "which is not used"),
         ({"label": "score"}, "no column 'score'"),
     ],
 )
@@ -247,10 +247,10 @@ def test_a_column_that_is_only_shown_stops_no_run_whatever_its_type(tmp_path: Pa
             else frame.with_columns(pl.Series(name, [value] * frame.height) for name in names)
             for key, frame in example.frames.items()
         }
-        shown = tables(run_example(tmp_path / type(value).__name__, example, frames))
+        result_tables = tables(run_example(tmp_path / type(value).__name__, example, frames))
         shown = {path for path in expected if "_outcomes" in path}
-        assert shown.keys() == expected.keys()
-        assert all(shown[path].equals(expected[path]) for path in expected.keys() - shown)
+        assert result_tables.keys() == expected.keys()
+        assert all(result_tables[path].equals(expected[path]) for path in expected.keys() - shown)
 
 
 def test_a_column_of_another_type_than_its_field_can_be_unbound_and_the_message_says_so(tmp_path: Path) -> None:
