@@ -1,4 +1,4 @@
-"""The command line: parse and call. stdout carries the result, stderr the story."""
+"""The command line: parse and call. The result goes to stdout, everything else to stderr."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pipeline.stages import STAGES, find_stage
 
 
 class _Commands(TyperGroup):
-    """Adds one command for each stage, made from its parameter class when it is called, not when it is listed."""
+    """Adds a command for each stage, made from its parameter class when it is called, not when it is listed."""
 
     _listing = False
 
@@ -26,21 +26,21 @@ class _Commands(TyperGroup):
             return super().make_context(*words, **options)
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - typer's own types
-        """Parse the words of the command, and call it."""
+        """Parse the arguments of the command and call it."""
         with cleaned_faults():
             return super().invoke(ctx)
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 - typer's own context
-        """Names in the order of the help."""
+        """Return the names in the order of the help."""
         return [*super().list_commands(ctx), *(_command_name(entry.kind) for entry in STAGES)]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own types
-        """The help, for which names and summaries are enough."""
+        """Write the help, for which names and summaries are enough."""
         self._listing = True
         super().format_help(ctx, formatter)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 - typer's own command
-        """A command by name."""
+        """Return a command by name."""
         if (command := super().get_command(ctx, cmd_name)) is not None:
             return command
         entry = find_stage(cmd_name.replace("-", "_"))

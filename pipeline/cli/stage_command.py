@@ -1,4 +1,4 @@
-"""One command for one stage, made from its parameter class: inputs are options, all other keys go by --set."""
+"""The command of one stage, made from its parameter class: inputs are options, all other keys are set by --set."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 def placeholder(entry: StageEntry) -> Any:  # noqa: ANN401 - typer's own command
-    """The command by name and summary alone, for the list of commands."""
+    """Return a command with name and summary alone, for the list of commands."""
     return _command(entry, lambda: None, entry.summary, {})
 
 
 def stage_command(entry: StageEntry) -> Any:  # noqa: ANN401 - typer's own command
-    """The command of a stage: its inputs as options, every other key by --set."""
+    """Return the command of a stage: its inputs are options, every other key is set by --set."""
     stage = entry.load()
     first = stage.inputs[0].name
     options: dict[str, Any] = {"ctx": typer.Context}
@@ -62,7 +62,7 @@ def _many(flag: str, metavar: str, text: str) -> Any:  # noqa: ANN401 - an annot
 
 
 def _command(entry: StageEntry, callback: Callable[..., None], help_text: str, options: dict[str, Any]) -> Any:  # noqa: ANN401
-    """A typer command for a function whose signature is made here."""
+    """Make a typer command for a function whose signature is made here."""
     empty = inspect.Parameter.empty
     required = {"ctx", *(name for name, kind in options.items() if get_args(kind)[:1] == (list[str],))}
     parameters = [
@@ -124,7 +124,7 @@ def _document(kind: str, stage: Stage, values: dict[str, Any]) -> dict[str, Any]
 
 
 def _mapped(text: str) -> Any:  # noqa: ANN401 - any TOML value
-    """What a column is mapped to: the name of a column, `false`, or an expression `{ sql = "…" }`."""
+    """Return what a column is mapped to: the name of a column, `false`, or an expression `{ sql = "…" }`."""
     from pipeline.cli.console import parse_setting  # noqa: PLC0415 - see stage_command
 
     is_toml = text == "false" or text.startswith("{")

@@ -1,4 +1,4 @@
-"""The canonical relation of an input: every row with our columns, finite scores, and whether `where` keeps it."""
+"""The canonical relation of an input: all rows, with canonical columns, finite scores, and whether they pass `where`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def canonical_relation(
     source: Source, wanted: Mapping[str, Field], *, score: str | None = None, located: bool = False
 ) -> exp.Query:
-    """Every row of an input with canonical columns.
+    """Select every row of an input with canonical columns.
 
     The result has the wanted columns under the names they are asked for by, and the boolean `passes_where`: whether
     `where` holds. When `score` is named, it also has `score_state`, which is NULL for a finite score, otherwise

@@ -1,4 +1,4 @@
-"""Verification: the chain of hashes, every file of every run, and the views of the catalog."""
+"""Verification of the chain of hashes, every file of every run, and the views of the catalog."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Verified:
     Attributes:
         runs: Number of kept runs.
         files: Number of their files.
-        notes: What was healed, and what is no damage but worth knowing.
+        notes: What was healed, and what is not damage but worth knowing.
     """
 
     runs: int
@@ -40,7 +40,7 @@ def verify(results: Path, *, repair: bool = False) -> Verified:
 
     Args:
         results: The output folder of a run.
-        repair: Whether to write again first what the run folders tell; without it nothing is written.
+        repair: Whether to rebuild catalog, pointer and chain first; otherwise nothing is written.
 
     Raises:
         NoInputError: no run was published there.
