@@ -1,4 +1,4 @@
-"""The canonical relation of an input: all rows, with canonical columns, finite scores, and whether they pass `where`."""
+"""The canonical relation of an input: all rows with canonical columns, finite scores, and whether they pass `where`."""
 
 from __future__ import annotations
 
