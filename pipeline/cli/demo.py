@@ -1,4 +1,4 @@
-"""`thresher demo`: data with known truth, every stage run on it, and how close the results came."""
+"""`thresher demo`: generate data with known truth, run every stage on it, and say how close the results are."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def run_demo(output: Path, console: Console) -> None:
-    """Write data under `<output>/data`, publish a run under `<output>/results`, and print what came out.
+    """Write data under `<output>/data`, publish a run under `<output>/results`, and print the results.
 
     Raises:
         CannotCreateError: the folder cannot be written.
