@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import expit, logit, ndtri
 
-from pipeline.metrics.before_after.intervals import NAMES, intervals
+from pipeline.metrics.before_after.intervals import INTERVAL_NAMES, intervals
 from pipeline.metrics.before_after.placebo import placebo, placebo_joint, realised_precision_interval
 from pipeline.simulations.before_after_counts import Setting, simulate, truth
 
@@ -40,7 +40,7 @@ GROUPS = 64
 ROWS_AT_ONCE = 20_000
 FLIPS = 199
 JOINT_DATASETS = 1000  # the joint test takes longest
-SHOWN = (*NAMES, "realised")
+SHOWN = (*INTERVAL_NAMES, "realised")
 MANY = 100.0
 
 

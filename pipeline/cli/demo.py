@@ -39,8 +39,8 @@ def run_demo(output: Path, console: Console) -> None:
             table.name: pl.read_parquet(finished.path / table.name / f"{each.params.name}.parquet")
             for table in each.stage.tables
         }
-        closeness = parts[each.stage.kind].closeness(root / "data" / each.stage.kind, frames)
-        sys.stdout.write(f"{each.params.name}: {parts[each.stage.kind].HEADING}\n\n{closeness}\n\n")
+        error_table = parts[each.stage.kind].error_table(root / "data" / each.stage.kind, frames)
+        sys.stdout.write(f"{each.params.name}: {parts[each.stage.kind].HEADING}\n\n{error_table}\n\n")
     sys.stdout.write(
         f'{finished.path}\n\nNext: thresher query {output / "results"} "FROM before_after_operating_points"\n'
     )

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HEADING = "measured on simulated detectors, beside the truth"
-MARGIN = 10
-GAP = 100
-SERIES, CHANGES = 120, 5
+_MARGIN = 10
+_GAP = 100
+_SERIES, _CHANGES = 120, 5
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ DETECTORS = (
 )
 
 
-def simulate(*, seed: int, series: int = SERIES) -> dict[str, pl.DataFrame]:
+def simulate(*, seed: int, series: int = _SERIES) -> dict[str, pl.DataFrame]:
     """Simulate marks, detections and what was run.
 
     Changes lie 100 observations apart. A seen change is detected less than 10 observations away, a false alarm is
@@ -71,15 +71,15 @@ def simulate(*, seed: int, series: int = SERIES) -> dict[str, pl.DataFrame]:
         Frames `annotations`, `predictions`, `series` and `runs`.
     """
     rng = np.random.default_rng(seed)
-    change = np.tile(np.arange(1, CHANGES + 1) * GAP, series)
-    of_series = np.repeat(np.arange(series), CHANGES)
+    change = np.tile(np.arange(1, _CHANGES + 1) * _GAP, series)
+    of_series = np.repeat(np.arange(series), _CHANGES)
     frames = [_detected(rng, detector, of_series, change) for detector in DETECTORS]
     names = [detector.name for detector in DETECTORS]
     numbers = pl.DataFrame({"series_id": np.arange(series)})
     return {
         "annotations": pl.DataFrame({"series_id": of_series, "position": change}),
         "predictions": pl.concat(frames).sort("detector", "series_id", "position"),
-        "series": numbers.with_columns(n_obs=pl.lit((CHANGES + 1) * GAP, pl.Int64)),
+        "series": numbers.with_columns(n_obs=pl.lit((_CHANGES + 1) * _GAP, pl.Int64)),
         "runs": pl.DataFrame({"detector": names}).join(numbers, how="cross"),
     }
 
@@ -89,10 +89,10 @@ def _detected(
 ) -> pl.DataFrame:
     """Detections of one detector: at most one at a position."""
     seen = rng.random(len(change)) < detector.sees
-    spread = MARGIN - 1 - detector.late
+    spread = _MARGIN - 1 - detector.late
     delay = detector.late + rng.integers(-spread, spread + 1, len(change))
     count = rng.poisson(detector.alarms, len(change))
-    where = np.repeat(change, count) + rng.integers(MARGIN + 1, GAP - MARGIN, count.sum())
+    where = np.repeat(change, count) + rng.integers(_MARGIN + 1, _GAP - _MARGIN, count.sum())
     columns = {
         "series_id": np.concatenate([series[seen], np.repeat(series, count)]),
         "position": np.concatenate([(change + delay)[seen], where]),
@@ -112,12 +112,12 @@ def write_demo(folder: Path) -> dict[str, Any]:
         "kind": "change_points",
         **{name: str(folder / f"{name}.parquet") for name in frames},
         "by": [["detector"]],
-        "margin": MARGIN,
+        "margin": _MARGIN,
         "thresholds": {"start": -2.0, "stop": 3.0, "count": 51},
     }
 
 
-def closeness(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
+def error_table(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
     """Measured beside true precision, recall and mean delay: a table for people.
 
     Args:
@@ -125,7 +125,7 @@ def closeness(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
         tables: Result tables of the stage by name.
     """
     curve, delays = tables["change_points_curve"], tables["change_points_delays"]
-    lines, held, given = [], 0, 0
+    lines, held, intervals = [], 0, 0
     for detector in DETECTORS[:2]:
         for score in (0.0, 1.0):
             close = (pl.col("threshold") - score).abs() < 1e-9  # noqa: PLR2004 - an even grid of doubles
@@ -135,8 +135,8 @@ def closeness(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
                 label = detector.name if (score, name) == (0.0, "precision") else ""
                 span = f"{lower:.3f} to {upper:.3f}"
                 lines.append(f"{label:<15}{f'{name} at {score:g}':<20}{row[name]:10.3f}{span:>19}{true:9.3f}")
-                held, given = held + (lower <= true <= upper), given + 1
+                held, intervals = held + (lower <= true <= upper), intervals + 1
         mean = delays.filter(pl.col("detector") == detector.name)["delay"].to_numpy().mean()
         lines.append(f"{'':<15}{'mean delay':<20}{mean:10.3f}{'':>19}{detector.late:9.3f}")
     title = f"{'':<35}{'measured':>10}{'95% interval':>19}{'true':>9}"
-    return "\n".join([title, *lines, f"{held} of {given} intervals hold the true value."])
+    return "\n".join([title, *lines, f"{held} of {intervals} intervals hold the true value."])

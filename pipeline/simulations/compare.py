@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HEADING = "differences of taggers on the same documents, beside the truth"
-MENTIONS = 8.0
-SHARED = 0.3
-TITLES = {"overlap": "mean overlap", "pooled_precision": "precision", "pooled_recall": "recall", "pooled_f1": "F1"}
+_MENTIONS = 8.0
+_SHARED = 0.3
+_TITLES = {"overlap": "mean overlap", "pooled_precision": "precision", "pooled_recall": "recall", "pooled_f1": "F1"}
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,11 @@ class Tagger:
 
     def truth(self) -> dict[str, float]:
         """What an endless number of documents would give."""
-        hits, misses = MENTIONS * float(ndtr(self.reach)), MENTIONS * float(ndtr(-self.reach))
+        hits, misses = _MENTIONS * float(ndtr(self.reach)), _MENTIONS * float(ndtr(-self.reach))
         return {
             "overlap": self.overlap,
             "pooled_precision": hits / (hits + self.false),
-            "pooled_recall": hits / MENTIONS,
+            "pooled_recall": hits / _MENTIONS,
             "pooled_f1": 2 * hits / (2 * hits + self.false + misses),
         }
 
@@ -65,10 +65,10 @@ def simulate(*, seed: int, documents: int = 200) -> pl.DataFrame:
     rng = np.random.default_rng(seed)
     hard = rng.standard_normal(documents)
     clutter = rng.gamma(4.0, 1 / 4, documents)
-    mentions = rng.poisson(MENTIONS, documents)
+    mentions = rng.poisson(_MENTIONS, documents)
     frames = []
     for tagger in TAGGERS:
-        chance = ndtr((tagger.reach - np.sqrt(SHARED) * hard) / np.sqrt(1 - SHARED))
+        chance = ndtr((tagger.reach - np.sqrt(_SHARED) * hard) / np.sqrt(1 - _SHARED))
         tp = rng.binomial(mentions, chance)
         columns = {
             "doc_id": np.arange(documents),
@@ -93,7 +93,7 @@ def write_demo(folder: Path) -> dict[str, Any]:
     }
 
 
-def closeness(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
+def error_table(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
     """Measured beside true differences, with the adjusted p-value of the randomization test: a table for people.
 
     Args:
@@ -101,9 +101,9 @@ def closeness(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
         tables: Result tables of the stage by name.
     """
     tests = tables["compare_tests"].filter(pl.col("test") == "randomization")
-    lines, held, given = [], 0, 0
+    lines, held, intervals = [], 0, 0
     for a, b in combinations(TAGGERS, 2):
-        for metric, title in TITLES.items():
+        for metric, title in _TITLES.items():
             mine = (pl.col("system_a") == a.name) & (pl.col("system_b") == b.name) & (pl.col("metric") == metric)
             row = tests.row(by_predicate=mine, named=True)
             true = a.truth()[metric] - b.truth()[metric]
@@ -113,6 +113,6 @@ def closeness(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
             lines.append(
                 f"{label:<22}{title:<14}{row['difference']:9.3f}{interval:>19}{true:9.3f}{row['p_adjusted']:13.4f}"
             )
-            held, given = held + (lower <= true <= upper), given + 1
+            held, intervals = held + (lower <= true <= upper), intervals + 1
     head = f"{'':<36}{'measured':>9}{'95% interval':>19}{'true':>9}{'adjusted p':>13}"
-    return "\n".join([head, *lines, f"{held} of {given} intervals hold the true difference."])
+    return "\n".join([head, *lines, f"{held} of {intervals} intervals hold the true difference."])

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 HEADING = "measured on labelled predictions, beside the truth"
-POSITIVE = 0.15
-SHARED = 0.25
+_POSITIVE = 0.15
+_SHARED = 0.25
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(120)
 
 
@@ -40,16 +40,16 @@ class Model:
 
     def score(self, seen: NDArray[np.float64]) -> NDArray[np.float64]:
         """The score of what is seen."""
-        right = logit(POSITIVE) + self.shift * seen - self.shift**2 / 2
+        right = logit(_POSITIVE) + self.shift * seen - self.shift**2 / 2
         return np.asarray(expit(self.sharpness * right))
 
     def seen(self, score: float) -> float:
         """What is seen where the model gives this score: the inverse of `score`."""
-        return float((logit(score) / self.sharpness - logit(POSITIVE)) / self.shift + self.shift / 2)
+        return float((logit(score) / self.sharpness - logit(_POSITIVE)) / self.shift + self.shift / 2)
 
     def precision(self, seen: NDArray[np.float64] | float) -> NDArray[np.float64]:
         """True precision where everything from `seen` on is predicted to be true."""
-        true, false = POSITIVE * ndtr(self.shift - seen), (1 - POSITIVE) * ndtr(-np.asarray(seen))
+        true, false = _POSITIVE * ndtr(self.shift - seen), (1 - _POSITIVE) * ndtr(-np.asarray(seen))
         return np.asarray(true / (true + false))
 
     def recall(self, seen: float) -> float:
@@ -85,12 +85,12 @@ def simulate(*, seed: int, documents: int = 300, items: int = 20) -> pl.DataFram
         One row per model and item: item_id, document_id, model, score, label.
     """
     rng = np.random.default_rng(seed)
-    share = rng.beta(POSITIVE * 4, (1 - POSITIVE) * 4, documents)
+    share = rng.beta(_POSITIVE * 4, (1 - _POSITIVE) * 4, documents)
     label = rng.random((documents, items)) < share[:, None]
     frames = []
     for model in MODELS:
-        noise = np.sqrt(SHARED) * rng.standard_normal((documents, 1))
-        noise = noise + np.sqrt(1 - SHARED) * rng.standard_normal((documents, items))
+        noise = np.sqrt(_SHARED) * rng.standard_normal((documents, 1))
+        noise = noise + np.sqrt(1 - _SHARED) * rng.standard_normal((documents, items))
         columns = {
             "item_id": np.arange(documents * items),
             "document_id": np.repeat(np.arange(documents), items),
@@ -117,7 +117,7 @@ def write_demo(folder: Path) -> dict[str, Any]:
     }
 
 
-def closeness(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
+def error_table(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
     """Measured beside true areas, and precision and recall at the best threshold: a table for people.
 
     Args:
@@ -126,7 +126,7 @@ def closeness(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
     """
     points = tables["threshold_sweep_operating_points"].filter(pl.col("criterion") == "max_f1")
     rows = tables["threshold_sweep_areas"].join(points, on="model", suffix="_of_point")
-    lines, held, given = [], 0, 0
+    lines, held, intervals = [], 0, 0
     for model in MODELS:
         row = rows.row(by_predicate=pl.col("model") == model.name, named=True)
         seen = model.seen(row["threshold"])
@@ -142,6 +142,6 @@ def closeness(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
             title = f"{name} at {row['threshold']:.2f}" if name in {"precision", "recall"} else name
             interval = f"{lower:.3f} to {upper:.3f}"
             lines.append(f"{label:<15}{title:<20}{row[name]:10.3f}{interval:>19}{true:9.3f}")
-            held, given = held + (lower <= true <= upper), given + 1
+            held, intervals = held + (lower <= true <= upper), intervals + 1
     title = f"{'':<35}{'measured':>10}{'95% interval':>19}{'true':>9}"
-    return "\n".join([title, *lines, f"{held} of {given} intervals hold the true value."])
+    return "\n".join([title, *lines, f"{held} of {intervals} intervals hold the true value."])

@@ -9,12 +9,12 @@ import polars as pl
 
 from pipeline.metrics.comparison.paired_tests import sign_flip_p_value
 from pipeline.metrics.uncertainty.jackknife import covariance, leave_one_out, t_quantile
+from pipeline.tables.ratios import RATIOS
 
 if TYPE_CHECKING:
     from pipeline.metrics.uncertainty.jackknife import Floats
 
-METRICS = ("precision", "recall", "f1")
-COUNTS = ("n_before", "n_after", "m_before", "m_after", "m_before_reference", "m_after_reference")
+EVENT_COUNTS = ("n_before", "n_after", "m_before", "m_after", "m_before_reference", "m_after_reference")
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
@@ -42,17 +42,19 @@ def compare_matchers(
     Raises:
         ValueError: the events differ, or there are fewer than two.
     """
-    joined = units_a.select("event_id", *COUNTS).join(units_b.select("event_id", *COUNTS), on="event_id", suffix="_b")
+    joined = units_a.select("event_id", *EVENT_COUNTS).join(
+        units_b.select("event_id", *EVENT_COUNTS), on="event_id", suffix="_b"
+    )
     if not joined.height == units_a.height == units_b.height or joined.height < 2:  # noqa: PLR2004 - a spread needs two
         message = f"the matchers share {joined.height:,} of {units_a.height:,} and {units_b.height:,} events"
         raise ValueError(message)
     joined = joined.sort("event_id")
-    counts = [np.column_stack([joined[f"{name}{side}"].to_numpy() for name in COUNTS]) for side in ("", "_b")]
-    full = [_values(each.sum(axis=0).astype(np.float64)) for each in counts]
-    rest = [_values(leave_one_out(each)) for each in counts]
+    counts = [np.column_stack([joined[f"{name}{side}"].to_numpy() for name in EVENT_COUNTS]) for side in ("", "_b")]
+    totals = [_values(each.sum(axis=0).astype(np.float64)) for each in counts]
+    jackknifed = [_values(leave_one_out(each)) for each in counts]
     rows = [
-        _row(name, full[0][name], full[1][name], rest[0][name] - rest[1][name], confidence, flips, seed)
-        for name in METRICS
+        _row(name, totals[0][name], totals[1][name], jackknifed[0][name] - jackknifed[1][name], confidence, flips, seed)
+        for name in RATIOS
     ]
     return pl.DataFrame(rows).with_columns(pl.selectors.float().fill_nan(None))
 
@@ -72,11 +74,11 @@ def _values(totals: Floats) -> dict[str, Floats]:
 
 
 def _row(
-    metric: str, value_a: Floats, value_b: Floats, rest: Floats, confidence: float, flips: int, seed: int
+    metric: str, value_a: Floats, value_b: Floats, jackknifed: Floats, confidence: float, flips: int, seed: int
 ) -> dict[str, object]:
-    difference, events = float(value_a - value_b), len(rest)
-    half = t_quantile(confidence, events - 1) * float(np.sqrt(covariance(rest)))
-    pseudo = events * difference - (events - 1) * rest
+    difference, events = float(value_a - value_b), len(jackknifed)
+    half = t_quantile(confidence, events - 1) * float(np.sqrt(covariance(jackknifed)))
+    pseudo = events * difference - (events - 1) * jackknifed
     return {
         "metric": metric,
         "n_events": events,

@@ -291,8 +291,8 @@ def _random_sums(first: Floats, second: Floats, resamples: int, seed: int) -> Fl
         tables = _sums_of_bytes(first[start : start + step], second[start : start + step])
         chosen = rng.integers(0, 2**_COINS, (tables.shape[1], resamples), dtype=np.uint8)
         for column, of_column in enumerate(tables):
-            for table, own in zip(of_column, chosen, strict=True):
-                sums[column] += table[own]
+            for table, drawn in zip(of_column, chosen, strict=True):
+                sums[column] += table[drawn]
     return sums.T
 
 

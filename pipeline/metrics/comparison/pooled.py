@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipeline.metrics.uncertainty.jackknife import covariance, leave_one_out
+from pipeline.tables.ratios import RATIOS
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from pipeline.metrics.uncertainty.jackknife import Floats
-
-RATIOS = ("precision", "recall", "f1")
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
@@ -46,5 +45,5 @@ def standard_errors(counts_a: ArrayLike, counts_b: ArrayLike) -> Floats:
     first, second = np.asarray(counts_a, dtype=np.float64), np.asarray(counts_b, dtype=np.float64)
     if len(first) < 2:  # noqa: PLR2004 - a spread needs two
         return np.full(len(RATIOS), np.nan)
-    rest = pooled_ratios(leave_one_out(first)) - pooled_ratios(leave_one_out(second))
-    return np.sqrt(covariance(rest))
+    jackknifed = pooled_ratios(leave_one_out(first)) - pooled_ratios(leave_one_out(second))
+    return np.sqrt(covariance(jackknifed))

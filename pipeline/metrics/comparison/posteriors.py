@@ -247,10 +247,10 @@ def _mean_of_cdf(a: Floats, b: Floats, c: Floats, d: Floats) -> Floats:
     z = low[..., None] + (high - low)[..., None] * np.linspace(0, 1, count)
     logs = a[..., None] * scipy.special.log_expit(z) + b[..., None] * scipy.special.log_expit(-z)
     weight = np.exp(logs - logs.max(axis=-1, keepdims=True))
-    x, rest = scipy.special.expit(z), scipy.special.expit(-z)
+    x, complement = scipy.special.expit(z), scipy.special.expit(-z)
     below = np.where(
         z < 0,
         scipy.special.betainc(c[..., None], d[..., None], x),
-        scipy.special.betaincc(d[..., None], c[..., None], rest),
+        scipy.special.betaincc(d[..., None], c[..., None], complement),
     )
     return np.asarray((weight * below).sum(axis=-1) / weight.sum(axis=-1))

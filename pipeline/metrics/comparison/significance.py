@@ -32,23 +32,23 @@ def adjust_p_values(p_values: ArrayLike, correction: Correction = "holm") -> Flo
         ValueError: a p-value outside [0, 1] or an unknown correction.
     """
     values = np.asarray(p_values, dtype=np.float64)
-    known = ~np.isnan(values)
-    given = values[known]
-    if not ((given >= 0) & (given <= 1)).all():
+    is_defined = ~np.isnan(values)
+    defined = values[is_defined]
+    if not ((defined >= 0) & (defined <= 1)).all():
         message = "p-values lie in [0, 1]"
         raise ValueError(message)
-    order, tests = np.argsort(given, kind="stable"), len(given)
+    order, tests = np.argsort(defined, kind="stable"), len(defined)
     if correction == "holm":
-        adjusted = np.maximum.accumulate(given[order] * np.arange(tests, 0, -1))
+        adjusted = np.maximum.accumulate(defined[order] * np.arange(tests, 0, -1))
     elif correction == "bh":
-        adjusted = np.minimum.accumulate((given[order] * tests / np.arange(1, tests + 1))[::-1])[::-1]
+        adjusted = np.minimum.accumulate((defined[order] * tests / np.arange(1, tests + 1))[::-1])[::-1]
     elif correction == "none":
-        adjusted = given[order]
+        adjusted = defined[order]
     else:
         message = f"the correction must be holm, bh or none, not {correction!r}"
         raise ValueError(message)
     result = np.full(len(values), np.nan)
-    result[np.flatnonzero(known)[order]] = np.minimum(adjusted, 1.0)
+    result[np.flatnonzero(is_defined)[order]] = np.minimum(adjusted, 1.0)
     return result
 
 

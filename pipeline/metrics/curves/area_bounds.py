@@ -47,9 +47,11 @@ def average_precision_bounds(positive: Floats, negative: Floats, single: NDArray
     total = positive.sum()
     hits, false = _above(positive), _above(negative)
 
-    def precision(own: Floats, others: Floats) -> Floats:
+    def precision(hits_inside: Floats, false_inside: Floats) -> Floats:
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(hits + own > 0, (hits + own) / (hits + own + false + others), 0.0)
+            return np.where(
+                hits + hits_inside > 0, (hits + hits_inside) / (hits + hits_inside + false + false_inside), 0.0
+            )
 
     least = positive * (precision(np.minimum(first, positive), negative) + precision(positive, negative)) / 2
     tied, most = positive * precision(positive, negative), positive * precision(positive, np.zeros_like(negative))
@@ -63,8 +65,11 @@ def roc_auc_bounds(positive: Floats, negative: Floats, single: NDArray[np.bool_]
     """
     below = np.cumsum(negative) - negative
     pairs = positive.sum() * negative.sum()
-    least, own = positive * below, positive * negative
-    return _bounds((least + np.where(single, own / 2, 0.0)) / pairs, (least + np.where(single, own / 2, own)) / pairs)
+    least, pairs_inside = positive * below, positive * negative
+    return _bounds(
+        (least + np.where(single, pairs_inside / 2, 0.0)) / pairs,
+        (least + np.where(single, pairs_inside / 2, pairs_inside)) / pairs,
+    )
 
 
 def _above(values: Floats) -> Floats:

@@ -60,25 +60,25 @@ def finer(cells: OpenCells, count: int) -> CellGrid:
     share = np.sqrt(np.maximum(cells.left, 0.0))
     share = share if share.any() else np.ones_like(share)
     mass = np.concatenate([np.zeros(1), np.cumsum(share)]) / share.sum()
-    places = _ordinal(np.append(cells.lowest, _above(cells.highest)))
+    ordinals = _ordinal(np.append(cells.lowest, _above(cells.highest)))
     reached = np.searchsorted(mass, np.linspace(0, 1, PIECES + 1)[1:-1])
-    cuts = np.unique(np.concatenate([[0, len(places) - 1], reached - 1, reached]))
-    coarse = np.unique(places[np.clip(cuts, 0, len(places) - 1)])
+    cuts = np.unique(np.concatenate([[0, len(ordinals) - 1], reached - 1, reached]))
+    coarse = np.unique(ordinals[np.clip(cuts, 0, len(ordinals) - 1)])
     between = coarse[:-1, None] + np.multiply.outer(np.diff(coarse), _INSIDE)
     wide = np.diff(coarse) > _BINADE
     ends = np.unique(np.concatenate([coarse, between[wide].ravel()]))
-    shares = np.diff(np.interp(ends, *_rising(places, mass)))
+    shares = np.diff(np.interp(ends, *_rising(ordinals, mass)))
     edges = np.unique(_number(ends))
     if len(edges) < 2:  # noqa: PLR2004 - all scores lie nearer to each other than ordinals tell
         return CellGrid((float(cells.lowest[0]), float(_above(np.asarray(cells.highest)))), (count,))
     if len(edges) < len(ends):  # ordinals are doubles here, and neighbours may be rounded to one number
-        shares = np.diff(np.interp(_ordinal(edges), *_rising(places, mass)))
+        shares = np.diff(np.interp(_ordinal(edges), *_rising(ordinals, mass)))
     return CellGrid(tuple(edges.tolist()), tuple(np.maximum(shares * count, 1).astype(np.int64).tolist()))
 
 
-def _rising(places: Floats, mass: Floats) -> tuple[Floats, Floats]:
+def _rising(ordinals: Floats, mass: Floats) -> tuple[Floats, Floats]:
     """Each place once, with the mass below it."""
-    unique, first = np.unique(places, return_index=True)
+    unique, first = np.unique(ordinals, return_index=True)
     kept = mass[first]
     kept[-1] = mass[-1]
     return unique, kept

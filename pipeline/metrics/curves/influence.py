@@ -84,8 +84,8 @@ class ClassMoments:
         second = self.second - 2 * mean * self.weighted + mean**2 * self.squares
         fourth = self.fourth - 4 * mean * self.third + 6 * mean**2 * self.second
         fourth = fourth - 4 * mean**3 * self.weighted + mean**4 * self.squares
-        found = fourth * self.squares / second**2
-        return np.fmax(np.where(second > 0, found, _NORMAL_KURTOSIS), _NORMAL_KURTOSIS)
+        kurtosis = fourth * self.squares / second**2
+        return np.fmax(np.where(second > 0, kurtosis, _NORMAL_KURTOSIS), _NORMAL_KURTOSIS)
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
@@ -121,10 +121,13 @@ def degrees_of_rows(positives: ClassMoments, negatives: ClassMoments, variance: 
         The shape of the areas, at least 1; rows less two where nothing varies.
     """
     uncertain, normal = np.zeros_like(variance), np.zeros_like(variance)
-    for each in (positives, negatives):
-        size = np.where(each.rows > 0, each.weight**2 / each.squares, 0.0)
-        part = np.where(each.rows > 0, each.variance**2 / np.maximum(size - 1, 1.0), 0.0)
-        uncertain, normal = uncertain + part * (each.kurtosis - 1), normal + part * (_NORMAL_KURTOSIS - 1)
+    for moments in (positives, negatives):
+        size = np.where(moments.rows > 0, moments.weight**2 / moments.squares, 0.0)
+        per_degree = np.where(moments.rows > 0, moments.variance**2 / np.maximum(size - 1, 1.0), 0.0)
+        uncertain, normal = (
+            uncertain + per_degree * (moments.kurtosis - 1),
+            normal + per_degree * (_NORMAL_KURTOSIS - 1),
+        )
     degrees, welch = 2 * variance**2 / uncertain, 2 * variance**2 / normal
     degrees = np.maximum(degrees, np.minimum(_FEWEST_DEGREES, welch))
     rows = positives.rows + negatives.rows - _TWO

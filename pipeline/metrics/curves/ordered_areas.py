@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 Floats: TypeAlias = "NDArray[np.float64]"
 Integers: TypeAlias = "NDArray[np.int64]"
 
-AREAS = ("average_precision", "roc_auc")
+ROW_AREAS = ("average_precision", "roc_auc")
 _CLASSES = ("positive", "negative")
 _SUMS = ("first", "weighted", "second", "third", "fourth")
 
@@ -67,23 +67,23 @@ class Rows:
     def __len__(self) -> int:
         return len(self.group)
 
-    def cut(self, part: slice) -> Rows:
+    def cut(self, chosen: slice) -> Rows:
         """Some of the rows."""
-        return Rows(**{name: values[part] for name, values in self.given.items()})
+        return Rows(**{name: values[chosen] for name, values in self.arrays.items()})
 
     def after(self, other: Rows) -> Rows:
         """These rows after others."""
-        return Rows(**{name: np.concatenate([other.given[name], values]) for name, values in self.given.items()})
+        return Rows(**{name: np.concatenate([other.arrays[name], values]) for name, values in self.arrays.items()})
 
     @property
-    def given(self) -> dict[str, NDArray[Any]]:
+    def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays that are there, by name."""
         return {field.name: values for field in fields(self) if (values := getattr(self, field.name)) is not None}
 
     @property
     def weights(self) -> dict[str, Floats]:
         """The arrays that add up."""
-        return {name: values for name, values in self.given.items() if name not in {"group", "score", "replicate"}}
+        return {name: values for name, values in self.arrays.items() if name not in {"group", "score", "replicate"}}
 
     def starts(self) -> Integers:
         """Where each tie begins."""
@@ -143,14 +143,14 @@ class OrderedAreas:
         self._totals = totals
         self._replicates = replicates
         groups = len(totals.positives)
-        names = [f"{area}_{side}_{sum_}" for area in AREAS for side in _CLASSES for sum_ in _SUMS]
+        names = [f"{area}_{side}_{sum_}" for area in ROW_AREAS for side in _CLASSES for sum_ in _SUMS]
         squares = [f"squares_{side}" for side in _CLASSES]
         self._sums = {name: np.zeros(groups) for name in (*names, *squares, "slope", "steps")}
         shape = (groups, max(replicates, 1))
         by_replicate = [
             "weight_positive",
             "weight_negative",
-            *(f"{area}_{side}" for area in AREAS for side in _CLASSES),
+            *(f"{area}_{side}" for area in ROW_AREAS for side in _CLASSES),
         ]
         self._by_replicate = {name: np.zeros(shape) for name in by_replicate} if replicates else {}
         self._open: Rows | None = None
@@ -186,10 +186,10 @@ class OrderedAreas:
             slope = sums["slope"] / totals.positives
             precision = np.where(totals.n_positive > 0, sums["steps"] / totals.positives, np.nan)
             roc = np.where(totals.n_negative > 0, sums["roc_auc_positive_first"] / totals.positives, np.nan)
-        area = {name: np.clip(value, 0.0, 1.0) for name, value in zip(AREAS, (precision, roc), strict=True)}
-        slopes = dict(zip(AREAS, (slope, np.zeros_like(slope)), strict=True))
+        area = {name: np.clip(value, 0.0, 1.0) for name, value in zip(ROW_AREAS, (precision, roc), strict=True)}
+        slopes = dict(zip(ROW_AREAS, (slope, np.zeros_like(slope)), strict=True))
         se, degrees = {}, {}
-        for name in AREAS:
+        for name in ROW_AREAS:
             if self._replicates:
                 sums_by_replicate = (*self._replicate_sums(name), slopes[name])
                 variance, degrees[name] = (
@@ -209,16 +209,16 @@ class OrderedAreas:
             "positive": (totals.n_positive, totals.positives, self._sums["squares_positive"]),
             "negative": (totals.n_negative, totals.negatives, self._sums["squares_negative"]),
         }
-        made = []
+        moments = []
         for side in _CLASSES:
             sums = (self._sums[f"{area}_{side}_{name}"] for name in _SUMS)
-            made.append(ClassMoments(*sizes[side], *sums))
-        return made[0], made[1]
+            moments.append(ClassMoments(*sizes[side], *sums))
+        return moments[0], moments[1]
 
     def _replicate_sums(self, area: str) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
-        found = self._by_replicate
-        weights = found["weight_positive"].T, found["weight_negative"].T
-        return weights, (found[f"{area}_positive"].T, found[f"{area}_negative"].T)
+        sums = self._by_replicate
+        weights = sums["weight_positive"].T, sums["weight_negative"].T
+        return weights, (sums[f"{area}_positive"].T, sums[f"{area}_negative"].T)
 
     def _take(self, rows: Rows, starts: Integers, before: Rows | None = None) -> None:
         """Add whole ties to the sums.
@@ -268,7 +268,7 @@ class OrderedAreas:
             add(f"squares_{side}", values)
         if between is not None:
             add("squares_negative", between.squares)
-        for area in AREAS:
+        for area in ROW_AREAS:
             add_class(f"{area}_positive", p, squares[0], running.positive[area])
             add_class(f"{area}_negative", q, squares[1], running.negative[area])
             if between is not None:
@@ -317,15 +317,15 @@ class OrderedAreas:
         tie = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(rows))))
 
         def add(name: str, values: Floats) -> None:
-            found = np.bincount(cell, weights=values, minlength=groups * size)
-            self._by_replicate[name] += found.reshape(groups, size)
+            cell_sums = np.bincount(cell, weights=values, minlength=groups * size)
+            self._by_replicate[name] += cell_sums.reshape(groups, size)
 
         for side, weight, influence in (
             ("positive", rows.positive, running.positive),
             ("negative", rows.negative, running.negative),
         ):
             add(f"weight_{side}", weight)
-            for area in AREAS:
+            for area in ROW_AREAS:
                 add(f"{area}_{side}", weight * influence[area][tie])
 
 
@@ -356,7 +356,7 @@ def _with_positives(ties: Rows) -> tuple[Rows, _Between]:
     """The ties that have a positive or are the last of their group, and the negatives of the others between them."""
     last = np.concatenate([ties.group[1:] != ties.group[:-1], np.ones(1, dtype=bool)])
     kept = np.flatnonzero((ties.positive > 0) | last)
-    taken = Rows(**{name: values[kept] for name, values in ties.given.items()})
+    taken = Rows(**{name: values[kept] for name, values in ties.arrays.items()})
     starts = np.concatenate([np.zeros(1, dtype=np.int64), kept[:-1] + 1])
     weight = np.add.reduceat(ties.negative, starts) - taken.negative
     if ties.negative_squares is None or taken.negative_squares is None:

@@ -60,13 +60,13 @@ class PackedScores:
             return
         below = score < 0
         numbers = _flipped(score.view(np.uint64) << _ONE | label, below)  # the sign is shifted out, also of -0
-        part = (2 * group + below).astype(np.uint16)
-        if (part != part[0]).any():
-            order = np.argsort(part, kind="stable")
-            part, numbers = part[order], numbers[order]
-        edges = [0, *(np.flatnonzero(part[1:] != part[:-1]) + 1).tolist(), len(part)]
+        bucket = (2 * group + below).astype(np.uint16)
+        if (bucket != bucket[0]).any():
+            order = np.argsort(bucket, kind="stable")
+            bucket, numbers = bucket[order], numbers[order]
+        edges = [0, *(np.flatnonzero(bucket[1:] != bucket[:-1]) + 1).tolist(), len(bucket)]
         for start, stop in pairwise(edges):
-            self._put(*divmod(int(part[start]), 2), numbers[start:stop])
+            self._put(*divmod(int(bucket[start]), 2), numbers[start:stop])
 
     def in_order(self, rows: int) -> Iterator[tuple[Integers, Floats, Labels]]:
         """Group, score and label of all rows in order, so many at a time and less at the end.
@@ -79,9 +79,9 @@ class PackedScores:
             raise SizesDifferError(message)
         starts = np.append(0, self._ends[:-1])
         for start, middle, end in zip(starts.tolist(), self._front.tolist(), self._ends.tolist(), strict=True):
-            for part in (self._numbers[start:middle], self._numbers[middle:end]):
-                if len(part) > 1:
-                    part[:] = in_rising_order(part)
+            for numbers in (self._numbers[start:middle], self._numbers[middle:end]):
+                if len(numbers) > 1:
+                    numbers[:] = in_rising_order(numbers)
         for start in range(0, len(self._numbers), rows):
             yield self._unpacked(start, min(start + rows, len(self._numbers)))
 

@@ -72,8 +72,8 @@ def pr_auc(
     classes = np.sort(values[truth]), np.sort(values[~truth])
     above = (len(part) - np.searchsorted(part, descending, side=side)[None] for part in classes)
     sizes = (np.array([len(part)]) for part in classes)
-    found = true_point_areas(Retrieved(*above, *sizes))
-    return PrAuc(float(found.auc[0]), float(found.se_true_points[0]), float(found.se[0]))
+    areas = true_point_areas(Retrieved(*above, *sizes))
+    return PrAuc(float(areas.auc[0]), float(areas.se_true_points[0]), float(areas.se[0]))
 
 
 def _checked(scores: ArrayLike, labels: ArrayLike) -> tuple[Floats, NDArray[np.bool_]]:
@@ -109,8 +109,8 @@ class Retrieved:
     @property
     def total(self) -> Retrieved:
         """All groups together."""
-        parts = (self.tp, self.fp, self.positives, self.negatives)
-        return Retrieved(*(each.sum(axis=0)[None] for each in parts))
+        arrays = (self.tp, self.fp, self.positives, self.negatives)
+        return Retrieved(*(each.sum(axis=0)[None] for each in arrays))
 
 
 @dataclass(frozen=True)
@@ -192,24 +192,24 @@ class _Curve:
         hits, total = np.asarray(counts.tp, dtype=np.float64), np.asarray(counts.positives, dtype=np.float64)
         false = np.asarray(counts.fp, dtype=np.float64)
         retrieved = hits + false
-        some = retrieved > 0
+        is_retrieving = retrieved > 0
         with np.errstate(divide="ignore", invalid="ignore"):
-            precision, recall = np.where(some, hits / retrieved, 0.0), hits / total[:, None]
+            precision, recall = np.where(is_retrieving, hits / retrieved, 0.0), hits / total[:, None]
             before = np.concatenate([np.zeros((len(hits), 1)), precision[:, :-1]], axis=1)[:, : hits.shape[1]]
-            worth = np.where(_first(some), precision, (before + precision) / 2)
+            worth = np.where(_first(is_retrieving), precision, (before + precision) / 2)
             auc = np.where(total > 0, (np.diff(hits, prepend=0.0, axis=1) * worth).sum(axis=1) / total, np.nan)
-            slopes = _by_precision(recall, _first(some))
-            of_positive = np.where(some, slopes * false / retrieved**2, 0.0)
-            of_negative = np.where(some, -slopes * hits / retrieved**2, 0.0)
+            slopes = _by_precision(recall, _first(is_retrieving))
+            of_positive = np.where(is_retrieving, slopes * false / retrieved**2, 0.0)
+            of_negative = np.where(is_retrieving, -slopes * hits / retrieved**2, 0.0)
         sizes = total[:, None], np.asarray(counts.negatives, dtype=np.float64)[:, None]
         psi_positive, psi_negative = _from_below(of_positive) * sizes[0], _from_below(of_negative) * sizes[1]
-        slope = np.where(some, slopes * precision * (1 - precision), 0.0).sum(axis=1)
+        slope = np.where(is_retrieving, slopes * precision * (1 - precision), 0.0).sum(axis=1)
         return cls(auc, worth, worth + psi_positive, psi_negative, slope)
 
 
-def _first(some: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _first(is_retrieving: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Marks the first threshold that retrieves anything."""
-    return np.asarray(some & (np.cumsum(some, axis=1) == 1))
+    return np.asarray(is_retrieving & (np.cumsum(is_retrieving, axis=1) == 1))
 
 
 def _by_precision(recall: Floats, first: NDArray[np.bool_]) -> Floats:

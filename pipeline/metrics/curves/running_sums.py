@@ -35,13 +35,13 @@ def running_sums(values: Floats, first: NDArray[np.int64]) -> Floats:
         return np.cumsum(values)
     sizes = np.diff(np.append(first, len(values)))
     bits = _BITS - len(values).bit_length()
-    sums, rest = np.zeros(len(values)), values
+    sums, remainder = np.zeros(len(values)), values
     for _ in range(_LIMBS):
-        _, exponent = np.frexp(rest.max())
-        if not rest.any():
+        _, exponent = np.frexp(remainder.max())
+        if not remainder.any():
             break
-        limb = np.ldexp(np.floor(np.ldexp(rest, bits - exponent)), exponent - bits)
-        rest = rest - limb
+        limb = np.ldexp(np.floor(np.ldexp(remainder, bits - exponent)), exponent - bits)
+        remainder = remainder - limb
         running = np.cumsum(limb)
         sums += running - np.repeat(running[first] - limb[first], sizes)
     return sums

@@ -47,12 +47,14 @@ def tolerance_counts(
         One row per tolerance in the order given: `tolerance_km`, `n_gold`, `n_attempted` (including spurious), and the
         columns that `add_ratios` adds.
     """
-    known = np.sort(distances_km[~np.isnan(distances_km)])
-    correct = np.searchsorted(known, np.asarray(tolerances_km, dtype=np.float64), side="right" if inclusive else "left")
+    attempted = np.sort(distances_km[~np.isnan(distances_km)])
+    correct = np.searchsorted(
+        attempted, np.asarray(tolerances_km, dtype=np.float64), side="right" if inclusive else "left"
+    )
     columns = {"tolerance_km": list(tolerances_km), "tp": correct}
     counts = pl.DataFrame(columns, schema_overrides={"tolerance_km": pl.Float64}).with_columns(
         pl.lit(len(distances_km), pl.Int64).alias("n_gold"),
-        pl.lit(len(known) + n_spurious, pl.Int64).alias("n_attempted"),
+        pl.lit(len(attempted) + n_spurious, pl.Int64).alias("n_attempted"),
     )
     return add_ratios(counts)
 
@@ -80,12 +82,12 @@ def error_statistics(distances_km: Floats, *, missing: Missing = "exclude") -> d
         `n_gold`, `n_located`, `mean_km`, `median_km` and `log_error_auc`; the last three are nan where no error is left
         (never 0, which would read as perfect).
     """
-    known = distances_km[~np.isnan(distances_km)]
-    errors = known if missing == "exclude" else np.where(np.isnan(distances_km), FARTHEST_KM, distances_km)
+    located = distances_km[~np.isnan(distances_km)]
+    errors = located if missing == "exclude" else np.where(np.isnan(distances_km), FARTHEST_KM, distances_km)
     ordered = np.sort(errors)
     return {
         "n_gold": len(distances_km),
-        "n_located": len(known),
+        "n_located": len(located),
         "mean_km": float(ordered.mean()) if len(ordered) else math.nan,
         "median_km": float(np.median(ordered)) if len(ordered) else math.nan,
         "log_error_auc": log_error_auc(ordered),

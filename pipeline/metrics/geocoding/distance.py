@@ -75,10 +75,10 @@ def geodesic(latitude: Floats, longitude: Floats, other_latitude: Floats, other_
         raise ConfigError(message, remedy="Install pyproj, or use distance = 'haversine'.") from error
     columns = np.broadcast_arrays(longitude, latitude, other_longitude, other_latitude)
     points = [np.array(column, dtype=np.float64, copy=True) for column in columns]
-    known = np.isfinite(points).all(axis=0)
-    metres = np.full(known.shape, np.nan)
-    east, north, other_east, other_north = (column[known] for column in points)
-    metres[known] = Geod(ellps="WGS84").inv(east, north, other_east, other_north)[2]
+    is_complete = np.isfinite(points).all(axis=0)
+    metres = np.full(is_complete.shape, np.nan)
+    east, north, other_east, other_north = (column[is_complete] for column in points)
+    metres[is_complete] = Geod(ellps="WGS84").inv(east, north, other_east, other_north)[2]
     return metres / _METRES_PER_KM
 
 

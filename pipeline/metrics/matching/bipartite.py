@@ -109,9 +109,9 @@ def first_come_matching(edges: Edges, n_gold: int, n_predicted: int) -> Ints:
 
 def _any_edge(items: Ints, marked: NDArray[np.bool_], size: int) -> NDArray[np.bool_]:
     """Whether any edge of each item is marked."""
-    found = np.zeros(size, dtype=np.bool_)
-    found[items[marked]] = True
-    return found
+    has_marked = np.zeros(size, dtype=np.bool_)
+    has_marked[items[marked]] = True
+    return has_marked
 
 
 def _match_stars(edges: Edges, centred_on_gold: NDArray[np.bool_], score: Floats, matched: Ints) -> None:
@@ -149,12 +149,17 @@ def _match_components(edges: Edges, score: Floats, matched: Ints) -> None:
     column_limits = np.append(np.searchsorted(call_of_component[of_predicted[columns]], calls), len(columns))
     edge_limits = np.searchsorted(row, row_limits)
     for call in range(len(calls)):
-        part = slice(edge_limits[call], edge_limits[call + 1])
+        edges_of_call = slice(edge_limits[call], edge_limits[call + 1])
         shape = row_limits[call + 1] - row_limits[call], column_limits[call + 1] - column_limits[call]
-        chosen = _assign(row[part] - row_limits[call], column[part] - column_limits[call], value[part], shape)
-        here = np.flatnonzero(chosen != UNMATCHED)
-        won = columns[chosen[here] + column_limits[call]]
-        matched[golds[rows[here + row_limits[call]]]] = predictions[won]
+        chosen = _assign(
+            row[edges_of_call] - row_limits[call],
+            column[edges_of_call] - column_limits[call],
+            value[edges_of_call],
+            shape,
+        )
+        matched_rows = np.flatnonzero(chosen != UNMATCHED)
+        won = columns[chosen[matched_rows] + column_limits[call]]
+        matched[golds[rows[matched_rows + row_limits[call]]]] = predictions[won]
 
 
 def _components(gold: Ints, predicted: Ints, n_gold: int, n_predicted: int) -> tuple[Ints, Ints]:
@@ -207,10 +212,10 @@ def _assign(row: Ints, column: Ints, value: Floats, shape: tuple[int, int]) -> I
     # Every row has a column of its own that is worth nothing, so that a matching of all rows exists; a stored cost of
     # 0 would be no edge, hence the + 1.
     nothing = value.max() + 1
-    own = np.arange(n_rows)
+    row_numbers = np.arange(n_rows)
     costs = np.concatenate([nothing - value, np.full(n_rows, nothing)])
-    places = np.concatenate([row, own]), np.concatenate([column, n_columns + own])
-    narrow = tuple(index.astype(np.int32) for index in places)  # before SciPy 1.14 wider indices are refused here
+    indices = np.concatenate([row, row_numbers]), np.concatenate([column, n_columns + row_numbers])
+    narrow = tuple(index.astype(np.int32) for index in indices)  # before SciPy 1.14 wider indices are refused here
     graph = coo_array((costs, narrow), shape=(n_rows, n_columns + n_rows)).tocsr()
     rows, columns = min_weight_full_bipartite_matching(graph)
     chosen = np.empty(n_rows, dtype=np.int64)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Average = Literal["micro", "macro", "semeval", "semeval_micro"]
-POOLED: frozenset[Average] = frozenset({"micro", "semeval_micro"})  # from the sums of counts alone
+POOLED_AVERAGES: frozenset[Average] = frozenset({"micro", "semeval_micro"})  # from the sums of counts alone
 
 
 def averages(documents: pl.DataFrame, keys: Sequence[str], kinds: Sequence[Average]) -> pl.DataFrame:
@@ -38,15 +38,15 @@ def averages(documents: pl.DataFrame, keys: Sequence[str], kinds: Sequence[Avera
         `<name>_dropped`: documents that a mean leaves out because its ratio is undefined there. NULL where no document
         is left, or for `micro` where the summed denominator is 0; those of SemEval are NULL only without any document.
     """
-    each = documents.with_columns(ratios(*(pl.col(name) for name in ("tp", "fp", "fn"))))
-    parts = [
-        _grouped(each, keys, _AGGREGATES[kind]()).with_columns(
+    with_ratios = documents.with_columns(ratios(*(pl.col(name) for name in ("tp", "fp", "fn"))))
+    frames = [
+        _grouped(with_ratios, keys, _AGGREGATES[kind]()).with_columns(
             pl.lit(kind).alias("average"), pl.lit(position).alias("_position")
         )
         for position, kind in enumerate(kinds)
     ]
     columns = [*keys, "average", "n_documents", "tp", "fp", "fn", *RATIOS, *(f"{name}_dropped" for name in RATIOS)]
-    return pl.concat(parts).sort([*keys, "_position"]).select(columns)
+    return pl.concat(frames).sort([*keys, "_position"]).select(columns)
 
 
 def _grouped(frame: pl.DataFrame, keys: Sequence[str], aggregates: Sequence[pl.Expr]) -> pl.DataFrame:

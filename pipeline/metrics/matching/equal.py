@@ -37,15 +37,15 @@ def match_equal(keys: Sequence[tuple[Ints, Ints]], preference: Sequence[NDArray[
     gold, predicted = _one_number(keys)
     golds, predictions = rising_order(gold), _by_preference(predicted, preference)
     wanted, offered = gold[golds], predicted[predictions]
-    place = np.searchsorted(offered, wanted)
+    position = np.searchsorted(offered, wanted)
     if (repeated := wanted[1:] == wanted[:-1]).any():
-        place += _place_in_run(repeated)
+        position += _position_in_run(repeated)
     matched = np.full(len(gold), UNMATCHED, dtype=np.int64)
     if not len(offered):
         return matched
-    inside = np.minimum(place, len(offered) - 1)
-    hits = np.flatnonzero((offered[inside] == wanted) & (inside == place))
-    matched[golds[hits]] = predictions[place[hits]]
+    inside = np.minimum(position, len(offered) - 1)
+    hits = np.flatnonzero((offered[inside] == wanted) & (inside == position))
+    matched[golds[hits]] = predictions[position[hits]]
     return matched
 
 
@@ -70,10 +70,10 @@ def _by_preference(key: Ints, preference: Sequence[NDArray[np.generic]]) -> Ints
     return order
 
 
-def _place_in_run(repeated: NDArray[np.bool_]) -> Ints:
+def _position_in_run(repeated: NDArray[np.bool_]) -> Ints:
     """How many rows equal to it stand before each; given is which rows, from the second on, equal the one before."""
-    place = np.arange(len(repeated) + 1)
-    return place - np.maximum.accumulate(np.where(np.append(False, repeated), 0, place))
+    position = np.arange(len(repeated) + 1)
+    return position - np.maximum.accumulate(np.where(np.append(False, repeated), 0, position))
 
 
 def packed(columns: Sequence[tuple[Ints, Ints]]) -> list[Ints]:

@@ -64,10 +64,10 @@ def match_greedily(first: Ints, stop: Ints, score: NDArray[np.float64]) -> Bools
         base = first[items[rows[:, :1]]]
         matched[batch] = _side_by_side(first[batch] - base, stop[batch] - base - 1)
     for component in np.flatnonzero(sizes > _WIDEST_SIDE_BY_SIDE):
-        own = items[starts[component] : starts[component] + sizes[component]]
-        base = first[own[0]]
-        own = own[np.argsort(-score[own], kind="stable")]
-        matched[own] = _by_halves(first[own] - base, stop[own] - base - 1)
+        members = items[starts[component] : starts[component] + sizes[component]]
+        base = first[members[0]]
+        members = members[np.argsort(-score[members], kind="stable")]
+        matched[members] = _by_halves(first[members] - base, stop[members] - base - 1)
     return matched
 
 
@@ -102,9 +102,9 @@ def _side_by_side(first: Ints, last: Ints) -> Bools:
         fits = np.less_equal(lowest[rank], highest[rank], out=matched[rank])
         taken_first = np.where(fits, lowest[rank], out_of_reach)
         taken_last = np.where(fits, highest[rank], out_of_reach)
-        rest, rest_last = lowest[rank + 1 :], highest[rank + 1 :]
-        np.subtract(rest, rest > taken_first, out=rest)
-        np.subtract(rest_last, rest_last >= taken_last, out=rest_last)
+        later_lowest, later_highest = lowest[rank + 1 :], highest[rank + 1 :]
+        np.subtract(later_lowest, later_lowest > taken_first, out=later_lowest)
+        np.subtract(later_highest, later_highest >= taken_last, out=later_highest)
     return matched.T
 
 

@@ -112,10 +112,10 @@ def match_texts(gold: Mentions, predicted: Mentions, *, assignment: Assignment =
     chosen[best[best != UNMATCHED]] = True
     matched[~np.append(chosen, False)[matched]] = UNMATCHED
     golds, predictions = _in_text(gold, matched == UNMATCHED), _in_text(predicted, chosen & ~exact)
-    rest_gold, rest = gold.take(golds), predicted.take(predictions)
-    paired = match_equal([(rest_gold.document, rest.document), (rest_gold.code, rest.code)], [])
-    found = paired != UNMATCHED
-    matched[golds[found]] = predictions[paired[found]]
+    open_gold, open_predicted = gold.take(golds), predicted.take(predictions)
+    paired = match_equal([(open_gold.document, open_predicted.document), (open_gold.code, open_predicted.code)], [])
+    is_paired = paired != UNMATCHED
+    matched[golds[is_paired]] = predictions[paired[is_paired]]
     return matched
 
 
@@ -183,11 +183,14 @@ def match_near(
     line = group * (np.ptp(centre) + reach + 1 if len(centre) else 1) + centre
     on_line = line[: len(gold)], line[len(gold) :]
     orders = np.lexsort((gold.start, on_line[0])), np.lexsort((-predicted.scores, predicted.start, on_line[1]))
-    ours, theirs = on_line[0][orders[0]], on_line[1][orders[1]]
-    left, right = _ranges(np.searchsorted(theirs, ours - reach), np.searchsorted(theirs, ours + reach, side="right"))
+    gold_line, predicted_line = on_line[0][orders[0]], on_line[1][orders[1]]
+    left, right = _ranges(
+        np.searchsorted(predicted_line, gold_line - reach),
+        np.searchsorted(predicted_line, gold_line + reach, side="right"),
+    )
     golds, predictions = gold.take(orders[0]), predicted.take(orders[1])
     identical = (golds.start[left] == predictions.start[right]) & (golds.end[left] == predictions.end[right])
-    closeness = (reach + 1 - np.abs(ours[left] - theirs[right])) / (reach + 2)
+    closeness = (reach + 1 - np.abs(gold_line[left] - predicted_line[right])) / (reach + 2)
     edges = Edges(left, right, np.where(identical, 1.0, closeness))
     return _solve(edges, orders, predictions.scores, assignment)
 
@@ -248,8 +251,8 @@ def _solve(edges: Edges, orders: tuple[Ints, Ints], score: Floats, assignment: A
     if assignment == "file_order":
         rows = Edges(orders[0][edges.gold], orders[1][edges.predicted], edges.closeness)
         return first_come_matching(rows, len(orders[0]), len(orders[1]))
-    found = maximum_matching(edges, len(orders[0]), score)
-    matched = np.full(len(found), UNMATCHED, dtype=np.int64)
-    hit = found != UNMATCHED
-    matched[orders[0][hit]] = orders[1][found[hit]]
+    matching = maximum_matching(edges, len(orders[0]), score)
+    matched = np.full(len(matching), UNMATCHED, dtype=np.int64)
+    hit = matching != UNMATCHED
+    matched[orders[0][hit]] = orders[1][matching[hit]]
     return matched

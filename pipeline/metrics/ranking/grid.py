@@ -239,17 +239,17 @@ def _remaining_skewness(n: int, m: int, weight: Floats, centre: Floats, deviatio
         fewer = max(min(m, _LONGEST // 10), m * _LONGEST // n)
         return grid_for(_LONGEST, fewer).skewness * math.sqrt(fewer / m)
     distance = centre - m * mean
-    known = float(weight @ (distance**3 + 3 * distance * deviation**2))
-    found = (average_precision_skewness(n, m) * spread**3 - known) / float(weight @ deviation**3)
-    return found if abs(found) <= _MOST_SKEWED else 0.0
+    between_cells = float(weight @ (distance**3 + 3 * distance * deviation**2))
+    skewness = (average_precision_skewness(n, m) * spread**3 - between_cells) / float(weight @ deviation**3)
+    return skewness if abs(skewness) <= _MOST_SKEWED else 0.0
 
 
 def _laid_out(top: Top, rows: int) -> tuple[Floats, Floats, Floats]:
     """All leads side by side: probabilities given 0, 1, … hits, sums below the leads and sums of the leads."""
     cells = top.mass[0].shape[1] + 1
     mass = np.zeros((rows, len(LEADS), cells))
-    for i, (lead, part) in enumerate(zip(LEADS, top.mass, strict=True)):
-        mass[1:, i, :-1] = part[: rows - 1]
+    for i, (lead, lead_mass) in enumerate(zip(LEADS, top.mass, strict=True)):
+        mass[1:, i, :-1] = lead_mass[: rows - 1]
         if lead.hits < rows:
             mass[lead.hits, i, -1] = lead.alone(top.ranks)
     below = np.tile(np.append(sums(cells - 1), 0.0), len(LEADS))

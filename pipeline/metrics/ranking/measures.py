@@ -113,12 +113,12 @@ def measures(ties: Ties, judged: Judged, cutoffs: Sequence[int]) -> Measures:
         inside = (ties.before < k) & (k < ties.before + ties.size)
         return added((mixed & inside).astype(np.float64)) > 0
 
-    own = judged.relevant[ties.ranking]
+    n_relevant = judged.relevant[ties.ranking]
     return Measures(
         retrieved_relevant=added(ties.hits),
         retrieved_nonrelevant=added(ties.misses),
         precision_sum=added(tie_gains(ties.before, above, ties.size, ties.hits)),
-        relevant_at_r=first(own),
+        relevant_at_r=first(n_relevant),
         reciprocal_rank=_reciprocal_rank(ties, above, count),
         bpref=_over(added(_preferences(ties, nonrelevant_above, judged)), judged.relevant),
         interpolated=_interpolated(ties, above, judged.relevant),
@@ -144,18 +144,18 @@ def _reciprocal_rank(ties: Ties, above: Floats, count: int) -> Floats:
     It stands at the i-th place of the tie with a negative hypergeometric probability.
     """
     start = np.flatnonzero((above == 0) & (ties.hits > 0))
-    found = np.zeros(count)
+    reciprocal_rank = np.zeros(count)
     before, size, hits = ties.before[start], ties.size[start], ties.hits[start]
     chance, total = hits / size, np.zeros(len(start))
-    active, place = np.arange(len(start)), 1
+    active, rank_in_tie = np.arange(len(start)), 1
     while len(active):
-        total[active] += chance[active] / (before[active] + place)
-        left = size[active] - place
+        total[active] += chance[active] / (before[active] + rank_in_tie)
+        left = size[active] - rank_in_tie
         chance[active] *= np.divide(left - hits[active] + 1, left, out=np.zeros(len(active)), where=left > 0)
         active = active[chance[active] > _NEGLIGIBLE]
-        place += 1
-    found[ties.ranking[start]] = total
-    return found
+        rank_in_tie += 1
+    reciprocal_rank[ties.ranking[start]] = total
+    return reciprocal_rank
 
 
 def _preferences(ties: Ties, above: Floats, judged: Judged) -> Floats:
@@ -171,14 +171,14 @@ def _preferences(ties: Ties, above: Floats, judged: Judged) -> Floats:
 
 
 def _interpolated(ties: Ties, above: Floats, relevant: Floats) -> Floats:
-    found = np.zeros((len(relevant), len(RECALL_LEVELS)))
+    precisions = np.zeros((len(relevant), len(RECALL_LEVELS)))
     hit = ties.hits > 0
     ranking, reached = ties.ranking[hit], (above + ties.hits)[hit]
     if not len(ranking):
-        return found
+        return precisions
     precision = reached / (ties.before + ties.hits)[hit]
     starts = np.flatnonzero(np.concatenate([[True], ranking[1:] != ranking[:-1]]))
-    for place, level in enumerate(RECALL_LEVELS):
+    for column, level in enumerate(RECALL_LEVELS):
         enough = reached >= np.floor(level * relevant[ranking] + 0.5)
-        found[ranking[starts], place] = np.maximum.reduceat(np.where(enough, precision, 0.0), starts)
-    return found
+        precisions[ranking[starts], column] = np.maximum.reduceat(np.where(enough, precision, 0.0), starts)
+    return precisions

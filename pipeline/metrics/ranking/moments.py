@@ -88,9 +88,9 @@ def average_precision_moments_of(n: ArrayLike, m: ArrayLike) -> tuple[Floats, Fl
         variance = (n_ - m_) / m_ * _bracket(n_, m_, harmonic, squares)
     for (small, relevant), value in _SMALLEST_VARIANCES.items():
         variance = np.where((n_ == small) & (m_ == relevant), value, variance)
-    whole, none = m_ == n_, m_ == 0
-    mean, variance = np.where(whole, 1.0, mean), np.where(whole, 0.0, variance)
-    return np.where(none, np.nan, mean), np.where(none, np.nan, variance)
+    all_relevant, none_relevant = m_ == n_, m_ == 0
+    mean, variance = np.where(all_relevant, 1.0, mean), np.where(all_relevant, 0.0, variance)
+    return np.where(none_relevant, np.nan, mean), np.where(none_relevant, np.nan, variance)
 
 
 def _bracket(n: Floats, m: Floats, harmonic: Floats, squares: Floats) -> Floats:
@@ -171,9 +171,11 @@ def _grown(
     """a_j(t) of one power for t = 1 … n, from those of lower powers at t - 1."""
     growth = np.zeros_like(ranks)
     for lower in range(power):
-        rest = power - lower
-        for degree in range(rest + 1):
-            scale = math.comb(power, lower) * math.comb(rest, degree) * level ** (rest - degree) * slope**degree
+        remaining = power - lower
+        for degree in range(remaining + 1):
+            scale = (
+                math.comb(power, lower) * math.comb(remaining, degree) * level ** (remaining - degree) * slope**degree
+            )
             for shift in range(degree + 1):
                 base = j - shift  # k^degree (k)_base has (k)_(base + shift) with the coefficient below
                 if not 1 <= base <= len(sequences[lower]):

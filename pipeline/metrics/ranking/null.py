@@ -65,16 +65,16 @@ def exact_tail(ap: float, n: int, m: int) -> float:
     if exact_cost(n, m) > _MOST_LISTED or n > _MOST_RANKS:
         message = f"n = {n} and m = {m} have too many sets of hits to list; use another method"
         raise ValueError(message)
-    found, none = 0, np.empty(0)
+    at_least, nothing = 0, np.empty(0)
     by_hits = {0: np.zeros(1)}  # sums of every set of hits above the rank, by their number
     for rank in range(1, n):
-        found += _last_ranks(least - (by_hits.get(m - 2, none) + (m - 1) / rank), n, m, rank)
+        at_least += _last_ranks(least - (by_hits.get(m - 2, nothing) + (m - 1) / rank), n, m, rank)
         fewest, most = max(0, m - 2 - (n - rank)), min(m - 2, rank)
         by_hits = {
-            k: np.concatenate([by_hits.get(k, none), by_hits.get(k - 1, none) + k / rank])
+            k: np.concatenate([by_hits.get(k, nothing), by_hits.get(k - 1, nothing) + k / rank])
             for k in range(fewest, most + 1)
         }
-    return found / math.comb(n, m)
+    return at_least / math.comb(n, m)
 
 
 def _last_ranks(needed: Floats, n: int, m: int, above: int) -> int:
@@ -131,8 +131,8 @@ def monte_carlo_tail_of_mean(total: float, n: Sequence[int], m: Sequence[int], *
     """
     rng = np.random.default_rng([seed, 1])
     sums = np.zeros(replicates)
-    for place, (ranked, relevant) in enumerate(zip(n, m, strict=True)):
-        drawn = _random_sums.__wrapped__(ranked, relevant, replicates, seed + place)
+    for number, (ranked, relevant) in enumerate(zip(n, m, strict=True)):
+        drawn = _random_sums.__wrapped__(ranked, relevant, replicates, seed + number)
         sums += rng.permutation(drawn) / relevant
     better = int((sums >= total * (1 - _TOLERANCE)).sum())
     return (1 + better) / (1 + replicates)
@@ -144,17 +144,17 @@ def _random_sums(n: int, m: int, replicates: int, seed: int) -> Floats:
     rng = np.random.default_rng(seed)
     marked = min(m, n - m)
     order = np.arange(1, marked + 1)
-    found: list[Floats] = []
+    batches: list[Floats] = []
     missing = replicates
     while missing:
         ranks = _random_ranks(rng, n, marked, min(missing, max(1, _BATCH // max(marked, 1))))
         if 2 * m <= n:
-            found.append((order / ranks).sum(axis=1))
+            batches.append((order / ranks).sum(axis=1))
         else:
             lost = float(harmonic_sums(n)[0]) - harmonic_sums(ranks - 1)[0] - order / ranks
-            found.append(m - lost.sum(axis=1))
+            batches.append(m - lost.sum(axis=1))
         missing -= len(ranks)
-    return np.sort(np.concatenate(found))
+    return np.sort(np.concatenate(batches))
 
 
 def _random_ranks(rng: np.random.Generator, n: int, marked: int, rows: int) -> Floats:
@@ -162,10 +162,10 @@ def _random_ranks(rng: np.random.Generator, n: int, marked: int, rows: int) -> F
     ranks = np.sort(rng.integers(1, n + 1, (rows, marked)), axis=1)
     open_rows = np.arange(rows)
     while len(open_rows):
-        some = ranks[open_rows]
-        twice = np.pad(np.diff(some, axis=1) == 0, ((0, 0), (1, 0)))
-        some[twice] = rng.integers(1, n + 1, int(twice.sum()))
-        some.sort(axis=1)
-        ranks[open_rows] = some
+        redrawn = ranks[open_rows]
+        twice = np.pad(np.diff(redrawn, axis=1) == 0, ((0, 0), (1, 0)))
+        redrawn[twice] = rng.integers(1, n + 1, int(twice.sum()))
+        redrawn.sort(axis=1)
+        ranks[open_rows] = redrawn
         open_rows = open_rows[twice.any(axis=1)]
     return ranks.astype(np.float64)

@@ -136,13 +136,13 @@ def average_precision_p_values(
     values, ranked, relevant = np.broadcast_arrays(
         np.asarray(ap, dtype=np.float64), np.asarray(n, dtype=np.int64), np.asarray(m, dtype=np.int64)
     )
-    found = np.full(len(values), np.nan)
+    p_values = np.full(len(values), np.nan)
     names = [""] * len(values)
     for i in np.lexsort((values, relevant, ranked)):
         size = int(ranked[i]), int(relevant[i])
-        found[i] = average_precision_p_value(float(values[i]), *size, method=method, seed=seed)
+        p_values[i] = average_precision_p_value(float(values[i]), *size, method=method, seed=seed)
         names[i] = null_method(*size) if method == "auto" else method
-    return found, names
+    return p_values, names
 
 
 def hits_moments(n: ArrayLike, m: ArrayLike, t: ArrayLike) -> tuple[Floats, Floats]:
@@ -185,9 +185,9 @@ def hits_p_value(hits: ArrayLike, n: ArrayLike, m: ArrayLike, t: ArrayLike) -> F
         ValueError: n, m or t out of range.
     """
     n_, m_, t_ = _checked(n, m, t)
-    given = np.asarray(hits, dtype=np.float64)
-    tail = hypergeometric_tail(np.ceil(np.nan_to_num(given)), n_, m_, t_)
-    return np.where(np.isnan(given), np.nan, tail)[()]
+    observed = np.asarray(hits, dtype=np.float64)
+    tail = hypergeometric_tail(np.ceil(np.nan_to_num(observed)), n_, m_, t_)
+    return np.where(np.isnan(observed), np.nan, tail)[()]
 
 
 def _checked(n: ArrayLike, m: ArrayLike, t: ArrayLike) -> tuple[Floats, Floats, Floats]:
@@ -226,8 +226,8 @@ def zhang_su_2012_moments(n: int, m: int) -> tuple[float, float]:
         stacklevel=2,
     )
     i = np.arange(1, m + 1, dtype=np.float64)
-    place = i * n / m
-    spread = i * n * (i * n + i + n - m) / (m * (m + 1)) / place**2 - 1
-    own = (m / n) ** 2 * spread * (1 - spread)
-    shared = i * ((n - 1) * (n + (n - m) / i) / (m * (m - 1)) - (n / m) ** 2) * (m / n) ** 4
-    return float((m / n) * (1 + spread).mean()), float((own.sum() + shared.sum()) / m**2)
+    expected_rank = i * n / m
+    spread = i * n * (i * n + i + n - m) / (m * (m + 1)) / expected_rank**2 - 1
+    variances = (m / n) ** 2 * spread * (1 - spread)
+    covariances = i * ((n - 1) * (n + (n - m) / i) / (m * (m - 1)) - (n / m) ** 2) * (m / n) ** 4
+    return float((m / n) * (1 + spread).mean()), float((variances.sum() + covariances.sum()) / m**2)

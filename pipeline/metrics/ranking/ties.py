@@ -81,11 +81,11 @@ def tie_gains(before: Floats, above: Floats, size: Floats, hits: Floats) -> Floa
         hits: Relevant ones among them, r.
     """
     gain = np.divide(hits * (above + 1), before + 1, out=np.zeros_like(size), where=size > 0)
-    some = size > 1
-    if some.any():
-        inverse, weighted = _block_sums(before[some], size[some])
-        pairs = (hits[some] - 1) / (size[some] - 1)
-        gain[some] = hits[some] / size[some] * ((above[some] + 1) * inverse + pairs * weighted)
+    tied = size > 1
+    if tied.any():
+        inverse, weighted = _block_sums(before[tied], size[tied])
+        pairs = (hits[tied] - 1) / (size[tied] - 1)
+        gain[tied] = hits[tied] / size[tied] * ((above[tied] + 1) * inverse + pairs * weighted)
     return gain
 
 
@@ -112,9 +112,9 @@ def _block_sums(before: Floats, size: Floats) -> tuple[Floats, Floats]:
     end = start + count
     p, q = 1 / start**2, 1 / end**2
     bernoulli = 1 / 12 - (p + q) / 120 + (p * p + p * q + q * q) / 252 - (p + q) * (p * p + q * q) / 240
-    rest = count / (start * end) * (0.5 + (1 / start + 1 / end) * bernoulli)
-    total = np.log1p(count / start) + rest
-    return inverse + total, weighted + skipped * total + start * (_less_log1p(count / start) - rest)
+    correction = count / (start * end) * (0.5 + (1 / start + 1 / end) * bernoulli)
+    total = np.log1p(count / start) + correction
+    return inverse + total, weighted + skipped * total + start * (_less_log1p(count / start) - correction)
 
 
 def _less_log1p(x: Floats) -> Floats:

@@ -8,7 +8,13 @@ import numpy as np
 import polars as pl
 
 from pipeline.errors import DataError
-from pipeline.metrics.before_after.adjusted import NAMES, Standardised, Stratum, adjusted_intervals, standardise
+from pipeline.metrics.before_after.adjusted import (
+    ADJUSTED_NAMES,
+    Standardised,
+    Stratum,
+    adjusted_intervals,
+    standardise,
+)
 from pipeline.metrics.before_after.intervals import no_interval
 from pipeline.plan.nodes import REPLICATE
 from pipeline.stages.before_after.strata import COUNTED, KEYS
@@ -134,7 +140,7 @@ def _intervals(
 ) -> dict[str, Interval]:
     if params.uncertainty == "none" or len(group.replicates) * group.rows.height > BUDGET:
         reason = "none" if params.uncertainty == "none" else "budget"
-        return dict.fromkeys(NAMES, no_interval(group.rows.height, reason))
+        return dict.fromkeys(ADJUSTED_NAMES, no_interval(group.rows.height, reason))
     return adjusted_intervals(
         found,
         group.swept["m_after"][used],

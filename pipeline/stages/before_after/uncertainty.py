@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.metrics.before_after import estimates as estimator
-from pipeline.metrics.before_after.intervals import NAMES, TWO, intervals
+from pipeline.metrics.before_after.intervals import INTERVAL_NAMES, MIN_REPLICATES, intervals
 from pipeline.metrics.before_after.placebo import placebo, placebo_joint, realised_precision_interval
 from pipeline.metrics.before_after.simultaneous import precision_at_least
 from pipeline.plan.nodes import REPLICATE
@@ -145,15 +145,15 @@ def _limits(name: str, interval: Interval) -> Iterator[pl.Series]:
 
 def _columns(found: dict[str, Interval], otherwise: str | None) -> Iterator[pl.Series]:
     """Limits and the first reason why one is missing; `otherwise` where all of these are given."""
-    for name in NAMES:
+    for name in INTERVAL_NAMES:
         yield from _limits(name, found[name])
-    reasons = zip(*(found[name].reason for name in NAMES), strict=True)
+    reasons = zip(*(found[name].reason for name in INTERVAL_NAMES), strict=True)
     first = [next((reason for reason in row if reason is not None), otherwise) for row in reasons]
     yield pl.Series("undefined_interval", first, dtype=pl.String)
 
 
 def _empty(reason: str) -> list[pl.Expr]:
-    names = [f"{name}_{side}" for name in (*NAMES, "precision_realised") for side in ("lower", "upper")]
+    names = [f"{name}_{side}" for name in (*INTERVAL_NAMES, "precision_realised") for side in ("lower", "upper")]
     nothing = [pl.lit(None, dtype=pl.Float64).alias(name) for name in names]
     return [*nothing, pl.lit(reason).alias("undefined_interval")]
 
@@ -240,7 +240,7 @@ def _placebo(group: GroupCounts, keys: Sequence[str], confidence: float) -> pl.D
         _precision_of_part(group, counts[3], n_near.sum()).alias("precision_near"),
     )
     unknown = (THRESHOLD, "m_far", "m_near", *PLACEBO_VALUES[:-1], *PLACEBO_PRECISIONS)
-    single = ((n_far + n_near) > 0).sum() < TWO
+    single = ((n_far + n_near) > 0).sum() < MIN_REPLICATES
     joint = pl.Series("p_value", [placebo_joint(m_far, m_near, n_far, n_near)]).fill_nan(None)
     last = rows.head(1).with_columns(*(pl.lit(None, dtype=rows.schema[name]).alias(name) for name in unknown), joint)
     reason = pl.when(pl.col("p_value").is_null()).then(pl.lit("one_replicate" if single else "few_matches"))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from pipeline.errors import DataError
-from pipeline.metrics.comparison.pooled import RATIOS
 from pipeline.plan.checks import missing_check, negative_check, rows_check, shown_name
 from pipeline.plan.nodes import Check, CountQuery, Plan
 from pipeline.queries.dialect import column
@@ -18,6 +17,7 @@ from pipeline.sources.inputs import Field
 from pipeline.sources.source import KEPT
 from pipeline.stages.compare.contract import CELLS, EVENT_COUNTS
 from pipeline.stages.compare.followed import POOLED
+from pipeline.tables.ratios import RATIOS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

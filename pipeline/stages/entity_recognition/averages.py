@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.matching.document_averages import POOLED
+from pipeline.metrics.matching.document_averages import POOLED_AVERAGES
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
 from pipeline.tables.ratios import RATIOS, ratios
 from pipeline.tables.sweep import THRESHOLD
@@ -41,7 +41,7 @@ def average_of(group: Group, kind: Average, confidence: float | None) -> pl.Data
         pl.Series(THRESHOLD, group.thresholds).fill_nan(None),
         pl.lit(group.n_documents, dtype=pl.Int64).alias("n_documents"),
     )
-    found, dropped, limits = _pooled(group, frame, kind) if kind in POOLED else _of_documents(group, kind)
+    found, dropped, limits = _pooled(group, frame, kind) if kind in POOLED_AVERAGES else _of_documents(group, kind)
     given = confidence is not None and group.tp.size <= BUDGET
     intervals = limits(confidence) if given and confidence is not None else {}
     reason = (

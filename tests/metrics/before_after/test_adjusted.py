@@ -55,7 +55,7 @@ def test_false_positives_are_those_of_exact_fractions(strata: list[Counts]) -> N
         assert found.fp[0] == pytest.approx(float(expected), rel=1e-12)
         for leave in range(replicates):
             without = exactly(strata, leave)
-            value = found.fp_rest[leave, 0]
+            value = found.fp_jackknifed[leave, 0]
             assert np.isnan(value) if without is None else value == pytest.approx(float(without), rel=1e-12)
     assert found.n_strata == sum(any(before or after for _, before, after in rows) for rows in strata)
     turned = standardise([stratum(rows) for rows in reversed(strata)], replicates, 1)

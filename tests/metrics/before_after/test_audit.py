@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from pipeline.metrics.before_after.audit import VAGUE, audited_precision, combined_precision
+from pipeline.metrics.before_after.audit import VAGUE_WEIGHT, audited_precision, combined_precision
 from pipeline.metrics.before_after.placebo import Prediction, predicted
 
 SURE = np.array([1e6])  # degrees of freedom with which t is normal
@@ -57,7 +57,9 @@ def test_the_combination_is_bayes_theorem_over_all_numbers_of_right_ones(
     found, p_value = combined_precision(one(m), one(n), one(k), prediction(count, 1.0, odds), confidence=0.95)
     right = np.arange(m + 1)
     from_before = stats.nbinom(count + 0.5, 1 / (1 + odds)).pmf(m - right)
-    prior = (1 - VAGUE) * from_before / from_before.sum() + VAGUE * stats.betabinom(m, 0.5, 0.5).pmf(right)
+    prior = (1 - VAGUE_WEIGHT) * from_before / from_before.sum() + VAGUE_WEIGHT * stats.betabinom(m, 0.5, 0.5).pmf(
+        right
+    )
     posterior = prior * stats.hypergeom(m, right, n).pmf(k)
     posterior /= posterior.sum()
     assert found.estimate[0] == pytest.approx(posterior @ right / m, abs=1e-6)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.metrics.before_after.estimates import estimates
-from pipeline.metrics.before_after.intervals import NAMES, intervals
+from pipeline.metrics.before_after.intervals import INTERVAL_NAMES, intervals
 from pipeline.metrics.before_after.placebo import placebo, placebo_joint, realised_precision_interval
 from pipeline.simulations.before_after_counts import Setting, simulate, truth
 
@@ -46,7 +46,7 @@ def points(four: Four, reference: int | None, recall: float = 1.0) -> dict[str, 
     )
     at = -1.0 if reference is None else float(reference)
     result = estimates(frame, ["g"], rule="fixed", threshold=at, reference_recall=recall).sort("threshold")
-    return {name: result[name].fill_null(np.nan).to_numpy() for name in NAMES}
+    return {name: result[name].fill_null(np.nan).to_numpy() for name in INTERVAL_NAMES}
 
 
 @st.composite
@@ -87,7 +87,7 @@ def test_every_interval_holds_its_estimate_or_says_why_not(four: Four, reference
 def test_more_confidence_is_wider_and_nested() -> None:
     four = simulated(Setting(60, 1.0, bursty=True), 1, 4)[0][0]
     narrow, wide = (intervals(*four, reference=0, confidence=c) for c in (0.8, 0.99))
-    for name in NAMES:
+    for name in INTERVAL_NAMES:
         both = ~np.isnan(narrow[name].lower) & ~np.isnan(wide[name].lower)
         assert (wide[name].lower[both] <= narrow[name].lower[both] + 1e-12).all(), name
         assert (wide[name].upper[both] >= narrow[name].upper[both] - 1e-12).all(), name
@@ -100,7 +100,7 @@ def test_empty_replicates_and_their_order_change_nothing() -> None:
     plain, other = (
         intervals(*arrays, reference=0, confidence=0.95) for arrays in (four, (mixed[0], mixed[1], mixed[2], mixed[3]))
     )
-    for name in NAMES:
+    for name in INTERVAL_NAMES:
         np.testing.assert_allclose(plain[name].lower, other[name].lower, rtol=1e-6, err_msg=name)
         np.testing.assert_allclose(plain[name].upper, other[name].upper, rtol=1e-6, err_msg=name)
 
@@ -127,8 +127,8 @@ def test_reasons_for_no_interval() -> None:
     alone = intervals(m_before[:1], m_after[:1], n_before[:1], n_after[:1], reference=0, confidence=0.95)
     nothing = intervals(m_before * 0, m_after, n_before * 0, n_after, reference=None, confidence=0.95)
     after = intervals(m_before, m_after * 0, n_before, n_after * 0, reference=None, confidence=0.95)
-    assert {reason for name in NAMES for reason in reasons(alone[name])} == {"one_replicate"}
-    assert {reason for name in NAMES for reason in reasons(nothing[name])} == {"no_before"}
+    assert {reason for name in INTERVAL_NAMES for reason in reasons(alone[name])} == {"one_replicate"}
+    assert {reason for name in INTERVAL_NAMES for reason in reasons(nothing[name])} == {"no_before"}
     assert reasons(after["precision"]) == ["no_prediction"] * 2
     assert reasons(after["fpr"]) == [None, None]
 
@@ -167,7 +167,7 @@ def test_negative_precision_is_its_own_lower_limit() -> None:
 def test_coverage_on_simulated_counts(heterogeneity: float, bursty: bool) -> None:  # noqa: FBT001 - a parameter of pytest
     setting = Setting(100, heterogeneity, bursty)
     true, sets = truth(setting), simulated(setting, 200, 7)
-    covered = dict.fromkeys([*NAMES, "realised"], 0.0)
+    covered = dict.fromkeys([*INTERVAL_NAMES, "realised"], 0.0)
     for four, near, n_near, true_after in sets:
         for name, interval in intervals(*four, reference=0, confidence=0.95).items():
             lower = np.nan_to_num(interval.lower, nan=0.0)

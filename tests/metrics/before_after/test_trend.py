@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from pipeline.metrics.before_after.trend import FEWEST_REPLICATES, Trend, trend
+from pipeline.metrics.before_after.trend import MIN_REPLICATES_FOR_TREND, Trend, trend
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -103,7 +103,7 @@ def test_what_cannot_be_tested_says_why() -> None:
     assert list(of(matches * 0, pairs).reason) == ["no_match"]
     assert list(of(matches * 0, pairs * 0).reason) == ["no_before"]
     assert list(of(matches[:, :1], pairs[:, :1], DAYS[:1]).reason) == ["one_day"]
-    few = of(matches * (np.arange(30)[:, None] < FEWEST_REPLICATES - 1), pairs)
+    few = of(matches * (np.arange(30)[:, None] < MIN_REPLICATES_FOR_TREND - 1), pairs)
     assert list(few.reason) == ["few_replicates"]
     assert np.isnan([few.slope, few.lower, few.upper, few.p_value]).all()
 

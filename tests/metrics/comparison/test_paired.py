@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from scipy.stats import t as student
 
-from pipeline.metrics.comparison.paired import COUNTS, compare_matchers
+from pipeline.metrics.comparison.paired import EVENT_COUNTS, compare_matchers
 
 
 def units(rng: np.random.Generator, events: int, share: float, noise: int = 3) -> pl.DataFrame:
@@ -31,7 +31,7 @@ def units(rng: np.random.Generator, events: int, share: float, noise: int = 3) -
 
 
 def by_hand(frame: pl.DataFrame) -> dict[str, float]:
-    total = {name: float(frame[name].sum()) for name in COUNTS}
+    total = {name: float(frame[name].sum()) for name in EVENT_COUNTS}
     rate = total["m_before"] / total["n_before"]
     tp = total["m_after"] - rate * total["n_after"]
     reference = total["m_after_reference"] - total["m_before_reference"] / total["n_before"] * total["n_after"]

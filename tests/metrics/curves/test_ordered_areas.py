@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from reference_areas import average_precision, roc_auc, se_of_clusters, se_of_rows
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from pipeline.metrics.curves.ordered_areas import AREAS, Estimates, OrderedAreas, Rows, Totals
+from pipeline.metrics.curves.ordered_areas import ROW_AREAS, Estimates, OrderedAreas, Rows, Totals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,7 +78,7 @@ def estimated(
     return collected.finish(random_sizes=random_sizes)
 
 
-@pytest.mark.parametrize("name", AREAS)
+@pytest.mark.parametrize("name", ROW_AREAS)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("decimals", [0, 1, 9])
 @pytest.mark.parametrize("seed", range(3))
@@ -88,7 +88,7 @@ def test_areas_are_those_of_scikit_learn(seed: int, decimals: int, weighted: boo
     assert estimated([own]).area[name][0] == pytest.approx(wanted, abs=1e-13)
 
 
-@pytest.mark.parametrize("name", AREAS)
+@pytest.mark.parametrize("name", ROW_AREAS)
 @pytest.mark.parametrize("random_sizes", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("decimals", [0, 1, 9])
@@ -103,7 +103,7 @@ def test_standard_errors_are_those_of_derivatives_by_weights(
     assert estimated([own], random_sizes=random_sizes).se[name][0] == pytest.approx(wanted, rel=1e-9)
 
 
-@pytest.mark.parametrize("name", AREAS)
+@pytest.mark.parametrize("name", ROW_AREAS)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("seed", range(3))
 def test_errors_of_clusters_are_those_of_derivatives_by_weights(seed: int, weighted: bool, name: str) -> None:  # noqa: FBT001
@@ -122,7 +122,7 @@ def test_the_error_of_the_roc_area_is_that_of_delong() -> None:
     assert estimated([own]).se["roc_auc"][0] == pytest.approx(wanted, rel=1e-12)
 
 
-@pytest.mark.parametrize("name", AREAS)
+@pytest.mark.parametrize("name", ROW_AREAS)
 def test_the_error_is_near_the_spread_over_samples(name: str) -> None:
     rng = np.random.default_rng(7)
     labels = np.arange(440) < 40
@@ -150,7 +150,7 @@ def test_groups_and_blocks_change_nothing(
     together = estimated(samples, cuts, replicates=clusters, random_sizes=random_sizes)
     for number, each in enumerate(samples):
         alone = estimated([each], replicates=clusters, random_sizes=random_sizes)
-        for name in AREAS:
+        for name in ROW_AREAS:
             assert together.area[name][number] == pytest.approx(alone.area[name][0], rel=1e-12)
             assert together.se[name][number] == pytest.approx(alone.se[name][0], rel=1e-9, abs=1e-15)
 
@@ -158,7 +158,7 @@ def test_groups_and_blocks_change_nothing(
 def test_rows_one_by_one_give_what_one_block_gives() -> None:
     own = sample(8, 60, decimals=0, weighted=True)
     whole, single = estimated([own]), estimated([own], range(1, 60))
-    for name in AREAS:
+    for name in ROW_AREAS:
         assert single.area[name][0] == pytest.approx(whole.area[name][0], rel=1e-13)
         assert single.se[name][0] == pytest.approx(whole.se[name][0], rel=1e-10)
 
@@ -203,15 +203,15 @@ def test_rows_that_are_summed_ties_are_the_rows() -> None:
     collected = OrderedAreas(Totals(*totals, *totals))
     collected.add(Rows(np.zeros(len(levels), dtype=np.int64), levels, sums[0], sums[1]))
     found, wanted = collected.finish(), estimated([own])
-    for name in AREAS:
+    for name in ROW_AREAS:
         assert found.area[name][0] == pytest.approx(wanted.area[name][0], rel=1e-13)
         assert found.se[name][0] == pytest.approx(wanted.se[name][0], rel=1e-11)
 
 
 def test_no_rows_have_no_area() -> None:
     nothing = OrderedAreas(Totals(*(np.zeros(1) for _ in range(4)))).finish()
-    assert np.isnan([nothing.area[name][0] for name in AREAS]).all()
-    assert np.isnan([nothing.se[name][0] for name in AREAS]).all()
+    assert np.isnan([nothing.area[name][0] for name in ROW_AREAS]).all()
+    assert np.isnan([nothing.se[name][0] for name in ROW_AREAS]).all()
 
 
 def test_rows_of_no_weight_change_nothing() -> None:
@@ -219,7 +219,7 @@ def test_rows_of_no_weight_change_nothing() -> None:
     assert own.weights is not None
     some = own.weights > 0
     kept = Sample(own.scores[some], own.labels[some], own.weights[some])
-    for name in AREAS:
+    for name in ROW_AREAS:
         assert estimated([own]).area[name][0] == pytest.approx(estimated([kept]).area[name][0], rel=1e-13)
         assert estimated([own]).se[name][0] == pytest.approx(estimated([kept]).se[name][0], rel=1e-11)
 
@@ -233,7 +233,7 @@ def test_heavy_groups_leave_light_ones_as_they_are(light: float, heavy: float) -
     first = Sample(many.scores, many.labels, heavy * rng.uniform(0.5, 1.0, 3000))
     second = Sample(few.scores, few.labels, light * rng.uniform(0.5, 1.0, 40))
     together, alone = estimated([first, second, first]), estimated([second])
-    for name in AREAS:
+    for name in ROW_AREAS:
         assert together.area[name][1] == pytest.approx(alone.area[name][0], rel=1e-13)
         assert together.se[name][1] == pytest.approx(alone.se[name][0], rel=1e-11)
         assert alone.area[name][0] == pytest.approx(
@@ -246,7 +246,7 @@ def test_the_lightest_rows_at_the_top_of_a_heavy_group_cannot_spoil_it() -> None
     scores, labels = np.arange(5000) / 5000, rng.uniform(size=5000) < 0.4
     weights = np.where(scores > 0.9, 1e-6, 1e6 * rng.uniform(0.5, 1.0, 5000))
     found = estimated([Sample(scores, labels, weights)])
-    for name in AREAS:
+    for name in ROW_AREAS:
         assert found.area[name][0] == pytest.approx(REFERENCES[name](labels, scores, sample_weight=weights), rel=1e-12)
         assert 0 < found.se[name][0] < 0.02
 
@@ -261,4 +261,4 @@ def test_totals_that_are_rounded_by_as_much_as_the_top_row_weighs_cannot_spoil_t
     found = collected.finish()
     assert found.area["average_precision"][0] == pytest.approx((1 / 2 + 1 / 2) / 2, abs=1e-12)
     assert found.area["roc_auc"][0] == pytest.approx(1 / 4, abs=1e-12)
-    assert np.isfinite([found.se[name][0] for name in AREAS]).all()
+    assert np.isfinite([found.se[name][0] for name in ROW_AREAS]).all()
