@@ -21,17 +21,17 @@ EVENT_COUNTS = ("n_before", "n_after", "m_before", "m_after", "m_before_referenc
 def compare_matchers(
     units_a: pl.DataFrame, units_b: pl.DataFrame, *, confidence: float = 0.95, flips: int = 9999, seed: int = 0
 ) -> pl.DataFrame:
-    """Differences of two matchers, each at its own threshold, over the same events.
+    """Differences between two matchers, each at its own threshold, over the same events.
 
-    Both see the same events, so what is hard about an event is hard for both and leaves the difference. Intervals are
-    from the delete-one jackknife of the difference itself, with Student's t. The test flips the signs of the events'
-    pseudo-values at random (Efron & Tibshirani 1993, chapter 11 and 15): p = (1 + flips at least as extreme) /
-    (1 + flips).
+    Both matchers process the same events, so that the difficulty of an event is common to both and cancels in the
+    difference. The intervals come from the delete-one jackknife of the difference itself, with Student's t. The test
+    flips the signs of the events' pseudo-values at random (Efron & Tibshirani 1993, chapters 11 and 15):
+    p = (1 + flips at least as extreme) / (1 + flips).
 
     Args:
         units_a: Table `before_after_events` of one stage.
-        units_b: The same of another, with the same events.
-        confidence: Of the intervals.
+        units_b: The same table of another stage, with the same events.
+        confidence: Confidence of the intervals.
         flips: Number of random flips.
         seed: The same seed gives the same p-values.
 
@@ -40,7 +40,7 @@ def compare_matchers(
         `difference_lower`, `difference_upper`, `p_value`. NULL where a value is undefined; recall is not clipped.
 
     Raises:
-        ValueError: the events differ, or there are fewer than two.
+        ValueError: the events of the two tables differ, or there are fewer than two.
     """
     joined = units_a.select("event_id", *EVENT_COUNTS).join(
         units_b.select("event_id", *EVENT_COUNTS), on="event_id", suffix="_b"
@@ -50,8 +50,8 @@ def compare_matchers(
         raise ValueError(message)
     joined = joined.sort("event_id")
     counts = [np.column_stack([joined[f"{name}{side}"].to_numpy() for name in EVENT_COUNTS]) for side in ("", "_b")]
-    totals = [_values(each.sum(axis=0).astype(np.float64)) for each in counts]
-    jackknifed = [_values(leave_one_out(each)) for each in counts]
+    totals = [_values(table.sum(axis=0).astype(np.float64)) for table in counts]
+    jackknifed = [_values(leave_one_out(table)) for table in counts]
     rows = [
         _row(name, totals[0][name], totals[1][name], jackknifed[0][name] - jackknifed[1][name], confidence, flips, seed)
         for name in RATIOS
@@ -60,7 +60,7 @@ def compare_matchers(
 
 
 def _values(totals: Floats) -> dict[str, Floats]:
-    """Estimates of totals whose last axis holds the counts in order."""
+    """Precision, recall and F1 from totals whose last axis holds the counts in the order of `EVENT_COUNTS`."""
     n_before, n_after, m_before, m_after, before_reference, after_reference = np.moveaxis(totals, -1, 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         tp = m_after - m_before / n_before * n_after

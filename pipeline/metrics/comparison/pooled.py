@@ -1,4 +1,4 @@
-"""Differences of ratios of all units' counts together: precision, recall and F1 of two systems on the same units."""
+"""Pooled precision, recall and F1 of two systems on the same units, and standard errors of the differences."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def pooled_ratios(totals: ArrayLike) -> Floats:
-    """Precision, recall and F1 of counts.
+    """Precision, recall and F1 computed from summed counts.
 
     Args:
         totals: True positives, false positives and false negatives, shape (…, 3).
@@ -33,7 +33,8 @@ def pooled_ratios(totals: ArrayLike) -> Floats:
 def standard_errors(counts_a: ArrayLike, counts_b: ArrayLike) -> Floats:
     """Standard errors of the differences of pooled precision, recall and F1, by the delete-one jackknife over units.
 
-    Units are independent; the counts of one unit, of both systems, are not (Efron & Tibshirani 1993, chapter 11).
+    Units are independent of each other, the counts of the two systems on one unit are not (Efron & Tibshirani 1993,
+    chapter 11).
 
     Args:
         counts_a: True positives, false positives and false negatives of the first system, shape (U, 3).

@@ -1,4 +1,4 @@
-"""Counts of labels in cells of scores, group after group, and what they leave open of the areas."""
+"""Counts of labels in cells of scores, group by group, and how uncertain they leave the areas."""
 
 from __future__ import annotations
 
@@ -35,21 +35,22 @@ class Extremes:
 
 @dataclass(frozen=True)
 class AreaCells:
-    """Cells in rising order of group and score.
+    """Cells in ascending order of group and score.
 
     Attributes:
-        rows: Their counts, a row for each.
-        extremes: Their lowest and highest scores; None: not known, so that no cell is taken to hold a single score.
+        rows: Counts, one row for each cell.
+        extremes: Lowest and highest score of each cell; None if unknown, in which case no cell is taken to hold a
+            single score.
     """
 
     rows: Rows
     extremes: Extremes | None
 
     def bounds(self, groups: int, *, weighted: bool) -> dict[str, list[Bounds]]:
-        """Bounds of every group, by area.
+        """Bounds for every group, by name of the area.
 
         Args:
-            groups: Number of groups; one without cells has undefined bounds.
+            groups: Number of groups; the bounds of a group without cells are undefined.
             weighted: Whether rows have weights.
         """
         rows = self.rows
@@ -66,11 +67,11 @@ class AreaCells:
         return by_area
 
     def open(self, bounds: dict[str, list[Bounds]], extremes: Extremes) -> OpenCells:
-        """What the cells leave open, in rising order of score over all groups.
+        """How much the cells leave open, in ascending order of score over all groups.
 
         Args:
-            bounds: Their bounds.
-            extremes: Their lowest and highest scores.
+            bounds: Bounds as returned by `bounds`.
+            extremes: Lowest and highest score of each cell.
         """
         groups = len(bounds[ROW_AREAS[0]])
         left = np.zeros(len(self.rows))
@@ -82,7 +83,7 @@ class AreaCells:
 
 
 def _cells_of_groups(group: NDArray[np.int64], groups: int) -> Iterator[slice]:
-    """The rows of each group, in the order of the totals; rows of one group stand together."""
+    """The cells of each group, in the order of the group numbers; the cells of one group are contiguous."""
     starts = np.flatnonzero(np.concatenate([np.ones(min(len(group), 1), dtype=bool), group[1:] != group[:-1]]))
     ends = np.append(starts[1:], len(group))[: len(starts)]
     slices = {int(group[start]): slice(int(start), int(end)) for start, end in zip(starts, ends, strict=True)}

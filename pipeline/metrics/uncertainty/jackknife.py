@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 Floats: TypeAlias = "NDArray[np.float64]"
 Limits: TypeAlias = "tuple[Floats, Floats]"
 
-_FEW = 10.0
-_ENOUGH = 30
+_FEW_COUNTS = 10.0
+_ENOUGH_COUNTS = 30
 _FEWEST_DEGREES = 4.0
 _SMALLEST_LOG, _HALVINGS = -745.0, 80  # of doubles above 0; enough halvings for the last bit
 _MANY_DEGREES = 1e6
@@ -169,12 +169,12 @@ def dispersion(observed: Floats, degrees: Floats, count: Floats) -> tuple[Floats
         degrees: Shape (T,): degrees of freedom of these variances.
         count: Shape (T,), not rising.
     """
-    source = max(int((count >= _ENOUGH).sum()) - 1, 0)
+    source = max(int((count >= _ENOUGH_COUNTS).sum()) - 1, 0)
     above = np.arange(len(count)) > source
     observed = np.where(count > 0, observed, 1.0)
     kappa = max(0.0, observed[0] - 1) / max(count[0], 1.0)
     borrowed = observed[source] - kappa * (count[source] - count)
-    weight = np.minimum(count / _ENOUGH, 1.0)
+    weight = np.minimum(count / _ENOUGH_COUNTS, 1.0)
     mixed = weight * observed + (1 - weight) * np.maximum(observed, borrowed)
     phi = np.maximum(np.where(above, mixed, observed), 1.0)
     degrees = np.where(above, np.maximum(degrees, degrees[source]), degrees)
@@ -196,11 +196,11 @@ def gamma_interval(count: Floats, phi: Floats, tail_probability: Floats | float)
         tail_probability: On each side, as from `tail`.
     """
     effective = count / phi
-    share = 0.5 * np.minimum(effective / _FEW, 1.0)
+    share = 0.5 * np.minimum(effective / _FEW_COUNTS, 1.0)
     lower = scipy.special.gammaincinv(effective + share, tail_probability) * phi
     upper = scipy.special.gammainccinv(effective + 1 - share, tail_probability) * phi
     log_upper = count * np.exp(-scipy.special.ndtri(tail_probability) / np.sqrt(np.maximum(effective, 1.0)))
-    upper = upper + np.minimum(count / _FEW, 1.0) * np.maximum(log_upper - upper, 0.0)
+    upper = upper + np.minimum(count / _FEW_COUNTS, 1.0) * np.maximum(log_upper - upper, 0.0)
     return np.where(effective > 0, lower, 0.0), np.asarray(upper)
 
 
@@ -275,16 +275,16 @@ def _beta_quantile(a: Floats, b: Floats, probability: Floats | float, *, above: 
     """The value below or above which a beta distribution has some probability; where scipy finds none, by bisection."""
     inverse = scipy.special.betainccinv if above else scipy.special.betaincinv
     quantiles = np.asarray(inverse(a, b, probability))
-    open_ = np.isnan(quantiles) & ~(np.isnan(a) | np.isnan(b) | np.isnan(probability))
-    if open_.any():
+    unsolved = np.isnan(quantiles) & ~(np.isnan(a) | np.isnan(b) | np.isnan(probability))
+    if unsolved.any():
         quantiles = quantiles.copy()
-        first, second, tails = (np.broadcast_to(each, quantiles.shape)[open_] for each in (a, b, probability))
-        quantiles[open_] = 1 - _bisected(second, first, tails) if above else _bisected(first, second, tails)
+        first, second, tails = (np.broadcast_to(values, quantiles.shape)[unsolved] for values in (a, b, probability))
+        quantiles[unsolved] = 1 - _bisected(second, first, tails) if above else _bisected(first, second, tails)
     return quantiles
 
 
 def _bisected(a: Floats, b: Floats, probability: Floats) -> Floats:
-    """Beta quantiles by halving the logarithm of what they may be."""
+    """Beta quantiles by bisection on the log scale."""
     low, high = np.full(len(a), _SMALLEST_LOG), np.zeros(len(a))
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
@@ -295,7 +295,7 @@ def _bisected(a: Floats, b: Floats, probability: Floats) -> Floats:
 
 def _beta_shapes(hits: Floats, misses: Floats) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
     """Shapes of the beta distributions of the lower and of the upper limit; at no hit or miss any that is defined."""
-    share = 0.5 * np.minimum((hits + misses) / (4 * _FEW), 1.0)
+    share = 0.5 * np.minimum((hits + misses) / (4 * _FEW_COUNTS), 1.0)
     low = np.where(hits > 0, hits + share, 1.0), misses + 1 - share
     return low, (hits + 1 - share, np.where(misses > 0, misses + share, 1.0))
 

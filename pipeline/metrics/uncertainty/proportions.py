@@ -22,7 +22,7 @@ Floats: TypeAlias = "NDArray[np.float64]"
 Limits: TypeAlias = "tuple[Floats, Floats]"
 
 RATIOS = ("precision", "recall", "f1", "fpr")
-_MANY = 1e6
+_MANY_DEGREES = 1e6
 
 
 @dataclass(frozen=True)
@@ -63,13 +63,13 @@ def intervals_of_rows(counts: Confusion, squares: Confusion | None, confidence: 
     Returns:
         Lower and upper limits by ratio; nan where the ratio is undefined.
     """
-    of_squares = {} if squares is None else squares.proportions()
+    squares_by_ratio = {} if squares is None else squares.proportions()
     limits = {}
     for name, (hits, misses) in counts.proportions().items():
         total = np.asarray(hits + misses, dtype=np.float64)
-        size = total if squares is None else _effective_size(hits, misses, *of_squares[name])
+        size = total if squares is None else _effective_size(hits, misses, *squares_by_ratio[name])
         share = hits / total
-        limits[name] = _limits(name, share, size, tail(confidence, _MANY))
+        limits[name] = _limits(name, share, size, tail(confidence, _MANY_DEGREES))
     return limits
 
 
@@ -115,7 +115,10 @@ def intervals_of_clusters(replicates: Confusion, confidence: float) -> dict[str,
 
 
 def _carried(values: Floats, usable: NDArray[np.bool_]) -> Floats:
-    """Values with those not known replaced by the nearest known one before, else the first known, else 1."""
+    """Values in which those that are not usable are replaced by the nearest usable one before.
+
+    Without one before, the first usable value takes its place; without any, 1.
+    """
     if not usable.any():
         return np.ones_like(values)
     nearest = np.maximum.accumulate(np.where(usable, np.arange(len(values)), -1))
@@ -127,12 +130,12 @@ def _limits(name: str, share: Floats, size: Floats, tail_probability: Floats) ->
     hits, misses = np.where(defined, share * size, 0.0), np.where(defined, (1 - share) * size, 0.0)
     lower, upper = _once(hits, misses, np.broadcast_to(tail_probability, hits.shape))
     lower, upper = np.minimum(lower, share), np.maximum(upper, share)  # quantiles of huge counts are rounded
-    lower, upper = (np.where(defined, each, np.nan) for each in (lower, upper))
+    lower, upper = (np.where(defined, limit, np.nan) for limit in (lower, upper))
     return (2 * lower / (1 + lower), 2 * upper / (1 + upper)) if name == "f1" else (lower, upper)
 
 
 def _once(hits: Floats, misses: Floats, tails: Floats) -> Limits:
-    """`binomial_limits`, with equal rows computed once: small groups repeat their counts, and quantiles are dear."""
+    """`binomial_limits`, computed once for equal rows, because small groups repeat counts and quantiles are slow."""
     rows = np.stack([hits.ravel(), misses.ravel(), tails.ravel()], axis=1)
     unique, row_of_each = np.unique(rows, axis=0, return_inverse=True)
     lower, upper = binomial_limits(*unique.T)
