@@ -42,11 +42,11 @@ def simulate(
     """Simulate a news archive.
 
     Articles come in daily bursts. An event is covered by a Poisson number of articles with mean `coverage`, soon after
-    it. Chance similarity differs from event to event, as common words make some events look like everything.
+    it. Chance similarity differs between events, because common words make some events similar to everything.
 
     Args:
         seed: The same seed gives the same data.
-        n_events: Number of events, all with their whole window inside the archive.
+        n_events: Number of events; the complete window of every event lies inside the archive.
         n_articles: Number of articles that cover no event.
         days: Length of the archive.
         coverage: Mean number of articles that cover an event.
@@ -54,8 +54,8 @@ def simulate(
     rng = np.random.default_rng(seed)
     event_hours = rng.uniform(_BEFORE_HOURS, days * 24 - _AFTER_HOURS, n_events)
     covering = np.repeat(np.arange(n_events), rng.poisson(coverage, n_events))
-    own_hours = event_hours[covering] + np.minimum(rng.exponential(18.0, len(covering)), _AFTER_HOURS)
-    article_hours = np.concatenate([_bursty_hours(rng, n_articles, days), own_hours])
+    covering_hours = event_hours[covering] + np.minimum(rng.exponential(18.0, len(covering)), _AFTER_HOURS)
+    article_hours = np.concatenate([_bursty_hours(rng, n_articles, days), covering_hours])
     covers = np.concatenate([np.full(n_articles, -1), covering])
     lag = article_hours[None, :] - event_hours[:, None]
     event, article = np.nonzero((lag >= -_BEFORE_HOURS) & (lag <= _AFTER_HOURS))
@@ -103,10 +103,10 @@ def _times(hours: NDArray[np.float64]) -> pl.Series:
 
 
 def write_demo(folder: Path) -> dict[str, Any]:
-    """Write the demo's data and return the config of its stage.
+    """Write the data of the demo and return the config of its stage.
 
-    Pairs below a storage floor are left out, as a matcher would: the events carry the numbers of compared pairs. The
-    truth goes to a file of its own, which the stage never sees.
+    Pairs below a minimum score are not stored, as in a real matcher: the events hold the numbers of compared pairs. The
+    truth is written to a separate file that the stage never reads.
     """
     simulated = simulate(seed=20240101)
     folder.mkdir(parents=True, exist_ok=True)
@@ -132,10 +132,10 @@ def write_demo(folder: Path) -> dict[str, Any]:
 
 
 def error_table(folder: Path, tables: Mapping[str, pl.DataFrame]) -> str:
-    """Estimated beside true precision and recall: a table for people.
+    """Estimated and true precision and recall side by side, as text for people.
 
     Args:
-        folder: Where `write_demo` wrote.
+        folder: Folder to which `write_demo` wrote.
         tables: Result tables of the stage by name.
     """
     truth = pl.read_parquet(folder / "truth.parquet").join(

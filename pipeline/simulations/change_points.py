@@ -21,15 +21,15 @@ _SERIES, _CHANGES = 120, 5
 
 @dataclass(frozen=True)
 class Detector:
-    """A detector that sees every change with one probability, a little late or early, and raises false alarms.
+    """A detector that detects every change with the same probability, a little late or early, and raises false alarms.
 
-    Scores are N(shift, 1) for changes it sees and N(0, 1) for false alarms.
+    Scores are N(shift, 1) for detected changes and N(0, 1) for false alarms.
 
     Attributes:
         name: Name of the detector.
-        sees: Probability that it sees a change.
+        sees: Probability that it detects a change.
         alarms: Expected number of false alarms between two changes.
-        shift: How far the scores of changes lie from those of false alarms, in standard deviations.
+        shift: Distance of the scores of changes from those of false alarms, in standard deviations.
         late: Mean delay, in observations.
     """
 
@@ -40,11 +40,11 @@ class Detector:
     late: int
 
     def recall(self, score: float) -> float:
-        """Expected share of the changes that are found with at least this score."""
+        """Expected share of the changes that are detected with at least this score."""
         return float(self.sees * ndtr(self.shift - score))
 
     def precision(self, score: float) -> float:
-        """Expected true over expected predictions with at least this score."""
+        """Expected true positives over expected predictions with at least this score."""
         right, wrong = self.recall(score), float(self.alarms * ndtr(-score))
         return right / (right + wrong)
 
@@ -57,11 +57,11 @@ DETECTORS = (
 
 
 def simulate(*, seed: int, series: int = _SERIES) -> dict[str, pl.DataFrame]:
-    """Simulate marks, detections and what was run.
+    """Simulate annotations, detections and the list of runs.
 
-    Changes lie 100 observations apart. A seen change is detected less than 10 observations away, a false alarm is
-    raised more than 10 away from every change, so that truth is known with a margin of 10. The detector `silent` ran
-    and found nothing.
+    Changes lie 100 observations apart. Changes are detected less than 10 observations away and false alarms are raised
+    more than 10 away from every change, so that the truth is known for a margin of 10. The detector `silent` ran and
+    detected nothing.
 
     Args:
         seed: The same seed gives the same data.
@@ -87,7 +87,7 @@ def simulate(*, seed: int, series: int = _SERIES) -> dict[str, pl.DataFrame]:
 def _detected(
     rng: np.random.Generator, detector: Detector, series: np.ndarray[Any, Any], change: np.ndarray[Any, Any]
 ) -> pl.DataFrame:
-    """Detections of one detector: at most one at a position."""
+    """Detections of one detector, at most one at each position."""
     seen = rng.random(len(change)) < detector.sees
     spread = _MARGIN - 1 - detector.late
     delay = detector.late + rng.integers(-spread, spread + 1, len(change))
@@ -103,7 +103,7 @@ def _detected(
 
 
 def write_demo(folder: Path) -> dict[str, Any]:
-    """Write the demo's data and return the config of its stage."""
+    """Write the data of the demo and return the config of its stage."""
     folder.mkdir(parents=True, exist_ok=True)
     frames = simulate(seed=20240101)
     for name, frame in frames.items():
@@ -118,10 +118,10 @@ def write_demo(folder: Path) -> dict[str, Any]:
 
 
 def error_table(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
-    """Measured beside true precision, recall and mean delay: a table for people.
+    """Measured and true precision, recall and mean delay side by side, as text for people.
 
     Args:
-        _: Where `write_demo` wrote; the truth is in the detectors.
+        _: Folder of the data; the truth is in the detectors.
         tables: Result tables of the stage by name.
     """
     curve, delays = tables["change_points_curve"], tables["change_points_delays"]

@@ -22,13 +22,13 @@ _TITLES = {"overlap": "mean overlap", "pooled_precision": "precision", "pooled_r
 
 @dataclass(frozen=True)
 class Tagger:
-    """A tagger that finds a mention if what makes it hard, N(0, 1), is below its reach.
+    """A tagger that finds a mention if its difficulty, N(0, 1), is below the reach of the tagger.
 
     Attributes:
-        name: Its name.
+        name: Name of the tagger.
         reach: The higher, the more mentions it finds.
         false: Mean number of false mentions in a document.
-        overlap: Mean share of a mention's characters that it marks.
+        overlap: Mean share of the characters of a mention that it annotates.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Tagger:
     overlap: float
 
     def truth(self) -> dict[str, float]:
-        """What an endless number of documents would give."""
+        """The values for an infinite number of documents."""
         hits, misses = _MENTIONS * float(ndtr(self.reach)), _MENTIONS * float(ndtr(-self.reach))
         return {
             "overlap": self.overlap,
@@ -83,7 +83,7 @@ def simulate(*, seed: int, documents: int = 200) -> pl.DataFrame:
 
 
 def write_demo(folder: Path) -> dict[str, Any]:
-    """Write the demo's data and return the config of its stage."""
+    """Write the data of the demo and return the config of its stage."""
     folder.mkdir(parents=True, exist_ok=True)
     simulate(seed=20240101).write_parquet(folder / "documents.parquet")
     return {
@@ -94,18 +94,18 @@ def write_demo(folder: Path) -> dict[str, Any]:
 
 
 def error_table(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
-    """Measured beside true differences, with the adjusted p-value of the randomization test: a table for people.
+    """Measured and true differences side by side, with the adjusted p-value of the randomization test, as text.
 
     Args:
-        _: Where `write_demo` wrote; the truth is in the taggers.
+        _: Folder of the data; the truth is in the taggers.
         tables: Result tables of the stage by name.
     """
     tests = tables["compare_tests"].filter(pl.col("test") == "randomization")
     lines, held, intervals = [], 0, 0
     for a, b in combinations(TAGGERS, 2):
         for metric, title in _TITLES.items():
-            mine = (pl.col("system_a") == a.name) & (pl.col("system_b") == b.name) & (pl.col("metric") == metric)
-            row = tests.row(by_predicate=mine, named=True)
+            is_pair = (pl.col("system_a") == a.name) & (pl.col("system_b") == b.name) & (pl.col("metric") == metric)
+            row = tests.row(by_predicate=is_pair, named=True)
             true = a.truth()[metric] - b.truth()[metric]
             lower, upper = row["difference_lower"], row["difference_upper"]
             label = f"{a.name} - {b.name}" if metric == "overlap" else ""

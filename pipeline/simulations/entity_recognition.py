@@ -23,16 +23,16 @@ _TYPES = ("location", "organisation", "person")
 
 @dataclass(frozen=True)
 class System:
-    """A system that finds, misplaces and makes up mentions.
+    """A system that finds, misplaces and invents mentions.
 
-    Its confidence in a mention that is there has the distribution function t ^ `sharpness`, in one that is not there
-    1 - (1 - t) ^ `sharpness`: the sharper, the better the confidence tells them apart.
+    Its confidence in a real mention has the distribution function t ^ `sharpness`, and in an invented one
+    1 - (1 - t) ^ `sharpness`: the sharper, the better the confidence distinguishes the two.
 
     Attributes:
         name: Name of the system.
         hit_rate: Share of the gold mentions that it finds, on average over documents.
-        misplaced: Share of these whose end is one character off.
-        spurious: Mentions that it makes up, on average in a document.
+        misplaced: Share of the found mentions whose end is off by one character.
+        spurious: Mean number of invented mentions in a document.
         sharpness: At least 1.
     """
 
@@ -43,7 +43,7 @@ class System:
     sharpness: float
 
     def _above(self, threshold: float) -> tuple[float, float]:
-        """Shares of right and of made up mentions with this confidence or more."""
+        """Shares of the real and of the invented mentions with at least this confidence."""
         return 1 - threshold**self.sharpness, (1 - threshold) ** self.sharpness
 
     def recall(self, threshold: float) -> float:
@@ -51,9 +51,9 @@ class System:
         return self.hit_rate * (1 - self.misplaced) * self._above(threshold)[0]
 
     def precision(self, threshold: float) -> float:
-        """True precision of identical spans: expected true positives of the expected predictions."""
-        right, made_up = self._above(threshold)
-        predictions = _MENTIONS * self.hit_rate * right + self.spurious * made_up
+        """True precision of identical spans: expected true positives over expected predictions."""
+        right, invented = self._above(threshold)
+        predictions = _MENTIONS * self.hit_rate * right + self.spurious * invented
         return _MENTIONS * self.recall(threshold) / predictions
 
 
@@ -61,9 +61,9 @@ MENTION_SYSTEMS = (System("dictionary", 0.7, 0.1, 2.0, 1.5), System("tagger", 0.
 
 
 def simulate(*, seed: int, documents: int = 400) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    """Simulate gold mentions, and what every system predicts.
+    """Simulate gold mentions and the predictions of every system.
 
-    Documents differ in how many mentions they have and in how hard they are, so mentions of one document are alike.
+    Documents differ in their number of mentions and in their difficulty, so that mentions of one document are alike.
 
     Args:
         seed: The same seed gives the same data.
@@ -78,8 +78,8 @@ def simulate(*, seed: int, documents: int = 400) -> tuple[pl.DataFrame, pl.DataF
     index = np.arange(len(document)) - np.flatnonzero(first)[np.cumsum(first) - 1]
     gold = _mentions(document, _ROOM * index, rng.integers(4, 16, len(document)), rng)
     predicted = [_predicted(system, gold, documents, rng) for system in MENTION_SYSTEMS]
-    listed = pl.DataFrame({"doc_id": np.arange(documents)})
-    return gold, pl.concat(predicted), listed
+    declared = pl.DataFrame({"doc_id": np.arange(documents)})
+    return gold, pl.concat(predicted), declared
 
 
 def _predicted(system: System, gold: pl.DataFrame, documents: int, rng: np.random.Generator) -> pl.DataFrame:
@@ -87,12 +87,12 @@ def _predicted(system: System, gold: pl.DataFrame, documents: int, rng: np.rando
     detected = gold.filter(pl.Series(rng.random(gold.height) < ease[gold["doc_id"].to_numpy()]))
     off = (rng.random(detected.height) < system.misplaced).astype(np.int64)
     right = rng.random(detected.height) ** (1 / system.sharpness)
-    kept = detected.with_columns((pl.col("end") + pl.Series(off)).alias("end"), pl.Series("score", right))
+    misplaced_or_right = detected.with_columns((pl.col("end") + pl.Series(off)).alias("end"), pl.Series("score", right))
     document = np.repeat(np.arange(documents), rng.poisson(system.spurious, documents))
     start = _ROOM * rng.integers(0, 20, len(document)) + _ROOM // 2
-    made_up = _mentions(document, start, rng.integers(4, 16, len(document)), rng)
+    invented = _mentions(document, start, rng.integers(4, 16, len(document)), rng)
     wrong = 1 - (1 - rng.random(len(document))) ** (1 / system.sharpness)
-    both = pl.concat([kept, made_up.with_columns(pl.Series("score", wrong))])
+    both = pl.concat([misplaced_or_right, invented.with_columns(pl.Series("score", wrong))])
     return both.select(pl.lit(system.name).alias("system"), pl.all())
 
 
@@ -104,7 +104,7 @@ def _mentions(
 
 
 def write_demo(folder: Path) -> dict[str, Any]:
-    """Write the demo's data and return the config of its stage."""
+    """Write the data of the demo and return the config of its stage."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, frame in zip(("gold", "predicted", "documents"), simulate(seed=20240101), strict=True):
         frame.write_parquet(folder / f"{name}.parquet")
@@ -118,10 +118,10 @@ def write_demo(folder: Path) -> dict[str, Any]:
 
 
 def error_table(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
-    """Measured beside true precision and recall, at all predictions and at the best F1: a table for people.
+    """Measured and true precision and recall side by side, for all predictions and at the best F1, as text.
 
     Args:
-        _: Where `write_demo` wrote; the truth is in the systems.
+        _: Folder of the data; the truth is in the systems.
         tables: Result tables of the stage by name.
     """
     micro = tables["entity_recognition_scores"].filter(pl.col("average") == "micro")

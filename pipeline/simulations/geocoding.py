@@ -1,4 +1,4 @@
-"""Gold places and the places that geocoders give them, with a true accuracy at every distance."""
+"""Gold locations and those that geocoders assign, with known true accuracy at every distance."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Geocoder:
 
     Attributes:
         name: Name of the geocoder.
-        attempted: Share of the mentions to which it gives a place.
+        attempted: Share of the mentions to which it assigns a location.
         median_km: Median of its errors.
         spread: Standard deviation of the logarithm of the error.
-        alike: Share of the variance of the log error that mentions of one document have in common.
+        alike: Share of the variance of the log error that the mentions of a document have in common.
     """
 
     name: str
@@ -51,14 +51,14 @@ GEOCODERS = (Geocoder("gazetteer", 0.95, 40.0, 3.0, 0.3), Geocoder("ranker", 0.8
 
 
 def simulate(*, seed: int, documents: int = 150) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Simulate gold places and those of all geocoders; errors of one document are alike.
+    """Simulate gold locations and those of all geocoders; errors within one document are correlated.
 
     Args:
         seed: The same seed gives the same data.
         documents: Number of documents.
 
     Returns:
-        Gold places (mention_id, doc_id, country, latitude, longitude) and predicted ones (system, mention_id, latitude,
+        Gold locations (mention_id, doc_id, country, latitude, longitude) and predictions (system, mention_id, latitude,
         longitude; NULL: not located).
     """
     rng = np.random.default_rng(seed)
@@ -68,7 +68,7 @@ def simulate(*, seed: int, documents: int = 150) -> tuple[pl.DataFrame, pl.DataF
         {
             "mention_id": np.arange(number),
             "doc_id": document,
-            "country": [_COUNTRIES[each % len(_COUNTRIES)] for each in document.tolist()],
+            "country": [_COUNTRIES[number_of_document % len(_COUNTRIES)] for number_of_document in document.tolist()],
             "latitude": rng.uniform(-30, 30, number),
             "longitude": rng.uniform(-180, 180, number),
         }
@@ -77,7 +77,7 @@ def simulate(*, seed: int, documents: int = 150) -> tuple[pl.DataFrame, pl.DataF
 
 
 def _predicted(geocoder: Geocoder, gold: pl.DataFrame, documents: int, rng: np.random.Generator) -> pl.DataFrame:
-    """Places that lie north or south of the gold place by the error, where one degree is everywhere as long."""
+    """Predicted locations, displaced by the error to the north or south, where all degrees have the same length."""
     shared = rng.standard_normal(documents)[gold["doc_id"].to_numpy()]
     individual = rng.standard_normal(gold.height)
     deviate = np.sqrt(geocoder.alike) * shared + np.sqrt(1 - geocoder.alike) * individual
@@ -94,7 +94,7 @@ def _predicted(geocoder: Geocoder, gold: pl.DataFrame, documents: int, rng: np.r
 
 
 def write_demo(folder: Path) -> dict[str, Any]:
-    """Write the demo's data and return the config of its stage."""
+    """Write the data of the demo and return the config of its stage."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, frame in zip(("gold", "predicted"), simulate(seed=20240101), strict=True):
         frame.write_parquet(folder / f"{name}.parquet")
@@ -108,10 +108,10 @@ def write_demo(folder: Path) -> dict[str, Any]:
 
 
 def error_table(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
-    """Measured beside true precision and recall at two distances: a table for people.
+    """Measured and true precision and recall at two distances side by side, as text for people.
 
     Args:
-        _: Where `write_demo` wrote; the truth is in the geocoders.
+        _: Folder of the data; the truth is in the geocoders.
         tables: Result tables of the stage by name.
     """
     lines, held, intervals = [], 0, 0

@@ -36,12 +36,12 @@ class System:
     def average_precision(self, n: int, m: int) -> float:
         """Expected average precision of n documents with m relevant ones.
 
-        A relevant document with A relevant and B other documents above it adds (1 + A) / (1 + A + B) to the mean; given
-        its score A and B are binomial. The mean over the score is by Gauss-Hermite quadrature.
+        A relevant document with A relevant and B other documents above it contributes (1 + A) / (1 + A + B) to the
+        mean; given its score, A and B are binomial. The mean over the score is computed by Gauss-Hermite quadrature.
 
         Args:
-            n: Ranked documents.
-            m: Relevant ones among them.
+            n: Number of ranked documents.
+            m: Number of relevant documents among them.
         """
         score = _NODES + self.shift
         above = _binomial(m - 1, ndtr(-_NODES)), _binomial(n - m, ndtr(-score))
@@ -92,7 +92,7 @@ def simulate(*, seed: int, queries: int = 60) -> tuple[pl.DataFrame, pl.DataFram
 
 
 def write_demo(folder: Path) -> dict[str, Any]:
-    """Write the demo's data and return the config of its stage."""
+    """Write the data of the demo and return the config of its stage."""
     folder.mkdir(parents=True, exist_ok=True)
     ranking, relevance = simulate(seed=20240101)
     ranking.write_parquet(folder / "ranking.parquet")
@@ -107,10 +107,10 @@ def write_demo(folder: Path) -> dict[str, Any]:
 
 
 def error_table(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
-    """Measured beside true mean average precision, and how likely random selection is to do as well.
+    """Measured and true mean average precision side by side, with the probability that random selection does as well.
 
     Args:
-        _: Where `write_demo` wrote; the truth is in the systems.
+        _: Folder of the data; the truth is in the systems.
         tables: Result tables of the stage by name.
     """
     rows = tables["ranking_summary"]

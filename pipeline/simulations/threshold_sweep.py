@@ -26,12 +26,12 @@ class Model:
     """A binormal model: what it sees is N(shift, 1) for a true item and N(0, 1) for a false one.
 
     Its score is the probability that the item is true, given what it sees. `sharpness` multiplies the logit of that
-    probability: above 1 the order stays the same, but the score claims too much.
+    probability: above 1 the order stays the same, but the score is overconfident.
 
     Attributes:
         name: Name of the model.
-        shift: How far what it sees of true items lies from what it sees of false ones, in standard deviations.
-        sharpness: 1 for scores that are right as probabilities.
+        shift: Distance between what it sees of true items and of false ones, in standard deviations.
+        sharpness: 1 for scores that are calibrated probabilities.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Model:
     sharpness: float = 1.0
 
     def score(self, seen: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The score of what is seen."""
+        """The score for what is seen."""
         right = logit(_POSITIVE) + self.shift * seen - self.shift**2 / 2
         return np.asarray(expit(self.sharpness * right))
 
@@ -48,12 +48,12 @@ class Model:
         return float((logit(score) / self.sharpness - logit(_POSITIVE)) / self.shift + self.shift / 2)
 
     def precision(self, seen: NDArray[np.float64] | float) -> NDArray[np.float64]:
-        """True precision where everything from `seen` on is predicted to be true."""
+        """True precision if every item with at least `seen` is predicted to be true."""
         true, false = _POSITIVE * ndtr(self.shift - seen), (1 - _POSITIVE) * ndtr(-np.asarray(seen))
         return np.asarray(true / (true + false))
 
     def recall(self, seen: float) -> float:
-        """True recall there."""
+        """True recall if every item with at least `seen` is predicted to be true."""
         return float(ndtr(self.shift - seen))
 
     @property
@@ -73,8 +73,8 @@ MODELS = (Model("keywords", 1.0), Model("overconfident", 2.0, 2.0), Model("train
 def simulate(*, seed: int, documents: int = 300, items: int = 20) -> pl.DataFrame:
     """Simulate predictions of all models on the same items.
 
-    Items of one document are alike: documents differ in their share of true items, and what a model sees of them is
-    shifted together. Over all documents every model keeps its binormal distributions.
+    Items of one document are correlated: documents differ in their share of true items, and what a model sees of them
+    shifts together. Over all documents, every model has its binormal distributions.
 
     Args:
         seed: The same seed gives the same data.
@@ -103,7 +103,7 @@ def simulate(*, seed: int, documents: int = 300, items: int = 20) -> pl.DataFram
 
 
 def write_demo(folder: Path) -> dict[str, Any]:
-    """Write the demo's data and return the config of its stage."""
+    """Write the data of the demo and return the config of its stage."""
     folder.mkdir(parents=True, exist_ok=True)
     simulate(seed=20240101).write_parquet(folder / "predictions.parquet")
     return {
@@ -118,10 +118,10 @@ def write_demo(folder: Path) -> dict[str, Any]:
 
 
 def error_table(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
-    """Measured beside true areas, and precision and recall at the best threshold: a table for people.
+    """Measured and true areas, precision and recall at the best threshold side by side, as text for people.
 
     Args:
-        _: Where `write_demo` wrote; the truth is in the models.
+        _: Folder of the data; the truth is in the models.
         tables: Result tables of the stage by name.
     """
     points = tables["threshold_sweep_operating_points"].filter(pl.col("criterion") == "max_f1")
