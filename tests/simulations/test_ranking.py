@@ -17,8 +17,8 @@ def test_a_system_that_knows_nothing_is_random_selection(m: int) -> None:
 def test_true_average_precision_is_the_mean_of_many_rankings() -> None:
     rng = np.random.default_rng(1)
     score = rng.standard_normal((20_000, 50)) + 1.5 * (np.arange(50) < 4)
-    places = np.sort(np.argsort(np.argsort(-score, axis=1), axis=1)[:, :4] + 1, axis=1)
-    values = (np.arange(1, 5) / places).mean(axis=1)
+    ranks = np.sort(np.argsort(np.argsort(-score, axis=1), axis=1)[:, :4] + 1, axis=1)
+    values = (np.arange(1, 5) / ranks).mean(axis=1)
     error = values.std() / np.sqrt(len(values))
     assert System("", 1.5).average_precision(50, 4) == pytest.approx(values.mean(), abs=4 * error)
 

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 def simulated(setting: Setting, count: int, seed: int) -> list[tuple[Four, Ints, Ints, Ints]]:
     """The four arguments of `intervals`, matches and pairs near to the event, and true matches after it."""
     batch = simulate(setting, count, np.random.default_rng(seed))
-    found = []
+    actual = []
     for i in range(count):
         before, after = batch.far[i] + batch.near[i], batch.false_after[i] + batch.true_after[i]
         four = before, after, batch.n_far[i] + batch.n_near[i], batch.n_after[i]
-        found.append((four, batch.near[i], batch.n_near[i], batch.true_after[i]))
-    return found
+        actual.append((four, batch.near[i], batch.n_near[i], batch.true_after[i]))
+    return actual
 
 
 def points(four: Four, reference: int | None, recall: float = 1.0) -> dict[str, NDArray[np.float64]]:
@@ -70,11 +70,11 @@ def count_tables(draw: st.DrawFn) -> Four:
 def test_every_interval_holds_its_estimate_or_says_why_not(four: Four, reference: int | None, recall: float) -> None:
     if reference is not None:
         reference = min(reference, four[0].shape[1] - 1)
-    found, expected = (
+    actual, expected = (
         intervals(*four, reference=reference, confidence=0.95, reference_recall=recall),
         points(four, reference, recall),
     )
-    for name, interval in found.items():
+    for name, interval in actual.items():
         given_ = np.array([reason is None for reason in interval.reason])
         assert (np.isnan(interval.lower) == ~given_).all(), name
         assert (np.isnan(interval.upper) == ~given_).all(), name
@@ -116,14 +116,14 @@ def reasons(interval: Interval) -> list[str | None]:
 def test_reasons_for_no_interval() -> None:
     m_before, m_after = table([4, 1], [3, 0], [5, 1]), table([40, 0], [30, 0], [20, 0])
     n_before, n_after = np.array([100, 90, 120]), np.array([200, 210, 190])
-    found = intervals(m_before, m_after, n_before, n_after, reference=0, confidence=0.95)
-    assert reasons(found["fpr"]) == [None, None]
-    assert reasons(found["precision"]) == [None, "no_prediction"]
-    assert reasons(found["recall"]) == [None, "negative_tp"]
-    found = intervals(m_before, m_after, n_before, n_after, reference=None, confidence=0.95)
-    assert reasons(found["precision"])[0] is None
+    actual = intervals(m_before, m_after, n_before, n_after, reference=0, confidence=0.95)
+    assert reasons(actual["fpr"]) == [None, None]
+    assert reasons(actual["precision"]) == [None, "no_prediction"]
+    assert reasons(actual["recall"]) == [None, "negative_tp"]
+    actual = intervals(m_before, m_after, n_before, n_after, reference=None, confidence=0.95)
+    assert reasons(actual["precision"])[0] is None
     for name in ("recall", "f1", "precision_corrected", "recall_corrected"):
-        assert reasons(found[name])[0] == "no_reference"
+        assert reasons(actual[name])[0] == "no_reference"
     alone = intervals(m_before[:1], m_after[:1], n_before[:1], n_after[:1], reference=0, confidence=0.95)
     nothing = intervals(m_before * 0, m_after, n_before * 0, n_after, reference=None, confidence=0.95)
     after = intervals(m_before, m_after * 0, n_before, n_after * 0, reference=None, confidence=0.95)
@@ -135,9 +135,9 @@ def test_reasons_for_no_interval() -> None:
 
 def test_recall_is_one_at_the_reference_and_unknown_without_signal() -> None:
     four = simulated(Setting(300), 1, 6)[0][0]
-    found = intervals(*four, reference=0, confidence=0.95)
-    assert (found["recall"].lower[0], found["recall"].upper[0]) == (1.0, 1.0)
-    assert (found["recall"].lower[1:] > 0).all()
+    actual = intervals(*four, reference=0, confidence=0.95)
+    assert (actual["recall"].lower[0], actual["recall"].upper[0]) == (1.0, 1.0)
+    assert (actual["recall"].lower[1:] > 0).all()
     m_after = table([30, 2], [0, 3], [1, 0], [0, 1])
     same = np.full(4, 100)
     weak = intervals(table([3, 0], [4, 0], [6, 1], [5, 0]), m_after, same, same, reference=0, confidence=0.95)
@@ -148,19 +148,19 @@ def test_no_match_before_still_bounds_the_false_positive_rate() -> None:
     events = 50
     m_before, m_after = np.zeros((events, 1), dtype=np.int64), np.full((events, 1), 3)
     pairs = np.full(events, 1000)
-    found = intervals(m_before, m_after, pairs, pairs, reference=0, confidence=0.95)
-    assert found["fpr"].lower[0] == 0.0
-    assert found["fpr"].upper[0] == pytest.approx(-np.log(0.025) / (events * 1000), rel=1e-3)
-    assert found["precision"].upper[0] == 1.0
-    assert found["precision"].lower[0] == pytest.approx(1 - 3.689 / 150, abs=2e-3)
+    actual = intervals(m_before, m_after, pairs, pairs, reference=0, confidence=0.95)
+    assert actual["fpr"].lower[0] == 0.0
+    assert actual["fpr"].upper[0] == pytest.approx(-np.log(0.025) / (events * 1000), rel=1e-3)
+    assert actual["precision"].upper[0] == 1.0
+    assert actual["precision"].lower[0] == pytest.approx(1 - 3.689 / 150, abs=2e-3)
 
 
 def test_negative_precision_is_its_own_lower_limit() -> None:
     m_before, m_after = np.full((30, 1), 10), np.full((30, 1), 2)
     pairs = np.full(30, 100)
-    found = intervals(m_before, m_after, pairs, pairs, reference=None, confidence=0.95)["precision"]
-    assert found.lower[0] == pytest.approx(-4.0)
-    assert -4.0 < found.upper[0] < 0
+    actual = intervals(m_before, m_after, pairs, pairs, reference=None, confidence=0.95)["precision"]
+    assert actual.lower[0] == pytest.approx(-4.0)
+    assert -4.0 < actual.upper[0] < 0
 
 
 @pytest.mark.parametrize(("heterogeneity", "bursty"), [(0.0, False), (1.0, True)])
@@ -174,8 +174,8 @@ def test_coverage_on_simulated_counts(heterogeneity: float, bursty: bool) -> Non
             upper = np.nan_to_num(interval.upper, nan=1.0)
             covered[name] += float(np.mean((lower <= true[name] + 1e-9) & (true[name] <= upper + 1e-9))) / len(sets)
         realised = realised_precision_interval(*four, near, n_near, confidence=0.95, reference=0)
-        own = true_after.sum(axis=0) / four[1].sum(axis=0)
-        covered["realised"] += float(np.mean((realised.lower <= own) & (own <= realised.upper))) / len(sets)
+        precision = true_after.sum(axis=0) / four[1].sum(axis=0)
+        covered["realised"] += float(np.mean((realised.lower <= precision) & (precision <= realised.upper))) / len(sets)
     assert min(covered.values()) > 0.92, covered
 
 
@@ -184,8 +184,8 @@ def test_correction_removes_the_bias_of_recall() -> None:
     sets = simulated(setting, 60, 8)
     errors = np.zeros((2, setting.thresholds))
     for four, *_ in sets:
-        found = points(four, 0)
-        errors += np.array([found["recall"], found["recall_corrected"]]) - setting.recall
+        actual = points(four, 0)
+        errors += np.array([actual["recall"], actual["recall_corrected"]]) - setting.recall
     plain, corrected = np.abs(errors[:, 1:] / len(sets)).max(axis=1)
     assert corrected < plain / 5
 
@@ -202,10 +202,10 @@ def test_realised_precision_holds_the_estimate_it_is_about() -> None:
     for four, near, n_near, _ in simulated(Setting(40, 1.0, bursty=True), 20, 10):
         expected = points(four, 0)
         for reference, name in ((None, "precision"), (0, "precision_corrected")):
-            found = realised_precision_interval(*four, near, n_near, confidence=0.95, reference=reference)
-            some = ~np.isnan(found.lower) & ~np.isnan(expected[name])
-            assert (found.lower[some] <= expected[name][some] + 1e-9).all()
-            assert (found.upper[some] >= np.minimum(expected[name][some], 1.0) - 1e-9).all()
+            actual = realised_precision_interval(*four, near, n_near, confidence=0.95, reference=reference)
+            defined = ~np.isnan(actual.lower) & ~np.isnan(expected[name])
+            assert (actual.lower[defined] <= expected[name][defined] + 1e-9).all()
+            assert (actual.upper[defined] >= np.minimum(expected[name][defined], 1.0) - 1e-9).all()
 
 
 def parts(near_factor: float, count: int) -> list[tuple[Ints, Ints, Ints, Ints]]:
@@ -215,12 +215,12 @@ def parts(near_factor: float, count: int) -> list[tuple[Ints, Ints, Ints, Ints]]
 
 def test_placebo_interval_and_p_value_agree() -> None:
     for arguments in parts(1.5, 10):
-        found = placebo(*arguments, confidence=0.95)
-        known = ~np.isnan(found.log_rate_ratio)
-        assert (found.lower[known] <= found.log_rate_ratio[known]).all()
-        assert (found.upper[known] >= found.log_rate_ratio[known]).all()
-        outside = (found.lower > 0) | (found.upper < 0)
-        assert outside.tolist() == (found.p_value < 0.05).tolist()
+        actual = placebo(*arguments, confidence=0.95)
+        defined = ~np.isnan(actual.log_rate_ratio)
+        assert (actual.lower[defined] <= actual.log_rate_ratio[defined]).all()
+        assert (actual.upper[defined] >= actual.log_rate_ratio[defined]).all()
+        outside = (actual.lower > 0) | (actual.upper < 0)
+        assert outside.tolist() == (actual.p_value < 0.05).tolist()
 
 
 def test_placebo_has_its_size_and_power() -> None:

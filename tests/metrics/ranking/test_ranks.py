@@ -27,8 +27,8 @@ DOCUMENTS = st.lists(
 
 def in_order(documents: list[Document]) -> list[Document]:
     """By ranking, then best value first, then last name first."""
-    by_name = sorted(documents, key=lambda each: each[2].encode(), reverse=True)
-    return sorted(by_name, key=lambda each: (each[0], -each[1]))
+    by_name = sorted(documents, key=lambda document: document[2].encode(), reverse=True)
+    return sorted(by_name, key=lambda document: (document[0], -document[1]))
 
 
 def as_documents(documents: list[Document], *, names: bool = True) -> Documents:
@@ -64,12 +64,12 @@ def test_ties_count_what_is_above_and_what_is_equal(
     chosen = data.draw(st.sets(st.sampled_from(documents), min_size=1))
     selected = in_order(list({(ranking, value): (ranking, value, "") for ranking, value, _ in chosen}.values()))
     counter = counted(as_documents(selected, names=False), documents, cuts, names=False)
-    own = [[each for each in documents if each[0] == ranking] for ranking, _, _ in selected]
+    documents_of_rankings = [[each for each in documents if each[0] == ranking] for ranking, _, _ in selected]
     assert counter.before().tolist() == [
-        sum(each[1] > tie[1] for each in rest) for tie, rest in zip(selected, own, strict=True)
+        sum(each[1] > tie[1] for each in rest) for tie, rest in zip(selected, documents_of_rankings, strict=True)
     ]
     assert counter.equal().tolist() == [
-        sum(each[1] == tie[1] for each in rest) for tie, rest in zip(selected, own, strict=True)
+        sum(each[1] == tie[1] for each in rest) for tie, rest in zip(selected, documents_of_rankings, strict=True)
     ]
 
 
@@ -77,10 +77,10 @@ def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(4)
     documents = [(int(q), float(v), f"d{n}") for n, (q, v) in enumerate(rng.integers(0, 30, (5_000, 2)))]
     selected = as_documents(in_order(documents[::50]))
-    whole = counted(selected, documents, [], names=True).before()
-    monkeypatch.setattr(ranks, "CHUNK_ROWS", 7)
-    assert counted(selected, documents, [1_000, 1_001], names=True).before().tolist() == whole.tolist()
-    assert whole.max() > 100
+    at_once = counted(selected, documents, [], names=True).before()
+    monkeypatch.setattr(ranks, "_CHUNK_ROWS", 7)
+    assert counted(selected, documents, [1_000, 1_001], names=True).before().tolist() == at_once.tolist()
+    assert at_once.max() > 100
 
 
 def test_a_long_ranking_beside_short_ones() -> None:
