@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PART_ROWS = 3_000_000
 
 
-def fetched(engine: Engine, frames: Mapping[str, exp.Select]) -> dict[str, pl.DataFrame]:
+def fetched(engine: Engine, frames: Mapping[str, exp.Query]) -> dict[str, pl.DataFrame]:
     """The rows of several queries, by name."""
     return {name: engine.fetch(query) for name, query in frames.items()}
 
@@ -37,7 +37,7 @@ def matched_rows(engine: Engine, matched: Matched) -> Iterator[pl.DataFrame]:
         yield matched.match(fetched(engine, frames))
 
 
-def rows_to_fold(engine: Engine, rows: exp.Select | Placed) -> Iterator[pl.DataFrame]:
+def rows_to_fold(engine: Engine, rows: exp.Query | Placed) -> Iterator[pl.DataFrame]:
     """Blocks of rows in order, or rows with their places among others, part by part."""
     if not isinstance(rows, Placed):
         yield from engine.stream(rows)
@@ -48,7 +48,7 @@ def rows_to_fold(engine: Engine, rows: exp.Select | Placed) -> Iterator[pl.DataF
             yield from rows.place(own, engine.stream(_within(rows.among, chosen)))
 
 
-def _within(query: exp.Select, chosen: exp.Expr | None) -> exp.Select:
+def _within(query: exp.Query, chosen: exp.Expr | None) -> exp.Query:
     return query if chosen is None else exp.select("*").from_(query.subquery("rows_of_parts")).where(chosen)
 
 
@@ -64,7 +64,7 @@ def _conditions(engine: Engine, matched: Matched) -> Iterator[exp.Expr | None]:
             yield exp.EQ(this=engine.bucket(matched.key, parts), expression=exp.Literal.number(number))
 
 
-def _ranges(engine: Engine, sizes: exp.Select, name: str) -> Iterator[exp.Expr | None]:
+def _ranges(engine: Engine, sizes: exp.Query, name: str) -> Iterator[exp.Expr | None]:
     """Ranges of a key that have about as many rows as a part may have."""
     key = column(name)
     edges = engine.fetch(_starts(sizes, key))["start"].sort().to_list()[1:]
@@ -74,7 +74,7 @@ def _ranges(engine: Engine, sizes: exp.Select, name: str) -> Iterator[exp.Expr |
         yield exp.and_(*within) if within else None
 
 
-def _starts(sizes: exp.Select, key: exp.Column) -> exp.Select:
+def _starts(sizes: exp.Query, key: exp.Column) -> exp.Query:
     """The first key of every part: keys in order, cut where the rows up to them fill one more part."""
     in_order = exp.Order(expressions=[exp.Ordered(this=key.copy())])
     until = exp.Window(this=exp.Sum(this=column("n_rows")), order=in_order)

@@ -14,7 +14,7 @@ from pipeline.tables.groupings import users_name
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pipeline.sources.rows import Grouped
+    from pipeline.plan.rows import Grouped
     from pipeline.sources.source import Source
 
 Faults = list[dict[str, object]]

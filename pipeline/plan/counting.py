@@ -221,7 +221,7 @@ def _of_cells(
     return whole.with_columns(edges.gather(whole[BIN]).alias(THRESHOLD))
 
 
-def _reading(tree: exp.Select, name: str, other: str) -> exp.Select:
+def _reading(tree: exp.Query, name: str, other: str) -> exp.Query:
     """The same query over another relation of the same columns."""
     for table in tree.find_all(exp.Table):
         if table.name == name:

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from pipeline.plan.optional_tables import OptionalTable
+    from pipeline.plan.rows import Grouped, Relation
     from pipeline.sources.bins import Grid
     from pipeline.sources.keys import KeyMatch
-    from pipeline.sources.rows import Grouped, Relation
     from pipeline.sources.source import Source
     from pipeline.tables.groupings import Grouping
 
@@ -136,7 +136,7 @@ class CountQuery:
     into: str = "counts"
     additive: bool = True
 
-    def tree(self, segment: Sequence[str]) -> exp.Select:
+    def tree(self, segment: Sequence[str]) -> exp.Query:
         """The query by some grouping columns."""
         known = self.sweep is not None and not self.sweep.replicated
         return expand(load(self.name), segment, zero=[REPLICATE] if known else [])
@@ -156,7 +156,7 @@ class Computed:
     """
 
     name: str
-    frames: dict[str, exp.Select]
+    frames: Mapping[str, exp.Query]
     compute: Callable[[Mapping[str, pl.DataFrame], Sequence[str]], pl.DataFrame]
     columns: tuple[str, ...]
     keys: tuple[str, ...] = ()
@@ -182,11 +182,11 @@ class Matched:
     """
 
     name: str
-    frames: dict[str, exp.Select]
+    frames: Mapping[str, exp.Query]
     key: tuple[str, ...]
     match: Callable[[Mapping[str, pl.DataFrame]], pl.DataFrame]
     rows: int
-    sizes: exp.Select | None = None
+    sizes: exp.Query | None = None
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ class Placed:
     rows: exp.Select
     among: exp.Select
     key: str
-    sizes: exp.Select
+    sizes: exp.Query
     place: Callable[[pl.DataFrame, Iterator[pl.DataFrame]], Iterator[pl.DataFrame]]
 
 
@@ -222,8 +222,8 @@ class Folded:
     """
 
     table: str
-    rows: exp.Select | Placed
-    frames: dict[str, exp.Select]
+    rows: exp.Query | Placed
+    frames: Mapping[str, exp.Query]
     fold: Callable[[Iterator[pl.DataFrame], Mapping[str, pl.DataFrame]], pl.DataFrame]
 
 
@@ -236,7 +236,7 @@ class Comparison:
         compare: Says in words what differs; nothing when all agrees.
     """
 
-    frames: dict[str, exp.Select]
+    frames: Mapping[str, exp.Query]
     compare: Callable[[Mapping[str, pl.DataFrame]], tuple[str, ...]]
 
 
@@ -258,7 +258,7 @@ class FollowUp:
     sweep: Sweep
     query: str
     params: Callable[[Mapping[str, pl.DataFrame]], Parameters | None]
-    frames: dict[str, exp.Select]
+    frames: Mapping[str, exp.Query]
     finish: Callable[[pl.DataFrame, Mapping[str, pl.DataFrame]], pl.DataFrame]
     segment: tuple[str, ...] = ()
 
@@ -329,7 +329,7 @@ class Plan:
     matched: tuple[Matched, ...] = ()
     areas: Areas | None = None
     folded: tuple[Folded, ...] = ()
-    fetched: dict[str, exp.Select] = field(default_factory=dict)
+    fetched: dict[str, exp.Query] = field(default_factory=dict)
     comparisons: tuple[Comparison, ...] = ()
     follow_ups: tuple[FollowUp, ...] = ()
     optional: tuple[OptionalTable, ...] = ()

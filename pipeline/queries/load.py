@@ -2,7 +2,7 @@
 
 A query file opens with a header of comment lines, `-- key: text`, where a line that starts with
 `--   ` goes on with the text above it. The keys are `grain` (what one row stands for), `reads` (the logical
-relations), `params` (the `$names`, or `none`) and `caution`.
+relations), `params` (the `$names`, or `none`) and `caution`; a check of sql/*/checks/ also has `message` and `remedy`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 SEGMENT = "segment"
 HEADER_KEYS = ("grain", "reads", "params", "caution")
+FILE = "file"  # key of the meta data of a tree: the file it comes from
 _HEADER_LINE = re.compile(r"^--\s(?P<key>[a-z]+):\s+(?P<text>.+)$")
 _PARENTHESES = re.compile(r"\([^)]*\)")
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -50,7 +51,7 @@ class Query:
     """
 
     name: str
-    tree: exp.Select
+    tree: exp.Query
     header: dict[str, str]
 
     @property
@@ -84,9 +85,10 @@ def load(name: str) -> Query:
     """
     text = (resource_folder("sql") / f"{name}.sql").read_text(encoding="utf-8")
     statements = parse(text, read="duckdb")
-    if len(statements) != 1 or not isinstance(statements[0], exp.Select):
+    if len(statements) != 1 or not isinstance(statements[0], exp.Query):
         message = f"sql/{name}.sql: one SELECT is expected"
         raise ThresherError(message)
+    statements[0].meta[FILE] = name
     query = Query(name, statements[0], _header(text))
     _check_header(query)
     return query
@@ -119,7 +121,36 @@ def _check_header(query: Query) -> None:
         raise ThresherError(message)
 
 
-def expand(query: Query, segment: Sequence[str], *, zero: Sequence[str] = ()) -> exp.Select:
+def statement(
+    name: str,
+    segment: Sequence[str] = (),
+    *,
+    relations: Mapping[str, str] | None = None,
+    values: Mapping[str, float | str] | None = None,
+) -> exp.Query:
+    """A query file as a statement that can be run, defined as a relation or shown.
+
+    Args:
+        name: `<folder>/<file>` without the suffix.
+        segment: Names of the grouping columns, or of the columns of a key: what stands where the file says `segment`.
+        relations: The relation to read, by the name that the file gives it; default: the same name.
+        values: Literals for parameters, for a query that becomes a relation: views take no parameters.
+    """
+    tree = expand(load(name), segment)
+    for table in list(tree.find_all(exp.Table)):
+        actual = (relations or {}).get(table.name)
+        if actual is not None:
+            alias = table.alias or table.name
+            table.replace(exp.to_table(actual).as_(alias))
+    return tree if values is None else fill(tree, values)
+
+
+def file_of(tree: exp.Expr) -> str | None:
+    """The query file that a tree comes from, `<folder>/<file>`; None: it was built here."""
+    return tree.meta.get(FILE)
+
+
+def expand(query: Query, segment: Sequence[str], *, zero: Sequence[str] = ()) -> exp.Query:
     """Put the grouping columns where the query writes `segment`; without any, the word disappears.
 
     Args:
@@ -142,7 +173,7 @@ def expand(query: Query, segment: Sequence[str], *, zero: Sequence[str] = ()) ->
     return tree
 
 
-def _write_zero(tree: exp.Select, name: str) -> None:
+def _write_zero(tree: exp.Query, name: str) -> None:
     value = exp.alias_(exp.cast(exp.Literal.number(0), "BIGINT"), name)
     tree.set("expressions", [value if each == exp.column(name) else each for each in tree.expressions])
     group = tree.args["group"]
@@ -163,10 +194,10 @@ def _expand_list(node: exp.Expr, key: str, segment: Sequence[str]) -> None:
         node.set(key, expanded)
 
 
-def fill(tree: exp.Select, values: Mapping[str, float]) -> exp.Select:
+def fill(tree: exp.Query, values: Mapping[str, float | str]) -> exp.Query:
     """Put literals where a query has parameters, for a query that becomes a relation: views take no parameters."""
     filled = tree.copy()
     for node in list(filled.find_all(exp.Placeholder)):
         value = values[str(node.this)]
-        node.replace(exp.Literal.number(value) if isinstance(value, int) else double(value))
+        node.replace(double(value) if isinstance(value, float) else exp.convert(value))
     return filled

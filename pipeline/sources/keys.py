@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.queries.dialect import column
-from pipeline.sources.rows import present
+from pipeline.queries.dialect import column, present
 from pipeline.sources.source import KEPT
 
 if TYPE_CHECKING:

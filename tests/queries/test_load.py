@@ -118,10 +118,10 @@ def test_every_query_can_be_said_in_every_dialect(query: Query, dialect: str, se
 
 @pytest.mark.parametrize("segment", SEGMENTS)
 def test_the_grouping_columns_stand_where_the_query_says_segment(query: Query, segment: tuple[str, ...]) -> None:
-    def columns(tree: exp.Select) -> list[str]:
+    def columns(tree: exp.Query) -> list[str]:
         return [item.alias_or_name for item in tree.expressions]
 
-    def groups(tree: exp.Select) -> list[str]:
+    def groups(tree: exp.Query) -> list[str]:
         group = tree.args.get("group")
         return [item.name for item in group.expressions] if group else []
 

@@ -12,11 +12,11 @@ import sqlglot.expressions as exp
 from pipeline.errors import ConfigError, DataError
 from pipeline.metrics.before_after.audit import audited_precision, combined_precision
 from pipeline.metrics.before_after.placebo import predicted
+from pipeline.plan import rows
 from pipeline.plan.checks import duplicate_check, missing_check
 from pipeline.plan.nodes import Check, Comparison, CountQuery, FollowUp, Sweep
 from pipeline.queries.dialect import column
 from pipeline.queries.load import expand, fill, load
-from pipeline.sources import rows
 from pipeline.stages.before_after.uncertainty import BUDGET, group_counts
 from pipeline.stages.before_after.units import lowest_retrieved
 from pipeline.tables.schemas import GROUPING

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pipeline.plan.nodes import Check
-    from pipeline.sources.rows import Grouped, Units
+    from pipeline.plan.rows import Grouped, Units
     from pipeline.sources.source import Source
 
 TIMES = ("event_time", "article_time")

@@ -8,10 +8,10 @@ import polars as pl
 import sqlglot.expressions as exp
 
 from pipeline.errors import DataError
+from pipeline.plan import rows
 from pipeline.plan.nodes import Comparison, CountQuery, Sweep
 from pipeline.queries.dialect import column
 from pipeline.queries.load import expand, fill, load
-from pipeline.sources import rows
 from pipeline.tables.ratios import ratios as ratios_of
 from pipeline.tables.sweep import THRESHOLD, add_up, at_or_above
 

@@ -11,9 +11,9 @@ import sqlglot.expressions as exp
 from pipeline.errors import ConfigError, DataError
 from pipeline.metrics.before_after.lag_agreement import lag_agreement
 from pipeline.metrics.before_after.timelines import MICROSECONDS_PER_HOUR
+from pipeline.plan import rows
 from pipeline.plan.nodes import Comparison
 from pipeline.queries.dialect import column
-from pipeline.sources import rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

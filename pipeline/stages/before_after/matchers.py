@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from pipeline.errors import DataError
+from pipeline.plan import rows
 from pipeline.queries.dialect import column
-from pipeline.sources import rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -72,7 +72,7 @@ class Matchers:
         query = exp.select(every, column(MATCHER, "m")).from_(pairs.subquery("p"))
         return query.join(exp.to_table(MATCHERS).as_("m"), on=exp.and_(*same), join_type="inner")
 
-    def frames(self) -> dict[str, exp.Select]:
+    def frames(self) -> dict[str, exp.Query]:
         """What `repeated` needs."""
         return {MATCHERS: exp.select("*").from_(MATCHERS)} if self else {}
 

@@ -10,6 +10,7 @@ import polars as pl
 import sqlglot.expressions as exp
 
 from pipeline.errors import ConfigError, DataError
+from pipeline.plan import rows
 from pipeline.plan.checks import duplicate_check, missing_check, one_cluster_check
 from pipeline.plan.nodes import (
     REPLICATE,
@@ -22,7 +23,6 @@ from pipeline.plan.nodes import (
     Sweep,
 )
 from pipeline.queries.dialect import column, double
-from pipeline.sources import rows
 from pipeline.sources.bins import Grid
 from pipeline.stages.before_after import audit, faults, fields, gold, lags, plausibility, strata, trend
 from pipeline.stages.before_after.matchers import Matchers
@@ -307,7 +307,7 @@ class _Planner:
         own = () if self.params.audit is not None else (each.name for each in by if each.source == "pairs")
         return (*PAIR, *own)
 
-    def _timeline_rows(self, by: Sequence[rows.Grouped]) -> dict[str, exp.Select]:
+    def _timeline_rows(self, by: Sequence[rows.Grouped]) -> dict[str, exp.Query]:
         """Events and articles with their times and grouping columns."""
         of_events = [each.name for each in by if each.source == "events"]
         of_articles = [each.name for each in by if each.source == "articles"]

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Literal
 import sqlglot.expressions as exp
 
 from pipeline.errors import ConfigError, DataError
+from pipeline.plan import rows
 from pipeline.plan.nodes import Computed, CountQuery, Sweep
 from pipeline.queries.dialect import column, double
 from pipeline.queries.load import expand, load
-from pipeline.sources import rows
 from pipeline.stages.before_after.matchers import COMPARED_EVENTS
 from pipeline.stages.before_after.timelines import N_COLUMNS, timeline_counts
 
@@ -61,15 +61,15 @@ class Strata:
             yield rows.Relation("volumes", expand(load("before_after/volumes"), ()), keep=True)
         yield rows.Relation("events_of_strata", self.of_events(exp.select("*").from_(COMPARED_EVENTS)))
 
-    def of_events(self, query: exp.Select) -> exp.Select:
+    def of_events(self, query: exp.Query) -> exp.Select:
         """Rows of events with their stratum; that of the article is empty."""
         return self._labelled(query, ("events",), None)
 
-    def of_articles(self, query: exp.Select) -> exp.Select:
+    def of_articles(self, query: exp.Query) -> exp.Select:
         """Rows of articles with their stratum; that of the event is empty."""
         return self._labelled(query, ("articles",), column("article_time"))
 
-    def of_pairs(self, query: exp.Select) -> exp.Select:
+    def of_pairs(self, query: exp.Query) -> exp.Select:
         """Rows of pairs, with the columns of the strata and the time of `moment`, with both strata."""
         moment: exp.Expr = column("article_time")
         if self.moment == "events":
@@ -77,7 +77,7 @@ class Strata:
             moment = exp.Add(this=column("event_time"), expression=exp.Floor(this=lag))
         return self._labelled(query, ("events", "articles", "pairs"), moment)
 
-    def _labelled(self, query: exp.Select, sources: Sequence[str], moment: exp.Expr | None) -> exp.Select:
+    def _labelled(self, query: exp.Query, sources: Sequence[str], moment: exp.Expr | None) -> exp.Select:
         of_events = [column(each.name) for each in self.columns if each.source == "events" and "events" in sources]
         others: list[exp.Expr] = []
         others += [column(each.name) for each in self.columns if each.source != "events" and each.source in sources]
@@ -94,7 +94,7 @@ class Strata:
         texts = (_text(of_events), _text(others))
         return labelled.select(*(exp.alias_(text, name) for name, text in zip(KEYS, texts, strict=True)))
 
-    def _timed(self, query: exp.Select, moment: exp.Expr) -> exp.Select:
+    def _timed(self, query: exp.Query, moment: exp.Expr) -> exp.Select:
         """With the day and the hour of a moment, and how busy the day was."""
         named = (("day_of_stratum", DAY), ("hour_of_stratum", HOUR))
         timed = query.select(*(exp.alias_(_whole(moment, unit), name) for name, unit in named))
@@ -192,7 +192,7 @@ def queries(
     pairs: exp.Select,
     grid: Grid | None,
     bounds: Mapping[str, float],
-    timelines: tuple[Mapping[str, exp.Select], Span] | None,
+    timelines: tuple[Mapping[str, exp.Query], Span] | None,
     matchers: Matchers,
     *,
     missed: bool = False,
@@ -218,7 +218,10 @@ def queries(
         yield CountQuery("before_after/compared_by_stratum", {}, COLUMNS, KEYS, into=COUNTED)
     elif timelines is not None:
         found, span = timelines
-        frames = {"events": strata.of_events(found["events"]), "articles": strata.of_articles(found["articles"])}
+        frames: dict[str, exp.Query] = {
+            "events": strata.of_events(found["events"]),
+            "articles": strata.of_articles(found["articles"]),
+        }
         frames |= matchers.frames()
 
         def compute(frames: Mapping[str, pl.DataFrame], segment: Sequence[str]) -> pl.DataFrame:

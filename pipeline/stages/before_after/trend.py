@@ -33,7 +33,7 @@ VALUES = ("slope", "slope_lower", "slope_upper", "p_value")
 def counts(
     compared: Compared,
     bounds: Mapping[str, float],
-    timelines: tuple[Mapping[str, exp.Select], Span] | None,
+    timelines: tuple[Mapping[str, exp.Query], Span] | None,
     matchers: Matchers,
 ) -> Iterator[CountQuery | Computed]:
     """What counts the compared pairs of every day before the event; nothing where they cannot be known.

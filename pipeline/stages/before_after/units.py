@@ -93,7 +93,7 @@ def chosen_threshold(tables: Mapping[str, pl.DataFrame], criterion: str | None =
     return float(threshold) if threshold is not None else None
 
 
-def _frames(compared: Compared, bounds: Mapping[str, float]) -> dict[str, exp.Select]:
+def _frames(compared: Compared, bounds: Mapping[str, float]) -> dict[str, exp.Query]:
     names = {"events": ("event_id", *N_COLUMNS), "timelines": ("event_id", "event_time")}
     if compared == "pairs":
         return {"pairs": _counted_pairs(bounds)}
@@ -103,7 +103,7 @@ def _frames(compared: Compared, bounds: Mapping[str, float]) -> dict[str, exp.Se
     return {"events": events, "articles": exp.select(column("article_time")).from_("articles")}
 
 
-def _counted_pairs(bounds: Mapping[str, float]) -> exp.Select:
+def _counted_pairs(bounds: Mapping[str, float]) -> exp.Query:
     return fill(expand(load("before_after/pairs_per_event"), ()), bounds)
 
 

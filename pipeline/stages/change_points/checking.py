@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from pipeline.errors import DataError
+from pipeline.plan import rows
 from pipeline.plan.checks import doubtful_groups, duplicate_check, missing_check, negative_check, outside_check
 from pipeline.plan.nodes import Comparison
 from pipeline.queries.dialect import column
-from pipeline.sources import rows
 from pipeline.stages.change_points.contract import ANNOTATOR, POSITION, SERIES_ID
 from pipeline.stages.change_points.relations import JUDGED
 

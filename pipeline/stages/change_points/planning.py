@@ -10,10 +10,10 @@ import numpy as np
 import sqlglot.expressions as exp
 
 from pipeline.errors import DataError
+from pipeline.plan import rows
 from pipeline.plan.nodes import CountQuery, FollowUp, Matched, Plan, Sweep
 from pipeline.plan.optional_tables import OptionalTable
 from pipeline.queries.dialect import column
-from pipeline.sources import rows
 from pipeline.sources.keys import KeyMatch
 from pipeline.sources.types import TIMES
 from pipeline.stages.change_points import checking, units

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
+from pipeline.plan import rows
 from pipeline.plan.nodes import REPLICATE
 from pipeline.queries.dialect import column
-from pipeline.sources import rows
 from pipeline.stages.change_points.contract import ANNOTATOR, POSITION, SERIES_ID
 from pipeline.stages.change_points.points import RUN
 from pipeline.tables.groupings import internal_name

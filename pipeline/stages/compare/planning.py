@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from pipeline.errors import DataError
+from pipeline.plan import rows
 from pipeline.plan.checks import missing_check, negative_check, rows_check, shown_name
 from pipeline.plan.nodes import Check, CountQuery, Plan
 from pipeline.queries.dialect import column
-from pipeline.sources import rows
 from pipeline.sources.inputs import Field
 from pipeline.sources.source import KEPT
 from pipeline.stages.compare.contract import CELLS, EVENT_COUNTS

@@ -11,12 +11,12 @@ import sqlglot.expressions as exp
 
 from pipeline.errors import DataError
 from pipeline.metrics.matching.document_averages import POOLED_AVERAGES
+from pipeline.plan import rows
 from pipeline.plan.checks import doubtful_groups, duplicate_check, missing_check
 from pipeline.plan.nodes import CountQuery, Folded, Matched, Plan, Sweep
 from pipeline.plan.optional_tables import OptionalTable
 from pipeline.queries.dialect import column
 from pipeline.queries.load import expand, fill, load
-from pipeline.sources import rows
 from pipeline.sources.keys import KeyMatch
 from pipeline.stages.entity_recognition.contract import COUNT_NAMES
 from pipeline.stages.entity_recognition.document_sums import sums_of_documents
@@ -134,7 +134,7 @@ class _Planner:
         yield CountQuery(f"entity_recognition/{name}", columns=COUNT_NAMES, sweep=sweep if self.scored else None)
         yield CountQuery("entity_recognition/gold", columns=COUNT_NAMES)
 
-    def _fetched(self) -> dict[str, exp.Select]:
+    def _fetched(self) -> dict[str, exp.Query]:
         by = [each.name for each in self.mentions.by]
         name = "documents_listed" if self.mentions.may_be_empty else "documents"
         counts = expand(load(f"entity_recognition/{name}"), by)

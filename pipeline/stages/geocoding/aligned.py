@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
+from pipeline.plan import rows
 from pipeline.plan.checks import duplicate_check, missing_check
 from pipeline.plan.nodes import REPLICATE, Check
 from pipeline.queries.dialect import column
-from pipeline.sources import rows
 from pipeline.stages.geocoding.coordinates import PLACE, haversine_distance, haversine_square
 from pipeline.stages.geocoding.locating import SEVERAL
 from pipeline.stages.mentions.rows import SYSTEMS, fault_of, key_type, systems_relation

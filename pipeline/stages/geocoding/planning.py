@@ -12,11 +12,11 @@ import sqlglot.expressions as exp
 
 from pipeline.errors import ConfigError, DataError
 from pipeline.metrics.geocoding.distance import geodesic
+from pipeline.plan import rows
 from pipeline.plan.checks import doubtful_groups, duplicate_check, missing_check
 from pipeline.plan.nodes import CountQuery, Matched, Plan, Sweep
 from pipeline.plan.optional_tables import OptionalTable
 from pipeline.queries.dialect import column
-from pipeline.sources import rows
 from pipeline.sources.bins import Grid
 from pipeline.sources.keys import KeyMatch
 from pipeline.stages.geocoding.aligned import AlignedPlaces

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from pipeline.errors import DataError
+from pipeline.plan import rows
 from pipeline.plan.checks import missing_check, rows_check
 from pipeline.plan.nodes import REPLICATE
 from pipeline.queries.dialect import column
-from pipeline.sources import rows
 from pipeline.sources.inputs import Field
 from pipeline.sources.keys import is_missing
 from pipeline.sources.source import SCORE_STATE

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from pipeline.errors import DataError
+from pipeline.plan import rows
 from pipeline.plan.checks import duplicate_check, missing_check
 from pipeline.plan.nodes import REPLICATE, Check, CountQuery, Folded, Placed, Plan
 from pipeline.queries.dialect import column, double
 from pipeline.queries.load import expand, fill, load, page
-from pipeline.sources import rows
 from pipeline.sources.keys import KeyMatch, repeated_keys
 from pipeline.stages.ranking.contract import COUNTS
 from pipeline.stages.ranking.lists import Lists

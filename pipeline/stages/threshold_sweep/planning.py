@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
+from pipeline.plan import rows
 from pipeline.plan.checks import doubtful_groups, duplicate_check, missing_check, outside_check, rows_check
 from pipeline.plan.nodes import REPLICATE, Areas, Check, CountQuery, Plan, Sweep
 from pipeline.queries.dialect import column, double, is_finite
-from pipeline.sources import rows
 from pipeline.sources.source import KEPT, SCORE_GIVEN
 from pipeline.stages.threshold_sweep.contract import COUNT_NAMES
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from pipeline.errors import DataError
-from pipeline.queries.dialect import column, double, is_finite
+from pipeline.queries.dialect import column, double, is_finite, present
 from pipeline.queries.load import expand, fill, load
 from pipeline.sources.canonical import canonical_relation
 from pipeline.sources.inputs import Field
@@ -280,11 +280,6 @@ def replicate_relations(origin: str, cluster: str, count: int | None) -> tuple[R
         count: Number of replicates; None: own up to 1,000 clusters, else 64 groups.
     """
     return _clusters(origin, cluster), _replicates(count)
-
-
-def present(value: exp.Expr) -> exp.Expr:
-    """That a value is not NULL."""
-    return exp.Not(this=exp.Is(this=value, expression=exp.null()))
 
 
 def _clusters(relation: str, cluster: str) -> Relation:
