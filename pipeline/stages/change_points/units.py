@@ -12,7 +12,7 @@ from pipeline.plan.nodes import After, Relation
 from pipeline.queries.dialect import column
 from pipeline.queries.load import statement
 from pipeline.stages.change_points.contract import DELAYS, SERIES_COLUMNS, SERIES_ID
-from pipeline.stages.change_points.points import POSITIONS, RUN
+from pipeline.stages.change_points.points import RUN
 from pipeline.stages.change_points.ratios import with_ratios
 from pipeline.stages.change_points.relations import RUNS_OF_SERIES
 from pipeline.tables.groupings import Grouping
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pipeline.tables.schemas import Column
 
 Finish = Callable[[pl.DataFrame, Mapping[str, pl.DataFrame]], pl.DataFrame]
-TYPES = {"BIGINT": pl.Int64(), "DOUBLE": pl.Float64(), "VARCHAR": pl.String(), "KEY": pl.String()}
 
 
 def series_table(relations: Relations, *, tcpd: bool, covered: bool) -> After:
@@ -69,17 +68,3 @@ def _named(found: pl.DataFrame, runs: pl.DataFrame, relations: Relations, column
         runs = runs.with_columns(pl.col(SERIES_ID).cast(pl.UInt64 if unsigned else pl.Int64))
     grouping = pl.lit(Grouping(tuple(by)).label).alias(GROUPING.name)
     return found.join(runs, on=RUN, how="inner").select(grouping, *by, *(each.name for each in columns))
-
-
-def empty(counts: pl.DataFrame, keys: Sequence[str], columns: Sequence[Column], *, times: bool) -> pl.DataFrame:
-    """A table without a row.
-
-    Args:
-        counts: The count table.
-        keys: Columns that identify a group.
-        columns: Those of the table.
-        times: Whether positions are times.
-    """
-    types = TYPES | {"POSITION": POSITIONS[times]}
-    own = (pl.lit(None, dtype=types[each.type]).alias(each.name) for each in columns)
-    return counts.clear().select(*keys, *own)
