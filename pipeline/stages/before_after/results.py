@@ -11,7 +11,7 @@ from pipeline.metrics.before_after import estimates as estimator
 from pipeline.metrics.before_after import sensitivity
 from pipeline.metrics.curves.operating_points import pick
 from pipeline.metrics.uncertainty.cube import Cube
-from pipeline.stages.before_after import adjusted, audit, gold, placebo, plausibility, trend
+from pipeline.stages.before_after import adjusted, audit, gold, placebo, plausibility, strata, trend
 from pipeline.stages.before_after.gold_difference import with_difference
 from pipeline.stages.before_after.tables import COUNT_NAMES
 from pipeline.stages.before_after.uncertainty import with_intervals, with_safe_limits
@@ -73,7 +73,7 @@ def _optional_tables(
         return
     if params.uncertainty != "none":
         yield placebo.TABLE, placebo.table(curve, cube, params)
-    if adjusted.COUNTED in counts:
+    if strata.COUNTED in counts:
         yield adjusted.TABLE, adjusted.table(curve, counts, cube, params)
     if params.lag_thresholds:
         yield trend.TABLE, trend.table(params, counts, keys)
