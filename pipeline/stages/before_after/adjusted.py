@@ -124,7 +124,7 @@ def _intervals(
         reason: Reason = "none" if params.uncertainty == "none" else "budget"
         return dict.fromkeys(ADJUSTED_NAMES, Interval.none(group.rows.height, reason))
     _, m_after, n_before, n_after = group.sides
-    intervals = adjusted_intervals(
+    return adjusted_intervals(
         standardised,
         m_after[used],
         n_before[used],
@@ -132,7 +132,6 @@ def _intervals(
         reference=group.reference,
         confidence=params.confidence,
     )
-    return {name: Interval(adjusted.lower, adjusted.upper, adjusted.reason) for name, adjusted in intervals.items()}
 
 
 def _estimates(
