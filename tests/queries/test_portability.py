@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 import sqlglot.expressions as exp
 from cases.reading import case_folders, case_name, prepare
+from running import run_stages
 from sqlglot import parse_one
 
-import pipeline
 from pipeline.engines import duckdb as engine
 from pipeline.queries.dialect import render
 from pipeline.queries.load import Query, expand, load, query_names
@@ -173,7 +173,7 @@ def test_every_statement_of_a_run_can_take_the_way_through_spark(
 
     def results(name: str) -> dict[str, bytes]:
         (tmp_path / name).mkdir()
-        run = pipeline.run(prepare(folder, tmp_path / name))
+        run = run_stages(prepare(folder, tmp_path / name))
         return {path.relative_to(run.path).as_posix(): path.read_bytes() for path in run.path.rglob("*.parquet")}
 
     direct = results("direct")
