@@ -39,8 +39,8 @@ def run_demo(output: Path, console: Console) -> None:
             table.name: pl.read_parquet(finished.path / table.name / f"{configured.params.name}.parquet")
             for table in configured.stage.tables
         }
-        closeness = simulations[configured.stage.kind].closeness(root / "data" / configured.stage.kind, frames)
-        sys.stdout.write(f"{configured.params.name}: {simulations[configured.stage.kind].HEADING}\n\n{closeness}\n\n")
+        error_table = simulations[configured.stage.kind].error_table(root / "data" / configured.stage.kind, frames)
+        sys.stdout.write(f"{configured.params.name}: {simulations[configured.stage.kind].HEADING}\n\n{error_table}\n\n")
     sys.stdout.write(
         f'{finished.path}\n\nNext: thresher query {output / "results"} "FROM before_after_operating_points"\n'
     )

@@ -11,15 +11,16 @@ from pipeline.errors import DataError, NoInputError, ThresherError, together
 from pipeline.plan.checks import missing_words, rows_in_words
 from pipeline.plan.fault_rows import first_place
 from pipeline.queries.dialect import column
-from pipeline.queries.load import expand, load
+from pipeline.queries.load import expand, load, statement
 from pipeline.sources.keys import count_where
-from pipeline.sources.source import PASSES_WHERE, SCORE_STATE
+from pipeline.sources.source import SCORE_STATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pipeline.engines.engine import Engine
-    from pipeline.plan.nodes import Options, Plan
+    from pipeline.plan.options import Options
+    from pipeline.plan.plan import Plan
     from pipeline.sources.source import Source
 
 USED, WHERE = "used", "where"
@@ -85,6 +86,8 @@ def account(engine: Engine, options: Options, plan: Plan, used: int) -> tuple[In
 
 
 def _rows_by_status(engine: Engine, plan: Plan) -> dict[str, int]:
+    if plan.accounting is None:
+        return {USED: 0}
     frame = engine.fetch(expand(load(plan.accounting.name), ()), plan.accounting.params)
     return {USED: 0} | dict(zip(frame["status"].to_list(), frame["n_rows"].to_list(), strict=True))
 
@@ -193,23 +196,20 @@ def _share(part: int, whole: int, noun: str) -> str:
 
 def _positives(engine: Engine, plan: Plan, positive: exp.Expr) -> tuple[int, int]:
     """Positives of the row input in all, and those without a valid score."""
-    lost = exp.and_(positive.copy(), exp.Not(this=exp.Is(this=column(SCORE_STATE), expression=exp.null())))
-    counts = [
-        exp.alias_(exp.cast(exp.CountIf(this=condition), "BIGINT"), name)
-        for name, condition in (("n_positive", positive.copy()), ("n_lost", lost))
-    ]
-    query = exp.select(*counts).from_(f"{plan.sources[0].name}_read").where(column(PASSES_WHERE))
+    relations = {"input_read": f"{plan.sources[0].name}_read"}
+    query = statement("accounting/unscored_positives", relations=relations, columns={"is_positive": positive})
     n_positive, n_lost = engine.fetch(query).row(0)
     return int(n_positive), int(n_lost)
 
 
 def kept_rows(engine: Engine, sources: Sequence[Source]) -> int:
     """Rows of some inputs together that `where` keeps."""
-    counted = exp.alias_(exp.cast(exp.Count(this=exp.Star()), "BIGINT"), "n_rows")
-    queries = (
-        exp.select(counted.copy()).from_(f"{source.name}_read").where(column(PASSES_WHERE)) for source in sources
-    )
+    queries = (_kept_rows(source) for source in sources)
     return sum(int(engine.fetch(query).item()) for query in queries)
+
+
+def _kept_rows(source: Source) -> exp.Query:
+    return statement("accounting/kept_rows", relations={"input_read": f"{source.name}_read"})
 
 
 def _account_other(engine: Engine, source: Source, plan: Plan) -> InputAccount:
@@ -219,11 +219,11 @@ def _account_other(engine: Engine, source: Source, plan: Plan) -> InputAccount:
         found = engine.fetch(expand(load(query.name), ()), query.params)
         known = dict(zip(found["status"].to_list(), found["n_rows"].to_list(), strict=True))
         return InputAccount(source.name, len(source.files), source.rows, {USED: 0} | known)
-    total = exp.alias_(exp.cast(exp.Count(this=exp.Star()), "BIGINT"), "n_rows")
-    rows = engine.fetch(exp.select(total).from_(exp.to_table(f"{source.name}_read")).where(column(PASSES_WHERE))).item()
+    rows = engine.fetch(_kept_rows(source)).item()
     used = rows
     if source.name == plan.units:
-        used = engine.fetch(exp.select(total.copy()).from_(exp.to_table(source.name)).where(column("complete"))).item()
+        complete = statement("accounting/complete_units", relations={"units": source.name})
+        used = engine.fetch(complete).item()
     rows_by_status = {USED: used, "incomplete_window": rows - used, WHERE: source.rows - rows}
     kept = {key: n for key, n in rows_by_status.items() if n or key == USED}
     return InputAccount(source.name, len(source.files), source.rows, kept)

@@ -10,41 +10,20 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from pipeline.errors import DataError
+from pipeline.plan.nodes import Relation
 from pipeline.queries.dialect import column, double, is_finite, present
 from pipeline.queries.load import expand, fill, load
 from pipeline.sources.canonical import canonical_relation
 from pipeline.sources.inputs import Field
-from pipeline.sources.source import PASSES_WHERE, SCORE_GIVEN, Scan, Source
+from pipeline.sources.source import PASSES_WHERE, SCORE_GIVEN, Source
 from pipeline.tables.groupings import internal_name, users_name
+from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 MAX_OWN_REPLICATES = 1000
 HASH_REPLICATES = 64
-
-
-@dataclass(frozen=True)
-class Relation:
-    """A named query over scans and earlier relations.
-
-    Attributes:
-        name: Logical name that later queries read.
-        query: Its SQL as a tree.
-        keep: Whether the engine keeps its rows (small, read often) or reads through it.
-        scans: Files to register before it is defined.
-        source: The input that it reads, if it reads files.
-        located: Whether its scans have the columns `source_file` and `file_row_number`.
-        reads: Our names of the columns that it reads of that input.
-    """
-
-    name: str
-    query: exp.Query
-    keep: bool = False
-    scans: tuple[Scan, ...] = ()
-    source: Source | None = None
-    located: bool = False
-    reads: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -160,7 +139,6 @@ class Lookup:
 
 
 FLAG = "complete"
-REPLICATE = "replicate"
 
 
 def read(

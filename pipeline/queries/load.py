@@ -8,10 +8,11 @@ relations), `params` (the `$names`, or `none`) and `caution`; a check of sql/*/c
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from sqlglot import exp, parse
 
@@ -19,10 +20,14 @@ from pipeline.errors import ThresherError
 from pipeline.queries.dialect import column, double
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
+
+    Segment = Sequence[str] | Mapping[str, Sequence[str]]  # of all relations alike, or by the name of the relation
 
 SEGMENT = "segment"
 HEADER_KEYS = ("grain", "reads", "params", "caution")
+CHECK_KEYS = ("message", "remedy")  # of a check: what is said of its rows, with {placeholders}
+CHECKS = "checks"  # folder of the checks of a stage, and of those that all stages share
 FILE = "file"  # key of the meta data of a tree: the file it comes from
 _HEADER_LINE = re.compile(r"^--\s(?P<key>[a-z]+):\s+(?P<text>.+)$")
 _PARENTHESES = re.compile(r"\([^)]*\)")
@@ -109,7 +114,9 @@ def _header(text: str) -> dict[str, str]:
 
 
 def _check_header(query: Query) -> None:
-    missing = [key for key in HEADER_KEYS if key not in query.header]
+    is_check = any(key in query.header for key in CHECK_KEYS) or CHECKS in query.name.split("/")[:-1]
+    needed = (*HEADER_KEYS, *CHECK_KEYS) if is_check else HEADER_KEYS
+    missing = [key for key in needed if key not in query.header]
     if missing:
         message = f"sql/{query.name}.sql: the header lacks {', '.join(missing)}"
         raise ThresherError(message)
@@ -123,9 +130,10 @@ def _check_header(query: Query) -> None:
 
 def statement(
     name: str,
-    segment: Sequence[str] = (),
+    segment: Segment = (),
     *,
     relations: Mapping[str, str] | None = None,
+    columns: Mapping[str, str | exp.Expr] | None = None,
     values: Mapping[str, float | str] | None = None,
 ) -> exp.Query:
     """A query file as a statement that can be run, defined as a relation or shown.
@@ -134,9 +142,11 @@ def statement(
         name: `<folder>/<file>` without the suffix.
         segment: Names of the grouping columns, or of the columns of a key: what stands where the file says `segment`.
         relations: The relation to read, by the name that the file gives it; default: the same name.
+        columns: The column or condition to read, by the name that the file gives it; default: the same name.
         values: Literals for parameters, for a query that becomes a relation: views take no parameters.
     """
-    tree = expand(load(name), segment)
+    tree = _with_columns(load(name).tree.copy(), columns or {})
+    tree = _expanded(tree, segment)
     for table in list(tree.find_all(exp.Table)):
         actual = (relations or {}).get(table.name)
         if actual is not None:
@@ -150,17 +160,25 @@ def file_of(tree: exp.Expr) -> str | None:
     return tree.meta.get(FILE)
 
 
-def expand(query: Query, segment: Sequence[str], *, zero: Sequence[str] = ()) -> exp.Query:
+def expand(query: Query, segment: Segment, *, zero: Sequence[str] = ()) -> exp.Query:
     """Put the grouping columns where the query writes `segment`; without any, the word disappears.
+
+    In a condition it means one of the columns, so `NOT segment IS NULL` that none is NULL; compared with another
+    `segment` it means every column that both have.
 
     Args:
         query: A loaded query.
-        segment: Names of the grouping columns in the relation that the query reads.
+        segment: Names of the grouping columns in the relation that the query reads. By relation: `events.segment`
+            stands for the names of `events`, and `segment` alone for those of "" or, without it, for the names of all.
         zero: Columns it groups by that are 0 in every row: written as that, so that no engine groups by them.
     """
     tree = query.tree.copy()
     for name in zero:
         _write_zero(tree, name)
+    return _expanded(tree, segment)
+
+
+def _expanded(tree: exp.Query, segment: Segment) -> exp.Query:
     for select in tree.find_all(exp.Select):
         _expand_list(select, "expressions", segment)
         group = select.args.get("group")
@@ -168,9 +186,59 @@ def expand(query: Query, segment: Sequence[str], *, zero: Sequence[str] = ()) ->
             _expand_list(group, "expressions", segment)
             if not group.expressions:
                 select.set("group", None)
-    for node in (*tree.find_all(exp.Window), *tree.find_all(exp.Order)):
-        _expand_list(node, "partition_by" if isinstance(node, exp.Window) else "expressions", segment)
+    for window in tree.find_all(exp.Window):
+        _expand_list(window, "partition_by", segment)
+    for order in list(tree.find_all(exp.Order)):
+        _expand_list(order, "expressions", segment)
+        if not order.expressions:
+            order.pop()
+    _expand_conditions(tree, segment)
     return tree
+
+
+def _with_columns(tree: exp.Query, columns: Mapping[str, str | exp.Expr]) -> exp.Query:
+    """The query over columns of other names, or over conditions in their place."""
+    for node in list(tree.find_all(exp.Column)):
+        actual = columns.get(node.name)
+        if actual is not None:
+            node.replace(column(actual, node.table or None) if isinstance(actual, str) else exp.paren(actual))
+    return tree
+
+
+def _is_segment(node: exp.Expr) -> TypeGuard[exp.Column]:
+    """Whether a node is the word, not a column that a user has called so, which is quoted."""
+    return isinstance(node, exp.Column) and node.name == SEGMENT and not node.this.args.get("quoted")
+
+
+def _segments(tree: exp.Expr) -> list[exp.Column]:
+    return [node for node in tree.find_all(exp.Column, bfs=False) if _is_segment(node)]
+
+
+def _names_of(word: exp.Column, segment: Segment) -> Sequence[str]:
+    """What `segment` stands for behind the name of a relation, or alone."""
+    if not isinstance(segment, Mapping):
+        return segment
+    if word.table in segment:
+        return segment[word.table]
+    return tuple(dict.fromkeys(name for names in segment.values() for name in names))
+
+
+def _expand_conditions(tree: exp.Query, segment: Segment) -> None:
+    """Write out the conditions on `segment`, which only a condition can still hold."""
+    conditions = {id(node): node for node in (word.find_ancestor(exp.Predicate) for word in _segments(tree))}
+    for condition in conditions.values():
+        if condition is None:
+            message = f"segment stands neither in a list nor in a condition: {tree.sql()}"
+            raise ThresherError(message)
+        names = [_names_of(word, segment) for word in _segments(condition)]
+        common = [name for name in names[0] if all(name in others for others in names)]
+        terms = [condition.transform(_named, name) for name in common]
+        connect, nothing = (exp.or_, exp.false()) if len(names) == 1 else (exp.and_, exp.true())
+        condition.replace(exp.paren(connect(*terms)) if len(terms) > 1 else (terms or [nothing])[0])
+
+
+def _named(node: exp.Expr, name: str) -> exp.Expr:
+    return column(name, node.table or None) if _is_segment(node) else node
 
 
 def _write_zero(tree: exp.Query, name: str) -> None:
@@ -180,18 +248,25 @@ def _write_zero(tree: exp.Query, name: str) -> None:
     group.set("expressions", [each for each in group.expressions if each != exp.column(name)])
 
 
-def _expand_list(node: exp.Expr, key: str, segment: Sequence[str]) -> None:
+def _expand_list(node: exp.Expr, key: str, segment: Segment) -> None:
     items = node.args.get(key) or []
     expanded: list[exp.Expr] = []
     for item in items:
         target = item.this if isinstance(item, exp.Ordered) else item
-        if isinstance(target, exp.Column) and target.name == SEGMENT:
-            columns = [column(name, target.table or None) for name in segment]
-            expanded += [exp.Ordered(this=each) if isinstance(item, exp.Ordered) else each for each in columns]
+        if _is_segment(target):
+            columns = [column(name, target.table or None) for name in _names_of(target, segment)]
+            expanded += [_ordered(item, each) if isinstance(item, exp.Ordered) else each for each in columns]
         else:
             expanded.append(item)
     if items:
         node.set(key, expanded)
+
+
+def _ordered(item: exp.Ordered, by: exp.Column) -> exp.Ordered:
+    """The same order by another column."""
+    ordered = item.copy()
+    ordered.set("this", by)
+    return ordered
 
 
 def fill(tree: exp.Query, values: Mapping[str, float | str]) -> exp.Query:

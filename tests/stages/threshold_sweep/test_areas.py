@@ -28,7 +28,7 @@ from pipeline.metrics.curves.cell_grids import finer
 from pipeline.metrics.curves.packed_scores import PackedScores, SizesDifferError
 from pipeline.metrics.curves.pr_auc import pr_auc
 from pipeline.plan import areas
-from pipeline.plan.areas import rows_in_order
+from pipeline.plan.area_work import rows_in_order
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -318,7 +318,7 @@ def test_cells_that_are_made_finer_hold_the_exact_areas_within_the_width(
         rounds.append(1)
         return finer(*parts)
 
-    monkeypatch.setattr("pipeline.plan.areas.finer", counted)
+    monkeypatch.setattr("pipeline.plan.area_work.finer", counted)
     width = 0.02
     binned = swept(tmp_path / "binned", frame, method="binned", width=width, **keys)["areas"]
     assert rounds or shape == "even"
@@ -396,7 +396,7 @@ def test_groups_that_are_taken_a_few_at_a_time_have_the_areas_of_all_at_once(
     )
     keys: dict[str, Any] = {"by": ["model"], "thresholds": thresholds} | WEIGHTS
     whole = swept(tmp_path / "whole", frame, **keys)["areas"]
-    monkeypatch.setattr("pipeline.stages.threshold_sweep.uncertainty.ARRAY_SIZE", 1)
+    monkeypatch.setattr("pipeline.metrics.uncertainty.cube.BLOCK_CELLS", 1)
     assert_frame_equal(swept(tmp_path / "parts", frame, **keys)["areas"], whole, rel_tol=1e-11, abs_tol=1e-14)
     for row in whole.filter(pl.col("grouping") == "model").iter_rows(named=True):
         own = frame.filter(pl.col("model").eq_missing(row["model"]))
