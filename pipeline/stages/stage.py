@@ -56,7 +56,7 @@ class Stage(Protocol):
 
     @property
     def inputs(self) -> tuple[InputContract, ...]:
-        """The inputs, the row input first."""
+        """The inputs, the primary input first."""
         ...
 
     @property
