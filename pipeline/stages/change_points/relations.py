@@ -30,7 +30,7 @@ class Inputs:
     """The inputs that are given.
 
     Attributes:
-        predictions: The row input.
+        predictions: The primary input.
         annotations: The marks.
         series: The annotated series.
         runs: What was run.
@@ -45,7 +45,7 @@ class Inputs:
 
     @property
     def given(self) -> tuple[Source, ...]:
-        """All that are there, the row input first."""
+        """All that are there, the primary input first."""
         every = (self.predictions, self.annotations, self.series, self.runs, self.coders)
         return tuple(source for source in every if source is not None)
 

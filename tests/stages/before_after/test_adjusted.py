@@ -10,11 +10,11 @@ import duckdb
 import numpy as np
 import polars as pl
 import pytest
-from pipeline.dialect import render
 from running import read_table, run_before_after
 
 from pipeline.errors import ConfigError, DataError
-from pipeline.queries import expand, load
+from pipeline.queries.dialect import render
+from pipeline.queries.load import expand, load
 
 if TYPE_CHECKING:
     from pathlib import Path
