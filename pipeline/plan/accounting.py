@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pipeline.engines.engine import Engine
-    from pipeline.plan.nodes import Options, Plan
+    from pipeline.plan.options import Options
+    from pipeline.plan.plan import Plan
     from pipeline.sources.source import Source
 
 USED, WHERE = "used", "where"
@@ -85,6 +86,8 @@ def account(engine: Engine, options: Options, plan: Plan, used: int) -> tuple[In
 
 
 def _fates_of_rows(engine: Engine, plan: Plan) -> dict[str, int]:
+    if plan.accounting is None:
+        return {USED: 0}
     fates = engine.fetch(expand(load(plan.accounting.name), ()), plan.accounting.params)
     return {USED: 0} | dict(zip(fates["fate"].to_list(), fates["n_rows"].to_list(), strict=True))
 

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from pipeline.errors import DataError
+from pipeline.plan.nodes import Relation
 from pipeline.queries.dialect import column, double, is_finite, present
 from pipeline.queries.load import statement
 from pipeline.sources.canonical import canonical_relation
 from pipeline.sources.inputs import Field
-from pipeline.sources.source import KEPT, SCORE_GIVEN, Scan, Source
+from pipeline.sources.source import KEPT, SCORE_GIVEN, Source
 from pipeline.tables.groupings import internal_name, users_name
 
 if TYPE_CHECKING:
@@ -22,29 +23,6 @@ if TYPE_CHECKING:
 
 MAX_OWN_REPLICATES = 1000
 HASH_REPLICATES = 64
-
-
-@dataclass(frozen=True)
-class Relation:
-    """A named query over scans and earlier relations.
-
-    Attributes:
-        name: Logical name that later queries read.
-        query: Its SQL as a tree.
-        keep: Whether the engine keeps its rows (small, read often) or reads through it.
-        scans: Files to register before it is defined.
-        source: The input that it reads, if it reads files.
-        located: Whether its scans have the columns `source_file` and `file_row_number`.
-        reads: Our names of the columns that it reads of that input.
-    """
-
-    name: str
-    query: exp.Query
-    keep: bool = False
-    scans: tuple[Scan, ...] = ()
-    source: Source | None = None
-    located: bool = False
-    reads: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from pipeline.plan import rows
-from pipeline.plan.nodes import REPLICATE
+from pipeline.plan.count_tables import REPLICATE
+from pipeline.plan.nodes import Relation
 from pipeline.queries.dialect import column
 from pipeline.stages.change_points.contract import ANNOTATOR, POSITION, SERIES_ID
 from pipeline.stages.change_points.points import RUN
@@ -91,7 +92,7 @@ class Relations:
         """Whether annotators are told apart."""
         return self.params.annotators != "union"
 
-    def every(self) -> Iterator[rows.Relation]:
+    def every(self) -> Iterator[Relation]:
         """The relations in the order in which they are defined."""
         inputs = self.inputs
         scored = inputs.predictions.has("score")
@@ -109,16 +110,16 @@ class Relations:
         if inputs.coders is not None:
             yield rows.read(inputs.coders, [SERIES_ID, ANNOTATOR], (), {})
         if self.per_annotator:
-            yield rows.Relation(ANNOTATORS, self._annotators(), keep=True)
-        yield rows.Relation(JUDGED, self._judged(), keep=True)
+            yield Relation(ANNOTATORS, self._annotators(), keep=True)
+        yield Relation(JUDGED, self._judged(), keep=True)
         if self.params.uncertainty == "jackknife":
             count = None if self.params.replicates == "auto" else self.params.replicates
             yield from rows.replicate_relations(JUDGED, self.cluster, count)
         if self.inputs.runs is not None or self.of_predictions:
-            yield rows.Relation(SYSTEMS, self._systems(), keep=True)
-        yield rows.Relation(RUNS_OF_SERIES, self._runs(), keep=True)
-        yield rows.Relation(LISTED, self._listed())
-        yield rows.Relation("placed_predictions", self._placed())
+            yield Relation(SYSTEMS, self._systems(), keep=True)
+        yield Relation(RUNS_OF_SERIES, self._runs(), keep=True)
+        yield Relation(LISTED, self._listed())
+        yield Relation("placed_predictions", self._placed())
 
     def _annotators(self) -> exp.Select:
         """Who looked at which series, numbered."""
