@@ -207,7 +207,14 @@ def kept(source: Source) -> exp.Select:
 
 
 def units_relations(
-    row: Source, units: Units, source: Source | None, by: Sequence[Grouped], *, name: str | None = None
+    row: Source,
+    units: Units,
+    source: Source | None,
+    by: Sequence[Grouped],
+    *,
+    complete: str | None = None,
+    file: str = "units/of_input",
+    values: Mapping[str, float | str] | None = None,
 ) -> tuple[Relation, ...]:
     """The unit relation: one row per unit with its replicate, its flag `complete` and its grouping columns.
 
@@ -218,17 +225,19 @@ def units_relations(
         units: The units.
         source: The input of units, if there is one.
         by: The grouping columns.
-        name: Query file of the units of `source`, `_together` for the one without replicates; default: every unit
-            takes part.
+        complete: Column of `source` that says whether a unit takes part; default: every unit does.
+        file: The query of the units of `source`; that without replicates has `_together` behind its name.
+        values: Values of its parameters.
     """
     read = f"{(source or row).name}_read"
     columns = [units.key, *units.fields, *(each.name for each in by if source and each.source == source.name)]
-    file = (name or "units/of_input") if source else "units/of_rows"
+    file = file if source else "units/of_rows"
     query = statement(
         file if units.replicated else f"{file}_together",
         tuple(dict.fromkeys(columns)),
         relations={"units_read": read, "rows_read": read},
-        columns={"unit": units.key, "unit_cluster": units.cluster_key},
+        columns={"unit": units.key, "unit_cluster": units.cluster_key, "complete": complete or exp.true()},
+        values=values,
     )
     replicates = replicate_relations(read, units.cluster_key, units.replicates) if units.replicated else ()
     return (*replicates, Relation(units.name, query, keep=source is not None or units.replicated))
