@@ -15,8 +15,9 @@ from pipeline.queries.dialect import column, double, is_finite, present
 from pipeline.queries.load import statement
 from pipeline.sources.canonical import canonical_relation
 from pipeline.sources.inputs import Field
-from pipeline.sources.source import KEPT, SCORE_GIVEN, Source
+from pipeline.sources.source import PASSES_WHERE, SCORE_GIVEN, Source
 from pipeline.tables.groupings import internal_name, users_name
+from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -138,7 +139,6 @@ class Lookup:
 
 
 FLAG = "complete"
-REPLICATE = "replicate"
 
 
 def read(
@@ -201,9 +201,9 @@ def check_keys(sources: Iterable[Source], key: str) -> None:
         raise DataError(message, remedy="Write one of the inputs again with the type of the other.")
 
 
-def kept(source: Source) -> exp.Select:
-    """The rows of an input that satisfy its `where`."""
-    return exp.select("*").from_(exp.to_table(f"{source.name}_read")).where(column(KEPT))
+def passing_rows(source: Source) -> exp.Select:
+    """Select the rows of an input that satisfy its `where`."""
+    return exp.select("*").from_(exp.to_table(f"{source.name}_read")).where(column(PASSES_WHERE))
 
 
 def units_relations(
@@ -247,7 +247,7 @@ def replicate_relations(read: str, cluster: str, count: int | None) -> tuple[Rel
     """The relation `replicates`: which replicate every cluster of a relation falls into.
 
     Args:
-        read: A relation with the columns `kept` and `cluster`.
+        read: A relation with the columns `passes_where` and `cluster`.
         cluster: Its column whose values are independent.
         count: Number of replicates; None: own up to 1,000 clusters, else 64 groups.
     """
@@ -289,7 +289,7 @@ def joined_rows(
     score = column("score", "p") if checked and not missed else exp.alias_(given, "score", quoted=True)
     taken = [score if name == "score" else column(name, "p") for name in fields]
     query = exp.select(*taken, *own).from_(exp.to_table(f"{row.name}_read").as_("p"))
-    query = query.where(column(KEPT, "p"))
+    query = query.where(column(PASSES_WHERE, "p"))
     if units is None:
         query = query.select(exp.alias_(exp.cast(exp.Literal.number(0), "SMALLINT"), REPLICATE))
         query = query.where(*(present(column(name, "p")) for name in required))

@@ -1,5 +1,5 @@
 -- grain: one row per event
--- reads: units_read (kept, unit_cluster, event_time, segment), archive (first_time, last_time),
+-- reads: units_read (passes_where, unit_cluster, event_time, segment), archive (first_time, last_time),
 --   replicates (cluster, replicate)
 -- params: $before_start, $after_end
 -- caution: a window is complete where the articles reach from its start to its end; segment stands for the key, what
@@ -15,4 +15,4 @@ SELECT
 FROM units_read
 INNER JOIN replicates ON units_read.unit_cluster = replicates.cluster
 CROSS JOIN archive
-WHERE units_read.kept
+WHERE units_read.passes_where

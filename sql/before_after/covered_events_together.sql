@@ -1,5 +1,5 @@
 -- grain: one row per event
--- reads: units_read (kept, event_time, segment), archive (first_time, last_time)
+-- reads: units_read (passes_where, event_time, segment), archive (first_time, last_time)
 -- params: $before_start, $after_end
 -- caution: as covered_events.sql, without replicates: all events are in replicate 0
 SELECT
@@ -12,4 +12,4 @@ SELECT
   CAST(0 AS SMALLINT) AS replicate
 FROM units_read
 CROSS JOIN archive
-WHERE units_read.kept
+WHERE units_read.passes_where

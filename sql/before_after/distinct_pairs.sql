@@ -1,7 +1,7 @@
 -- grain: one row per pair of the same event, article and group of pairs: the one with the highest score
 -- reads: pairs_of_key (replicate, score, lag_hours, segment)
 -- params: none
--- caution: pairs whose key has NULL are all kept; pairs_of_key.segment and ranked.segment stand for the key
+-- caution: pairs whose key has NULL all stay; pairs_of_key.segment and ranked.segment stand for the key
 SELECT
   segment,
   replicate,

@@ -1,9 +1,9 @@
 -- grain: one row per gold pair
--- reads: gold_read (kept, event_id, article_id)
+-- reads: gold_read (passes_where, event_id, article_id)
 -- params: none
 -- caution: a pair that is given twice counts once
 SELECT DISTINCT
   event_id,
   article_id
 FROM gold_read
-WHERE kept
+WHERE passes_where

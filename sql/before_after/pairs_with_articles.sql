@@ -1,11 +1,11 @@
--- grain: one row per pair whose article is listed, kept or not
--- reads: pairs_read (kept, article_id, used_score, lag_hours, segment), articles (article_id, segment)
+-- grain: one row per pair whose article is listed, whether it passes where or not
+-- reads: pairs_read (passes_where, article_id, used_score, lag_hours, segment), articles (article_id, segment)
 -- params: none
 -- caution: segment stands for the keys, and for the grouping columns and times that are needed
 SELECT
   pairs_read.segment,
   articles.segment,
-  pairs_read.kept,
+  pairs_read.passes_where,
   pairs_read.used_score AS score,
   pairs_read.lag_hours
 FROM pairs_read

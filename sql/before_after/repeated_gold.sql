@@ -1,5 +1,5 @@
 -- grain: one row, how many gold rows repeat a pair
--- reads: gold_read (kept, event_id, article_id)
+-- reads: gold_read (passes_where, event_id, article_id)
 -- params: none
 -- caution: the first row of each pair repeats none
 SELECT
@@ -7,6 +7,6 @@ SELECT
 FROM (
   SELECT count(*) - 1 AS n_more
   FROM gold_read
-  WHERE kept
+  WHERE passes_where
   GROUP BY event_id, article_id
 ) AS pairs

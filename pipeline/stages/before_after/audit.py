@@ -18,8 +18,9 @@ from pipeline.plan.counts import Query, Sweep
 from pipeline.plan.nodes import After, Check, CrossCheck, Node, Relation
 from pipeline.plan.plan import Plan
 from pipeline.queries.load import statement
-from pipeline.stages.before_after.uncertainty import BUDGET, group_counts
+from pipeline.stages.before_after.uncertainty import groups_of
 from pipeline.stages.before_after.units import lowest_retrieved
+from pipeline.tables.columns import doubles, nulls
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import THRESHOLD, at_or_above
 
@@ -28,10 +29,12 @@ if TYPE_CHECKING:
 
     from pipeline.metrics.before_after.audit import AuditedPrecision
     from pipeline.metrics.before_after.placebo import Prediction
+    from pipeline.metrics.uncertainty.cube import Cube
+    from pipeline.metrics.uncertainty.reasons import Reason
     from pipeline.sources.bins import Boundary, Grid
     from pipeline.sources.source import Source
     from pipeline.stages.before_after.contract import Audit, BeforeAfterParameters
-from pipeline.stages.before_after.uncertainty import GroupCounts
+    from pipeline.stages.before_after.uncertainty import EstimatedGroup
 
 SAMPLE, TABLE = "before_after_audit_sample", "before_after_audit"
 COLUMNS = ("n_audited", "n_right")
@@ -156,42 +159,37 @@ def undrawn(drawn: Mapping[str, float]) -> CrossCheck:
 
 def empty_sample(curve: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """The table of the sample without a row."""
-    types = {"draw": pl.Int64, "event_id": pl.String, "article_id": pl.String, "score": pl.Float64}
-    nothing = (pl.lit(None, dtype=kind).alias(name) for name, kind in (types | {"lag_hours": pl.Float64}).items())
-    return curve.clear().select(*keys).with_columns(*nothing)
+    ids = nulls(("event_id", "article_id"), pl.String)
+    empty = (*nulls(("draw",), pl.Int64), *ids, *nulls(("score", "lag_hours")))
+    return curve.clear().select(*keys).with_columns(*empty)
 
 
 def table(
-    curve: pl.DataFrame, counts: Mapping[str, pl.DataFrame], keys: Sequence[str], params: BeforeAfterParameters
+    curve: pl.DataFrame, counts: Mapping[str, pl.DataFrame], cube: Cube, params: BeforeAfterParameters
 ) -> pl.DataFrame:
     """The table `before_after_audit`; without labels it has no row.
 
     Args:
         curve: Estimates, one row per group × threshold.
-        counts: The count tables `counts` and, with labels, `audit`.
-        keys: Columns that identify a group.
+        counts: The count tables, with labels `audit` among them.
+        cube: The counts of `counts`.
         params: The parameters of the stage.
     """
+    keys = list(cube.keys)
     order = [*keys, THRESHOLD, *COLUMNS, *VALUES, "undefined"]
     if "audit" not in counts or params.audit is None or curve.is_empty():
-        numbers = [pl.lit(None, dtype=pl.Int64).alias(name) for name in COLUMNS]
-        nothing = [pl.lit(None, dtype=pl.Float64).alias(name) for name in VALUES]
-        reason = pl.lit(None, dtype=pl.String).alias("undefined")
-        return curve.clear().select(*keys, THRESHOLD).with_columns(*numbers, *nothing, reason).select(order)
+        empty = (*nulls(COLUMNS, pl.Int64), *nulls(VALUES), *nulls(("undefined",), pl.String))
+        return curve.clear().select(*keys, THRESHOLD).with_columns(*empty).select(order)
     audited = at_or_above(counts["audit"], keys, COLUMNS, params.threshold_values)
-    found = [
-        _group(group, audited, keys, params).select(order)
-        for group in group_counts(curve, counts["counts"], keys, params)
-    ]
-    return pl.concat(found)
+    return pl.concat([_group(group, audited, keys, params).select(order) for group in groups_of(curve, cube)])
 
 
 def contradictions(tables: Mapping[str, pl.DataFrame]) -> Iterator[str]:
     """Whether the checked matches contradict the estimate for the total, at the threshold of the audit."""
-    rows_ = tables[TABLE].filter(pl.col(GROUPING.name) == "all", pl.col("p_value").is_not_null())
-    if rows_.is_empty():
+    tested = tables[TABLE].filter(pl.col(GROUPING.name) == "all", pl.col("p_value").is_not_null())
+    if tested.is_empty():
         return
-    row = rows_.sort(THRESHOLD).row(0, named=True)
+    row = tested.sort(THRESHOLD).row(0, named=True)
     if row["p_value"] < LEVEL:
         yield (
             f"the audit contradicts the estimate: {row['n_right']:,} of {row['n_audited']:,} checked matches are "
@@ -201,55 +199,48 @@ def contradictions(tables: Mapping[str, pl.DataFrame]) -> Iterator[str]:
 
 
 def _group(
-    group: GroupCounts, audited: pl.DataFrame, keys: Sequence[str], params: BeforeAfterParameters
+    group: EstimatedGroup, audited: pl.DataFrame, keys: Sequence[str], params: BeforeAfterParameters
 ) -> pl.DataFrame:
     """The rows of one group from the threshold of the audit on."""
     inside = group.rows[THRESHOLD].to_numpy() >= (params.audit.threshold if params.audit else np.inf)
-    rows_ = group.rows.filter(pl.Series(inside)).select(*keys, THRESHOLD, "precision")
-    joined = rows_.join_asof(
-        audited.join(rows_.select(keys).unique(), on=list(keys), how="semi", nulls_equal=True)
+    retrieved = group.rows.filter(pl.Series(inside)).select(*keys, THRESHOLD, "precision")
+    joined = retrieved.join_asof(
+        audited.join(retrieved.select(keys).unique(), on=list(keys), how="semi", nulls_equal=True)
         .select(THRESHOLD, *COLUMNS)
         .sort(THRESHOLD),
         on=THRESHOLD,
         strategy="forward",
         allow_exact_matches=params.threshold_values is not None or params.inclusive,
     ).with_columns(pl.col(COLUMNS).fill_null(0))
-    matches = group.swept["m_after"].sum(axis=0)[inside]
-    audited_, right = (joined[name].to_numpy() for name in COLUMNS)
-    alone = audited_precision(matches, audited_, right, confidence=params.confidence)
+    matches = group.sides[1].sum(axis=0)[inside]
+    n_audited, n_right = (joined[name].to_numpy() for name in COLUMNS)
+    alone = audited_precision(matches, n_audited, n_right, confidence=params.confidence)
     prediction, missing = _prediction(group, params)
-    nothing = np.full(len(matches), np.nan)
-    both, p_value = alone, nothing
+    combined, p_value = alone, np.full(len(matches), np.nan)
     if prediction is not None:
-        part = replace(prediction, **{name: getattr(prediction, name)[inside] for name in ("count", "phi", "degrees")})
-        both, p_value = combined_precision(matches, audited_, right, part, confidence=params.confidence)
-    columns = [*_columns("precision_audited", alone), *_columns("precision_combined", both, known=not missing)]
+        of_rows = {name: getattr(prediction, name)[inside] for name in ("count", "phi", "degrees")}
+        combined, p_value = combined_precision(
+            matches, n_audited, n_right, replace(prediction, **of_rows), confidence=params.confidence
+        )
+    columns = [*_columns("precision_audited", alone), *_columns("precision_combined", combined, is_given=not missing)]
     reason = pl.when(pl.col("n_audited") == 0).then(pl.lit("no_audit")).otherwise(pl.lit(missing, dtype=pl.String))
-    return joined.with_columns(*columns, pl.Series("p_value", p_value).fill_nan(None), reason.alias("undefined"))
+    return joined.with_columns(*columns, doubles("p_value", p_value), reason.alias("undefined"))
 
 
-def _columns(name: str, found: AuditedPrecision, *, known: bool = True) -> Iterator[pl.Series]:
-    for side, values in (("", found.estimate), ("_lower", found.lower), ("_upper", found.upper)):
-        given = values if known else np.full_like(values, np.nan)
-        yield pl.Series(f"{name}{side}", given, dtype=pl.Float64).fill_nan(None)
+def _columns(name: str, precision: AuditedPrecision, *, is_given: bool = True) -> Iterator[pl.Series]:
+    for side, values in (("", precision.estimate), ("_lower", precision.lower), ("_upper", precision.upper)):
+        yield doubles(f"{name}{side}", values if is_given else np.full_like(values, np.nan))
 
 
-def _prediction(group: GroupCounts, params: BeforeAfterParameters) -> tuple[Prediction | None, str | None]:
+def _prediction(group: EstimatedGroup, params: BeforeAfterParameters) -> tuple[Prediction | None, Reason | None]:
     """What the matches before the event let expect, or why that is not known."""
     if params.uncertainty == "none":
         return None, "none"
-    if len(group.replicates) * group.rows.height > BUDGET or group.rows.height > MOST_THRESHOLDS:
+    if not group.counts.within_budget or group.rows.height > MOST_THRESHOLDS:
         return None, "budget"
-    found = predicted(
-        group.swept["m_before"],
-        group.swept["m_after"],
-        group.totals["n_before"],
-        group.totals["n_after"],
-        group.swept["m_near"],
-        group.totals["n_near"],
-        reference=group.reference,
-        reference_recall=params.recall_reference.recall,
+    prediction = predicted(
+        *group.sides, *group.near, reference=group.reference, reference_recall=params.recall_reference.recall
     )
-    if found is None:
+    if prediction is None:
         return None, "no_near"
-    return (found, None) if found.after[0] > 0 else (None, "all_positive")
+    return (prediction, None) if prediction.after[0] > 0 else (None, "all_positive")

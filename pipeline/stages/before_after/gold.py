@@ -8,6 +8,7 @@ import polars as pl
 import sqlglot.expressions as exp
 
 from pipeline.errors import DataError
+from pipeline.metrics.uncertainty.cube import Cube
 from pipeline.plan import rows
 from pipeline.plan.checks import missing_check
 from pipeline.plan.counts import Query, Sweep
@@ -15,7 +16,7 @@ from pipeline.plan.nodes import CrossCheck, Relation
 from pipeline.plan.plan import Plan
 from pipeline.queries.load import statement
 from pipeline.tables.ratios import ratios as ratios_of
-from pipeline.tables.sweep import THRESHOLD, add_up, at_or_above
+from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -120,32 +121,20 @@ def repeated() -> CrossCheck:
     return CrossCheck({"repeated": statement("before_after/repeated_gold")}, compare)
 
 
-def table(
-    counts: pl.DataFrame | None,
-    empty: pl.DataFrame,
-    keys: Sequence[str],
-    thresholds: Sequence[float] | None,
-    *,
-    inclusive: bool,
-) -> pl.DataFrame:
+def table(gold: pl.DataFrame | None, cube: Cube) -> pl.DataFrame:
     """The table `before_after_gold`; without gold it has no row.
 
     Args:
-        counts: The count table `gold`, or None.
-        empty: Any frame with the columns `keys` and `threshold`.
-        keys: Columns that identify a group.
-        thresholds: The thresholds; None: every score.
-        inclusive: Whether a score equal to the threshold is retrieved.
+        gold: The count table `gold`, or None.
+        cube: The counts of the estimates, with the same groups and thresholds.
     """
-    order = [*keys, THRESHOLD, "level"]
-    if counts is None:
+    keys = cube.keys
+    if gold is None:
         zeros = (pl.lit(0).cast(pl.Int64).alias(name) for name in COLUMNS)
-        counts = empty.clear().with_columns(pl.lit("match").alias("level"), *zeros)
-    groups = [*keys, "level"]
-    swept = at_or_above(counts, groups, ["tp", "fp"], thresholds, inclusive=inclusive)
-    frame = swept.join(add_up(counts, groups, ["n_gold"]), on=groups, how="left", nulls_equal=True)
+        gold = cube.counts.clear().with_columns(pl.lit("match").alias("level"), *zeros)
+    frame = Cube.of(gold, [*keys, "level"], cube.thresholds, cube.boundary).curve(["tp", "fp"], ["n_gold"])
     fn = (pl.col("n_gold") - pl.col("tp")).alias("fn")
-    return frame.with_columns(fn).select(*order, "tp", "fp", "fn").with_columns(ratios())
+    return frame.with_columns(fn).select(*keys, THRESHOLD, "level", "tp", "fp", "fn").with_columns(ratios())
 
 
 def ratios() -> list[pl.Expr]:

@@ -120,7 +120,7 @@ class Lag:
 
     def _compare(self, frames: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
         unit = "days" if self.column == "lag_days" else "hours"
-        theirs = self.pairs.theirs(str(self.column))
+        theirs = self.pairs.source_name(str(self.column))
         found = lag_agreement(frames["sample"], in_days=unit == "days", dates=self._has_dates)
         if found is None:
             return tuple(self._other_side(frames["sample"], theirs))

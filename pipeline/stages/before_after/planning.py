@@ -12,7 +12,6 @@ import sqlglot.expressions as exp
 from pipeline.errors import ConfigError, DataError
 from pipeline.plan import rows
 from pipeline.plan.checks import duplicate_check, missing_check, one_cluster_check
-from pipeline.plan.count_tables import REPLICATE
 from pipeline.plan.counts import CountFunction, Query, Sweep
 from pipeline.plan.nodes import Relation
 from pipeline.plan.plan import Plan
@@ -34,6 +33,7 @@ from pipeline.stages.before_after.timelines import (
 from pipeline.stages.before_after.units import table as units_table
 from pipeline.stages.before_after.units import table_of_events
 from pipeline.stages.durations import EVERYTHING
+from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -36,9 +36,9 @@ def unlisted_articles(pairs: Source, articles: Source, bounds: Mapping[str, floa
         row = frames["articles"].row(0, named=True)
         if not row["n_unlisted"]:
             return ()
-        examples = f"pairs has for example {pairs.theirs('article_id')} = {row['unlisted_example']}"
+        examples = f"pairs has for example {pairs.source_name('article_id')} = {row['unlisted_example']}"
         if row["listed_example"] is not None:
-            examples += f", articles has {articles.theirs('article_id')} = {row['listed_example']}"
+            examples += f", articles has {articles.source_name('article_id')} = {row['listed_example']}"
         message = (
             f"input articles lacks the articles of {row['n_unlisted']:,} of {row['n_rows']:,} rows of pairs in the "
             f"window ({examples}): numbers of compared articles that are counted from it are too small"
@@ -81,7 +81,7 @@ def lags_and_window(lag: Lag, bounds: Mapping[str, float]) -> Iterator[str]:
     hours = [value * (24 if lag.column == "lag_days" else 1) for value in reach]
     window = max(-bounds["before_start"], bounds["after_end"])
     longest = max(abs(value) for value in hours)
-    words = f"the lags {lag.pairs.theirs(str(lag.column))!r} reach from {hours[0]:g} to {hours[1]:g} hours"
+    words = f"the lags {lag.pairs.source_name(str(lag.column))!r} reach from {hours[0]:g} to {hours[1]:g} hours"
     around = f"the window from {bounds['before_start']:g} to {bounds['after_end']:g}"
     before, after = -bounds["before_start"], bounds["after_end"]
     mirrored = hours[0] < 0 < hours[1] and _is_near(-hours[0], after) and _is_near(hours[1], before)

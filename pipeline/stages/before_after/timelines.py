@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 
 from pipeline.metrics.before_after.timelines import MICROSECONDS_PER_HOUR, counts_around, counts_between
-from pipeline.plan.count_tables import REPLICATE
 from pipeline.plan.nodes import CrossCheck
 from pipeline.queries.load import statement
+from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -107,7 +107,7 @@ def checks(params: ChangePointsParameters, inputs: Inputs, relations: Relations)
 
 def cross_checks(params: ChangePointsParameters, inputs: Inputs, relations: Relations) -> Iterator[CrossCheck]:
     """Marks that repeat, marks that are left out, and series that may not have been looked at."""
-    marks = exp.select("*").from_("annotations_read").where(column("kept"))
+    marks = exp.select("*").from_("annotations_read").where(column("passes_where"))
     if inputs.series is not None:  # else every series with a mark takes part
         outside = exp.select(_number()).from_(marks.subquery("a"))
         yield CrossCheck({"outside": outside.where(_is_absent("a", JUDGED))}, _outside)

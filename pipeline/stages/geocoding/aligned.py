@@ -9,12 +9,12 @@ import sqlglot.expressions as exp
 
 from pipeline.plan import rows
 from pipeline.plan.checks import duplicate_check, missing_check
-from pipeline.plan.count_tables import REPLICATE
 from pipeline.plan.nodes import Relation
 from pipeline.queries.dialect import column
 from pipeline.stages.geocoding.coordinates import PLACE, haversine_distance, haversine_square
 from pipeline.stages.geocoding.locating import SEVERAL
 from pipeline.stages.mentions.rows import SYSTEMS, fault_of, key_type, systems_relation
+from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,7 +98,7 @@ class AlignedPlaces:
         ).from_(exp.to_table("predicted_read").as_("p"))
         same = exp.EQ(this=column(KEY, "p"), expression=column(KEY, "g"))
         query = query.join(exp.to_table(UNITS).as_("g"), on=same, join_type="left")
-        query = query.where(column("kept", "p"), _null(column("fault", "p")))
+        query = query.where(column("passes_where", "p"), _null(column("fault", "p")))
         distance = exp.alias_(haversine_distance(column("_square")), "distance_km", quoted=True)
         query = exp.select("*", distance).from_(query.subquery("beside_gold"))
         if not self.chosen or self.params.candidates == "error":
