@@ -11,7 +11,7 @@ import sqlglot.expressions as exp
 
 from pipeline.errors import DataError
 from pipeline.queries.dialect import column, double, is_finite, present
-from pipeline.queries.load import expand, fill, load
+from pipeline.queries.load import statement
 from pipeline.sources.canonical import canonical_relation
 from pipeline.sources.inputs import Field
 from pipeline.sources.source import KEPT, SCORE_GIVEN, Scan, Source
@@ -279,17 +279,20 @@ def replicate_relations(origin: str, cluster: str, count: int | None) -> tuple[R
         cluster: Its column whose values are independent.
         count: Number of replicates; None: own up to 1,000 clusters, else 64 groups.
     """
-    return _clusters(origin, cluster), _replicates(count)
+    return clusters(origin, cluster), replicates(count)
 
 
-def _clusters(relation: str, cluster: str) -> Relation:
-    query = exp.select(exp.alias_(column(cluster), "cluster")).distinct().from_(exp.to_table(relation))
-    return Relation("clusters", query.where(present(column(cluster)), column(KEPT)))
+def clusters(relation: str, key: str) -> Relation:
+    """The relation `clusters`: the values of a column of a relation that are independent."""
+    return Relation(
+        "clusters", statement("replicates/clusters", relations={"units_read": relation}, columns={"key": key})
+    )
 
 
-def _replicates(count: int | None) -> Relation:
+def replicates(count: int | None) -> Relation:
+    """The relation `replicates`, of the relation `clusters`; `count` as in `replicate_relations`."""
     limits = {"own_limit": count or MAX_OWN_REPLICATES, "hash_groups": count or HASH_REPLICATES}
-    return Relation("replicates", fill(expand(load("replicates/of_clusters"), ()), limits), keep=True)
+    return Relation("replicates", statement("replicates/of_clusters", values=limits), keep=True)
 
 
 def joined_rows(

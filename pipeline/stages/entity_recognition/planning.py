@@ -15,15 +15,14 @@ from pipeline.plan import rows
 from pipeline.plan.checks import doubtful_groups, duplicate_check, missing_check
 from pipeline.plan.nodes import CountQuery, Folded, Matched, Plan, Sweep
 from pipeline.plan.optional_tables import OptionalTable
-from pipeline.queries.dialect import column
-from pipeline.queries.load import expand, fill, load
+from pipeline.queries.load import statement
 from pipeline.sources.keys import KeyMatch
 from pipeline.stages.entity_recognition.contract import COUNT_NAMES
 from pipeline.stages.entity_recognition.document_sums import sums_of_documents
 from pipeline.stages.entity_recognition.matching import SHOWN, matcher
 from pipeline.stages.entity_recognition.outcomes import TABLE as OUTCOMES
 from pipeline.stages.entity_recognition.outcomes import follow_up
-from pipeline.stages.mentions.rows import NUMBERED, MentionRows, resolve_by
+from pipeline.stages.mentions.rows import MentionRows, resolve_by
 from pipeline.stages.mentions.rules import DOCUMENT
 
 if TYPE_CHECKING:
@@ -60,7 +59,7 @@ class _Planner:
             raise DataError(message, remedy="Map it with columns = { score = … }, or leave thresholds out.")
         match = matcher(self.params, mentions.passed_on, shown=self.with_outcomes)
         frames = {"gold": mentions.rows_of_gold(), "predicted": mentions.rows_of_predicted()}
-        listed = rows.Relation("listed_documents", mentions.listed())
+        listed = rows.Relation("listed_documents", self._listed())
         return Plan(
             sources=self.sources,
             by=mentions.by,
@@ -137,13 +136,18 @@ class _Planner:
     def _fetched(self) -> dict[str, exp.Query]:
         by = [each.name for each in self.mentions.by]
         name = "documents_listed" if self.mentions.may_be_empty else "documents"
-        counts = expand(load(f"entity_recognition/{name}"), by)
-        ids = exp.select("doc_id").from_(NUMBERED)
-        lowest = {"lowest": expand(load("entity_recognition/lowest_predictions"), by)} if self.above_lowest else {}
+        values = {"lowest_score": self.lowest_score}
+        lowest = {"lowest": statement("entity_recognition/lowest_predictions", by)} if self.above_lowest else {}
         return lowest | {
-            "documents": fill(counts, {"lowest_score": self.lowest_score}),
-            "document_ids": ids.order_by(column(DOCUMENT)),
+            "documents": statement(f"entity_recognition/{name}", by, values=values),
+            "document_ids": statement("entity_recognition/document_ids"),
         }
+
+    def _listed(self) -> exp.Query:
+        """Every document, once for each system; it has no type."""
+        segment = {"s": self.mentions.systems, "d": self.mentions.of_documents}
+        name = "documents_of_systems" if self.params.type_group is None else "documents_of_systems_and_types"
+        return statement(f"entity_recognition/{name}", segment)
 
     def _folded(self) -> Iterator[Folded]:
         if set(self.params.averages) - POOLED:
@@ -164,7 +168,7 @@ class _Planner:
         if self.documents is not None:
             yield missing_check(self.documents, "doc_id")
             yield duplicate_check(self.documents, ("doc_id",), remedy="Keep one row per document.")
-            cluster = self.mentions.units().cluster
+            cluster = self.mentions.cluster
             if cluster is not None:
                 yield missing_check(self.documents, cluster)
 
