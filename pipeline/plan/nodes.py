@@ -84,7 +84,7 @@ class Sweep:
     """
 
     name: str
-    rows: exp.Select
+    rows: exp.Query
     score: str
     grid: Grid | None
     exact: bool = False
@@ -203,8 +203,8 @@ class Placed:
         place: Turns the rows of a part and the blocks of rows they stand among, in any order, into rows with places.
     """
 
-    rows: exp.Select
-    among: exp.Select
+    rows: exp.Query
+    among: exp.Query
     key: str
     sizes: exp.Query
     place: Callable[[pl.DataFrame, Iterator[pl.DataFrame]], Iterator[pl.DataFrame]]
@@ -278,7 +278,7 @@ class Areas:
         missed: Whether rows may have the score minus infinity: they tie below all others.
     """
 
-    rows: exp.Select
+    rows: exp.Query
     exact: bool
     width: float
     span: tuple[float, float] | None
