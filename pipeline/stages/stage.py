@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pipeline.plan.nodes import REPLICATE
 from pipeline.tables.groupings import TOTAL, internal_name
 from pipeline.tables.schemas import COUNTS, GROUPING, Column, Table
+from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import polars as pl
 
-    from pipeline.plan.nodes import Plan
+    from pipeline.plan.plan import Plan
     from pipeline.sources.inputs import InputContract
     from pipeline.sources.source import Source
     from pipeline.stages.parameters import StageParameters

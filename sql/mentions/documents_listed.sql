@@ -1,5 +1,5 @@
 -- grain: one row per listed document
--- reads: documents_read (kept, doc_id, segment, cluster_key), replicates (cluster, replicate)
+-- reads: documents_read (passes_where, doc_id, segment, cluster_key), replicates (cluster, replicate)
 -- params: none
 -- caution: segment stands for the grouping columns of documents; _document numbers them in the order of their ids
 SELECT
@@ -9,4 +9,4 @@ SELECT
   CAST(row_number() OVER (ORDER BY d.doc_id) AS BIGINT) AS _document
 FROM documents_read AS d
 INNER JOIN replicates AS r ON d.cluster_key = r.cluster
-WHERE d.kept
+WHERE d.passes_where

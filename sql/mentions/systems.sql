@@ -1,5 +1,5 @@
 -- grain: one row per system: values of the grouping columns that only predictions have
--- reads: predicted_read (kept, segment)
+-- reads: predicted_read (passes_where, segment)
 -- params: none
 -- caution: gold mentions count for every system; _system numbers them from 1
 SELECT
@@ -9,5 +9,5 @@ FROM (
   SELECT DISTINCT
     segment
   FROM predicted_read
-  WHERE kept
+  WHERE passes_where
 ) AS distinct_systems

@@ -1,5 +1,5 @@
 -- grain: one row per retrieved document of a ranking: the one with the highest score
--- reads: ranking_read (kept, segment, query_id, doc_id, score, relevance)
+-- reads: ranking_read (passes_where, segment, query_id, doc_id, score, relevance)
 -- params: none
 -- caution: as ranked_documents.sql; a key with NULL is not known, so such documents never repeat
 SELECT
@@ -19,6 +19,6 @@ FROM (
     score,
     row_number() OVER (PARTITION BY segment, query_id, doc_id ORDER BY score DESC NULLS LAST) AS rank_in_key
   FROM ranking_read
-  WHERE kept AND query_id IS NOT NULL AND doc_id IS NOT NULL AND score IS NOT NULL
+  WHERE passes_where AND query_id IS NOT NULL AND doc_id IS NOT NULL AND score IS NOT NULL
 ) AS numbered
 WHERE rank_in_key = 1 OR segment IS NULL

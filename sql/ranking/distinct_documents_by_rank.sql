@@ -1,5 +1,5 @@
 -- grain: one row per retrieved document of a ranking: the one with the highest rank
--- reads: ranking_read (kept, segment, query_id, doc_id, rank, relevance)
+-- reads: ranking_read (passes_where, segment, query_id, doc_id, rank, relevance)
 -- params: none
 -- caution: as distinct_documents.sql, where documents come in the order of ranks
 SELECT
@@ -19,6 +19,6 @@ FROM (
     rank,
     row_number() OVER (PARTITION BY segment, query_id, doc_id ORDER BY rank DESC NULLS LAST) AS rank_in_key
   FROM ranking_read
-  WHERE kept AND query_id IS NOT NULL AND doc_id IS NOT NULL AND rank IS NOT NULL
+  WHERE passes_where AND query_id IS NOT NULL AND doc_id IS NOT NULL AND rank IS NOT NULL
 ) AS numbered
 WHERE rank_in_key = 1 OR segment IS NULL

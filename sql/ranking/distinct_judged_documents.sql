@@ -1,5 +1,5 @@
 -- grain: one row per judged document of a query: the one with the highest relevance
--- reads: relevance_read (kept, segment, query_id, doc_id, relevance)
+-- reads: relevance_read (passes_where, segment, query_id, doc_id, relevance)
 -- params: none
 -- caution: a key with NULL is not known, so such documents never repeat
 SELECT
@@ -18,6 +18,6 @@ FROM (
       ORDER BY relevance DESC NULLS LAST, segment DESC NULLS LAST
     ) AS rank_in_key
   FROM relevance_read
-  WHERE kept
+  WHERE passes_where
 ) AS numbered
 WHERE rank_in_key = 1 OR query_id IS NULL OR doc_id IS NULL

@@ -1,5 +1,5 @@
 -- grain: one row per judged document of a query
--- reads: relevance_read (kept, segment, query_id, doc_id, relevance)
+-- reads: relevance_read (passes_where, segment, query_id, doc_id, relevance)
 -- params: none
 -- caution: whether it was retrieved or not
 SELECT
@@ -8,4 +8,4 @@ SELECT
   doc_id,
   relevance
 FROM relevance_read
-WHERE kept
+WHERE passes_where

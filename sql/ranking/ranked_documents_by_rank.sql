@@ -1,5 +1,5 @@
 -- grain: one row per retrieved document of a ranking
--- reads: ranking_read (kept, segment, query_id, doc_id, rank, relevance)
+-- reads: ranking_read (passes_where, segment, query_id, doc_id, rank, relevance)
 -- params: none
 -- caution: as ranked_documents.sql, where documents come in the order of ranks
 SELECT
@@ -10,4 +10,4 @@ SELECT
   relevance,
   -rank AS _value
 FROM ranking_read
-WHERE kept AND query_id IS NOT NULL AND doc_id IS NOT NULL AND rank IS NOT NULL
+WHERE passes_where AND query_id IS NOT NULL AND doc_id IS NOT NULL AND rank IS NOT NULL

@@ -1,8 +1,8 @@
 -- grain: one row per cluster
--- reads: units_read (kept, key)
+-- reads: input_read (passes_where, value)
 -- params: none
--- caution: key is the column whose values are independent
+-- caution: a row without a cluster is a fault, which a check finds
 SELECT DISTINCT
-  key AS cluster
-FROM units_read
-WHERE kept AND key IS NOT NULL
+  value AS cluster
+FROM input_read
+WHERE passes_where AND value IS NOT NULL

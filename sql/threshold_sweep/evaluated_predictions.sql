@@ -1,5 +1,5 @@
 -- grain: one row per prediction that where keeps
--- reads: predictions_read (kept, segment, score_given, label, weight)
+-- reads: predictions_read (passes_where, segment, score_given, label, weight)
 -- params: none
 -- caution: scores may be NULL, NaN or infinite and labels NULL, which cells tell; rows are independent
 SELECT
@@ -9,4 +9,4 @@ SELECT
   label,
   weight
 FROM predictions_read
-WHERE kept
+WHERE passes_where

@@ -1,5 +1,5 @@
 -- grain: one row per prediction that where keeps
--- reads: predictions_read (kept, segment, score_given, label, weight, cluster_key), replicates (cluster, replicate)
+-- reads: predictions_read (passes_where, segment, score_given, label, weight, cluster_key), replicates (cluster, replicate)
 -- params: none
 -- caution: as evaluated_predictions.sql, where clusters are independent
 SELECT
@@ -10,4 +10,4 @@ SELECT
   p.weight
 FROM predictions_read AS p
 INNER JOIN replicates AS r ON p.cluster_key = r.cluster
-WHERE p.kept
+WHERE p.passes_where

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
-from runs.inputs.workplace import assert_error
+from runs.inputs.workplace import Workplace, assert_error
 
 from cli.calls import call, spawn
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from runs.inputs.workplace import Workplace
 
-
-@pytest.fixture
-def published(place: Workplace) -> Workplace:
-    place.publish()
-    return place
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+    """Results that every test here only reads."""
+    workplace = Workplace(tmp_path_factory.mktemp("published"))
+    workplace.publish()
+    return workplace
 
 
 def test_query_writes_csv_to_a_pipe(published: Workplace) -> None:

@@ -9,7 +9,7 @@ import sqlglot.expressions as exp
 from pipeline.errors import DataError
 from pipeline.plan import rows
 from pipeline.plan.checks import doubtful_groups, duplicate_check, missing_check, negative_check, outside_check
-from pipeline.plan.nodes import Comparison
+from pipeline.plan.nodes import CrossCheck
 from pipeline.queries.dialect import column
 from pipeline.stages.change_points.contract import ANNOTATOR, POSITION, SERIES_ID
 from pipeline.stages.change_points.relations import JUDGED
@@ -105,12 +105,12 @@ def checks(params: ChangePointsParameters, inputs: Inputs, relations: Relations)
         yield duplicate_check(inputs.predictions, keys, remedy=remedy)
 
 
-def comparisons(params: ChangePointsParameters, inputs: Inputs, relations: Relations) -> Iterator[Comparison]:
+def cross_checks(params: ChangePointsParameters, inputs: Inputs, relations: Relations) -> Iterator[CrossCheck]:
     """Marks that repeat, marks that are left out, and series that may not have been looked at."""
-    marks = exp.select("*").from_("annotations_read").where(column("kept"))
+    marks = exp.select("*").from_("annotations_read").where(column("passes_where"))
     if inputs.series is not None:  # else every series with a mark takes part
         outside = exp.select(_number()).from_(marks.subquery("a"))
-        yield Comparison({"outside": outside.where(_is_absent("a", JUDGED))}, _outside)
+        yield CrossCheck({"outside": outside.where(_is_absent("a", JUDGED))}, _outside)
     if params.duplicates != "keep":
         by_annotator = inputs.annotations.has(ANNOTATOR)
         if relations.one_run_each and not by_annotator:  # then what is matched are the distinct marks
@@ -121,10 +121,10 @@ def comparisons(params: ChangePointsParameters, inputs: Inputs, relations: Relat
             once = exp.select(*(column(name) for name in names)).distinct().from_(marks.subquery("every_mark"))
             distinct = exp.select(_number()).from_(once.subquery("once"))
             every = exp.select(_number()).from_(marks.subquery("marks"))
-        yield Comparison({"all": every, "distinct": distinct}, _repeated)
+        yield CrossCheck({"all": every, "distinct": distinct}, _repeated)
     if relations.counted:
         without = exp.EQ(this=column("n_marks"), expression=exp.Literal.number(0))
-        yield Comparison({"unmarked": exp.select(_number()).from_(JUDGED).where(without)}, _unmarked)
+        yield CrossCheck({"unmarked": exp.select(_number()).from_(JUDGED).where(without)}, _unmarked)
 
 
 def _number() -> exp.Expr:

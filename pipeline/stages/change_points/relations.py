@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from pipeline.plan import rows
-from pipeline.plan.nodes import REPLICATE
+from pipeline.plan.nodes import Relation
 from pipeline.queries.dialect import column
 from pipeline.stages.change_points.contract import ANNOTATOR, POSITION, SERIES_ID
 from pipeline.stages.change_points.points import RUN
 from pipeline.tables.groupings import internal_name
+from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -91,7 +92,7 @@ class Relations:
         """Whether annotators are told apart."""
         return self.params.annotators != "union"
 
-    def every(self) -> Iterator[rows.Relation]:
+    def every(self) -> Iterator[Relation]:
         """The relations in the order in which they are defined."""
         inputs = self.inputs
         scored = inputs.predictions.has("score")
@@ -109,16 +110,16 @@ class Relations:
         if inputs.coders is not None:
             yield rows.read(inputs.coders, [SERIES_ID, ANNOTATOR], (), {})
         if self.per_annotator:
-            yield rows.Relation(ANNOTATORS, self._annotators(), keep=True)
-        yield rows.Relation(JUDGED, self._judged(), keep=True)
+            yield Relation(ANNOTATORS, self._annotators(), keep=True)
+        yield Relation(JUDGED, self._judged(), keep=True)
         if self.params.uncertainty == "jackknife":
             count = None if self.params.replicates == "auto" else self.params.replicates
             yield from rows.replicate_relations(JUDGED, self.cluster, count)
         if self.inputs.runs is not None or self.of_predictions:
-            yield rows.Relation(SYSTEMS, self._systems(), keep=True)
-        yield rows.Relation(RUNS_OF_SERIES, self._runs(), keep=True)
-        yield rows.Relation(LISTED, self._listed())
-        yield rows.Relation("placed_predictions", self._placed())
+            yield Relation(SYSTEMS, self._systems(), keep=True)
+        yield Relation(RUNS_OF_SERIES, self._runs(), keep=True)
+        yield Relation(LISTED, self._listed())
+        yield Relation("placed_predictions", self._placed())
 
     def _annotators(self) -> exp.Select:
         """Who looked at which series, numbered."""
@@ -151,13 +152,13 @@ class Relations:
         else:
             known = self._points_of_series()
         query = exp.select(*(column(name, "k") for name in (SERIES_ID, *numbers)))
-        query = query.select(exp.alias_(exp.true(), "kept", quoted=True))
+        query = query.select(exp.alias_(exp.true(), "passes_where", quoted=True))
         query = query.from_(known.subquery("k")).where(_known(column(SERIES_ID, "k")))
         if series is None:
             return query
         more = [*self.of_series, *(["n_obs"] if self.covered else [])]
         more += [self.cluster] if self.cluster != SERIES_ID else []
-        query = query.select(*(column(name, "s") for name in more)).where(column("kept", "s"))
+        query = query.select(*(column(name, "s") for name in more)).where(column("passes_where", "s"))
         return query.join(exp.to_table("series_read").as_("s"), on=_equal(SERIES_ID, "k", "s"), join_type="inner")
 
     def _points_of_series(self) -> exp.Select:
@@ -225,7 +226,7 @@ class Relations:
         return query.where(column("is_first"))
 
     def _placed(self) -> exp.Select:
-        names = ("kept", "score_state", SERIES_ID, POSITION)
+        names = ("passes_where", "score_state", SERIES_ID, POSITION)
         query = exp.select(*(column(name, "p") for name in names))
         for name, alias in (("is_judged", "j"), ("is_listed", "l")):
             query = query.select(exp.alias_(_known(column(SERIES_ID, alias)), name, quoted=True))
@@ -244,7 +245,7 @@ class Relations:
         same = [_same(name, "p", "r") for name in self.of_predictions]
         on = exp.and_(_equal(SERIES_ID, "p", "r"), *same)
         query = query.join(exp.to_table(RUNS_OF_SERIES).as_("r"), on=on, join_type="inner")
-        query = query.where(column("kept", "p"), *(_known(column(name, "p")) for name in fields))
+        query = query.where(column("passes_where", "p"), *(_known(column(name, "p")) for name in fields))
         if self.params.duplicates != "max":
             return query
         return rows.distinct_rows(query, (RUN, POSITION), ("score" if scored else POSITION,))
@@ -259,7 +260,7 @@ class Relations:
             both = exp.and_(_equal(SERIES_ID, "p", "a"), _equal(ANNOTATOR, "p", "a"))
             query = query.select(column("annotator", "a"))
             query = query.join(exp.to_table(ANNOTATORS).as_("a"), on=both, join_type="inner")
-        return query.where(column("kept", "p"))
+        return query.where(column("passes_where", "p"))
 
     def annotators_of_runs(self) -> exp.Select:
         """Annotators of the series of every run: run_number, annotator."""
@@ -277,7 +278,7 @@ class Relations:
 
 
 def _kept(relation: str, names: Sequence[str]) -> exp.Select:
-    return exp.select(*(column(name) for name in names)).from_(relation).where(column("kept"))
+    return exp.select(*(column(name) for name in names)).from_(relation).where(column("passes_where"))
 
 
 def _distinct(queries: object) -> exp.Select:

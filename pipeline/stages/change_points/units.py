@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import polars as pl
 import sqlglot.expressions as exp
 
-from pipeline.plan.nodes import FollowUp, Sweep
+from pipeline.plan.nodes import After, Relation
 from pipeline.queries.dialect import column
+from pipeline.queries.load import statement
 from pipeline.stages.change_points.contract import DELAYS, SERIES_COLUMNS, SERIES_ID
 from pipeline.stages.change_points.points import POSITIONS, RUN
 from pipeline.stages.change_points.ratios import with_ratios
@@ -18,15 +20,14 @@ from pipeline.tables.ratios import quotient
 from pipeline.tables.schemas import GROUPING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from pipeline.stages.change_points.relations import Relations
     from pipeline.tables.schemas import Column
 
+Finish = Callable[[pl.DataFrame, Mapping[str, pl.DataFrame]], pl.DataFrame]
 TYPES = {"BIGINT": pl.Int64(), "DOUBLE": pl.Float64(), "VARCHAR": pl.String(), "KEY": pl.String()}
 
 
-def series_table(relations: Relations, *, tcpd: bool, covered: bool) -> FollowUp:
+def series_table(relations: Relations, *, tcpd: bool, covered: bool) -> After:
     """One row per run, over all its predictions."""
     names = [RUN, "is_run", "tp", "n_true", "share", "delay", *(["covering"] if covered else [])]
     query = exp.select(*(column(name) for name in names)).from_("matched")
@@ -41,7 +42,7 @@ def series_table(relations: Relations, *, tcpd: bool, covered: bool) -> FollowUp
     return _follow_up("series", "detailed_points", query, relations, finish)
 
 
-def delays_table(relations: Relations) -> FollowUp:
+def delays_table(relations: Relations) -> After:
     """One row per matched prediction."""
     names = (RUN, "score", "position", "true_position", "delay")
     query = exp.select(*(column(name) for name in names)).from_("matched")
@@ -52,11 +53,12 @@ def delays_table(relations: Relations) -> FollowUp:
     return _follow_up("delays", "matched_points", query, relations, finish)
 
 
-def _follow_up(table: str, name: str, query: exp.Select, relations: Relations, finish: object) -> FollowUp:
+def _follow_up(table: str, name: str, query: exp.Select, relations: Relations, finish: Finish) -> After:
     columns = (RUN, *(each.name for each in relations.by), SERIES_ID)
     frames = {"runs": exp.select(*(column(each) for each in columns)).from_(RUNS_OF_SERIES)}
-    sweep = Sweep(name, query, "score", None)
-    return FollowUp(f"change_points_{table}", sweep, f"change_points/{table}", lambda _: {}, frames, finish)  # type: ignore[arg-type]
+    return After(
+        f"change_points_{table}", Relation(name, query), statement(f"change_points/{table}"), {}, frames, finish
+    )
 
 
 def _named(found: pl.DataFrame, runs: pl.DataFrame, relations: Relations, columns: Sequence[Column]) -> pl.DataFrame:

@@ -12,13 +12,16 @@ from pipeline.errors import DataError
 from pipeline.metrics.comparison.pooled import RATIOS
 from pipeline.plan import rows
 from pipeline.plan.checks import file_check, missing_check, negative_check, shown_name
-from pipeline.plan.nodes import REPLICATE, Check, CountQuery, Plan
+from pipeline.plan.counts import Query
+from pipeline.plan.nodes import Check, Frame, Relation
+from pipeline.plan.plan import Plan
 from pipeline.queries.dialect import column
 from pipeline.queries.load import statement
 from pipeline.sources.inputs import Field
-from pipeline.sources.source import KEPT
+from pipeline.sources.source import PASSES_WHERE
 from pipeline.stages.compare.contract import CELLS, EVENT_COUNTS
-from pipeline.stages.compare.followed import POOLED
+from pipeline.stages.compare.unit_tables import POOLED
+from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -71,7 +74,7 @@ def _counted(units: Source) -> tuple[str, ...]:
 
 def _floating(params: CompareParameters, units: Source) -> tuple[str, ...]:
     """Every column of floating numbers, or without a value in some of the files, that has no other use."""
-    used = {*params.by_names, *(units.theirs(field.name) for field in units.contract.fields)}
+    used = {*params.by_names, *(units.source_name(field.name) for field in units.contract.fields)}
     schemas = [file.schema for file in units.files]
     shared = [name for name in schemas[0].names if name not in used and all(name in each.names for each in schemas)]
     kinds = {name: [str(schema.field(name).type) for schema in schemas] for name in shared}
@@ -92,14 +95,17 @@ class _Planner:
         prefixed = [f"{prefix}{name}" for prefix, names in self._prefixed for name in names]
         metrics_of_units = statement("compare/metrics_of_units", [*keys[len(_KEYS) :], *prefixed])
         return Plan(
+            nodes=(
+                rows.read(self.units, fields, by, {}),
+                Relation("units", self._units(keys)),
+                *self._checks(keys),
+                Query("compare/counts", columns=("n_units",), keys=("system",)),
+                Frame("units", metrics_of_units),
+            ),
             sources=(self.units,),
             by=by,
-            relations=(rows.read(self.units, fields, by, {}), rows.Relation("units", self._units(keys))),
-            checks=tuple(self._checks(keys)),
-            counts=(CountQuery("compare/counts", columns=("n_units",), keys=("system",)),),
             used=("n_units",),
-            accounting=CountQuery("compare/accounting"),
-            fetched={"units": metrics_of_units},
+            accounting=Query("compare/accounting"),
             warnings=tuple(self._warnings()),
             facts={"metrics": ", ".join(self.metrics)},
         )
@@ -111,7 +117,7 @@ class _Planner:
     def _units(self, keys: Sequence[str]) -> exp.Select:
         """Units with their counts and metrics, which have a prefix so that no name of them meets one of ours."""
         replicate = exp.cast(exp.convert(0), "SMALLINT").as_(REPLICATE)
-        units = exp.select(*map(column, keys), replicate).from_("units_read").where(column(KEPT))
+        units = exp.select(*map(column, keys), replicate).from_("units_read").where(column(PASSES_WHERE))
         named = (column(name).as_(f"{prefix}{name}", quoted=True) for prefix, names in self._prefixed for name in names)
         return units.select(*named)
 

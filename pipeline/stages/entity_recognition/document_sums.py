@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import polars as pl
 
-from pipeline.plan.nodes import REPLICATE, Folded
+from pipeline.plan.transforms import Reduction
 from pipeline.queries.load import statement
 from pipeline.stages.mentions.rules import DOCUMENT
 from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import THRESHOLD
+from pipeline.tables.sweep import REPLICATE, THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -39,7 +39,9 @@ TYPES: dict[str, type[pl.DataType]] = {REPLICATE: pl.Int64} | dict.fromkeys((THR
 _DENSE = 1 << 20
 
 
-def sums_of_documents(params: EntityRecognitionParameters, grid: Grid | None, *, scored: bool, listed: bool) -> Folded:
+def sums_of_documents(
+    params: EntityRecognitionParameters, grid: Grid | None, *, scored: bool, listed: bool
+) -> Reduction:
     """The table of sums.
 
     Its rows are group, replicate and threshold; NULL: what documents add before any prediction is retrieved, or with
@@ -70,7 +72,7 @@ def sums_of_documents(params: EntityRecognitionParameters, grid: Grid | None, *,
         return pl.concat(parts, how="diagonal")
 
     name = "mentions_by_document_listed" if listed else "mentions_by_document"
-    return Folded(TABLE, statement(f"entity_recognition/{name}", params.by_columns), frames, fold)
+    return Reduction(TABLE, statement(f"entity_recognition/{name}", params.by_columns), frames, fold)
 
 
 @dataclass(frozen=True)

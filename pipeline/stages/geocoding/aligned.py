@@ -9,15 +9,17 @@ import sqlglot.expressions as exp
 
 from pipeline.plan import rows
 from pipeline.plan.checks import duplicate_check, missing_check
-from pipeline.plan.nodes import REPLICATE, Check
+from pipeline.plan.nodes import Relation
 from pipeline.queries.dialect import column
 from pipeline.stages.geocoding.coordinates import PLACE, haversine_distance, haversine_square
 from pipeline.stages.geocoding.locating import SEVERAL
 from pipeline.stages.mentions.rows import SYSTEMS, fault_of, key_type, systems_relation
+from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pipeline.plan.nodes import Check
     from pipeline.sources.source import Source
     from pipeline.stages.geocoding.contract import GeocodingParameters
 
@@ -66,7 +68,7 @@ class AlignedPlaces:
     def _shown_of_gold(self) -> list[str]:
         return [name for name in SHOWN if self.gold.can_show(name)]
 
-    def relations(self) -> Iterator[rows.Relation]:
+    def relations(self) -> Iterator[Relation]:
         """Places as they are read, gold places with their replicate, candidates, and pairs."""
         fault = {"fault": fault_of((KEY,), has_score=False)}
         yield rows.read(self.predicted, self.taken(self.predicted), self.by, fault, located=True)
@@ -81,8 +83,8 @@ class AlignedPlaces:
         )
         yield from rows.units_relations(self.predicted, units, self.gold, self.by)
         yield systems_relation(self.systems)
-        yield rows.Relation(CANDIDATES, self._candidates())
-        yield rows.Relation(self.name, exp.union(self._of_gold(), self._spurious(), distinct=False), keep=self.chosen)
+        yield Relation(CANDIDATES, self._candidates())
+        yield Relation(self.name, exp.union(self._of_gold(), self._spurious(), distinct=False), keep=self.chosen)
 
     def _candidates(self) -> exp.Select:
         """Predicted rows with their distance from the gold place, one for each mention if they are chosen here."""
@@ -96,7 +98,7 @@ class AlignedPlaces:
         ).from_(exp.to_table("predicted_read").as_("p"))
         same = exp.EQ(this=column(KEY, "p"), expression=column(KEY, "g"))
         query = query.join(exp.to_table(UNITS).as_("g"), on=same, join_type="left")
-        query = query.where(column("kept", "p"), _null(column("fault", "p")))
+        query = query.where(column("passes_where", "p"), _null(column("fault", "p")))
         distance = exp.alias_(haversine_distance(column("_square")), "distance_km", quoted=True)
         query = exp.select("*", distance).from_(query.subquery("beside_gold"))
         if not self.chosen or self.params.candidates == "error":

@@ -13,7 +13,7 @@ from pipeline.plan.nodes import Check
 from pipeline.queries.dialect import column, double
 from pipeline.sources.canonical import canonical_relation
 from pipeline.sources.keys import is_missing
-from pipeline.sources.source import KEPT, SCORE_STATE
+from pipeline.sources.source import PASSES_WHERE, SCORE_STATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -90,7 +90,7 @@ def coordinate_checks(source: Source, read: Mapping[str, Field]) -> Iterator[Che
     yield _check(source, "longitude", outside, f"is outside {MIN_LONGITUDE:g} to {MAX_LONGITUDE:g}")
     for missing, known in (PLACE, PLACE[::-1]):
         half = exp.and_(is_missing(missing), exp.Not(this=is_missing(known)))
-        yield _check(source, missing, half, f"is missing where {source.theirs(known)!r} is not")
+        yield _check(source, missing, half, f"is missing where {source.source_name(known)!r} is not")
 
 
 def _with_state(source: Source, name: str, read: Mapping[str, Field]) -> exp.Query:
@@ -129,18 +129,18 @@ def _check(source: Source, name: str, problem: exp.Expr, words: str, rows: exp.Q
         exp.alias_(exp.cast(exp.CountIf(this=exchangeable), "BIGINT"), "n_exchangeable"),
     )
     query = query.from_(exp.to_table(f"{source.name}_read") if rows is None else rows.subquery("with_state"))
-    query = query.where(column(KEPT), problem).group_by(column("source_file")).order_by(column("source_file"))
+    query = query.where(column(PASSES_WHERE), problem).group_by(column("source_file")).order_by(column("source_file"))
 
     def explain(faults: list[dict[str, object]]) -> tuple[str, str]:
         fault = faults[0]
         first = fault["first"]
         row = first + 1 if isinstance(first, int) else first
         message = (
-            f"input {source.name}: column {source.theirs(name)!r} {words} in {rows_in_words(fault['n_rows'])} of "
+            f"input {source.name}: column {source.source_name(name)!r} {words} in {rows_in_words(fault['n_rows'])} of "
             f"{fault['source_file']}, first at row {row:,}"
         )
         if fault["n_exchangeable"] == fault["n_rows"]:
-            theirs = " and ".join(repr(source.theirs(each)) for each in PLACE)
+            theirs = " and ".join(repr(source.source_name(each)) for each in PLACE)
             return message, f"{theirs} are most likely exchanged: map them with columns = {{ latitude = …, … }}."
         return message, "Correct these rows, leave them out with where, or make both NULL: not located."
 

@@ -10,12 +10,13 @@ import sqlglot.expressions as exp
 from pipeline.errors import DataError
 from pipeline.plan import rows
 from pipeline.plan.checks import file_check, missing_check
-from pipeline.plan.nodes import REPLICATE
+from pipeline.plan.nodes import Relation
 from pipeline.queries.dialect import column
 from pipeline.queries.load import statement
 from pipeline.sources.inputs import Field
 from pipeline.sources.source import SCORE_STATE
 from pipeline.stages.mentions.rules import DOCUMENT, FARTHEST_CHARACTER, FILE_ORDER, TYPE
+from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -107,7 +108,7 @@ class MentionRows:
             message = f"cluster: {cluster!r} is no column of the input documents"
             raise DataError(message, remedy="Every document lies in one cluster: give documents with that column.")
 
-    def relations(self) -> Iterator[rows.Relation]:
+    def relations(self) -> Iterator[Relation]:
         """Mentions as they are read, documents with their replicate and number, and systems with their number."""
         groups = [group for group in self.by if not self.is_type(group)]
         located = self.located or self.in_file_order
@@ -123,24 +124,23 @@ class MentionRows:
         """The column of the scores, if there is one."""
         return ["score"] if self.predicted.field("score") is not None else []
 
-    def _documents(self) -> Iterator[rows.Relation]:
+    def _documents(self) -> Iterator[Relation]:
         """The documents with their clusters and replicates."""
+        count = None if self.params.replicates == "auto" else self.params.replicates
         if self.documents is not None:
-            cluster = [self.cluster] if self.cluster else []
-            yield rows.read(self.documents, ["doc_id", *cluster], self.by, {})
-            key = {"cluster_key": self.cluster or "doc_id"}
-            yield rows.clusters(f"{DOCUMENTS}_read", key["cluster_key"])
-            query = statement("mentions/documents_listed", self.of_documents, columns=key)
+            key = self.cluster or "doc_id"
+            yield rows.read(self.documents, dict.fromkeys(("doc_id", key)), self.by, {})
+            clusters, replicates = rows.replicate_relations(f"{DOCUMENTS}_read", key, count)
+            query = statement("mentions/documents_listed", self.of_documents, columns={"cluster_key": key})
         else:
-            yield rows.Relation("clusters", self._documents_with_mentions(), keep=True)
+            _, replicates = rows.replicate_relations("clusters", "cluster", count)
+            clusters = Relation("clusters", self._documents_with_mentions(), keep=True)
             query = statement("mentions/documents")
-        yield self._replicates()
-        yield rows.Relation(DOCUMENTS, query, keep=True)
-
-    def _replicates(self) -> rows.Relation:
-        if self.params.uncertainty == "jackknife":
-            return rows.replicates(None if self.params.replicates == "auto" else self.params.replicates)
-        return rows.Relation("replicates", statement("replicates/one_replicate"))
+        yield clusters
+        if self.params.uncertainty == "none":
+            replicates = Relation("replicates", statement("replicates/one_replicate"))
+        yield replicates
+        yield Relation(DOCUMENTS, query, keep=True)
 
     def _documents_with_mentions(self) -> exp.Query:
         """The documents with a gold or predicted mention; their keys have one type."""
@@ -184,10 +184,10 @@ def key_type(source: Source, name: str) -> str:
     return source.types(name, source.contract.field(name) or Field(name, "key", "a key"))
 
 
-def systems_relation(systems: Sequence[str]) -> rows.Relation:
+def systems_relation(systems: Sequence[str]) -> Relation:
     """Every combination of values of some columns of the predictions, with its number from 1; else one row, 0."""
     query = statement("mentions/systems", systems) if systems else statement("mentions/one_system")
-    return rows.Relation(SYSTEMS, query, keep=True)
+    return Relation(SYSTEMS, query, keep=True)
 
 
 def resolve_by(

@@ -10,7 +10,10 @@ import sqlglot.expressions as exp
 from pipeline.errors import DataError
 from pipeline.plan import rows
 from pipeline.plan.checks import duplicate_check, file_check, missing_check
-from pipeline.plan.nodes import Check, CountQuery, Folded, Placed, Plan
+from pipeline.plan.counts import Query
+from pipeline.plan.nodes import Check, Relation
+from pipeline.plan.plan import Plan
+from pipeline.plan.transforms import RankedAmong, Reduction
 from pipeline.queries.dialect import column, double
 from pipeline.queries.load import page, statement
 from pipeline.sources.keys import KeyMatch
@@ -58,16 +61,18 @@ class _Planner:
             judged_by = own if self.relevance is None else [name for name in names if name not in own]
             frames["judged_queries"] = statement("ranking/every_judged_query", judged_by)
         return Plan(
+            nodes=(
+                *self._relations(by),
+                *self._checks(own, names),
+                Query("ranking/counts", columns=tuple(count.name for count in COUNTS)),
+                Reduction("lists", self._ranked(), frames, lists.reduce),
+            ),
             sources=sources,
             by=by,
-            relations=tuple(self._relations(by)),
-            checks=tuple(self._checks(own, names)),
-            counts=(CountQuery("ranking/counts", columns=tuple(each.name for each in COUNTS)),),
             used=("n_retrieved",),
-            accounting=CountQuery("ranking/accounting" if self.scored else "ranking/accounting_of_ranks"),
+            accounting=Query("ranking/accounting" if self.scored else "ranking/accounting_of_ranks"),
             positive=self._positive,
             key_matches=tuple(KeyMatch(self.ranking, each, "query_id") for each in sources if each is self.relevance),
-            folded=(Folded("lists", self._placed(), frames, lists.fold),),
             warnings=tuple(self._warnings()),
             facts={"order": "score" if self.scored else "rank", "ties": self.params.ties},
         )
@@ -89,14 +94,14 @@ class _Planner:
             return None
         return exp.GTE(this=column("relevance"), expression=double(self.params.relevance_level))
 
-    def _placed(self) -> Placed:
+    def _ranked(self) -> RankedAmong:
         expected = self.params.ties == "expected"
-        return Placed(
+        return RankedAmong(
             rows=statement("ranking/every_judged_place"),
             among=statement("ranking/values_of_documents" if expected else "ranking/values_and_names_of_documents"),
             key=NUMBER,
             sizes=statement("ranking/judged_per_ranking"),
-            place=tied_places if expected else judged_places,
+            function=tied_places if expected else judged_places,
         )
 
     @property
@@ -104,7 +109,7 @@ class _Planner:
         return {"relevance_level": self.params.relevance_level}
 
     def _check_columns(self) -> None:
-        name = self.ranking.theirs
+        name = self.ranking.source_name
         if self.params.ties == "order" and not self.ranking.has("rank"):
             message = f'input ranking: ties = "order" needs the column {name("rank")!r}'
             raise DataError(message, remedy='Map it with columns = { rank = "…" }, or use ties = "trec".')
@@ -115,52 +120,50 @@ class _Planner:
             message = f"input ranking: it has no column {name('relevance')!r}, and there is no input relevance"
             raise DataError(message, remedy="Give the input relevance, or map the column.")
 
-    def _relations(self, by: tuple[rows.Grouped, ...]) -> Iterator[rows.Relation]:
+    def _relations(self, by: tuple[rows.Grouped, ...]) -> Iterator[Relation]:
         labels = ["relevance"] if self.relevance is None else []
         unlabelled = {} if labels else {"relevance": exp.cast(exp.null(), "DOUBLE")}
         yield rows.read(self.ranking, [*KEYS, "score" if self.scored else "rank", *labels], by, unlabelled)
         own = [group.name for group in by if group.source == self.ranking.name]
         name = "distinct_documents" if self.params.duplicates == "max" else "ranked_documents"
         ranked = statement(f"ranking/{name}" if self.scored else f"ranking/{name}_by_rank", own)
-        yield rows.Relation("ranked_documents", ranked, keep=self.params.duplicates == "max")  # it is read thrice
+        yield Relation("ranked_documents", ranked, keep=self.params.duplicates == "max")  # it is read thrice
         retrieved = statement("ranking/retrieved", own)
         if self.relevance is None:
-            yield rows.Relation("rankings", retrieved, keep=True)
+            yield Relation("rankings", retrieved, keep=True)
             if self.counts_missed:
                 yield from self._labelled(own)
         else:
             of_queries = [group.name for group in by if group.source == self.relevance.name]
             yield from self._judged(self.relevance, by, of_queries)
-            yield rows.Relation("retrieved", retrieved, keep=True)
-            yield rows.Relation("rankings", statement("ranking/rankings", {"p": own, "o": of_queries}), keep=True)
+            yield Relation("retrieved", retrieved, keep=True)
+            yield Relation("rankings", statement("ranking/rankings", {"p": own, "o": of_queries}), keep=True)
         yield from self._places(own)
 
-    def _labelled(self, own: list[str]) -> Iterator[rows.Relation]:
+    def _labelled(self, own: list[str]) -> Iterator[Relation]:
         """Labels of all documents of the ranking, those without a valid score too, as judgements of its queries."""
         name = "distinct_labelled_ranking" if self.params.duplicates == "max" else "labelled_ranking"
-        yield rows.Relation("judged_documents", statement(f"ranking/{name}", own))
+        yield Relation("judged_documents", statement(f"ranking/{name}", own))
         yield self._judged_queries(own)
 
-    def _judged(self, source: Source, by: tuple[rows.Grouped, ...], of_queries: list[str]) -> Iterator[rows.Relation]:
+    def _judged(self, source: Source, by: tuple[rows.Grouped, ...], of_queries: list[str]) -> Iterator[Relation]:
         yield rows.read(source, [*KEYS, "relevance"], by, {})
         name = "judged_documents" if self.params.duplicates == "error" else "distinct_judged_documents"
-        yield rows.Relation("judged_documents", statement(f"ranking/{name}", of_queries), keep=True)
+        yield Relation("judged_documents", statement(f"ranking/{name}", of_queries), keep=True)
         yield self._judged_queries(of_queries)
 
-    def _judged_queries(self, segment: list[str]) -> rows.Relation:
-        return rows.Relation(
-            "judged_queries", statement("ranking/judged_queries", segment, values=self._level), keep=True
-        )
+    def _judged_queries(self, segment: list[str]) -> Relation:
+        return Relation("judged_queries", statement("ranking/judged_queries", segment, values=self._level), keep=True)
 
-    def _places(self, own: list[str]) -> Iterator[rows.Relation]:
+    def _places(self, own: list[str]) -> Iterator[Relation]:
         """Documents with the number of their ranking, and the judged ones among them."""
-        yield rows.Relation("numbered_documents", statement("ranking/numbered_documents", own))
+        yield Relation("numbered_documents", statement("ranking/numbered_documents", own))
         labelled = "numbered_documents"
         if self.relevance is not None:
             labelled = "labelled_documents"
-            yield rows.Relation(labelled, statement("ranking/labelled_documents"))
+            yield Relation(labelled, statement("ranking/labelled_documents"))
         places = statement("ranking/judged_places", relations={"labelled_documents": labelled}, values=self._level)
-        yield rows.Relation("judged_places", places, keep=True)
+        yield Relation("judged_places", places, keep=True)
 
     def _checks(self, own: list[str], names: list[str]) -> Iterator[Check]:
         if self.relevance is not None:

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from pipeline.plan import rows
+from pipeline.plan.areas import Areas
 from pipeline.plan.checks import doubtful_groups, duplicate_check, file_check, missing_check, outside_check
-from pipeline.plan.nodes import Areas, Check, CountQuery, Plan, Sweep
+from pipeline.plan.counts import Query, Sweep
+from pipeline.plan.nodes import Check, Relation
+from pipeline.plan.plan import Plan
 from pipeline.queries.dialect import column, double, is_finite
 from pipeline.queries.load import statement
 from pipeline.sources.source import SCORE_GIVEN
@@ -48,17 +51,20 @@ class _Planner:
         missed = self.params.counts_missed
         sweep = Sweep("predictions", evaluated, "score", self.params.grid(), replicated=self.replicated, missed=missed)
         name = "weighted_counts" if self.weighted else "counts"
-        likelihood = CountQuery("threshold_sweep/likelihood", columns=LIKELIHOOD, into="likelihood")
+        likelihood = Query("threshold_sweep/likelihood", columns=LIKELIHOOD, into="likelihood")
         return Plan(
+            nodes=(
+                *self._relations(by, evaluated),
+                *self._checks(),
+                Query(f"threshold_sweep/{name}", columns=COUNT_NAMES, sweep=sweep),
+                likelihood,
+                self._areas(names),
+            ),
             sources=(self.predictions,),
             by=by,
-            relations=tuple(self._relations(by, evaluated)),
-            checks=tuple(self._checks()),
-            counts=(CountQuery(f"threshold_sweep/{name}", columns=COUNT_NAMES, sweep=sweep), likelihood),
             used=("n_positive", "n_negative"),
-            accounting=CountQuery("threshold_sweep/accounting", {"missed": float(missed)}),
+            accounting=Query("threshold_sweep/accounting", {"missed": float(missed)}),
             positive=column("label"),
-            areas=self._areas(names),
             warnings=tuple(self._warnings(by)),
             facts={"independent": self.params.cluster or "rows"},
         )
@@ -82,16 +88,16 @@ class _Planner:
         segment = {"p": by}
         return statement("threshold_sweep/evaluated_predictions_of_clusters", segment, columns=columns)
 
-    def _relations(self, by: Sequence[rows.Grouped], evaluated: exp.Query) -> Iterator[rows.Relation]:
+    def _relations(self, by: Sequence[rows.Grouped], evaluated: exp.Query) -> Iterator[Relation]:
         names = ["score", "label", *(name for name in ("weight", "id") if self.predictions.is_mapped(name))]
         cluster = self.params.cluster_column
         yield rows.read(self.predictions, [*names, *([cluster] if cluster is not None else [])], by, self._derived())
         if self.replicated and cluster is not None:
             count = None if self.params.replicates == "auto" else self.params.replicates
             yield from rows.replicate_relations(f"{self.predictions.name}_read", cluster, count)
-        yield rows.Relation("evaluated_predictions", evaluated)
+        yield Relation("evaluated_predictions", evaluated)
         used = statement("threshold_sweep/weighted_predictions", [each.name for each in by])
-        yield rows.Relation("weighted_predictions", used)
+        yield Relation("weighted_predictions", used)
 
     def _derived(self) -> dict[str, exp.Expr]:
         """The weight of rows that have none, and the score that counts where rows without a valid one do."""

@@ -1,5 +1,5 @@
 -- grain: one row with the system, if there is only one
--- reads: units_read (kept, system)
+-- reads: units_read (passes_where, system)
 -- params: none
 -- caution: a single system cannot be compared with anything
 -- message: input {input}: column {names[system]!r} has one value only: {system!r}
@@ -7,5 +7,5 @@
 SELECT
   min(system) AS system
 FROM units_read
-WHERE kept
+WHERE passes_where
 HAVING count(DISTINCT system) = 1

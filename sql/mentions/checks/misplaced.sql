@@ -1,5 +1,5 @@
 -- grain: one row with the number of mentions that cannot be places in a text; none if there is no such mention
--- reads: input_read (kept, start, end)
+-- reads: input_read (passes_where, start, end)
 -- params: $farthest
 -- caution: places that are not known are no fault here
 -- message: input {input}: {names[end]!r} is before {names[start]!r}, or one is beyond ±{farthest:,}, in {rows}
@@ -7,5 +7,5 @@
 SELECT
   CAST(count(*) AS BIGINT) AS n_rows
 FROM input_read
-WHERE kept AND (start < -$farthest OR "end" < start OR "end" > $farthest)
+WHERE passes_where AND (start < -$farthest OR "end" < start OR "end" > $farthest)
 HAVING count(*) > 0

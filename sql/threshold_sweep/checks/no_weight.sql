@@ -1,5 +1,5 @@
 -- grain: one row, if the weight is 0 in every row
--- reads: predictions_read (kept, weight)
+-- reads: predictions_read (passes_where, weight)
 -- params: none
 -- caution: weights are not negative
 -- message: input {input}: column {names[weight]!r} is 0 in every row
@@ -7,5 +7,5 @@
 SELECT
   max(weight) AS most
 FROM predictions_read
-WHERE kept
+WHERE passes_where
 HAVING max(weight) = 0

@@ -1,5 +1,5 @@
 -- grain: one row with the number of weights of which 15 decimals keep too little; none if there is no such weight
--- reads: predictions_read (kept, weight)
+-- reads: predictions_read (passes_where, weight)
 -- params: $least
 -- caution: a weight of 0 is no fault
 -- message: input {input}: column {names[weight]!r} is above 0 but below {least:g} in {rows}
@@ -7,5 +7,5 @@
 SELECT
   CAST(count(*) AS BIGINT) AS n_rows
 FROM predictions_read
-WHERE kept AND weight > 0 AND weight < $least
+WHERE passes_where AND weight > 0 AND weight < $least
 HAVING count(*) > 0

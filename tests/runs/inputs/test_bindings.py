@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 from polars.testing import assert_frame_equal
-from running import read_table, run_before_after, run_threshold_sweep, stage_config
+from running import read_table, run_before_after, run_stages, run_threshold_sweep, stage_config
 from stage_examples import EXAMPLES, Example
 
 import pipeline
@@ -48,7 +48,7 @@ def run_example(
 ) -> Run:
     names = renamed or {}
     inputs = {name: {"columns": example.columns(name, names.get(name))} for name in frames}
-    return pipeline.run(stage_config(folder, example.kind, frames, **(inputs | example.keys)))
+    return run_stages(stage_config(folder, example.kind, frames, **(inputs | example.keys)))
 
 
 def tables(run: Run) -> dict[str, pl.DataFrame]:
@@ -74,10 +74,10 @@ def test_any_permutation_of_the_names_of_columns_gives_the_same_tables(tmp_path:
             order = shuffled.sample(frame.columns, len(frame.columns))
             names[name] = dict(zip(frame.columns, order, strict=True))
             frames[name] = frame.rename(names[name]).select(shuffled.sample(order, len(order)))
-        found = tables(run_example(tmp_path / str(attempt), example, frames, names))
-        assert found.keys() == expected.keys()
+        permuted = tables(run_example(tmp_path / str(attempt), example, frames, names))
+        assert permuted.keys() == expected.keys()
         for path, frame in expected.items():
-            assert_frame_equal(found[path], frame)
+            assert_frame_equal(permuted[path], frame)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.kind)
@@ -88,9 +88,9 @@ def test_columns_that_nothing_binds_change_no_byte(tmp_path: Path, example: Exam
     for name, frame in example.frames.items():
         more = pl.DataFrame(extra).select(column for column in extra if column not in frame.columns)
         frames[name] = frame.join(more, how="cross")
-    found = run_example(tmp_path / "more", example, frames)
+    run = run_example(tmp_path / "more", example, frames)
     for path in sorted(expected.path.rglob("*.parquet")):
-        assert (found.path / path.relative_to(expected.path)).read_bytes() == path.read_bytes(), path
+        assert (run.path / path.relative_to(expected.path)).read_bytes() == path.read_bytes(), path
 
 
 def test_a_column_mapped_to_the_score_is_not_the_weight_as_well(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_groups_take_our_names_and_a_mapped_column_is_not_found_under_its_old_on
     ("columns", "words"),
     [
         ({"lag_hours": "lag_hours", "lag_days": "days"}, "both mapped"),
-        ({"event_time": "when"}, "to no effect: the lag is lag_hours"),
+        ({"event_time": "when"}, "which has no effect: the lag is lag_hours"),
     ],
 )
 def test_a_lag_has_one_source(tmp_path: Path, columns: dict[str, str], words: str) -> None:
@@ -197,7 +197,8 @@ def test_one_given_number_without_the_other_is_said(tmp_path: Path) -> None:
 
 def test_bindings_stand_in_the_run_record_the_catalog_and_the_files(tmp_path: Path) -> None:
     columns = {"score": "s", "label": {"sql": "kind = 'a'"}}
-    run = run_threshold_sweep(tmp_path, PREDICTIONS, predictions={"columns": columns}, thresholds=[0.5], by=["kind"])
+    keys: dict[str, Any] = {"predictions": {"columns": columns}, "thresholds": [0.5], "by": ["kind"]}
+    run = pipeline.run(stage_config(tmp_path, "threshold_sweep", {"predictions": PREDICTIONS}, **keys))
     wanted = {
         "predictions.score": {"source": "mapped", "column": "s"},
         "predictions.label": {"source": "mapped", "sql": "kind = 'a'"},
@@ -210,18 +211,20 @@ def test_bindings_stand_in_the_run_record_the_catalog_and_the_files(tmp_path: Pa
     assert json.loads(metadata[b"thresher"])["bindings"] == wanted
     with pipeline.open_results(tmp_path / "results") as connection:
         rows = connection.sql("SELECT input || '.' || field, source, file_column, sql FROM bindings").fetchall()
-    found = {name: {"source": source, "column": column, "sql": sql} for name, source, column, sql in rows}
-    assert found == {name: {"source": None, "column": None, "sql": None} | binding for name, binding in wanted.items()}
+    in_catalog = {name: {"source": source, "column": column, "sql": sql} for name, source, column, sql in rows}
+    assert in_catalog == {
+        name: {"source": None, "column": None, "sql": None} | binding for name, binding in wanted.items()
+    }
 
 
 def test_a_column_that_an_expression_reads_is_still_the_field_of_its_name(tmp_path: Path) -> None:
     events = pl.DataFrame({"event_id": [1, 2], "n_before": [40, 50], "n_compared": [70, 75]})
     frames = {"pairs": PAIRS, "events": events}
     computed = {"columns": {"n_after": {"sql": "n_compared - n_before"}}}
-    found = run_before_after(tmp_path / "computed", frames, events=computed, thresholds=[2])
-    given = {"pairs": PAIRS, "events": events.with_columns(n_after=pl.col("n_compared") - pl.col("n_before"))}
-    expected = run_before_after(tmp_path / "given", given, thresholds=[2])
-    assert_frame_equal(*(read_table(run, "before_after_estimates", "before_after") for run in (found, expected)))
+    computed_run = run_before_after(tmp_path / "computed", frames, events=computed, thresholds=[2])
+    plain_frames = {"pairs": PAIRS, "events": events.with_columns(n_after=pl.col("n_compared") - pl.col("n_before"))}
+    expected = run_before_after(tmp_path / "given", plain_frames, thresholds=[2])
+    assert_frame_equal(*(read_table(run, "before_after_estimates", "before_after") for run in (computed_run, expected)))
 
 
 def test_a_required_column_can_be_read_by_an_expression_of_another_field(tmp_path: Path) -> None:
@@ -245,10 +248,10 @@ def test_a_column_that_is_only_shown_stops_no_run_whatever_its_type(tmp_path: Pa
             else frame.with_columns(pl.Series(name, [value] * frame.height) for name in names)
             for key, frame in example.frames.items()
         }
-        found = tables(run_example(tmp_path / type(value).__name__, example, frames))
+        with_values = tables(run_example(tmp_path / type(value).__name__, example, frames))
         shown = {path for path in expected if "_outcomes" in path}
-        assert found.keys() == expected.keys()
-        assert all(found[path].equals(expected[path]) for path in expected.keys() - shown)
+        assert with_values.keys() == expected.keys()
+        assert all(with_values[path].equals(expected[path]) for path in expected.keys() - shown)
 
 
 def test_a_column_of_another_type_than_its_field_can_be_unbound_and_the_message_says_so(tmp_path: Path) -> None:
@@ -268,10 +271,10 @@ def test_the_value_of_a_folder_name_is_text_and_the_message_says_how_to_cast_it(
     with pytest.raises(
         DataError, match=r"'score' in .* is the name of a folder, which is text, not a number"
     ) as caught:
-        pipeline.run({"output": str(tmp_path / "refused"), "stages": [config]})
+        run_stages({"output": str(tmp_path / "refused"), "stages": [config]})
     assert "columns = { score = { sql = 'CAST(score AS DOUBLE)' } }" in str(caught.value)
     cast = {"path": config["predictions"], "columns": {"score": {"sql": "CAST(score AS DOUBLE)"}}}
-    run = pipeline.run({"output": str(tmp_path / "cast"), "stages": [config | {"predictions": cast}]})
+    run = run_stages({"output": str(tmp_path / "cast"), "stages": [config | {"predictions": cast}]})
     assert read_table(run, "threshold_sweep_curve", "threshold_sweep").select("tp", "fp").row(0) == (2, 2)
 
 

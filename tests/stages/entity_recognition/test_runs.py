@@ -7,7 +7,7 @@ import polars as pl
 import polars.selectors as cs
 import pytest
 from reference_mentions import RULES, Row, counts_by_hand, random_mentions
-from running import fates, read_table, stage_config
+from running import read_table, rows_by_status, run_stages, stage_config
 
 import pipeline
 from pipeline.engines import duckdb
@@ -29,7 +29,7 @@ RATIOS = ["precision", "recall", "f1"]
 def run_on(folder: Path, gold: pl.DataFrame, predicted: pl.DataFrame, **keys: Any) -> Run:  # noqa: ANN401
     documents = keys.pop("documents", None)
     frames = {"gold": gold, "predicted": predicted} | ({} if documents is None else {"documents": documents})
-    return pipeline.run(stage_config(folder, KIND, frames, **keys))
+    return run_stages(stage_config(folder, KIND, frames, **keys))
 
 
 def table(run: Run, name: str) -> pl.DataFrame:
@@ -221,7 +221,7 @@ def test_parts_of_the_rows_change_nothing(tmp_path: Path, monkeypatch: pytest.Mo
     gold, predicted = random_mentions(rng, 60, documents=20), random_mentions(rng, 90, predicted=True, documents=20)
     keys = {"match": "overlap", "by": ["system"], "averages": AVERAGES}
     whole = run_on(tmp_path / "whole", gold, predicted, **keys)
-    monkeypatch.setattr("pipeline.plan.batches.PART_ROWS", 7)
+    monkeypatch.setattr("pipeline.plan.transforms.BATCH_ROWS", 7)
     parts = run_on(tmp_path / "parts", gold, predicted, **keys)
     for name in ("scores", "documents", "outcomes"):
         assert table(parts, name).equals(table(whole, name)), name
@@ -262,8 +262,8 @@ def test_rows_of_documents_that_are_not_listed_are_left_out_and_counted(tmp_path
     gold, predicted = mentions(("a", 0, 3), ("b", 0, 3)), mentions(("a", 0, 3), ("b", 0, 3), ("b", 1, 3))
     run = run_on(tmp_path, gold, predicted, documents=pl.DataFrame({"doc_id": ["a"]}), averages=["micro"])
     assert table(run, "scores").select("tp", "fp", "fn").rows() == [(1, 0, 0)]
-    assert fates(run, "predicted", KIND) == {"used": 1, "unlisted_document": 2}
-    assert fates(run, "gold", KIND) == {"used": 1, "unlisted_document": 1}
+    assert rows_by_status(run, "predicted", KIND) == {"used": 1, "unlisted_document": 2}
+    assert rows_by_status(run, "gold", KIND) == {"used": 1, "unlisted_document": 1}
 
 
 def test_scores_at_fault_are_left_out_if_wanted(tmp_path: Path) -> None:
@@ -271,7 +271,7 @@ def test_scores_at_fault_are_left_out_if_wanted(tmp_path: Path) -> None:
     scores = pl.Series("score", [0.5, None, float("nan"), float("inf")])
     predicted = mentions(*[("a", 0, 3)] * 4).with_columns(scores)
     run = run_on(tmp_path, gold, predicted, invalid_scores="drop")
-    assert fates(run, "predicted", KIND) == {"used": 1, "null_score": 1, "nan_score": 1, "infinite_score": 1}
+    assert rows_by_status(run, "predicted", KIND) == {"used": 1, "null_score": 1, "nan_score": 1, "infinite_score": 1}
     with pytest.raises(pipeline.errors.DataError, match="column 'score' is NULL in 1 row"):
         run_on(tmp_path / "refused", gold, predicted)
 
