@@ -8,7 +8,13 @@ import numpy as np
 import polars as pl
 
 from pipeline.errors import DataError
-from pipeline.metrics.before_after.adjusted import NAMES, Standardised, Stratum, adjusted_intervals, standardise
+from pipeline.metrics.before_after.adjusted import (
+    ADJUSTED_NAMES,
+    Standardised,
+    Stratum,
+    adjusted_intervals,
+    standardise,
+)
 from pipeline.metrics.uncertainty.limits import Interval
 from pipeline.stages.before_after.strata import COUNTED, KEYS
 from pipeline.stages.before_after.uncertainty import groups_of
@@ -119,7 +125,7 @@ def _intervals(
 ) -> dict[str, Interval]:
     if params.uncertainty == "none" or not group.counts.within_budget:
         reason: Reason = "none" if params.uncertainty == "none" else "budget"
-        return dict.fromkeys(NAMES, Interval.none(group.rows.height, reason))
+        return dict.fromkeys(ADJUSTED_NAMES, Interval.none(group.rows.height, reason))
     _, m_after, n_before, n_after = group.sides
     intervals = adjusted_intervals(
         standardised,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.before_after.intervals import TWO
+from pipeline.metrics.before_after.intervals import MIN_REPLICATES
 from pipeline.metrics.before_after.placebo import placebo, placebo_joint
 from pipeline.stages.before_after.uncertainty import groups_of
 from pipeline.tables.columns import doubles, nulls
@@ -86,7 +86,7 @@ def _tested(group: EstimatedGroup, keys: Sequence[str], confidence: float) -> pl
         doubles("precision_far", _precision(group, counts[2], n_far.sum())),
         doubles("precision_near", _precision(group, counts[3], n_near.sum())),
     )
-    single = ((n_far + n_near) > 0).sum() < TWO
+    single = ((n_far + n_near) > 0).sum() < MIN_REPLICATES
     joint = doubles("p_value", np.array([placebo_joint(m_far, m_near, n_far, n_near)]))
     empty = (THRESHOLD, "m_far", "m_near", *VALUES[:-1], *PRECISIONS)
     last = rows.head(1).with_columns(*(pl.lit(None, dtype=rows.schema[name]).alias(name) for name in empty), joint)

@@ -76,7 +76,7 @@ def _lags(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame], key
 
 
 def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
-    """Doubts that the numbers themselves raise."""
+    """Warnings that the numbers themselves give rise to."""
     total = tables["before_after_estimates"].filter(pl.col(GROUPING.name) == "all")
     if total.is_empty():
         return ()

@@ -123,20 +123,20 @@ def _with_covering(frame: pl.DataFrame, counts: Mapping[str, pl.DataFrame], keys
 
 
 def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
-    """Doubts that the numbers themselves raise."""
+    """Warnings that the numbers themselves give rise to."""
     curve, areas = tables["change_points_curve"], tables["change_points_areas"]
-    found = []
+    messages = []
     above = curve.filter(pl.col("precision") > 1).height
     if above:
-        found.append(
+        messages.append(
             f"precision is above 1 in {above:,} of {curve.height:,} rows of the curve: one prediction served several "
             'true points; matching = "one_to_one" keeps it a proportion'
         )
     empty = areas.filter(pl.col("n_true") == 0).height
     if empty:
         where = "there is" if areas.height == 1 else f"{empty:,} of {areas.height:,} groups have"
-        found.append(f"{where} no true point: recall and areas are NULL")
-    return tuple(found)
+        messages.append(f"{where} no true point: recall and areas are NULL")
+    return tuple(messages)
 
 
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:

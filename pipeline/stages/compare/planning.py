@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from pipeline.errors import DataError
-from pipeline.metrics.comparison.pooled import RATIOS
 from pipeline.plan import rows
 from pipeline.plan.checks import file_check, missing_check, negative_check, shown_name
 from pipeline.plan.counts import Query
@@ -21,6 +20,7 @@ from pipeline.sources.inputs import Field
 from pipeline.sources.source import PASSES_WHERE
 from pipeline.stages.compare.contract import CELLS, EVENT_COUNTS
 from pipeline.stages.compare.unit_tables import POOLED
+from pipeline.tables.ratios import RATIOS
 from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:

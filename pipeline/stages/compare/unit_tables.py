@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pipeline.metrics.comparison.pooled import RATIOS
+from pipeline.tables.ratios import RATIOS
 
 POOLED = tuple(f"pooled_{name}" for name in RATIOS)
 

@@ -14,7 +14,7 @@ from pipeline.stages.geocoding.contract import COUNT_NAMES, ERRORS, OUTCOMES, RA
 from pipeline.stages.geocoding.planning import grid
 from pipeline.stages.stage import Summary, group_text, integer, interval, number, of_group
 from pipeline.tables.ratios import divide
-from pipeline.tables.schemas import GROUPING
+from pipeline.tables.schemas import GROUPING, polars_types
 from pipeline.tables.sweep import REPLICATE, THRESHOLD
 
 if TYPE_CHECKING:
@@ -48,8 +48,7 @@ def derive(params: GeocodingParameters, counts: Mapping[str, pl.DataFrame]) -> d
 
 
 def _empty(frame: pl.DataFrame, keys: Sequence[str], columns: Sequence[Column]) -> pl.DataFrame:
-    types = {"BIGINT": pl.Int64(), "DOUBLE": pl.Float64(), "VARCHAR": pl.String(), "KEY": pl.String()}
-    of_table = {column.name: types[column.type] for column in columns}
+    of_table = {column.name: polars_types(column.type)[-1] for column in columns}
     return pl.DataFrame(schema={name: frame.schema[name] for name in keys} | of_table)
 
 
@@ -77,9 +76,9 @@ def _confusion(group: GroupCounts) -> Confusion:
 
 
 def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
-    """Doubts that the numbers themselves raise."""
+    """Warnings that the numbers themselves give rise to."""
     errors = tables["geocoding_errors"]
-    found = []
+    messages = []
     for words, condition in (
         ("no gold mention", (pl.col("n_gold") == 0).all()),  # one group is that of spurious predictions, if any
         ("no located gold mention", (pl.col("n_gold") > 0) & (pl.col("n_located") == 0)),
@@ -87,8 +86,8 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
         groups = errors.filter(condition).height
         if groups:
             where = "there is" if errors.height == 1 else f"{groups:,} of {errors.height:,} groups have"
-            found.append(f"{where} {words}: what needs one is NULL")
-    return tuple(found)
+            messages.append(f"{where} {words}: what needs one is NULL")
+    return tuple(messages)
 
 
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:

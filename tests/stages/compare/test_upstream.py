@@ -147,7 +147,7 @@ def toml(value: object) -> str:
     ("keys", "words"),
     [
         ({"of": ["loose", "stricct"]}, "'stricct', which is not there. Did you mean `strict`"),
-        ({"of": ["loose", "compare"]}, "'compare', which comes no earlier"),
+        ({"of": ["loose", "compare"]}, "'compare', which does not come before it"),
         ({"of": ["loose", "loose"]}, "names a stage twice"),
         ({"of": "loose"}, "system is missing"),
         ({"of": "loose", "system": "source"}, "before_after has units for the total only"),
