@@ -84,7 +84,7 @@ class Sweep:
     """
 
     name: str
-    rows: exp.Select
+    rows: exp.Query
     score: str
     grid: Grid | None
     exact: bool = False

@@ -81,7 +81,7 @@ class Matcher:
         predictions, order = in_order(*_columns(frames["predictions"], numbers, self.kind), score)
         score = None if score is None else score[order]
         is_row = runs["is_first"].to_numpy()[predictions.series]
-        truth = distinct_in_order(*_columns(frames["marks"], numbers, self.kind))
+        truth = distinct_in_order(*_columns(frames["annotations"], numbers, self.kind))
         if self.annotators == "tcpd":
             return self._tcpd(frames, runs, truth, (predictions, score, is_row))
         added = self._added(truth, predictions, score)
@@ -105,7 +105,7 @@ class Matcher:
         added = self._added(truth, predictions, score)
         pairs = frames["annotators"].sort(RUN, "annotator").with_row_index("pair")
         pair_run = np.searchsorted(numbers, pairs[RUN].to_numpy())
-        own_marks, pair_numbers = frames["marks"].join(pairs, on=[RUN, "annotator"]), np.arange(pairs.height)
+        own_marks, pair_numbers = frames["annotations"].join(pairs, on=[RUN, "annotator"]), np.arange(pairs.height)
         own_points = distinct_in_order(*_columns(own_marks, pair_numbers, self.kind, "pair"))
         own_truth = with_origin(own_points, pair_numbers)
         copies = _copies(predictions.series, pair_run)
