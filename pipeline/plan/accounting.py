@@ -11,9 +11,9 @@ from pipeline.errors import DataError, NoInputError, ThresherError, together
 from pipeline.plan.checks import missing_words, rows_in_words
 from pipeline.plan.fault_rows import first_place
 from pipeline.queries.dialect import column
-from pipeline.queries.load import expand, load
+from pipeline.queries.load import expand, load, statement
 from pipeline.sources.keys import count_where
-from pipeline.sources.source import KEPT, SCORE_STATE
+from pipeline.sources.source import SCORE_STATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -189,21 +189,20 @@ def _share(part: int, whole: int, noun: str) -> str:
 
 def _positives(engine: Engine, plan: Plan, positive: exp.Expr) -> tuple[int, int]:
     """Positives of the row input in all, and those without a valid score."""
-    lost = exp.and_(positive.copy(), exp.Not(this=exp.Is(this=column(SCORE_STATE), expression=exp.null())))
-    counts = [
-        exp.alias_(exp.cast(exp.CountIf(this=condition), "BIGINT"), name)
-        for name, condition in (("n_positive", positive.copy()), ("n_lost", lost))
-    ]
-    query = exp.select(*counts).from_(f"{plan.sources[0].name}_read").where(column(KEPT))
+    relations = {"input_read": f"{plan.sources[0].name}_read"}
+    query = statement("accounting/unscored_positives", relations=relations, columns={"is_positive": positive})
     n_positive, n_lost = engine.fetch(query).row(0)
     return int(n_positive), int(n_lost)
 
 
 def kept_rows(engine: Engine, sources: Sequence[Source]) -> int:
     """Rows of some inputs together that `where` keeps."""
-    counted = exp.alias_(exp.cast(exp.Count(this=exp.Star()), "BIGINT"), "n_rows")
-    queries = (exp.select(counted.copy()).from_(f"{source.name}_read").where(column(KEPT)) for source in sources)
+    queries = (_kept_rows(source) for source in sources)
     return sum(int(engine.fetch(query).item()) for query in queries)
+
+
+def _kept_rows(source: Source) -> exp.Query:
+    return statement("accounting/kept_rows", relations={"input_read": f"{source.name}_read"})
 
 
 def _account_other(engine: Engine, source: Source, plan: Plan) -> InputAccount:
@@ -213,11 +212,11 @@ def _account_other(engine: Engine, source: Source, plan: Plan) -> InputAccount:
         found = engine.fetch(expand(load(query.name), ()), query.params)
         known = dict(zip(found["fate"].to_list(), found["n_rows"].to_list(), strict=True))
         return InputAccount(source.name, len(source.files), source.rows, {USED: 0} | known)
-    total = exp.alias_(exp.cast(exp.Count(this=exp.Star()), "BIGINT"), "n_rows")
-    rows = engine.fetch(exp.select(total).from_(exp.to_table(f"{source.name}_read")).where(column(KEPT))).item()
+    rows = engine.fetch(_kept_rows(source)).item()
     used = rows
     if source.name == plan.units:
-        used = engine.fetch(exp.select(total.copy()).from_(exp.to_table(source.name)).where(column("complete"))).item()
+        complete = statement("accounting/complete_units", relations={"units": source.name})
+        used = engine.fetch(complete).item()
     fates = {USED: used, "incomplete_window": rows - used, WHERE: source.rows - rows}
     kept = {key: n for key, n in fates.items() if n or key == USED}
     return InputAccount(source.name, len(source.files), source.rows, kept)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
 from pipeline.plan.nodes import Check
-from pipeline.queries.dialect import column, double
-from pipeline.sources.keys import count_where, is_missing, repeated_keys
+from pipeline.queries.dialect import column
+from pipeline.queries.load import load, statement
+from pipeline.sources.keys import count_where
+from pipeline.sources.source import KEPT
 from pipeline.tables.groupings import users_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pipeline.plan.rows import Grouped
     from pipeline.sources.source import Source
@@ -38,6 +41,78 @@ def doubtful_groups(sources: Sequence[Source], by: Sequence[Grouped]) -> Iterato
             yield f"grouping column {each.label!r} is a floating number: NaN and infinite values count as NULL"
 
 
+@dataclass(frozen=True)
+class ShownNames:
+    """What people call the columns that a check of sql/ reads: `names[column]` in its message.
+
+    Attributes:
+        source: The input that the fault is in.
+        columns: Columns of its canonical relation by the names that the file gives them; default: the same name.
+    """
+
+    source: Source
+    columns: Mapping[str, str]
+
+    def __getitem__(self, name: str) -> str:
+        """The name in the files."""
+        return shown_name(self.source, self.columns.get(name, name))
+
+
+def file_check(
+    name: str,
+    source: Source,
+    segment: Sequence[str] = (),
+    *,
+    relations: Mapping[str, str] | None = None,
+    columns: Mapping[str, str] | None = None,
+    values: Mapping[str, float | str] | None = None,
+    words: Callable[[Faults], Mapping[str, object]] | None = None,
+) -> Check:
+    """A check of sql/: its query, with the message and the remedy of its header.
+
+    The placeholders of these texts are `input`, the name of the input; `names[column]`, what people call a column;
+    `rows`, the column `n_rows` in words; the columns of the first row; the values of the parameters; and `words`.
+    The rows that the message locates are those of the first group or, where the query does not group, those that
+    satisfy its condition.
+
+    Args:
+        name: `<stage>/checks/<file>`, or `checks/<file>`.
+        source: The input that the fault is in.
+        segment: The columns of a key: what stands where the file says `segment`.
+        relations: The relation to read, by the name that the file gives it; `input_read` is that of the input.
+        columns: The column to read, by the name that the file gives it; default: the same name.
+        values: Values of the parameters.
+        words: Further words for the texts, from the rows.
+    """
+    canonical, columns = f"{source.name}_read", columns or {}
+    query = statement(
+        name, segment, relations={"input_read": canonical, **(relations or {})}, columns=columns, values=values or {}
+    )
+
+    def explain(faults: Faults) -> tuple[str, str]:
+        fault = faults[0] | {alias: faults[0].get(column_name) for alias, column_name in columns.items()}
+        rows = {"rows": rows_in_words(fault["n_rows"])} if "n_rows" in fault else {}
+        texts = {"input": source.name, "names": ShownNames(source, columns), **fault, **rows, **(values or {})}
+        texts |= words(faults) if words is not None else {}
+        header = load(name).header
+        return header["message"].format_map(texts), header["remedy"].format_map(texts)
+
+    return Check(query, explain, source, lambda faults: _faulty_rows(query, canonical, faults[0]))
+
+
+def _faulty_rows(query: exp.Query, canonical: str, fault: Mapping[str, object]) -> exp.Expr:
+    """The condition of the rows of an input that a check is about; none where it does not read these rows alone."""
+    group, where = query.args.get("group"), query.args.get("where")
+    if group is not None:
+        return _with_key(fault, [key.name for key in group.expressions])
+    tables = [table.name for table in query.find_all(exp.Table)]
+    if where is None or tables != [canonical]:
+        return exp.false()
+    terms = list(where.this.flatten()) if isinstance(where.this, exp.And) else [where.this]
+    condition = exp.and_(*(term for term in terms if term.name != KEPT))
+    return condition.transform(lambda node: column(node.name) if isinstance(node, exp.Column) else node)
+
+
 def rows_check(source: Source, problem: exp.Expr, words: str, remedy: str) -> Check:
     """Kept rows of an input that satisfy a condition; the message says how many, and where the first is.
 
@@ -57,9 +132,8 @@ def rows_check(source: Source, problem: exp.Expr, words: str, remedy: str) -> Ch
 
 def missing_check(source: Source, name: str) -> Check:
     """A required column that is NULL or not finite."""
-    words = f"column {shown_name(source, name)!r} is {missing_words(source, name)}"
-    remedy = "It is required in every row: fill it in, or leave the rows out with where."
-    return rows_check(source, is_missing(name), words, remedy)
+    words = {"missing": missing_words(source, name)}
+    return file_check("checks/missing", source, columns={"value": name}, words=lambda _: words)
 
 
 def missing_words(source: Source, name: str) -> str:
@@ -70,53 +144,50 @@ def missing_words(source: Source, name: str) -> str:
 
 def negative_check(source: Source, name: str) -> Check:
     """A count below zero."""
-    negative = exp.LT(this=column(name), expression=exp.Literal.number(0))
-    words = f"column {source.theirs(name)!r} is negative"
-    return rows_check(source, negative, words, "It is a number of rows or pairs, so it cannot be below 0.")
+    return file_check("checks/negative", source, columns={"value": name})
 
 
 def outside_check(source: Source, name: str, low: float, high: float) -> Check:
     """A number below or above its range."""
-    below = exp.LT(this=column(name), expression=double(low))
-    above = exp.GT(this=column(name), expression=double(high))
-    words = f"column {source.theirs(name)!r} is outside {low:g} to {high:g}"
-    return rows_check(source, exp.or_(below, above), words, "Correct these rows, or leave them out with where.")
+    limits = {"lowest": float(low), "highest": float(high)}
+    return file_check("checks/outside_range", source, columns={"value": name}, values=limits)
 
 
 def duplicate_check(source: Source, keys: Sequence[str], *, remedy: str) -> Check:
     """Rows that repeat a key; the message names two of them, how many more there are, and where the first is."""
 
-    def explain(faults: Faults) -> tuple[str, str]:
+    def words(faults: Faults) -> dict[str, object]:
         examples = "; ".join(
             ", ".join(f"{shown_name(source, key)} = {fault[key]}" for key in keys)
             + f" ({rows_in_words(fault['n_rows'])})"
             for fault in faults
         )
-        more = int(str(faults[0]["_n_keys"])) - len(faults)
-        others = f"; and {more:,} more" if more else ""
-        names = " and ".join(shown_name(source, key) for key in keys)
-        verb = "repeats" if len(keys) == 1 else "repeat"
-        return f"input {source.name}: {names} {verb}: {examples}{others}", remedy
+        more = int(str(faults[0]["n_keys"])) - len(faults)
+        return {
+            "keys": " and ".join(shown_name(source, key) for key in keys),
+            "repeat": "repeats" if len(keys) == 1 else "repeat",
+            "examples": examples,
+            "others": f"; and {more:,} more" if more else "",
+            "remedy": remedy,
+        }
 
-    query = repeated_keys(f"{source.name}_read", keys)
-    return Check(query, explain, source, lambda faults: _with_key(faults[0], keys))
+    return file_check("checks/repeated_key", source, keys, words=words)
 
 
 def one_cluster_check(source: Source, relation: str, key: str, cluster: str) -> Check:
     """A unit that lies in two clusters; its rows would count twice."""
-
-    def explain(faults: Faults) -> tuple[str, str]:
-        name, fault = source.theirs(key), faults[0]
-        lies = f"lies in {fault['n_rows']} values of cluster {users_name(cluster)!r}"
-        message = f"input {source.name}: {name} = {fault[key]} {lies}"
-        return message, f"Every {name} must lie in one cluster: choose a column that groups whole units."
-
-    query = repeated_keys(relation, (key,), everything=True)
-    return Check(query, explain, source, lambda faults: _with_key(faults[0], (key,)))
+    words = {"cluster": users_name(cluster)}
+    return file_check(
+        "checks/several_clusters",
+        source,
+        relations={"units": relation},
+        columns={"unit": key},
+        words=lambda _: words,
+    )
 
 
 def _with_key(fault: Mapping[str, object], keys: Sequence[str]) -> exp.Expr:
     """The rows that have the key of a fault; none where a part of it is no number or text, which SQL could not say."""
     if not all(isinstance(fault[key], int | str) for key in keys):
         return exp.false()
-    return exp.and_(*(exp.EQ(this=column(key), expression=exp.convert(fault[key])) for key in keys))
+    return exp.and_(*(column(key).eq(exp.convert(fault[key])) for key in keys))

@@ -10,7 +10,7 @@ import polars as pl
 from pipeline.errors import DataError
 from pipeline.plan.accounting import USED, WHERE
 from pipeline.plan.checks import rows_in_words
-from pipeline.sources.keys import unmatched_keys
+from pipeline.queries.load import statement
 from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
@@ -77,8 +77,9 @@ def _example(engine: Engine, plan: Plan, name: str, fate: str) -> str:
     return "" if match is None else f" ({_keys(match, engine.fetch(_query(match)).row(0, named=True))})"
 
 
-def _query(match: KeyMatch) -> exp.Select:
-    return unmatched_keys(f"{match.source.name}_read", f"{match.other.name}_read", match.key)
+def _query(match: KeyMatch) -> exp.Query:
+    relations = {"input_read": f"{match.source.name}_read", "other_read": f"{match.other.name}_read"}
+    return statement("accounting/unmatched_keys", relations=relations, columns={"key": match.key})
 
 
 def _keys(match: KeyMatch, row: Mapping[str, object]) -> str:

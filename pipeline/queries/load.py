@@ -8,6 +8,7 @@ relations), `params` (the `$names`, or `none`) and `caution`; a check of sql/*/c
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -19,10 +20,14 @@ from pipeline.errors import ThresherError
 from pipeline.queries.dialect import column, double
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
+
+    Segment = Sequence[str] | Mapping[str, Sequence[str]]  # of all relations alike, or by the name of the relation
 
 SEGMENT = "segment"
 HEADER_KEYS = ("grain", "reads", "params", "caution")
+CHECK_KEYS = ("message", "remedy")  # of a check: what is said of its rows, with {placeholders}
+CHECKS = "checks"  # folder of the checks of a stage, and of those that all stages share
 FILE = "file"  # key of the meta data of a tree: the file it comes from
 _HEADER_LINE = re.compile(r"^--\s(?P<key>[a-z]+):\s+(?P<text>.+)$")
 _PARENTHESES = re.compile(r"\([^)]*\)")
@@ -109,7 +114,9 @@ def _header(text: str) -> dict[str, str]:
 
 
 def _check_header(query: Query) -> None:
-    missing = [key for key in HEADER_KEYS if key not in query.header]
+    is_check = any(key in query.header for key in CHECK_KEYS) or CHECKS in query.name.split("/")[:-1]
+    needed = (*HEADER_KEYS, *CHECK_KEYS) if is_check else HEADER_KEYS
+    missing = [key for key in needed if key not in query.header]
     if missing:
         message = f"sql/{query.name}.sql: the header lacks {', '.join(missing)}"
         raise ThresherError(message)
@@ -123,9 +130,10 @@ def _check_header(query: Query) -> None:
 
 def statement(
     name: str,
-    segment: Sequence[str] = (),
+    segment: Segment = (),
     *,
     relations: Mapping[str, str] | None = None,
+    columns: Mapping[str, str | exp.Expr] | None = None,
     values: Mapping[str, float | str] | None = None,
 ) -> exp.Query:
     """A query file as a statement that can be run, defined as a relation or shown.
@@ -134,9 +142,11 @@ def statement(
         name: `<folder>/<file>` without the suffix.
         segment: Names of the grouping columns, or of the columns of a key: what stands where the file says `segment`.
         relations: The relation to read, by the name that the file gives it; default: the same name.
+        columns: The column or condition to read, by the name that the file gives it; default: the same name.
         values: Literals for parameters, for a query that becomes a relation: views take no parameters.
     """
-    tree = expand(load(name), segment)
+    tree = _with_columns(load(name).tree.copy(), columns or {})
+    tree = _expanded(tree, segment)
     for table in list(tree.find_all(exp.Table)):
         actual = (relations or {}).get(table.name)
         if actual is not None:
@@ -150,17 +160,24 @@ def file_of(tree: exp.Expr) -> str | None:
     return tree.meta.get(FILE)
 
 
-def expand(query: Query, segment: Sequence[str], *, zero: Sequence[str] = ()) -> exp.Query:
+def expand(query: Query, segment: Segment, *, zero: Sequence[str] = ()) -> exp.Query:
     """Put the grouping columns where the query writes `segment`; without any, the word disappears.
 
     Args:
         query: A loaded query.
-        segment: Names of the grouping columns in the relation that the query reads.
+        segment: Names of the grouping columns in the relation that the query reads. By relation: `events.segment`
+            stands for the names of `events`, and `segment` alone for those of "" or, without it, for the names of all.
         zero: Columns it groups by that are 0 in every row: written as that, so that no engine groups by them.
     """
     tree = query.tree.copy()
     for name in zero:
         _write_zero(tree, name)
+    return _expanded(tree, segment)
+
+
+def _expanded(tree: exp.Query, segment: Segment) -> exp.Query:
+    for node in list(tree.find_all(exp.Where, exp.Join)):
+        _expand_condition(node, "on" if isinstance(node, exp.Join) else "this", segment)
     for select in tree.find_all(exp.Select):
         _expand_list(select, "expressions", segment)
         group = select.args.get("group")
@@ -170,7 +187,56 @@ def expand(query: Query, segment: Sequence[str], *, zero: Sequence[str] = ()) ->
                 select.set("group", None)
     for node in (*tree.find_all(exp.Window), *tree.find_all(exp.Order)):
         _expand_list(node, "partition_by" if isinstance(node, exp.Window) else "expressions", segment)
+        if isinstance(node, exp.Order) and not node.expressions:
+            node.pop()
     return tree
+
+
+def _with_columns(tree: exp.Query, columns: Mapping[str, str | exp.Expr]) -> exp.Query:
+    """The query over columns of other names, or over conditions in their place."""
+    for node in list(tree.find_all(exp.Column)):
+        actual = columns.get(node.name)
+        if actual is not None:
+            node.replace(column(actual, node.table or None) if isinstance(actual, str) else exp.paren(actual))
+    return tree
+
+
+def _names_of(table: str, segment: Segment) -> Sequence[str]:
+    """What `segment` stands for behind the name of a relation, or alone."""
+    if not isinstance(segment, Mapping):
+        return segment
+    if table in segment:
+        return segment[table]
+    return tuple(dict.fromkeys(name for names in segment.values() for name in names))
+
+
+def _expand_condition(node: exp.Expr, key: str, segment: Segment) -> None:
+    """A condition that reads `segment` must hold for every column that the relations it names have."""
+    condition = node.args.get(key)
+    terms = list(condition.flatten()) if isinstance(condition, exp.And) else [condition] if condition else []
+    tables = [_tables_of_segment(term) for term in terms]
+    if not any(tables):
+        return
+    expanded: list[exp.Expr] = []
+    for term, named in zip(terms, tables, strict=True):
+        names = _names_of(named[0], segment) if named else ()
+        common = [name for name in names if all(name in _names_of(table, segment) for table in named)]
+        expanded += [term.transform(_named, name) for name in common] if named else [term]
+    node.set(key, exp.and_(*expanded, copy=False) if expanded else exp.true())
+
+
+def _tables_of_segment(condition: exp.Expr) -> list[str]:
+    """The relations, '' for none, that a condition names before the word `segment`; none of a query inside it."""
+    return [] if condition.find(exp.Query) else [node.table for node in condition.find_all(exp.Column) if _stands(node)]
+
+
+def _stands(node: exp.Expr) -> bool:
+    """Whether a node is the word `segment` of a query file."""
+    return isinstance(node, exp.Column) and node.name == SEGMENT and not node.this.args.get("quoted")
+
+
+def _named(node: exp.Expr, name: str) -> exp.Expr:
+    return column(name, node.table or None) if isinstance(node, exp.Column) and _stands(node) else node
 
 
 def _write_zero(tree: exp.Query, name: str) -> None:
@@ -180,18 +246,25 @@ def _write_zero(tree: exp.Query, name: str) -> None:
     group.set("expressions", [each for each in group.expressions if each != exp.column(name)])
 
 
-def _expand_list(node: exp.Expr, key: str, segment: Sequence[str]) -> None:
+def _expand_list(node: exp.Expr, key: str, segment: Segment) -> None:
     items = node.args.get(key) or []
     expanded: list[exp.Expr] = []
     for item in items:
         target = item.this if isinstance(item, exp.Ordered) else item
-        if isinstance(target, exp.Column) and target.name == SEGMENT:
-            columns = [column(name, target.table or None) for name in segment]
-            expanded += [exp.Ordered(this=each) if isinstance(item, exp.Ordered) else each for each in columns]
+        if isinstance(target, exp.Column) and _stands(target):
+            columns = [column(name, target.table or None) for name in _names_of(target.table, segment)]
+            expanded += [_ordered(item, each) if isinstance(item, exp.Ordered) else each for each in columns]
         else:
             expanded.append(item)
     if items:
         node.set(key, expanded)
+
+
+def _ordered(item: exp.Ordered, by: exp.Column) -> exp.Ordered:
+    """The same order by another column."""
+    ordered = item.copy()
+    ordered.set("this", by)
+    return ordered
 
 
 def fill(tree: exp.Query, values: Mapping[str, float | str]) -> exp.Query:

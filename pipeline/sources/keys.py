@@ -64,33 +64,3 @@ def count_where(relation: str, condition: exp.Expr) -> exp.Select:
 def is_missing(name: str) -> exp.Expr:
     """Whether a column is NULL, which it also is where it was not finite."""
     return exp.Is(this=column(name), expression=exp.null())
-
-
-def unmatched_keys(relation: str, other: str, key: str) -> exp.Select:
-    """Kept rows of a relation, those whose key another relation lacks, and an example of such a key and of the other's.
-
-    Args:
-        relation: Its name.
-        other: Name of the other relation.
-        key: The column that both have.
-    """
-    grouped = exp.select(column(key), exp.alias_(exp.Count(this=exp.Star()), "n")).from_(relation)
-    grouped = grouped.where(column(KEPT), present(column(key))).group_by(column(key))
-    known = exp.select(column(key)).distinct().from_(other).where(column(KEPT), present(column(key)))
-    lacking = exp.Is(this=column(key, "o"), expression=exp.null())
-    first = exp.select(exp.Min(this=column(key, "k"))).from_(known.subquery("k")).subquery()
-
-    def rows(condition: exp.Expr | None) -> exp.Expr:
-        counted: exp.Expr = column("n", "r") if condition is None else exp.Case().when(condition, column("n", "r"))
-        return exp.cast(exp.Coalesce(this=exp.Sum(this=counted), expressions=[exp.Literal.number(0)]), "BIGINT")
-
-    return (
-        exp.select(
-            exp.alias_(rows(None), "n_rows"),
-            exp.alias_(rows(lacking), "n_unmatched"),
-            exp.alias_(exp.Min(this=exp.Case().when(lacking.copy(), column(key, "r"))), "unmatched_example"),
-            exp.alias_(first, "other_example"),
-        )
-        .from_(grouped.subquery("r"))
-        .join(known.subquery("o"), on=exp.EQ(this=column(key, "r"), expression=column(key, "o")), join_type="left")
-    )

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import sqlglot.expressions as exp
@@ -10,12 +10,12 @@ from sqlglot import parse_one
 from pipeline.errors import ThresherError
 from pipeline.queries import load as load_module
 from pipeline.queries.dialect import render
-from pipeline.queries.load import HEADER_KEYS, expand, query_names, resource_folder
+from pipeline.queries.load import CHECK_KEYS, HEADER_KEYS, expand, query_names, resource_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.queries.load import Query
+    from pipeline.queries.load import Query, Segment
 
 NAMES = query_names()
 SEGMENTS = [(), ("source",), ("source", "country"), ('a "b" c', "select; --"), ("segment", "é`x")]
@@ -60,7 +60,8 @@ def test_there_are_queries_and_their_names_are_their_places() -> None:
 
 def test_every_header_says_grain_reads_params_and_caution(query: Query) -> None:
     assert [key for key in HEADER_KEYS if not query.header.get(key)] == []
-    assert set(query.header) == set(HEADER_KEYS)
+    is_check = "/checks/" in f"/{query.name}"
+    assert set(query.header) == {*HEADER_KEYS, *(CHECK_KEYS if is_check else ())}
 
 
 def test_every_relation_in_a_header_lists_the_columns_that_are_read(query: Query) -> None:
@@ -104,7 +105,10 @@ def test_constructs_without_a_portable_meaning_are_not_used(query: Query) -> Non
     assert not list(query.tree.find_all(exp.Star)) or all(
         isinstance(star.parent, exp.Count) for star in query.tree.find_all(exp.Star)
     )
-    assert not list(query.tree.find_all(exp.Limit, exp.TableSample, exp.Pivot, exp.Unnest, exp.Lateral))
+    for limit in query.tree.find_all(exp.Limit):
+        assert limit.parent is not None
+        assert limit.parent.args.get("order"), "which rows come back is left open"
+    assert not list(query.tree.find_all(exp.TableSample, exp.Pivot, exp.Unnest, exp.Lateral))
     assert not any(join.method for join in query.tree.find_all(exp.Join)), "ASOF and NATURAL joins differ"
     assert all(isinstance(table.this, exp.Identifier) for table in query.tree.find_all(exp.Table))
 
@@ -183,10 +187,45 @@ def test_a_group_of_nothing_but_the_segment_disappears_with_it(written: Path) ->
     assert expanded(written, sql, ("s",)) == 'SELECT "s", COUNT(x) AS n FROM t WHERE x > $p GROUP BY "s"'
 
 
+def loaded(folder: Path, sql: str, segment: Segment, **options: Any) -> str:  # noqa: ANN401 - as statement
+    (folder / "q.sql").write_text(HEADER + sql, encoding="utf-8")
+    return render(load_module.statement("q", segment, **options), pretty=False).rpartition("*/ ")[2]
+
+
+def test_a_condition_on_the_segment_must_hold_for_every_column(written: Path) -> None:
+    sql = "SELECT x FROM t WHERE x > $p AND segment IS NOT NULL AND (x = 1 OR segment = 2)"
+    assert loaded(written, sql, ("a", "b")).endswith(
+        'WHERE x > $p AND NOT "a" IS NULL AND NOT "b" IS NULL AND (x = 1 OR "a" = 2) AND (x = 1 OR "b" = 2)'
+    )
+    assert loaded(written, sql, ()).endswith("WHERE x > $p")
+    assert loaded(written, "SELECT x + $p FROM t WHERE segment = 1", ()).endswith("WHERE TRUE")
+
+
+def test_each_relation_may_have_its_own_columns_and_rows_meet_on_those_that_both_have(written: Path) -> None:
+    header = HEADER.replace("t (x, segment)", "t (x, segment), u (segment)")
+    sql = "SELECT segment, u.segment FROM t INNER JOIN u ON t.segment IS NOT DISTINCT FROM u.segment WHERE x > $p"
+    (written / "q.sql").write_text(header + sql, encoding="utf-8")
+    tree = load_module.statement("q", {"t": ["a", "b"], "u": ["b", "c"]})
+    assert render(tree, pretty=False).rpartition("*/ ")[2] == (
+        'SELECT "a", "b", "c", u."b", u."c" FROM t INNER JOIN u ON t."b" IS NOT DISTINCT FROM u."b" WHERE x > $p'
+    )
+
+
+def test_a_statement_reads_other_relations_columns_and_conditions(written: Path) -> None:
+    options = {"relations": {"t": "actual"}, "columns": {"x": "y"}, "values": {"p": 0.5}}
+    text = loaded(written, "SELECT t.x FROM t WHERE x > $p", (), **options)
+    assert text == """SELECT t."y" FROM actual AS t WHERE "y" > CAST('0.5' AS DOUBLE)"""
+    condition = {"x": parse_one("a = 1 OR b = 2")}
+    assert loaded(written, "SELECT $p FROM t WHERE x AND segment", ("s",), columns=condition).endswith(
+        'WHERE (a = 1 OR b = 2) AND "s"'
+    )
+
+
 @pytest.mark.parametrize(
     ("header", "sql", "words"),
     [
         (HEADER.replace("-- caution: none\n", ""), "SELECT x FROM t WHERE x > $p", "lacks caution"),
+        (HEADER + "-- message: {input} is odd\n", "SELECT x FROM t WHERE x > $p", "lacks remedy"),
         (HEADER, "SELECT x FROM other WHERE x > $p", "differ in what they read"),
         (HEADER, "SELECT x FROM t", "or in their parameters"),
         (HEADER, "SELECT x FROM t WHERE x > $p; SELECT 1", "one SELECT"),

@@ -50,6 +50,8 @@ def _flags(rng: Generator) -> pl.Series:
 Values = dict[str, "Callable[[Generator, bool], pl.Series]"]
 VALUES: Values = {
     "segment": lambda rng, _: _texts(rng, ["x", "y'", None]),
+    "key": lambda rng, _: _texts(rng, ["x", "y'", None]),
+    "value": lambda rng, odd: _numbers(rng, odd=odd).replace([0.25], [None]),
     "cluster": lambda rng, _: pl.Series([f"cluster {number}" for number in rng.permutation(ROWS)]),
     "replicate": lambda rng, _: _integers(rng, 0, 4),
     "matcher": lambda rng, _: _integers(rng, 1, 4),
