@@ -1,7 +1,8 @@
 -- grain: one row per series and annotator who looked at it
 -- reads: annotations_read (kept, series_id, annotator_id), coders_read (kept, series_id, annotator_id)
 -- params: none
--- caution: "by:annotator_id" is the name of the annotator as a grouping column; is_first marks one annotator of a series
+-- caution: "by:annotator_id" is the name of the annotator as a grouping column; is_first marks one
+--   annotator of a series
 SELECT
   series_id,
   annotator_id,

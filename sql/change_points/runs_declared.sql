@@ -2,8 +2,9 @@
 -- reads: annotated_series (series_id, segment, cluster, n_obs), systems (series_id, segment),
 --   annotators (series_id, segment, is_first), replicates (cluster, replicate)
 -- params: none
--- caution: a system was run where the input runs says so; run numbers rise with the series, so that a range of them is a range of
---   series, which files may be sorted by; without intervals every run is in replicate 0
+-- caution: a system was run where the input runs says so; run numbers rise with the
+--   series, so that a range of them is a range of series, which files may be sorted by; without intervals every run is
+--   in replicate 0
 SELECT
   s.series_id,
   s.segment,

@@ -120,7 +120,8 @@ class Relations:
             count = None if self.params.replicates == "auto" else self.params.replicates
             yield from rows.replicate_relations(ANNOTATED_SERIES, "cluster", count)
         else:
-            yield rows.Relation("replicates", statement("replicates/none", relations={"clusters": ANNOTATED_SERIES}))
+            none = {"relations": {"units": ANNOTATED_SERIES}, "columns": {"cluster_key": "cluster"}}
+            yield rows.Relation("replicates", statement("replicates/none", **none))
         yield rows.Relation("systems", self._systems(), keep=True)
         yield from self._runs()
         yield rows.Relation("declared_runs", statement("change_points/declared_runs", self.of_predictions))
