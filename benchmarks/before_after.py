@@ -21,7 +21,7 @@ from made_data import Data, pairs_of, timelines_of
 from side_by_side import Line, Took, child, in_turns
 from sqlglot import parse_one
 
-from pipeline.plan.nodes import Computed
+from pipeline.plan.counts import CountFunction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -175,10 +175,10 @@ def _timelines(bench: Bench, n_events: int, n_articles: int) -> tuple[DuckDB, Ca
     data = timelines_of(bench.root, n_events, n_articles)
     inputs = {"events": str(data.events.resolve()), "articles": str(data.articles.resolve())}
     engine, plan = bench.bound(stage(bench, **inputs, compared="timelines"))
-    counted = next(each for each in plan.counts if isinstance(each, Computed))
+    counted = next(each for each in plan.nodes if isinstance(each, CountFunction))
 
     def compute() -> pl.DataFrame:
-        return counted.compute({name: engine.fetch(query) for name, query in counted.frames.items()}, ())
+        return counted.function({name: engine.fetch(query) for name, query in counted.reads.items()}, ())
 
     return engine, compute
 

@@ -18,15 +18,16 @@ from side_by_side import Child, Line, Took, child, in_turns, memory, print_heade
 
 from pipeline.engines.duckdb import DuckDB, Resources
 from pipeline.interrupts import StopRequest
-from pipeline.plan.counting import bind, prepare
-from pipeline.plan.nodes import CountQuery
+from pipeline.plan.counting import begin, run_nodes
+from pipeline.plan.counts import Query
+from pipeline.plan.nodes import Phase
 from pipeline.runs.config import parse_config
 from pipeline.runs.opening import open_inputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from pipeline.plan.nodes import Plan
+    from pipeline.plan.plan import Plan
 
     Work = Callable[[], None]
 
@@ -69,16 +70,15 @@ class Bench:
     def bound(self, stage: dict[str, Any]) -> tuple[DuckDB, Plan]:
         """A stage's plan, and an engine that knows its relations."""
         config = parse_config({"stages": [stage]}, base=self.root.resolve(), origin="benchmark")
-        plan = open_inputs(config, config.stages[0]).plan
+        params, plan = config.stages[0].params, open_inputs(config, config.stages[0]).plan
         engine = self.engine()
-        bind(engine, plan)
-        prepare(engine, plan)
+        run_nodes(engine, params, plan, begin(params, plan), Phase.RELATIONS, Phase.TRANSFORMS)
         return engine, plan
 
     def counts(self, stage: dict[str, Any]) -> Work:
         """The counting query of a stage as a run asks it, its relations bound before."""
         engine, plan = self.bound(stage)
-        query = next(each for each in plan.counts if isinstance(each, CountQuery) and each.sweep is not None)
+        query = next(each for each in plan.nodes if isinstance(each, Query) and each.sweep is not None)
         tree = query.tree([each.name for each in plan.by])
 
         def work() -> None:

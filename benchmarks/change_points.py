@@ -20,8 +20,9 @@ from bench import Bench, run_all
 from made_points import PREDICTED, PointFiles, points_of
 from side_by_side import Line, in_turns
 
-from pipeline.plan.counting import bind, count, follow_up, prepare
-from pipeline.plan.nodes import CountQuery
+from pipeline.plan.counting import after_results, begin, count, run_nodes
+from pipeline.plan.counts import Query
+from pipeline.plan.nodes import Phase
 from pipeline.queries.load import expand, load
 from pipeline.runs.config import parse_config
 from pipeline.runs.opening import open_inputs
@@ -50,14 +51,13 @@ def stage(data: PointFiles, **settings: object) -> dict[str, Any]:
 def counts(bench: Bench, data: PointFiles, **settings: object) -> Callable[[], None]:
     """Everything that a run does with rows: runs, matching, counts."""
     config = parse_config({"stages": [stage(data, **settings)]}, base=bench.root.resolve(), origin="benchmark")
-    plan = open_inputs(config, config.stages[0]).plan
+    params, plan = config.stages[0].params, open_inputs(config, config.stages[0]).plan
     engine = bench.engine()
 
     def work() -> None:
-        bind(engine, plan)
-        prepare(engine, plan)
-        for query in plan.counts:
-            if isinstance(query, CountQuery):
+        run_nodes(engine, params, plan, begin(params, plan), Phase.RELATIONS, Phase.TRANSFORMS)
+        for query in plan.nodes:
+            if isinstance(query, Query):
                 engine.fetch(expand(load(query.name), []), query.params)
 
     return work
@@ -98,7 +98,7 @@ def results(bench: Bench, settings: dict[str, Any]) -> Callable[[], None]:
     def work() -> None:
         plan = open_inputs(config, configured).plan
         tables = count(engine, configured.params, plan).tables
-        follow_up(engine, plan, configured.stage.derive(configured.params, tables))
+        after_results(engine, configured.params, plan, configured.stage.derive(configured.params, tables))
 
     return work
 

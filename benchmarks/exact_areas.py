@@ -13,8 +13,10 @@ import sqlglot.expressions as exp
 
 from pipeline.engines.duckdb import DuckDB, Resources
 from pipeline.interrupts import StopRequest
-from pipeline.plan.areas import areas
-from pipeline.plan.counting import bind
+from pipeline.plan.area_work import areas
+from pipeline.plan.areas import Areas
+from pipeline.plan.counting import begin, run_nodes
+from pipeline.plan.nodes import Phase
 from pipeline.runs.config import parse_config
 from pipeline.runs.opening import open_inputs
 from pipeline.tables.groupings import Grouping
@@ -25,9 +27,9 @@ def main() -> None:
     path = Path(sys.argv[1]).resolve()
     stage = {"kind": "threshold_sweep", "predictions": str(path)}
     config = parse_config({"stages": [stage]}, base=path.parent, origin="benchmark")
-    plan = open_inputs(config, config.stages[0]).plan
+    params, plan = config.stages[0].params, open_inputs(config, config.stages[0]).plan
     with DuckDB(Resources(), [path.parent], StopRequest()) as engine:
-        bind(engine, plan)
+        run_nodes(engine, params, plan, begin(params, plan), Phase.RELATIONS, Phase.RELATIONS)
         labels = ("count_if(label) AS n_positive", "count_if(NOT label) AS n_negative")
         query = exp.select("'all' AS grouping", *labels, dialect="duckdb").from_("predictions_read")
         counts = engine.fetch(query).with_columns(
@@ -40,8 +42,8 @@ def main() -> None:
                 "n_weighted_negative",
             )
         )
-        assert plan.areas is not None
-        print(areas(engine, plan.areas, [Grouping(())], [], counts))
+        asked = next(node for node in plan.nodes if isinstance(node, Areas))
+        print(areas(engine, asked, [Grouping(())], [], counts))
 
 
 if __name__ == "__main__":

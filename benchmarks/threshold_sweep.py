@@ -16,7 +16,8 @@ from bench import Bench, run_all
 from made_data import predictions_of
 from side_by_side import MEBI, Child, Line, Took, child, in_turns
 
-from pipeline.plan.areas import areas
+from pipeline.plan.area_work import areas
+from pipeline.plan.areas import Areas
 from pipeline.plan.counting import count
 from pipeline.runs.config import parse_config
 from pipeline.runs.opening import open_inputs
@@ -98,8 +99,7 @@ def _areas(bench: Bench, **settings: object) -> tuple[Work, list[pl.DataFrame]]:
     opened = open_inputs(config, config.stages[0])
     engine = bench.engine()
     counted = count(engine, opened.configured.params, opened.plan)
-    asked = opened.plan.areas
-    assert asked is not None
+    asked = next(node for node in opened.plan.nodes if isinstance(node, Areas))
     found: list[pl.DataFrame] = []
 
     def work() -> None:

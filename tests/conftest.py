@@ -19,6 +19,14 @@ settings.register_profile("search", deadline=None, derandomize=False, max_exampl
 settings.load_profile("same")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_waiting_for_the_disk() -> Generator[None]:
+    """What tests write in this process need not survive a loss of power; processes they start do wait for the disk."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _descriptor: None)
+        yield
+
+
 @pytest.fixture(scope="session")
 def real_data() -> Path:
     """Folder of the real data sets, one folder each with its expected results."""

@@ -132,7 +132,7 @@ class DuckDB:
 
     def define(self, name: str, query: exp.Query, *, keep: bool = False) -> None:
         """Give a query a name; with `keep` its rows are computed once and kept."""
-        text = render(_temporary(exp.to_table(name), query, "TABLE" if keep else "VIEW"))
+        text = render(_temporary(exp.to_table(name), query, "TABLE" if keep else "VIEW"), copy=False)
         self._run(lambda: self._connection.execute(text), text)
 
     def fetch(self, query: exp.Query, params: Mapping[str, float] | None = None) -> pl.DataFrame:

@@ -1,328 +1,62 @@
-"""Areas under the curves of one stage, from every score: all rows in order, or cells with certified bounds."""
+"""The node of areas under curves, which need every score."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-import polars as pl
-import sqlglot.expressions as exp
-
-from pipeline.errors import DataError
-from pipeline.metrics.curves.area_cells import AreaCells, Extremes
-from pipeline.metrics.curves.cell_grids import CellGrid, finer
-from pipeline.metrics.curves.ordered_areas import AREAS, OrderedAreas, Rows, Totals
-from pipeline.metrics.curves.packed_scores import BYTES, MOST_GROUPS, PackedScores, SizesDifferError
-from pipeline.plan.nodes import REPLICATE
-from pipeline.queries.dialect import column, is_finite
+from pipeline.plan.area_work import SCORED, areas, rows_in_order
+from pipeline.plan.nodes import Phase, Statement
 from pipeline.queries.load import expand, load
-from pipeline.sources.bins import BLOCK, block_of, cell_in_block, piecewise_cells
-from pipeline.tables.groupings import Grouping
-from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import add_up
+from pipeline.tables.schemas import COUNTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
+    import sqlglot.expressions as exp
 
     from pipeline.engines.engine import Engine
-    from pipeline.metrics.curves.area_bounds import Bounds
-    from pipeline.plan.nodes import Areas
-
-MOST_CELLS = 250_000  # with the ends of every piece still four blocks
-CELLS_OF_REPLICATES = 1 << 12
-MOST_CELLS_OF_GROUPS = 1 << 22
-MOST_ROUNDS = 4
-ROUNDING = 4e-16
-SHARE_OF_MEMORY = 0.25  # of the engine's limit, for rows that are put in order outside it
-PART_ROWS = 1 << 16  # arrays of this size stay in the cache of a core
-_SIDES = ("positive", "negative")
-COUNTS = ("n_positive", "n_negative")
-WEIGHTS = ("weight_positive", "weight_negative", "n_weighted_positive", "n_weighted_negative")
-
-
-def areas(
-    engine: Engine, asked: Areas, groupings: Sequence[Grouping], by: Sequence[str], counts: pl.DataFrame
-) -> pl.DataFrame:
-    """Areas of every group: one row per group with the areas, their standard errors and, for cells, their bounds.
-
-    Args:
-        engine: Where the rows are.
-        asked: What is asked for.
-        groupings: The groupings; areas do not add up, so each is asked for by itself.
-        by: All grouping columns.
-        counts: The count table, which tells how many positives and negatives a group has.
-    """
-    engine.define("scored", asked.rows)
-    parts = []
-    for grouping in groupings:
-        own = counts.filter(pl.col(GROUPING.name) == grouping.label)
-        sums = add_up(own, grouping.columns, [*COUNTS, *WEIGHTS])
-        groups = _Groups.of(sums, grouping.columns, weighted=asked.weighted)
-        replicates = 1 + max(own[REPLICATE].to_list(), default=0) if asked.replicated else 0
-        work = _Work(engine, asked, groups, replicates)
-        parts.append(work.exact() if asked.exact else work.binned())
-    return pl.concat(parts, how="diagonal").select(GROUPING.name, *by, *_COLUMNS)
-
-
-_CELL = ("cell_block", "cell")
-_COLUMNS = (*AREAS, *(f"{area}_{part}" for area in AREAS for part in ("se", "degrees", "min", "max")))
-
-
-def rows_in_order(asked: Areas, grouping: Sequence[str]) -> exp.Select:
-    """All rows by group and rising score.
-
-    Ties come in one order whatever the order of the files, so that sums are the same to the last bit.
-    """
-    rows = _selected(asked, grouping)
-    return rows.order_by(*(each.copy() for each in rows.selects))
-
-
-def _selected(asked: Areas, grouping: Sequence[str]) -> exp.Select:
-    further = (("weight", asked.weighted), (REPLICATE, asked.replicated))
-    names = (*grouping, "score", "label", *(name for name, given in further if given))
-    return exp.select(*map(column, names)).from_("scored")
+    from pipeline.plan.nodes import Progress
 
 
 @dataclass(frozen=True)
-class _Groups:
-    """The groups of one grouping in the order of the engine, NULL last, with their totals."""
+class Areas:
+    """Areas under the curves of scored and labelled rows, from every score; they become the table `areas`.
 
-    names: tuple[str, ...]
-    keys: pl.DataFrame
-    totals: Totals
-    sizes: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, sums: pl.DataFrame, names: Sequence[str], *, weighted: bool) -> _Groups:
-        sums = sums.with_columns(_without_zero_sign(sums, names)).sort(names, nulls_last=True) if names else sums
-        keys = sums.select(names)
-        kinds = ("weight", "n_weighted") if weighted else ("n", "n")
-        of_kinds = (sums[f"{kind}_{side}"].cast(pl.Float64).to_numpy() for kind in kinds for side in _SIDES)
-        sizes = sum(sums[f"n_{side}"].cast(pl.Int64).to_numpy() for side in _SIDES)
-        return cls(tuple(names), keys, Totals(*of_kinds), np.asarray(sizes))
-
-    @property
-    def rows(self) -> int:
-        return int(self.sizes.sum())
-
-    @property
-    def size(self) -> int:
-        return len(self.totals.positives)
-
-    def places(self, rows: pl.DataFrame) -> NDArray[np.int64]:
-        """Position of the group of each row; rows of one group stand together."""
-        if not self.names:
-            return np.broadcast_to(np.int64(0), rows.height)
-        keys = rows.select(_without_zero_sign(rows, self.names))
-        runs = keys.select(pl.struct(pl.all()).rle_id()).to_series()
-        first = keys.filter(runs.is_first_distinct())
-        known = self.keys.with_row_index("_place")
-        found = first.join(known, on=list(self.names), how="left", nulls_equal=True, maintain_order="left")
-        return found["_place"].cast(pl.Int64).gather(runs).to_numpy()
-
-
-def _without_zero_sign(frame: pl.DataFrame, names: Sequence[str]) -> list[pl.Expr]:
-    return [pl.col(name) + 0.0 if frame.schema[name].is_float() else pl.col(name) for name in names]
-
-
-@dataclass(frozen=True)
-class _Work:
-    """One grouping of one stage."""
-
-    engine: Engine
-    asked: Areas
-    groups: _Groups
-    replicates: int
-
-    def exact(self) -> pl.DataFrame:
-        """All rows in rising order of score, block by block."""
-        collected = OrderedAreas(self.groups.totals, self.replicates)
-        if self.groups.size:
-            for rows in self._packed() if self._fits() else self._streamed():
-                collected.add(rows)
-        return self._table(collected, {})
-
-    def _fits(self) -> bool:
-        """Whether rows may be put in order in memory: bare scores and labels, few groups, a share of the limit."""
-        bare = not (self.asked.weighted or self.asked.replicated) and self.groups.size <= MOST_GROUPS
-        return bare and self.groups.rows * BYTES <= SHARE_OF_MEMORY * self.engine.memory()
-
-    def _packed(self) -> Iterator[Rows]:
-        """Rows that are put in order here: it takes half the time of the engine's sort, and half the memory."""
-        scores = PackedScores(self.groups.sizes)
-        try:
-            for part in self._parts(_selected(self.asked, self.groups.names)):
-                scores.add(self.groups.places(part), part["score"].to_numpy(), part["label"].to_numpy())
-            for place, score, label in scores.in_order(PART_ROWS):
-                positive = label.astype(np.float64)
-                yield Rows(place, score, positive, 1 - positive)
-        except SizesDifferError as error:
-            message = "an input changed while it was read"
-            raise DataError(message, remedy="Run again when its writer is done.") from error
-
-    def _streamed(self) -> Iterator[Rows]:
-        """Rows that the engine puts in order; it spills what does not fit into memory."""
-        for part in self._parts(rows_in_order(self.asked, self.groups.names)):
-            yield self._rows(part)
-
-    def _parts(self, query: exp.Query) -> Iterator[pl.DataFrame]:
-        """Rows of a query in small parts.
-
-        Raises:
-            DataError: a page holds NULL where the footer, which the engine believes, says that there is none.
-        """
-        for block in self.engine.stream(query):
-            for name in ("score", "label"):
-                if block[name].null_count():
-                    message = f"an input is damaged: {name} is NULL in a row, and the footer of its file says in none"
-                    raise DataError(message, remedy="Write the file again, or leave it out.")
-            yield from block.iter_slices(PART_ROWS)
-
-    def _rows(self, block: pl.DataFrame) -> Rows:
-        label = block["label"].to_numpy()
-        positive = label.astype(np.float64)
-        replicate = block[REPLICATE].cast(pl.Int64).to_numpy() if self.replicates else None
-        place, score = self.groups.places(block), block["score"].to_numpy()
-        if not self.asked.weighted:
-            return Rows(place, score, positive, 1 - positive, replicate=replicate)
-        weight = block["weight"].to_numpy()
-        squares = weight * weight
-        return Rows(
-            place,
-            score,
-            weight * positive,
-            weight * (1 - positive),
-            squares * positive,
-            squares * (1 - positive),
-            replicate,
-        )
-
-    def binned(self) -> pl.DataFrame:
-        """Counts per cell, again with other cells while the bounds of a group are too wide; if they stay so, in order.
-
-        Few rows have a cell for every score, so that nothing is left open.
-        """
-        found, finest = (self._cells(None), None) if self.groups.rows <= MOST_CELLS else self._narrowed()
-        if found is None:
-            return self._with_own_bounds(self.exact())
-        bounds, rows = self._bounds(found), found.rows
-        if self.replicates:
-            coarse = None
-            if finest is not None:
-                coarse = finer(found.open(bounds, self._extremes(finest)), CELLS_OF_REPLICATES)
-            rows = self._cells(coarse, replicated=True).rows
-        collected = OrderedAreas(self.groups.totals, self.replicates)
-        collected.add(rows)
-        return self._table(collected, bounds)
-
-    def _with_own_bounds(self, table: pl.DataFrame) -> pl.DataFrame:
-        """Exact areas as their own bounds, but for rounding: of sums, and of what weights leave above a score."""
-        totals, slack = self.groups.totals, ROUNDING * (1 + np.sqrt(self.groups.sizes))
-        if self.asked.weighted:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                slack *= (totals.positives + totals.negatives) / totals.positives
-        open_ = pl.lit(pl.Series(slack))
-        ends = [pl.max_horizontal(pl.col(area) - open_, 0.0).alias(f"{area}_min") for area in AREAS] + [
-            pl.min_horizontal(pl.col(area) + open_, 1.0).alias(f"{area}_max") for area in AREAS
-        ]
-        return table.with_columns(
-            pl.when(pl.col(each.meta.output_name()[:-4]).is_not_null()).then(each) for each in ends
-        )
-
-    def _narrowed(self) -> tuple[AreaCells | None, CellGrid | None]:
-        """Cells that leave less open than is accepted, and their grid; None if a few rounds do not bring it.
-
-        Which cells hold a single score, and so leave nothing open, is asked only where counts alone do not suffice.
-        """
-        most = max(64, MOST_CELLS_OF_GROUPS // max(self.groups.size, 1))
-        count = min(MOST_CELLS, most, max(64, math.ceil(2 / self.asked.width)))
-        grid = CellGrid(self._span(), (count,))
-        for _ in range(MOST_ROUNDS):
-            counted = self._cells(grid)
-            if self._is_narrow(self._bounds(counted)):
-                return counted, grid
-            extremes = self._extremes(grid)
-            found = AreaCells(counted.rows, extremes)
-            bounds = self._bounds(found)
-            if self._is_narrow(bounds):
-                return found, grid
-            grid = finer(found.open(bounds, extremes), min(MOST_CELLS, most))
-        return None, None
-
-    def _bounds(self, cells: AreaCells) -> dict[str, list[Bounds]]:
-        return cells.bounds(self.groups.size, weighted=self.asked.weighted)
-
-    def _is_narrow(self, bounds: dict[str, list[Bounds]]) -> bool:
-        return max(each.highest - each.lowest for area in AREAS for each in bounds[area]) <= self.asked.width
-
-    def _span(self) -> tuple[float, float]:
-        if self.asked.span is not None:
-            return self.asked.span
-        ends = (exp.alias_(exp.Min(this=column("score")), "low"), exp.alias_(exp.Max(this=column("score")), "high"))
-        found = exp.select(*ends).from_("scored").where(is_finite(column("score")))
-        low, high = self.engine.fetch(found).row(0)
-        return (0.0, 0.0) if low is None else (float(low), float(high))
-
-    def _cells(self, grid: CellGrid | None, *, replicated: bool = False) -> AreaCells:
-        """Counts in the cells of a grid; None: every score is a cell."""
-        self.engine.define("scored_cells", _in_cells(grid, missed=self.asked.missed))
-        query = load("areas/weighted_cells" if self.asked.weighted else "areas/cells")
-        names = (*self.groups.names, REPLICATE) if replicated else self.groups.names
-        found = self.engine.fetch(expand(query, names))
-        if replicated:
-            found = found.sort([*self.groups.names, *_CELL, REPLICATE])
-        numbers = [name for name in found.columns if name.startswith(("positive", "negative"))]
-        weights = {name: found[name].cast(pl.Float64).to_numpy() for name in numbers}
-        replicate = found[REPLICATE].cast(pl.Int64).to_numpy() if replicated else None
-        block, cell = (found[name].cast(pl.Float64).to_numpy() for name in _CELL)
-        rows = Rows(self.groups.places(found), block * BLOCK + cell, **weights, replicate=replicate)
-        return AreaCells(rows, None if grid else Extremes(cell, cell))
-
-    def _extremes(self, grid: CellGrid) -> Extremes:
-        """Lowest and highest score in each cell of a grid."""
-        self.engine.define("scored_cells", _in_cells(grid, missed=self.asked.missed))
-        found = self.engine.fetch(expand(load("areas/extremes"), self.groups.names))
-        return Extremes(found["lowest"].to_numpy(), found["highest"].to_numpy())
-
-    def _table(self, collected: OrderedAreas, bounds: dict[str, list[Bounds]]) -> pl.DataFrame:
-        found = collected.finish(random_sizes=self.asked.random_sizes)
-        series = []
-        for area in AREAS:
-            value = found.area[area]
-            limits = [np.full(self.groups.size, np.nan)] * 2
-            if bounds:
-                limits = [np.array([getattr(each, end) for each in bounds[area]]) for end in ("lowest", "highest")]
-                value = np.where(np.isnan(value), value, (limits[0] + limits[1]) / 2)
-                limits = [np.where(np.isnan(value), np.nan, each) for each in limits]
-            spread = {"_se": found.se[area], "_degrees": found.degrees[area]}
-            columns = {"": value, **spread, "_min": limits[0], "_max": limits[1]}
-            series += [pl.Series(f"{area}{name}", each).fill_nan(None) for name, each in columns.items()]
-        grouping = pl.lit(Grouping(self.groups.names).label).alias(GROUPING.name)
-        return self.groups.keys.with_columns(grouping, *series) if self.groups.names else _alone(grouping, series)
-
-
-def _alone(grouping: pl.Expr, series: list[pl.Series]) -> pl.DataFrame:
-    return pl.DataFrame(series).with_columns(grouping)
-
-
-def _in_cells(grid: CellGrid | None, *, missed: bool) -> exp.Select:
-    """The rows with their cell in a grid; None: with their score as cell.
-
-    Where rows may have the score minus infinity they have the first cell, below those of the grid.
+    Attributes:
+        rows: The rows: the grouping columns, `replicate`, `score`, `label` and, if weighted, `weight`.
+        exact: Whether every score is put in order; else scores are counted in cells, with certified bounds.
+        width: Widest bounds that are accepted.
+        span: Lowest and highest score that the files promise; only a hint.
+        weighted: Whether rows have weights.
+        replicated: Whether replicates, not rows, are independent.
+        random_sizes: Whether the number of positives would differ in another sample; see `metrics.curves.influence`.
+        missed: Whether rows may have the score minus infinity: they tie below all others.
     """
-    score = column("score")
-    if grid is None:
-        block, cell = exp.cast(exp.Literal.number(0), exp.DataType.Type.UTINYINT), score
-        return exp.select("*", exp.alias_(block, _CELL[0]), exp.alias_(cell, _CELL[1])).from_("scored")
-    number, count = piecewise_cells(score, grid.edges, grid.sizes), grid.cells
-    if missed:
-        above = exp.Add(this=exp.paren(number), expression=exp.Literal.number(1))
-        number, count = exp.Coalesce(this=above, expressions=[exp.Literal.number(0)]), count + 1
-    value, whole = exp.alias_(number, "whole_cell"), column("whole_cell")
-    split = (block_of(whole, count), cell_in_block(whole))
-    columns = (exp.alias_(each, name) for each, name in zip(split, _CELL, strict=True))
-    return exp.select("*", *columns).from_(exp.select("*", value).from_("scored").subquery("scored_in_cells"))
+
+    phase: ClassVar[Phase] = Phase.AREAS
+    into: ClassVar[str] = "areas"
+    rows: exp.Select
+    exact: bool
+    width: float
+    span: tuple[float, float] | None
+    weighted: bool
+    replicated: bool
+    random_sizes: bool
+    missed: bool = False
+
+    def run(self, engine: Engine, progress: Progress) -> None:
+        """Add the table; how many positives and negatives a group has tell the counts."""
+        counts = progress.counts
+        progress.tables[self.into] = areas(engine, self, counts.groupings, counts.by, counts[COUNTS])
+
+    def statements(self, by: Sequence[str]) -> Iterator[Statement]:
+        """The rows, and what is asked of them."""
+        yield Statement(f"relation {SCORED}", self.rows, SCORED)
+        if self.exact:
+            yield Statement("rows in order, for areas", rows_in_order(self, by), function=areas)
+            return
+        cells = load("areas/weighted_cells" if self.weighted else "areas/cells")
+        title = f"counts in cells that are made finer until bounds are narrower than {self.width:g}"
+        yield Statement(title, expand(cells, by))
+        yield Statement("extremes of cells, where counts leave wider bounds", expand(load("areas/extremes"), by))

@@ -1,55 +1,155 @@
-"""What a stage asks of an engine, as data: it can be run, rendered or looked at."""
+"""What can be asked of an engine: every node runs, and shows the SQL that it runs."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
+import polars as pl
 import sqlglot.expressions as exp
 
-from pipeline.queries.dialect import column, double, is_finite
-from pipeline.queries.load import expand, load
+from pipeline.errors import DataError, InvalidQueryError
+from pipeline.plan.fault_rows import first_place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    import polars as pl
-
-    from pipeline.plan.optional_tables import OptionalTable
-    from pipeline.plan.rows import Grouped, Relation
-    from pipeline.sources.bins import Grid
-    from pipeline.sources.keys import KeyMatch
-    from pipeline.sources.source import Source
-    from pipeline.tables.groupings import Grouping
-
-BIN = "bin"
-REPLICATE = "replicate"
+    from pipeline.engines.engine import Engine
+    from pipeline.plan.count_tables import CountTables
+    from pipeline.sources.source import Scan, Source
 
 Parameters = dict[str, float]
 
 
-class Options(Protocol):
-    """What the parameters of every stage say of counting."""
+class Phase(IntEnum):
+    """The order in which the nodes of a plan run; nodes of one phase run in the order of the plan."""
+
+    RELATIONS = 1
+    CHECKS = 2
+    TRANSFORMS = 3
+    CROSS_CHECKS = 4
+    COUNTS = 5
+    AREAS = 6
+    FRAMES = 7
+    AFTER_RESULTS = 8
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement that a node runs, to be shown.
+
+    Attributes:
+        title: What it is for.
+        query: The query; None: a pure function computes what stands in `relation`.
+        relation: The relation that it defines; None: its rows are fetched.
+        params: Values of its parameters.
+        scans: Files that are registered before it.
+        function: Name of the pure function that its rows are handed to, or that makes the relation.
+    """
+
+    title: str
+    query: exp.Query | None
+    relation: str | None = None
+    params: Mapping[str, float] = field(default_factory=dict)
+    scans: tuple[Scan, ...] = ()
+    located: bool = False
+    function: Callable[..., object] | None = None
+
+
+@dataclass
+class Progress:
+    """What the nodes of a plan have brought so far.
+
+    Attributes:
+        counts: The count tables.
+        tables: Frames by name: rows as they are, and tables made of rows in order.
+        faults: What the checks found.
+        warnings: What the cross-checks found.
+    """
+
+    counts: CountTables
+    tables: dict[str, pl.DataFrame] = field(default_factory=dict)
+    faults: list[DataError] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+class Node(Protocol):
+    """Something that is asked of an engine."""
+
+    phase: ClassVar[Phase]
 
     @property
-    def groupings(self) -> tuple[Grouping, ...]:
-        """The groupings that results are asked for."""
+    def into(self) -> str:
+        """Name of what it makes: a relation, a count table, a frame or a result table; of a check, what it checks."""
         ...
 
-    @property
-    def threshold_values(self) -> tuple[float, ...] | None:
-        """The thresholds in rising order; None: every distinct score is one, or there is none."""
+    def run(self, engine: Engine, progress: Progress) -> None:
+        """Define a relation, or put what comes out into `progress`."""
         ...
 
-    @property
-    def invalid_scores(self) -> str:
-        """What becomes of rows without a valid score: `error`, `drop` or `missed`."""
+    def statements(self, by: Sequence[str]) -> Iterator[Statement]:
+        """The statements that it runs, by all grouping columns."""
         ...
 
-    @property
-    def allow_empty(self) -> bool:
-        """Whether zeros are published where nothing can be evaluated."""
-        ...
+
+def frames_of(engine: Engine, reads: Mapping[str, exp.Query]) -> dict[str, pl.DataFrame]:
+    """The rows of several queries, by name."""
+    return {name: engine.fetch(query) for name, query in reads.items()}
+
+
+def shown_reads(
+    reads: Mapping[str, exp.Query], into: str, function: Callable[..., object] | None
+) -> Iterator[Statement]:
+    """The statements whose rows a pure function is handed."""
+    for name, query in reads.items():
+        yield Statement(f"rows {name}, for {into}", query, function=function)
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A named query over scans and earlier relations.
+
+    Attributes:
+        into: Logical name that later queries read.
+        query: Its SQL as a tree.
+        keep: Whether the engine keeps its rows (small, read often) or reads through it.
+        scans: Files to register before it is defined.
+        source: The input that it reads, if it reads files.
+        located: Whether its scans have the columns `source_file` and `file_row_number`.
+        reads: Our names of the columns that it reads of that input.
+    """
+
+    phase: ClassVar[Phase] = Phase.RELATIONS
+    into: str
+    query: exp.Query
+    keep: bool = False
+    scans: tuple[Scan, ...] = ()
+    source: Source | None = None
+    located: bool = False
+    reads: tuple[str, ...] = ()
+
+    def run(self, engine: Engine, progress: Progress) -> None:  # noqa: ARG002 - all nodes are called alike
+        """Define it.
+
+        Raises:
+            DataError: `where` does not fit the columns of its input.
+        """
+        for scan in self.scans:
+            engine.scan(scan.name, scan.files, located=self.located)
+        try:
+            engine.define(self.into, self.query, keep=self.keep)
+        except InvalidQueryError as error:
+            if self.source is None or self.source.spec.where is None:
+                raise
+            message = f"input {self.source.name}: where does not fit its columns: {error.reason}"
+            raise DataError(
+                message, remedy="It must be true or false for a row; check the types of its columns."
+            ) from error
+
+    def statements(self, by: Sequence[str]) -> Iterator[Statement]:  # noqa: ARG002 - as `run`
+        """The query that defines it."""
+        yield Statement(f"relation {self.into}", self.query, self.into, scans=self.scans, located=self.located)
 
 
 @dataclass(frozen=True)
@@ -63,297 +163,124 @@ class Check:
         problem: Turns the rows into the condition of the faulty rows of that input, on its canonical columns.
     """
 
+    phase: ClassVar[Phase] = Phase.CHECKS
     query: exp.Query
     explain: Callable[[list[dict[str, object]]], tuple[str, str]]
     source: Source | None = None
     problem: Callable[[list[dict[str, object]]], exp.Expr] | None = None
 
+    @property
+    def into(self) -> str:
+        """The input that it checks."""
+        return "" if self.source is None else self.source.name
+
+    def run(self, engine: Engine, progress: Progress) -> None:
+        """Add a fault if a row comes back."""
+        fault_rows = engine.fetch(self.query).to_dicts()
+        if fault_rows:
+            message, remedy = self.explain(fault_rows)
+            if self.source is not None and self.problem is not None:
+                message += first_place(engine, self.source, self.problem(fault_rows))
+            progress.faults.append(DataError(message, remedy=remedy))
+
+    def statements(self, by: Sequence[str]) -> Iterator[Statement]:  # noqa: ARG002 - all nodes are called alike
+        """The query; no row may come back."""
+        yield Statement("check: no row may come back", self.query)
+
 
 @dataclass(frozen=True)
-class Sweep:
-    """The row relation, with its bin still open.
+class CrossCheck:
+    """A pure function that holds user-supplied counts, times or coordinates against others; what differs is a warning.
 
     Attributes:
-        name: Logical name of the relation that swept queries read.
-        rows: Query of the rows, without a bin.
-        score: The column that is compared with the thresholds; a row in which it is not finite has no bin.
-        grid: The thresholds; None: every distinct score is one, and the bin is the score.
-        exact: Whether every row gets its bin by comparisons: for few rows, or where rows of one bin are merged.
-        replicated: Whether rows fall into replicates; else all are in replicate 0.
-        missed: Whether rows without a bin count as below every threshold; else they do not count.
+        reads: The rows it needs, by name.
+        function: Says in words what differs; nothing when all agrees.
     """
 
-    name: str
-    rows: exp.Query
-    score: str
-    grid: Grid | None
-    exact: bool = False
-    replicated: bool = True
-    missed: bool = False
+    phase: ClassVar[Phase] = Phase.CROSS_CHECKS
+    reads: Mapping[str, exp.Query]
+    function: Callable[[Mapping[str, pl.DataFrame]], tuple[str, ...]]
 
-    def by_cell(self) -> exp.Select:
-        """Rows with their arithmetic cell as bin; without a grid the score itself, -0 as 0."""
-        score = column(self.score)
-        if self.exact and self.grid is not None:
-            return self._with_bin(self.grid.exact(score))
-        zero = exp.Add(this=score.copy(), expression=double(0))
-        distinct = exp.Case().when(is_finite(score), zero)
-        return self._with_bin(distinct if self.grid is None else self.grid.cell(score))
+    @property
+    def into(self) -> str:
+        """Its words are warnings."""
+        return "warnings"
 
-    def exactly(self, cells: list[int]) -> exp.Select:
-        """Rows of the given cells with their exact bin, by comparisons."""
-        if self.grid is None:
-            message = "without a grid every cell is exact"
-            raise ValueError(message)
-        score = column(self.score)
-        inside = exp.In(this=self.grid.cell(score), expressions=[exp.Literal.number(cell) for cell in cells])
-        return self._with_bin(self.grid.exact(score)).where(inside)
+    def run(self, engine: Engine, progress: Progress) -> None:
+        """Add what differs to the warnings.
 
-    def _with_bin(self, value: exp.Expr) -> exp.Select:
-        bin_column = exp.alias_(value, BIN, quoted=True)
-        return exp.select("*", bin_column).from_(self.rows.subquery("canonical_rows"))
+        Raises:
+            DataError: what differs is no detail.
+        """
+        progress.warnings += self.function(frames_of(engine, self.reads))
+
+    def statements(self, by: Sequence[str]) -> Iterator[Statement]:  # noqa: ARG002 - all nodes are called alike
+        """The queries of the rows."""
+        yield from shown_reads(self.reads, "a cross-check", self.function)
 
 
 @dataclass(frozen=True)
-class CountQuery:
-    """One counting query of sql/.
+class Frame:
+    """Rows that results are derived from as they are.
 
     Attributes:
-        name: `<stage>/<file>`.
-        params: Values of its parameters.
-        columns: The counts of its count table; those that the query lacks are 0.
-        keys: Columns of its count table beside grouping, replicate and threshold.
-        sweep: The row relation that it reads and by whose bin it groups; None: it knows no thresholds.
-        into: The count table it adds to; `counts` is the one that is saved.
-        additive: Whether counts of a grouping are sums of those of a finer one; else each grouping is counted.
+        into: Name of the frame, beside the count tables.
+        query: The query of the rows.
     """
 
-    name: str
-    params: Parameters = field(default_factory=dict)
-    columns: tuple[str, ...] = ()
-    keys: tuple[str, ...] = ()
-    sweep: Sweep | None = None
-    into: str = "counts"
-    additive: bool = True
+    phase: ClassVar[Phase] = Phase.FRAMES
+    into: str
+    query: exp.Query
 
-    def tree(self, segment: Sequence[str]) -> exp.Query:
-        """The query by some grouping columns."""
-        known = self.sweep is not None and not self.sweep.replicated
-        return expand(load(self.name), segment, zero=[REPLICATE] if known else [])
+    def run(self, engine: Engine, progress: Progress) -> None:
+        """Fetch the rows."""
+        progress.tables[self.into] = engine.fetch(self.query)
+
+    def statements(self, by: Sequence[str]) -> Iterator[Statement]:  # noqa: ARG002 - all nodes are called alike
+        """The query."""
+        yield Statement(f"rows {self.into}", self.query)
 
 
 @dataclass(frozen=True)
-class Computed:
-    """Counts that a pure function makes of fetched rows, for what SQL cannot say portably.
-
-    Attributes:
-        name: For messages.
-        frames: The rows it needs, by name.
-        compute: Turns the frames and the grouping columns into counts per group, replicate and value of the keys.
-        columns: The counts it makes.
-        keys: Columns of its count table beside grouping, replicate and threshold.
-        into: The count table it adds to; `counts` is the one that is saved.
-    """
-
-    name: str
-    frames: Mapping[str, exp.Query]
-    compute: Callable[[Mapping[str, pl.DataFrame], Sequence[str]], pl.DataFrame]
-    columns: tuple[str, ...]
-    keys: tuple[str, ...] = ()
-    into: str = "counts"
-
-
-@dataclass(frozen=True)
-class Matched:
-    """A relation that a pure function makes of rows, for what SQL cannot say portably: maximum matching.
-
-    The rows are handed over in parts, so that they need not fit into memory together; rows of one key stay together.
-
-    Attributes:
-        name: Logical name of the relation.
-        frames: The rows it needs, by name; each has the columns of the key.
-        key: Columns within whose values the function works, for example document or series.
-        match: Turns the frames of a part into the rows of the relation, with the same columns and types for any part,
-            empty ones too.
-        rows: Rows of all frames together, as far as footers tell.
-        sizes: Every value of a key of one number, with about the `n_rows` that it has: parts are then ranges of the
-            key with about as many rows each, and of files sorted by it only the rows of a part are read. None: parts
-            are made by hash.
-    """
-
-    name: str
-    frames: Mapping[str, exp.Query]
-    key: tuple[str, ...]
-    match: Callable[[Mapping[str, pl.DataFrame]], pl.DataFrame]
-    rows: int
-    sizes: exp.Query | None = None
-
-
-@dataclass(frozen=True)
-class Placed:
-    """Rows that have a place among many others: found in one pass over the others, which need no order.
-
-    The rows are handed over in parts, so that they need not fit into memory together; what has one key stays together.
-
-    Attributes:
-        rows: The rows whose places are asked for.
-        among: The rows that they have places among; read once for each part.
-        key: Column of whole numbers of both, within whose values places are counted.
-        sizes: `n_rows` of `rows` for each value of the key; parts are ranges of it.
-        place: Turns the rows of a part and the blocks of rows they stand among, in any order, into rows with places.
-    """
-
-    rows: exp.Select
-    among: exp.Select
-    key: str
-    sizes: exp.Query
-    place: Callable[[pl.DataFrame, Iterator[pl.DataFrame]], Iterator[pl.DataFrame]]
-
-
-@dataclass(frozen=True)
-class Folded:
-    """A count table that a pure function makes of many rows, which need not fit into memory together.
-
-    Attributes:
-        table: Name of the count table.
-        rows: The rows, in the order in which they are handed over; or those that have a place among others.
-        frames: Small relations it needs too, by name.
-        fold: Turns the blocks of rows and the frames into the table, for all groupings together.
-    """
-
-    table: str
-    rows: exp.Query | Placed
-    frames: Mapping[str, exp.Query]
-    fold: Callable[[Iterator[pl.DataFrame], Mapping[str, pl.DataFrame]], pl.DataFrame]
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """A second opinion on given numbers, from fetched rows.
-
-    Attributes:
-        frames: The rows it needs, by name.
-        compare: Says in words what differs; nothing when all agrees.
-    """
-
-    frames: Mapping[str, exp.Query]
-    compare: Callable[[Mapping[str, pl.DataFrame]], tuple[str, ...]]
-
-
-@dataclass(frozen=True)
-class FollowUp:
+class After:
     """A result table that needs the rows once more, after the other tables are known.
 
     Attributes:
-        table: The result table.
-        sweep: The row relation that the query reads.
-        query: `<stage>/<file>`.
-        params: Values of its parameters, from the tables; None: there is nothing to ask, and the table has no row.
-        frames: Further rows it needs, by name.
-        finish: Makes the table of the query's rows and the frames.
-        segment: What the query has where it writes `segment`.
+        into: The result table.
+        relation: The rows that the query reads.
+        query: The query.
+        params: Values of its parameters, or what finds them in the tables; None: there is nothing to ask, and the table
+            has no row.
+        reads: Further rows it needs, by name.
+        function: Makes the table of the query's rows and the further ones.
     """
 
-    table: str
-    sweep: Sweep
-    query: str
-    params: Callable[[Mapping[str, pl.DataFrame]], Parameters | None]
-    frames: Mapping[str, exp.Query]
-    finish: Callable[[pl.DataFrame, Mapping[str, pl.DataFrame]], pl.DataFrame]
-    segment: tuple[str, ...] = ()
+    phase: ClassVar[Phase] = Phase.AFTER_RESULTS
+    into: str
+    relation: Relation | None
+    query: exp.Query
+    params: Parameters | Callable[[Mapping[str, pl.DataFrame]], Parameters | None]
+    reads: Mapping[str, exp.Query]
+    function: Callable[[pl.DataFrame, Mapping[str, pl.DataFrame]], pl.DataFrame]
 
+    def run(self, engine: Engine, progress: Progress) -> None:
+        """Replace the table, which has no row so far, by that of the rows."""
+        params, query = self.params(progress.tables) if callable(self.params) else self.params, self.query
+        if self.relation is not None:
+            self.relation.run(engine, progress)
+        if params is None:  # nothing to ask, but the columns have their types
+            params = dict.fromkeys((str(node.this) for node in query.find_all(exp.Placeholder)), 0.0)
+            query = exp.select("*").from_(query.subquery("nothing")).limit(0)
+        table = self.function(engine.fetch(query, params), frames_of(engine, self.reads))
+        empty = progress.tables[self.into].schema
+        lacking = [pl.lit(None, dtype=dtype).alias(name) for name, dtype in empty.items() if name not in table.columns]
+        progress.tables[self.into] = table.with_columns(lacking)
 
-@dataclass(frozen=True)
-class Areas:
-    """Areas under the curves of scored and labelled rows, from every score; they become the count table `areas`.
-
-    Attributes:
-        rows: The rows: the grouping columns, `replicate`, `score`, `label` and, if weighted, `weight`.
-        exact: Whether every score is put in order; else scores are counted in cells, with certified bounds.
-        width: Widest bounds that are accepted.
-        span: Lowest and highest score that the files promise; only a hint.
-        weighted: Whether rows have weights.
-        replicated: Whether replicates, not rows, are independent.
-        random_sizes: Whether the number of positives would differ in another sample; see `metrics.curves.influence`.
-        missed: Whether rows may have the score minus infinity: they tie below all others.
-    """
-
-    rows: exp.Select
-    exact: bool
-    width: float
-    span: tuple[float, float] | None
-    weighted: bool
-    replicated: bool
-    random_sizes: bool
-    missed: bool = False
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Everything that reads data for one stage.
-
-    Attributes:
-        sources: The inputs, the row input first.
-        by: The grouping columns in order.
-        relations: Relations to define before the checks, in order.
-        checks: Faults that only a scan shows; the first with rows stops the stage.
-        matched: Relations that pure functions make, after the checks; counting queries may read them.
-        counts: What counts; the rows of all that go into one count table add up.
-        used: The count columns that together count every used row of the row input once.
-        accounting: Query that says what became of every row of the row input; asked only when rows were left out.
-        areas: Areas under curves that need every score; asked after the counts, whose totals they use.
-        folded: Count tables that pure functions make of rows in order.
-        fetched: Rows that the results are derived from as they are, by name, beside the count tables.
-        comparisons: Second opinions on given numbers; what differs becomes a warning.
-        follow_ups: Tables that are made after the others.
-        optional: Tables that are made only if the config asks for them, or while the inputs are small.
-        positive: Condition on the row input that a row is a positive; None: its rows are not labelled.
-        units: Input whose rows may not take part; its relation has the column `complete`.
-        other_accounting: Queries that say what became of every row of other inputs, by input; default: those that
-            `where` keeps are used.
-        key_matches: Keys by which inputs find each other's rows.
-        derived: Fields that the stage computes from others, `input.field` → how, in words.
-        unused: Mapped fields that it does not read, `input.field` → why, in words.
-        remedies: What to do where a fate takes every row of an input, where the stage knows better than the runner.
-        warnings: What the user should know before the numbers are used.
-        facts: Choices made for the user, kept in the run record.
-    """
-
-    sources: tuple[Source, ...]
-    by: tuple[Grouped, ...]
-    relations: tuple[Relation, ...]
-    checks: tuple[Check, ...]
-    counts: tuple[CountQuery | Computed, ...]
-    used: tuple[str, ...]
-    accounting: CountQuery
-    matched: tuple[Matched, ...] = ()
-    areas: Areas | None = None
-    folded: tuple[Folded, ...] = ()
-    fetched: dict[str, exp.Query] = field(default_factory=dict)
-    comparisons: tuple[Comparison, ...] = ()
-    follow_ups: tuple[FollowUp, ...] = ()
-    optional: tuple[OptionalTable, ...] = ()
-    positive: exp.Expr | None = None
-    units: str | None = None
-    other_accounting: dict[str, CountQuery] = field(default_factory=dict)
-    key_matches: tuple[KeyMatch, ...] = ()
-    derived: dict[str, str] = field(default_factory=dict)
-    unused: dict[str, str] = field(default_factory=dict)
-    remedies: dict[str, str] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
-    facts: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def sweeps(self) -> tuple[Sweep, ...]:
-        """The row relations of the counting queries, each once."""
-        sweeps = (each.sweep for each in self.counts if isinstance(each, CountQuery) and each.sweep is not None)
-        return tuple({sweep.name: sweep for sweep in sweeps}.values())
-
-    @property
-    def counts_missed(self) -> bool:
-        """Whether rows without a valid score are counted, below every threshold."""
-        return any(sweep.missed for sweep in self.sweeps)
-
-    def without(self, tables: Collection[str]) -> Plan:
-        """The same without what makes some of the optional tables."""
-        return replace(self, follow_ups=tuple(each for each in self.follow_ups if each.table not in tables))
+    def statements(self, by: Sequence[str]) -> Iterator[Statement]:
+        """The rows and the query; parameters that are found in the results are 0 here."""
+        placeholders = (str(node.this) for node in self.query.find_all(exp.Placeholder))
+        params = dict.fromkeys(placeholders, 0.0) if callable(self.params) else self.params
+        if self.relation is not None:
+            yield from self.relation.statements(by)
+        yield from shown_reads(self.reads, self.into, self.function)
+        yield Statement(f"rows for table {self.into}", self.query, params=params, function=self.function)

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from pipeline.engines.engine import Engine
     from pipeline.plan.accounting import InputAccount
-    from pipeline.plan.nodes import Options, Plan
+    from pipeline.plan.options import Options
+    from pipeline.plan.plan import Plan
     from pipeline.sources.keys import KeyMatch
 
 HALF, NEARLY_ALL = 0.5, 0.99

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from pipeline.errors import DataError
+from pipeline.plan.nodes import Relation
 from pipeline.queries.dialect import column, double, is_finite, present
-from pipeline.queries.load import expand, fill, load
+from pipeline.queries.load import statement
 from pipeline.sources.canonical import canonical_relation
 from pipeline.sources.inputs import Field
-from pipeline.sources.source import KEPT, SCORE_GIVEN, Scan, Source
+from pipeline.sources.source import KEPT, SCORE_GIVEN, Source
 from pipeline.tables.groupings import internal_name, users_name
 
 if TYPE_CHECKING:
@@ -22,29 +23,6 @@ if TYPE_CHECKING:
 
 MAX_OWN_REPLICATES = 1000
 HASH_REPLICATES = 64
-
-
-@dataclass(frozen=True)
-class Relation:
-    """A named query over scans and earlier relations.
-
-    Attributes:
-        name: Logical name that later queries read.
-        query: Its SQL as a tree.
-        keep: Whether the engine keeps its rows (small, read often) or reads through it.
-        scans: Files to register before it is defined.
-        source: The input that it reads, if it reads files.
-        located: Whether its scans have the columns `source_file` and `file_row_number`.
-        reads: Our names of the columns that it reads of that input.
-    """
-
-    name: str
-    query: exp.Query
-    keep: bool = False
-    scans: tuple[Scan, ...] = ()
-    source: Source | None = None
-    located: bool = False
-    reads: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -229,67 +207,45 @@ def kept(source: Source) -> exp.Select:
 
 
 def units_relations(
-    row: Source,
-    units: Units,
-    source: Source | None,
-    by: Sequence[Grouped],
-    *,
-    flag: exp.Expr | None = None,
-    origin: str | None = None,
+    row: Source, units: Units, source: Source | None, by: Sequence[Grouped], *, name: str | None = None
 ) -> tuple[Relation, ...]:
     """The unit relation: one row per unit with its replicate, its flag `complete` and its grouping columns.
 
     Without an input of units they are the distinct keys of the rows.
 
     Args:
-        row: The row input.
+        row: The primary input.
         units: The units.
         source: The input of units, if there is one.
         by: The grouping columns.
-        flag: Whether a unit, called `u`, takes part; default: every unit does.
-        origin: Relation of the keys, with the column `kept`; default: that of the input of units, else of the rows.
+        name: Query file of the units of `source`, `_together` for the one without replicates; default: every unit
+            takes part.
     """
-    origin = origin or f"{(source or row).name}_read"
-    made: list[Relation] = []
+    read = f"{(source or row).name}_read"
     columns = [units.key, *units.fields, *(each.name for each in by if source and each.source == source.name)]
-    flag = flag or exp.true()
-    query = exp.select(
-        *(column(name, "u") for name in dict.fromkeys(columns)), exp.alias_(exp.cast(flag, "BOOLEAN"), FLAG)
+    file = (name or "units/of_input") if source else "units/of_rows"
+    query = statement(
+        file if units.replicated else f"{file}_together",
+        tuple(dict.fromkeys(columns)),
+        relations={"units_read": read, "rows_read": read},
+        columns={"unit": units.key, "unit_cluster": units.cluster_key},
     )
-    if units.replicated:
-        made += replicate_relations(origin, units.cluster_key, units.replicates)
-        query = query.select(column(REPLICATE, "r"))
-    else:
-        query = query.select(exp.alias_(exp.cast(exp.Literal.number(0), "SMALLINT"), REPLICATE))
-    query = query.from_(exp.to_table(origin).as_("u"))
-    if units.replicated:
-        matches = exp.EQ(this=column(units.cluster_key, "u"), expression=column("cluster", "r"))
-        query = query.join(exp.to_table("replicates").as_("r"), on=matches, join_type="inner")
-    query = query.where(column(KEPT, "u"))
-    if source is None:
-        query = query.where(present(column(units.key, "u"))).distinct()
-    return (*made, Relation(units.name, query, keep=source is not None or units.replicated))
+    replicates = replicate_relations(read, units.cluster_key, units.replicates) if units.replicated else ()
+    return (*replicates, Relation(units.name, query, keep=source is not None or units.replicated))
 
 
-def replicate_relations(origin: str, cluster: str, count: int | None) -> tuple[Relation, Relation]:
+def replicate_relations(read: str, cluster: str, count: int | None) -> tuple[Relation, Relation]:
     """The relation `replicates`: which replicate every cluster of a relation falls into.
 
     Args:
-        origin: A relation with the columns `kept` and `cluster`.
+        read: A relation with the columns `kept` and `cluster`.
         cluster: Its column whose values are independent.
         count: Number of replicates; None: own up to 1,000 clusters, else 64 groups.
     """
-    return _clusters(origin, cluster), _replicates(count)
-
-
-def _clusters(relation: str, cluster: str) -> Relation:
-    query = exp.select(exp.alias_(column(cluster), "cluster")).distinct().from_(exp.to_table(relation))
-    return Relation("clusters", query.where(present(column(cluster)), column(KEPT)))
-
-
-def _replicates(count: int | None) -> Relation:
+    clusters = statement("replicates/clusters", relations={"input_read": read}, columns={"value": cluster})
     limits = {"own_limit": count or MAX_OWN_REPLICATES, "hash_groups": count or HASH_REPLICATES}
-    return Relation("replicates", fill(expand(load("replicates/of_clusters"), ()), limits), keep=True)
+    replicates = statement("replicates/of_clusters", values=limits)
+    return Relation("clusters", clusters), Relation("replicates", replicates, keep=True)
 
 
 def joined_rows(

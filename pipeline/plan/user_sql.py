@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pipeline.engines.engine import Engine
-    from pipeline.plan.nodes import Plan
+    from pipeline.plan.plan import Plan
     from pipeline.sources.source import Source
 
 

@@ -10,11 +10,14 @@ def column(name: str, table: str | None = None) -> exp.Column:
     return exp.column(exp.to_identifier(name, quoted=True), table=table)
 
 
-def render(tree: exp.Expr, dialect: str = "duckdb", *, pretty: bool = True) -> str:
-    """SQL text of a tree in a dialect; what the dialect cannot say is an error, never a silent change."""
+def render(tree: exp.Expr, dialect: str = "duckdb", *, pretty: bool = True, copy: bool = True) -> str:
+    """SQL text of a tree in a dialect; what the dialect cannot say is an error, never a silent change.
+
+    Without `copy` the tree may change meanwhile: for trees that were made to be written once.
+    """
     if dialect != "duckdb":
         tree = tree.transform(_widened)
-    return tree.sql(dialect=dialect, pretty=pretty, comments=False, unsupported_level=ErrorLevel.RAISE)
+    return tree.sql(dialect=dialect, pretty=pretty, copy=copy, comments=False, unsupported_level=ErrorLevel.RAISE)
 
 
 def _widened(node: exp.Expr) -> exp.Expr:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from sqlglot import exp, parse
 
@@ -163,6 +163,9 @@ def file_of(tree: exp.Expr) -> str | None:
 def expand(query: Query, segment: Segment, *, zero: Sequence[str] = ()) -> exp.Query:
     """Put the grouping columns where the query writes `segment`; without any, the word disappears.
 
+    In a condition it means one of the columns, so `NOT segment IS NULL` that none is NULL; compared with another
+    `segment` it means every column that both have.
+
     Args:
         query: A loaded query.
         segment: Names of the grouping columns in the relation that the query reads. By relation: `events.segment`
@@ -176,8 +179,6 @@ def expand(query: Query, segment: Segment, *, zero: Sequence[str] = ()) -> exp.Q
 
 
 def _expanded(tree: exp.Query, segment: Segment) -> exp.Query:
-    for node in list(tree.find_all(exp.Where, exp.Join)):
-        _expand_condition(node, "on" if isinstance(node, exp.Join) else "this", segment)
     for select in tree.find_all(exp.Select):
         _expand_list(select, "expressions", segment)
         group = select.args.get("group")
@@ -185,10 +186,13 @@ def _expanded(tree: exp.Query, segment: Segment) -> exp.Query:
             _expand_list(group, "expressions", segment)
             if not group.expressions:
                 select.set("group", None)
-    for node in (*tree.find_all(exp.Window), *tree.find_all(exp.Order)):
-        _expand_list(node, "partition_by" if isinstance(node, exp.Window) else "expressions", segment)
-        if isinstance(node, exp.Order) and not node.expressions:
-            node.pop()
+    for window in tree.find_all(exp.Window):
+        _expand_list(window, "partition_by", segment)
+    for order in list(tree.find_all(exp.Order)):
+        _expand_list(order, "expressions", segment)
+        if not order.expressions:
+            order.pop()
+    _expand_conditions(tree, segment)
     return tree
 
 
@@ -201,42 +205,40 @@ def _with_columns(tree: exp.Query, columns: Mapping[str, str | exp.Expr]) -> exp
     return tree
 
 
-def _names_of(table: str, segment: Segment) -> Sequence[str]:
-    """What `segment` stands for behind the name of a relation, or alone."""
-    if not isinstance(segment, Mapping):
-        return segment
-    if table in segment:
-        return segment[table]
-    return tuple(dict.fromkeys(name for names in segment.values() for name in names))
-
-
-def _expand_condition(node: exp.Expr, key: str, segment: Segment) -> None:
-    """A condition that reads `segment` must hold for every column that the relations it names have."""
-    condition = node.args.get(key)
-    terms = list(condition.flatten()) if isinstance(condition, exp.And) else [condition] if condition else []
-    tables = [_tables_of_segment(term) for term in terms]
-    if not any(tables):
-        return
-    expanded: list[exp.Expr] = []
-    for term, named in zip(terms, tables, strict=True):
-        names = _names_of(named[0], segment) if named else ()
-        common = [name for name in names if all(name in _names_of(table, segment) for table in named)]
-        expanded += [term.transform(_named, name) for name in common] if named else [term]
-    node.set(key, exp.and_(*expanded, copy=False) if expanded else exp.true())
-
-
-def _tables_of_segment(condition: exp.Expr) -> list[str]:
-    """The relations, '' for none, that a condition names before the word `segment`; none of a query inside it."""
-    return [] if condition.find(exp.Query) else [node.table for node in condition.find_all(exp.Column) if _stands(node)]
-
-
-def _stands(node: exp.Expr) -> bool:
-    """Whether a node is the word `segment` of a query file."""
+def _is_segment(node: exp.Expr) -> TypeGuard[exp.Column]:
+    """Whether a node is the word, not a column that a user has called so, which is quoted."""
     return isinstance(node, exp.Column) and node.name == SEGMENT and not node.this.args.get("quoted")
 
 
+def _segments(tree: exp.Expr) -> list[exp.Column]:
+    return [node for node in tree.find_all(exp.Column, bfs=False) if _is_segment(node)]
+
+
+def _names_of(word: exp.Column, segment: Segment) -> Sequence[str]:
+    """What `segment` stands for behind the name of a relation, or alone."""
+    if not isinstance(segment, Mapping):
+        return segment
+    if word.table in segment:
+        return segment[word.table]
+    return tuple(dict.fromkeys(name for names in segment.values() for name in names))
+
+
+def _expand_conditions(tree: exp.Query, segment: Segment) -> None:
+    """Write out the conditions on `segment`, which only a condition can still hold."""
+    conditions = {id(node): node for node in (word.find_ancestor(exp.Predicate) for word in _segments(tree))}
+    for condition in conditions.values():
+        if condition is None:
+            message = f"segment stands neither in a list nor in a condition: {tree.sql()}"
+            raise ThresherError(message)
+        names = [_names_of(word, segment) for word in _segments(condition)]
+        common = [name for name in names[0] if all(name in others for others in names)]
+        terms = [condition.transform(_named, name) for name in common]
+        connect, nothing = (exp.or_, exp.false()) if len(names) == 1 else (exp.and_, exp.true())
+        condition.replace(exp.paren(connect(*terms)) if len(terms) > 1 else (terms or [nothing])[0])
+
+
 def _named(node: exp.Expr, name: str) -> exp.Expr:
-    return column(name, node.table or None) if isinstance(node, exp.Column) and _stands(node) else node
+    return column(name, node.table or None) if _is_segment(node) else node
 
 
 def _write_zero(tree: exp.Query, name: str) -> None:
@@ -251,8 +253,8 @@ def _expand_list(node: exp.Expr, key: str, segment: Segment) -> None:
     expanded: list[exp.Expr] = []
     for item in items:
         target = item.this if isinstance(item, exp.Ordered) else item
-        if isinstance(target, exp.Column) and _stands(target):
-            columns = [column(name, target.table or None) for name in _names_of(target.table, segment)]
+        if _is_segment(target):
+            columns = [column(name, target.table or None) for name in _names_of(target, segment)]
             expanded += [_ordered(item, each) if isinstance(item, exp.Ordered) else each for each in columns]
         else:
             expanded.append(item)

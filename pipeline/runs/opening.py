@@ -21,9 +21,12 @@ from pipeline.storage.state import require_latest
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pipeline.plan.nodes import Plan
+    from pipeline.plan.plan import Plan
     from pipeline.runs.config import Config, ConfiguredStage
     from pipeline.sources.source import Source
+
+
+NOTHING_READS_IT = "with these parameters and inputs nothing reads it"
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,9 @@ def _check_mappings(plan: Plan, *, where: str) -> None:
                 remedy = f"Did you mean {near[0]!r}?" if near else f"Known columns: {', '.join(known)}."
                 raise ConfigError(message, remedy=remedy)
             if mapped is not False and (source.name, name) not in read:
-                why = plan.unused.get(f"{source.name}.{name}", "with these parameters and inputs nothing reads it")
+                why = plan.inapplicable.get(
+                    f"{source.name}.{name}", "with these parameters and inputs nothing reads it"
+                )
                 message = (
                     f"{where}: input {source.name}: {name} is mapped to {source.theirs(name)!r} to no effect: {why}"
                 )

@@ -82,6 +82,7 @@ def code_sha256() -> str:
     return digest.hexdigest()
 
 
+@cache
 def versions() -> dict[str, str]:
     """Versions of Python and of the libraries that decide the results."""
     return {"python": platform.python_version()} | {name: version(name) for name in LIBRARIES}

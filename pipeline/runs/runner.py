@@ -13,7 +13,7 @@ import polars as pl
 from pipeline.engines.duckdb import DuckDB, Resources
 from pipeline.errors import DataError, PermissionDenied, StorageError, ThresherError, system_fault
 from pipeline.interrupts import stop_requests
-from pipeline.plan.counting import count, follow_up
+from pipeline.plan.counting import after_results, count
 from pipeline.plan.user_sql import naming_user_sql
 from pipeline.runs.forks import refuse_after_fork
 from pipeline.runs.opening import OpenedStage, open_inputs
@@ -312,7 +312,7 @@ def _run_stage(engine: DuckDB, opened: OpenedStage, staging: Staging, stop: Stop
     with stop.at_once():
         derived = stage.derive(params, counted.tables)
     with naming_user_sql(engine, plan):
-        derived |= follow_up(engine, plan.without(counted.omitted), derived)
+        derived = after_results(engine, params, plan.without(counted.omitted), derived)
     tables = {
         table.name: write(table, derived[table.name]) for table in stage.tables if table.name not in counted.omitted
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pipeline.plan.nodes import REPLICATE
+from pipeline.plan.count_tables import REPLICATE
 from pipeline.tables.groupings import TOTAL, internal_name
 from pipeline.tables.schemas import COUNTS, GROUPING, Column, Table
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from pipeline.plan.nodes import Plan
+    from pipeline.plan.plan import Plan
     from pipeline.sources.inputs import InputContract
     from pipeline.sources.source import Source
     from pipeline.stages.parameters import StageParameters

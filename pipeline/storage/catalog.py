@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import hashlib
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -74,26 +75,42 @@ def build_catalog(path: Path, runs: Sequence[RunFolder]) -> None:
         StorageError: the catalog on disk does not show the rows of the manifest.
     """
     with duckdb.connect(":memory:") as connection:
-        attach = exp.Attach(
-            this=exp.alias_(exp.Literal.string(str(path)), "catalog"),
-            expressions=[
-                exp.AttachOption(this=exp.var("STORAGE_VERSION"), expression=exp.Literal.string(STORAGE_VERSION))
-            ],
-        )
-        connection.execute(render(attach))
-        connection.execute("USE catalog")
+        _attach(connection, path, STORAGE_VERSION=exp.Literal.string(STORAGE_VERSION))
         connection.execute("BEGIN TRANSACTION")  # one, so that the disk is waited for once
         define_views(connection, runs)
         connection.execute("COMMIT")
         connection.execute("CHECKPOINT catalog")
-        connection.execute("USE memory")
-        connection.execute("DETACH catalog")
-    if path.with_name(path.name + ".wal").exists():
-        message = f"{path} was not written completely"
-        raise StorageError(message, remedy="Free some space and run again.")
-    for fault in view_faults(path, runs, history=False):
+        _detach(connection)
+        if path.with_name(path.name + ".wal").exists():
+            message = f"{path} was not written completely"
+            raise StorageError(message, remedy="Free some space and run again.")
+        faults = _faults_as_read(connection, path, runs)
+    for fault in faults:
         raise StorageError(fault, remedy="Run again; if it happens again the disk is failing.")
     sync_file(path)
+
+
+def _faults_as_read(connection: duckdb.DuckDBPyConnection, path: Path, runs: Sequence[RunFolder]) -> list[str]:
+    """What the written file shows otherwise than it should; through the same connection, as opening one is slow."""
+    try:
+        _attach(connection, path, READ_ONLY=exp.true())
+        faults = _view_faults(connection, path, runs, history=False)
+        _detach(connection)
+    except duckdb.Error as error:
+        return [f"{path} cannot be opened: {_first_line(error)}"]
+    return faults
+
+
+def _attach(connection: duckdb.DuckDBPyConnection, path: Path, **options: exp.Expr) -> None:
+    """Make a catalog the current database of a connection."""
+    named = [exp.AttachOption(this=exp.var(name), expression=value) for name, value in options.items()]
+    connection.execute(render(exp.Attach(this=exp.alias_(exp.Literal.string(str(path)), "catalog"), expressions=named)))
+    connection.execute("USE catalog")
+
+
+def _detach(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute("USE memory")
+    connection.execute("DETACH catalog")
 
 
 def define_views(connection: duckdb.DuckDBPyConnection, runs: Sequence[RunFolder]) -> None:
@@ -140,34 +157,52 @@ def _select(folder: Path, file: PublishedFile, columns: dict[str, str], run: Man
     # hive_partitioning is off so that a folder above the results called `a=b` adds no column
     options = exp.EQ(this=exp.column("hive_partitioning"), expression=exp.false())
     items = [
-        exp.alias_(
-            exp.cast(column(name) if name in file.schema else exp.null(), sql_type, dialect="duckdb"), name, quoted=True
-        )
+        _named(_cast(column(name) if name in file.schema else exp.null(), sql_type), name)
         for name, sql_type in columns.items()
     ]
     if run is not None:
         items = [*_run_items(run), *items]
-    return exp.select(*items).from_(exp.func("read_parquet", literal, options))
+    return _row(items).from_(exp.func("read_parquet", literal, options), copy=False)
 
 
 def _run_items(run: Manifest) -> list[exp.Expr]:
-    moment = exp.cast(exp.Literal.string(run.published_at), "TIMESTAMP")
-    return [exp.alias_(exp.Literal.string(run.run_id), "run_id"), exp.alias_(moment, "published_at")]
+    moment = _cast(exp.Literal.string(run.published_at), "TIMESTAMP")
+    return [_named(exp.Literal.string(run.run_id), "run_id"), _named(moment, "published_at")]
 
 
 def _run_row(folder: Path, run: Manifest) -> exp.Select:
     run_id, published_at = _run_items(run)
-    generation = exp.alias_(exp.cast(exp.Literal.number(run.generation), "BIGINT"), "generation")
-    return exp.select(run_id, generation, published_at, exp.alias_(exp.Literal.string(str(folder)), "path"))
+    generation = _named(_cast(exp.Literal.number(run.generation), "BIGINT"), "generation")
+    return _row([run_id, generation, published_at, _named(exp.Literal.string(str(folder)), "path")])
+
+
+def _row(items: Sequence[exp.Expr]) -> exp.Select:
+    """A SELECT of new items: they are taken as they are, since a copy of every tree costs more than all the rest."""
+    return exp.select(*items, copy=False)
+
+
+def _named(value: exp.Expr, name: str) -> exp.Expr:
+    return exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True))
+
+
+def _cast(value: exp.Expr, sql_type: str) -> exp.Expr:
+    return exp.Cast(this=value, to=_parsed_type(sql_type).copy())
+
+
+@cache
+def _parsed_type(sql_type: str) -> exp.DataType:
+    """A type as a tree, which is never changed in place; there are few, and parsing one costs more than writing it."""
+    return exp.DataType.build(sql_type, dialect="duckdb")
 
 
 def _union(parts: Iterable[exp.Select]) -> exp.Query:
     selects = list(parts)
-    return selects[0] if len(selects) == 1 else exp.union(*selects, distinct=False)
+    return selects[0] if len(selects) == 1 else exp.union(*selects, distinct=False, copy=False)
 
 
 def _create(connection: duckdb.DuckDBPyConnection, name: exp.Table, query: exp.Query) -> None:
-    connection.execute(render(exp.Create(this=name, kind="VIEW", expression=query, replace=True), pretty=False))
+    view = exp.Create(this=name, kind="VIEW", expression=query, replace=True)
+    connection.execute(render(view, pretty=False, copy=False))
 
 
 def view_faults(path: Path, runs: Sequence[RunFolder], *, history: bool = True) -> list[str]:
@@ -180,17 +215,24 @@ def view_faults(path: Path, runs: Sequence[RunFolder], *, history: bool = True) 
     """
     try:
         with duckdb.connect(str(path), read_only=True) as connection:
-            names = {(schema, name) for schema, name in connection.execute(_VIEWS).fetchall()}
-            expected = {("main", "runs"): (list(RUN_COLUMNS), len(runs))}
-            expected |= {("main", table): _promise(runs[-1:], table) for table in _tables(runs[-1:])}
-            promised = {(HISTORY, table): _promise(runs, table, [*_HISTORY_COLUMNS]) for table in _tables(runs)}
-            if names != expected.keys() | promised.keys():
-                return [f"{path} has other views than its runs have tables"]
-            expected |= promised if history else {}
-            found = (_view_fault(connection, view, promise) for view, promise in expected.items())
-            return [f"{path}: {fault}" for fault in found if fault]
+            return _view_faults(connection, path, runs, history=history)
     except duckdb.Error as error:
         return [f"{path} cannot be opened: {_first_line(error)}"]
+
+
+def _view_faults(
+    connection: duckdb.DuckDBPyConnection, path: Path, runs: Sequence[RunFolder], *, history: bool
+) -> list[str]:
+    """As `view_faults`, of the current database of a connection."""
+    names = {(schema, name) for schema, name in connection.execute(_VIEWS).fetchall()}
+    expected = {("main", "runs"): (list(RUN_COLUMNS), len(runs))}
+    expected |= {("main", table): _promise(runs[-1:], table) for table in _tables(runs[-1:])}
+    promised = {(HISTORY, table): _promise(runs, table, [*_HISTORY_COLUMNS]) for table in _tables(runs)}
+    if names != expected.keys() | promised.keys():
+        return [f"{path} has other views than its runs have tables"]
+    expected |= promised if history else {}
+    faults = (_view_fault(connection, view, promise) for view, promise in expected.items())
+    return [f"{path}: {fault}" for fault in faults if fault]
 
 
 def _promise(runs: Sequence[RunFolder], table: str, leading: Sequence[str] = ()) -> tuple[list[str], int]:

@@ -14,9 +14,9 @@ def quotient(over: pl.Series, under: pl.Series) -> pl.Series:
     By NumPy: Polars divides by a column that it knows to be constant through its reciprocal, which rounds twice, makes
     49 / 49 less than 1, and lets the last digit depend on how a frame was made.
     """
-    dividend, divisor = (each.cast(pl.Float64).fill_null(np.nan).to_numpy() for each in (over, under))
+    dividend, divisor = (each.cast(pl.Float64).to_numpy() for each in (over, under))  # NULL is nan
     found = np.divide(dividend, divisor, out=np.full(len(divisor), np.nan), where=divisor != 0)
-    return pl.Series(over.name, found, dtype=pl.Float64).fill_nan(None)
+    return pl.Series(over.name, found, dtype=pl.Float64, nan_to_null=True)
 
 
 def divide(over: pl.Expr, under: pl.Expr) -> pl.Expr:

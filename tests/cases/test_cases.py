@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
+from running import run_stages
 
 import pipeline
 from cases.reading import case_folders, case_name, prepare, read_expected
@@ -17,10 +18,16 @@ FOLDERS = case_folders()
 TOLERANCE = 1e-12
 
 
-@pytest.fixture(params=FOLDERS, ids=case_name)
+@pytest.fixture(scope="module", params=FOLDERS, ids=case_name)
 def case(request: pytest.FixtureRequest) -> Path:
     folder: Path = request.param
     return folder
+
+
+@pytest.fixture(scope="module")
+def plain(case: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The run of a case as it stands, which the tests here only read."""
+    return pipeline.run(prepare(case, tmp_path_factory.mktemp("plain")))
 
 
 def read(run: Run, table: str) -> pl.DataFrame:
@@ -35,12 +42,11 @@ def assert_equal(actual: Any, expected: Any, place: str) -> None:  # noqa: ANN40
         assert actual == expected, place
 
 
-def test_results_are_as_expected(case: Path, tmp_path: Path) -> None:
-    run = pipeline.run(prepare(case, tmp_path))
+def test_results_are_as_expected(case: Path, plain: Run) -> None:
     tables = sorted((case / "expected").glob("*.csv"))
     assert tables, "a case expects at least one table"
     for path in tables:
-        actual = read(run, path.stem)
+        actual = read(plain, path.stem)
         expected = read_expected(path, actual)
         assert actual.height == len(expected), path.stem
         for number, (found, row) in enumerate(zip(actual.to_dicts(), expected, strict=True), start=1):
@@ -48,13 +54,12 @@ def test_results_are_as_expected(case: Path, tmp_path: Path) -> None:
                 assert_equal(found[name], value, f"{path.stem}, row {number}, {name}")
 
 
-def test_order_and_files_of_the_rows_change_no_byte(case: Path, tmp_path: Path) -> None:
-    def results(name: str, seed: int | None) -> dict[str, bytes]:
-        (tmp_path / name).mkdir()
-        run = pipeline.run(prepare(case, tmp_path / name, shuffle=seed))
-        files = sorted(path for path in run.path.rglob("*.parquet") if path.parent.name != "inputs")
-        return {path.relative_to(run.path).as_posix(): path.read_bytes() for path in files}
+def test_order_and_files_of_the_rows_change_no_byte(case: Path, plain: Run, tmp_path: Path) -> None:
+    expected = contents(plain)
+    assert any(path.startswith("counts/") for path in expected)
+    assert contents(run_stages(prepare(case, tmp_path, shuffle=1))) == expected
 
-    plain = results("plain", None)
-    assert any(path.startswith("counts/") for path in plain)
-    assert results("shuffled", 1) == plain
+
+def contents(run: Run) -> dict[str, bytes]:
+    files = sorted(path for path in run.path.rglob("*.parquet") if path.parent.name != "inputs")
+    return {path.relative_to(run.path).as_posix(): path.read_bytes() for path in files}

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
-from runs.inputs.workplace import assert_error
+from runs.inputs.workplace import Workplace, assert_error
 
 from cli.calls import call, spawn
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from runs.inputs.workplace import Workplace
 
-
-@pytest.fixture
-def published(place: Workplace) -> Workplace:
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+    """Results that every test here only reads."""
+    place = Workplace(tmp_path_factory.mktemp("published"))
     place.publish()
     return place
 

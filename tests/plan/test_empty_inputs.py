@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
-from running import run_before_after, stage_config
+from running import run_before_after, run_stages, stage_config
 
-import pipeline
 from pipeline.errors import DataError, NoInputError
 from pipeline.stages import STAGES
 
@@ -68,8 +67,8 @@ def config(folder: Path, kind: str, empty: tuple[str, ...], by: Any, **keys: Any
 def test_no_row_in_any_input_is_nothing_to_evaluate(tmp_path: Path, kind: str, grouping: str) -> None:
     by, every = GROUPINGS[grouping], tuple(INPUTS[kind])
     with pytest.raises(NoInputError, match=f"nothing is left to evaluate.* input {every[0]} has no rows"):
-        pipeline.run(config(tmp_path / "refused", kind, every, by))
-    run = pipeline.run(config(tmp_path / "allowed", kind, every, by, allow_empty=True))
+        run_stages(config(tmp_path / "refused", kind, every, by))
+    run = run_stages(config(tmp_path / "allowed", kind, every, by, allow_empty=True))
     assert all(any(f"input {name} has no rows" in text for text in run.warnings) for name in every)
     for table in next(entry for entry in STAGES if entry.kind == kind).load().tables:
         assert (run.path / table.name / f"{kind}.parquet").is_file()
@@ -84,11 +83,11 @@ def test_an_empty_input_beside_one_with_rows_is_a_result_with_a_warning(
 ) -> None:
     if (kind, name) in LISTS:
         with pytest.raises(DataError, match=f"left out: un.* {name} has none"):
-            pipeline.run(config(tmp_path / "refused", kind, (name,), GROUPINGS[grouping]))
-        run = pipeline.run(config(tmp_path, kind, (name,), GROUPINGS[grouping], allow_empty=True))
+            run_stages(config(tmp_path / "refused", kind, (name,), GROUPINGS[grouping]))
+        run = run_stages(config(tmp_path, kind, (name,), GROUPINGS[grouping], allow_empty=True))
         assert any(f"{name} has none" in text for text in run.warnings)
         return
-    run = pipeline.run(config(tmp_path, kind, (name,), GROUPINGS[grouping]))
+    run = run_stages(config(tmp_path, kind, (name,), GROUPINGS[grouping]))
     assert any(f"input {name} has no rows" in text for text in run.warnings)
 
 

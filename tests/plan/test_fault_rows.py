@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
-from running import run_threshold_sweep, stage_config
+from running import run_stages, run_threshold_sweep, stage_config
 
-import pipeline
 from pipeline.errors import DataError
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ def test_faults_of_gold(tmp_path: Path, kind: str, base: dict[str, Any], change:
     frames = {"gold": pl.DataFrame(base | change), "predicted": pl.DataFrame(base)}
     keys = {"match": "span"} if kind == "entity_recognition" else {}
     with pytest.raises(DataError, match=f"input gold: .*{words}"):
-        pipeline.run(stage_config(tmp_path, kind, frames, **keys))
+        run_stages(stage_config(tmp_path, kind, frames, **keys))
 
 
 def test_repeated_keys_are_counted_even_where_only_two_are_named(tmp_path: Path) -> None:
@@ -81,7 +80,7 @@ def test_the_first_file_with_a_fault_is_named(tmp_path: Path) -> None:
     predictions = {"path": str(folder), "columns": {"weight": "w"}, "where": "score > 0.15"}
     stage = {"kind": "threshold_sweep", "predictions": predictions}
     with pytest.raises(DataError, match=r"column 'w' is outside .* in 2 rows \(2 in .*2.parquet, first at row 2\)"):
-        pipeline.run({"output": str(tmp_path / "results"), "stages": [stage]})
+        run_stages({"output": str(tmp_path / "results"), "stages": [stage]})
 
 
 def test_a_key_with_a_date_has_no_place(tmp_path: Path) -> None:

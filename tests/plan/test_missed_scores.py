@@ -17,12 +17,12 @@ from running import (
     ranked,
     read_table,
     run_before_after,
+    run_stages,
     run_threshold_sweep,
     stage_config,
     swept,
 )
 
-import pipeline
 from pipeline.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def test_average_precision_has_one_tie_of_missed_rows_at_the_bottom(tmp_path: Pa
 def test_large_inputs_in_cells_have_the_missed_rows_below_the_first_cell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline.plan.areas.MOST_CELLS", 100)
+    monkeypatch.setattr("pipeline.plan.area_work.MOST_CELLS", 100)
     frame = predictions(4000, seed=5)
     keys: dict[str, Any] = {"method": "binned", "width": 0.02, "thresholds": [0.5]}
     areas = swept(tmp_path / "binned", frame, invalid_scores="missed", **keys)["areas"].row(0, named=True)
@@ -215,7 +215,7 @@ def test_missed_pairs_do_not_go_with_the_highest_of_duplicates(tmp_path: Path) -
 def test_missed_places_are_refused_as_geocoding_has_no_scores(tmp_path: Path) -> None:
     place = pl.DataFrame({"mention_id": [1], "latitude": [1.0], "longitude": [1.0]})
     with pytest.raises(ConfigError, match="there are no scores"):
-        pipeline.run(stage_config(tmp_path, "geocoding", {"gold": place, "predicted": place}, invalid_scores="missed"))
+        run_stages(stage_config(tmp_path, "geocoding", {"gold": place, "predicted": place}, invalid_scores="missed"))
 
 
 def test_change_points_and_mentions_without_a_score_are_never_predicted(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_change_points_and_mentions_without_a_score_are_never_predicted(tmp_path
     gold = pl.DataFrame({"doc_id": [1, 1], "start": [0, 5], "end": [2, 8]})
     frames = {"gold": gold, "predicted": gold.with_columns(pl.Series("score", [0.5, math.nan]))}
     config = stage_config(tmp_path / "mentions", "entity_recognition", frames, invalid_scores="missed")
-    scores = read_table(pipeline.run(config), "entity_recognition_scores", "entity_recognition")
+    scores = read_table(run_stages(config), "entity_recognition_scores", "entity_recognition")
     micro = scores.filter(pl.col("average") == "micro").row(0, named=True)
     assert (micro["tp"], micro["fp"], micro["fn"]) == (1, 0, 1)
 
@@ -270,5 +270,5 @@ def test_a_query_whose_documents_all_lack_a_score_is_missing(tmp_path: Path, rul
 
 
 def test_dropped_relevant_documents_are_a_warning(tmp_path: Path) -> None:
-    run = pipeline.run(stage_config(tmp_path, RANKING, {"ranking": LABELLED}, invalid_scores="drop"))
+    run = run_stages(stage_config(tmp_path, RANKING, {"ranking": LABELLED}, invalid_scores="drop"))
     assert any("2 of 5 positives (40.0%) have no score" in warning for warning in run.warnings), run.warnings

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 from cli.calls import call
-from running import POINTS, read_table, stage_config
+from running import POINTS, read_table, run_stages, stage_config
 
 import pipeline
 from pipeline.errors import DataError
 
 if TYPE_CHECKING:
     from pathlib import Path
+
 
 MENTIONS = pl.DataFrame({"doc_id": [1, 1, 2], "start": [0, 10, 0], "end": [4, 14, 4], "day": ["mon", "tue", "tue"]})
 PLACES = pl.DataFrame(
@@ -49,10 +50,10 @@ STAGES: dict[str, tuple[str, str, dict[str, pl.DataFrame], dict[str, Any]]] = {
 }
 
 
-def run(folder: Path, kind: str, where: str | None = None, **more: Any) -> pipeline.runs.runner.Run:  # noqa: ANN401
+def config_of(folder: Path, kind: str, where: str | None = None, **more: Any) -> dict[str, Any]:  # noqa: ANN401
     _, _, frames, keys = STAGES[kind]
     inputs = {} if where is None else {name: {"where": where} for name, frame in frames.items() if "day" in frame}
-    return pipeline.run(stage_config(folder, kind, frames, **keys, **inputs, **more))
+    return stage_config(folder, kind, frames, **keys, **inputs, **more)
 
 
 @pytest.mark.parametrize("kind", STAGES)
@@ -61,7 +62,7 @@ def test_a_table_that_is_not_made_is_absent_and_says_why(
 ) -> None:
     monkeypatch.setattr(LIMITS[kind], 2)
     table, key, frames, _ = STAGES[kind]
-    published = run(tmp_path, kind)
+    published = pipeline.run(config_of(tmp_path, kind))
     rows = sum(frame.height for frame in frames.values() if "day" in frame)
     reason = f'{key} = "auto" makes it while'
     assert any(
@@ -84,10 +85,10 @@ def test_a_table_that_is_not_made_is_absent_and_says_why(
 def test_the_limit_is_judged_after_where(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LIMITS[kind], 2)
     table = STAGES[kind][0]
-    one_day = run(tmp_path / "mon", kind, where="day = 'mon'")
+    one_day = run_stages(config_of(tmp_path / "mon", kind, where="day = 'mon'"))
     assert not read_table(one_day, table, kind).is_empty()
     assert not any(table in text for text in one_day.warnings)
-    whole = run(tmp_path / "all", kind, where="day IN ('mon', 'tue')")
+    whole = run_stages(config_of(tmp_path / "all", kind, where="day IN ('mon', 'tue')"))
     assert not (whole.path / table).exists()
 
 
@@ -97,7 +98,8 @@ def test_a_table_that_the_config_asks_for_or_rules_out_needs_no_warning(
 ) -> None:
     monkeypatch.setattr(LIMITS[kind], 2)
     table, key, _, _ = STAGES[kind]
-    asked, ruled_out = (run(tmp_path / str(value), kind, None, **{key: value}) for value in (True, False))
+    asked = run_stages(config_of(tmp_path / "True", kind, None, **{key: True}))
+    ruled_out = pipeline.run(config_of(tmp_path / "False", kind, None, **{key: False}))
     assert not read_table(asked, table, kind).is_empty()
     assert not (ruled_out.path / table).exists()
     assert not any(table in text for text in (*asked.warnings, *ruled_out.warnings))
@@ -129,4 +131,4 @@ def test_compare_names_the_stage_that_did_not_make_the_units(tmp_path: Path, apa
     else:
         other = config | {"stages": [*config["stages"], compare]}
     with pytest.raises(DataError, match=f"stage 'left' did not make the table {table}.*\n.*{key} = true makes it"):
-        pipeline.run(other)
+        run_stages(other)

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
-from running import run_before_after, run_threshold_sweep, stage_config
+from running import run_before_after, run_stages, run_threshold_sweep, stage_config
 from stage_examples import EXAMPLES
 
-import pipeline
 from pipeline.errors import DataError, NoInputError
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ def run_kind(folder: Path, kind: str, changed: dict[str, pl.DataFrame]) -> Run:
     example = BY_KIND[kind]
     frames = example.frames | changed
     inputs = {name: {"columns": example.columns(name)} for name in frames}
-    return pipeline.run(stage_config(folder, kind, frames, **(inputs | example.keys)))
+    return run_stages(stage_config(folder, kind, frames, **(inputs | example.keys)))
 
 
 def test_events_of_other_data_stop_the_run_with_an_example_of_both_keys(tmp_path: Path) -> None:
@@ -126,5 +125,5 @@ def test_keys_of_which_none_is_in_the_other_input_are_said_first(
     example = BY_KIND[kind]
     inputs = {each: {"columns": example.columns(each)} for each in example.frames}
     keys = inputs | example.keys | ({"missing_queries": "zero"} if kind == "ranking" else {})
-    run = pipeline.run(stage_config(tmp_path, kind, example.frames | {name: frame}, **keys))
+    run = run_stages(stage_config(tmp_path, kind, example.frames | {name: frame}, **keys))
     assert f"no {key} of input {name} is in input {other}" in run.warnings[0]

@@ -196,13 +196,15 @@ def loaded(folder: Path, sql: str, segment: Segment, **options: Any) -> str:  # 
     return render(load_module.statement("q", segment, **options), pretty=False).rpartition("*/ ")[2]
 
 
-def test_a_condition_on_the_segment_must_hold_for_every_column(written: Path) -> None:
-    sql = "SELECT x FROM t WHERE x > $p AND segment IS NOT NULL AND (x = 1 OR segment = 2)"
+def test_a_condition_on_the_segment_is_about_one_of_the_columns(written: Path) -> None:
+    sql = "SELECT x FROM t WHERE x > $p AND segment IS NOT NULL AND (x = 1 OR segment IS NULL)"
     assert loaded(written, sql, ("a", "b")).endswith(
-        'WHERE x > $p AND NOT "a" IS NULL AND NOT "b" IS NULL AND (x = 1 OR "a" = 2) AND (x = 1 OR "b" = 2)'
+        'WHERE x > $p AND NOT ("a" IS NULL OR "b" IS NULL) AND (x = 1 OR ("a" IS NULL OR "b" IS NULL))'
     )
-    assert loaded(written, sql, ()).endswith("WHERE x > $p")
-    assert loaded(written, "SELECT x + $p FROM t WHERE segment = 1", ()).endswith("WHERE TRUE")
+    assert loaded(written, sql, ("segment",)).endswith('NOT "segment" IS NULL AND (x = 1 OR "segment" IS NULL)')
+    assert loaded(written, sql, ()).endswith("WHERE x > $p AND NOT FALSE AND (x = 1 OR FALSE)")
+    with pytest.raises(ThresherError, match="neither in a list nor in a condition"):
+        loaded(written, "SELECT min(segment) + $p AS y FROM t", ("a",))
 
 
 def test_each_relation_may_have_its_own_columns_and_rows_meet_on_those_that_both_have(written: Path) -> None:
@@ -220,8 +222,8 @@ def test_a_statement_reads_other_relations_columns_and_conditions(written: Path)
     text = loaded(written, "SELECT t.x FROM t WHERE x > $p", (), **options)
     assert text == """SELECT t."y" FROM actual AS t WHERE "y" > CAST('0.5' AS DOUBLE)"""
     condition = {"x": parse_one("a = 1 OR b = 2")}
-    assert loaded(written, "SELECT $p FROM t WHERE x AND segment", ("s",), columns=condition).endswith(
-        'WHERE (a = 1 OR b = 2) AND "s"'
+    assert loaded(written, "SELECT $p FROM t WHERE x AND x", ("s",), columns=condition).endswith(
+        "WHERE (a = 1 OR b = 2) AND (a = 1 OR b = 2)"
     )
 
 

@@ -84,6 +84,7 @@ VALUES: Values = {
     "share": lambda rng, _: _integers(rng, 0, 9),
     "covering": lambda rng, _: _integers(rng, 0, 2),
     "unit": lambda rng, _: _texts(rng, ["1", "2", "3"]),
+    "unit_cluster": lambda rng, _: _texts(rng, ["cluster 1", "cluster 2", None]),
     "system": lambda rng, _: _texts(rng, ["a", "b"]),
     "article_id": lambda rng, _: _texts(rng, ["a", "b", None]),
     "query_id": lambda rng, _: _texts(rng, ["q", "r", None]),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
+from running import run_stages
 
 import pipeline
 from pipeline.errors import ConfigError
@@ -35,7 +36,7 @@ CASES: list[tuple[dict[str, Any], str]] = [
 def test_a_fault_in_the_config_is_said_in_plain_words(tmp_path: Path, keys: dict[str, Any], words: str) -> None:
     stage = {"kind": "before_after", "pairs": "p.parquet", "thresholds": [0.5]} | keys
     with pytest.raises(ConfigError) as raised:
-        pipeline.run({"output": str(tmp_path / "r"), "stages": [stage]})
+        run_stages({"output": str(tmp_path / "r"), "stages": [stage]})
     assert words in str(raised.value)
     assert "function-" not in str(raised.value)
     assert raised.value.code == 78
@@ -52,5 +53,5 @@ def test_floating_groups_are_warned_about(tmp_path: Path) -> None:
     frame = pl.DataFrame({"event_id": [1, 2], "score": [0.6, 0.7], "lag_hours": [-1.0, 1.0], "g": [1.5, float("nan")]})
     frame.write_parquet(tmp_path / "p.parquet")
     stage = {"kind": "before_after", "pairs": str(tmp_path / "p.parquet"), "thresholds": [0.5], "by": ["g"]}
-    run = pipeline.run({"output": str(tmp_path / "r"), "stages": [stage]})
+    run = run_stages({"output": str(tmp_path / "r"), "stages": [stage]})
     assert any("'g' is a floating number: NaN and infinite values count as NULL" in text for text in run.warnings)

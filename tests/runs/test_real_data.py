@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 import pytest
-
-import pipeline
+from running import run_stages
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,7 +58,7 @@ def run(dutch: Path, output: Path, score: str = "weight", *, complete: bool = Tr
         "events": events,
         "window": WINDOW,
     }
-    return pipeline.run({"output": str(output / "results"), "stages": [stage | keys]})
+    return run_stages({"output": str(output / "results"), "stages": [stage | keys]})
 
 
 def table(published: Run, name: str = "before_after_estimates") -> pl.DataFrame:
@@ -233,7 +232,7 @@ def test_groups_of_articles_add_up_to_the_total(dutch: Path, expected: dict[str,
         "by": [[], ["articles.sourcetype"]],
         "recall_reference": {"rule": "max"},
     }
-    curve = table(pipeline.run({"output": str(tmp_path / "results"), "stages": [stage]}))
+    curve = table(run_stages({"output": str(tmp_path / "results"), "stages": [stage]}))
     total = curve.filter(pl.col("grouping") == "all")
     assert_table(total, expected["weight"]["table"], "max")
     names = ["n_before", "n_after", "m_before", "m_after"]
@@ -259,7 +258,7 @@ def test_other_windows_from_timestamps_alone(dutch: Path, expected: dict[str, An
         "window": {"before": before, "after": after},
         "thresholds": [row["threshold"] for row in wanted["estimates"]],
     }
-    published = pipeline.run({"output": str(tmp_path / "results"), "stages": [stage]})
+    published = run_stages({"output": str(tmp_path / "results"), "stages": [stage]})
     curve = table(published)
     assert (curve["n_before"][0], curve["n_after"][0]) == (wanted["N_before"], wanted["N_after"])
     columns = {key: [row[key] for row in wanted["estimates"]] for key in wanted["estimates"][0]}

@@ -10,7 +10,7 @@ import polars as pl
 from pipeline.errors import DataError
 from pipeline.metrics.before_after.adjusted import NAMES, Standardised, Stratum, adjusted_intervals, standardise
 from pipeline.metrics.before_after.intervals import no_interval
-from pipeline.plan.nodes import REPLICATE
+from pipeline.plan.count_tables import REPLICATE
 from pipeline.stages.before_after.strata import COUNTED, KEYS
 from pipeline.stages.before_after.uncertainty import BUDGET, group_counts
 from pipeline.tables.schemas import GROUPING

@@ -14,9 +14,11 @@ from pipeline.metrics.before_after.audit import audited_precision, combined_prec
 from pipeline.metrics.before_after.placebo import predicted
 from pipeline.plan import rows
 from pipeline.plan.checks import duplicate_check, missing_check
-from pipeline.plan.nodes import Check, Comparison, CountQuery, FollowUp, Sweep
+from pipeline.plan.counts import Query, Sweep
+from pipeline.plan.nodes import After, Check, CrossCheck, Node, Relation
+from pipeline.plan.plan import Plan
 from pipeline.queries.dialect import column
-from pipeline.queries.load import expand, fill, load
+from pipeline.queries.load import expand, fill, load, statement
 from pipeline.stages.before_after.uncertainty import BUDGET, group_counts
 from pipeline.stages.before_after.units import lowest_retrieved
 from pipeline.tables.schemas import GROUPING
@@ -70,25 +72,25 @@ def parameters(audit: Audit, bounds: Mapping[str, float], boundary: Boundary) ->
     return {**region, "seed": audit.seed, "size": audit.size}
 
 
-def sample(pairs: exp.Select, drawn: Mapping[str, float]) -> FollowUp:
+def sample(pairs: exp.Select, drawn: Mapping[str, float]) -> After:
     """The sample: the matches with the lowest digests of the seed and their keys."""
 
     def finish(found: pl.DataFrame, _frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         return found.with_columns(pl.lit("all").alias(GROUPING.name))
 
-    sweep = Sweep("pairs_of_audit", pairs, "score", None)
-    return FollowUp(SAMPLE, sweep, "before_after/audit_sample", lambda _tables: dict(drawn), {}, finish)
+    relation = Relation("pairs_of_audit", pairs)
+    return After(SAMPLE, relation, statement("before_after/audit_sample"), dict(drawn), {}, finish)
 
 
 def relations(
     audited: Source, by: Sequence[rows.Grouped], pairs: exp.Select, drawn: Mapping[str, float]
-) -> Iterator[rows.Relation]:
+) -> Iterator[Relation]:
     """The labels, and the audited pairs among those that could be drawn."""
     yield rows.read(audited, [*KEY, "is_match"], (), {})
-    yield rows.Relation("audited", rows.kept(audited), keep=True)
-    yield rows.Relation("pairs_of_audit", pairs)
+    yield Relation("audited", rows.kept(audited), keep=True)
+    yield Relation("pairs_of_audit", pairs)
     query = expand(load("before_after/audit_pairs"), [each.name for each in by])
-    yield rows.Relation("audit_found", fill(query, drawn), keep=True)
+    yield Relation("audit_found", fill(query, drawn), keep=True)
 
 
 def checks(pairs: Source, audited: Source | None, audit: Audit) -> Iterator[Check]:
@@ -118,13 +120,39 @@ def checks(pairs: Source, audited: Source | None, audit: Audit) -> Iterator[Chec
     yield Check(counted.from_(missing.subquery("outside")).order_by(*(column(key) for key in KEY)).limit(1), explain)
 
 
-def query(grid: Grid | None) -> CountQuery:
+def plan(
+    params: BeforeAfterParameters,
+    pairs: Source,
+    audited: Source | None,
+    by: Sequence[rows.Grouped],
+    drawable: exp.Select,
+    drawn: Mapping[str, float],
+) -> Plan:
+    """The sample of matches to check; with labels also their checks and counts.
+
+    Args:
+        params: The parameters of the stage, with `audit`.
+        pairs: The input of pairs.
+        audited: The labels of an earlier sample, if given.
+        by: The grouping columns.
+        drawable: The rows that take part, with event_id and article_id.
+        drawn: Parameters of the query that draws the sample.
+    """
+    if params.audit is None:
+        return Plan()
+    nodes: list[Node] = [*checks(pairs, audited, params.audit), sample(drawable, drawn)]
+    if audited is not None:
+        nodes += [*relations(audited, by, drawable, drawn), undrawn(drawn), query(params.grid())]
+    return Plan(tuple(nodes))
+
+
+def query(grid: Grid | None) -> Query:
     """Audited and right matches by bin."""
     sweep = Sweep("audit_pairs", exp.select("*").from_("audit_found"), "score", grid, exact=True)
-    return CountQuery("before_after/audited", columns=COLUMNS, sweep=sweep, into="audit")
+    return Query("before_after/audited", columns=COLUMNS, sweep=sweep, into="audit")
 
 
-def undrawn(drawn: Mapping[str, float]) -> Comparison:
+def undrawn(drawn: Mapping[str, float]) -> CrossCheck:
     """Audited pairs that this seed does not draw."""
     frames = {
         "drawn": fill(expand(load("before_after/audit_sample"), ()), drawn),
@@ -139,7 +167,7 @@ def undrawn(drawn: Mapping[str, float]) -> Comparison:
         )
         return (words,) if others else ()
 
-    return Comparison(frames, compare)
+    return CrossCheck(frames, compare)
 
 
 def empty_sample(curve: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:

@@ -27,11 +27,11 @@ def derived(lag: Lag, events: Source | None, compared: Compared, *, timed: bool)
     return fields
 
 
-def unused(lag: Lag, events: Source | None, compared: Compared) -> dict[str, str]:
+def inapplicable(lag: Lag, events: Source | None, compared: Compared) -> dict[str, str]:
     """Why mapped columns are not read, `input.field` → the reason, as far as one can tell."""
     missing = [name for name in N_COLUMNS if events is None or not events.has(name)]
     why = f"{missing[0]} is neither mapped nor named" if missing else f'compared = "{compared}" counts them itself'
-    return lag.unused() | {f"events.{name}": why for name in N_COLUMNS}
+    return lag.inapplicable() | {f"events.{name}": why for name in N_COLUMNS}
 
 
 def key_matches(sources: Sequence[Source], *, lists_articles: bool) -> Iterator[KeyMatch]:

@@ -9,7 +9,10 @@ import sqlglot.expressions as exp
 
 from pipeline.errors import DataError
 from pipeline.plan import rows
-from pipeline.plan.nodes import Comparison, CountQuery, Sweep
+from pipeline.plan.checks import missing_check
+from pipeline.plan.counts import Query, Sweep
+from pipeline.plan.nodes import CrossCheck, Relation
+from pipeline.plan.plan import Plan
 from pipeline.queries.dialect import column
 from pipeline.queries.load import expand, fill, load
 from pipeline.tables.ratios import ratios as ratios_of
@@ -46,7 +49,7 @@ def check_grouping(by: Sequence[rows.Grouped], matchers: Matchers, pairs: Source
 
 def relations(
     gold: Source, coded: Source | None, by: Sequence[rows.Grouped], pairs: exp.Select, bounds: Mapping[str, float]
-) -> Iterator[rows.Relation]:
+) -> Iterator[Relation]:
     """Gold pairs, coded articles, and the judged pairs: found or missed.
 
     Args:
@@ -58,24 +61,47 @@ def relations(
     """
     yield rows.read(gold, KEY, (), {})
     distinct = exp.select(*(column(name) for name in KEY)).distinct().from_("gold_read").where(column("kept"))
-    yield rows.Relation("gold", distinct, keep=True)
+    yield Relation("gold", distinct, keep=True)
     origin = "gold" if coded is None else "gold_articles_read"
     if coded is not None:
         yield rows.read(coded, ["article_id"], (), {})
     articles = exp.select(column("article_id")).distinct().from_(origin)
-    yield rows.Relation("coded", articles if coded is None else articles.where(column("kept")), keep=True)
-    yield rows.Relation("pairs_of_gold", pairs)
+    yield Relation("coded", articles if coded is None else articles.where(column("kept")), keep=True)
+    yield Relation("pairs_of_gold", pairs)
     judged = expand(load("before_after/gold_pairs"), [each.name for each in by])
     after = {name: bounds[name] for name in ("after_start", "after_end")}
-    yield rows.Relation("gold_judged", fill(judged, after), keep=True)
+    yield Relation("gold_judged", fill(judged, after), keep=True)
 
 
-def queries(grid: Grid | None) -> tuple[CountQuery, ...]:
+def plan(
+    gold: Source,
+    coded: Source | None,
+    by: Sequence[rows.Grouped],
+    pairs: exp.Select,
+    bounds: Mapping[str, float],
+    grid: Grid | None,
+) -> Plan:
+    """Counts on gold labels: their relations and checks, and the counts at the level of matches and of articles.
+
+    Args:
+        gold: The gold pairs.
+        coded: The articles that were coded; None: those of the gold pairs.
+        by: The grouping columns, of events or naming the matcher.
+        pairs: The rows that take part, with event_id, article_id, score, lag_hours and the number of the matcher.
+        bounds: Which lags lie after the event.
+        grid: The thresholds.
+    """
+    sources = [source for source in (gold, coded) if source is not None]
+    checks = (missing_check(source, field.name) for source in sources for field in source.contract.fields)
+    return Plan((*relations(gold, coded, by, pairs, bounds), *checks, repeated(), *queries(grid)))
+
+
+def queries(grid: Grid | None) -> tuple[Query, ...]:
     """Counts at the level of matches and of articles; articles count once in a group, so groups do not add up."""
     sweep = Sweep("gold_pairs", exp.select("*").from_("gold_judged"), "score", grid, exact=True)
     names = ("gold_matches", "gold_articles", "gold_totals")
     return tuple(
-        CountQuery(
+        Query(
             f"before_after/{name}",
             columns=COLUMNS,
             keys=("level",),
@@ -87,7 +113,7 @@ def queries(grid: Grid | None) -> tuple[CountQuery, ...]:
     )
 
 
-def repeated() -> Comparison:
+def repeated() -> CrossCheck:
     """Gold pairs that stand more than once; they count once."""
     distinct = exp.select(*(column(name) for name in KEY)).distinct().from_("gold_read").where(column("kept"))
     number = exp.alias_(exp.cast(exp.Count(this=exp.Star()), "BIGINT"), "n_rows")
@@ -100,7 +126,7 @@ def repeated() -> Comparison:
         more = found["all"].item() - found["distinct"].item()
         return (f"{more:,} gold rows repeat a pair; each pair counts once",) if more else ()
 
-    return Comparison(frames, compare)
+    return CrossCheck(frames, compare)
 
 
 def table(

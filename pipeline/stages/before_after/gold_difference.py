@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.metrics.uncertainty.jackknife import covariance, leave_one_out, t_quantile
-from pipeline.plan.nodes import REPLICATE
+from pipeline.plan.count_tables import REPLICATE
 from pipeline.stages.before_after.uncertainty import BUDGET, group_counts
 from pipeline.tables.sweep import THRESHOLD
 

@@ -12,7 +12,7 @@ from pipeline.errors import ConfigError, DataError
 from pipeline.metrics.before_after.lag_agreement import lag_agreement
 from pipeline.metrics.before_after.timelines import MICROSECONDS_PER_HOUR
 from pipeline.plan import rows
-from pipeline.plan.nodes import Comparison
+from pipeline.plan.nodes import CrossCheck, Relation
 from pipeline.queries.dialect import column
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Lag:
             *([rows.Lookup(ARTICLE_TIMES, "article_id", "a")] if self.looks_up_articles else []),
         ]
 
-    def relations(self) -> Iterator[rows.Relation]:
+    def relations(self) -> Iterator[Relation]:
         """The times of events and of articles by their keys, one row each, as far as pairs find theirs there."""
         if not self.is_timed:
             return
@@ -107,9 +107,9 @@ class Lag:
                 origin = "events_read" if key == "event_id" else "articles_read"
                 first = exp.alias_(exp.Min(this=column(time)), time)
                 query = exp.select(column(key), first).from_(origin).where(column("kept")).group_by(column(key))
-                yield rows.Relation(alias, query, keep=self.column is None)
+                yield Relation(alias, query, keep=self.column is None)
 
-    def comparison(self) -> Comparison:
+    def cross_check(self) -> CrossCheck:
         """The lags of the first rows of every file beside the times of the same pairs."""
         query = exp.select(
             column("event_id", "p"),
@@ -128,7 +128,7 @@ class Lag:
         sample = exp.select("*").from_(query.where(column("kept", "p"), sampled).subquery("sample"))
         known = [exp.Not(this=exp.Is(this=column(name), expression=exp.null())) for name in ("given", "from_times")]
         frames = {"sample": sample.where(*known).order_by("event_id", "given", "from_times")}
-        return Comparison(frames, self._compare)
+        return CrossCheck(frames, self._compare)
 
     def _compare(self, frames: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
         unit = "days" if self.column == "lag_days" else "hours"
@@ -178,7 +178,7 @@ class Lag:
         difference = exp.paren(exp.Sub(this=article, expression=event))
         return exp.Div(this=exp.cast(difference, "DOUBLE"), expression=_double(str(MICROSECONDS_PER_HOUR)))
 
-    def unused(self) -> dict[str, str]:
+    def inapplicable(self) -> dict[str, str]:
         """Why mapped columns of lags and times are not read."""
         if self.column is None:
             return {}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from pipeline.errors import DataError
-from pipeline.plan import rows
+from pipeline.plan.nodes import Relation
 from pipeline.queries.dialect import column
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from pipeline.plan import rows
     from pipeline.stages.before_after.contract import Compared
 
 MATCHER = "matcher"
@@ -44,24 +45,22 @@ class Matchers:
         """Whether there are any."""
         return bool(self.columns)
 
-    def relations(self) -> Iterator[rows.Relation]:
+    def relations(self) -> Iterator[Relation]:
         """The matchers, numbered from 1, and the events that pairs were compared with, once for each of them.
 
         A matcher is every combination of values in pairs that `where` keeps, NULL too, whether a pair is used or not.
         """
         query = exp.select("*").from_(exp.to_table("events").as_("e"))
         if not self:
-            yield rows.Relation(COMPARED_EVENTS, query.select(_number(exp.Literal.number(0))))
+            yield Relation(COMPARED_EVENTS, query.select(_number(exp.Literal.number(0))))
             return
         names = [column(name) for name in self.columns]
         found = exp.select(*names).distinct().from_("pairs_read").where(column("kept"))
         order = exp.Order(expressions=[exp.Ordered(this=name.copy(), nulls_first=False) for name in names])
         number = _number(exp.Window(this=exp.RowNumber(), order=order))
         numbered = exp.select(*(name.copy() for name in names), number).from_(found.subquery("values_of_pairs"))
-        yield rows.Relation(MATCHERS, numbered, keep=True)
-        yield rows.Relation(
-            COMPARED_EVENTS, query.join(exp.to_table(MATCHERS).as_("m"), on=exp.true(), join_type="left")
-        )
+        yield Relation(MATCHERS, numbered, keep=True)
+        yield Relation(COMPARED_EVENTS, query.join(exp.to_table(MATCHERS).as_("m"), on=exp.true(), join_type="left"))
 
     def numbered(self, pairs: exp.Select) -> exp.Select:
         """Rows of pairs with the number of their matcher."""

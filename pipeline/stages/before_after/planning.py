@@ -12,19 +12,14 @@ import sqlglot.expressions as exp
 from pipeline.errors import ConfigError, DataError
 from pipeline.plan import rows
 from pipeline.plan.checks import duplicate_check, missing_check, one_cluster_check
-from pipeline.plan.nodes import (
-    REPLICATE,
-    Check,
-    Comparison,
-    Computed,
-    CountQuery,
-    FollowUp,
-    Plan,
-    Sweep,
-)
+from pipeline.plan.count_tables import REPLICATE
+from pipeline.plan.counts import CountFunction, Query, Sweep
+from pipeline.plan.nodes import Relation
+from pipeline.plan.plan import Plan
 from pipeline.queries.dialect import column, double
 from pipeline.sources.bins import Grid
 from pipeline.stages.before_after import audit, faults, fields, gold, lags, plausibility, strata, trend
+from pipeline.stages.before_after.compared import check_grouping, has, resolve_compared
 from pipeline.stages.before_after.matchers import Matchers
 from pipeline.stages.before_after.tables import COUNT_NAMES
 from pipeline.stages.before_after.timelines import (
@@ -34,7 +29,7 @@ from pipeline.stages.before_after.timelines import (
     range_of_articles,
     timeline_counts,
 )
-from pipeline.stages.before_after.units import follow_up as units_table
+from pipeline.stages.before_after.units import table as units_table
 from pipeline.stages.before_after.units import table_of_events
 from pipeline.stages.durations import EVERYTHING
 
@@ -42,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pipeline.metrics.before_after.timelines import Span
+    from pipeline.plan.nodes import After, Check, CrossCheck
     from pipeline.sources.source import Source
     from pipeline.stages.before_after.contract import BeforeAfterParameters, Compared
     from pipeline.stages.before_after.lags import Lag
@@ -79,57 +75,101 @@ class _Planner:
             message = "gold_articles goes with gold: without gold pairs nothing can be judged"
             raise ConfigError(message, remedy="Give the gold pairs, or leave gold_articles out.")
         audit.check_inputs(self.params, self.pairs, self.audited)
-        compared, lag = self._compared(), self._lag
-        self._check_grouping(compared, by)
+        compared = resolve_compared(self.params, self.events, self.articles)
+        check_grouping(compared, by)
         matchers = Matchers.of(by, compared)
         matchers.check({"audit": self.params.audit is not None})
         faults.check_zones(self.sources)
         layers = self._strata(compared)
         every = tuple(dict.fromkeys((*by, *layers.columns)))
         units = self._units(compared, timed=layers.moment == "events")
-        accounted = {name: self.bounds[name] for name in ACCOUNTED}
-        missed = self._counts_missed(compared)
-        grid = self.params.grid()
-        counts = list(self._main_counts(units, by, compared, matchers))
-        if self.params.lag_thresholds:
-            of_lags = Grid(self.params.lag_thresholds, self.params.boundary)
-            lags = Sweep("pairs_of_lags", self._rows(units, by, "lag_day"), "score", of_lags)
-            counts.append(CountQuery("before_after/lags", accounted, ("matches",), ("lag_days",), lags, "lags"))
-            timed = (self._timeline_rows(by), self._span()) if self._timed_events else None
-            counts += trend.counts(compared, self.bounds, timed, matchers)
-        relations = [*self._relations(units, every, timed=layers.moment == "pairs"), *matchers.relations()]
-        if layers:
-            relations += layers.relations()
-            counts += self._by_stratum(layers, units, every, compared, matchers)
-        if self.gold is not None:
-            gold.check_grouping(by, matchers, self.pairs)
-            judged = matchers.numbered(self._rows(units, by, "event_id", "article_id"))
-            relations += gold.relations(self.gold, self.coded, by, judged, self.bounds)
-            counts += gold.queries(grid)
-        if self.audited is not None and self._drawn is not None:
-            relations += audit.relations(self.audited, by, self._rows(units, by, *audit.KEY), self._drawn)
-            counts.append(audit.query(grid))
+        core = self._core(units, by, every, layers, compared, matchers)
+        return (
+            core
+            + self._lag_plan(units, by, compared, matchers)
+            + self._strata_plan(layers, units, every, compared, matchers)
+            + self._gold_plan(units, by, matchers)
+            + self._audit_plan(units, by)
+        )
+
+    def _core(
+        self,
+        units: rows.Units,
+        by: tuple[rows.Grouped, ...],
+        every: Sequence[rows.Grouped],
+        layers: strata.Strata,
+        compared: Compared,
+        matchers: Matchers,
+    ) -> Plan:
+        """Inputs, matches and compared pairs, and what became of every pair."""
+        lag, missed = self._lag, self._counts_missed(compared)
         lists_articles = self._looks_up_articles(by) or lag.looks_up_articles
         accounting = "accounting_of_articles" if lists_articles else "accounting"
         return Plan(
+            nodes=(
+                *self._relations(units, every, timed=layers.moment == "pairs"),
+                *matchers.relations(),
+                *self._checks(units, by),
+                *self._cross_checks(compared),
+                *self._main_counts(units, by, compared, matchers),
+                *self._after_results(units, by, compared, matchers),
+            ),
             sources=self.sources,
             by=by,
-            relations=tuple(relations),
-            checks=tuple(self._checks(units, by)),
-            counts=tuple(counts),
             used=("m_before", "m_after"),
-            accounting=CountQuery(f"before_after/{accounting}", accounted | {"missed": float(missed)}),
-            comparisons=tuple(self._comparisons(compared)),
-            follow_ups=tuple(self._follow_ups(units, by, compared, matchers)),
+            accounting=Query(f"before_after/{accounting}", self._accounted | {"missed": float(missed)}),
             optional=(table_of_events(self.pairs, asked=self.params.event_counts),),
             units="events",
             key_matches=tuple(fields.key_matches(self.sources, lists_articles=lists_articles)),
             derived=fields.derived(lag, self.events, compared, timed=self._timed_events),
-            unused=fields.unused(lag, self.events, compared),
+            inapplicable=fields.inapplicable(lag, self.events, compared),
             remedies=plausibility.remedies(self._lag, self.bounds),
             warnings=tuple(self._warnings(compared, by)),
             facts={"compared": compared, "lag": lag.words},
         )
+
+    def _lag_plan(self, units: rows.Units, by: Sequence[rows.Grouped], compared: Compared, matchers: Matchers) -> Plan:
+        """Matches and compared pairs by day; nothing without `lag_thresholds`."""
+        if not self.params.lag_thresholds:
+            return Plan()
+        grid = Grid(self.params.lag_thresholds, self.params.boundary)
+        pairs = Sweep("pairs_of_lags", self._rows(units, by, "lag_day"), "score", grid)
+        matches = Query("before_after/lags", self._accounted, ("matches",), ("lag_days",), pairs, "lags")
+        timed = (self._timeline_rows(by), self._span()) if self._timed_events else None
+        return Plan((matches, *trend.counts(compared, self.bounds, timed, matchers)))
+
+    def _strata_plan(
+        self,
+        layers: strata.Strata,
+        units: rows.Units,
+        every: Sequence[rows.Grouped],
+        compared: Compared,
+        matchers: Matchers,
+    ) -> Plan:
+        """Counts by stratum; `every` holds the grouping columns and those of the strata."""
+        if not layers:
+            return Plan()
+        return Plan((*layers.relations(), *self._by_stratum(layers, units, every, compared, matchers)))
+
+    def _gold_plan(self, units: rows.Units, by: Sequence[rows.Grouped], matchers: Matchers) -> Plan:
+        """Counts on gold labels, if there are any."""
+        if self.gold is None:
+            return Plan()
+        gold.check_grouping(by, matchers, self.pairs)
+        annotated = matchers.numbered(self._rows(units, by, "event_id", "article_id"))
+        return gold.plan(self.gold, self.coded, by, annotated, self.bounds, self.params.grid())
+
+    def _audit_plan(self, units: rows.Units, by: Sequence[rows.Grouped]) -> Plan:
+        """The sample of matches to check, and counts of those that were checked."""
+        if self.params.audit is None or self._drawn is None:
+            return Plan()
+        pairs = self._rows(units, by, *audit.KEY)
+        return audit.plan(self.params, self.pairs, self.audited, by, pairs, self._drawn)
+
+    @property
+    def _accounted(self) -> dict[str, float]:
+        """Parameters of the queries that account for every pair."""
+        return {name: self.bounds[name] for name in ACCOUNTED}
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -153,28 +193,6 @@ class _Planner:
         """Whether pairs without a score count: where compared pairs are rows; elsewhere they never match."""
         return self.params.counts_missed and compared == "pairs"
 
-    def _compared(self) -> Compared:
-        given = _has(self.events, *N_COLUMNS)
-        timed = (
-            _has(self.events, "event_time") and _has(self.articles, "article_time") and self.params.window is not None
-        )
-        default: Compared = "events" if given else "timelines" if timed else "pairs"
-        compared = self.params.compared or default
-        if compared == "events" and not given:
-            message = 'compared = "events" needs the input events with n_before and n_after'
-            raise DataError(message, remedy='Map them, or use compared = "pairs" if every compared pair is a row.')
-        if compared == "timelines" and not timed:
-            message = 'compared = "timelines" needs events with event_time and articles with article_time'
-            raise DataError(message, remedy='Map them, for example columns = { event_time = "date" }.')
-        return compared
-
-    def _check_grouping(self, compared: Compared, by: Sequence[rows.Grouped]) -> None:
-        for each in by:
-            if compared == "events" and each.source == "articles":
-                message = f"by: {each.label!r} is a column of articles, but the compared pairs are given per event"
-                remedy = 'Their number for each value is not known: use compared = "timelines" if the data allow it.'
-                raise DataError(message, remedy=remedy)
-
     def _strata(self, compared: Compared) -> strata.Strata:
         found = (self.pairs, self.events, self.articles)
         return strata.resolve(self.params.strata, {each.name: each for each in found if each is not None}, compared)
@@ -186,7 +204,7 @@ class _Planner:
         every: Sequence[rows.Grouped],
         compared: Compared,
         matchers: Matchers,
-    ) -> Iterator[CountQuery | Computed]:
+    ) -> Iterator[Query | CountFunction]:
         """Counts by stratum; `every` holds the grouping columns and those of the strata."""
         pairs = self._rows(units, every, moment=layers.moment)
         bounds = {name: self.bounds[name] for name in ACCOUNTED}
@@ -209,9 +227,7 @@ class _Planner:
 
     @property
     def _timed_events(self) -> bool:
-        return (
-            self.params.window is not None and _has(self.events, "event_time") and _has(self.articles, "article_time")
-        )
+        return self.params.window is not None and has(self.events, "event_time") and has(self.articles, "article_time")
 
     @cached_property
     def _lag(self) -> Lag:
@@ -229,12 +245,12 @@ class _Planner:
     @property
     def _names_articles(self) -> bool:
         """Whether pairs and articles have the key of the articles."""
-        return self.pairs.has("article_id") and _has(self.articles, "article_id")
+        return self.pairs.has("article_id") and has(self.articles, "article_id")
 
     def _looks_up_articles(self, by: Sequence[rows.Grouped]) -> bool:
         return any(each.source == "articles" for each in by)
 
-    def _relations(self, units: rows.Units, by: Sequence[rows.Grouped], *, timed: bool) -> Iterator[rows.Relation]:
+    def _relations(self, units: rows.Units, by: Sequence[rows.Grouped], *, timed: bool) -> Iterator[Relation]:
         lag, keys = self._lag, ["article_id"] if self.pairs.has("article_id") else []
         keys += ["article_time"] if timed else []
         cluster = [units.cluster] if units.cluster else []
@@ -246,9 +262,9 @@ class _Planner:
         if self.articles is not None:
             names = [name for name in ("article_id", "article_time") if self.articles.has(name)]
             yield rows.read(self.articles, names, by, {})
-            yield rows.Relation("articles", rows.kept(self.articles), keep=self._looks_up_articles(by))
+            yield Relation("articles", rows.kept(self.articles), keep=self._looks_up_articles(by))
             if self._timed_events:
-                yield rows.Relation("archive", range_of_articles())
+                yield Relation("archive", range_of_articles())
         yield from lag.relations()
         wanted = ["event_id", "score", *lag.fields, *keys, *own]
         yield rows.read(self.pairs, wanted, by, self._computed(), lookups=lag.lookups(), located=lag.is_compared)
@@ -256,7 +272,7 @@ class _Planner:
 
     def _complete(self) -> exp.Expr | None:
         """Whether an event, called `u`, has a complete window: as given, else computed from the range of articles."""
-        if _has(self.events, "complete_window"):
+        if has(self.events, "complete_window"):
             return column("complete_window", "u")
         if not self._timed_events:
             return None
@@ -290,14 +306,14 @@ class _Planner:
 
     def _main_counts(
         self, units: rows.Units, by: Sequence[rows.Grouped], compared: Compared, matchers: Matchers
-    ) -> Iterator[CountQuery | Computed]:
+    ) -> Iterator[Query | CountFunction]:
         """Matches, and the compared pairs."""
         missed, grid = self._counts_missed(compared), self.params.grid()
         main = Sweep("pairs", self._rows(units, by), "score", grid, replicated=units.replicated, missed=missed)
         swept = "before_after/every_pair" if compared == "pairs" else "before_after/matches"
-        yield CountQuery(swept, self.bounds, COUNT_NAMES, sweep=main)
+        yield Query(swept, self.bounds, COUNT_NAMES, sweep=main)
         if compared == "events":
-            yield CountQuery("before_after/compared", {}, COUNT_NAMES)
+            yield Query("before_after/compared", {}, COUNT_NAMES)
         if compared == "timelines" or (compared == "events" and self._timed_events):
             names = ["n_near"] if compared == "events" else [*N_COLUMNS, "n_near"]
             yield self._timelines(by, names, matchers)
@@ -315,7 +331,7 @@ class _Planner:
         articles = exp.select(*(column(name) for name in (*of_articles, "article_time"))).from_("articles")
         return {"events": events.where(column("complete")), "articles": articles}
 
-    def _timelines(self, by: Sequence[rows.Grouped], names: Sequence[str], matchers: Matchers) -> Computed:
+    def _timelines(self, by: Sequence[rows.Grouped], names: Sequence[str], matchers: Matchers) -> CountFunction:
         """Compared pairs per group and replicate, from the two timelines.
 
         Beside given numbers, which they do not fit, they count for nothing.
@@ -331,32 +347,25 @@ class _Planner:
                 counts = counts.with_columns(pl.lit(0, dtype=pl.Int64).alias(name) for name in names)
             return matchers.repeated(counts, found, segment)
 
-        return Computed("before_after/timelines", frames, compute, tuple(names))
+        return CountFunction("before_after/timelines", frames, compute, tuple(names))
 
-    def _follow_ups(
+    def _after_results(
         self, units: rows.Units, by: Sequence[rows.Grouped], compared: Compared, matchers: Matchers
-    ) -> Iterator[FollowUp]:
+    ) -> Iterator[After]:
         if table_of_events(self.pairs, asked=self.params.event_counts).is_possible:
-            bounds = {name: self.bounds[name] for name in ACCOUNTED}
             span = self._span() if compared == "timelines" else None
             pairs = self._rows(units, by, "event_id")
-            yield units_table(pairs, bounds, self.params.boundary, (compared, span), matchers)
-        if self._drawn is not None:
-            yield audit.sample(self._rows(units, by, *audit.KEY), self._drawn)
+            yield units_table(pairs, self._accounted, self.params.boundary, (compared, span), matchers)
 
-    def _comparisons(self, compared: Compared) -> Iterator[Comparison]:
+    def _cross_checks(self, compared: Compared) -> Iterator[CrossCheck]:
         if self._lag.is_compared:
-            yield self._lag.comparison()
+            yield self._lag.cross_check()
         if self._timed_events and compared != "pairs" and self._names_articles and self.articles is not None:
             yield plausibility.unlisted_articles(self.pairs, self.articles, self.bounds, compared)
-        if self._timed_events and _has(self.events, "complete_window"):
+        if self._timed_events and has(self.events, "complete_window"):
             yield plausibility.given_windows(self._span())
         if compared == "events" and self._timed_events:
             yield given_against_timelines(self._span())
-        if self.gold is not None:
-            yield gold.repeated()
-        if self.audited is not None and self._drawn is not None:
-            yield audit.undrawn(self._drawn)
 
     def _checks(self, units: rows.Units, by: Sequence[rows.Grouped]) -> Iterator[Check]:
         if self.events is not None:
@@ -369,10 +378,6 @@ class _Planner:
         if self._looks_up_articles(by) and not self._names_articles:
             message = "a grouping by articles needs article_id in pairs and in articles"
             raise DataError(message, remedy="Map article_id in both.")
-        judged = [source for source in (self.gold, self.coded) if source is not None]
-        yield from (missing_check(source, field.name) for source in judged for field in source.contract.fields)
-        if self.params.audit is not None:
-            yield from audit.checks(self.pairs, self.audited, self.params.audit)
         if self.params.duplicates == "error" and self.pairs.has("article_id"):
             remedy = 'Set duplicates = "max" to keep the highest score of each, or "keep" to count every row.'
             yield duplicate_check(self.pairs, self._key(by), remedy=remedy)
@@ -386,14 +391,10 @@ class _Planner:
             )
         if compared == "pairs" and self.params.compared is None:
             yield "every compared pair must be a row of pairs, even if it scores 0; if not, give n_before and n_after"
-        if self.params.window is not None and not _has(self.events, "complete_window") and not self._timed_events:
+        if self.params.window is not None and not has(self.events, "complete_window") and not self._timed_events:
             yield "no complete_window is given: events whose window runs beyond the articles are counted too"
         if self._lag.column == "lag_days":
             whole = "" if self.pairs.is_integer("lag_days") else "where they are whole days, "
             yield f"lags are in days: {whole}articles of the day of the event count as after it, whatever the hour"
         yield from faults.dates(self.sources)
         yield from plausibility.lags_and_window(self._lag, self.bounds)
-
-
-def _has(source: Source | None, *names: str) -> bool:
-    return source is not None and all(source.has(name) for name in names)

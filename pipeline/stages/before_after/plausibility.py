@@ -10,7 +10,7 @@ import sqlglot.expressions as exp
 
 from pipeline.errors import DataError
 from pipeline.metrics.before_after.timelines import counts_around
-from pipeline.plan.nodes import Comparison
+from pipeline.plan.nodes import CrossCheck
 from pipeline.queries.dialect import column
 from pipeline.queries.load import expand, fill, load
 
@@ -29,7 +29,7 @@ ENOUGH_MATCHES = 20
 SIDES = ("before", "after")
 
 
-def unlisted_articles(pairs: Source, articles: Source, bounds: Mapping[str, float], compared: Compared) -> Comparison:
+def unlisted_articles(pairs: Source, articles: Source, bounds: Mapping[str, float], compared: Compared) -> CrossCheck:
     """Pairs whose article the articles lack: numbers of compared articles counted from them are then too small."""
     params = {name: bounds[name] for name in ("before_start", "after_end")}
     query = fill(expand(load("before_after/unlisted_articles"), ()), params)
@@ -50,10 +50,10 @@ def unlisted_articles(pairs: Source, articles: Source, bounds: Mapping[str, floa
             raise DataError(message, remedy=remedy)
         return (message,)
 
-    return Comparison({"articles": query}, compare)
+    return CrossCheck({"articles": query}, compare)
 
 
-def given_windows(span: Span) -> Comparison:
+def given_windows(span: Span) -> CrossCheck:
     """The given `complete_window` of the events beside what their times, the window and the articles tell."""
     names = ("event_id", "event_time", "complete")
     events = exp.select(*(column(name) for name in names)).from_("events").order_by(column("event_id"))
@@ -75,7 +75,7 @@ def given_windows(span: Span) -> Comparison:
         )
         return (message,)
 
-    return Comparison(frames, compare)
+    return CrossCheck(frames, compare)
 
 
 def lags_and_window(lag: Lag, bounds: Mapping[str, float]) -> Iterator[str]:

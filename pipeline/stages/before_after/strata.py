@@ -9,7 +9,8 @@ import sqlglot.expressions as exp
 
 from pipeline.errors import ConfigError, DataError
 from pipeline.plan import rows
-from pipeline.plan.nodes import Computed, CountQuery, Sweep
+from pipeline.plan.counts import CountFunction, Query, Sweep
+from pipeline.plan.nodes import Relation
 from pipeline.queries.dialect import column, double
 from pipeline.queries.load import expand, load
 from pipeline.stages.before_after.matchers import COMPARED_EVENTS
@@ -53,13 +54,13 @@ class Strata:
         """Whether there are any."""
         return bool(self.columns or self.of_time)
 
-    def relations(self) -> Iterator[rows.Relation]:
+    def relations(self) -> Iterator[Relation]:
         """How busy the days are, and the events with their stratum."""
         if "volume" in self.of_time:
             day = exp.alias_(_whole(column("article_time"), DAY), "article_day")
-            yield rows.Relation("days_of_articles", exp.select(day).from_("articles"))
-            yield rows.Relation("volumes", expand(load("before_after/volumes"), ()), keep=True)
-        yield rows.Relation("events_of_strata", self.of_events(exp.select("*").from_(COMPARED_EVENTS)))
+            yield Relation("days_of_articles", exp.select(day).from_("articles"))
+            yield Relation("volumes", expand(load("before_after/volumes"), ()), keep=True)
+        yield Relation("events_of_strata", self.of_events(exp.select("*").from_(COMPARED_EVENTS)))
 
     def of_events(self, query: exp.Query) -> exp.Select:
         """Rows of events with their stratum; that of the article is empty."""
@@ -196,7 +197,7 @@ def queries(
     matchers: Matchers,
     *,
     missed: bool = False,
-) -> Iterator[CountQuery | Computed]:
+) -> Iterator[Query | CountFunction]:
     """What counts matches and compared pairs by stratum.
 
     Args:
@@ -211,11 +212,11 @@ def queries(
     """
     sweep = Sweep("pairs_of_strata", strata.of_pairs(pairs), "score", grid, missed=missed)
     before = {name: bounds[name] for name in ("before_start", "before_end")}
-    yield CountQuery("before_after/matches_by_stratum", before, COLUMNS, KEYS, sweep, COUNTED)
+    yield Query("before_after/matches_by_stratum", before, COLUMNS, KEYS, sweep, COUNTED)
     if compared == "pairs":
-        yield CountQuery("before_after/pairs_by_stratum", dict(bounds), COLUMNS, KEYS, into=COUNTED)
+        yield Query("before_after/pairs_by_stratum", dict(bounds), COLUMNS, KEYS, into=COUNTED)
     elif compared == "events":
-        yield CountQuery("before_after/compared_by_stratum", {}, COLUMNS, KEYS, into=COUNTED)
+        yield Query("before_after/compared_by_stratum", {}, COLUMNS, KEYS, into=COUNTED)
     elif timelines is not None:
         found, span = timelines
         frames: dict[str, exp.Query] = {
@@ -229,4 +230,4 @@ def queries(
             counted = timeline_counts(events, articles, span, [*matchers.known(segment), *KEYS], N_COLUMNS)
             return matchers.repeated(counted, frames, segment)
 
-        yield Computed("before_after/timelines_by_stratum", frames, compute, COLUMNS, KEYS, COUNTED)
+        yield CountFunction("before_after/timelines_by_stratum", frames, compute, COLUMNS, KEYS, COUNTED)

@@ -9,7 +9,8 @@ import polars as pl
 import sqlglot.expressions as exp
 
 from pipeline.metrics.before_after.timelines import MICROSECONDS_PER_HOUR, counts_around, counts_between
-from pipeline.plan.nodes import REPLICATE, Comparison
+from pipeline.plan.count_tables import REPLICATE
+from pipeline.plan.nodes import CrossCheck
 from pipeline.queries.dialect import column
 
 if TYPE_CHECKING:
@@ -101,12 +102,12 @@ def complete_window(span: Span) -> exp.Expr:
     return exp.Coalesce(this=inside, expressions=[exp.false()])
 
 
-def given_against_timelines(span: Span) -> Comparison:
+def given_against_timelines(span: Span) -> CrossCheck:
     """The given numbers of compared articles beside those that the timelines show."""
     names = ("event_id", "event_time", *N_COLUMNS)
     events = exp.select(*(column(name) for name in names)).from_("events").where(column("complete"))
     frames = {"events": events, "articles": exp.select(column("article_time")).from_("articles")}
-    return Comparison(frames, lambda found: compare_counts(found["events"], found["articles"], span))
+    return CrossCheck(frames, lambda found: compare_counts(found["events"], found["articles"], span))
 
 
 def compare_counts(events: pl.DataFrame, articles: pl.DataFrame, span: Span) -> tuple[str, ...]:

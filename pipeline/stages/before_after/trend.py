@@ -8,7 +8,8 @@ import numpy as np
 import polars as pl
 
 from pipeline.metrics.before_after.trend import trend
-from pipeline.plan.nodes import REPLICATE, Computed, CountQuery
+from pipeline.plan.count_tables import REPLICATE
+from pipeline.plan.counts import CountFunction, Query
 from pipeline.stages.before_after.timelines import pairs_by_day
 from pipeline.tables.sweep import THRESHOLD, add_up
 
@@ -35,7 +36,7 @@ def counts(
     bounds: Mapping[str, float],
     timelines: tuple[Mapping[str, exp.Query], Span] | None,
     matchers: Matchers,
-) -> Iterator[CountQuery | Computed]:
+) -> Iterator[Query | CountFunction]:
     """What counts the compared pairs of every day before the event; nothing where they cannot be known.
 
     Args:
@@ -46,7 +47,7 @@ def counts(
     """
     if compared == "pairs":
         params = {name: bounds[name] for name in ("before_start", "before_end")}
-        yield CountQuery("before_after/pairs_by_day", params, (VALUE,), (KEY,), into=COUNTED)
+        yield Query("before_after/pairs_by_day", params, (VALUE,), (KEY,), into=COUNTED)
     elif timelines is not None:
         frames, span = timelines
 
@@ -54,7 +55,9 @@ def counts(
             counted = pairs_by_day(found["events"], found["articles"], span, matchers.known(segment))
             return matchers.repeated(counted, found, segment)
 
-        yield Computed("before_after/pairs_by_day", {**frames, **matchers.frames()}, compute, (VALUE,), (KEY,), COUNTED)
+        yield CountFunction(
+            "before_after/pairs_by_day", {**frames, **matchers.frames()}, compute, (VALUE,), (KEY,), COUNTED
+        )
 
 
 def table(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame], keys: Sequence[str]) -> pl.DataFrame:

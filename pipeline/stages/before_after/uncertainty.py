@@ -12,7 +12,7 @@ from pipeline.metrics.before_after import estimates as estimator
 from pipeline.metrics.before_after.intervals import NAMES, TWO, intervals
 from pipeline.metrics.before_after.placebo import placebo, placebo_joint, realised_precision_interval
 from pipeline.metrics.before_after.simultaneous import precision_at_least
-from pipeline.plan.nodes import REPLICATE
+from pipeline.plan.count_tables import REPLICATE
 from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:

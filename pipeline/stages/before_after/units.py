@@ -10,10 +10,10 @@ import polars as pl
 import sqlglot.expressions as exp
 
 from pipeline.metrics.before_after.timelines import counts_around
-from pipeline.plan.nodes import FollowUp, Sweep
+from pipeline.plan.nodes import After, Relation
 from pipeline.plan.optional_tables import OptionalTable
 from pipeline.queries.dialect import column
-from pipeline.queries.load import expand, fill, load
+from pipeline.queries.load import expand, fill, load, statement
 from pipeline.stages.before_after.tables import EVENT_COLUMNS
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import THRESHOLD
@@ -32,13 +32,13 @@ MOST_ROWS = 10_000_000
 N_COLUMNS = ("n_before", "n_after")
 
 
-def follow_up(
+def table(
     pairs: exp.Select,
     bounds: Mapping[str, float],
     boundary: Boundary,
     compared: tuple[Compared, Span | None],
     matchers: Matchers,
-) -> FollowUp:
+) -> After:
     """Matches of every event at the first criterion's threshold of the total.
 
     Args:
@@ -63,9 +63,9 @@ def follow_up(
         joined = found.join(compared_with, on="event_id", how="left").with_columns(pl.col(N_COLUMNS).fill_null(0))
         return joined.select(pl.lit("all").alias(GROUPING.name), *(each.name for each in EVENT_COLUMNS))
 
-    sweep = Sweep("pairs_of_events", pairs, "score", None)
+    relation = Relation("pairs_of_events", pairs)
     frames = _frames(compared[0], bounds) | matchers.frames()
-    return FollowUp(TABLE, sweep, "before_after/events", params, frames, finish)
+    return After(TABLE, relation, statement("before_after/events"), params, frames, finish)
 
 
 def table_of_events(pairs: Source, *, asked: Literal["auto"] | bool) -> OptionalTable:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pipeline.errors import DataError
 from pipeline.plan import rows
 from pipeline.plan.checks import doubtful_groups, duplicate_check, missing_check, negative_check, outside_check
-from pipeline.plan.nodes import Comparison
+from pipeline.plan.nodes import CrossCheck
 from pipeline.queries.load import statement
 from pipeline.stages.change_points.contract import ANNOTATOR, POSITION, SERIES_ID
 
@@ -102,18 +102,18 @@ def checks(params: ChangePointsParameters, inputs: Inputs, relations: Relations)
         yield duplicate_check(inputs.predictions, keys, remedy=remedy)
 
 
-def comparisons(params: ChangePointsParameters, inputs: Inputs, relations: Relations) -> Iterator[Comparison]:
+def cross_checks(params: ChangePointsParameters, inputs: Inputs, relations: Relations) -> Iterator[CrossCheck]:
     """Annotations that repeat, annotations that are left out, and series that may not have been looked at."""
     if inputs.series is not None:  # else every series with an annotation is evaluated
-        yield Comparison({"outside": statement("change_points/annotations_elsewhere")}, _outside)
+        yield CrossCheck({"outside": statement("change_points/annotations_elsewhere")}, _outside)
     if params.duplicates != "keep":
         by_annotator = [ANNOTATOR] if inputs.annotations.has(ANNOTATOR) else []
         repeated = statement("change_points/repeated_annotations", by_annotator)
         if relations.one_run_each and not by_annotator:  # then what is matched are the distinct annotations
             repeated = statement("change_points/repeated_annotations_of_runs")
-        yield Comparison({"repeated": repeated}, _repeated)
+        yield CrossCheck({"repeated": repeated}, _repeated)
     if relations.counted:
-        yield Comparison({"unmarked": statement("change_points/series_without_annotation")}, _unmarked)
+        yield CrossCheck({"unmarked": statement("change_points/series_without_annotation")}, _unmarked)
 
 
 def _outside(frames: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:

@@ -10,8 +10,10 @@ import numpy as np
 
 from pipeline.errors import DataError
 from pipeline.plan import rows
-from pipeline.plan.nodes import CountQuery, FollowUp, Matched, Plan, Sweep
+from pipeline.plan.counts import Query, Sweep
 from pipeline.plan.optional_tables import OptionalTable
+from pipeline.plan.plan import Plan
+from pipeline.plan.transforms import Transform
 from pipeline.sources.keys import KeyMatch
 from pipeline.sources.types import TIMES
 from pipeline.stages.change_points import checking, units
@@ -23,6 +25,7 @@ from pipeline.tables.groupings import users_name
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from pipeline.plan.nodes import After
     from pipeline.sources.source import Source
     from pipeline.stages.change_points.contract import ChangePointsParameters
 
@@ -51,16 +54,18 @@ class _Planner:
         checking.check_columns(self.params, self.inputs, by)
         relations = Relations(self.params, self.inputs, by, self.covered)
         return Plan(
+            nodes=(
+                *relations.every(),
+                *checking.checks(self.params, self.inputs, relations),
+                self._matching(relations),
+                *checking.cross_checks(self.params, self.inputs, relations),
+                *self._counts(relations),
+                *self._after_results(relations),
+            ),
             sources=self.inputs.given,
             by=by,
-            relations=tuple(relations.every()),
-            checks=tuple(checking.checks(self.params, self.inputs, relations)),
-            matched=(self._matched(relations),),
-            counts=tuple(self._counts(relations)),
             used=("n_rows",),
-            accounting=CountQuery("change_points/accounting"),
-            comparisons=tuple(checking.comparisons(self.params, self.inputs, relations)),
-            follow_ups=tuple(self._follow_ups(relations)),
+            accounting=Query("change_points/accounting"),
             optional=(self._series, self._delays),
             key_matches=(
                 KeyMatch(
@@ -126,7 +131,7 @@ class _Planner:
     def _points(self) -> tuple[Source, Source]:
         return self.inputs.annotations, self.inputs.predictions
 
-    def _matched(self, relations: Relations) -> Matched:
+    def _matching(self, relations: Relations) -> Transform:
         params = self.params
         matcher = Matcher(
             rule=params.rule,
@@ -139,19 +144,19 @@ class _Planner:
             detailed=self._delays.is_possible or self._series.is_possible,
         )
         size = self.inputs.predictions.rows + self.inputs.annotations.rows
-        return Matched(OUTCOMES, relations.frames(), (RUN,), matcher.match, size, sizes=relations.sizes())
+        return Transform(OUTCOMES, relations.frames(), (RUN,), matcher.match, size, sizes=relations.sizes())
 
-    def _counts(self, relations: Relations) -> Iterator[CountQuery]:
+    def _counts(self, relations: Relations) -> Iterator[Query]:
         if self._scored:
             sweep = Sweep("predictions", relations.outcomes_by_score(), "score", self.params.grid())
-            yield CountQuery("change_points/counts", columns=COUNT_NAMES, sweep=sweep)
+            yield Query("change_points/counts", columns=COUNT_NAMES, sweep=sweep)
             if self.params.area_scores == "every" and self.params.threshold_values is not None:
-                yield CountQuery("change_points/scores", columns=("n_predicted", "tp"), keys=("score",), into="scores")
-        yield CountQuery("change_points/totals", columns=COUNT_NAMES)
+                yield Query("change_points/scores", columns=("n_predicted", "tp"), keys=("score",), into="scores")
+        yield Query("change_points/totals", columns=COUNT_NAMES)
         if self.covered:
-            yield CountQuery("change_points/covering", columns=("n_covered", "covering"), into="covering")
+            yield Query("change_points/covering", columns=("n_covered", "covering"), into="covering")
 
-    def _follow_ups(self, relations: Relations) -> Iterator[FollowUp]:
+    def _after_results(self, relations: Relations) -> Iterator[After]:
         if self._series.is_possible:
             yield units.series_table(relations, tcpd=self.params.annotators == "tcpd", covered=self.covered)
         if self._delays.is_possible:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from pipeline.plan import rows
+from pipeline.plan.nodes import Relation
 from pipeline.queries.dialect import column
 from pipeline.queries.load import statement
 from pipeline.stages.change_points.contract import ANNOTATOR, POSITION, SERIES_ID
@@ -111,24 +112,24 @@ class Relations:
         """Whether every series that occurs has exactly one run."""
         return self.counted and self.inputs.runs is None and not self.of_predictions
 
-    def every(self) -> Iterator[rows.Relation]:
+    def every(self) -> Iterator[Relation]:
         """The relations in the order in which they are defined."""
         yield from self._inputs()
-        yield rows.Relation("points_of_series", statement("change_points/points_of_series"))
+        yield Relation("points_of_series", statement("change_points/points_of_series"))
         yield from self._annotated_series()
         if self.params.uncertainty == "jackknife":
             count = None if self.params.replicates == "auto" else self.params.replicates
             yield from rows.replicate_relations(ANNOTATED_SERIES, "cluster", count)
         else:
             none = {"relations": {"units": ANNOTATED_SERIES}, "columns": {"cluster_key": "cluster"}}
-            yield rows.Relation("replicates", statement("replicates/none", **none))
-        yield rows.Relation("systems", self._systems(), keep=True)
+            yield Relation("replicates", statement("replicates/none", **none))
+        yield Relation("systems", self._systems(), keep=True)
         yield from self._runs()
-        yield rows.Relation("declared_runs", statement("change_points/declared_runs", self.of_predictions))
+        yield Relation("declared_runs", statement("change_points/declared_runs", self.of_predictions))
         with_runs = statement("change_points/predictions_with_runs", self.of_predictions)
-        yield rows.Relation("predictions_with_runs", with_runs)
+        yield Relation("predictions_with_runs", with_runs)
 
-    def _inputs(self) -> Iterator[rows.Relation]:
+    def _inputs(self) -> Iterator[Relation]:
         """The inputs as they are read; optional ones that are absent have no row."""
         inputs = self.inputs
         scored = inputs.predictions.has("score")
@@ -148,7 +149,7 @@ class Relations:
         elif self.per_annotator:
             yield _absent("coders", "annotations", [SERIES_ID, ANNOTATOR])
 
-    def _series(self, series: Source) -> rows.Relation:
+    def _series(self, series: Source) -> Relation:
         """The listed series with their cluster; without covering their number of observations is NULL."""
         columns = [SERIES_ID, *(["n_obs"] if self.covered else [])]
         columns += [self.cluster] if self.cluster != SERIES_ID else []
@@ -157,19 +158,19 @@ class Relations:
             derived["n_obs"] = exp.cast(exp.null(), "BIGINT")
         return rows.read(series, columns, self.by, derived)
 
-    def _annotated_series(self) -> Iterator[rows.Relation]:
+    def _annotated_series(self) -> Iterator[Relation]:
         """The series that are evaluated: those with an annotator, those listed, or else all that occur."""
         listed = self.inputs.series is not None
         by_annotators = self.per_annotator or self.inputs.coders is not None
         if self.per_annotator:
-            yield rows.Relation("annotators", statement("change_points/annotators"), keep=True)
+            yield Relation("annotators", statement("change_points/annotators"), keep=True)
         if by_annotators:
             name = "annotated_by_name" if self.per_annotator else "annotated"
-            yield rows.Relation("annotated", statement(f"change_points/{name}"))
+            yield Relation("annotated", statement(f"change_points/{name}"))
             name = "series_annotated_and_listed" if listed else "series_annotated"
         else:
             name = "series_listed" if listed else "series_occurring"
-        yield rows.Relation(ANNOTATED_SERIES, statement(f"change_points/{name}", self.of_series), keep=True)
+        yield Relation(ANNOTATED_SERIES, statement(f"change_points/{name}", self.of_series), keep=True)
 
     def _systems(self) -> exp.Query:
         """What was run: on which series if that is declared, else on all."""
@@ -177,16 +178,16 @@ class Relations:
             return statement("change_points/declared_systems", self.of_predictions)
         return statement(f"change_points/{'systems' if self.of_predictions else 'one_system'}", self.of_predictions)
 
-    def _runs(self) -> Iterator[rows.Relation]:
+    def _runs(self) -> Iterator[Relation]:
         """Every run on an evaluated series, numbered, with its replicate and grouping columns."""
         if not self.separate:
-            yield rows.Relation("no_annotators", statement("change_points/no_annotators"))
+            yield Relation("no_annotators", statement("change_points/no_annotators"))
         runs = statement(
             f"change_points/{'runs_everywhere' if self.inputs.runs is None else 'runs_declared'}",
             {"s": self.of_series, "y": self.of_predictions, "a": [BY_ANNOTATOR] if self.separate else []},
             relations={} if self.separate else {"annotators": "no_annotators"},
         )
-        yield rows.Relation(RUNS_OF_SERIES, runs, keep=True)
+        yield Relation(RUNS_OF_SERIES, runs, keep=True)
 
     def frames(self) -> dict[str, exp.Query]:
         """The rows that are matched: runs, predictions, annotations and, for tcpd, annotators of runs."""
@@ -210,6 +211,6 @@ class Relations:
         return statement("change_points/outcomes_by_score", [grouped.name for grouped in self.by])
 
 
-def _absent(name: str, like: str, columns: Sequence[str]) -> rows.Relation:
+def _absent(name: str, like: str, columns: Sequence[str]) -> Relation:
     """An optional input that is absent: no row, and the columns of another input."""
-    return rows.Relation(f"{name}_read", statement("inputs/absent", columns, relations={"input": f"{like}_read"}))
+    return Relation(f"{name}_read", statement("inputs/absent", columns, relations={"input": f"{like}_read"}))

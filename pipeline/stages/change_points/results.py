@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.metrics.change_points.areas import average_precision, roerich_area, trapezoid_area
-from pipeline.plan.nodes import REPLICATE
+from pipeline.plan.count_tables import REPLICATE
 from pipeline.stages.change_points import units
 from pipeline.stages.change_points.contract import AREAS, COUNT_NAMES, CURVE, DELAYS, SERIES_COLUMNS
 from pipeline.stages.change_points.ratios import with_ratios

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
-from pipeline.plan.nodes import REPLICATE
+from pipeline.plan.count_tables import REPLICATE
 from pipeline.stages.change_points.contract import COUNT_NAMES, RATIOS
 from pipeline.tables.sweep import THRESHOLD
 

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import polars as pl
-import sqlglot.expressions as exp
 
-from pipeline.plan.nodes import FollowUp, Sweep
+from pipeline.plan.nodes import After
 from pipeline.queries.load import statement
 from pipeline.stages.change_points.contract import DELAYS, SERIES_COLUMNS, SERIES_ID
 from pipeline.stages.change_points.points import POSITIONS, RUN
 from pipeline.stages.change_points.ratios import with_ratios
-from pipeline.stages.change_points.relations import OUTCOMES
 from pipeline.tables.groupings import Grouping
 from pipeline.tables.ratios import quotient
 from pipeline.tables.schemas import GROUPING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from pipeline.stages.change_points.relations import Relations
     from pipeline.tables.schemas import Column
 
+Finish = Callable[[pl.DataFrame, Mapping[str, pl.DataFrame]], pl.DataFrame]
 TYPES = {"BIGINT": pl.Int64(), "DOUBLE": pl.Float64(), "VARCHAR": pl.String(), "KEY": pl.String()}
 
 
-def series_table(relations: Relations, *, tcpd: bool, covered: bool) -> FollowUp:
+def series_table(relations: Relations, *, tcpd: bool, covered: bool) -> After:
     """One row per run, over all its predictions."""
 
     def finish(runs: pl.DataFrame, frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
@@ -39,7 +37,7 @@ def series_table(relations: Relations, *, tcpd: bool, covered: bool) -> FollowUp
     return _follow_up("series", "covered_series" if covered else "series", relations, finish)
 
 
-def delays_table(relations: Relations) -> FollowUp:
+def delays_table(relations: Relations) -> After:
     """One row per matched prediction."""
 
     def finish(matches: pl.DataFrame, frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
@@ -48,10 +46,9 @@ def delays_table(relations: Relations) -> FollowUp:
     return _follow_up("delays", "delays", relations, finish)
 
 
-def _follow_up(table: str, query: str, relations: Relations, finish: object) -> FollowUp:
+def _follow_up(table: str, query: str, relations: Relations, finish: Finish) -> After:
     frames = {"runs": statement("change_points/keys_of_runs", [grouped.name for grouped in relations.by])}
-    sweep = Sweep(f"outcomes_of_{table}", exp.select("*").from_(OUTCOMES), "score", None)
-    return FollowUp(f"change_points_{table}", sweep, f"change_points/{query}", lambda _: {}, frames, finish)  # type: ignore[arg-type]
+    return After(f"change_points_{table}", None, statement(f"change_points/{query}"), {}, frames, finish)
 
 
 def _named(rows: pl.DataFrame, runs: pl.DataFrame, relations: Relations, columns: Sequence[Column]) -> pl.DataFrame:

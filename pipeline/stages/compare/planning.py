@@ -12,7 +12,9 @@ from pipeline.errors import DataError
 from pipeline.metrics.comparison.pooled import RATIOS
 from pipeline.plan import rows
 from pipeline.plan.checks import missing_check, negative_check, rows_check, shown_name
-from pipeline.plan.nodes import Check, CountQuery, Plan
+from pipeline.plan.counts import Query
+from pipeline.plan.nodes import Check, Frame, Relation
+from pipeline.plan.plan import Plan
 from pipeline.queries.dialect import column
 from pipeline.sources.inputs import Field
 from pipeline.sources.source import KEPT
@@ -88,20 +90,23 @@ class _Planner:
         fields = tuple(dict.fromkeys((*_KEYS, *self.counts, *self.values)))
         every = rows.joined_rows(self.units, None, (), fields, by)
         keys = [*_KEYS, *(each.name for each in by)]
-        fetched = exp.select(
+        metrics_of_units = exp.select(
             *(column(name) for name in keys),
             *(exp.alias_(column(name), f"{COUNT}{name}", quoted=True) for name in self.counts),
             *(exp.alias_(column(name), f"{METRIC}{name}", quoted=True) for name in self.values),
         ).from_("units")
         return Plan(
+            nodes=(
+                rows.read(self.units, fields, by, {}),
+                Relation("units", every),
+                *self._checks(keys),
+                Query("compare/counts", columns=("n_units",), keys=("system",)),
+                Frame("units", metrics_of_units),
+            ),
             sources=(self.units,),
             by=by,
-            relations=(rows.read(self.units, fields, by, {}), rows.Relation("units", every)),
-            checks=tuple(self._checks([*_KEYS, *(each.name for each in by)])),
-            counts=(CountQuery("compare/counts", columns=("n_units",), keys=("system",)),),
             used=("n_units",),
-            accounting=CountQuery("compare/accounting"),
-            fetched={"units": fetched},
+            accounting=Query("compare/accounting"),
             warnings=tuple(self._warnings()),
             facts={"metrics": ", ".join(self.metrics)},
         )

@@ -14,7 +14,8 @@ import numpy as np
 import polars as pl
 import sqlglot.expressions as exp
 
-from pipeline.plan.nodes import REPLICATE, Folded
+from pipeline.plan.count_tables import REPLICATE
+from pipeline.plan.transforms import Reduction
 from pipeline.queries.dialect import column
 from pipeline.stages.mentions.rules import DOCUMENT
 from pipeline.tables.schemas import GROUPING
@@ -41,7 +42,9 @@ _NEEDED = (REPLICATE, DOCUMENT, "score", "is_gold", "is_predicted")
 _DENSE = 1 << 20
 
 
-def sums_of_documents(params: EntityRecognitionParameters, grid: Grid | None, *, scored: bool, listed: bool) -> Folded:
+def sums_of_documents(
+    params: EntityRecognitionParameters, grid: Grid | None, *, scored: bool, listed: bool
+) -> Reduction:
     """The table of sums.
 
     Its rows are group, replicate and threshold; NULL: what documents add before any prediction is retrieved, or with
@@ -72,7 +75,7 @@ def sums_of_documents(params: EntityRecognitionParameters, grid: Grid | None, *,
             return pl.DataFrame(schema=keys | TYPES)
         return pl.concat(parts, how="diagonal")
 
-    return Folded(TABLE, _ordered(params.by_columns, listed=listed), frames, fold)
+    return Reduction(TABLE, _ordered(params.by_columns, listed=listed), frames, fold)
 
 
 def _ordered(by: Sequence[str], *, listed: bool) -> exp.Select:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import polars as pl
-import sqlglot.expressions as exp
 
-from pipeline.plan.nodes import FollowUp, Sweep
+from pipeline.plan.nodes import After
+from pipeline.queries.load import statement
 from pipeline.stages.entity_recognition.contract import OUTCOMES
 from pipeline.tables.groupings import Grouping
 from pipeline.tables.schemas import GROUPING
@@ -20,7 +20,7 @@ _OF_PREDICTION = (*(column.name for column in OUTCOMES if column.name.startswith
 _PLACES = ("gold_start", "predicted_start")
 
 
-def follow_up(by: Sequence[str], lowest_score: float, *, scored: bool, above_lowest: bool = False) -> FollowUp:
+def follow_up(by: Sequence[str], lowest_score: float, *, scored: bool, above_lowest: bool = False) -> After:
     """Every mention at the lowest threshold, with all grouping columns.
 
     Args:
@@ -43,9 +43,8 @@ def follow_up(by: Sequence[str], lowest_score: float, *, scored: bool, above_low
         grouping = pl.lit(Grouping(tuple(by)).label).alias(GROUPING.name)
         return rows.select(grouping, *by, number, *names)
 
-    sweep = Sweep("mentions_of_outcomes", exp.select("*").from_("mentions"), "score", None)
     params = {"lowest_score": lowest_score}
-    return FollowUp(TABLE, sweep, "entity_recognition/outcomes", lambda _: params, {}, finish, tuple(by))
+    return After(TABLE, None, statement("entity_recognition/outcomes", by), params, {}, finish)
 
 
 def _above_lowest(found: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:

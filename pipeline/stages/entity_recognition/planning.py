@@ -11,12 +11,14 @@ import sqlglot.expressions as exp
 
 from pipeline.errors import DataError
 from pipeline.metrics.matching.document_averages import POOLED
-from pipeline.plan import rows
 from pipeline.plan.checks import doubtful_groups, duplicate_check, missing_check
-from pipeline.plan.nodes import CountQuery, Folded, Matched, Plan, Sweep
+from pipeline.plan.counts import Query, Sweep
+from pipeline.plan.nodes import Frame, Relation
 from pipeline.plan.optional_tables import OptionalTable
+from pipeline.plan.plan import Plan
+from pipeline.plan.transforms import Reduction, Transform
 from pipeline.queries.dialect import column
-from pipeline.queries.load import expand, fill, load
+from pipeline.queries.load import expand, fill, load, statement
 from pipeline.sources.keys import KeyMatch
 from pipeline.stages.entity_recognition.contract import COUNT_NAMES
 from pipeline.stages.entity_recognition.document_sums import sums_of_documents
@@ -29,7 +31,7 @@ from pipeline.stages.mentions.rules import DOCUMENT
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pipeline.plan.nodes import Check, FollowUp
+    from pipeline.plan.nodes import After, Check
     from pipeline.sources.source import Source
     from pipeline.stages.entity_recognition.contract import EntityRecognitionParameters
 
@@ -60,19 +62,22 @@ class _Planner:
             raise DataError(message, remedy="Map it with columns = { score = … }, or leave thresholds out.")
         match = matcher(self.params, mentions.passed_on, shown=self.with_outcomes)
         frames = {"gold": mentions.rows_of_gold(), "predicted": mentions.rows_of_predicted()}
-        listed = rows.Relation("listed_documents", mentions.listed())
+        listed = Relation("listed_documents", mentions.listed())
         return Plan(
+            nodes=(
+                *mentions.relations(),
+                listed,
+                *self._checks(),
+                Transform("mentions", frames, (DOCUMENT,), match, self.predicted.rows + self.gold.rows),
+                *self._counts(),
+                *self._sums_of_documents(),
+                *self._frames(),
+                *self._after_results(),
+            ),
             sources=self.sources,
             by=mentions.by,
-            relations=(*mentions.relations(), listed),
-            checks=tuple(self._checks()),
-            counts=tuple(self._counts()),
             used=("tp", "fp"),
-            accounting=CountQuery("entity_recognition/accounting"),
-            matched=(Matched("mentions", frames, (DOCUMENT,), match, self.predicted.rows + self.gold.rows),),
-            folded=tuple(self._folded()),
-            fetched=self._fetched(),
-            follow_ups=tuple(self._follow_ups()),
+            accounting=Query("entity_recognition/accounting"),
             optional=(self.outcomes,),
             other_accounting=self._other_accounting(),
             key_matches=tuple(self._key_matches()),
@@ -128,33 +133,32 @@ class _Planner:
         """Whether the lowest score of a group is its lowest threshold, and is not retrieved by it."""
         return self.scored and self.params.threshold_values is None and not self.params.inclusive
 
-    def _counts(self) -> Iterator[CountQuery]:
+    def _counts(self) -> Iterator[Query]:
         sweep = Sweep("scored_mentions", exp.select("*").from_("mentions"), "score", self.params.grid())
         name = "predictions_by_score" if self.scored else "predictions"
-        yield CountQuery(f"entity_recognition/{name}", columns=COUNT_NAMES, sweep=sweep if self.scored else None)
-        yield CountQuery("entity_recognition/gold", columns=COUNT_NAMES)
+        yield Query(f"entity_recognition/{name}", columns=COUNT_NAMES, sweep=sweep if self.scored else None)
+        yield Query("entity_recognition/gold", columns=COUNT_NAMES)
 
-    def _fetched(self) -> dict[str, exp.Query]:
+    def _frames(self) -> Iterator[Frame]:
         by = [each.name for each in self.mentions.by]
         name = "documents_listed" if self.mentions.may_be_empty else "documents"
         counts = expand(load(f"entity_recognition/{name}"), by)
         ids = exp.select("doc_id").from_(NUMBERED)
-        lowest = {"lowest": expand(load("entity_recognition/lowest_predictions"), by)} if self.above_lowest else {}
-        return lowest | {
-            "documents": fill(counts, {"lowest_score": self.lowest_score}),
-            "document_ids": ids.order_by(column(DOCUMENT)),
-        }
+        if self.above_lowest:
+            yield Frame("lowest", statement("entity_recognition/lowest_predictions", by))
+        yield Frame("documents", fill(counts, {"lowest_score": self.lowest_score}))
+        yield Frame("document_ids", ids.order_by(column(DOCUMENT)))
 
-    def _folded(self) -> Iterator[Folded]:
+    def _sums_of_documents(self) -> Iterator[Reduction]:
         if set(self.params.averages) - POOLED:
             grid = self.params.grid() if self.scored else None
             yield sums_of_documents(self.params, grid, scored=self.scored, listed=self.mentions.may_be_empty)
 
-    def _other_accounting(self) -> dict[str, CountQuery]:
+    def _other_accounting(self) -> dict[str, Query]:
         """Gold mentions of documents that are not listed are left out; without a list each has its document."""
-        return {} if self.documents is None else {"gold": CountQuery("entity_recognition/accounting_of_gold")}
+        return {} if self.documents is None else {"gold": Query("entity_recognition/accounting_of_gold")}
 
-    def _follow_ups(self) -> Iterator[FollowUp]:
+    def _after_results(self) -> Iterator[After]:
         if self.with_outcomes:
             by = [each.name for each in self.mentions.by]
             yield follow_up(by, self.lowest_score, scored=self.scored, above_lowest=self.above_lowest)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.plan.nodes import REPLICATE
+from pipeline.plan.count_tables import REPLICATE
 from pipeline.stages.entity_recognition import outcomes
 from pipeline.stages.entity_recognition.averages import average_of
 from pipeline.stages.entity_recognition.contract import COUNT_NAMES, SCORES

@@ -9,6 +9,7 @@ import sqlglot.expressions as exp
 
 from pipeline.plan import rows
 from pipeline.plan.checks import duplicate_check, missing_check
+from pipeline.plan.nodes import Relation
 from pipeline.queries.dialect import column
 from pipeline.queries.load import statement
 from pipeline.stages.geocoding.coordinates import PLACE
@@ -37,7 +38,7 @@ class AlignedPlaces:
         predicted: Predicted places.
         gold: Gold places.
         by: The grouping columns.
-        name: Relation of the pairs.
+        name: Relation of the pairs, if SQL makes them ready.
         chosen: Whether the distance is computed and one candidate chosen in SQL.
     """
 
@@ -70,15 +71,24 @@ class AlignedPlaces:
         shown = (name for name in SHOWN if self.gold.can_show(name))
         return tuple(dict.fromkeys((KEY, *PLACE, *shown, self.cluster)))
 
-    def relations(self) -> Iterator[rows.Relation]:
+    def relations(self) -> Iterator[Relation]:
         """Places as they are read, gold places with their replicate, candidates, and pairs."""
         fault: dict[str, exp.Expr] = {"fault": fault_of((KEY,), has_score=False)}
         for source, derived in ((self.predicted, fault | self._no_rank()), (self.gold, self._not_shown())):
             yield rows.read(source, self.taken(source), self.by, derived, located=True)
-        yield from self._gold_places()
+        units = rows.Units(
+            GOLD_PLACES,
+            KEY,
+            fields=(*PLACE, *SHOWN),
+            cluster=self.cluster,
+            replicated=self.params.uncertainty == "jackknife",
+            replicates=None if self.params.replicates == "auto" else self.params.replicates,
+        )
+        yield from rows.units_relations(self.predicted, units, self.gold, self.by)
         yield systems_relation(self.systems)
         yield from self._candidates()
-        yield rows.Relation(self.name, self.pairs(), keep=self.chosen)
+        if self.chosen:
+            yield Relation(self.name, self.pairs(), keep=True)
 
     def _no_rank(self) -> dict[str, exp.Expr]:
         return {} if self.predicted.can_show("rank") else {"rank": exp.cast(exp.null(), "DOUBLE")}
@@ -88,27 +98,17 @@ class AlignedPlaces:
         columns = self.taken(self.gold)
         return {name: exp.cast(exp.null(), sql_type) for name, sql_type in SHOWN.items() if name not in columns}
 
-    def _gold_places(self) -> Iterator[rows.Relation]:
-        """Gold mentions with their replicate."""
-        gold, key = "gold_read", {"cluster_key": self.cluster}
-        if self.params.uncertainty == "jackknife":
-            count = None if self.params.replicates == "auto" else self.params.replicates
-            yield from rows.replicate_relations(gold, self.cluster, count)
-        else:
-            yield rows.Relation("replicates", statement("replicates/none", relations={"units": gold}, columns=key))
-        yield rows.Relation(GOLD_PLACES, statement("geocoding/gold_places", self.of_gold, columns=key), keep=True)
-
-    def _candidates(self) -> Iterator[rows.Relation]:
+    def _candidates(self) -> Iterator[Relation]:
         """Predicted rows with their distance from the gold place, one for each mention if they are chosen here."""
         name = "candidates" if self.chosen else "unmeasured_candidates"
         candidates = statement(f"geocoding/{name}", self.systems)
         if not self.chosen or self.params.candidates == "error":
-            yield rows.Relation(CANDIDATES, candidates)
+            yield Relation(CANDIDATES, candidates)
             return
-        yield rows.Relation("every_candidate", candidates)
+        yield Relation("every_candidate", candidates)
         every = {"candidates": "every_candidate"}
         chosen = statement(f"geocoding/{self.params.candidates}_candidates", self.systems, relations=every)
-        yield rows.Relation(CANDIDATES, chosen)
+        yield Relation(CANDIDATES, chosen)
 
     def pairs(self) -> exp.Query:
         """Every gold place, once for each system, with its candidates, and candidates of mentions that gold lacks."""

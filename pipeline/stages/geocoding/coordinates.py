@@ -54,4 +54,4 @@ def _check(
         return {"row": f"{first + 1:,}" if isinstance(first, int) else first, "remedy": remedy}
 
     check = file_check(f"geocoding/checks/{name}", source, columns=columns, relations=relations, words=words)
-    return replace(check, source=None, problem=None)
+    return replace(check, problem=None)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
-import sqlglot.expressions as exp
 
 from pipeline.metrics.geocoding.accuracy import error_statistics
 from pipeline.metrics.geocoding.distance import likely_swapped
@@ -17,7 +16,8 @@ from pipeline.metrics.uncertainty.jackknife import (
     log_interval,
     t_quantile,
 )
-from pipeline.plan.nodes import REPLICATE, Comparison, FollowUp, Sweep
+from pipeline.plan.count_tables import REPLICATE
+from pipeline.plan.nodes import After, CrossCheck
 from pipeline.queries.load import statement
 from pipeline.stages.geocoding.contract import ERRORS, OUTCOMES
 from pipeline.tables.groupings import Grouping
@@ -34,7 +34,7 @@ FEWEST_EXCHANGED = 0.01
 _COORDINATES = ("predicted_latitude", "predicted_longitude", "gold_latitude", "gold_longitude")
 
 
-def errors(params: GeocodingParameters, by: Sequence[str]) -> FollowUp:
+def errors(params: GeocodingParameters, by: Sequence[str]) -> After:
     """Mean, median and area of the distances of every group, also of one that has spurious predictions alone."""
 
     def finish(distances: pl.DataFrame, frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
@@ -51,9 +51,8 @@ def errors(params: GeocodingParameters, by: Sequence[str]) -> FollowUp:
                 statistics.append(others.select(label, *columns).join(_of_group(rows.clear(), params), how="cross"))
         return pl.concat(statistics[1:] or statistics, how="diagonal")
 
-    sweep = Sweep("toponyms_of_errors", exp.select("*").from_("toponyms"), "distance_km", None)
     groups = {"groups": statement("geocoding/groups", by)} if by else {}
-    return FollowUp("geocoding_errors", sweep, "geocoding/errors", lambda _: {}, groups, finish, tuple(by))
+    return After("geocoding_errors", None, statement("geocoding/errors", by), {}, groups, finish)
 
 
 def _of_group(rows: pl.DataFrame, params: GeocodingParameters) -> pl.DataFrame:
@@ -80,7 +79,7 @@ def _limits(rows: pl.DataFrame, params: GeocodingParameters) -> tuple[float, flo
     return float(limits[0]), float(limits[1])
 
 
-def outcomes(by: Sequence[str], lowest_score: float) -> FollowUp:
+def outcomes(by: Sequence[str], lowest_score: float) -> After:
     """Every gold mention at the smallest tolerance, with all grouping columns.
 
     Args:
@@ -97,12 +96,10 @@ def outcomes(by: Sequence[str], lowest_score: float) -> FollowUp:
         number = (number.over(by) if by else number).alias("mention")
         return rows.select(pl.lit(Grouping(tuple(by)).label).alias(GROUPING.name), *by, number, *names)
 
-    sweep = Sweep("toponyms_of_outcomes", exp.select("*").from_("toponyms"), "distance_km", None)
-    params = {"lowest_score": lowest_score}
-    return FollowUp(TABLE, sweep, "geocoding/outcomes", lambda _: params, {}, finish, tuple(by))
+    return After(TABLE, None, statement("geocoding/outcomes", by), {"lowest_score": lowest_score}, {}, finish)
 
 
-def exchanged() -> Comparison:
+def exchanged() -> CrossCheck:
     """Whether many predictions look as if latitude and longitude were exchanged."""
     frames = {
         "located": statement("geocoding/located_mentions"),
@@ -117,4 +114,4 @@ def exchanged() -> Comparison:
         share = f"{number:,} of {n_located:,} located mentions"
         return (f"{share} would be right with latitude and longitude exchanged: check the columns",)
 
-    return Comparison(frames, compare)
+    return CrossCheck(frames, compare)

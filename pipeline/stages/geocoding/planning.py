@@ -13,8 +13,10 @@ from pipeline.errors import ConfigError, DataError
 from pipeline.metrics.geocoding.distance import geodesic
 from pipeline.plan import rows
 from pipeline.plan.checks import doubtful_groups, duplicate_check, missing_check
-from pipeline.plan.nodes import CountQuery, Matched, Plan, Sweep
+from pipeline.plan.counts import Query, Sweep
 from pipeline.plan.optional_tables import OptionalTable
+from pipeline.plan.plan import Plan
+from pipeline.plan.transforms import Transform
 from pipeline.queries.load import statement
 from pipeline.sources.bins import Grid
 from pipeline.sources.keys import KeyMatch
@@ -30,7 +32,7 @@ from pipeline.tables.groupings import users_name
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pipeline.plan.nodes import Check, FollowUp
+    from pipeline.plan.nodes import After, Check
     from pipeline.sources.inputs import Field
     from pipeline.sources.source import Source
     from pipeline.stages.geocoding.contract import GeocodingParameters
@@ -67,20 +69,20 @@ class _Planner:
         distances = statement("geocoding/distances", [grouped.name for grouped in self.by])
         sweep = Sweep("toponyms_by_distance", distances, "score", grid(self.params))
         return Plan(
+            nodes=(
+                *places.relations(),
+                *self._checks(),
+                *self._transforms(),
+                exchanged(),
+                Query("geocoding/located", columns=COUNT_NAMES, sweep=sweep),
+                Query("geocoding/totals", columns=COUNT_NAMES),
+                *self._after_results(),
+            ),
             sources=self.sources,
             key_matches=(KeyMatch(self.predicted, self.gold, "mention_id" if self.params.match is None else "doc_id"),),
             by=self.by,
-            relations=tuple(places.relations()),
-            checks=tuple(self._checks()),
-            counts=(
-                CountQuery("geocoding/located", columns=COUNT_NAMES, sweep=sweep),
-                CountQuery("geocoding/totals", columns=COUNT_NAMES),
-            ),
             used=("n_predicted",),
-            accounting=CountQuery("geocoding/accounting"),
-            matched=tuple(self._matched()),
-            comparisons=(exchanged(),),
-            follow_ups=tuple(self._follow_ups()),
+            accounting=Query("geocoding/accounting"),
             optional=(self.outcomes,),
             warnings=tuple(self._warnings()),
             facts={"aligned_by": self.params.match or "mention_id", "independent": self._independent()},
@@ -166,17 +168,17 @@ class _Planner:
             keys = dict.fromkeys(("doc_id", *SPAN, *self.params.needs(), *self.mentions.systems))
             yield duplicate_check(self.predicted, tuple(keys), remedy=SEVERAL)
 
-    def _matched(self) -> Iterator[Matched]:
+    def _transforms(self) -> Iterator[Transform]:
         number = self.predicted.rows + self.gold.rows
         if self.params.match is not None:
             frames = {"gold": self.mentions.rows_of_gold(), "predicted": self.mentions.rows_of_predicted()}
             match = by_matching(self.params, self.mentions.systems, self.mentions.of_gold, self.predicted.theirs)
-            yield Matched(TOPONYMS, frames, ("doc_id",), match, number)
+            yield Transform(TOPONYMS, frames, ("doc_id",), match, number)
         elif self.params.distance == "geodesic":
             pairs = {PAIRS: self.aligned.pairs()}
-            yield Matched(TOPONYMS, pairs, ("mention_id",), of_pairs(self.params, self.aligned.systems), number)
+            yield Transform(TOPONYMS, pairs, ("mention_id",), of_pairs(self.params, self.aligned.systems), number)
 
-    def _follow_ups(self) -> Iterator[FollowUp]:
+    def _after_results(self) -> Iterator[After]:
         by = [each.name for each in self.by]
         yield errors(self.params, by)
         if self.outcomes.is_possible:

@@ -9,7 +9,7 @@ import polars as pl
 
 from pipeline.metrics.geocoding.accuracy import add_ratios
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
-from pipeline.plan.nodes import REPLICATE
+from pipeline.plan.count_tables import REPLICATE
 from pipeline.stages.geocoding.contract import COUNT_NAMES, ERRORS, OUTCOMES, RATIOS, SCORES
 from pipeline.stages.geocoding.planning import grid
 from pipeline.stages.stage import Summary, group_text, integer, interval, number, of_group

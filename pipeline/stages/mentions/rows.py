@@ -10,7 +10,8 @@ import sqlglot.expressions as exp
 from pipeline.errors import DataError
 from pipeline.plan import rows
 from pipeline.plan.checks import missing_check, rows_check
-from pipeline.plan.nodes import REPLICATE
+from pipeline.plan.count_tables import REPLICATE
+from pipeline.plan.nodes import Relation
 from pipeline.queries.dialect import column
 from pipeline.sources.inputs import Field
 from pipeline.sources.keys import is_missing
@@ -110,7 +111,7 @@ class MentionRows:
         replicated = self.params.uncertainty == "jackknife"
         return rows.Units(UNITS, "doc_id", cluster=cluster, replicated=replicated, replicates=replicates)
 
-    def relations(self) -> Iterator[rows.Relation]:
+    def relations(self) -> Iterator[Relation]:
         """Mentions as they are read, documents with their replicate and number, and systems with their number."""
         own, located = [each for each in self.by if not self.is_type(each)], self.located or self.in_file_order
         has_score = ["score"] if self.predicted.field("score") is not None else []
@@ -127,22 +128,22 @@ class MentionRows:
             yield from self._documents_with_mentions(units)
         order = exp.Window(this=exp.RowNumber(), order=exp.Order(expressions=[exp.Ordered(this=column("doc_id"))]))
         number = exp.alias_(exp.cast(order, "BIGINT"), DOCUMENT, quoted=True)
-        yield rows.Relation(NUMBERED, exp.select("*", number).from_(UNITS), keep=True)
+        yield Relation(NUMBERED, exp.select("*", number).from_(UNITS), keep=True)
         yield systems_relation(self.systems)
 
-    def _documents_with_mentions(self, units: rows.Units) -> Iterator[rows.Relation]:
+    def _documents_with_mentions(self, units: rows.Units) -> Iterator[Relation]:
         """The documents, where none are listed; each is a cluster of its own."""
         origin = f"{UNITS}_read"
-        yield rows.Relation(origin, self._keys_of_mentions(), keep=True)
+        yield Relation(origin, self._keys_of_mentions(), keep=True)
         if not units.replicated:
             none = exp.alias_(exp.cast(exp.Literal.number(0), "SMALLINT"), REPLICATE)
-            yield rows.Relation(UNITS, exp.select("doc_id", none).from_(origin))
+            yield Relation(UNITS, exp.select("doc_id", none).from_(origin))
             return
         _, replicates = rows.replicate_relations(origin, "doc_id", units.replicates)
-        yield rows.Relation("clusters", exp.select(exp.alias_(column("doc_id"), "cluster")).from_(origin))
+        yield Relation("clusters", exp.select(exp.alias_(column("doc_id"), "cluster")).from_(origin))
         yield replicates
         key = exp.alias_(column("cluster"), "doc_id", quoted=True)
-        yield rows.Relation(UNITS, exp.select(key, REPLICATE).from_("replicates"))
+        yield Relation(UNITS, exp.select(key, REPLICATE).from_("replicates"))
 
     def _keys_of_mentions(self) -> exp.Query:
         """The documents with a gold or predicted mention, in the form of an input; keys have one type."""
@@ -214,16 +215,16 @@ def key_type(source: Source, name: str) -> str:
     return source.types(name, source.contract.field(name) or Field(name, "key", "a key"))
 
 
-def systems_relation(systems: Sequence[str]) -> rows.Relation:
+def systems_relation(systems: Sequence[str]) -> Relation:
     """Every combination of values of some columns of the predictions, with its number from 1; else one row, 0."""
     names = [column(name) for name in systems]
     if not names:
-        return rows.Relation(SYSTEMS, exp.select(_number(exp.Literal.number(0), SYSTEM)), keep=True)
+        return Relation(SYSTEMS, exp.select(_number(exp.Literal.number(0), SYSTEM)), keep=True)
     found = exp.select(*names).distinct().from_("predicted_read").where(column("kept"))
     order = exp.Order(expressions=[exp.Ordered(this=name.copy(), nulls_first=False) for name in names])
     number = _number(exp.Window(this=exp.RowNumber(), order=order), SYSTEM)
     query = exp.select(*(name.copy() for name in names), number).from_(found.subquery("found"))
-    return rows.Relation(SYSTEMS, query, keep=True)
+    return Relation(SYSTEMS, query, keep=True)
 
 
 def resolve_by(

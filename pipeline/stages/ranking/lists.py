@@ -10,7 +10,7 @@ import polars as pl
 
 from pipeline.errors import DataError
 from pipeline.metrics.ranking.measures import Judged, Measures, Ties, measures
-from pipeline.plan.nodes import REPLICATE
+from pipeline.plan.count_tables import REPLICATE
 from pipeline.stages.ranking.contract import INTERPOLATED
 from pipeline.stages.ranking.places import NUMBER
 from pipeline.tables.groupings import users_name
@@ -45,7 +45,7 @@ class Lists:
     labelled: bool
     judged_apart: bool = True
 
-    def fold(self, blocks: Iterator[pl.DataFrame], frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    def reduce(self, blocks: Iterator[pl.DataFrame], frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         """One row per ranking: the grouping columns, query_id, counts and measures.
 
         Args:

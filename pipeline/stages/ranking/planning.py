@@ -10,7 +10,11 @@ import sqlglot.expressions as exp
 from pipeline.errors import DataError
 from pipeline.plan import rows
 from pipeline.plan.checks import duplicate_check, missing_check
-from pipeline.plan.nodes import REPLICATE, Check, CountQuery, Folded, Placed, Plan
+from pipeline.plan.count_tables import REPLICATE
+from pipeline.plan.counts import Query
+from pipeline.plan.nodes import Check, Relation
+from pipeline.plan.plan import Plan
+from pipeline.plan.transforms import RankedAmong, Reduction
 from pipeline.queries.dialect import column, double
 from pipeline.queries.load import expand, fill, load, page
 from pipeline.sources.keys import KeyMatch, repeated_keys
@@ -57,16 +61,18 @@ class _Planner:
         if not labelled:
             frames["judged_queries"] = exp.select("*").from_("judged_queries")
         return Plan(
+            nodes=(
+                *self._relations(by),
+                *self._checks(own, names),
+                Query("ranking/counts", columns=tuple(count.name for count in COUNTS)),
+                Reduction("lists", self._ranked(), frames, lists.reduce),
+            ),
             sources=sources,
             by=by,
-            relations=tuple(self._relations(by)),
-            checks=tuple(self._checks(own, names)),
-            counts=(CountQuery("ranking/counts", columns=tuple(each.name for each in COUNTS)),),
             used=("n_retrieved",),
-            accounting=CountQuery("ranking/accounting" if self.scored else "ranking/accounting_of_ranks"),
+            accounting=Query("ranking/accounting" if self.scored else "ranking/accounting_of_ranks"),
             positive=self._positive,
             key_matches=tuple(KeyMatch(self.ranking, each, "query_id") for each in sources if each is self.relevance),
-            folded=(Folded("lists", self._placed(), frames, lists.fold),),
             warnings=tuple(self._warnings()),
             facts={"order": "score" if self.scored else "rank", "ties": self.params.ties},
         )
@@ -88,14 +94,14 @@ class _Planner:
             return None
         return exp.GTE(this=column("relevance"), expression=double(self.params.relevance_level))
 
-    def _placed(self) -> Placed:
+    def _ranked(self) -> RankedAmong:
         names = [] if self.params.ties == "expected" else [NAME]
-        return Placed(
+        return RankedAmong(
             rows=exp.select("*").from_("judged_places"),
             among=exp.select(*(column(name) for name in (NUMBER, VALUE, *names))).from_("numbered_documents"),
             key=NUMBER,
             sizes=load("ranking/judged_per_ranking").tree.copy(),
-            place=judged_places if names else tied_places,
+            function=judged_places if names else tied_places,
         )
 
     @property
@@ -114,7 +120,7 @@ class _Planner:
             message = f"input ranking: it has no column {name('relevance')!r}, and there is no input relevance"
             raise DataError(message, remedy="Give the input relevance, or map the column.")
 
-    def _relations(self, by: tuple[rows.Grouped, ...]) -> Iterator[rows.Relation]:
+    def _relations(self, by: tuple[rows.Grouped, ...]) -> Iterator[Relation]:
         order = "score" if self.scored else "rank"
         labels = ["relevance"] if self.relevance is None else []
         yield rows.read(self.ranking, [*KEYS, order, *labels], by, {})
@@ -127,38 +133,36 @@ class _Planner:
         kept = [column(name) for name in (*names, REPLICATE, *KEYS, *labels)]
         query = exp.select(*kept, exp.alias_(value, VALUE, quoted=True)).from_(ranked.subquery("ranked_rows"))
         sorts = self.params.duplicates == "max"
-        yield rows.Relation("ranked_documents", query, keep=sorts)  # it is read thrice
+        yield Relation("ranked_documents", query, keep=sorts)  # it is read thrice
         retrieved = expand(load("ranking/retrieved"), names)
         if self.relevance is None:
-            yield rows.Relation("rankings", retrieved, keep=True)
+            yield Relation("rankings", retrieved, keep=True)
             if self.counts_missed:
                 yield from self._labelled(own)
         else:
             theirs = [each.name for each in by if each.source == self.relevance.name]
             yield from self._judged(self.relevance, by, theirs)
-            yield rows.Relation("retrieved", retrieved, keep=True)
-            yield rows.Relation("rankings", _looked_up("retrieved", "judged_queries", ("query_id",), theirs), keep=True)
+            yield Relation("retrieved", retrieved, keep=True)
+            yield Relation("rankings", _looked_up("retrieved", "judged_queries", ("query_id",), theirs), keep=True)
         yield from _places(names, labels, self._level)
 
-    def _labelled(self, own: list[rows.Grouped]) -> Iterator[rows.Relation]:
+    def _labelled(self, own: list[rows.Grouped]) -> Iterator[Relation]:
         """Labels of all documents of the ranking, those without a valid score too, as judgements of its queries."""
         names = [each.name for each in own]
         labels = rows.joined_rows(self.ranking, None, (), [*KEYS, "score", "relevance"], own, required=KEYS)
         if self.params.duplicates == "max":
             labels = rows.distinct_rows(labels, [*names, *KEYS], ["score"])
-        yield rows.Relation("judged_documents", labels)
+        yield Relation("judged_documents", labels)
         queries = expand(load("ranking/judged_queries"), names)
-        yield rows.Relation("judged_queries", fill(queries, self._level), keep=True)
+        yield Relation("judged_queries", fill(queries, self._level), keep=True)
 
-    def _judged(self, source: Source, by: tuple[rows.Grouped, ...], theirs: list[str]) -> Iterator[rows.Relation]:
+    def _judged(self, source: Source, by: tuple[rows.Grouped, ...], theirs: list[str]) -> Iterator[Relation]:
         yield rows.read(source, [*KEYS, "relevance"], by, {})
         judged = rows.kept(source)
         if self.params.duplicates != "error":
             judged = rows.distinct_rows(judged, KEYS, ["relevance", *theirs])
-        yield rows.Relation("judged_documents", judged, keep=True)
-        yield rows.Relation(
-            "judged_queries", fill(expand(load("ranking/judged_queries"), theirs), self._level), keep=True
-        )
+        yield Relation("judged_documents", judged, keep=True)
+        yield Relation("judged_queries", fill(expand(load("ranking/judged_queries"), theirs), self._level), keep=True)
 
     def _checks(self, own: list[str], names: list[str]) -> Iterator[Check]:
         if self.relevance is not None:
@@ -183,19 +187,19 @@ class _Planner:
             yield f"null = {self.params.null!r}: these moments are wrong; {page('ranking')} says how far"
 
 
-def _places(own: list[str], labels: list[str], level: dict[str, float]) -> Iterator[rows.Relation]:
+def _places(own: list[str], labels: list[str], level: dict[str, float]) -> Iterator[Relation]:
     """Documents with the number of their ranking, and the judged ones among them."""
     name = exp.alias_(exp.cast(column("doc_id", "p"), "TEXT"), NAME, quoted=True)
     kept = (column(each, "p") for each in (VALUE, *KEYS, *labels))
     query = exp.select(column(NUMBER, "o"), *kept, name).from_(exp.to_table("ranked_documents").as_("p"))
     same = [exp.NullSafeEQ(this=column(each, "p"), expression=column(each, "o")) for each in (*own, "query_id")]
     query = query.join(exp.to_table("rankings").as_("o"), on=exp.and_(*same), join_type="inner")
-    yield rows.Relation("numbered_documents", query)
+    yield Relation("numbered_documents", query)
     labelled = exp.select("*").from_("numbered_documents")
     if not labels:
         labelled = _looked_up("numbered_documents", "judged_documents", KEYS, ["relevance"], kind="inner")
-    yield rows.Relation("labelled_documents", labelled)
-    yield rows.Relation("judged_places", fill(expand(load("ranking/judged_places"), ()), level), keep=True)
+    yield Relation("labelled_documents", labelled)
+    yield Relation("judged_places", fill(expand(load("ranking/judged_places"), ()), level), keep=True)
 
 
 def _looked_up(relation: str, other: str, keys: tuple[str, ...], names: list[str], *, kind: str = "left") -> exp.Select:

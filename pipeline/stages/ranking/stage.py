@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from pipeline.plan.nodes import Plan
+    from pipeline.plan.plan import Plan
     from pipeline.sources.inputs import InputContract
     from pipeline.sources.source import Source
     from pipeline.stages.parameters import StageParameters

@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from pipeline.plan import rows
+from pipeline.plan.areas import Areas
 from pipeline.plan.checks import doubtful_groups, duplicate_check, missing_check, outside_check, rows_check
-from pipeline.plan.nodes import REPLICATE, Areas, Check, CountQuery, Plan, Sweep
+from pipeline.plan.count_tables import REPLICATE
+from pipeline.plan.counts import Query, Sweep
+from pipeline.plan.nodes import Check, Relation
+from pipeline.plan.plan import Plan
 from pipeline.queries.dialect import column, double, is_finite
 from pipeline.sources.source import KEPT, SCORE_GIVEN
 from pipeline.stages.threshold_sweep.contract import COUNT_NAMES
@@ -48,17 +52,20 @@ class _Planner:
         missed = self.params.counts_missed
         sweep = Sweep("predictions", every, "score", self.params.grid(), replicated=self.replicated, missed=missed)
         name = "weighted_counts" if self.weighted else "counts"
-        likelihood = CountQuery("threshold_sweep/likelihood", columns=LIKELIHOOD, into="likelihood")
+        likelihood = Query("threshold_sweep/likelihood", columns=LIKELIHOOD, into="likelihood")
         return Plan(
+            nodes=(
+                *self._relations(units, by, used),
+                *self._checks(),
+                Query(f"threshold_sweep/{name}", columns=COUNT_NAMES, sweep=sweep),
+                likelihood,
+                self._areas(every.where(labelled.copy()) if missed else used, by),
+            ),
             sources=(self.predictions,),
             by=by,
-            relations=tuple(self._relations(units, by, used)),
-            checks=tuple(self._checks()),
-            counts=(CountQuery(f"threshold_sweep/{name}", columns=COUNT_NAMES, sweep=sweep), likelihood),
             used=("n_positive", "n_negative"),
-            accounting=CountQuery("threshold_sweep/accounting", {"missed": float(missed)}),
+            accounting=Query("threshold_sweep/accounting", {"missed": float(missed)}),
             positive=column("label"),
-            areas=self._areas(every.where(labelled.copy()) if missed else used, by),
             warnings=tuple(self._warnings(by)),
             facts={"independent": self.params.cluster or "rows"},
         )
@@ -84,9 +91,7 @@ class _Planner:
         missed = self.params.counts_missed
         return rows.joined_rows(self.predictions, units, (), fields, by, checked=False, missed=missed)
 
-    def _relations(
-        self, units: rows.Units | None, by: Sequence[rows.Grouped], used: exp.Select
-    ) -> Iterator[rows.Relation]:
+    def _relations(self, units: rows.Units | None, by: Sequence[rows.Grouped], used: exp.Select) -> Iterator[Relation]:
         names = ["score", "label", *(name for name in ("weight", "id") if self.predictions.is_mapped(name))]
         cluster = [self.params.cluster_column] if self.params.cluster_column is not None else []
         yield rows.read(self.predictions, [*names, *cluster], by, {})
@@ -95,7 +100,7 @@ class _Planner:
         weight = column("weight") if self.weighted else double(1.0)
         names = [*(each.name for each in by), REPLICATE, "score", "label"]
         weighted = exp.select(*(column(name) for name in names), exp.alias_(weight, "weight", quoted=True))
-        yield rows.Relation("weighted_predictions", weighted.from_(used.subquery("used_predictions")))
+        yield Relation("weighted_predictions", weighted.from_(used.subquery("used_predictions")))
 
     def _areas(self, used: exp.Select, by: Sequence[rows.Grouped]) -> Areas:
         names = [*(each.name for each in by), REPLICATE, "score", "label"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from pipeline.metrics.curves.operating_points import pick
-from pipeline.plan.nodes import REPLICATE
+from pipeline.plan.count_tables import REPLICATE
 from pipeline.stages.stage import Summary, group_text, integer, interval, number, of_group
 from pipeline.stages.threshold_sweep.areas import areas_table
 from pipeline.stages.threshold_sweep.averages import averages_table

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.metrics.uncertainty.proportions import RATIOS, Confusion, intervals_of_clusters, intervals_of_rows
-from pipeline.plan.nodes import REPLICATE
+from pipeline.plan.count_tables import REPLICATE
 from pipeline.stages.threshold_sweep.contract import COUNT_NAMES
 from pipeline.tables.sweep import THRESHOLD, add_up
 

@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 from polars.testing import assert_frame_equal
-from running import read_table, run_before_after, run_threshold_sweep, stage_config
+from running import read_table, run_before_after, run_stages, run_threshold_sweep, stage_config
 from stage_examples import EXAMPLES, Example
 
 import pipeline
@@ -48,7 +48,7 @@ def run_example(
 ) -> Run:
     names = renamed or {}
     inputs = {name: {"columns": example.columns(name, names.get(name))} for name in frames}
-    return pipeline.run(stage_config(folder, example.kind, frames, **(inputs | example.keys)))
+    return run_stages(stage_config(folder, example.kind, frames, **(inputs | example.keys)))
 
 
 def tables(run: Run) -> dict[str, pl.DataFrame]:
@@ -197,7 +197,8 @@ def test_one_given_number_without_the_other_is_said(tmp_path: Path) -> None:
 
 def test_bindings_stand_in_the_run_record_the_catalog_and_the_files(tmp_path: Path) -> None:
     columns = {"score": "s", "label": {"sql": "kind = 'a'"}}
-    run = run_threshold_sweep(tmp_path, PREDICTIONS, predictions={"columns": columns}, thresholds=[0.5], by=["kind"])
+    keys: dict[str, Any] = {"predictions": {"columns": columns}, "thresholds": [0.5], "by": ["kind"]}
+    run = pipeline.run(stage_config(tmp_path, "threshold_sweep", {"predictions": PREDICTIONS}, **keys))
     wanted = {
         "predictions.score": {"source": "mapped", "column": "s"},
         "predictions.label": {"source": "mapped", "sql": "kind = 'a'"},
@@ -268,10 +269,10 @@ def test_the_value_of_a_folder_name_is_text_and_the_message_says_how_to_cast_it(
     with pytest.raises(
         DataError, match=r"'score' in .* is the name of a folder, which is text, not a number"
     ) as caught:
-        pipeline.run({"output": str(tmp_path / "refused"), "stages": [config]})
+        run_stages({"output": str(tmp_path / "refused"), "stages": [config]})
     assert "columns = { score = { sql = 'CAST(score AS DOUBLE)' } }" in str(caught.value)
     cast = {"path": config["predictions"], "columns": {"score": {"sql": "CAST(score AS DOUBLE)"}}}
-    run = pipeline.run({"output": str(tmp_path / "cast"), "stages": [config | {"predictions": cast}]})
+    run = run_stages({"output": str(tmp_path / "cast"), "stages": [config | {"predictions": cast}]})
     assert read_table(run, "threshold_sweep_curve", "threshold_sweep").select("tp", "fp").row(0) == (2, 2)
 
 

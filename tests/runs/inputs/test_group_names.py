@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 import sqlglot.expressions as exp
-from running import read_table, stage_config, swept
+from running import read_table, run_stages, stage_config, swept
 
-import pipeline
 from pipeline.errors import ConfigError
 from pipeline.plan.rendering import render_stage
 from pipeline.queries.load import load, query_names, resource_folder
@@ -154,7 +153,7 @@ def test_any_name_gives_the_tables_of_a_neutral_one(tmp_path: Path, kind: str) -
     by = [[NEUTRAL], *([name] for name in names)]
     if kind == "threshold_sweep":
         by.append([])
-    run = pipeline.run(prepared(tmp_path, kind, [NEUTRAL, *names], by))
+    run = run_stages(prepared(tmp_path, kind, [NEUTRAL, *names], by))
     for table in ("counts", *(table.name for table in stage.tables)):
         frame = read_table(run, table, kind)
         own = [column for column in frame.columns if column not in {NEUTRAL, *names}]

@@ -10,11 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from cases.reading import CASES, prepare
-from running import points_tables, run_threshold_sweep, stage_config
+from running import points_tables, run_stages, run_threshold_sweep, stage_config
 
-import pipeline
 from pipeline.errors import DataError, ThresherError
-from pipeline.runs.runner import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -61,7 +59,7 @@ def outcome(case: str, folder: Path, source: str, change: Callable[[pa.Table], p
     (path,) = (folder / f"{source}.parquet").glob("*.parquet")
     pq.write_table(change(pq.read_table(path, partitioning=None)), path)
     try:
-        made = run(config)
+        made = run_stages(config)
     except ThresherError as error:
         return error.code, str(error).replace(str(folder), "…")
     tables = sorted(path for path in made.path.rglob("*.parquet"))
@@ -103,7 +101,7 @@ def test_a_key_without_a_value_has_the_type_of_the_other_input(tmp_path: Path) -
     predicted = gold.with_columns(pl.lit(None).alias("mention_id"))
     config = stage_config(tmp_path, "geocoding", {"gold": gold, "predicted": predicted})
     with pytest.raises(DataError, match="input predicted: column 'mention_id' is NULL or not finite in 2 rows"):
-        pipeline.run(config)
+        run_stages(config)
 
 
 def test_where_reads_a_column_without_a_value_as_null(tmp_path: Path) -> None:
@@ -114,7 +112,7 @@ def test_where_reads_a_column_without_a_value_as_null(tmp_path: Path) -> None:
         table = pa.table({"score": [0.1, 0.2], "label": [True, False], "note": pa.nulls(2)})
         pq.write_table(table, folder / "predictions.parquet")
         config["stages"][0]["predictions"]["where"] = where
-        made = pipeline.run(config)
+        made = run_stages(config)
         counted = pl.read_parquet(made.path / "inputs" / "threshold_sweep.parquet")
         assert counted["rows_used"].to_list() == [2], where
 
@@ -126,7 +124,7 @@ def test_a_metric_may_be_without_a_value_in_the_first_file(tmp_path: Path) -> No
     pq.write_table(no_value("ap", typed=False)(units[:0].to_arrow()), folder / "1.parquet")
     units.write_parquet(folder / "2.parquet")
     stage = {"kind": "compare", "units": str(folder)}
-    made = pipeline.run({"output": str(tmp_path / "results"), "stages": [stage]})
+    made = run_stages({"output": str(tmp_path / "results"), "stages": [stage]})
     tests = pl.read_parquet(made.path / "compare_tests" / "compare.parquet")
     assert set(tests["metric"]) == {"ap"}
 

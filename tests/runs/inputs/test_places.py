@@ -114,7 +114,7 @@ def test_without_a_folder_for_temporary_files_the_config_key_is_named(place: Wor
 
 
 def test_a_bug_is_told_where_no_file_can_be_written(place: Workplace) -> None:
-    bug = "import pipeline.runs.runner\npipeline.runner.run = None\napp()"
+    bug = "import pipeline.runs.runner\npipeline.runs.runner.run = None\napp()"
     called = spawn("run", place.config(), script=NO_TEMPORARY_FOLDER + bug)
     assert_error(called, 70, "TypeError: 'NoneType' object is not callable", "report it", "execute in ", "command.py")
 

@@ -76,6 +76,7 @@ class Workplace:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.pairs, self.events = make_pairs(), make_events()
+        self._checked: tuple[bytes, Visible] | None = None
         self.pairs.write_parquet(folder / "pairs.parquet")
         self.events.write_parquet(folder / "events.parquet")
 
@@ -93,7 +94,9 @@ class Workplace:
         """Run, and see that it was published whole."""
         called = self.run(*words, **keys)
         assert called.code == 0, called.err
-        return assert_results_ok(self.results)
+        visible = assert_results_ok(self.results)
+        self._checked = (self.results / "CURRENT").read_bytes(), visible
+        return visible
 
     def refuse(self, code: int, *words: str, **keys: Any) -> Called:  # noqa: ANN401
         """Run, and see it fail: the code, one error that holds the words, results as before."""
@@ -110,7 +113,14 @@ class Workplace:
 
     def table(self, name: str, stage: str = "before_after") -> pl.DataFrame:
         """A result table of the visible run."""
-        return pl.read_parquet(assert_results_ok(self.results).folder / name / f"{stage}.parquet")
+        return pl.read_parquet(self.visible().folder / name / f"{stage}.parquet")
+
+    def visible(self) -> Visible:
+        """The visible run, which is checked once."""
+        pointer = (self.results / "CURRENT").read_bytes()
+        if self._checked is None or self._checked[0] != pointer:
+            self._checked = pointer, assert_results_ok(self.results)
+        return self._checked[1]
 
     def fates(self, source: str = "pairs") -> dict[str, int]:
         """What became of the rows of an input; their sum is the rows in the files."""

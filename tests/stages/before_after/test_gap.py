@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
+from running import run_stages
 
-import pipeline
 from pipeline.simulations.before_after import write_demo
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def table(tmp_path: Path, name: str, window: dict[str, str], result: str) -> pl.DataFrame:
     stage = write_demo(tmp_path / "data") | {"window": window, "compared": "timelines", "thresholds": [3, 8, 13, 25]}
-    run = pipeline.run({"output": str(tmp_path / name), "stages": [stage]})
+    run = run_stages({"output": str(tmp_path / name), "stages": [stage]})
     frame = pl.read_parquet(run.path / result / "before_after.parquet")
     return frame.filter(pl.col("threshold").is_not_null()).sort("grouping", "source", "threshold")
 

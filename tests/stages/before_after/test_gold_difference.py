@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 import pytest
+from running import run_stages
 from scipy.stats import t as student
 
-import pipeline
 from pipeline.simulations.before_after import write_demo
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def run(tmp_path: Path, frames: dict[str, pl.DataFrame], **keys: Any) -> pl.Data
     for name, frame in frames.items():
         frame.write_parquet(tmp_path / f"{name}.parquet")
     stage = {"kind": "before_after", **{name: str(tmp_path / f"{name}.parquet") for name in frames}, **keys}
-    done = pipeline.run({"output": str(tmp_path / "r"), "stages": [stage]})
+    done = run_stages({"output": str(tmp_path / "r"), "stages": [stage]})
     return pl.read_parquet(done.path / "before_after_gold" / "before_after.parquet")
 
 
@@ -84,7 +84,7 @@ def test_where_the_truth_is_known_the_interval_holds_no_difference(tmp_path: Pat
     truth = pl.read_parquet(tmp_path / "data" / "truth.parquet").select("event_id", "article_id")
     truth.write_parquet(tmp_path / "gold.parquet")
     stage |= {"gold": str(tmp_path / "gold.parquet"), "gold_articles": stage["articles"]}
-    done = pipeline.run({"output": str(tmp_path / "r"), "stages": [stage]})
+    done = run_stages({"output": str(tmp_path / "r"), "stages": [stage]})
     found = pl.read_parquet(done.path / "before_after_gold" / "before_after.parquet")
     for row in found.filter(pl.col("level") == "match").iter_rows(named=True):
         assert row["precision_difference_lower"] < 0 < row["precision_difference_upper"]

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 import pytest
-from running import read_table, run_before_after
+from running import read_table, run_before_after, run_stages
 
-import pipeline
 from pipeline.stages.before_after.verdict import UNTESTED, doubts, verdict
 
 if TYPE_CHECKING:
@@ -221,7 +220,7 @@ def spread(folder: Path, frames: dict[str, pl.DataFrame], cut: Callable[[pl.Data
         for number, part in enumerate(cut(frame)):
             part.write_parquet(folder / name / f"{number}.parquet")
         stage[name] = {"path": str(folder / name)}
-    return pipeline.run({"output": str(folder / "results"), "stages": [stage]})
+    return run_stages({"output": str(folder / "results"), "stages": [stage]})
 
 
 def test_the_order_of_rows_and_files_changes_no_byte_of_the_results(tmp_path: Path) -> None:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
-from running import POINTS, fates, points_tables, read_table, run_change_points, stage_config
+from running import POINTS, fates, points_tables, read_table, run_change_points, run_stages, stage_config
 
-import pipeline
 from pipeline.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ def test_keys_that_do_not_fit_the_data_are_named(tmp_path: Path, keys: dict[str,
 )
 def test_keys_at_fault_are_named(tmp_path: Path, keys: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
-        pipeline.run(stage_config(tmp_path, POINTS, frames(), **keys))
+        run_stages(stage_config(tmp_path, POINTS, frames(), **keys))
 
 
 def test_runs_must_have_the_grouping_columns_of_predictions(tmp_path: Path) -> None:

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
-from running import POINTS, read_table
-
-import pipeline
+from running import POINTS, read_table, run_stages
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,7 +43,7 @@ def tables(real_data: Path, folder: Path, predictions: str = "predictions", **ke
         "by": [["method"]],
         **keys,
     }
-    run = pipeline.run({"output": str(folder), "stages": [stage]})
+    run = run_stages({"output": str(folder), "stages": [stage]})
     return {name: read_table(run, f"{POINTS}_{name}", POINTS) for name in ("curve", "areas", "series", "delays")}
 
 
@@ -143,7 +141,7 @@ def test_curves_of_the_source_text_and_of_roerich(real_data: Path, tmp_path: Pat
         }
         text = {"matching": "any", "name": "text"}
         theirs = {"matching": "roerich", "margin_boundary": "<=", "name": "roerich"}
-        run = pipeline.run({"output": str(tmp_path), "stages": [stage | text, stage | theirs]})
+        run = run_stages({"output": str(tmp_path), "stages": [stage | text, stage | theirs]})
         rows = read_table(run, f"{POINTS}_curve", "text").to_dicts()
         for mine, wanted in zip(rows, values["seed004_pr_curve_M5"], strict=True):
             assert (mine["threshold"], mine["n_predicted"], mine["tp"]) == (

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
-from running import stage_config
+from running import run_stages, stage_config
 
-import pipeline
 from pipeline.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ PREDICTED = GOLD.with_columns(system=pl.lit("x")).drop("genre")
 
 def run_on(folder: Path, *given: pl.DataFrame, **keys: Any) -> None:  # noqa: ANN401
     frames = dict(zip(("gold", "predicted", "documents"), given, strict=False))
-    pipeline.run(stage_config(folder, KIND, frames, **keys))
+    run_stages(stage_config(folder, KIND, frames, **keys))
 
 
 def null(frame: pl.DataFrame, name: str) -> pl.DataFrame:

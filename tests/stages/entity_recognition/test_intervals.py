@@ -8,10 +8,9 @@ import numpy as np
 import polars as pl
 import pytest
 from reference_mentions import RULES, counts_by_hand, random_mentions
-from running import read_table, stage_config
+from running import read_table, run_stages, stage_config
 from scipy import stats
 
-import pipeline
 from pipeline.metrics.uncertainty.jackknife import effective_degrees, tail
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
 
@@ -25,7 +24,7 @@ RATIOS = ("precision", "recall", "f1")
 
 def scores_of(folder: Path, *frames: pl.DataFrame, **keys: Any) -> pl.DataFrame:  # noqa: ANN401
     names = ("gold", "predicted", "documents")
-    run = pipeline.run(stage_config(folder, KIND, dict(zip(names, frames, strict=False)), **keys))
+    run = run_stages(stage_config(folder, KIND, dict(zip(names, frames, strict=False)), **keys))
     return read_table(run, "entity_recognition_scores", KIND)
 
 

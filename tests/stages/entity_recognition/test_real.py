@@ -6,9 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from running import read_table
-
-import pipeline
+from running import read_table, run_stages
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +37,7 @@ def tables(folder: Path, output: Path, where: str = "is_toponym", **keys: Any) -
         "documents": str(folder / "documents.parquet"),
         **keys,
     }
-    run = pipeline.run({"output": str(output), "stages": [stage]})
+    run = run_stages({"output": str(output), "stages": [stage]})
     return {name: read_table(run, f"{KIND}_{name}", KIND) for name in ("scores", "documents", "outcomes")}
 
 

@@ -7,7 +7,7 @@ import polars as pl
 import polars.selectors as cs
 import pytest
 from reference_mentions import RULES, Row, counts_by_hand, random_mentions
-from running import fates, read_table, stage_config
+from running import fates, read_table, run_stages, stage_config
 
 import pipeline
 from pipeline.engines import duckdb
@@ -29,7 +29,7 @@ RATIOS = ["precision", "recall", "f1"]
 def run_on(folder: Path, gold: pl.DataFrame, predicted: pl.DataFrame, **keys: Any) -> Run:  # noqa: ANN401
     documents = keys.pop("documents", None)
     frames = {"gold": gold, "predicted": predicted} | ({} if documents is None else {"documents": documents})
-    return pipeline.run(stage_config(folder, KIND, frames, **keys))
+    return run_stages(stage_config(folder, KIND, frames, **keys))
 
 
 def table(run: Run, name: str) -> pl.DataFrame:
@@ -221,7 +221,7 @@ def test_parts_of_the_rows_change_nothing(tmp_path: Path, monkeypatch: pytest.Mo
     gold, predicted = random_mentions(rng, 60, documents=20), random_mentions(rng, 90, predicted=True, documents=20)
     keys = {"match": "overlap", "by": ["system"], "averages": AVERAGES}
     whole = run_on(tmp_path / "whole", gold, predicted, **keys)
-    monkeypatch.setattr("pipeline.plan.batches.PART_ROWS", 7)
+    monkeypatch.setattr("pipeline.plan.transforms.BATCH_ROWS", 7)
     parts = run_on(tmp_path / "parts", gold, predicted, **keys)
     for name in ("scores", "documents", "outcomes"):
         assert table(parts, name).equals(table(whole, name)), name

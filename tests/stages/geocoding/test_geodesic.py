@@ -8,9 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 from geographiclib.geodesic import Geodesic
-from running import read_table, stage_config
+from running import read_table, run_stages, stage_config
 
-import pipeline
 from pipeline.metrics.geocoding.accuracy import error_statistics, tolerance_counts
 
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ def test_places_far_near_and_opposite(tmp_path: Path, keys: dict[str, Any]) -> N
         pl.Series("longitude", np.where(missing, np.nan, (there[1] + 180) % 360 - 180)),
     )
     inputs = {"gold": gold, "predicted": predicted}
-    run = pipeline.run(
+    run = run_stages(
         stage_config(tmp_path, KIND, inputs, distance="geodesic", tolerances_km=TOLERANCES, outcomes=True, **keys)
     )
     outcomes = read_table(run, "geocoding_outcomes", KIND)
@@ -100,7 +99,7 @@ def test_real_places(real_data: Path, tmp_path: Path, name: str) -> None:
         "tolerances_km": TOLERANCES,
     }
     runs = [
-        pipeline.run({"output": str(tmp_path / distance), "stages": [stage | {"distance": distance}]})
+        run_stages({"output": str(tmp_path / distance), "stages": [stage | {"distance": distance}]})
         for distance in ("geodesic", "haversine")
     ]
     ellipsoid, sphere = (read_table(run, "geocoding_outcomes", KIND) for run in runs)

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 import pytest
-from running import read_table, stage_config
+from running import read_table, run_stages, stage_config
 from scipy import stats
 
-import pipeline
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
 from pipeline.simulations import geocoding as simulation
 
@@ -24,7 +23,7 @@ TOLERANCES = [10.0, 161.0, 1000.0]
 
 def tables(folder: Path, *given: pl.DataFrame, **keys: Any) -> tuple[pl.DataFrame, pl.DataFrame]:  # noqa: ANN401
     frames = dict(zip(("gold", "predicted"), given, strict=True))
-    run = pipeline.run(stage_config(folder, KIND, frames, tolerances_km=TOLERANCES, **keys))
+    run = run_stages(stage_config(folder, KIND, frames, tolerances_km=TOLERANCES, **keys))
     return read_table(run, f"{KIND}_scores", KIND), read_table(run, f"{KIND}_outcomes", KIND)
 
 

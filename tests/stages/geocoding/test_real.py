@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 import pytest
-from running import read_table
+from running import read_table, run_stages
 
-import pipeline
 from pipeline.metrics.geocoding.accuracy import log_error_auc
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ class Parsed:
             stage(folder, "geocoding", tolerances_km=TOLERANCES, **NEAR),
             stage(folder, "entity_recognition", averages=["micro"], **NEAR),
         ]
-        self.run = pipeline.run({"output": str(output), "stages": stages})
+        self.run = run_stages({"output": str(output), "stages": stages})
         self.expected: dict[str, Any] = json.loads((folder / "expected.json").read_text(encoding="utf-8"))
         self.errors = pl.read_parquet(folder / "expected_errors.parquet")
         self.systems = [name for name in ("edin", "geo") if name in self.expected]
@@ -133,7 +132,7 @@ def test_aligned_rows_give_the_same(real_data: Path, tmp_path: Path) -> None:
             "by": [["system"]],
             "tolerances_km": TOLERANCES,
         }
-        run = pipeline.run({"output": str(tmp_path / folder / "results"), "stages": [config]})
+        run = run_stages({"output": str(tmp_path / folder / "results"), "stages": [config]})
         scores = read_table(run, "geocoding_scores", "geocoding")
         errors = read_table(run, "geocoding_errors", "geocoding")
         for system, expected in json.loads((real_data / folder / "expected.json").read_text("utf-8")).items():

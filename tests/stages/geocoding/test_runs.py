@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 import pytest
-from running import fates, read_table, stage_config
+from running import fates, read_table, run_stages, stage_config
 
-import pipeline
 from pipeline.errors import ConfigError, DataError
 from pipeline.metrics.geocoding.accuracy import error_statistics, tolerance_counts
 from pipeline.metrics.geocoding.distance import haversine
@@ -27,7 +26,7 @@ SYSTEMS = ["x", "y"]
 
 
 def run_on(folder: Path, *given: pl.DataFrame, **keys: Any) -> Run:  # noqa: ANN401
-    return pipeline.run(stage_config(folder, KIND, dict(zip(("gold", "predicted"), given, strict=True)), **keys))
+    return run_stages(stage_config(folder, KIND, dict(zip(("gold", "predicted"), given, strict=True)), **keys))
 
 
 def table(run: Run, name: str) -> pl.DataFrame:
@@ -128,7 +127,7 @@ def test_parts_of_the_rows_change_nothing(tmp_path: Path, monkeypatch: pytest.Mo
     gold, predicted = random_places(np.random.default_rng(2), 40)
     keys = {"match": "span", "candidates": "closest", "by": ["system"]}
     whole = run_on(tmp_path / "whole", gold, predicted, **keys)
-    monkeypatch.setattr("pipeline.plan.batches.PART_ROWS", 11)
+    monkeypatch.setattr("pipeline.plan.transforms.BATCH_ROWS", 11)
     parts = run_on(tmp_path / "parts", gold.reverse(), predicted.reverse(), **keys)
     for name in ("scores", "errors", "outcomes"):
         assert table(parts, name).equals(table(whole, name)), name
@@ -299,9 +298,9 @@ def test_infinite_coordinates_are_found_in_files_of_folders(tmp_path: Path, matc
     )
     config["stages"][0]["predicted"] = {"path": str(tmp_path / "predicted")}
     with pytest.raises(DataError, match=r"'latitude' is infinite in 1 row of .*system=y/rows.parquet, first at row 1"):
-        pipeline.run(config)
+        run_stages(config)
     config["stages"][0]["predicted"]["where"] = "system = 'x'"
-    assert table(pipeline.run(config), "scores").select("system", "tp").unique().rows() == [("x", 1)]
+    assert table(run_stages(config), "scores").select("system", "tp").unique().rows() == [("x", 1)]
 
 
 def test_exchanged_coordinates_are_named_where_they_cannot_be_meant(tmp_path: Path) -> None:

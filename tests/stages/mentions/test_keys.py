@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
-from running import read_table, stage_config
+from running import read_table, run_stages, stage_config
 
-import pipeline
 from pipeline.metrics.geocoding.distance import haversine
 from pipeline.stages.geocoding import locating, planning
 
@@ -20,7 +19,7 @@ PLACES = {"latitude": [1.0, 2.0, 3.0], "longitude": [4.0, 5.0, 6.0]}
 
 
 def scores(folder: Path, kind: str, frames: dict[str, pl.DataFrame], **keys: Any) -> pl.DataFrame:  # noqa: ANN401
-    return read_table(pipeline.run(stage_config(folder, kind, frames, **keys)), f"{kind}_scores", kind)
+    return read_table(run_stages(stage_config(folder, kind, frames, **keys)), f"{kind}_scores", kind)
 
 
 @pytest.mark.parametrize("match", ["span", "text", "overlap", "text_near"])

@@ -9,9 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 from reference_mentions import TEXTS
-from running import read_table, stage_config
+from running import read_table, run_stages, stage_config
 
-import pipeline
 from pipeline.errors import DataError
 from pipeline.stages.geocoding.contract import GeocodingParameters
 from pipeline.stages.geocoding.locating import by_matching
@@ -89,7 +88,7 @@ def places(*rows: tuple[Any, ...], names: Sequence[str] = ("text", "start", "end
 
 
 def run_on(folder: Path, gold: pl.DataFrame, predicted: pl.DataFrame, **keys: Any) -> pl.DataFrame:  # noqa: ANN401
-    run = pipeline.run(stage_config(folder, "geocoding", {"gold": gold, "predicted": predicted}, **keys))
+    run = run_stages(stage_config(folder, "geocoding", {"gold": gold, "predicted": predicted}, **keys))
     return read_table(run, "geocoding_outcomes", "geocoding")
 
 
@@ -143,7 +142,7 @@ def test_messages_name_the_columns_of_the_files(tmp_path: Path) -> None:
     config = stage_config(tmp_path, "geocoding", {"gold": gold, "predicted": predicted}, match="text")
     config["stages"][0]["predicted"]["columns"] = {"start": "begin"}
     with pytest.raises(DataError, match=r"doc_id = d, begin = 0, end = 5 has 2 rows .*: 'Paris', 'paris'"):
-        pipeline.run(config)
+        run_stages(config)
 
 
 @pytest.mark.parametrize("match", RULES)
@@ -155,7 +154,7 @@ def test_rows_of_single_mentions_do_not_depend_on_the_order_of_the_rows(tmp_path
     tables = []
     for number, rows in enumerate((predicted, predicted.reverse())):
         frames = {"gold": gold, "predicted": rows}
-        run = pipeline.run(stage_config(tmp_path / f"{number}", "entity_recognition", frames, match=match))
+        run = run_stages(stage_config(tmp_path / f"{number}", "entity_recognition", frames, match=match))
         tables.append(read_table(run, "entity_recognition_outcomes", "entity_recognition"))
     assert tables[0].equals(tables[1])
     assert tables[0].filter(outcome="tp").select("predicted_text", "predicted_type").rows() == [("PARIS", "person")]
@@ -166,7 +165,7 @@ def test_equal_sizes_need_no_warning_of_the_order_of_the_file(tmp_path: Path) ->
     frames = {"gold": gold, "predicted": gold.with_columns(score=0.5)}
     for match in RULES:
         keys = {"match": match, "assignment": "file_order"}
-        run = pipeline.run(stage_config(tmp_path / match, "entity_recognition", frames, **keys))
+        run = run_stages(stage_config(tmp_path / match, "entity_recognition", frames, **keys))
         assert any("pairs all predictions at once" in each for each in run.warnings) == (
             match in {"overlap", "text_near"}
         )

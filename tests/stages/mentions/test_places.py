@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
-from running import read_table, stage_config
-
-import pipeline
+from running import read_table, run_stages, stage_config
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +16,7 @@ UNKNOWN = [(None, None), (1, None), (None, 3), (5, 3), (2**40, 2**40 + 1), (-(2*
 
 def outcomes(folder: Path, kind: str, gold: pl.DataFrame, predicted: pl.DataFrame, **keys: Any) -> pl.DataFrame:  # noqa: ANN401
     frames = {"gold": gold, "predicted": predicted}
-    run = pipeline.run(stage_config(folder, kind, frames, match="text", **keys))
+    run = run_stages(stage_config(folder, kind, frames, match="text", **keys))
     return read_table(run, f"{kind}_outcomes", kind)
 
 

@@ -8,10 +8,9 @@ import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
-from running import RANKING, fates, ranked, stage_config
+from running import RANKING, fates, ranked, run_stages, stage_config
 from scipy import stats
 
-import pipeline
 from pipeline.errors import ConfigError, DataError
 from pipeline.metrics.ranking.random_selection import average_precision_moments, average_precision_p_value
 
@@ -220,7 +219,7 @@ def test_published_moments_are_given_with_a_warning(tmp_path: Path) -> None:
         {"query_id": [1] * 1000, "doc_id": range(1000), "score": [1.0 * each for each in range(1000)]}
     )
     ranking = ranking.with_columns((pl.col("doc_id") < 100).cast(pl.Int64).alias("relevance"))
-    run = pipeline.run(stage_config(tmp_path, RANKING, {"ranking": ranking}, null="zhang_su_2012"))
+    run = run_stages(stage_config(tmp_path, RANKING, {"ranking": ranking}, null="zhang_su_2012"))
     row = pl.read_parquet(run.path / "ranking_queries" / "ranking.parquet").row(0, named=True)
     assert round(row["ap_expected"], 4) == 0.1037
     assert row["ap_variance"] == pytest.approx(0.000139235, rel=1e-5)
@@ -233,7 +232,7 @@ def test_rows_left_out_are_counted(tmp_path: Path) -> None:
         pl.when(pl.int_range(pl.len()) == 0).then(float("nan")).otherwise(pl.col("score")).alias("score")
     )
     config = stage_config(tmp_path, RANKING, {"ranking": ranking, "relevance": relevance}, invalid_scores="drop")
-    run = pipeline.run(config)
+    run = run_stages(config)
     assert fates(run, "ranking", RANKING) == {"used": ranking.height - 1, "nan_score": 1}
     with pytest.raises(DataError, match="NaN"):
         ranked(tmp_path / "error", ranking, relevance)
@@ -319,7 +318,7 @@ def test_parts_and_the_order_of_rows_change_no_bit(
     settings = {"by": ["system"], "ties": ties, "cutoffs": K, "missing_queries": "zero"}
     whole = ranked(tmp_path / "whole", *judged, **settings)
     assert whole["queries"]["system"].null_count() == 12
-    monkeypatch.setattr("pipeline.plan.batches.PART_ROWS", 20)
+    monkeypatch.setattr("pipeline.plan.transforms.BATCH_ROWS", 20)
     shuffled = [frame.sample(fraction=1, shuffle=True, seed=2) for frame in judged]
     parts = ranked(tmp_path / "parts", *shuffled, **settings)
     for name, table in whole.items():

@@ -28,7 +28,7 @@ from pipeline.metrics.curves.cell_grids import finer
 from pipeline.metrics.curves.packed_scores import PackedScores, SizesDifferError
 from pipeline.metrics.curves.pr_auc import pr_auc
 from pipeline.plan import areas
-from pipeline.plan.areas import rows_in_order
+from pipeline.plan.area_work import rows_in_order
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -318,7 +318,7 @@ def test_cells_that_are_made_finer_hold_the_exact_areas_within_the_width(
         rounds.append(1)
         return finer(*parts)
 
-    monkeypatch.setattr("pipeline.plan.areas.finer", counted)
+    monkeypatch.setattr("pipeline.plan.area_work.finer", counted)
     width = 0.02
     binned = swept(tmp_path / "binned", frame, method="binned", width=width, **keys)["areas"]
     assert rounds or shape == "even"

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
-
-import pipeline
+from running import run_stages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,7 +53,7 @@ def run(folder: Path, output: Path, *, where: str | None = None, **keys: Any) ->
     source: dict[str, Any] = {"path": str(folder / "predictions.parquet"), "columns": {"id": "id"}}
     source |= {"where": where} if where else {}
     stage = {"kind": "threshold_sweep", "predictions": source, "by": [["model", "group"]], "duplicates": "keep"}
-    published = pipeline.run({"output": str(output), "stages": [stage | keys]})
+    published = run_stages({"output": str(output), "stages": [stage | keys]})
     return {
         name: pl.read_parquet(published.path / f"threshold_sweep_{name}" / "threshold_sweep.parquet") for name in TABLES
     }
@@ -199,9 +198,9 @@ def test_certified_bounds_hold_the_areas(
     folder: Path, expected: Expected, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With so few cells that they have to be made finer."""
-    from pipeline.plan import areas
+    from pipeline.plan import area_work
 
-    monkeypatch.setattr(areas, "MOST_CELLS", 4096)
+    monkeypatch.setattr(area_work, "MOST_CELLS", 4096)
     found = run(folder, tmp_path, method="binned", width=2e-2, thresholds=[0.5])["areas"]
     for own, wanted in groups(expected):
         row = found.filter(own).row(0, named=True)

@@ -11,18 +11,19 @@ import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
-from running import SWEEP, fates, read_table, run_threshold_sweep, stage_config, swept
+from running import SWEEP, fates, read_table, run_stages, run_threshold_sweep, stage_config, swept
 from sklearn.metrics import confusion_matrix, f1_score, precision_score, recall_score
 
-import pipeline
 from pipeline.engines import duckdb
 from pipeline.errors import ConfigError, DataError
-from pipeline.plan import areas, counting
+from pipeline.plan import area_work, counts
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
+
+    import pipeline
 
 CELLS = ("tp", "fp", "fn", "tn")
 RATIOS = ("precision", "recall", "f1", "fpr")
@@ -224,8 +225,8 @@ def test_a_config_that_cannot_be_is_refused(tmp_path: Path, keys: dict[str, Any]
 def test_too_many_distinct_scores_ask_for_a_number_of_thresholds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert counting.MAX_DISTINCT == 100_000
-    monkeypatch.setattr(counting, "MAX_DISTINCT", 30)
+    assert counts.MAX_DISTINCT == 100_000
+    monkeypatch.setattr(counts, "MAX_DISTINCT", 30)
     frame = predictions(8, 60, decimals=9)
     with pytest.raises(DataError) as caught:
         run_threshold_sweep(tmp_path / "a", frame)
@@ -390,7 +391,7 @@ def test_order_and_files_of_the_rows_change_no_byte(tmp_path: Path, cluster: str
     for number in range(3):
         mixed[number::3].write_parquet(folder / "parts" / f"{number}.parquet")
     config["stages"][0]["predictions"]["path"] = str(folder / "parts")
-    assert results(pipeline.run(config)) == plain
+    assert results(run_stages(config)) == plain
 
 
 def test_blocks_smaller_than_the_data_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -398,7 +399,7 @@ def test_blocks_smaller_than_the_data_change_nothing(tmp_path: Path, monkeypatch
     keys: dict[str, Any] = {"by": ["model"], "cluster": "user", "predictions": {"columns": {"weight": "w"}}}
     whole = swept(tmp_path / "whole", frame, **keys)
     monkeypatch.setattr(duckdb, "BLOCK_ROWS", 37)
-    monkeypatch.setattr(areas, "PART_ROWS", 5)
+    monkeypatch.setattr(area_work, "PART_ROWS", 5)
     blocks = swept(tmp_path / "blocks", frame, **keys)
     assert blocks["curve"].equals(whole["curve"])
     for name in ("average_precision", "average_precision_se", "roc_auc", "roc_auc_se"):

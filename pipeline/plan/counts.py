@@ -1,0 +1,205 @@
+"""Nodes that count: queries of sql/ with exact bins, and pure functions where SQL cannot say it portably."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+import polars as pl
+import sqlglot.expressions as exp
+
+from pipeline.errors import DataError
+from pipeline.plan.count_tables import BIN, REPLICATE
+from pipeline.plan.nodes import Parameters, Phase, Statement, frames_of, shown_reads
+from pipeline.queries.dialect import column, double, is_finite
+from pipeline.queries.load import expand, load
+from pipeline.tables.schemas import COUNTS
+from pipeline.tables.sweep import THRESHOLD
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from pipeline.engines.engine import Engine
+    from pipeline.plan.nodes import Progress
+    from pipeline.sources.bins import Grid
+
+MAX_DISTINCT = 100_000
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The row relation with a bin for every row: its arithmetic cell, or the score itself without a grid.
+
+    Attributes:
+        into: Logical name of the relation that swept queries read.
+        rows: Query of the rows, without a bin.
+        score: The column that is compared with the thresholds; a row in which it is not finite has no bin.
+        grid: The thresholds; None: every distinct score is one, and the bin is the score.
+        exact: Whether every row gets its bin by comparisons: for few rows, or where rows of one bin are merged.
+        replicated: Whether rows fall into replicates; else all are in replicate 0.
+        missed: Whether rows without a bin count as below every threshold; else they do not count.
+    """
+
+    phase: ClassVar[Phase] = Phase.TRANSFORMS
+    into: str
+    rows: exp.Query
+    score: str
+    grid: Grid | None
+    exact: bool = False
+    replicated: bool = True
+    missed: bool = False
+
+    def run(self, engine: Engine, progress: Progress) -> None:  # noqa: ARG002 - all nodes are called alike
+        """Define the relation."""
+        engine.define(self.into, self.by_cell())
+
+    def statements(self, by: Sequence[str]) -> Iterator[Statement]:  # noqa: ARG002 - as `run`
+        """The query that defines it."""
+        yield Statement(f"relation {self.into}", self.by_cell(), self.into)
+
+    def by_cell(self) -> exp.Select:
+        """Rows with their arithmetic cell as bin; without a grid the score itself, -0 as 0."""
+        score = column(self.score)
+        if self.exact and self.grid is not None:
+            return self._with_bin(self.grid.exact(score))
+        distinct = exp.Case().when(is_finite(score), score.copy() + double(0))
+        return self._with_bin(distinct if self.grid is None else self.grid.cell(score))
+
+    def exactly(self, cells: list[int]) -> exp.Select:
+        """Rows of the given cells with their exact bin, by comparisons."""
+        if self.grid is None:
+            message = "without a grid every cell is exact"
+            raise ValueError(message)
+        score = column(self.score)
+        return self._with_bin(self.grid.exact(score)).where(self.grid.cell(score).isin(*cells))
+
+    def _with_bin(self, value: exp.Expr) -> exp.Select:
+        return exp.select("*", exp.alias_(value, BIN, quoted=True)).from_(self.rows.subquery("canonical_rows"))
+
+
+@dataclass(frozen=True)
+class Query:
+    """One counting query of sql/.
+
+    Attributes:
+        name: `<stage>/<file>`.
+        params: Values of its parameters.
+        columns: The counts of its count table; those that the query lacks are 0.
+        keys: Columns of its count table beside grouping, replicate and threshold.
+        sweep: The row relation that it reads and by whose bin it groups; None: it knows no thresholds.
+        into: The count table it adds to; `counts` is the one that is saved.
+        additive: Whether counts of a grouping are sums of those of a finer one; else each grouping is counted.
+    """
+
+    phase: ClassVar[Phase] = Phase.COUNTS
+    name: str
+    params: Parameters = field(default_factory=dict)
+    columns: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    sweep: Sweep | None = None
+    into: str = COUNTS
+    additive: bool = True
+
+    def tree(self, segment: Sequence[str]) -> exp.Query:
+        """The query by some grouping columns."""
+        unreplicated = self.sweep is not None and not self.sweep.replicated
+        return expand(load(self.name), segment, zero=[REPLICATE] if unreplicated else [])
+
+    def run(self, engine: Engine, progress: Progress) -> None:
+        """Count every grouping that is no sum of others."""
+        for segment in progress.counts.segments(additive=self.additive):
+            counts = engine.fetch(self.tree(segment), self.params)
+            if self.sweep is not None:
+                counts = _in_exact_bins(engine, self, self.sweep, segment, counts)
+            progress.counts.add(self.into, segment, counts, self.keys, self.columns)
+
+    def statements(self, by: Sequence[str]) -> Iterator[Statement]:
+        """The query by all grouping columns."""
+        yield Statement(f"counts {self.into}", self.tree(by), params=self.params)
+
+
+@dataclass(frozen=True)
+class CountFunction:
+    """Counts that a pure function makes of rows, for what SQL cannot say portably.
+
+    Attributes:
+        name: For messages.
+        reads: The rows it needs, by name.
+        function: Turns the frames and the grouping columns into counts per group, replicate and value of the keys.
+        columns: The counts it makes.
+        keys: Columns of its count table beside grouping, replicate and threshold.
+        into: The count table it adds to; `counts` is the one that is saved.
+    """
+
+    phase: ClassVar[Phase] = Phase.COUNTS
+    name: str
+    reads: Mapping[str, exp.Query]
+    function: Callable[[Mapping[str, pl.DataFrame], Sequence[str]], pl.DataFrame]
+    columns: tuple[str, ...]
+    keys: tuple[str, ...] = ()
+    into: str = COUNTS
+
+    def run(self, engine: Engine, progress: Progress) -> None:
+        """Count every grouping that is no sum of others."""
+        for segment in progress.counts.segments(additive=True):
+            counts = self.function(frames_of(engine, self.reads), segment)
+            progress.counts.add(self.into, segment, counts, self.keys, self.columns)
+
+    def statements(self, by: Sequence[str]) -> Iterator[Statement]:  # noqa: ARG002 - all nodes are called alike
+        """The queries of the rows."""
+        yield from shown_reads(self.reads, f"counts {self.into}", self.function)
+
+
+def _in_exact_bins(
+    engine: Engine, query: Query, sweep: Sweep, segment: Sequence[str], counts: pl.DataFrame
+) -> pl.DataFrame:
+    """Counts per cell → counts per bin; rows without a score count below all thresholds, if they count at all."""
+    binned = _of_cells(engine, query, sweep, segment, counts.filter(pl.col(BIN).is_not_null()))
+    if not sweep.missed:
+        return binned
+    below = counts.filter(pl.col(BIN).is_null()).with_columns(pl.lit(None, dtype=pl.Float64).alias(THRESHOLD))
+    return pl.concat([binned, below.select(binned.columns).cast(binned.schema)])
+
+
+def _of_cells(engine: Engine, query: Query, sweep: Sweep, segment: Sequence[str], counts: pl.DataFrame) -> pl.DataFrame:
+    """Counts per cell → counts per bin; cells that a threshold cuts through are counted again by comparisons."""
+    grid = sweep.grid
+    if grid is None:
+        return _with_scores_as_thresholds(counts, segment)
+    edges = pl.Series(THRESHOLD, [None, *grid.thresholds], dtype=pl.Float64)
+    if sweep.exact:
+        return counts.with_columns(edges.gather(counts[BIN]).alias(THRESHOLD))
+    bins = grid.bins(counts["lowest"].to_numpy())
+    cut = counts.filter(pl.Series(grid.bins(counts["highest"].to_numpy()) != bins, dtype=pl.Boolean))
+    cells = sorted(set(cut[BIN].to_list()))
+    uncut = counts.with_columns(pl.Series("_exact", bins, dtype=pl.Int64)).filter(~pl.col(BIN).is_in(cells))
+    binned = uncut.drop(BIN).rename({"_exact": BIN})
+    if cells:
+        relation = f"{sweep.into}_again"
+        engine.define(relation, sweep.exactly(cells))
+        recounted = engine.fetch(_reading(query.tree(segment), sweep.into, relation), query.params)
+        binned = binned.vstack(recounted.with_columns(pl.col(BIN).cast(pl.Int64)).select(binned.columns))
+    return binned.with_columns(edges.gather(binned[BIN]).alias(THRESHOLD))
+
+
+def _reading(tree: exp.Query, name: str, other: str) -> exp.Query:
+    """The same query over another relation of the same columns."""
+    for table in tree.find_all(exp.Table):
+        if table.name == name:
+            table.replace(exp.to_table(other).as_(name))
+    return tree
+
+
+def _with_scores_as_thresholds(counts: pl.DataFrame, segment: Sequence[str]) -> pl.DataFrame:
+    """Counts per distinct score, each of which is a threshold.
+
+    Raises:
+        DataError: a group has too many.
+    """
+    distinct = pl.col(BIN).n_unique().alias("n")
+    sizes = counts.group_by(segment).agg(distinct) if segment else counts.select(distinct)
+    largest = sizes["n"].max() if not sizes.is_empty() else 0
+    if isinstance(largest, int) and largest > MAX_DISTINCT:
+        message = f'thresholds = "distinct": one group has {largest:,} distinct scores, the limit is {MAX_DISTINCT:,}'
+        raise DataError(message, remedy="Give thresholds = { start = …, stop = …, count = 1000 }.")
+    return counts.with_columns(pl.col(BIN).cast(pl.Float64).alias(THRESHOLD))
