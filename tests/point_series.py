@@ -73,17 +73,17 @@ def cases(draw: st.DrawFn, *, closed: bool | None = None, sorted_input: bool = F
     n_series = draw(st.integers(1, 3))
     point = st.tuples(st.integers(0, n_series - 1), values)
     truth = draw(st.lists(point, max_size=12))
-    found = draw(st.lists(st.tuples(point, st.integers(0, 4)), max_size=16))
+    predicted = draw(st.lists(st.tuples(point, st.integers(0, 4)), max_size=16))
     if sorted_input:
-        truth, found = sorted(truth), sorted(found, key=lambda each: each[0])
+        truth, predicted = sorted(truth), sorted(predicted, key=lambda point: point[0])
     side = st.integers(0, 6) if kind == np.int64 else st.integers(0, 20).map(lambda number: number / 8)
     margin = Margin(draw(side), draw(side), draw(st.booleans()) if closed is None else closed)
     return Case(
         np.array([series for series, _ in truth], dtype=np.int64),
         np.array([position for _, position in truth], dtype=kind),
-        np.array([series for (series, _), _ in found], dtype=np.int64),
-        np.array([position for (_, position), _ in found], dtype=kind),
-        np.array([score for _, score in found], dtype=np.float64),
+        np.array([series for (series, _), _ in predicted], dtype=np.int64),
+        np.array([position for (_, position), _ in predicted], dtype=kind),
+        np.array([score for _, score in predicted], dtype=np.float64),
         margin,
     )
 

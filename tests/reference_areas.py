@@ -64,17 +64,17 @@ def pr_auc_at(thresholds: Sequence[float], boundary: str = ">") -> Area:
     def area(scores: NDArray[Any], labels: NDArray[Any], weights: NDArray[Any], share: complex, /) -> complex:
         positive, negative = _classes(labels, weights)
         falling = sorted(set(thresholds), reverse=True)
-        retrieved = [scores > each if boundary == ">" else scores >= each for each in falling]
-        retrieved = [each for each in retrieved if (each & (weights != 0)).any()]
-        hits = [share * positive[each].sum() for each in retrieved]
-        false = [(1 - share) * negative[each].sum() for each in retrieved]
+        retrieved = [scores > mask if boundary == ">" else scores >= mask for mask in falling]
+        retrieved = [mask for mask in retrieved if (mask & (weights != 0)).any()]
+        hits = [share * positive[mask].sum() for mask in retrieved]
+        false = [(1 - share) * negative[mask].sum() for mask in retrieved]
         precision = [one / (one + other) for one, other in zip(hits, false, strict=True)]
         if not precision:
             return 0j
         padded = [precision[0], *precision, -precision[-1]]
         worth = np.zeros(len(scores), dtype=complex)
-        for number, each in enumerate(retrieved, start=1):
-            worth += (padded[number - 1] - padded[number + 1]) / 2 * each
+        for number, mask in enumerate(retrieved, start=1):
+            worth += (padded[number - 1] - padded[number + 1]) / 2 * mask
         return complex((positive * worth).sum())
 
     return area
@@ -89,13 +89,13 @@ def shifts(
     area: Area, scores: NDArray[Any], labels: NDArray[Any], weights: NDArray[Any], *, random_sizes: bool
 ) -> NDArray[np.float64]:
     """Derivative of the area by the logarithm of the weight of every row; the share of positives fixed, or not."""
-    found = []
+    rows = []
     for row in range(len(scores)):
         moved = weights.astype(complex)
         moved[row] += 1j * STEP
         basis = moved if random_sizes else weights
-        found.append(area(scores, labels, moved, basis[labels].sum() / basis.sum()).imag / STEP)
-    return np.asarray(weights * np.array(found))
+        rows.append(area(scores, labels, moved, basis[labels].sum() / basis.sum()).imag / STEP)
+    return np.asarray(weights * np.array(rows))
 
 
 def slope(area: Area, scores: NDArray[Any], labels: NDArray[Any], weights: NDArray[Any]) -> float:
@@ -152,12 +152,12 @@ def degrees_of_rows(
     Kurtosis of rows taken by squared weights, at least 3; at least 4 degrees, or Welch's if these are fewer.
     """
     moved = shifts(area, scores, labels, weights, random_sizes=False)
-    found = []
-    for own in (labels, ~labels):
-        w, z, n = weights[own], moved[own], own.sum()
+    terms = []
+    for in_class in (labels, ~labels):
+        w, z, n = weights[in_class], moved[in_class], in_class.sum()
         psi = z / w * w.sum()
         kurtosis = max((w**2 * psi**4).sum() * (w**2).sum() / (w**2 * psi**2).sum() ** 2, 3.0)
-        part = (n / (n - 1) * (z**2).sum()) ** 2 / max(w.sum() ** 2 / (w**2).sum() - 1, 1.0)
-        found.append((part * (kurtosis - 1), 2 * part))
-    degrees, welch = (2 * variance**2 / sum(each) for each in zip(*found, strict=True))
+        squared_share = (n / (n - 1) * (z**2).sum()) ** 2 / max(w.sum() ** 2 / (w**2).sum() - 1, 1.0)
+        terms.append((squared_share * (kurtosis - 1), 2 * squared_share))
+    degrees, welch = (2 * variance**2 / sum(each) for each in zip(*terms, strict=True))
     return float(max(degrees, min(4.0, welch), 1.0))

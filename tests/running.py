@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline import runner
 from pipeline.interrupts import stop_requests
+from pipeline.runs import runner
 from pipeline.runs.config import Config, load_config, parse_config
 from pipeline.runs.opening import open_inputs
 from pipeline.storage.attempts import Attempt
@@ -48,7 +48,7 @@ def run_stages(config: Path | Mapping[str, Any] | Config) -> Run:
     staging = Staging(layout, new_run_id())
     with stop_requests() as stop:
         job = runner._Job(config, layout, Attempt(layout.attempt(staging.run_id), {}), runner.Watcher(), stop)
-        ready = {each.params.name: open_inputs(config, each) for each in config.stages if not each.follows}
+        ready = {stage.params.name: open_inputs(config, stage) for stage in config.stages if not stage.upstream}
         _, results, _ = job._stages(staging, ready)
     warnings = runner._each_once({result.name: result.warnings for result in results})
     return runner.Run(staging.folder, staging.run_id, 1, "staged", results, warnings, 0.0)
@@ -123,10 +123,10 @@ def estimates_of(folder: Path, frames: Mapping[str, pl.DataFrame], **keys: Any) 
     return read_table(run_before_after(folder, frames, **keys), "before_after_estimates")
 
 
-def fates(run: Run, name: str = "pairs", stage: str = KIND) -> dict[str, int]:
+def rows_by_status(run: Run, name: str = "pairs", stage: str = KIND) -> dict[str, int]:
     """What became of the rows of an input."""
     rows = read_table(run, "inputs", stage).filter(pl.col("input") == name)
-    return dict(zip(rows["fate"].to_list(), rows["n_rows"].to_list(), strict=True))
+    return dict(zip(rows["status"].to_list(), rows["n_rows"].to_list(), strict=True))
 
 
 def ranked(

@@ -84,9 +84,9 @@ def prose(page: Path) -> str:
 def sections(page: Path) -> dict[str, str]:
     """Text below each heading, up to the next."""
     text = prose(page)
-    found = list(HEADING.finditer(text))
-    ends = [match.start() for match in found[1:]] + [len(text)]
-    return {match["text"]: text[match.end() : end] for match, end in zip(found, ends, strict=True)}
+    headings = list(HEADING.finditer(text))
+    ends = [match.start() for match in headings[1:]] + [len(text)]
+    return {match["text"]: text[match.end() : end] for match, end in zip(headings, ends, strict=True)}
 
 
 def documented(title: str) -> list[tuple[str, str, bool]]:
@@ -114,10 +114,10 @@ def test_the_columns_of_every_table_are_documented_as_promised(table: Table) -> 
 
 
 def test_every_documented_table_exists() -> None:
-    known = {table.name for entry in STAGES for table in entry.load().tables}
+    tables = {table.name for entry in STAGES for table in entry.load().tables}
     kinds = tuple(entry.kind for entry in STAGES)
     titles = {title for title in sections(ROOT / "docs" / "results.md") if title.startswith(kinds)}
-    assert titles == known
+    assert titles == tables
 
 
 def test_the_leading_columns_are_documented() -> None:
@@ -148,13 +148,13 @@ def test_every_config_is_accepted(path: Path) -> None:
 
 def unused_settings(path: Path) -> list[tuple[str, str, str]]:
     """(table, key, value) of the settings that are commented out, with the table that they stand in."""
-    found, table = [], ""
+    settings, table = [], ""
     for line in path.read_text("utf-8").splitlines():
         if line.startswith("["):
             table = line.split("#")[0].strip().strip("[]")
         elif match := UNUSED_SETTING.match(line):
-            found.append((table, match["key"], match["value"]))
-    return found
+            settings.append((table, match["key"], match["value"]))
+    return settings
 
 
 UNUSED = [
@@ -167,9 +167,9 @@ UNUSED = [
 @pytest.mark.parametrize(("path", "table", "key", "value"), UNUSED)
 def test_every_setting_that_is_commented_out_is_accepted(path: Path, table: str, key: str, value: str) -> None:
     document = tomllib.loads(path.read_text("utf-8"))
-    place = document["stages"][0] if table == "stages" else document.setdefault(table, {}) if table else document
-    assert key not in place
-    place[key] = tomllib.loads(f"value = {value}")["value"]
+    settings = document["stages"][0] if table == "stages" else document.setdefault(table, {}) if table else document
+    assert key not in settings
+    settings[key] = tomllib.loads(f"value = {value}")["value"]
     assert parse_config(document, base=path.parent).stages
 
 
@@ -224,11 +224,11 @@ LINKS = [
 @pytest.mark.parametrize(("page", "target"), LINKS)
 def test_every_link_leads_somewhere(page: Path, target: str) -> None:
     path, _, fragment = target.partition("#")
-    place = (page.parent / path).resolve() if path else page
-    assert place.exists()
-    assert place.is_relative_to(ROOT)
+    target_path = (page.parent / path).resolve() if path else page
+    assert target_path.exists()
+    assert target_path.is_relative_to(ROOT)
     if fragment:
-        assert fragment in {anchor(title) for title in sections(place)}
+        assert fragment in {anchor(title) for title in sections(target_path)}
 
 
 def test_headings_of_a_page_do_not_repeat() -> None:

@@ -42,19 +42,19 @@ def command_line(*words: str) -> str:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_task_has_one_word_in_every_place(kind: str) -> None:
-    def some(place: str) -> list[Path]:
-        return sorted(ROOT.glob(place))
+    def files(pattern: str) -> list[Path]:
+        return sorted(ROOT.glob(pattern))
 
     stage = [PACKAGE / "stages" / f"{kind}.py", PACKAGE / "stages" / kind / "__init__.py"]
     places = {
         "queries": sorted((resource_folder("sql") / kind).glob("*.sql")),
         "stage": [path for path in stage if path.is_file()],
         "config": [path for path in [resource_folder("configs") / f"{kind}.toml"] if path.is_file()],
-        "cases": some(f"tests/cases/{kind}/*/config.toml"),
-        "page": some(f"docs/{kind}.md"),
-        "simulation": some(f"pipeline/simulations/{kind}.py"),
+        "cases": files(f"tests/cases/{kind}/*/config.toml"),
+        "page": files(f"docs/{kind}.md"),
+        "simulation": files(f"pipeline/simulations/{kind}.py"),
     }
-    assert [place for place, found in places.items() if not found] == []
+    assert [name for name, paths in places.items() if not paths] == []
     entry = next(entry for entry in STAGES if entry.kind == kind)
     stage_itself = entry.load()
     assert stage_itself.kind == kind
@@ -87,13 +87,13 @@ def test_result_columns_have_one_type_and_unique_names() -> None:
 
 
 def imports_of(tree: ast.AST) -> set[str]:
-    found = set()
+    packages = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found |= {alias.name.partition(".")[0] for alias in node.names}
+            packages |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found.add(node.module.partition(".")[0])
-    return found
+            packages.add(node.module.partition(".")[0])
+    return packages
 
 
 def test_only_engines_storage_and_querying_import_the_engine() -> None:
@@ -137,8 +137,8 @@ def made_up_sql(tree: ast.AST) -> list[int]:
 
 
 def test_no_text_put_together_in_python_is_run_as_sql() -> None:
-    found = {relative(path): lines for path in MODULES if (lines := made_up_sql(tree_of(path)))}
-    assert found == {}
+    statements = {relative(path): lines for path in MODULES if (lines := made_up_sql(tree_of(path)))}
+    assert statements == {}
 
 
 @pytest.mark.parametrize(

@@ -41,8 +41,8 @@ class _Commands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 - typer's own command
         """A command by name."""
-        if (known := super().get_command(ctx, cmd_name)) is not None:
-            return known
+        if (command := super().get_command(ctx, cmd_name)) is not None:
+            return command
         entry = find_stage(cmd_name.replace("-", "_"))
         if entry is None:
             return None
@@ -140,8 +140,8 @@ def check(ctx: typer.Context, config: ConfigPath, settings: Settings = None) -> 
 
         checked = load_config(config, overrides=_overrides(settings))
         for configured in checked.stages:
-            if configured.follows:
-                echo(f"{configured.params.name}  follows {', '.join(configured.follows)}")
+            if configured.upstream:
+                echo(f"{configured.params.name}  reads tables of {', '.join(configured.upstream)}")
                 continue
             opened = open_inputs(checked, configured)
             for source in opened.sources.values():
@@ -167,9 +167,9 @@ def render(ctx: typer.Context, config: ConfigPath, engine: EngineName = None, se
 
         parsed = load_config(config, overrides=_overrides(settings, engine=engine))
         for configured in parsed.stages:
-            if configured.follows:
-                leaders = ", ".join(configured.follows)
-                echo(f"-- {configured.params.name}: reads tables of {leaders}, which are not there yet\n")
+            if configured.upstream:
+                upstream = ", ".join(configured.upstream)
+                echo(f"-- {configured.params.name}: reads tables of {upstream}, which are not there yet\n")
                 continue
             opened = open_inputs(parsed, configured)
             echo(render_stage(opened.name, opened.plan, dialect=parsed.engine))

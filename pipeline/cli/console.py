@@ -60,9 +60,9 @@ class Console:
     def _line(self, level: str, message: str, facts: dict[str, Any]) -> str:
         if not self._json:
             return cleaned(f"{level}: {message}")
-        moment = datetime.now(UTC).isoformat(timespec="milliseconds")
+        time = datetime.now(UTC).isoformat(timespec="milliseconds")
         run = {"run_id": self._run_id} if self._run_id else {}
-        return json.dumps({"time": moment, "level": level, "message": message, **run, **facts})
+        return json.dumps({"time": time, "level": level, "message": message, **run, **facts})
 
     @contextmanager
     def watching(self) -> Iterator[Watcher]:

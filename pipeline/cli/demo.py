@@ -28,19 +28,19 @@ def run_demo(output: Path, console: Console) -> None:
     root = local_path(output, Path.cwd(), what="--output")
     make_folder(root)
     package = __package__.rpartition(".")[0]  # its name may differ from `pipeline`
-    parts = {entry.kind: import_module(f"{package}.simulations.{entry.kind}") for entry in STAGES}
-    stages = [part.write_demo(root / "data" / kind) for kind, part in parts.items()]
+    simulations = {entry.kind: import_module(f"{package}.simulations.{entry.kind}") for entry in STAGES}
+    stages = [simulation.write_demo(root / "data" / kind) for kind, simulation in simulations.items()]
     config = parse_config({"output": str(root / "results"), "stages": stages}, base=root, origin="demo")
     with console.watching() as watcher:
         finished = runner.run(config, watcher)
     console.finished(finished)
-    for each in config.stages:
+    for configured in config.stages:
         frames = {
-            table.name: pl.read_parquet(finished.path / table.name / f"{each.params.name}.parquet")
-            for table in each.stage.tables
+            table.name: pl.read_parquet(finished.path / table.name / f"{configured.params.name}.parquet")
+            for table in configured.stage.tables
         }
-        closeness = parts[each.stage.kind].closeness(root / "data" / each.stage.kind, frames)
-        sys.stdout.write(f"{each.params.name}: {parts[each.stage.kind].HEADING}\n\n{closeness}\n\n")
+        closeness = simulations[configured.stage.kind].closeness(root / "data" / configured.stage.kind, frames)
+        sys.stdout.write(f"{configured.params.name}: {simulations[configured.stage.kind].HEADING}\n\n{closeness}\n\n")
     sys.stdout.write(
         f'{finished.path}\n\nNext: thresher query {output / "results"} "FROM before_after_operating_points"\n'
     )

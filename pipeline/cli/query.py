@@ -107,7 +107,7 @@ def _as_written(column: duckdb.Expression, kind: DuckDBPyType, format_: str) -> 
 def _fits_parquet(kind: DuckDBPyType) -> bool:
     """Whether Polars can hold the type, nested ones by their parts, and write it to Parquet."""
     if kind.id in {"list", "struct", "map"}:
-        return all(_fits_parquet(part) for _, part in kind.children if not isinstance(part, int | list))
+        return all(_fits_parquet(inner) for _, inner in kind.children if not isinstance(inner, int | list))
     return kind.id in _PLAIN or kind.id == "blob"
 
 
@@ -117,10 +117,10 @@ def _write_csv(answer: pl.DataFrame) -> None:
 
 def _objects(answer: pl.DataFrame) -> list[str]:
     """The rows as JSON objects; the cells are JSON already. A number that JSON does not know is null."""
-    parts = [
+    cells = [
         pl.lit(f"{json.dumps(name, ensure_ascii=False)}:") + pl.col(name).fill_null("null") for name in answer.columns
     ]
-    texts = answer.select(pl.concat_str(parts, separator=",")).to_series()
+    texts = answer.select(pl.concat_str(cells, separator=",")).to_series()
     return [f"{{{_NO_JSON.sub(lambda match: match[1] or 'null', text)}}}" for text in texts]
 
 

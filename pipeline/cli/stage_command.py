@@ -80,8 +80,8 @@ def _command(entry: StageEntry, callback: Callable[..., None], help_text: str, o
 
 
 def _keys(stage: Stage) -> list[str]:
-    own = {"kind", *(contract.name for contract in stage.inputs)}
-    return [name for name in stage.parameters.keys() if name not in own]  # noqa: SIM118 - a method of its own
+    options = {"kind", *(contract.name for contract in stage.inputs)}
+    return [name for name in stage.parameters.keys() if name not in options]  # noqa: SIM118 - a method of its own
 
 
 def _callback(kind: str, stage: Stage) -> Callable[..., None]:
@@ -131,10 +131,10 @@ def _mapped(text: str) -> Any:  # noqa: ANN401 - any TOML value
 
 def _set(table: dict[str, Any], key: str, value: Any) -> None:  # noqa: ANN401 - any TOML value
     *path, last = key.split(".")
-    for part in path:
-        table = table.setdefault(part, {})
+    for name in path:
+        table = table.setdefault(name, {})
         if not isinstance(table, dict):
-            message = f"--set {key}: {part} is not a table"
+            message = f"--set {key}: {name} is not a table"
             raise UsageError(message)
     table[last] = value
 
@@ -143,5 +143,5 @@ def _input(table: dict[str, Any], name: str, flag: str) -> dict[str, Any]:
     if not isinstance(table.get(name), dict):
         message = f"{flag}: no input {name!r} is given"
         raise UsageError(message, remedy=f"Give it with --{name} PATH.")
-    found: dict[str, Any] = table[name]
-    return found
+    settings: dict[str, Any] = table[name]
+    return settings

@@ -31,9 +31,9 @@ def published_stages(config: Config, folder: Path) -> tuple[StageResult, ...]:
     for configured in config.stages:
         stage, name = configured.stage, configured.params.name
         omitted = record["omitted"][name]
-        made = tuple(table.name for table in stage.tables if table.name not in omitted)
+        tables_made = tuple(table.name for table in stage.tables if table.name not in omitted)
         by = {column for grouping in configured.params.by for column in grouping}
-        tables = _Tables(folder, name, made, {column: internal_name(column) for column in by})
+        tables = _Tables(folder, name, tables_made, {column: internal_name(column) for column in by})
         result, accounts = record["results"][name], record["accounting"][name]
         n_rows = sum(account["rows_in"] for account in accounts.values())
         warnings = tuple(result["warnings"])

@@ -163,11 +163,11 @@ class DuckDB:
         ahead = self._submit(lambda: _frames(reader, BLOCK_ROWS))
         while frames := self._result(ahead, text):
             ahead = self._submit(lambda: _frames(reader, BLOCK_ROWS))
-            rest = pl.concat([*held, *frames])
-            while rest.height >= BLOCK_ROWS:
-                yield rest[:BLOCK_ROWS]
-                rest = rest[BLOCK_ROWS:]
-            held = [rest]
+            pending = pl.concat([*held, *frames])
+            while pending.height >= BLOCK_ROWS:
+                yield pending[:BLOCK_ROWS]
+                pending = pending[BLOCK_ROWS:]
+            held = [pending]
         if held and held[0].height:
             yield held[0]
 
@@ -179,12 +179,12 @@ class DuckDB:
         """
         table = exp.to_table(name)
         rows = exp.select("*").from_(exp.to_table(_HANDED_OVER))
-        made = False
+        exists = False
         for frame in frames:
             insert = exp.Insert(this=table.copy(), expression=rows.copy())
-            text = render(insert if made else _temporary(table, rows, "TABLE"))
+            text = render(insert if exists else _temporary(table, rows, "TABLE"))
             self._run(lambda frame=frame, text=text: self._take(frame, text), text)  # type: ignore[misc]
-            made = True
+            exists = True
 
     def _take(self, frame: pl.DataFrame, text: str) -> None:
         self._connection.register(_HANDED_OVER, frame.to_arrow())
@@ -193,10 +193,10 @@ class DuckDB:
         finally:
             self._connection.unregister(_HANDED_OVER)
 
-    def bucket(self, keys: Sequence[str], parts: int) -> exp.Expr:
-        """Expression of a number from 0 to parts - 1 that is the same for rows of the same key."""
+    def bucket(self, keys: Sequence[str], count: int) -> exp.Expr:
+        """Expression of a number from 0 to count - 1 that is the same for rows of the same key."""
         digest = exp.func("hash", *(column(key) for key in keys))
-        return exp.Mod(this=digest, expression=exp.Literal.number(parts))
+        return exp.Mod(this=digest, expression=exp.Literal.number(count))
 
     def memory(self) -> int:
         """Memory limit of the connection in bytes."""
@@ -257,7 +257,7 @@ def _frames(reader: pa.RecordBatchReader, rows: int) -> list[pl.DataFrame]:
     import polars as pl  # noqa: PLC0415 - as in `stream`
 
     frames: list[pl.DataFrame] = []
-    while sum(each.height for each in frames) < rows and (batch := next(reader, None)) is not None:
+    while sum(frame.height for frame in frames) < rows and (batch := next(reader, None)) is not None:
         frames.append(pl.DataFrame(pl.from_arrow(batch)))
     return frames
 
@@ -281,12 +281,12 @@ def _connect(resources: Resources, folders: list[str], progress: bool) -> duckdb
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
     }
-    given = {
+    limits = {
         "memory_limit": resources.memory,
         "threads": resources.threads,
         "max_temp_directory_size": resources.scratch_limit,
     }
-    config |= {key: value for key, value in given.items() if value is not None}
+    config |= {key: value for key, value in limits.items() if value is not None}
     try:
         connection = duckdb.connect(":memory:", config=config)
         if resources.memory is None:

@@ -34,8 +34,8 @@ class Engine(Protocol):
         """Make a relation of frames of the same columns, at least one; the engine may keep its rows on disk."""
         ...
 
-    def bucket(self, keys: Sequence[str], parts: int) -> exp.Expr:
-        """Expression of a number from 0 to parts - 1 that is the same for rows of the same key."""
+    def bucket(self, keys: Sequence[str], count: int) -> exp.Expr:
+        """Expression of a number from 0 to count - 1 that is the same for rows of the same key."""
         ...
 
     def memory(self) -> int:

@@ -39,18 +39,18 @@ class InputAccount:
         name: The input.
         n_files: Its files.
         rows_in: Rows in them.
-        fates: Rows by fate: `used`, or the reason why they were left out.
+        rows_by_status: Numbers of rows: those `used`, and those left out, by reason.
     """
 
     name: str
     n_files: int
     rows_in: int
-    fates: dict[str, int]
+    rows_by_status: dict[str, int]
 
     @property
     def rows_kept(self) -> int:
         """Rows that `where` keeps."""
-        return self.rows_in - self.fates.get(WHERE, 0)
+        return self.rows_in - self.rows_by_status.get(WHERE, 0)
 
 
 def account(engine: Engine, options: Options, plan: Plan, used: int) -> tuple[InputAccount, ...]:
@@ -66,52 +66,56 @@ def account(engine: Engine, options: Options, plan: Plan, used: int) -> tuple[In
         DataError: rows were left out that may not be.
     """
     row, *others = plan.sources
-    fates = {USED: used}
+    rows_by_status = {USED: used}
     if used < row.rows or plan.counts_missed:
-        fates = _fates_of_rows(engine, plan)
-        faults = row_faults(engine, options, plan, fates)
+        rows_by_status = _rows_by_status(engine, plan)
+        faults = row_faults(engine, options, plan, rows_by_status)
         if faults:
             raise together(faults)
-        missed = sum(fates.get(state, 0) for state in STATES) if plan.counts_missed else 0
-        repeated = fates.get(USED, 0) + missed - used
-        fates |= {USED: used - missed} | ({"duplicate": repeated} if repeated else {})
-    accounts = [InputAccount(row.name, len(row.files), row.rows, fates)]
+        missed = sum(rows_by_status.get(state, 0) for state in STATES) if plan.counts_missed else 0
+        repeated = rows_by_status.get(USED, 0) + missed - used
+        rows_by_status |= {USED: used - missed} | ({"duplicate": repeated} if repeated else {})
+    accounts = [InputAccount(row.name, len(row.files), row.rows, rows_by_status)]
     accounts += [_account_other(engine, source, plan) for source in others]
     for each in accounts:
-        if sum(each.fates.values()) != each.rows_in:
-            known = sum(each.fates.values())
+        if sum(each.rows_by_status.values()) != each.rows_in:
+            known = sum(each.rows_by_status.values())
             message = f"input {each.name}: {each.rows_in:,} rows were read, but {known:,} are accounted for"
             raise ThresherError(message, remedy="This is a bug of thresher, or a file changed meanwhile; run again.")
     return tuple(accounts)
 
 
-def _fates_of_rows(engine: Engine, plan: Plan) -> dict[str, int]:
+def _rows_by_status(engine: Engine, plan: Plan) -> dict[str, int]:
     if plan.accounting is None:
         return {USED: 0}
-    fates = engine.fetch(expand(load(plan.accounting.name), ()), plan.accounting.params)
-    return {USED: 0} | dict(zip(fates["fate"].to_list(), fates["n_rows"].to_list(), strict=True))
+    frame = engine.fetch(expand(load(plan.accounting.name), ()), plan.accounting.params)
+    return {USED: 0} | dict(zip(frame["status"].to_list(), frame["n_rows"].to_list(), strict=True))
 
 
-def row_faults(engine: Engine, options: Options, plan: Plan, fates: Mapping[str, int] | None = None) -> list[DataError]:
+def row_faults(
+    engine: Engine, options: Options, plan: Plan, rows_by_status: Mapping[str, int] | None = None
+) -> list[DataError]:
     """Rows of the row input that must not be left out: one fault for each kind, each with its first file and row.
 
     Args:
         engine: Where the relations of the plan are defined.
         options: What the parameters of the stage say of counting.
         plan: The plan.
-        fates: Rows by fate, where they are known.
+        rows_by_status: Numbers of rows, as `InputAccount` has them, where they have been counted already.
     """
     row = plan.sources[0]
-    fates = _fates_of_rows(engine, plan) if fates is None else fates
+    rows_by_status = _rows_by_status(engine, plan) if rows_by_status is None else rows_by_status
     faults = []
     for state, words in STATES.items():
-        if options.invalid_scores == "error" and fates.get(state):
+        if options.invalid_scores == "error" and rows_by_status.get(state):
             problem: exp.Expr = exp.EQ(this=column(SCORE_STATE), expression=exp.Literal.string(state))
-            faults.append(_fault(engine, row, problem, f"column {row.theirs('score')!r} is {words}", _SCORE_REMEDY))
-    for fate, n_rows in fates.items():
-        if n_rows and fate.startswith("null_") and fate not in STATES:
-            names = _named(row, fate)
-            shown = " or ".join(repr(row.theirs(name)) for name in names)
+            faults.append(
+                _fault(engine, row, problem, f"column {row.source_name('score')!r} is {words}", _SCORE_REMEDY)
+            )
+    for status, n_rows in rows_by_status.items():
+        if n_rows and status.startswith("null_") and status not in STATES:
+            names = _named(row, status)
+            shown = " or ".join(repr(row.source_name(name)) for name in names)
             problem = exp.or_(*(exp.Is(this=column(name), expression=exp.null()) for name in names))
             words = f"column {shown} is {missing_words(row, names[0])}"
             faults.append(_fault(engine, row, problem, words, _KEY_REMEDY))
@@ -172,7 +176,7 @@ def unscored(engine: Engine, options: Options, plan: Plan, accounts: Sequence[In
         plan: The plan.
         accounts: What became of the rows of every input, the row input first.
     """
-    dropped = sum(accounts[0].fates.get(state, 0) for state in STATES)
+    dropped = sum(accounts[0].rows_by_status.get(state, 0) for state in STATES)
     if options.invalid_scores != "drop" or not dropped:
         return
     kept = accounts[0].rows_kept
@@ -213,20 +217,20 @@ def _account_other(engine: Engine, source: Source, plan: Plan) -> InputAccount:
     query = plan.other_accounting.get(source.name)
     if query is not None:
         found = engine.fetch(expand(load(query.name), ()), query.params)
-        known = dict(zip(found["fate"].to_list(), found["n_rows"].to_list(), strict=True))
+        known = dict(zip(found["status"].to_list(), found["n_rows"].to_list(), strict=True))
         return InputAccount(source.name, len(source.files), source.rows, {USED: 0} | known)
     rows = engine.fetch(_number_of_rows(source)).item()
     used = rows
     if source.name == plan.units:
         complete = statement("accounting/complete_units", relations={"units": source.name})
         used = engine.fetch(complete).item()
-    fates = {USED: used, "incomplete_window": rows - used, WHERE: source.rows - rows}
-    kept = {key: n for key, n in fates.items() if n or key == USED}
+    rows_by_status = {USED: used, "incomplete_window": rows - used, WHERE: source.rows - rows}
+    kept = {key: n for key, n in rows_by_status.items() if n or key == USED}
     return InputAccount(source.name, len(source.files), source.rows, kept)
 
 
-def _named(row: Source, fate: str) -> list[str]:
-    """Columns that a fate `null_<column>` is about: lag_hours or lag_days for `null_lag`, else the two times."""
-    stem, fields = fate.removeprefix("null_"), row.contract.fields
+def _named(row: Source, status: str) -> list[str]:
+    """Columns that a status `null_<column>` names: lag_hours or lag_days for `null_lag`, else the two times."""
+    stem, fields = status.removeprefix("null_"), row.contract.fields
     found = [field.name for field in fields if field.name.startswith(stem) and row.has(field.name)]
     return found[:1] or [field.name for field in fields if field.kind == "instant" and row.has(field.name)]

@@ -15,13 +15,12 @@ from pipeline.metrics.curves.area_cells import AreaCells, Extremes
 from pipeline.metrics.curves.cell_grids import CellGrid, finer
 from pipeline.metrics.curves.ordered_areas import AREAS, OrderedAreas, Rows, Totals
 from pipeline.metrics.curves.packed_scores import BYTES, MOST_GROUPS, PackedScores, SizesDifferError
-from pipeline.plan.count_tables import REPLICATE
 from pipeline.queries.dialect import column, is_finite
 from pipeline.queries.load import expand, load
 from pipeline.sources.bins import BLOCK, block_of, cell_in_block, piecewise_cells
 from pipeline.tables.groupings import Grouping
 from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import add_up
+from pipeline.tables.sweep import REPLICATE, add_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

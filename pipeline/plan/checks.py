@@ -11,7 +11,7 @@ from pipeline.plan.nodes import Check
 from pipeline.queries.dialect import column
 from pipeline.queries.load import load, statement
 from pipeline.sources.keys import count_where
-from pipeline.sources.source import KEPT
+from pipeline.sources.source import PASSES_WHERE
 from pipeline.tables.groupings import users_name
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def rows_in_words(number: object) -> str:
 
 def shown_name(source: Source, name: str) -> str:
     """What people call a column of the canonical relation of an input: the name it has in the files."""
-    return source.theirs(users_name(name))
+    return source.source_name(users_name(name))
 
 
 def doubtful_groups(sources: Sequence[Source], by: Sequence[Grouped]) -> Iterator[str]:
@@ -110,7 +110,7 @@ def _faulty_rows(query: exp.Query, canonical: str, fault: Mapping[str, object]) 
     if where is None or tables != [canonical]:
         return exp.false()
     terms = list(where.this.flatten()) if isinstance(where.this, exp.And) else [where.this]
-    condition = exp.and_(*(term for term in terms if term.name != KEPT))
+    condition = exp.and_(*(term for term in terms if term.name != PASSES_WHERE))
     return condition.transform(lambda node: column(node.name) if isinstance(node, exp.Column) else node)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import THRESHOLD, add_up
+from pipeline.tables.sweep import REPLICATE, THRESHOLD, add_up
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from pipeline.tables.groupings import Grouping
 
 BIN = "bin"
-REPLICATE = "replicate"
 
 
 @dataclass

@@ -94,8 +94,11 @@ def run_nodes(engine: Engine, options: Options, plan: Plan, progress: Progress, 
 
 def _rows_counted(plan: Plan, counts: pl.DataFrame) -> int:
     """Rows of the primary input that the counts hold: every grouping has each of them once."""
-    first = counts[GROUPING.name].first()
-    rows = counts.filter(pl.col(GROUPING.name) == first).select(pl.sum_horizontal(pl.col(plan.used).sum()))
+    if counts.is_empty():
+        return 0
+    rows = counts.filter(pl.col(GROUPING.name) == counts[GROUPING.name][0]).select(
+        pl.sum_horizontal(pl.col(plan.used).sum())
+    )
     return int(rows.item())
 
 

@@ -9,12 +9,12 @@ import polars as pl
 import sqlglot.expressions as exp
 
 from pipeline.errors import DataError
-from pipeline.plan.count_tables import BIN, REPLICATE
+from pipeline.plan.count_tables import BIN
 from pipeline.plan.nodes import Parameters, Phase, Statement, frames_of, shown_reads
 from pipeline.queries.dialect import column, double, is_finite
 from pipeline.queries.load import expand, load
 from pipeline.tables.schemas import COUNTS
-from pipeline.tables.sweep import THRESHOLD
+from pipeline.tables.sweep import REPLICATE, THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -42,7 +42,7 @@ def first_place(engine: Engine, source: Source, problem: exp.Expr) -> str:
         exp.alias_(exp.Count(this=exp.Star()), "n"),
     ]
     found = exp.select(column("source_file"), *numbers).from_(query.subquery("rows_of_files"))
-    found = found.where(column("kept"), problem).group_by(column("source_file")).order_by(column("source_file"))
+    found = found.where(column("passes_where"), problem).group_by(column("source_file")).order_by(column("source_file"))
     frame = engine.fetch(found.limit(1))
     if frame.is_empty():
         return ""

@@ -50,14 +50,14 @@ def implausible(engine: Engine, options: Options, plan: Plan, accounts: Sequence
     """
     for each in accounts:
         left_out = {
-            fate: n_rows
-            for fate, n_rows in sorted(each.fates.items(), key=lambda item: (-item[1], item[0]))
-            if fate not in {USED, WHERE} and n_rows
+            status: n_rows
+            for status, n_rows in sorted(each.rows_by_status.items(), key=lambda item: (-item[1], item[0]))
+            if status not in {USED, WHERE} and n_rows
         }
         lost = sum(left_out.values()) - (0 if not plan.counts_missed else _missed(left_out))
         if not lost or lost < HALF * each.rows_kept:
             continue
-        reasons = ", ".join(f"{fate.replace('_', ' ')} {n_rows:,}" for fate, n_rows in left_out.items())
+        reasons = ", ".join(f"{status.replace('_', ' ')} {n_rows:,}" for status, n_rows in left_out.items())
         words = f"input {each.name}: {lost:,} of {rows_in_words(each.rows_kept)} left out: {reasons}"
         words += _example(engine, plan, each.name, next(iter(left_out)))
         remedy = _REMEDIES.get(next(iter(left_out)).partition("_")[0], "The view inputs has every reason.")
@@ -68,13 +68,15 @@ def implausible(engine: Engine, options: Options, plan: Plan, accounts: Sequence
     yield from _unmatched(engine, plan)
 
 
-def _missed(fates: Mapping[str, int]) -> int:
-    return sum(n_rows for fate, n_rows in fates.items() if fate.endswith("_score"))
+def _missed(rows_by_status: Mapping[str, int]) -> int:
+    return sum(n_rows for status, n_rows in rows_by_status.items() if status.endswith("_score"))
 
 
-def _example(engine: Engine, plan: Plan, name: str, fate: str) -> str:
+def _example(engine: Engine, plan: Plan, name: str, status: str) -> str:
     """A key of either input, where rows are left out because an input lacks theirs."""
-    match = next((each for each in plan.key_matches if each.source.name == name and each.fate == fate), None)
+    match = next(
+        (each for each in plan.key_matches if each.source.name == name and each.unmatched_status == status), None
+    )
     return "" if match is None else f" ({_keys(match, engine.fetch(_query(match)).row(0, named=True))})"
 
 
@@ -84,16 +86,16 @@ def _query(match: KeyMatch) -> exp.Query:
 
 
 def _keys(match: KeyMatch, row: Mapping[str, object]) -> str:
-    own = f"{match.source.name} has for example {match.source.theirs(match.key)} = {row['unmatched_example']}"
+    own = f"{match.source.name} has for example {match.source.source_name(match.key)} = {row['unmatched_example']}"
     if row["other_example"] is None:
         return f"{own}, {match.other.name} has none"
-    return f"{own}, {match.other.name} has {match.other.theirs(match.key)} = {row['other_example']}"
+    return f"{own}, {match.other.name} has {match.other.source_name(match.key)} = {row['other_example']}"
 
 
 def _unmatched(engine: Engine, plan: Plan) -> Iterator[str]:
     """Inputs that count although not one of their keys is in the other input."""
     for match in plan.key_matches:
-        if match.fate is not None:
+        if match.unmatched_status is not None:
             continue
         row = engine.fetch(_query(match)).row(0, named=True)
         if row["n_rows"] and row["n_unmatched"] == row["n_rows"]:

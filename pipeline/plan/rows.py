@@ -15,8 +15,9 @@ from pipeline.queries.dialect import column, double, is_finite, present
 from pipeline.queries.load import statement
 from pipeline.sources.canonical import canonical_relation
 from pipeline.sources.inputs import Field
-from pipeline.sources.source import KEPT, SCORE_GIVEN, Source
+from pipeline.sources.source import PASSES_WHERE, SCORE_GIVEN, Source
 from pipeline.tables.groupings import internal_name, users_name
+from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -138,7 +139,6 @@ class Lookup:
 
 
 FLAG = "complete"
-REPLICATE = "replicate"
 
 
 def read(
@@ -201,13 +201,20 @@ def check_keys(sources: Iterable[Source], key: str) -> None:
         raise DataError(message, remedy="Write one of the inputs again with the type of the other.")
 
 
-def kept(source: Source) -> exp.Select:
-    """The rows of an input that satisfy its `where`."""
-    return exp.select("*").from_(exp.to_table(f"{source.name}_read")).where(column(KEPT))
+def passing_rows(source: Source) -> exp.Select:
+    """Select the rows of an input that satisfy its `where`."""
+    return exp.select("*").from_(exp.to_table(f"{source.name}_read")).where(column(PASSES_WHERE))
 
 
 def units_relations(
-    row: Source, units: Units, source: Source | None, by: Sequence[Grouped], *, name: str | None = None
+    row: Source,
+    units: Units,
+    source: Source | None,
+    by: Sequence[Grouped],
+    *,
+    complete: str | None = None,
+    file: str = "units/of_input",
+    values: Mapping[str, float | str] | None = None,
 ) -> tuple[Relation, ...]:
     """The unit relation: one row per unit with its replicate, its flag `complete` and its grouping columns.
 
@@ -218,17 +225,19 @@ def units_relations(
         units: The units.
         source: The input of units, if there is one.
         by: The grouping columns.
-        name: Query file of the units of `source`, `_together` for the one without replicates; default: every unit
-            takes part.
+        complete: Column of `source` that says whether a unit takes part; default: every unit does.
+        file: The query of the units of `source`; that without replicates has `_together` behind its name.
+        values: Values of its parameters.
     """
     read = f"{(source or row).name}_read"
     columns = [units.key, *units.fields, *(each.name for each in by if source and each.source == source.name)]
-    file = (name or "units/of_input") if source else "units/of_rows"
+    file = file if source else "units/of_rows"
     query = statement(
         file if units.replicated else f"{file}_together",
         tuple(dict.fromkeys(columns)),
         relations={"units_read": read, "rows_read": read},
-        columns={"unit": units.key, "unit_cluster": units.cluster_key},
+        columns={"unit": units.key, "unit_cluster": units.cluster_key, "complete": complete or exp.true()},
+        values=values,
     )
     replicates = replicate_relations(read, units.cluster_key, units.replicates) if units.replicated else ()
     return (*replicates, Relation(units.name, query, keep=source is not None or units.replicated))
@@ -238,7 +247,7 @@ def replicate_relations(read: str, cluster: str, count: int | None) -> tuple[Rel
     """The relation `replicates`: which replicate every cluster of a relation falls into.
 
     Args:
-        read: A relation with the columns `kept` and `cluster`.
+        read: A relation with the columns `passes_where` and `cluster`.
         cluster: Its column whose values are independent.
         count: Number of replicates; None: own up to 1,000 clusters, else 64 groups.
     """
@@ -280,7 +289,7 @@ def joined_rows(
     score = column("score", "p") if checked and not missed else exp.alias_(given, "score", quoted=True)
     taken = [score if name == "score" else column(name, "p") for name in fields]
     query = exp.select(*taken, *own).from_(exp.to_table(f"{row.name}_read").as_("p"))
-    query = query.where(column(KEPT, "p"))
+    query = query.where(column(PASSES_WHERE, "p"))
     if units is None:
         query = query.select(exp.alias_(exp.cast(exp.Literal.number(0), "SMALLINT"), REPLICATE))
         query = query.where(*(present(column(name, "p")) for name in required))

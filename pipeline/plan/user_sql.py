@@ -56,7 +56,7 @@ def _compute(engine: Engine, source: Source, words: str, field: Field | None, re
         engine.scan(scan.name, scan.files)
     rows = canonical_relation(source, wanted).subquery("rows_of_files")
     if field is None:
-        query = exp.select(exp.Count(this=exp.Star())).from_(rows).where(column("kept"))
+        query = exp.select(exp.Count(this=exp.Star())).from_(rows).where(column("passes_where"))
     else:
         query = exp.select(exp.Count(this=column(field.name))).from_(rows)
     try:

@@ -201,8 +201,12 @@ def _with_columns(tree: exp.Query, columns: Mapping[str, str | exp.Expr]) -> exp
     for node in list(tree.find_all(exp.Column)):
         actual = columns.get(node.name)
         if actual is not None:
-            node.replace(column(actual, node.table or None) if isinstance(actual, str) else exp.paren(actual))
+            node.replace(column(actual, node.table or None) if isinstance(actual, str) else _enclosed(actual))
     return tree
+
+
+def _enclosed(value: exp.Expr) -> exp.Expr:
+    return exp.paren(value) if isinstance(value, exp.Binary) else value.copy()
 
 
 def _is_segment(node: exp.Expr) -> TypeGuard[exp.Column]:

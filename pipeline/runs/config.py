@@ -16,7 +16,7 @@ from pipeline.runs.config_faults import explain, near, unwritable
 from pipeline.sources.paths import abridged, check_texts, local_path, shortened
 from pipeline.stages import STAGES, find_stage
 from pipeline.stages.stage import counts_table
-from pipeline.stages.upstream import FollowingParameters, Leader
+from pipeline.stages.upstream import UpstreamParameters, UpstreamStage
 from pipeline.tables.schemas import result_names
 
 if TYPE_CHECKING:
@@ -84,24 +84,24 @@ class ConfiguredStage:
     params: StageParameters
 
     @property
-    def follows(self) -> tuple[str, ...]:
-        """Names of the stages of the same config whose tables it reads."""
-        return self.params.follows if isinstance(self.params, FollowingParameters) else ()
+    def upstream(self) -> tuple[str, ...]:
+        """Names of the stages of the same config whose tables this stage reads."""
+        return self.params.upstream if isinstance(self.params, UpstreamParameters) else ()
 
-    def leader(self, folder: Path) -> Leader:
-        """The stage as one that others follow, with the folder of its run."""
-        return Leader(self.params.name, self.stage.kind, self.params.by, folder)
+    def as_upstream(self, folder: Path) -> UpstreamStage:
+        """Describe this stage to the stages that read its tables, which lie in the folder of its run."""
+        return UpstreamStage(self.params.name, self.stage.kind, self.params.by, folder)
 
-    def after(self, leaders: Sequence[Leader], *, origin: str) -> ConfiguredStage:
-        """The same stage with the tables of its leaders as its input.
+    def with_upstream(self, upstream: Sequence[UpstreamStage], *, origin: str) -> ConfiguredStage:
+        """Return the same stage with the tables of its upstream stages as its input.
 
         Raises:
             ConfigError: they have no such tables.
         """
-        if not isinstance(self.params, FollowingParameters):
+        if not isinstance(self.params, UpstreamParameters):
             return self
         try:
-            return ConfiguredStage(self.stage, self.params.following(leaders))
+            return ConfiguredStage(self.stage, self.params.with_upstream(upstream))
         except ValueError as error:
             message = f"{origin}: stage {self.params.name!r}: {error}"
             raise ConfigError(message) from error
@@ -134,16 +134,18 @@ class Config:
             ConfigError: a name is not among them.
         """
         chosen = tuple(names)
-        known = [each.params.name for each in self.stages]
+        stage_names = [stage.params.name for stage in self.stages]
         for name in chosen:
-            if name not in known:
-                message = f"{self.origin}: no stage is called {name!r}{near(name, known)}"
-                raise ConfigError(message, remedy=f"Its stages are: {', '.join(known)}.")
-        stages = tuple(each for each in self.stages if not chosen or each.params.name in chosen)
-        for each in stages:
-            for name in each.follows:
+            if name not in stage_names:
+                message = f"{self.origin}: no stage is called {name!r}{near(name, stage_names)}"
+                raise ConfigError(message, remedy=f"Its stages are: {', '.join(stage_names)}.")
+        stages = tuple(stage for stage in self.stages if not chosen or stage.params.name in chosen)
+        for stage in stages:
+            for name in stage.upstream:
                 if chosen and name not in chosen:
-                    message = f"{self.origin}: stage {each.params.name!r} follows {name!r}, which is left out"
+                    message = (
+                        f"{self.origin}: stage {stage.params.name!r} reads the tables of {name!r}, which is left out"
+                    )
                     raise ConfigError(message, remedy=f"Add --only {name}.")
         return Config(self.origin, self.base, self.output, self.engine, self.resources, stages)
 
@@ -196,32 +198,32 @@ def parse_config(document: Mapping[str, Any], *, base: Path, origin: str = "<con
     Raises:
         ConfigError: names the key, what is wrong and, for an unknown key, the nearest known one.
     """
-    whole, stages = _all_parts(document, origin)
+    settings, stages = _settings_and_stages(document, origin)
     if fault := unwritable(document):
         message = f"{origin}: {fault}"
         raise ConfigError(message)
     if not stages:
         message = f"{origin}: no stage is given"
         raise ConfigError(message, remedy="Add a table [[stages]]; thresher init writes one.")
-    names = [each.params.name for each in stages]
+    names = [stage.params.name for stage in stages]
     for name in names:
         if names.count(name) > 1:
             message = f"{origin}: {names.count(name)} stages are called {name!r}"
             raise ConfigError(message, remedy="Give each a name of its own with name = …")
     _check_order(stages, origin)
-    scratch = whole.resources.scratch
+    scratch = settings.resources.scratch
     if scratch is not None:
         scratch = local_path(scratch, base, what=f"{origin}: resources.scratch")
-    resources = whole.resources.model_copy(update={"scratch": scratch})
-    output = local_path(whole.output, base, what=f"{origin}: output").resolve()
-    return Config(origin, base, output, whole.engine, resources, stages)
+    resources = settings.resources.model_copy(update={"scratch": scratch})
+    output = local_path(settings.output, base, what=f"{origin}: output").resolve()
+    return Config(origin, base, output, settings.engine, resources, stages)
 
 
-def _all_parts(document: Mapping[str, Any], origin: str) -> tuple[_Document, tuple[ConfiguredStage, ...]]:
+def _settings_and_stages(document: Mapping[str, Any], origin: str) -> tuple[_Document, tuple[ConfiguredStage, ...]]:
     """The document and its stages; the faults of all of them are told together."""
-    whole, stages, faults = _Document(), [], []
+    settings, stages, faults = _Document(), [], []
     try:
-        whole = _validated(_Document, dict(document), where=origin, starter=STAGES[0].kind)
+        settings = _validated(_Document, dict(document), where=origin, starter=STAGES[0].kind)
     except ConfigError as error:
         faults.append(error)
     tables = document.get("stages")
@@ -232,21 +234,21 @@ def _all_parts(document: Mapping[str, Any], origin: str) -> tuple[_Document, tup
             faults.append(error)
     if faults:
         raise together(faults)
-    return whole, tuple(stages)
+    return settings, tuple(stages)
 
 
 def _check_order(stages: Sequence[ConfiguredStage], origin: str) -> None:
-    """A stage follows stages that come before it and have what it reads."""
-    names = [each.params.name for each in stages]
-    for number, each in enumerate(stages):
-        earlier = {one.params.name: one for one in stages[:number]}
-        for name in each.follows:
+    """Check that stages come after those whose tables they read, and that these have such tables."""
+    names = [stage.params.name for stage in stages]
+    for number, stage in enumerate(stages):
+        earlier = {configured.params.name: configured for configured in stages[:number]}
+        for name in stage.upstream:
             if name not in earlier:
                 words = "which comes no earlier" if name in names else f"which is not there{near(name, earlier)}"
                 message = f"{origin}: stage {names[number]!r}: of names the stage {name!r}, {words}"
                 raise ConfigError(message, remedy="Stages run in the order of the config: put it first.")
-        if each.follows:
-            each.after([earlier[name].leader(Path()) for name in each.follows], origin=origin)
+        if stage.upstream:
+            stage.with_upstream([earlier[name].as_upstream(Path()) for name in stage.upstream], origin=origin)
 
 
 def _stage(raw: dict[str, Any], number: int, origin: str) -> ConfiguredStage:
@@ -312,36 +314,36 @@ def _override(document: dict[str, Any], key: str, value: Any, *, origin: str) ->
 
     A key of the only stage of a config needs no name in front.
     """
-    parts = _in_only_stage(document, key.split("."), origin)
-    place: Any = document
-    for index, part in enumerate(parts[:-1]):
-        if isinstance(place, list):
-            place = _named_stage(place, part, origin)
-        elif isinstance(place, dict):
-            place = place.setdefault(part, {})
+    path = _in_only_stage(document, key.split("."), origin)
+    table: Any = document
+    for index, name in enumerate(path[:-1]):
+        if isinstance(table, list):
+            table = _named_stage(table, name, origin)
+        elif isinstance(table, dict):
+            table = table.setdefault(name, {})
         else:
-            message = f"{origin}: --set {key}: {'.'.join(parts[:index])} is not a table"
+            message = f"{origin}: --set {key}: {'.'.join(path[:index])} is not a table"
             raise ConfigError(message)
-    if not isinstance(place, dict):
+    if not isinstance(table, dict):
         message = f"{origin}: --set {key}: it does not name a key"
         raise ConfigError(message, remedy="Write for example --set stages.before_after.boundary='\">\"'.")
-    place[parts[-1]] = value
+    table[path[-1]] = value
 
 
-def _in_only_stage(document: dict[str, Any], parts: list[str], origin: str) -> list[str]:
+def _in_only_stage(document: dict[str, Any], path: list[str], origin: str) -> list[str]:
     """The parts of a key, with the stage in front where a key of stages stands alone."""
     tables = document.get("stages")
     stages = [table for table in tables if isinstance(table, dict)] if isinstance(tables, list) else []
     names = [
         str(table.get("name", table.get("kind")))
         for table in stages
-        if (entry := find_stage(str(table.get("kind")))) and parts[0] in entry.load().parameters.keys()  # noqa: SIM118
+        if (entry := find_stage(str(table.get("kind")))) and path[0] in entry.load().parameters.keys()  # noqa: SIM118
     ]
-    if parts[0] in _Document.model_fields or not names:
-        return parts
+    if path[0] in _Document.model_fields or not names:
+        return path
     if len(stages) == 1:
-        return ["stages", "1", *parts]
-    key = ".".join(parts)
+        return ["stages", "1", *path]
+    key = ".".join(path)
     message = f"{origin}: --set {key}: which stage is meant?"
     raise ConfigError(message, remedy=f"Write --set stages.NAME.{key}=…, with NAME one of {', '.join(names)}.")
 

@@ -54,9 +54,9 @@ def explain(error: ValidationError, model: type[BaseModel], values: Mapping[str,
     return list(dict.fromkeys(fault.text() for fault in _one_branch_each(faults)))
 
 
-def near(name: str, known: Iterable[str]) -> str:
+def near(name: str, names: Iterable[str]) -> str:
     """The nearest known name as a hint, if one is near."""
-    matches = get_close_matches(name, list(known), n=1)
+    matches = get_close_matches(name, list(names), n=1)
     return f". Did you mean `{matches[0]}`?" if matches else ""
 
 
@@ -78,12 +78,12 @@ class _Fault:
         keys: list[str | int] = []
         value: Any = values
         *path, last = details["loc"] or ("",)
-        for part in path if self.kind == "missing" else details["loc"]:
-            if _holds(value, part):
-                value = value[part]
-                keys.append(part)
+        for key in path if self.kind == "missing" else details["loc"]:
+            if _holds(value, key):
+                value = value[key]
+                keys.append(key)
             elif self.site is None:
-                self.site, self.branch = len(keys), str(part)
+                self.site, self.branch = len(keys), str(key)
         self.value = value
         self.keys: Keys = (*keys, last) if self.kind == "missing" and isinstance(value, dict) else (*keys,)
 
@@ -138,7 +138,7 @@ def _one_branch_each(faults: list[_Fault]) -> Iterator[_Fault]:
 
 
 def _nearest(branches: dict[str, list[_Fault]]) -> list[_Fault]:
-    inside = [part for part in branches.values() if any(fault.is_inside for fault in part)]
+    inside = [faults for faults in branches.values() if any(fault.is_inside for fault in faults)]
     return min(inside, key=len) if inside else next(iter(branches.values()))[:1]
 
 
@@ -166,14 +166,14 @@ def toml(value: object) -> str:
 
 def unwritable(table: Mapping[str, Any]) -> str | None:
     """The first key or text with a character that no path, column or query can hold, in one sentence; None: none."""
-    parts: list[tuple[str, object]] = [("", table)]
+    pending: list[tuple[str, object]] = [("", table)]
     seen = set()  # a table made in Python may hold itself
-    while parts:
-        key, value = parts.pop()
+    while pending:
+        key, value = pending.pop()
         if isinstance(value, dict | list | tuple) and id(value) not in seen:
             seen.add(id(value))
             for name, item in value.items() if isinstance(value, dict) else enumerate(value):
-                parts += [(f"{key}.{name}".removeprefix("."), text) for text in (name, item)]
+                pending += [(f"{key}.{name}".removeprefix("."), text) for text in (name, item)]
         elif isinstance(value, str) and _UNWRITABLE.search(value):
             return f"{key!a} holds NUL or half a surrogate pair, which no file can have: {toml(ascii(value))}"
     return None
@@ -199,8 +199,8 @@ def _alternatives(annotation: Any) -> Iterator[Any]:  # noqa: ANN401 - any annot
     if get_origin(annotation) is Annotated:
         yield from _alternatives(get_args(annotation)[0])
     elif get_origin(annotation) in {Union, types.UnionType}:
-        for part in get_args(annotation):
-            yield from _alternatives(part)
+        for alternative in get_args(annotation):
+            yield from _alternatives(alternative)
     elif annotation not in {None, types.NoneType}:
         yield annotation
 
@@ -220,8 +220,8 @@ def _inside(annotation: Any, key: str | int) -> Iterator[Any]:  # noqa: ANN401 -
             yield fields[str(key)].annotation
         elif isinstance(key, int):  # a list that stands for a table with one key
             for field in fields.values():
-                for part in _alternatives(field.annotation):
-                    yield from _inside(part, key) if get_origin(part) in {tuple, list} else ()
+                for alternative in _alternatives(field.annotation):
+                    yield from _inside(alternative, key) if get_origin(alternative) in {tuple, list} else ()
     elif get_origin(annotation) in {tuple, list} and isinstance(key, int):
         yield get_args(annotation)[0]
     elif get_origin(annotation) is dict:

@@ -14,7 +14,7 @@ from pipeline.sources.bindings import Binding
 from pipeline.sources.paths import local_path
 from pipeline.sources.skipped import RENAME, skipped_words
 from pipeline.sources.source import open_source, with_others
-from pipeline.stages.upstream import FollowingParameters, Leader
+from pipeline.stages.upstream import UpstreamParameters, UpstreamStage
 from pipeline.storage.layout import RUN_RECORD, Layout
 from pipeline.storage.state import require_latest
 
@@ -78,11 +78,11 @@ def open_inputs(
         ConfigError: the config does not fit the inputs.
     """
     params = configured.params
-    if isinstance(params, FollowingParameters) and params.of:
-        leaders = (
+    if isinstance(params, UpstreamParameters) and params.of:
+        upstream = (
             _published(config, params) if params.results else _written(config, params, run or Path(), omitted or {})
         )
-        configured = configured.after(leaders, origin=config.origin)
+        configured = configured.with_upstream(upstream, origin=config.origin)
     sources = with_others(_opened(config, configured))
     plan = configured.stage.plan(configured.params, sources)
     _check_mappings(plan, where=f"{config.origin}: stage {configured.params.name!r}")
@@ -115,19 +115,20 @@ def _check_mappings(plan: Plan, *, where: str) -> None:
     """
     read = _read(plan)
     for source in plan.sources:
-        known = [field.name for field in source.contract.fields]
+        names = [field.name for field in source.contract.fields]
         for name, mapped in source.spec.columns.items():
-            if name not in known and ((source.name, name) not in read or mapped is False):
-                near = get_close_matches(name, known, n=1)
+            if name not in names and ((source.name, name) not in read or mapped is False):
+                near = get_close_matches(name, names, n=1)
                 message = f"{where}: input {source.name}: columns maps {name!r}, which nothing uses"
-                remedy = f"Did you mean {near[0]!r}?" if near else f"Known columns: {', '.join(known)}."
+                remedy = f"Did you mean {near[0]!r}?" if near else f"Known columns: {', '.join(names)}."
                 raise ConfigError(message, remedy=remedy)
             if mapped is not False and (source.name, name) not in read:
                 why = plan.inapplicable.get(
                     f"{source.name}.{name}", "with these parameters and inputs nothing reads it"
                 )
+                file_column = source.source_name(name)
                 message = (
-                    f"{where}: input {source.name}: {name} is mapped to {source.theirs(name)!r} to no effect: {why}"
+                    f"{where}: input {source.name}: {name} is mapped to {file_column!r}, which has no effect: {why}"
                 )
                 raise ConfigError(message, remedy="Take it out of columns, or change what stands in its way.")
 
@@ -169,14 +170,14 @@ def _skipped_warnings(sources: Mapping[str, Source]) -> Iterator[str]:
 
 
 def _written(
-    config: Config, params: FollowingParameters, run: Path, omitted: Mapping[str, Mapping[str, str]]
-) -> list[Leader]:
+    config: Config, params: UpstreamParameters, run: Path, omitted: Mapping[str, Mapping[str, str]]
+) -> list[UpstreamStage]:
     """The stages of the same config that have run."""
-    known = {each.params.name: each for each in config.stages}
-    return [replace(known[name].leader(run), omitted=omitted.get(name, {})) for name in params.of]
+    configured = {each.params.name: each for each in config.stages}
+    return [replace(configured[name].as_upstream(run), omitted=omitted.get(name, {})) for name in params.of]
 
 
-def _published(config: Config, params: FollowingParameters) -> list[Leader]:
+def _published(config: Config, params: UpstreamParameters) -> list[UpstreamStage]:
     """The stages as the latest run of a results folder has them.
 
     Raises:
@@ -203,4 +204,4 @@ def _published(config: Config, params: FollowingParameters) -> list[Leader]:
         if name not in kinds:
             message = f"the latest run in {root} has no stage {name!r}"
             raise NoInputError(message, remedy=f"Its stages are: {', '.join(kinds)}.")
-    return [Leader(name, kinds[name], by[name], path.parent, omitted.get(name, {})) for name in params.of]
+    return [UpstreamStage(name, kinds[name], by[name], path.parent, omitted.get(name, {})) for name in params.of]

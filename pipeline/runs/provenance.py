@@ -27,15 +27,15 @@ LIBRARIES = ("thresher", "duckdb", "polars", "pyarrow", "sqlglot", "numpy")
 def settings(opened: OpenedStage) -> dict[str, Any]:
     """The choices that change a number, and what it was read from, stored next to the number."""
     params, inputs = opened.configured.params, opened.configured.stage.inputs
-    shown = params.model_dump(mode="json", exclude={*params.unused, *(each.name for each in inputs)})
+    shown = params.model_dump(mode="json", exclude={*params.inapplicable, *(each.name for each in inputs)})
     bindings = {f"{each.input}.{each.field}": binding_record(each) for each in opened.bindings}
     return {"parameters": shown, "facts": opened.plan.facts, "bindings": bindings, "version": version("thresher")}
 
 
 def binding_record(binding: Binding) -> dict[str, str]:
     """A binding as JSON: its source, and the column or the expression where there is one."""
-    known = {"source": binding.origin, "column": binding.column, "sql": binding.sql}
-    return {key: value for key, value in known.items() if value is not None}
+    record = {"source": binding.origin, "column": binding.column, "sql": binding.sql}
+    return {key: value for key, value in record.items() if value is not None}
 
 
 def canonical(config: Config) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def canonical(config: Config) -> dict[str, Any]:
     return {
         "engine": config.engine,
         "stages": [
-            each.params.model_dump(mode="json", exclude=set(each.params.unused)) | {"kind": each.stage.kind}
+            each.params.model_dump(mode="json", exclude=set(each.params.inapplicable)) | {"kind": each.stage.kind}
             for each in config.stages
         ],
     }

@@ -182,7 +182,7 @@ class _Job:
     def run(self) -> Run:
         self.healed = heal(self.layout)
         base = self.healed.state.latest
-        ready = [open_inputs(self.config, each) for each in self.config.stages if not each.follows]
+        ready = [open_inputs(self.config, each) for each in self.config.stages if not each.upstream]
         fingerprint, identity = fingerprints(self.config, ready)
         if (run := self._standing(fingerprint)) is not None:
             return run
@@ -264,25 +264,25 @@ class _Job:
         accounts = {}
         for configured in self.config.stages:
             self.watcher.on_stage(configured.params.name)
-            each = ready.get(configured.params.name) or open_inputs(
+            stage = ready.get(configured.params.name) or open_inputs(
                 self.config, configured, run=staging.folder, omitted={result.name: result.omitted for result in results}
             )
-            opened.append(each)
-            self.watcher.on_opened(each)
-            folders = {folder for source in each.sources.values() for folder in _folders(source)}
+            opened.append(stage)
+            self.watcher.on_opened(stage)
+            folders = {folder for source in stage.sources.values() for folder in _folders(source)}
             with DuckDB(resources, folders, self.stop, self.watcher.on_progress) as engine:
-                result, counted = _run_stage(engine, each, staging, self.stop)
+                result, counted = _run_stage(engine, stage, staging, self.stop)
             results.append(result)
             self.watcher.on_result(result)
-            accounts[each.name] = {
-                account.name: account.fates | {"rows_in": account.rows_in} for account in counted.inputs
+            accounts[stage.name] = {
+                account.name: account.rows_by_status | {"rows_in": account.rows_in} for account in counted.inputs
             }
             self.stop.check()
         return opened, tuple(results), accounts
 
     def _check_unmoved(self, opened: list[OpenedStage]) -> None:
-        for each in opened:
-            for source in each.sources.values():
+        for stage in opened:
+            for source in stage.sources.values():
                 changed = first_changed(source.files)
                 if changed is not None:
                     message = f"input {source.name}: {changed} changed while it was read"
@@ -331,15 +331,15 @@ def _inputs_table(stage: str, counted: Counted) -> pl.DataFrame:
     rows = [
         {
             "stage": stage,
-            "input": each.name,
-            "fate": fate,
+            "input": account.name,
+            "status": status,
             "n_rows": n_rows,
-            "rows_in": each.rows_in,
-            "rows_used": each.fates["used"],
-            "n_files": each.n_files,
+            "rows_in": account.rows_in,
+            "rows_used": account.rows_by_status["used"],
+            "n_files": account.n_files,
         }
-        for each in counted.inputs
-        for fate, n_rows in sorted(each.fates.items())
+        for account in counted.inputs
+        for status, n_rows in sorted(account.rows_by_status.items())
     ]
     return pl.DataFrame(rows)
 

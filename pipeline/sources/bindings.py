@@ -100,8 +100,8 @@ class Bindings:
     def is_unused_by_rule(self, name: str) -> bool:
         """Whether a column has the name of a field that is bound only where it is mapped, and has no other role."""
         field = self.contract.field(name)
-        known = self._mapped_columns | self._computed_from | self.mapping.keys()
-        return field is not None and field.mapped_only and name in self.columns and name not in known
+        taken = self._mapped_columns | self._computed_from | self.mapping.keys()
+        return field is not None and field.mapped_only and name in self.columns and name not in taken
 
     def tree(self, name: str) -> exp.Expr | None:
         """The parsed expression that a field is mapped to; None where it is mapped to none.

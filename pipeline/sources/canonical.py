@@ -8,7 +8,7 @@ import sqlglot.expressions as exp
 
 from pipeline.queries.dialect import column, double, is_finite
 from pipeline.sources import predicates
-from pipeline.sources.source import KEPT, SCORE_GIVEN, SCORE_STATE, Source
+from pipeline.sources.source import PASSES_WHERE, SCORE_GIVEN, SCORE_STATE, Source
 from pipeline.sources.types import TIMES, UNKNOWN, canonical_type, microseconds, typed
 
 if TYPE_CHECKING:
@@ -23,10 +23,10 @@ def canonical_relation(
 ) -> exp.Query:
     """Every row of an input with canonical columns.
 
-    The result has the wanted columns under the names they are asked for by, the boolean `kept` (whether `where` holds)
-    and, when `score` is named, `score_state`: NULL for a finite score, else `null_score`, `nan_score` or
-    `infinite_score`; and `score_given`: the score as it stands, NaN and infinite too, for those that check it
-    themselves and save the barrier.
+    The result has the wanted columns under the names they are asked for by, and the boolean `passes_where`: whether
+    `where` holds. When `score` is named, it also has `score_state`, which is NULL for a finite score, otherwise
+    `null_score`, `nan_score` or `infinite_score`; and `score_given`, the score as it is in the file, even if it is NaN
+    or infinite, for readers that check it themselves and so do without the barrier.
 
     Args:
         source: The input.
@@ -35,11 +35,11 @@ def canonical_relation(
         located: Whether to keep `source_file` and `file_row_number` of a located scan.
     """
     types = {name: (field, source.types(field.name, field)) for name, field in wanted.items()}
-    parts = [
+    selects = [
         _select(source, f"{source.name}_files_{number}", files[0], types, score, located=located)
         for number, files in enumerate(source.groups(field.name for field in wanted.values()))
     ]
-    return parts[0] if len(parts) == 1 else exp.union(*parts, distinct=False)
+    return selects[0] if len(selects) == 1 else exp.union(*selects, distinct=False)
 
 
 def _select(
@@ -55,11 +55,11 @@ def _select(
         exp.alias_(_typed(source, file, field.name, sql_type, field.kind), name, quoted=True)
         for name, (field, sql_type) in types.items()
     ]
-    items.append(exp.alias_(_kept(source, file), KEPT, quoted=True))
+    items.append(exp.alias_(_kept(source, file), PASSES_WHERE, quoted=True))
     if score is not None:
-        given = exp.cast(_value(source, file, score), "DOUBLE")
-        items.append(exp.alias_(given, SCORE_GIVEN, quoted=True))
-        items.append(exp.alias_(_score_state(given), SCORE_STATE, quoted=True))
+        raw_score = exp.cast(_value(source, file, score), "DOUBLE")
+        items.append(exp.alias_(raw_score, SCORE_GIVEN, quoted=True))
+        items.append(exp.alias_(_score_state(raw_score), SCORE_STATE, quoted=True))
     if located:
         items += [column("source_file"), column("file_row_number")]
     return exp.select(*items).from_(exp.to_table(scan))
@@ -68,7 +68,7 @@ def _select(
 def _typed(source: Source, file: DataFile, name: str, sql_type: str, kind: Kind) -> exp.Expr:
     arrow = source.type_in(file, name)
     if arrow is None or isinstance(arrow, str):
-        return source.constant(file, source.theirs(name))
+        return source.constant(file, source.source_name(name))
     is_time = kind in {"instant", "position"} and sql_type in TIMES
     if canonical_type(arrow, kind) == UNKNOWN:
         return exp.cast(exp.null(), "BIGINT" if is_time else sql_type, dialect="duckdb")
@@ -79,7 +79,7 @@ def _typed(source: Source, file: DataFile, name: str, sql_type: str, kind: Kind)
 def _value(source: Source, file: DataFile, name: str) -> exp.Expr:
     """A column of the file, or the expression that the config maps it to."""
     tree = source.bindings.tree(name)
-    return column(source.theirs(name)) if tree is None else exp.paren(predicates.bind(tree, source.barrier(file)))
+    return column(source.source_name(name)) if tree is None else exp.paren(predicates.bind(tree, source.barrier(file)))
 
 
 def _kept(source: Source, file: DataFile) -> exp.Expr:
@@ -90,14 +90,14 @@ def _kept(source: Source, file: DataFile) -> exp.Expr:
     return exp.Coalesce(this=bound, expressions=[exp.false()])
 
 
-def _score_state(given: exp.Expr) -> exp.Expr:
-    zero = is_finite(given)
+def _score_state(raw_score: exp.Expr) -> exp.Expr:
+    zero = is_finite(raw_score)
     # statistics leave out NaN: a column that has one value beside it would be taken for that value
     factor = exp.paren(exp.Case().when(zero, double(2)).else_(double(1)))
-    text = exp.Lower(this=exp.cast(exp.paren(exp.Mul(this=given.copy(), expression=factor)), "VARCHAR"))
+    text = exp.Lower(this=exp.cast(exp.paren(exp.Mul(this=raw_score.copy(), expression=factor)), "VARCHAR"))
     return (
         exp.Case()
-        .when(exp.Is(this=given.copy(), expression=exp.null()), exp.Literal.string("null_score"))
+        .when(exp.Is(this=raw_score.copy(), expression=exp.null()), exp.Literal.string("null_score"))
         .when(zero.copy(), exp.null())
         .when(exp.EQ(this=text, expression=exp.Literal.string("nan")), exp.Literal.string("nan_score"))
         .else_(exp.Literal.string("infinite_score"))

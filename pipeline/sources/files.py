@@ -112,13 +112,13 @@ def _no_file(name: str, pattern: str, base: Path, skipped: tuple[Skipped, ...]) 
 
 def _refuse_twins(paths: Iterable[Path], *, name: str) -> None:
     """Stop where two paths lead to one file: by links, hard links or mounts."""
-    known: dict[tuple[int, int], Path] = {}
+    path_of: dict[tuple[int, int], Path] = {}
     for path in paths:
         try:
             stat = path.stat()
         except OSError as error:
             raise os_fault(error, f"input {name}: looking at {path}") from error
-        twin = known.setdefault((stat.st_dev, stat.st_ino), path) if stat.st_ino else path  # 0: not numbered here
+        twin = path_of.setdefault((stat.st_dev, stat.st_ino), path) if stat.st_ino else path  # 0: not numbered here
         if twin != path:
             message = f"input {name}: {twin} and {path} are one and the same file"
             raise DataError(message, remedy="Its rows would count twice: leave one of the two out.")
@@ -190,7 +190,7 @@ def null_free(file: DataFile, column: str) -> bool:
         return False
     index = metadata.schema.names.index(column)
     groups = (metadata.row_group(number).column(index).statistics for number in range(metadata.num_row_groups))
-    return all(each is not None and each.has_null_count and each.null_count == 0 for each in groups)
+    return all(chunk is not None and chunk.has_null_count and chunk.null_count == 0 for chunk in groups)
 
 
 def bounds(file: DataFile, column: str) -> tuple[float, float] | None:
@@ -204,7 +204,7 @@ def bounds(file: DataFile, column: str) -> tuple[float, float] | None:
     if column not in metadata.schema.names or not metadata.num_row_groups:
         return None
     index = metadata.schema.names.index(column)
-    found = [metadata.row_group(number).column(index).statistics for number in range(metadata.num_row_groups)]
-    if not all(each is not None and each.has_min_max and isinstance(each.min, int | float) for each in found):
+    statistics = [metadata.row_group(number).column(index).statistics for number in range(metadata.num_row_groups)]
+    if not all(chunk is not None and chunk.has_min_max and isinstance(chunk.min, int | float) for chunk in statistics):
         return None
-    return float(min(each.min for each in found)), float(max(each.max for each in found))
+    return float(min(chunk.min for chunk in statistics)), float(max(chunk.max for chunk in statistics))

@@ -61,15 +61,15 @@ class Search:
         path = _absolute(start / below)
         mode = self._mode(path)
         if mode is not None and S_ISREG(mode):
-            found = {path: path.parent}
+            root_of = {path: path.parent}
         elif mode is not None and S_ISDIR(mode):
-            found = dict.fromkeys(self._files_below(path), path)
+            root_of = dict.fromkeys(self._files_below(path), path)
         else:
             fixed, pattern = _split(start, below)
-            found = dict.fromkeys(self._expanded(fixed, pattern), fixed) if pattern else {}
-        for file in found:
+            root_of = dict.fromkeys(self._expanded(fixed, pattern), fixed) if pattern else {}
+        for file in root_of:
             self._check_name(file)
-        return sorted(found.items(), key=lambda pair: pair[0].as_posix())
+        return sorted(root_of.items(), key=lambda pair: pair[0].as_posix())
 
     def _expanded(self, fixed: Path, pattern: tuple[str, ...]) -> Iterator[Path]:
         for match in dict.fromkeys(self._glob(fixed, pattern)):
@@ -84,28 +84,30 @@ class Search:
         todo = [(fixed, pattern, _folders_above(fixed))]
         done: set[tuple[Path, int]] = set()
         while todo:
-            folder, parts, above = todo.pop()
-            if (folder, len(parts)) in done or not os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises for names that are too long
+            folder, remaining, above = todo.pop()
+            if (folder, len(remaining)) in done or not os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises for names that are too long
                 continue
-            done.add((folder, len(parts)))
-            if parts == (_ANY_DEPTH,):  # the folder with all that is below it
+            done.add((folder, len(remaining)))
+            if remaining == (_ANY_DEPTH,):  # the folder with all that is below it
                 yield folder
-            elif parts[0] == _ANY_DEPTH:
-                todo.append((folder, parts[1:], above))
+            elif remaining[0] == _ANY_DEPTH:
+                todo.append((folder, remaining[1:], above))
                 todo += [
-                    (inner, parts, self._below(inner, above)) for inner in self._matching(folder, "*", folders=True)
+                    (inner, remaining, self._below(inner, above)) for inner in self._matching(folder, "*", folders=True)
                 ]
             else:
-                plain = not glob.has_magic(parts[0])
-                inside = [_absolute(folder / parts[0])] if plain else self._matching(folder, parts[0])
-                if len(parts) == 1:
+                plain = not glob.has_magic(remaining[0])
+                inside = [_absolute(folder / remaining[0])] if plain else self._matching(folder, remaining[0])
+                if len(remaining) == 1:
                     yield from inside
                 else:
-                    todo += [(inner, parts[1:], _folders_above(inner)) for inner in inside]
+                    todo += [(inner, remaining[1:], _folders_above(inner)) for inner in inside]
 
-    def _matching(self, folder: Path, part: str, *, folders: bool = False) -> list[Path]:
-        is_match = re.compile(fnmatch.translate(os.path.normcase(part))).match
-        entries = [entry for entry in self._entries(folder) if part.startswith(".") or not entry.name.startswith(".")]
+    def _matching(self, folder: Path, pattern: str, *, folders: bool = False) -> list[Path]:
+        is_match = re.compile(fnmatch.translate(os.path.normcase(pattern))).match
+        entries = [
+            entry for entry in self._entries(folder) if pattern.startswith(".") or not entry.name.startswith(".")
+        ]
         return [
             folder / entry.name
             for entry in entries
@@ -186,9 +188,9 @@ def _absolute(path: Path) -> Path:
 def _split(start: Path, below: Path) -> tuple[Path, tuple[str, ...]]:
     """The folder that comes before the first part that is a pattern, and the parts from there on."""
     number = next((at for at, part in enumerate(below.parts) if glob.has_magic(part)), len(below.parts))
-    parts = below.parts[number:]
-    repeated = (at > 0 and part == _ANY_DEPTH == parts[at - 1] for at, part in enumerate(parts))
-    pattern = tuple(part for part, again in zip(parts, repeated, strict=True) if not again)
+    patterns = below.parts[number:]
+    repeated = (at > 0 and part == _ANY_DEPTH == patterns[at - 1] for at, part in enumerate(patterns))
+    pattern = tuple(part for part, again in zip(patterns, repeated, strict=True) if not again)
     return _absolute(start.joinpath(*below.parts[:number])), pattern
 
 
@@ -207,4 +209,4 @@ def _folders_above(folder: Path) -> _Known:
     if not os.path.isdir(folder):  # noqa: PTH112 - see `_glob`
         return {}
     real = folder.resolve()
-    return {_identity(each): each for each in (*reversed(real.parents), real)}
+    return {_identity(ancestor): ancestor for ancestor in (*reversed(real.parents), real)}

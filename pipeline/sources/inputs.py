@@ -49,9 +49,9 @@ class Input(BaseModel):
     @field_validator("timezone")
     @classmethod
     def _known_zone(cls, value: str | None) -> str | None:
-        known = available_timezones()  # empty where the system has no zone data: then the engine decides
-        if value is not None and known and value not in known:
-            near = get_close_matches(value, sorted(known), n=1)
+        zones = available_timezones()  # empty where the system has no zone data: then the engine decides
+        if value is not None and zones and value not in zones:
+            near = get_close_matches(value, sorted(zones), n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ', write for example "Europe/Amsterdam"'
             message = f"{value!r} is no time zone{hint}"
             raise ValueError(message)

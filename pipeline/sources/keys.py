@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from pipeline.queries.dialect import column, present
-from pipeline.sources.source import KEPT
+from pipeline.sources.source import PASSES_WHERE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,13 +24,13 @@ class KeyMatch:
         source: The input whose rows look for the others.
         other: The input that they look in.
         key: The column that both have.
-        fate: What becomes of rows that find none, where they are left out; None: they count all the same.
+        unmatched_status: Status of rows that find no match and are left out; None if such rows count all the same.
     """
 
     source: Source
     other: Source
     key: str
-    fate: str | None = None
+    unmatched_status: str | None = None
 
 
 def repeated_keys(relation: str, keys: Sequence[str], *, everything: bool = False) -> exp.Select:
@@ -47,7 +47,7 @@ def repeated_keys(relation: str, keys: Sequence[str], *, everything: bool = Fals
     all_keys = exp.Window(this=exp.Count(this=exp.Star()))  # counts what HAVING keeps, before LIMIT
     number = exp.alias_(exp.cast(all_keys, "BIGINT"), "_n_keys", quoted=True)
     query = exp.select(*(column(key) for key in keys), counted, number).from_(exp.to_table(relation))
-    query = query if everything else query.where(column(KEPT))
+    query = query if everything else query.where(column(PASSES_WHERE))
     query = query.where(*(present(column(key)) for key in keys))
     query = query.group_by(*(column(key) for key in keys))
     more = exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(1))
@@ -57,7 +57,7 @@ def repeated_keys(relation: str, keys: Sequence[str], *, everything: bool = Fals
 def count_where(relation: str, condition: exp.Expr) -> exp.Select:
     """How many kept rows of a relation satisfy a condition; no row when none does."""
     counted = exp.alias_(exp.cast(exp.Count(this=exp.Star()), "BIGINT"), "n_rows")
-    query = exp.select(counted).from_(exp.to_table(relation)).where(column(KEPT), condition)
+    query = exp.select(counted).from_(exp.to_table(relation)).where(column(PASSES_WHERE), condition)
     return query.having(exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0)))
 
 

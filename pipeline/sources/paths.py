@@ -139,11 +139,11 @@ def _at_home(written: str, base: Path, *, what: str) -> Path:
 
 def _refuse_variables(start: Path, below: Path, *, what: str) -> None:
     """A shell would have replaced `$NAME`; what is left may only be the name of something that exists."""
-    for number, part in enumerate(below.parts, start=1):
-        if glob.has_magic(part):
+    for number, name in enumerate(below.parts, start=1):
+        if glob.has_magic(name):
             return
-        found = _VARIABLE.search(part)
-        if found is not None and not os.path.lexists(start.joinpath(*below.parts[:number])):
-            name = shortened(found.group())
-            message = f"{what}: {shortened(str(below))} has a variable, {name}, and variables are not supported yet"
+        variable = _VARIABLE.search(name)
+        if variable is not None and not os.path.lexists(start.joinpath(*below.parts[:number])):
+            shown = shortened(variable.group())
+            message = f"{what}: {shortened(str(below))} has a variable, {shown}, and variables are not supported yet"
             raise ConfigError(message, remedy="Write the path that it stands for; nothing there has that very name.")

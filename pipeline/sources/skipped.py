@@ -53,13 +53,13 @@ def skipped_words(skipped: Collection[Skipped]) -> str:
     parquet = [each for each in skipped if each.is_parquet]
     shown = (parquet or list(skipped))[:SHOWN]
     names = ", ".join(str(each.path) for each in shown) + (", …" if len(skipped) > len(shown) else "")
-    many = len(skipped) > 1
-    verb, ending = ("are", "their names do") if many else ("is", "its name does")
+    plural = len(skipped) > 1
+    verb, ending = ("are", "their names do") if plural else ("is", "its name does")
     holds = (
-        f"{len(parquet):,} of them {'hold' if len(parquet) > 1 else 'holds'} Parquet" if many else "it holds Parquet"
+        f"{len(parquet):,} of them {'hold' if len(parquet) > 1 else 'holds'} Parquet" if plural else "it holds Parquet"
     )
-    content = holds if parquet else "none holds Parquet" if many else "it holds no Parquet"
-    files = f"{len(skipped):,} files" if many else "1 file"
+    content = holds if parquet else "none holds Parquet" if plural else "it holds no Parquet"
+    files = f"{len(skipped):,} files" if plural else "1 file"
     return f"{files} in its folders {verb} not read, because {ending} not end in {ENDING}: {names}; {content}"
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pipeline.sources.inputs import Field, Input, InputContract
     from pipeline.sources.skipped import Skipped
 
-KEPT = "kept"
+PASSES_WHERE = "passes_where"
 SCORE_GIVEN = "score_given"
 SCORE_STATE = "score_state"
 
@@ -116,9 +116,9 @@ class Source:
         """The columns that the predicate reads."""
         return () if self.where is None else predicates.columns_of(self.where)
 
-    def is_partition(self, file: DataFile, theirs: str) -> bool:
+    def is_partition(self, file: DataFile, file_column: str) -> bool:
         """Whether a column comes from the folder names of a file; a column of the file itself comes first."""
-        return theirs in file.partitions and theirs not in file.schema.names
+        return file_column in file.partitions and file_column not in file.schema.names
 
     @cached_property
     def bindings(self) -> Bindings:
@@ -134,7 +134,7 @@ class Source:
         """The field of the contract that a column is read as; None for a column that only groups rows."""
         return self.contract.field(name) if self.binding(name).is_bound else None
 
-    def theirs(self, name: str) -> str:
+    def source_name(self, name: str) -> str:
         """What one of our columns is called in the files, or the expression it is computed by."""
         return self.binding(name).words
 
@@ -164,7 +164,7 @@ class Source:
     def columns_read(self, name: str) -> tuple[str, ...]:
         """The columns of the files that one of our columns is read from."""
         tree = self.bindings.tree(name)
-        return (self.theirs(name),) if tree is None else predicates.columns_of(tree)
+        return (self.source_name(name),) if tree is None else predicates.columns_of(tree)
 
     def has_float32(self, name: str) -> bool:
         """Whether any file holds the column in single precision."""
@@ -172,19 +172,19 @@ class Source:
 
     def may_be_null(self, name: str) -> bool:
         """Whether the statistics of the files leave it open that the column is NULL somewhere."""
-        theirs = self.binding(name).column
-        if theirs is None:
+        file_column = self.binding(name).column
+        if file_column is None:
             return True
-        return any(self.is_partition(file, theirs) or not null_free(file, theirs) for file in self.files)
+        return any(self.is_partition(file, file_column) or not null_free(file, file_column) for file in self.files)
 
     def span(self, name: str) -> tuple[float, float] | None:
         """Lowest and highest number of a column as the footers tell; None where they do not. Only a hint."""
-        theirs = self.binding(name).column
-        found = [None if theirs is None else bounds(file, theirs) for file in self.files if file.rows]
-        known = [each for each in found if each is not None and math.isfinite(each[0]) and math.isfinite(each[1])]
-        if not known or len(known) < len(found):
+        file_column = self.binding(name).column
+        ranges = [None if file_column is None else bounds(file, file_column) for file in self.files if file.rows]
+        finite_ranges = [limits for limits in ranges if limits is not None and all(map(math.isfinite, limits))]
+        if not finite_ranges or len(finite_ranges) < len(ranges):
             return None
-        return min(low for low, _ in known), max(high for _, high in known)
+        return min(low for low, _ in finite_ranges), max(high for _, high in finite_ranges)
 
     def is_date(self, name: str) -> bool:
         """Whether any file holds the column as dates, without a time of day."""
@@ -209,10 +209,10 @@ class Source:
         tree = self.bindings.tree(name)
         if tree is not None:
             return self._type_of_expression(file, name, tree)
-        theirs = self.theirs(name)
-        if self.is_partition(file, theirs):
+        file_column = self.source_name(name)
+        if self.is_partition(file, file_column):
             return "partition"
-        index = file.schema.get_field_index(theirs)
+        index = file.schema.get_field_index(file_column)
         return file.schema.field(index).type if index >= 0 else None
 
     def _type_of_expression(self, file: DataFile, name: str, tree: exp.Expr) -> pa.DataType:
@@ -221,7 +221,7 @@ class Source:
             return self.type_of(predicates.bind(tree, self.barrier(file)), file.schema)
         except InvalidQueryError as error:
             message = (
-                f"input {self.name}: {name} = {self.theirs(name)!r} does not fit the columns of {file.path}: "
+                f"input {self.name}: {name} = {self.source_name(name)!r} does not fit the columns of {file.path}: "
                 f"{error.reason}"
             )
             raise DataError(
@@ -237,9 +237,9 @@ class Source:
         Raises:
             DataError: as for `known_type`.
         """
-        found = self.known_type(name, wanted)
-        if found is not None:
-            return found
+        sql_type = self.known_type(name, wanted)
+        if sql_type is not None:
+            return sql_type
         elsewhere = (other.accepted_type(name, wanted) for other in self.others)
         return type_of_nulls(wanted.kind, next((each for each in elsewhere if each is not None), None))
 
@@ -249,31 +249,33 @@ class Source:
         Raises:
             DataError: a file lacks the column, has it twice, or the types do not agree; the message lists the files.
         """
-        found: dict[str, list[DataFile]] = {}
+        files_of: dict[str, list[DataFile]] = {}
         for file in self.files:
-            found.setdefault(self._canonical_in(file, name, wanted), []).append(file)
-        known = [sql_type for sql_type in found if sql_type != UNKNOWN]
-        if len(known) > 1:
-            drift = "; ".join(f"{sql_type} in {files[0].path}" for sql_type, files in sorted(found.items()))
-            message = f"input {self.name}: column {self.theirs(name)!r} has different types: {drift}"
+            files_of.setdefault(self._canonical_in(file, name, wanted), []).append(file)
+        known_types = [sql_type for sql_type in files_of if sql_type != UNKNOWN]
+        if len(known_types) > 1:
+            drift = "; ".join(f"{sql_type} in {files[0].path}" for sql_type, files in sorted(files_of.items()))
+            message = f"input {self.name}: column {self.source_name(name)!r} has different types: {drift}"
             raise DataError(message, remedy="Write the files again with one type, or leave the odd ones out.")
-        return known[0] if known else None
+        return known_types[0] if known_types else None
 
     def accepted_type(self, name: str, wanted: Field) -> str | None:
         """The first known type of a column in the files, if it is one that a field accepts."""
         in_files = (self.type_in(file, name) for file in self.files)
-        found = ("VARCHAR" if isinstance(each, str) else canonical_type(each, wanted.kind) for each in in_files if each)
-        return next((each for each in found if each not in {None, UNKNOWN}), None)
+        sql_types = (
+            "VARCHAR" if isinstance(each, str) else canonical_type(each, wanted.kind) for each in in_files if each
+        )
+        return next((each for each in sql_types if each not in {None, UNKNOWN}), None)
 
     def _canonical_in(self, file: DataFile, name: str, wanted: Field) -> str:
-        theirs = self.theirs(name)
+        file_column = self.source_name(name)
         for read in self.columns_read(name):
             self._check_twins(file, read)
         arrow = self.type_in(file, name)
         if arrow is None:
             role = self.bindings.role_of(name)
             why = "" if role in {None, name} else f": the column of that name is mapped to {role}"
-            message = f"input {self.name}: {file.path} has no column {theirs!r} ({wanted.meaning}){why}"
+            message = f"input {self.name}: {file.path} has no column {file_column!r} ({wanted.meaning}){why}"
             raise DataError(message, remedy=self._remedy(file, name))
         if isinstance(arrow, str):
             sql_type = "VARCHAR" if wanted.kind in {"key", "any"} else None
@@ -301,22 +303,23 @@ class Source:
             remedy += f" If it is something else: columns = {{ {name} = false }}."
         return DataError(message, remedy=remedy)
 
-    def _check_twins(self, file: DataFile, theirs: str) -> None:
-        own = [field.name for field in file.schema if field.name.lower() == theirs.lower()]
-        if len(own) > 1:
+    def _check_twins(self, file: DataFile, file_column: str) -> None:
+        same_names = [field.name for field in file.schema if field.name.lower() == file_column.lower()]
+        if len(same_names) > 1:
             message = (
-                f"input {self.name}: {file.path} has {len(own)} columns named {theirs!r} (upper and lower case alike)"
+                f"input {self.name}: {file.path} has {len(same_names)} columns named {file_column!r} "
+                "(in upper or lower case)"
             )
             raise DataError(message, remedy="Rename all but one when the file is written.")
 
     def _remedy(self, file: DataFile, name: str) -> str:
-        return f'{self._listed(file, self.theirs(name))} Map it with columns = {{ {name} = "…" }}.'
+        return f'{self._listed(file, self.source_name(name))} Map it with columns = {{ {name} = "…" }}.'
 
-    def _listed(self, file: DataFile, theirs: str) -> str:
+    def _listed(self, file: DataFile, file_column: str) -> str:
         """The columns of a file, and the one nearest to a name that it lacks."""
         names = [*file.schema.names, *file.partitions]
-        in_any_case = [name for name in names if name.lower() == theirs.lower()]
-        near = in_any_case or get_close_matches(theirs, names, n=1)
+        in_any_case = [name for name in names if name.lower() == file_column.lower()]
+        near = in_any_case or get_close_matches(file_column, names, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")  # noqa: PLR2004 - a readable line
         return f"Its columns are: {shown}.{hint}"
@@ -327,10 +330,10 @@ class Source:
         Raises:
             DataError: one is not, or is there twice.
         """
-        known = {name.lower() for name in file.schema.names}
+        in_lower_case = {name.lower() for name in file.schema.names}
         for name in names:
             self._check_twins(file, name)
-            if name.lower() not in known and name not in file.partitions:
+            if name.lower() not in in_lower_case and name not in file.partitions:
                 message = f"input {self.name}: {words} {name!r}, which {file.path} lacks"
                 remedy = f"{self._listed(file, name)} SQL reads names as they are in the files."
                 raise DataError(message, remedy=remedy)
@@ -349,9 +352,9 @@ class Source:
 
         return read
 
-    def constant(self, file: DataFile, theirs: str) -> exp.Cast:
+    def constant(self, file: DataFile, file_column: str) -> exp.Cast:
         """The value of a partition column, which is text and the same in all rows of a file."""
-        value = file.partitions[theirs]
+        value = file.partitions[file_column]
         return exp.cast(exp.null() if value is None else exp.Literal.string(value), "VARCHAR")
 
 
@@ -369,8 +372,8 @@ def open_source(contract: InputContract, spec: Input, base: Path, type_of: TypeO
         NoInputError: no file matches.
         DataError: required or mapped columns are missing, or have types that their fields do not accept; it lists all.
     """
-    found = find_files(spec, base, name=contract.name)
-    source = Source(contract, spec, found.files, type_of, found.skipped)
+    listing = find_files(spec, base, name=contract.name)
+    source = Source(contract, spec, listing.files, type_of, listing.skipped)
     faults = []
     for field in contract.fields:
         if field.required and spec.columns.get(field.name) is False:

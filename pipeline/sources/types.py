@@ -48,16 +48,16 @@ def canonical_type(arrow: pa.DataType, kind: Kind) -> str | None:
             *("BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMPTZ"),
         },
     }[kind]
-    own = _own_type(arrow)
-    if own not in accepted:
+    sql_type = _own_type(arrow)
+    if sql_type not in accepted:
         return None
-    if kind == "number" or (kind == "position" and own == "DECIMAL"):
+    if kind == "number" or (kind == "position" and sql_type == "DECIMAL"):
         return "DOUBLE"
-    if kind == "integer" or (kind == "position" and own == "UBIGINT"):
+    if kind == "integer" or (kind == "position" and sql_type == "UBIGINT"):
         return "BIGINT"
     if kind == "boolean":
         return "BOOLEAN"
-    return f"DECIMAL({arrow.precision}, {arrow.scale})" if own == "DECIMAL" else own
+    return f"DECIMAL({arrow.precision}, {arrow.scale})" if sql_type == "DECIMAL" else sql_type
 
 
 def type_of_nulls(kind: Kind, elsewhere: str | None = None) -> str:
@@ -105,10 +105,10 @@ def microseconds(value: exp.Expr, sql_type: str, timezone: str | None) -> exp.Ex
     """A date or timestamp as microseconds since 1970 in UTC; without a zone it is meant in `timezone`, or in UTC."""
     if sql_type == "TIMESTAMPTZ":
         return exp.UnixMicros(this=value)
-    moment = exp.cast(value, "TIMESTAMP")
+    timestamp = exp.cast(value, "TIMESTAMP")
     if timezone is None:
-        return exp.UnixMicros(this=moment)
-    return exp.UnixMicros(this=exp.AtTimeZone(this=moment, zone=exp.Literal.string(timezone)))
+        return exp.UnixMicros(this=timestamp)
+    return exp.UnixMicros(this=exp.AtTimeZone(this=timestamp, zone=exp.Literal.string(timezone)))
 
 
 def typed(value: exp.Expr, arrow: pa.DataType, sql_type: str) -> exp.Expr:

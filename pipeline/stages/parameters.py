@@ -110,7 +110,7 @@ class StageParameters(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    unused: ClassVar[frozenset[str]] = frozenset()  # keys that mean nothing to the stage: refused, and not shown
+    inapplicable: ClassVar[frozenset[str]] = frozenset()  # keys that mean nothing to the stage: refused, and not shown
     example: ClassVar[str] = "thresholds={start=0, stop=1, count=101}"
 
     name: str
@@ -128,13 +128,13 @@ class StageParameters(BaseModel):
     @classmethod
     def keys(cls) -> list[str]:
         """The keys that a config may have."""
-        return [name for name in cls.model_fields if name not in cls.unused]
+        return [name for name in cls.model_fields if name not in cls.inapplicable]
 
     @model_validator(mode="before")
     @classmethod
     def _used(cls, values: object) -> object:
         for name in values if isinstance(values, dict) else ():
-            if name in cls.unused:
+            if name in cls.inapplicable:
                 message = f"`{name}` means nothing to this stage: leave it out"
                 raise ValueError(message)
         return values

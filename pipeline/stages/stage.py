@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pipeline.plan.count_tables import REPLICATE
 from pipeline.tables.groupings import TOTAL, internal_name
 from pipeline.tables.schemas import COUNTS, GROUPING, Column, Table
+from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Leader:
-    """A stage that others follow.
+class UpstreamStage:
+    """A stage whose tables another stage reads.
 
     Attributes:
         name: Its name.
@@ -46,7 +46,7 @@ class Leader:
         return str(self.folder / table / f"{self.name}.parquet")
 
 
-class FollowingParameters(StageParameters):
+class UpstreamParameters(StageParameters):
     """Parameters of a stage whose input can be the tables of others.
 
     Attributes:
@@ -71,12 +71,12 @@ class FollowingParameters(StageParameters):
         return value
 
     @property
-    def follows(self) -> tuple[str, ...]:
+    def upstream(self) -> tuple[str, ...]:
         """The stages of the same config that have to run before."""
         return () if self.results else self.of
 
     @abstractmethod
-    def following(self, leaders: Sequence[Leader]) -> Self:
+    def with_upstream(self, upstream: Sequence[UpstreamStage]) -> Self:
         """The parameters with the tables of these stages as an input.
 
         Raises:

@@ -97,7 +97,7 @@ def _is_gone(record: dict[str, Any], *, held: bool) -> bool:
     if record.get("status") != RUNNING:
         return False
     if record.get("host") != platform.node() or os.name != "posix":
-        return held and str(record.get("started_at")) < _moment(datetime.now(UTC) - ABANDONED)
+        return held and str(record.get("started_at")) < _iso_text(datetime.now(UTC) - ABANDONED)
     if record.get("boot_id", _boot_id()) != _boot_id():
         return True
     pid = record.get("pid")
@@ -130,10 +130,10 @@ def _process_start(pid: int) -> str:
     return ""
 
 
-def _moment(moment: datetime) -> str:
-    return moment.replace(tzinfo=None).isoformat(timespec="microseconds")
+def _iso_text(time: datetime) -> str:
+    return time.replace(tzinfo=None).isoformat(timespec="microseconds")
 
 
 def utc_now() -> str:
     """The moment, in UTC, ISO 8601 with microseconds and without zone."""
-    return _moment(datetime.now(UTC))
+    return _iso_text(datetime.now(UTC))

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 HISTORY = "history"
 STORAGE_VERSION = "v1.0.0"
-VIEWS_VERSION = 1  # another number makes every run build the catalog again
+VIEWS_VERSION = 2  # another number makes every run build the catalog again
+RENAMED_COLUMNS = {"inputs": {"fate": "status"}}  # table: {name in kept runs of earlier versions: name in the views}
 RUN_COLUMNS = {"run_id": "VARCHAR", "generation": "BIGINT", "published_at": "TIMESTAMP", "path": "VARCHAR"}
 
 _HISTORY_COLUMNS = ("run_id", "published_at")
@@ -129,8 +130,8 @@ def define_views(connection: duckdb.DuckDBPyConnection, runs: Sequence[RunFolder
     for table in _tables(runs):
         files = _files(runs, table)
         columns = _columns(file for _, _, file in files)
-        parts = [_select(folder, file, columns, run=manifest) for folder, manifest, file in files]
-        _create(connection, exp.table_(table, db=HISTORY, quoted=True), _union(parts))
+        selects = [_select(folder, file, columns, run=manifest) for folder, manifest, file in files]
+        _create(connection, exp.table_(table, db=HISTORY, quoted=True), _union(selects))
 
 
 def _tables(runs: Iterable[RunFolder]) -> list[str]:
@@ -145,19 +146,26 @@ def _columns(files: Iterable[PublishedFile]) -> dict[str, str]:
     """Union of the columns in order of appearance; a column whose type differs between files is VARCHAR."""
     columns: dict[str, str] = {}
     for file in files:
-        for name, sql_type in file.schema.items():
-            known = columns.setdefault(name, sql_type)
-            if known != sql_type:
+        for name, name_in_file in _names_in_file(file).items():
+            sql_type = file.schema[name_in_file]
+            if columns.setdefault(name, sql_type) != sql_type:
                 columns[name] = "VARCHAR"
     return columns
+
+
+def _names_in_file(file: PublishedFile) -> dict[str, str]:
+    """Name in the file by name in the views; they differ where an earlier version used another name."""
+    renamed = RENAMED_COLUMNS.get(file.table, {})
+    return {renamed.get(name, name): name for name in file.schema}
 
 
 def _select(folder: Path, file: PublishedFile, columns: dict[str, str], run: Manifest | None = None) -> exp.Select:
     literal = exp.Literal.string(glob.escape(str(folder / file.path)))
     # hive_partitioning is off so that a folder above the results called `a=b` adds no column
     options = exp.EQ(this=exp.column("hive_partitioning"), expression=exp.false())
+    names = _names_in_file(file)
     items = [
-        _named(_cast(column(name) if name in file.schema else exp.null(), sql_type), name)
+        _named(_cast(column(names[name]) if name in names else exp.null(), sql_type), name)
         for name, sql_type in columns.items()
     ]
     if run is not None:
@@ -166,8 +174,8 @@ def _select(folder: Path, file: PublishedFile, columns: dict[str, str], run: Man
 
 
 def _run_items(run: Manifest) -> list[exp.Expr]:
-    moment = _cast(exp.Literal.string(run.published_at), "TIMESTAMP")
-    return [_named(exp.Literal.string(run.run_id), "run_id"), _named(moment, "published_at")]
+    timestamp = _cast(exp.Literal.string(run.published_at), "TIMESTAMP")
+    return [_named(exp.Literal.string(run.run_id), "run_id"), _named(timestamp, "published_at")]
 
 
 def _run_row(folder: Path, run: Manifest) -> exp.Select:
@@ -195,8 +203,8 @@ def _parsed_type(sql_type: str) -> exp.DataType:
     return exp.DataType.build(sql_type, dialect="duckdb")
 
 
-def _union(parts: Iterable[exp.Select]) -> exp.Query:
-    selects = list(parts)
+def _union(queries: Iterable[exp.Select]) -> exp.Query:
+    selects = list(queries)
     return selects[0] if len(selects) == 1 else exp.union(*selects, distinct=False, copy=False)
 
 

@@ -43,8 +43,8 @@ class KeptRun:
         """Its manifest without the tables that are damaged."""
         if self.manifest is None or self.is_readable:
             return self.manifest
-        whole = tuple(file for file in self.manifest.files if not file.table or file.path not in self.damage)
-        return replace(self.manifest, files=whole)
+        undamaged = tuple(file for file in self.manifest.files if not file.table or file.path not in self.damage)
+        return replace(self.manifest, files=undamaged)
 
 
 def read_kept_run(layout: Layout, name: str, expected: set[str], link: Link | None, *, hashes: bool) -> KeptRun:

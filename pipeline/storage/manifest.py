@@ -81,14 +81,14 @@ def parse_manifest(content: bytes, path: Path) -> Manifest:
         files = tuple(_published_file(file) for file in record.pop("files"))
         manifest = Manifest(files=files, **record)
         texts = (manifest.run_id, manifest.published_at, manifest.fingerprint, manifest.identity)
-        whole = _are(str, texts) and type(manifest.generation) is int
+        has_right_types = _are(str, texts) and type(manifest.generation) is int
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         message = f"{path} is no manifest of a run ({error})"
         raise DamagedError(message) from error
     if version != FORMAT_VERSION:
         message = f"{path} has format version {version}; this thresher reads {FORMAT_VERSION}"
         raise DamagedError(message)
-    if not whole:
+    if not has_right_types:
         message = f"{path} is no manifest of a run (a value has the wrong type)"
         raise DamagedError(message)
     return manifest
@@ -97,8 +97,8 @@ def parse_manifest(content: bytes, path: Path) -> Manifest:
 def _published_file(record: dict[str, Any]) -> PublishedFile:
     file = PublishedFile(**record)
     texts = (file.path, file.table, file.stage, file.sha256, *file.schema, *file.schema.values())
-    whole = _are(str, texts) and _are(int, (file.rows, file.size))
-    if not whole or ".." in PurePosixPath(file.path).parts or file.path.startswith("/"):
+    has_right_types = _are(str, texts) and _are(int, (file.rows, file.size))
+    if not has_right_types or ".." in PurePosixPath(file.path).parts or file.path.startswith("/"):
         message = f"the entry of {file.path!r} is broken"
         raise ValueError(message)
     return file

@@ -140,28 +140,28 @@ class Staging:
         with storage_errors(f"publishing {target}"):
             (self.folder / RUN_RECORD).write_bytes(json_bytes(record))
             self._record(RUN_RECORD, "", "", 0, {})
-            whole = replace(manifest, files=tuple(self.files))
-            write_json(self.folder / MANIFEST, whole.to_json())
+            complete = replace(manifest, files=tuple(self.files))
+            write_json(self.folder / MANIFEST, complete.to_json())
             for folder in (*(path for path in self.folder.iterdir() if path.is_dir()), self.folder):
                 sync_folder(folder)
             self.layout.runs.mkdir(exist_ok=True)
             self.folder.rename(target)
         try:
-            link = self._make_visible(base, target, whole)
+            link = self._make_visible(base, target, complete)
         except ThresherError:
             self._withdraw(base, target)
             raise
         self._point(link)
         return target
 
-    def _make_visible(self, base: Latest, target: Path, whole: Manifest) -> Link:
+    def _make_visible(self, base: Latest, target: Path, manifest: Manifest) -> Link:
         """The catalog that shows the run, its link in the chain, and then the one step that readers notice."""
         with storage_errors(f"publishing {target}"):
             sync_folder(self.layout.runs)
             state = read_state(self.layout)
-            catalog = stage_catalog(self.layout, self.run_id, [*state.shown, (target, whole)])
+            catalog = stage_catalog(self.layout, self.run_id, [*state.shown, (target, manifest)])
             link = Link(
-                generation=whole.generation,
+                generation=manifest.generation,
                 run_id=self.run_id,
                 manifest_sha256=own_sha256(target / MANIFEST),
                 run_record_sha256=self.files[-1].sha256,

@@ -94,23 +94,23 @@ def read_state(layout: Layout, hashed: Hashed = "none") -> State:
         hashed: The runs whose every file is read. Manifests and links are hashed always.
     """
     for _ in range(READINGS):
-        before = _moving_parts(layout)
+        before = _versions(layout)
         state = _read_state(layout, hashed)
-        if _moving_parts(layout) == before:
+        if _versions(layout) == before:
             break
     return state
 
 
-def _moving_parts(layout: Layout) -> list[tuple[int, int, int] | None]:
-    """What changes when a run is published."""
-    parts: list[tuple[int, int, int] | None] = []
+def _versions(layout: Layout) -> list[tuple[int, int, int] | None]:
+    """Inode, time and size of the files that change when a run is published; None for one that is missing."""
+    versions: list[tuple[int, int, int] | None] = []
     for path in (layout.catalog, layout.current):
         try:
             status = path.lstat()
-            parts.append((status.st_ino, status.st_mtime_ns, status.st_size))
+            versions.append((status.st_ino, status.st_mtime_ns, status.st_size))
         except OSError:
-            parts.append(None)
-    return parts
+            versions.append(None)
+    return versions
 
 
 def _read_state(layout: Layout, hashed: Hashed) -> State:
@@ -221,8 +221,8 @@ def _latest(layout: Layout, named: list[Link | None], folders: list[str]) -> Lat
             break
         run_id = name.partition("-")[2]
         status = status_of(layout, run_id)
-        whole = reached is None and status not in UNFINISHED and (layout.runs / name / MANIFEST).is_file()
-        if status == PUBLISHED or whole:
+        is_complete = reached is None and status not in UNFINISHED and (layout.runs / name / MANIFEST).is_file()
+        if status == PUBLISHED or is_complete:
             return Latest(generation_of(name), run_id)
     return latest
 

@@ -15,8 +15,8 @@ def quotient(over: pl.Series, under: pl.Series) -> pl.Series:
     49 / 49 less than 1, and lets the last digit depend on how a frame was made.
     """
     dividend, divisor = (each.cast(pl.Float64).to_numpy() for each in (over, under))  # NULL is nan
-    found = np.divide(dividend, divisor, out=np.full(len(divisor), np.nan), where=divisor != 0)
-    return pl.Series(over.name, found, dtype=pl.Float64, nan_to_null=True)
+    quotients = np.divide(dividend, divisor, out=np.full(len(divisor), np.nan), where=divisor != 0)
+    return pl.Series(over.name, quotients, dtype=pl.Float64, nan_to_null=True)
 
 
 def divide(over: pl.Expr, under: pl.Expr) -> pl.Expr:
@@ -28,5 +28,5 @@ def divide(over: pl.Expr, under: pl.Expr) -> pl.Expr:
 
 def ratios(tp: pl.Expr, fp: pl.Expr, fn: pl.Expr) -> list[pl.Expr]:
     """Columns `precision`, `recall` and `f1` = 2 tp / (2 tp + fp + fn); NULL where the denominator is 0."""
-    parts = ((tp, tp + fp), (tp, tp + fn), (2 * tp, 2 * tp + fp + fn))
-    return [divide(part, whole).alias(name) for name, (part, whole) in zip(RATIOS, parts, strict=True)]
+    fractions = ((tp, tp + fp), (tp, tp + fn), (2 * tp, 2 * tp + fp + fn))
+    return [divide(over, under).alias(name) for name, (over, under) in zip(RATIOS, fractions, strict=True)]

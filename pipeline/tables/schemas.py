@@ -78,8 +78,8 @@ OF_HISTORY = ("run_id", "published_at")  # what the tables of all runs have besi
 
 def result_names(tables: Iterable[Table]) -> frozenset[str]:
     """Names that a grouping column must not have, in lower case: those of the columns it stands beside in results."""
-    own = {column.name for table in tables for column in table.columns}
-    return frozenset(name.lower() for name in (*own, *OF_HISTORY, *(column.name for column in LEADING)))
+    result_columns = {column.name for table in tables for column in table.columns}
+    return frozenset(name.lower() for name in (*result_columns, *OF_HISTORY, *(column.name for column in LEADING)))
 
 
 def polars_types(sql_type: SqlType) -> tuple[pl.DataType, ...]:

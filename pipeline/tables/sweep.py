@@ -9,7 +9,7 @@ import polars as pl
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-THRESHOLD = "threshold"
+REPLICATE, THRESHOLD = "replicate", "threshold"
 
 
 def add_up(counts: pl.DataFrame, keys: Sequence[str], values: Sequence[str]) -> pl.DataFrame:

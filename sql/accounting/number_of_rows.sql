@@ -1,8 +1,8 @@
 -- grain: one row
--- reads: input_read (kept)
+-- reads: input_read (passes_where)
 -- params: none
--- caution: rows that where keeps, whether they take part or not
+-- caution: rows that pass where, whether they take part or not
 SELECT
   CAST(count(*) AS BIGINT) AS n_rows
 FROM input_read
-WHERE kept
+WHERE passes_where

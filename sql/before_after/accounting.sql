@@ -1,10 +1,10 @@
--- grain: one row per fate of a pair
--- reads: pairs_read (kept, score_state, lag_hours, event_id), events (event_id, complete)
+-- grain: one row per status of a pair
+-- reads: pairs_read (passes_where, score_state, lag_hours, event_id), events (event_id, complete)
 -- params: $before_start, $before_end, $after_start, $after_end, $missed
 -- caution: the first reason that fits counts, in the order of the CASE; it runs only when rows were left out
 SELECT
   CASE
-    WHEN NOT pairs_read.kept THEN 'where'
+    WHEN NOT pairs_read.passes_where THEN 'where'
     WHEN $missed = 0 AND pairs_read.score_state IS NOT NULL THEN pairs_read.score_state
     WHEN pairs_read.event_id IS NULL THEN 'null_event_id'
     WHEN events.event_id IS NULL THEN 'unlisted_event'
@@ -15,7 +15,7 @@ SELECT
     WHEN pairs_read.lag_hours >= $after_start AND pairs_read.lag_hours <= $after_end
       THEN coalesce(pairs_read.score_state, 'used')
     ELSE 'outside_window'
-  END AS fate,
+  END AS status,
   CAST(count(*) AS BIGINT) AS n_rows
 FROM pairs_read
 LEFT JOIN events ON pairs_read.event_id = events.event_id

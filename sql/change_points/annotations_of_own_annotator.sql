@@ -1,5 +1,5 @@
 -- grain: one row per annotation of the series and the annotator of a run
--- reads: annotations_read (kept, series_id, position, annotator_id),
+-- reads: annotations_read (passes_where, series_id, position, annotator_id),
 --   runs_of_series (run_number, series_id, by:annotator_id)
 -- params: none
 -- caution: for separate annotators, each of whom has a run of its own
@@ -8,4 +8,4 @@ SELECT
   p.position
 FROM annotations_read AS p
 INNER JOIN runs_of_series AS r ON p.series_id = r.series_id AND p.annotator_id = r."by:annotator_id"
-WHERE p.kept
+WHERE p.passes_where

@@ -1,5 +1,5 @@
 -- grain: one row per series and annotator who looked at it
--- reads: annotations_read (kept, series_id, annotator_id), coders_read (kept, series_id, annotator_id)
+-- reads: annotations_read (passes_where, series_id, annotator_id), coders_read (passes_where, series_id, annotator_id)
 -- params: none
 -- caution: "by:annotator_id" is the name of the annotator as a grouping column; is_first marks one
 --   annotator of a series
@@ -14,11 +14,11 @@ FROM (
     series_id,
     annotator_id
   FROM annotations_read
-  WHERE kept
+  WHERE passes_where
   UNION
   SELECT
     series_id,
     annotator_id
   FROM coders_read
-  WHERE kept
+  WHERE passes_where
 ) AS pairs

@@ -1,5 +1,6 @@
 -- grain: one row per series that occurs
--- reads: predictions_read (kept, series_id), annotations_read (kept, series_id), runs_read (kept, series_id)
+-- reads: predictions_read (passes_where, series_id), annotations_read (passes_where, series_id),
+--   runs_read (passes_where, series_id)
 -- params: none
 -- caution: n_points counts rows of predictions, annotations and runs alike
 SELECT
@@ -11,18 +12,18 @@ FROM (
     series_id,
     FALSE AS is_annotation
   FROM predictions_read
-  WHERE kept
+  WHERE passes_where
   UNION ALL
   SELECT
     series_id,
     TRUE AS is_annotation
   FROM annotations_read
-  WHERE kept
+  WHERE passes_where
   UNION ALL
   SELECT
     series_id,
     FALSE AS is_annotation
   FROM runs_read
-  WHERE kept
+  WHERE passes_where
 ) AS points
 GROUP BY series_id

@@ -1,10 +1,10 @@
 -- grain: one row per prediction that was read
--- reads: predictions_read (kept, score_state, series_id, position, segment), annotated_series (series_id),
+-- reads: predictions_read (passes_where, score_state, series_id, position, segment), annotated_series (series_id),
 --   declared_runs (series_id, segment)
 -- params: none
 -- caution: segment stands for the grouping columns of predictions
 SELECT
-  p.kept,
+  p.passes_where,
   p.score_state,
   p.series_id,
   p.position,

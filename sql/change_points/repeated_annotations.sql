@@ -1,5 +1,5 @@
 -- grain: one row
--- reads: annotations_read (kept, series_id, position, segment)
+-- reads: annotations_read (passes_where, series_id, position, segment)
 -- params: none
 -- caution: rows that repeat an annotation: the same series and position, and segment, the annotator where that is known
 SELECT
@@ -8,6 +8,6 @@ FROM (
   SELECT
     count(*) AS n_rows
   FROM annotations_read
-  WHERE kept
+  WHERE passes_where
   GROUP BY series_id, position, segment
 ) AS distinct_annotations

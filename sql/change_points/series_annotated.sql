@@ -6,6 +6,6 @@ SELECT
   series_id,
   series_id AS cluster,
   CAST(NULL AS BIGINT) AS n_obs,
-  TRUE AS kept
+  TRUE AS passes_where
 FROM annotated
 WHERE NOT series_id IS NULL

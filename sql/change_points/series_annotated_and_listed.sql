@@ -1,5 +1,5 @@
 -- grain: one row per series that is evaluated
--- reads: annotated (series_id), series_read (kept, series_id, segment, cluster, n_obs)
+-- reads: annotated (series_id), series_read (passes_where, series_id, segment, cluster, n_obs)
 -- params: none
 -- caution: those that somebody looked at and that the input series lists
 SELECT
@@ -7,7 +7,7 @@ SELECT
   series_read.segment,
   series_read.cluster,
   series_read.n_obs,
-  TRUE AS kept
+  TRUE AS passes_where
 FROM annotated
 INNER JOIN series_read ON annotated.series_id = series_read.series_id
-WHERE series_read.kept
+WHERE series_read.passes_where

@@ -1,5 +1,5 @@
 -- grain: one row per series that is evaluated
--- reads: series_read (kept, series_id, segment, cluster, n_obs)
+-- reads: series_read (passes_where, series_id, segment, cluster, n_obs)
 -- params: none
 -- caution: those that the input series lists, where nothing says who looked at them
 SELECT
@@ -7,6 +7,6 @@ SELECT
   segment,
   cluster,
   n_obs,
-  TRUE AS kept
+  TRUE AS passes_where
 FROM series_read
-WHERE kept AND NOT series_id IS NULL
+WHERE passes_where AND NOT series_id IS NULL

@@ -8,6 +8,6 @@ SELECT
   CAST(NULL AS BIGINT) AS n_obs,
   n_points,
   n_annotations,
-  TRUE AS kept
+  TRUE AS passes_where
 FROM points_of_series
 WHERE NOT series_id IS NULL

@@ -1,5 +1,5 @@
 -- grain: one row, how many rows lack a required value; none where all have it
--- reads: input_read (kept, value)
+-- reads: input_read (passes_where, value)
 -- params: none
 -- caution: a value that is not finite, or no flag, is NULL in the relation
 -- message: input {input}: column {names[value]!r} is {missing} in {rows}
@@ -7,5 +7,5 @@
 SELECT
   CAST(count(*) AS BIGINT) AS n_rows
 FROM input_read
-WHERE kept AND value IS NULL
+WHERE passes_where AND value IS NULL
 HAVING count(*) > 0

@@ -1,10 +1,10 @@
 -- grain: one row per predicted place that can be aligned
--- reads: predicted_read (kept, fault, mention_id, segment, latitude, longitude, rank),
+-- reads: predicted_read (passes_where, fault, mention_id, segment, latitude, longitude, rank),
 --   gold_places (mention_id, latitude, longitude)
 -- params: none
--- caution: the great-circle distance by the haversine formula, on a sphere of 6371.0088 km (12742.0176 is its diameter,
---   the factors of degrees are pi / 360 and pi / 180); rounding may take the square above 1, and latitudes that a check is
---   about to refuse may take it below 0, so it is clipped; NULL where a coordinate is
+-- caution: the great-circle distance by the haversine formula, on a sphere of 6371.0088 km: 12742.0176 is its diameter,
+--   the factors of degrees are pi / 360 and pi / 180. Rounding may take the square above 1, and latitudes that a check
+--   is about to refuse may take it below 0, so it is clipped. NULL where a coordinate is
 SELECT
   mention_id,
   segment,
@@ -37,5 +37,5 @@ FROM (
     * sin((p.longitude - g.longitude) * CAST('0.008726646259971648' AS DOUBLE)) AS square
   FROM predicted_read AS p
   LEFT JOIN gold_places AS g ON p.mention_id = g.mention_id
-  WHERE p.kept AND p.fault IS NULL
+  WHERE p.passes_where AND p.fault IS NULL
 ) AS beside_gold

@@ -4,6 +4,6 @@
 -- caution: has the columns of a key as another input has them, so that both can be compared
 SELECT
   segment,
-  FALSE AS kept
+  FALSE AS passes_where
 FROM input
 WHERE FALSE

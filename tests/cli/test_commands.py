@@ -66,57 +66,57 @@ def test_a_misspelt_command_is_a_usage_error_with_a_hint() -> None:
     assert "Did you mean 'run'?" in called.err
 
 
-def test_run_prints_the_path_alone_on_stdout(place: Workplace) -> None:
-    called = spawn("run", place.config())
-    seen = assert_results_ok(place.results)
+def test_run_prints_the_path_alone_on_stdout(workplace: Workplace) -> None:
+    called = spawn("run", workplace.config())
+    seen = assert_results_ok(workplace.results)
     assert (called.code, called.out) == (0, f"{seen.folder}\n")
     assert "published" in called.err
     assert "\x1b" not in called.err
 
 
-def test_quiet_says_nothing_but_the_path(place: Workplace) -> None:
-    called = place.run("--quiet")
+def test_quiet_says_nothing_but_the_path(workplace: Workplace) -> None:
+    called = workplace.run("--quiet")
     assert called.err == ""
-    assert called.out == f"{assert_results_ok(place.results).folder}\n"
+    assert called.out == f"{assert_results_ok(workplace.results).folder}\n"
 
 
-def test_every_log_line_as_json_parses(place: Workplace) -> None:
-    called = call("--log-format", "json", "run", place.config())
+def test_every_log_line_as_json_parses(workplace: Workplace) -> None:
+    called = call("--log-format", "json", "run", workplace.config())
     records = [json.loads(line) for line in called.err.splitlines()]
     assert all(record["time"] and record["level"] in {"info", "warning"} for record in records)
     assert records[-1]["status"] == "published"
     assert records[-1]["path"] == called.out.strip()
 
 
-def test_an_unknown_log_format_is_a_usage_error(place: Workplace) -> None:
-    assert call("--log-format", "xml", "run", place.config()).code == 2
+def test_an_unknown_log_format_is_a_usage_error(workplace: Workplace) -> None:
+    assert call("--log-format", "xml", "run", workplace.config()).code == 2
 
 
-def test_only_runs_the_named_stages(place: Workplace) -> None:
-    config = place.config(name="first")
-    config.write_text(config.read_text() + place.config(name="second", file="d.toml").read_text())
+def test_only_runs_the_named_stages(workplace: Workplace) -> None:
+    config = workplace.config(name="first")
+    config.write_text(config.read_text() + workplace.config(name="second", file="d.toml").read_text())
     assert call("run", config, "--only", "second").code == 0
-    assert set(place.table("before_after_estimates", "second")["stage"]) == {"second"}
-    assert not (assert_results_ok(place.results).folder / "counts" / "first.parquet").exists()
+    assert set(workplace.table("before_after_estimates", "second")["stage"]) == {"second"}
+    assert not (assert_results_ok(workplace.results).folder / "counts" / "first.parquet").exists()
 
 
-def test_two_stages_share_one_run(place: Workplace) -> None:
-    config = place.config(name="first")
-    config.write_text(config.read_text() + place.config(name="second", by=None, file="d.toml").read_text())
+def test_two_stages_share_one_run(workplace: Workplace) -> None:
+    config = workplace.config(name="first")
+    config.write_text(config.read_text() + workplace.config(name="second", by=None, file="d.toml").read_text())
     assert call("run", config).code == 0
     answer = call(
-        "query", place.results, "SELECT stage, count(*) AS n FROM before_after_estimates GROUP BY 1 ORDER BY 1"
+        "query", workplace.results, "SELECT stage, count(*) AS n FROM before_after_estimates GROUP BY 1 ORDER BY 1"
     )
     assert answer.out == "stage,n\nfirst,76\nsecond,19\n"
 
 
-def test_set_overrides_keys_by_stage_name_kind_or_number(place: Workplace) -> None:
+def test_set_overrides_keys_by_stage_name_kind_or_number(workplace: Workplace) -> None:
     for stage in ("before_after", "1"):
-        called = place.run("--set", f"stages.{stage}.thresholds=[3, 4]", "--set", "resources.threads=1")
+        called = workplace.run("--set", f"stages.{stage}.thresholds=[3, 4]", "--set", "resources.threads=1")
         assert called.code == 0, called.err
-        assert place.table("before_after_estimates")["threshold"].unique().sort().to_list() == [3.0, 4.0]
-    place.run("--set", "stages.1.boundary='>'", "--set", "stages.1.by=[['source']]")
-    assert set(place.table("before_after_estimates")["grouping"]) == {"source"}
+        assert workplace.table("before_after_estimates")["threshold"].unique().sort().to_list() == [3.0, 4.0]
+    workplace.run("--set", "stages.1.boundary='>'", "--set", "stages.1.by=[['source']]")
+    assert set(workplace.table("before_after_estimates")["grouping"]) == {"source"}
 
 
 @pytest.mark.parametrize(
@@ -130,39 +130,39 @@ def test_set_overrides_keys_by_stage_name_kind_or_number(place: Workplace) -> No
         ("stages=1", 78, "stages"),
     ],
 )
-def test_a_wrong_setting_is_named(place: Workplace, setting: str, code: int, words: str) -> None:
-    assert_error(place.run("--set", setting), code, words)
+def test_a_wrong_setting_is_named(workplace: Workplace, setting: str, code: int, words: str) -> None:
+    assert_error(workplace.run("--set", setting), code, words)
 
 
 def test_output_of_the_command_line_is_relative_to_the_working_folder(
-    place: Workplace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    workplace: Workplace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    assert place.run("--output", "mine").code == 0
+    assert workplace.run("--output", "mine").code == 0
     assert_results_ok(tmp_path / "elsewhere" / "mine")
 
 
-def test_an_unknown_engine_is_a_config_error(place: Workplace) -> None:
-    assert_error(place.run("--engine", "oracle"), 78, "engine")
+def test_an_unknown_engine_is_a_config_error(workplace: Workplace) -> None:
+    assert_error(workplace.run("--engine", "oracle"), 78, "engine")
 
 
-def test_check_reads_footers_and_writes_nothing(place: Workplace) -> None:
-    called = call("check", place.config())
+def test_check_reads_footers_and_writes_nothing(workplace: Workplace) -> None:
+    called = call("check", workplace.config())
     assert called.code == 0
     assert "pairs: 1 files, 500 rows" in called.out
     assert called.out.endswith("no fault found\n")
-    assert not place.results.exists()
+    assert not workplace.results.exists()
 
 
 @pytest.mark.parametrize(("keys", "code"), [({"pairs": "gone"}, 66), ({"boundary": "x"}, 78), ({"by": ["nope"]}, 65)])
-def test_check_finds_what_run_would_find_in_footers(place: Workplace, keys: dict[str, Any], code: int) -> None:
-    assert_error(call("check", place.config(**keys)), code)
+def test_check_finds_what_run_would_find_in_footers(workplace: Workplace, keys: dict[str, Any], code: int) -> None:
+    assert_error(call("check", workplace.config(**keys)), code)
 
 
 @pytest.mark.parametrize("dialect", ["duckdb", "spark"])
-def test_rendered_sql_parses_in_its_dialect(place: Workplace, dialect: str) -> None:
-    called = call("render", place.config(window={"before": "72h", "after": "72h"}), "--engine", dialect)
+def test_rendered_sql_parses_in_its_dialect(workplace: Workplace, dialect: str) -> None:
+    called = call("render", workplace.config(window={"before": "72h", "after": "72h"}), "--engine", dialect)
     assert called.code == 0, called.err
     statements = [tree for tree in sqlglot.parse(called.out, read=dialect) if tree is not None]
     assert len(statements) > 5
@@ -187,19 +187,19 @@ def test_init_of_an_unknown_stage_lists_the_known_ones() -> None:
     assert_error(call("init", "nope"), 2, "no stage is called 'nope'", "before_after")
 
 
-def test_a_stage_command_equals_the_config(place: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
-    place.pairs.rename({"score": "weight"}).write_parquet(place.folder / "pairs.parquet")
-    expected = place.publish(
+def test_a_stage_command_equals_the_config(workplace: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
+    workplace.pairs.rename({"score": "weight"}).write_parquet(workplace.folder / "pairs.parquet")
+    expected = workplace.publish(
         pairs={"path": "pairs.parquet", "columns": {"score": "weight"}, "where": "weight > 1"},
         window={"before": "72h", "after": "72h"},
     )
-    monkeypatch.chdir(place.folder)
+    monkeypatch.chdir(workplace.folder)
     words = ["--pairs", "pairs.parquet", "--events", "events.parquet", "--map", "pairs.score=weight"]
     words += ["--where", "pairs=weight > 1", "--output", "flags", "--set", 'by=["source"]', "--set", "uncertainty=none"]
     words += ["--set", "thresholds={start=1, stop=10, count=19}", "--set", 'window.before="72h"']
     called = call("before-after", *words, "--set", 'window.after="72h"')
     assert called.code == 0, called.err
-    assert assert_results_ok(place.folder / "flags").hashes == expected.hashes
+    assert assert_results_ok(workplace.folder / "flags").hashes == expected.hashes
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_wrong_flags_of_a_stage_command_are_named(
 
 
 def test_what_nobody_foresaw_is_told_with_a_place_of_its_traceback(
-    place: Workplace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    workplace: Workplace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
@@ -236,7 +236,7 @@ def test_what_nobody_foresaw_is_told_with_a_place_of_its_traceback(
         raise ZeroDivisionError
 
     monkeypatch.setattr("pipeline.runs.runner.run", broken)
-    called = place.run()
+    called = workplace.run()
     assert_error(called, 70, "ZeroDivisionError", "please report it")
     (path,) = tmp_path.glob("thresher-*.txt")
     assert str(path) in called.err

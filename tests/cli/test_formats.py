@@ -53,9 +53,9 @@ VALUES: list[tuple[str, str, object]] = [  # SQL, text in csv, value in JSON
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from runs.inputs.workplace import Workplace
 
-    place = Workplace(tmp_path_factory.mktemp("formats"))
-    place.publish()
-    return place.results
+    workplace = Workplace(tmp_path_factory.mktemp("formats"))
+    workplace.publish()
+    return workplace.results
 
 
 def query(results: Path, sql: str, format_: str) -> bytes:
@@ -128,8 +128,8 @@ def test_parquet_is_not_written_to_a_terminal(results: Path) -> None:
     assert "Parquet is not for a terminal" in at_terminal("query", results, "SELECT 1", "-f", "parquet")
 
 
-def test_names_of_files_in_messages_cannot_steer_a_terminal(place: Workplace) -> None:
-    called = place.run(pairs="gone\x1b]0;owned\x07\u202e.parquet")
+def test_names_of_files_in_messages_cannot_steer_a_terminal(workplace: Workplace) -> None:
+    called = workplace.run(pairs="gone\x1b]0;owned\x07\u202e.parquet")
     assert called.code == 66
     assert not set(called.err) & {"\x1b", "\x07", "\u202e"}
     assert "gone\\u001b]0;owned\\u0007\\u202e.parquet" in called.err

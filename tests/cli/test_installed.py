@@ -66,13 +66,15 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 
 
 @pytest.fixture
-def dags(place: Workplace) -> Path:
+def dags(workplace: Workplace) -> Path:
     """A folder of the user's with a config, and with a package `pipeline` of the user's."""
-    place.config()
-    (place.folder / "pipeline").mkdir()
-    (place.folder / "pipeline" / "__init__.py").write_text("WHOSE = 'the user'\n")
-    (place.folder / "pipeline" / "errors.py").write_text("raise ImportError('this is not the package of thresher')\n")
-    return place.folder
+    workplace.config()
+    (workplace.folder / "pipeline").mkdir()
+    (workplace.folder / "pipeline" / "__init__.py").write_text("WHOSE = 'the user'\n")
+    (workplace.folder / "pipeline" / "errors.py").write_text(
+        "raise ImportError('this is not the package of thresher')\n"
+    )
+    return workplace.folder
 
 
 @pytest.mark.parametrize("path", [None, ".", "absolute"])

@@ -45,8 +45,10 @@ def cell(tmp_path: Path) -> Iterator[Callable[[str], str]]:
         manager.shutdown_kernel(now=True)
 
 
-def test_a_run_is_published_and_opened_in_a_kernel(place: Workplace, cell: Callable[[str], str]) -> None:
+def test_a_run_is_published_and_opened_in_a_kernel(workplace: Workplace, cell: Callable[[str], str]) -> None:
     assert find_spec("ipywidgets") is None, "the test shows nothing beside ipywidgets"
-    assert cell(f"import thresher\nthresher.run({str(place.config())!r}).status") == "{'text/plain': \"'published'\"}"
-    opened = f"with thresher.open_results({str(place.results)!r}) as connection:\n"
+    assert (
+        cell(f"import thresher\nthresher.run({str(workplace.config())!r}).status") == "{'text/plain': \"'published'\"}"
+    )
+    opened = f"with thresher.open_results({str(workplace.results)!r}) as connection:\n"
     assert cell(f"{opened}    print(len(connection.sql('FROM before_after_estimates').fetchall()))") == "76\n"

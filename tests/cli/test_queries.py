@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
     """Results that every test here only reads."""
-    place = Workplace(tmp_path_factory.mktemp("published"))
-    place.publish()
-    return place
+    workplace = Workplace(tmp_path_factory.mktemp("published"))
+    workplace.publish()
+    return workplace
 
 
 def test_query_writes_csv_to_a_pipe(published: Workplace) -> None:

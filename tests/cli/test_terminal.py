@@ -27,8 +27,8 @@ def lines_with(text: str, *words: str) -> list[str]:
     return [line for line in text.splitlines() if all(word in line for word in words)]
 
 
-def test_the_summary_is_shown_again_for_an_unchanged_run(place: Workplace) -> None:
-    config = place.config()
+def test_the_summary_is_shown_again_for_an_unchanged_run(workplace: Workplace) -> None:
+    config = workplace.config()
     time.sleep(2.1)  # younger files are read again, because they may have changed since
     first, second = at_terminal("run", config), at_terminal("run", config)
     assert "Published 00000001" in first
@@ -48,64 +48,66 @@ def test_summaries_from_published_tables_are_those_of_the_run(kind: str, tmp_pat
     assert again == tuple(replace(stage, seconds=round(stage.seconds, 3)) for stage in run.stages)
 
 
-def test_groups_of_several_groupings_are_shown_with_their_grouping(place: Workplace) -> None:
+def test_groups_of_several_groupings_are_shown_with_their_grouping(workplace: Workplace) -> None:
     seen = at_terminal(
-        "run", place.config(by=[[], ["source"], ["half"], ["half", "source"]], events=events_by_half(place))
+        "run", workplace.config(by=[[], ["source"], ["half"], ["half", "source"]], events=events_by_half(workplace))
     )
     assert lines_with(seen, "grouping", "group", "threshold")
     assert lines_with(seen, "│ source ", "│ noon ")
     assert lines_with(seen, "│ half,source ", "│ 1, noon ")
-    one = at_terminal("run", place.config(by=["source"]))
+    one = at_terminal("run", workplace.config(by=["source"]))
     assert not lines_with(one, "grouping", "group")
 
 
-def events_by_half(place: Workplace) -> str:
+def events_by_half(workplace: Workplace) -> str:
     import polars as pl
 
     half = pl.int_range(pl.len()) % 2
-    place.events.with_columns(half=half).write_parquet(place.folder / "halves.parquet")
+    workplace.events.with_columns(half=half).write_parquet(workplace.folder / "halves.parquet")
     return "halves.parquet"
 
 
-def test_a_group_without_a_value_is_not_called_by_its_grouping(place: Workplace) -> None:
+def test_a_group_without_a_value_is_not_called_by_its_grouping(workplace: Workplace) -> None:
     import polars as pl
 
     source = pl.when(pl.col("source") != "dawn").then("source")
-    place.events.with_columns(source).write_parquet(place.folder / "events.parquet")
-    assert lines_with(at_terminal("run", place.config()), "│ null ")
+    workplace.events.with_columns(source).write_parquet(workplace.folder / "events.parquet")
+    assert lines_with(at_terminal("run", workplace.config()), "│ null ")
 
 
-def test_a_sentence_about_a_group_names_it(place: Workplace) -> None:
-    assert lines_with(at_terminal("run", place.config(by=[["source"]]), columns=300), "source ", ": Keeping scores of")
+def test_a_sentence_about_a_group_names_it(workplace: Workplace) -> None:
+    assert lines_with(
+        at_terminal("run", workplace.config(by=[["source"]]), columns=300), "source ", ": Keeping scores of"
+    )
 
 
-def test_group_values_cannot_steer_a_terminal(place: Workplace) -> None:
+def test_group_values_cannot_steer_a_terminal(workplace: Workplace) -> None:
     import polars as pl
 
     evil = pl.when(pl.col("source") == "noon").then(pl.lit("\x9b31m\u202enoon")).otherwise("source").alias("source")
-    place.events.with_columns(evil).write_parquet(place.folder / "events.parquet")
-    seen = at_terminal("run", place.config())
+    workplace.events.with_columns(evil).write_parquet(workplace.folder / "events.parquet")
+    seen = at_terminal("run", workplace.config())
     assert "\\u009b31m\\u202enoon" in seen
     assert not set(seen) & {"\x9b", "\u202e"}
 
 
-def test_a_warning_of_several_stages_is_said_once_with_their_names(place: Workplace) -> None:
-    config = write_config(place.folder / "c.toml", name="first")
+def test_a_warning_of_several_stages_is_said_once_with_their_names(workplace: Workplace) -> None:
+    config = write_config(workplace.folder / "c.toml", name="first")
     config.write_text(
-        config.read_text() + write_config(place.folder / "d.toml", name="second", boundary=">").read_text()
+        config.read_text() + write_config(workplace.folder / "d.toml", name="second", boundary=">").read_text()
     )
     called = call("run", config)
     warnings = [line for line in called.err.splitlines() if line.startswith("warning: ")]
     assert warnings
     assert all(line.startswith("warning: first, second: ") for line in warnings)
-    record = json.loads((place.results / "runs").glob("*/run.json").__next__().read_bytes())
+    record = json.loads((workplace.results / "runs").glob("*/run.json").__next__().read_bytes())
     assert [len(record["results"][name]["warnings"]) for name in ("first", "second")] == [len(warnings)] * 2
 
 
-def test_json_log_lines_carry_run_stage_rows_and_seconds(place: Workplace) -> None:
-    called = call("--log-format", "json", "run", place.config())
+def test_json_log_lines_carry_run_stage_rows_and_seconds(workplace: Workplace) -> None:
+    called = call("--log-format", "json", "run", workplace.config())
     records = [json.loads(line) for line in called.err.splitlines()]
-    assert {record["run_id"] for record in records} == {attempts(place.results)[-1]["run_id"]}
+    assert {record["run_id"] for record in records} == {attempts(workplace.results)[-1]["run_id"]}
     start, *bindings, end, last = [record for record in records if record["level"] == "info"]
     assert (start["event"], start["stage"]) == ("stage_start", "before_after")
     assert {(record["event"], record["stage"]) for record in bindings} == {("bindings", "before_after")}
@@ -113,19 +115,19 @@ def test_json_log_lines_carry_run_stage_rows_and_seconds(place: Workplace) -> No
     assert end["seconds"] >= 0
     assert (last["event"], last["status"], last["rows"]) == ("run_end", "published", 530)
     assert last["seconds"] >= end["seconds"]
-    again = json.loads(call("--log-format", "json", "run", place.config()).err.splitlines()[-1])
+    again = json.loads(call("--log-format", "json", "run", workplace.config()).err.splitlines()[-1])
     assert again["event"] == "run_end"
 
 
-def test_an_error_in_a_json_log_names_the_run(place: Workplace) -> None:
-    called = call("--log-format", "json", "run", place.config(pairs="gone.parquet"))
+def test_an_error_in_a_json_log_names_the_run(workplace: Workplace) -> None:
+    called = call("--log-format", "json", "run", workplace.config(pairs="gone.parquet"))
     record = json.loads(called.err.splitlines()[-1])
     assert (record["level"], record["exit"]) == ("error", 66)
-    assert record["run_id"] == attempts(place.results)[-1]["run_id"]
+    assert record["run_id"] == attempts(workplace.results)[-1]["run_id"]
 
 
-def test_check_says_what_run_says_of_an_engine(place: Workplace) -> None:
-    config = place.config(top='engine = "spark"')
+def test_check_says_what_run_says_of_an_engine(workplace: Workplace) -> None:
+    config = workplace.config(top='engine = "spark"')
     for command in ("check", "run"):
         called = call(command, config)
         assert called.code == 78
@@ -140,10 +142,10 @@ def test_a_stage_is_a_command_by_both_spellings(command: str) -> None:
     assert "--pairs" in called.out
 
 
-def test_a_key_of_the_only_stage_is_set_without_its_name(place: Workplace) -> None:
-    assert place.run("--set", "thresholds.count=50").code == 0
-    assert place.table("before_after_estimates")["threshold"].n_unique() == 50
-    config = place.config(name="first")
-    config.write_text(config.read_text() + place.config(name="second", file="d.toml").read_text())
+def test_a_key_of_the_only_stage_is_set_without_its_name(workplace: Workplace) -> None:
+    assert workplace.run("--set", "thresholds.count=50").code == 0
+    assert workplace.table("before_after_estimates")["threshold"].n_unique() == 50
+    config = workplace.config(name="first")
+    config.write_text(config.read_text() + workplace.config(name="second", file="d.toml").read_text())
     called = call("run", config, "--set", "thresholds.count=50")
     assert_error(called, 78, "which stage is meant", "--set stages.NAME.thresholds.count=", "first, second")

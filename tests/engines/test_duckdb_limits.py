@@ -38,8 +38,8 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def engine(folder: Path) -> Iterator[DuckDB]:
-    with DuckDB(Resources(threads=1, scratch=folder / "scratch"), [folder / "in"], StopRequest()) as made:
-        yield made
+    with DuckDB(Resources(threads=1, scratch=folder / "scratch"), [folder / "in"], StopRequest()) as engine:
+        yield engine
 
 
 def test_a_scan_reads_its_files(engine: DuckDB, folder: Path) -> None:
@@ -133,5 +133,5 @@ def test_the_first_broken_file_is_named(engine: DuckDB, folder: Path) -> None:
 
 @pytest.mark.parametrize(("limit", "size"), [("64MB", 64e6), ("2GiB", 2**31), (None, None)])
 def test_the_engine_tells_its_memory_limit(tmp_path: Path, limit: str | None, size: float | None) -> None:
-    with DuckDB(Resources(memory=limit, scratch=tmp_path), [], StopRequest()) as made:
-        assert made.memory() == pytest.approx(size, rel=0.01) if size else made.memory() > 1e8
+    with DuckDB(Resources(memory=limit, scratch=tmp_path), [], StopRequest()) as engine:
+        assert engine.memory() == pytest.approx(size, rel=0.01) if size else engine.memory() > 1e8

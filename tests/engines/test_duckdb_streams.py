@@ -35,8 +35,8 @@ def stop() -> StopRequest:
 @pytest.fixture
 def engine(tmp_path: Path, stop: StopRequest) -> Iterator[DuckDB]:
     (tmp_path / "in").mkdir()
-    with DuckDB(Resources(threads=2, scratch=tmp_path / "scratch"), [tmp_path / "in"], stop) as made:
-        yield made
+    with DuckDB(Resources(threads=2, scratch=tmp_path / "scratch"), [tmp_path / "in"], stop) as engine:
+        yield engine
 
 
 @pytest.mark.parametrize("rows", [0, 1, 6999, 7000, 7001, 50_000])

@@ -113,8 +113,8 @@ def fault(outcome: Outcome) -> str | None:
         return f"code {outcome.code}: {outcome.text}"
     if not outcome.text.strip() or len(outcome.text) > LONGEST_MESSAGE:
         return f"a message of {len(outcome.text)} characters: {outcome.text[:300]}"
-    if found := OF_A_LIBRARY.search(outcome.text):
-        return f"the words {found[0]!r} of a library: {outcome.text}"
+    if match := OF_A_LIBRARY.search(outcome.text):
+        return f"the words {match[0]!r} of a library: {outcome.text}"
     return None
 
 
@@ -128,8 +128,8 @@ def each_case(n_cases: int, judge: Callable[[random.Random], str | None]) -> Non
     last = ONLY or round(n_cases * TIMES)
     faults = []
     for seed in range(FIRST_SEED, FIRST_SEED + last):
-        found = judge(random.Random(seed))  # noqa: S311 - cases, not secrets
-        if found is not None:
-            faults.append(f"THRESHER_FUZZ_SEED={seed} THRESHER_FUZZ_CASES=1\n{found[:MOST_SHOWN]}")
+        fault_text = judge(random.Random(seed))  # noqa: S311 - cases, not secrets
+        if fault_text is not None:
+            faults.append(f"THRESHER_FUZZ_SEED={seed} THRESHER_FUZZ_CASES=1\n{fault_text[:MOST_SHOWN]}")
     shown = "\n\n".join(faults[:10])
     assert not faults, f"{len(faults)} of {last} cases from seed {FIRST_SEED} break the rule\n\n{shown}"

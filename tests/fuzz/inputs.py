@@ -41,10 +41,10 @@ def scores(draw: random.Random, n: int, *, invalid: float = 0.1) -> pa.Array:
         return pa.array(
             [v if v is None or abs(v) < 1e30 or not math.isfinite(v) else 7.0 for v in values], pa.float32()
         )
-    whole = [None if v is None or not math.isfinite(v) else round(4 * min(abs(v), 100)) for v in values]
+    labels = [None if v is None or not math.isfinite(v) else round(4 * min(abs(v), 100)) for v in values]
     if form == "decimal":
-        return pa.array([None if v is None else Decimal(v) / 4 for v in whole], pa.decimal128(9, 2))
-    return pa.array(whole, pa.int16() if form == "integer" else pa.uint64())
+        return pa.array([None if v is None else Decimal(v) / 4 for v in labels], pa.decimal128(9, 2))
+    return pa.array(labels, pa.int16() if form == "integer" else pa.uint64())
 
 
 def keys(draw: random.Random, n: int, pool: int, *, missing: float = 0.0, form: str | None = None) -> pa.Array:

@@ -59,13 +59,13 @@ WRITERS: tuple[Callable[[Path], object], ...] = (
 )
 
 
-def mutant(draw: random.Random, whole: bytes) -> tuple[str, bytes]:
+def mutant(draw: random.Random, content: bytes) -> tuple[str, bytes]:
     """A damaged file and what was done: to its pages, its length, its first or last eight bytes.
 
     Damage within the footer is left out: a flipped bit there can end the process inside the reader of pyarrow or
     DuckDB, as long as footers are read in the process of the run.
     """
-    data = bytearray(whole)
+    data = bytearray(content)
     footer = len(data) - TAIL - int.from_bytes(data[-TAIL:-4], "little")
     start, end = sorted((draw.randrange(4, footer), draw.randrange(4, footer)))
     change = draw.choice(

@@ -129,11 +129,11 @@ def test_a_config_file_with_damaged_bytes_is_read_or_refused_in_one_message(tmp_
         lines = [line for line in draw.choice(texts).splitlines(keepends=True) if not line.startswith(b"# ")]
         data = bytearray(b"".join(lines))
         for _ in range(draw.randrange(1, 4)):
-            place = draw.randrange(len(data))
+            position = draw.randrange(len(data))
             if draw.random() < 0.5:
-                data[place] = draw.choice(b'"[]{}=,.0-\n\0\xff#a')
+                data[position] = draw.choice(b'"[]{}=,.0-\n\0\xff#a')
             else:
-                del data[place : place + draw.randrange(1, 40)]
+                del data[position : position + draw.randrange(1, 40)]
         path = tmp_path / "damaged.toml"
         path.write_bytes(data)
         broken = fault(parsed(path, tmp_path))

@@ -77,10 +77,10 @@ def test_places_within_tolerance_are_right(tmp_path: Path) -> None:
         gold = {row["mention_id"]: _place(row) for row in rows_of(frames["gold"])}
         predicted = {row["mention_id"]: _place(row) for row in rows_of(frames["predicted"])}
         if outcome.code:
-            spoilt = any(place is None for place in (*gold.values(), *predicted.values()))
+            spoilt = any(point is None for point in (*gold.values(), *predicted.values()))
             unfounded = None if spoilt or not gold else "refused without cause"
             return fault(outcome) or (unfounded and f"{unfounded}: {outcome.text}\n{told(frames, stage)}")
-        distances = [_km(place, predicted[key]) for key, place in gold.items() if predicted.get(key) is not None]
+        distances = [_km(point, predicted[key]) for key, point in gold.items() if predicted.get(key) is not None]
         expected = {
             tolerance: (len(gold), len(distances), sum(km <= tolerance for km in distances))
             for tolerance in stage["tolerances_km"]
@@ -93,12 +93,12 @@ def test_places_within_tolerance_are_right(tmp_path: Path) -> None:
 
 
 def _place(row: dict[str, Any]) -> tuple[float, float] | None:
-    place = (row["latitude"], row["longitude"])
-    return place if all(value is not None and math.isfinite(value) for value in place) else None
+    point = (row["latitude"], row["longitude"])
+    return point if all(value is not None and math.isfinite(value) for value in point) else None
 
 
 def _km(a: Any, b: Any) -> float:  # noqa: ANN401 - two places
-    (north_a, east_a), (north_b, east_b) = ((math.radians(value) for value in place) for place in (a, b))
+    (north_a, east_a), (north_b, east_b) = ((math.radians(value) for value in point) for point in (a, b))
     chord = math.sin((north_b - north_a) / 2) ** 2
     chord += math.cos(north_a) * math.cos(north_b) * math.sin((east_b - east_a) / 2) ** 2
     return 2 * EARTH_RADIUS_KM * math.asin(min(1.0, math.sqrt(chord)))

@@ -25,14 +25,14 @@ def test_matched_points_are_a_largest_matching(tmp_path: Path) -> None:
 
     def judge(draw: random.Random) -> str | None:
         form = draw.choice(KEY_FORMS)
-        marked, found = points(draw), points(draw)
-        scores = [draw.choice((1, 2, 3)) for _ in found]
+        marked, predicted = points(draw), points(draw)
+        scores = [draw.choice((1, 2, 3)) for _ in predicted]
         as_columns = {
             name: {
                 "series_id": keyed([series for series, _ in rows], form),
                 "position": whole_integers(draw, [position for _, position in rows]),
             }
-            for name, rows in (("annotations", marked), ("predictions", found))
+            for name, rows in (("annotations", marked), ("predictions", predicted))
         }
         frames = as_columns | {"predictions": as_columns["predictions"] | {"score": whole_numbers(draw, scores)}}
         stage: dict[str, Any] = {
@@ -43,11 +43,11 @@ def test_matched_points_are_a_largest_matching(tmp_path: Path) -> None:
         }
         outcome = ran(draw, tmp_path, frames, stage)
         if outcome.code:
-            unfounded = None if not marked or not found else "refused without cause"
+            unfounded = None if not marked or not predicted else "refused without cause"
             return fault(outcome) or (unfounded and f"{unfounded}: {outcome.text}\n{told(frames, stage)}")
         expected = {}
         for threshold in stage["thresholds"]:
-            kept = [point for point, score in zip(found, scores, strict=True) if score >= threshold]
+            kept = [point for point, score in zip(predicted, scores, strict=True) if score >= threshold]
             expected[threshold] = (len(marked), len(kept), _largest(kept, marked, stage))
         rows = outcome.tables["change_points_curve"].to_dicts()
         seen = {row["threshold"]: (row["n_true"], row["n_predicted"], row["tp"]) for row in rows}
@@ -56,11 +56,11 @@ def test_matched_points_are_a_largest_matching(tmp_path: Path) -> None:
     each_case(30, judge)
 
 
-def _largest(found: list[Point], marked: list[Point], stage: dict[str, Any]) -> int:
+def _largest(predicted: list[Point], marked: list[Point], stage: dict[str, Any]) -> int:
     """Size of a largest one-to-one matching, by trying everything."""
-    if not found:
+    if not predicted:
         return 0
-    (series, position), *others = found
+    (series, position), *others = predicted
     best = _largest(others, marked, stage)
     for index, (there, true) in enumerate(marked):
         if there == series and _fits(position - true, stage):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 import pytest
-from running import fates, read_table, run_before_after
+from running import read_table, rows_by_status, run_before_after
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,8 +65,8 @@ class Inputs:
             for row in kept
         }
 
-    def fates(self, *, merged: bool, by_articles: bool) -> Counter[str]:
-        """One fate of every pair, the first reason that applies."""
+    def rows_by_status(self, *, merged: bool, by_articles: bool) -> Counter[str]:
+        """One status of every pair, the first reason that applies."""
         complete = self.complete()
         listed = {row["article_id"] for row in self.articles if row["wanted"]}
         found: Counter[str] = Counter()
@@ -149,7 +149,7 @@ def run_inputs(folder: Path, inputs: Inputs, **keys: Any) -> Run:  # noqa: ANN40
 
 
 def assert_whole(run: Run, frames: dict[str, pl.DataFrame]) -> None:
-    """Rows in are the sum of all fates, in the view and in the record of the run."""
+    """Rows in are the sum of the rows of all statuses, in the view and in the record of the run."""
     table = read_table(run, "inputs")
     record = json.loads((run.path / "run.json").read_bytes())["accounting"]["before_after"]
     assert set(table["input"]) == set(frames) == set(record)
@@ -157,13 +157,13 @@ def assert_whole(run: Run, frames: dict[str, pl.DataFrame]) -> None:
         rows = table.filter(pl.col("input") == name)
         assert rows["n_rows"].sum() == frame.height
         assert rows["rows_in"].unique().to_list() == [frame.height]
-        assert rows["rows_used"].unique().to_list() == rows.filter(pl.col("fate") == "used")["n_rows"].to_list()
+        assert rows["rows_used"].unique().to_list() == rows.filter(pl.col("status") == "used")["n_rows"].to_list()
         assert rows["n_files"].unique().to_list() == [1]
-        assert record[name] == fates(run, name) | {"rows_in": frame.height}
+        assert record[name] == rows_by_status(run, name) | {"rows_in": frame.height}
 
 
 def without_zeros(counts: Counter[str]) -> dict[str, int]:
-    return {fate: number for fate, number in counts.items() if number or fate == "used"}
+    return {status: number for status, number in counts.items() if number or status == "used"}
 
 
 @pytest.mark.parametrize(
@@ -175,17 +175,17 @@ def without_zeros(counts: Counter[str]) -> dict[str, int]:
         (4, False, "keep", ["medium"]),
     ],
 )
-def test_every_row_of_every_input_has_one_fate_and_each_is_counted(
+def test_every_row_of_every_input_has_one_status_and_each_is_counted(
     tmp_path: Path, seed: int, duplicates: str, by: list[Any], *, timed: bool
 ) -> None:
     inputs = random_inputs(seed, timed=timed)
     run = run_inputs(tmp_path, inputs, duplicates=duplicates, by=by)
     assert_whole(run, inputs.frames())
-    expected = inputs.fates(merged=duplicates == "max", by_articles=by == ["medium"])
+    expected = inputs.rows_by_status(merged=duplicates == "max", by_articles=by == ["medium"])
     assert len(expected) >= 7
-    assert fates(run) == without_zeros(expected)
+    assert rows_by_status(run) == without_zeros(expected)
     complete = inputs.complete()
-    assert fates(run, "events") == without_zeros(
+    assert rows_by_status(run, "events") == without_zeros(
         Counter(
             used=sum(complete.values()),
             incomplete_window=len(complete) - sum(complete.values()),
@@ -193,25 +193,25 @@ def test_every_row_of_every_input_has_one_fate_and_each_is_counted(
         )
     )
     kept = sum(row["wanted"] is True for row in inputs.articles)
-    assert fates(run, "articles") == without_zeros(Counter(used=kept, where=len(inputs.articles) - kept))
+    assert rows_by_status(run, "articles") == without_zeros(Counter(used=kept, where=len(inputs.articles) - kept))
     counts = read_table(run, "counts").filter(pl.col("grouping") == "all")
     assert counts.select(pl.col("m_before").sum() + pl.col("m_after").sum()).item() == expected["used"]
 
 
-def test_when_every_row_is_used_there_is_no_other_fate(tmp_path: Path) -> None:
+def test_when_every_row_is_used_there_is_no_other_status(tmp_path: Path) -> None:
     pairs = pl.DataFrame({"event_id": [1, 1, 2], "score": [0.1, 0.5, 0.9], "lag_hours": [-1.0, 0.0, 500.0]})
     run = run_before_after(tmp_path, {"pairs": pairs}, thresholds=[0.5])
-    assert fates(run) == {"used": 3}
+    assert rows_by_status(run) == {"used": 3}
     assert_whole(run, {"pairs": pairs})
 
 
 def test_nothing_at_all_is_used_nought_times(tmp_path: Path) -> None:
     pairs = pl.DataFrame({"event_id": [1], "score": [0.1], "lag_hours": [-1.0]})
     run = run_before_after(tmp_path / "empty", {"pairs": pairs.clear()}, thresholds=[0.5], allow_empty=True)
-    assert fates(run) == {"used": 0}
+    assert rows_by_status(run) == {"used": 0}
     keys = {"thresholds": [0.5], "pairs": {"where": "score > 1"}, "allow_empty": True}
     run = run_before_after(tmp_path / "where", {"pairs": pairs}, **keys)
-    assert fates(run) == {"used": 0, "where": 1}
+    assert rows_by_status(run) == {"used": 0, "where": 1}
     assert_whole(run, {"pairs": pairs})
 
 
@@ -225,7 +225,7 @@ def test_the_better_of_two_rows_counts_even_if_it_lies_outside_the_window(tmp_pa
         }
     )
     run = run_before_after(tmp_path, {"pairs": pairs}, thresholds=[0.5], window=WINDOW, duplicates="max")
-    assert fates(run) == {"used": 1, "duplicate": 2, "outside_window": 2}
+    assert rows_by_status(run) == {"used": 1, "duplicate": 2, "outside_window": 2}
 
 
 def test_rows_without_an_article_are_no_duplicates_of_each_other(tmp_path: Path) -> None:
@@ -233,11 +233,11 @@ def test_rows_without_an_article_are_no_duplicates_of_each_other(tmp_path: Path)
         {"event_id": [1, 1, 1], "article_id": [None, None, 3], "score": [0.9, 0.8, 0.7], "lag_hours": [1.0, 2.0, -1.0]}
     )
     run = run_before_after(tmp_path, {"pairs": pairs}, thresholds=[0.5], duplicates="max")
-    assert fates(run) == {"used": 3}
+    assert rows_by_status(run) == {"used": 3}
 
 
 def test_articles_may_have_attributes_and_no_time(tmp_path: Path) -> None:
     pairs = pl.DataFrame({"event_id": [1, 1], "article_id": [1, 2], "score": [0.9, 0.8], "lag_hours": [1.0, -1.0]})
     articles = pl.DataFrame({"article_id": [1], "medium": ["print"]})
     run = run_before_after(tmp_path, {"pairs": pairs, "articles": articles}, thresholds=[0.5], by=["medium"])
-    assert fates(run) == {"used": 1, "unlisted_article": 1}
+    assert rows_by_status(run) == {"used": 1, "unlisted_article": 1}

@@ -12,10 +12,10 @@ from polars.testing import assert_frame_equal
 from running import (
     RANKING,
     SWEEP,
-    fates,
     points_tables,
     ranked,
     read_table,
+    rows_by_status,
     run_before_after,
     run_stages,
     run_threshold_sweep,
@@ -131,7 +131,12 @@ def test_a_group_of_missed_rows_alone_has_areas_and_no_curve_of_its_own(tmp_path
 def test_missed_rows_are_counted_by_reason_beside_the_used_ones(tmp_path: Path) -> None:
     frame = pl.DataFrame({"score": [0.9, 0.8, None, math.nan, math.inf], "label": [True, False, True, False, True]})
     run = run_threshold_sweep(tmp_path, frame, invalid_scores="missed")
-    assert fates(run, "predictions", SWEEP) == {"used": 2, "null_score": 1, "nan_score": 1, "infinite_score": 1}
+    assert rows_by_status(run, "predictions", SWEEP) == {
+        "used": 2,
+        "null_score": 1,
+        "nan_score": 1,
+        "infinite_score": 1,
+    }
     assert not any("score" in warning for warning in run.warnings)
 
 
@@ -186,7 +191,7 @@ def test_compared_pairs_without_a_score_stay_compared_and_never_match(tmp_path: 
     for name in names:
         table = read_table(lowest, name)
         assert_frame_equal(read_table(missed, name), table)
-    accounts = fates(missed)
+    accounts = rows_by_status(missed)
     inside = pairs.filter(pl.col("lag_hours") >= -40, pl.col("lag_hours") <= 30)
     assert sum(accounts.values()) == pairs.height
     assert accounts["null_score"] == inside["score"].null_count()

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
-from running import estimates_of, fates, read_table, run_before_after
+from running import estimates_of, read_table, rows_by_status, run_before_after
 
 from pipeline.errors import ConfigError, DataError
 
@@ -68,7 +68,7 @@ NAMES = [
     "cluster",
     "p",
     "u",
-    "fate",
+    "status",
     "n_rows",
     "exact",
     "n",
@@ -131,7 +131,7 @@ def test_repeated_pairs_are_merged_or_kept_on_request(tmp_path: Path) -> None:
     merged = run_before_after(tmp_path / "max", {"pairs": pairs}, duplicates="max", thresholds=[0.5])
     plain = estimates_of(tmp_path / "plain", {"pairs": PAIRS}, thresholds=[0.5])
     assert read_table(merged, "before_after_estimates").equals(plain)
-    assert fates(merged) == {"used": 5, "duplicate": 10}
+    assert rows_by_status(merged) == {"used": 5, "duplicate": 10}
     kept = estimates_of(tmp_path / "keep", {"pairs": pairs}, duplicates="keep", thresholds=[0.5])
     assert kept.select("n_before", "n_after").row(0) == (6, 9)
 
@@ -143,7 +143,7 @@ def test_a_repeated_pair_without_a_score_does_not_hide_the_one_with_a_score(tmp_
     )
     plain = estimates_of(tmp_path / "plain", {"pairs": PAIRS}, thresholds=[0.5])
     assert read_table(run, "before_after_estimates").equals(plain)
-    assert fates(run) == {"used": 5, "null_score": 3, "nan_score": 1, "infinite_score": 1}
+    assert rows_by_status(run) == {"used": 5, "null_score": 3, "nan_score": 1, "infinite_score": 1}
 
 
 def test_repeated_events_are_refused(tmp_path: Path) -> None:
@@ -153,8 +153,8 @@ def test_repeated_events_are_refused(tmp_path: Path) -> None:
 
 def test_pairs_of_unlisted_events_are_left_out_and_counted(tmp_path: Path) -> None:
     run = run_before_after(tmp_path, {"pairs": PAIRS, "events": EVENTS}, thresholds=[0.5])
-    assert fates(run) == {"used": 4, "unlisted_event": 1}
-    assert fates(run, "events") == {"used": 2}
+    assert rows_by_status(run) == {"used": 4, "unlisted_event": 1}
+    assert rows_by_status(run, "events") == {"used": 2}
 
 
 @pytest.mark.parametrize(("uncertainty", "replicates"), [("none", "auto"), ("jackknife", 2), ("jackknife", "auto")])
@@ -185,7 +185,7 @@ def test_clusters_may_be_larger_than_units(tmp_path: Path) -> None:
     frames = {"pairs": PAIRS, "events": EVENTS}
     run = run_before_after(tmp_path, frames, thresholds=[0.5], cluster="segment")
     assert read_table(run, "counts")["replicate"].unique().to_list() == [0]
-    assert fates(run) == {"used": 4, "unlisted_event": 1}
+    assert rows_by_status(run) == {"used": 4, "unlisted_event": 1}
 
 
 def test_a_unit_without_a_cluster_is_never_dropped_in_silence(tmp_path: Path) -> None:

@@ -72,10 +72,10 @@ def test_every_relation_in_a_header_lists_the_columns_that_are_read(query: Query
     """`reads: pairs (score, bin)`: the columns of each relation, which the portability test fills with data."""
     listed = dict(re.findall(r"(\w+) \(([^)]*)\)", query.header["reads"]))
     assert tuple(sorted(listed)) == query.reads
-    known = {name.strip() for columns in listed.values() for name in columns.split(",")}
-    made = {alias.alias for alias in query.tree.find_all(exp.Alias)}
+    listed_columns = {name.strip() for columns in listed.values() for name in columns.split(",")}
+    aliases = {alias.alias for alias in query.tree.find_all(exp.Alias)}
     used = {column.name for column in query.tree.find_all(exp.Column)}
-    assert used - made <= known
+    assert used - aliases <= listed_columns
 
 
 def test_no_division_and_no_float_aggregate_runs_in_sql(query: Query) -> None:

@@ -68,7 +68,7 @@ VALUES: Values = {
     "event_stratum": lambda rng, _: _texts(rng, ["", "1:x"]),
     "article_stratum": lambda rng, _: _texts(rng, ["1:0", "1:1-"]),
     "article_day": lambda rng, _: _integers(rng, -3, 9),
-    "kept": lambda rng, _: _flags(rng),
+    "passes_where": lambda rng, _: _flags(rng),
     "complete": lambda rng, _: _flags(rng),
     "score_state": lambda rng, _: _texts(rng, ["nan_score", "infinite_score", None, None]),
     "event_id": lambda rng, _: _texts(rng, ["1", "2", "3", None]),
@@ -144,14 +144,14 @@ def values_of(column: str) -> Callable[[Generator, bool], pl.Series]:
 def relations(query: Query, *, odd: bool) -> dict[str, pl.DataFrame]:
     """Data for the relations and columns that a header names; a new column of a query needs its values above."""
     rng = np.random.default_rng(7)
-    found = {}
+    relations = {}
     for name, columns in re.findall(r"(\w+) \(([^)]*)\)", query.header["reads"]):
         frame = {}
         for column in (each.strip() for each in columns.split(",")):
-            for own in SEGMENT if column == "segment" else (column,):
-                frame[own] = values_of(column)(rng, odd)
-        found[name] = pl.DataFrame(frame)
-    return found
+            for field in SEGMENT if column == "segment" else (column,):
+                frame[field] = values_of(column)(rng, odd)
+        relations[name] = pl.DataFrame(frame)
+    return relations
 
 
 def rows(tree: exp.Expr, data: dict[str, pl.DataFrame], params: dict[str, float]) -> list[str]:

@@ -49,8 +49,8 @@ def test_of_thousands_of_faults_ten_are_told_with_their_number(tmp_path: Path) -
 def test_text_that_no_file_can_hold_is_refused_with_its_key(tmp_path: Path, document: dict[str, Any]) -> None:
     stage = {"kind": "before_after", "pairs": "p", "thresholds": [1]}
     stage |= {key: value for key, value in document.items() if key == "pairs"}
-    whole = {key: value for key, value in document.items() if key == "output"} | {"stages": [stage]}
-    message = refusal(whole, tmp_path)
+    spoilt = {key: value for key, value in document.items() if key == "output"} | {"stages": [stage]}
+    message = refusal(spoilt, tmp_path)
     assert "is not Unicode" in message or "holds a NUL character" in message or "which no file can have" in message
     message.encode()
 

@@ -82,14 +82,14 @@ STAGE = {entry.kind: entry.load().parameters for entry in STAGES}
 CASES = [(kind, place) for kind in STAGE for place in places(kind)]
 
 
-@pytest.mark.parametrize(("kind", "place"), CASES, ids=[f"{kind}-{'.'.join(place)}" for kind, place in CASES])
-def test_any_value_of_a_key_is_accepted_or_a_fault_of_the_config(kind: str, place: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(("kind", "path"), CASES, ids=[f"{kind}-{'.'.join(place)}" for kind, place in CASES])
+def test_any_value_of_a_key_is_accepted_or_a_fault_of_the_config(kind: str, path: tuple[str, ...]) -> None:
     assert parse_config({"stages": [small(kind)]}, base=Path("/data")).stages
-    name, *inner = place
+    name, *inner = path
     for value in VALUES:
         put = {inner[0]: value} if inner else value
-        for each in [put, [put]] if inner else [put]:
-            check_fault(fault({"stages": [small(kind) | {name: each}]}))
+        for setting in [put, [put]] if inner else [put]:
+            check_fault(fault({"stages": [small(kind) | {name: setting}]}))
 
 
 @pytest.mark.parametrize(

@@ -36,8 +36,8 @@ def dutch(real_data: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def expected(dutch: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((dutch / "expected.json").read_text(encoding="utf-8"))
-    return found
+    record: dict[str, Any] = json.loads((dutch / "expected.json").read_text(encoding="utf-8"))
+    return record
 
 
 def grid(thresholds: list[float]) -> dict[str, float]:
@@ -67,8 +67,8 @@ def table(published: Run, name: str = "before_after_estimates") -> pl.DataFrame:
 
 def assert_column(actual: pl.Series, wanted: list[float | None], name: str) -> None:
     assert [value is None for value in actual.to_list()] == [value is None for value in wanted], name
-    for found, value in zip(actual.to_list(), wanted, strict=True):
-        assert found == pytest.approx(value, rel=TOLERANCE, abs=TOLERANCE), name
+    for number, value in zip(actual.to_list(), wanted, strict=True):
+        assert number == pytest.approx(value, rel=TOLERANCE, abs=TOLERANCE), name
 
 
 def assert_table(actual: pl.DataFrame, wanted: dict[str, list[float | None]], rule: str) -> None:
@@ -132,10 +132,12 @@ def test_every_minimum_precision_of_the_reference(
     published = run(dutch, tmp_path, thresholds=wanted["table"]["threshold"], recall_reference=reference)
     curve = table(published)
     assert_table(curve, wanted["table"], rule)
-    own = curve.filter("is_reference").to_dicts()[0]
+    reference = curve.filter("is_reference").to_dicts()[0]
     anchor = "anchor_lowest" if rule == "lowest" else "anchor_max_tp"
-    assert own["threshold"] == pytest.approx(wanted["anchor"][f"{anchor}_threshold"], rel=TOLERANCE)
-    assert own["tp"] == pytest.approx(wanted["anchor"]["anchor_lowest_tp" if rule == "lowest" else "anchor_max_tp"])
+    assert reference["threshold"] == pytest.approx(wanted["anchor"][f"{anchor}_threshold"], rel=TOLERANCE)
+    assert reference["tp"] == pytest.approx(
+        wanted["anchor"]["anchor_lowest_tp" if rule == "lowest" else "anchor_max_tp"]
+    )
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -204,7 +206,7 @@ def test_events_without_a_complete_window_are_left_out_by_default(
     assert curve["n_before"][0] == right["N_before"] != wrong["N_before"]
     assert np.abs(curve["precision"].to_numpy() - np.array(wrong["table"]["P"])).max() > 0.01
     inputs = pl.read_parquet(published.path / "inputs" / "before_after.parquet")
-    used = {row["input"]: row["n_rows"] for row in inputs.to_dicts() if row["fate"] == "used"}
+    used = {row["input"]: row["n_rows"] for row in inputs.to_dicts() if row["status"] == "used"}
     assert used == {"pairs": right["rows_used"], "events": right["n_events"]}
 
 
@@ -236,8 +238,8 @@ def test_groups_of_articles_add_up_to_the_total(dutch: Path, expected: dict[str,
     total = curve.filter(pl.col("grouping") == "all")
     assert_table(total, expected["weight"]["table"], "max")
     names = ["n_before", "n_after", "m_before", "m_after"]
-    parts = curve.filter(pl.col("grouping") != "all").group_by("threshold").agg(pl.col(names).sum())
-    assert parts.sort("threshold").equals(total.select("threshold", *names))
+    sums = curve.filter(pl.col("grouping") != "all").group_by("threshold").agg(pl.col(names).sum())
+    assert sums.sort("threshold").equals(total.select("threshold", *names))
 
 
 WINDOWS = {"-72h..48h": ("72h", "48h"), "-168h..24h": ("168h", "24h"), "-24h..24h": ("24h", "24h")}
@@ -264,7 +266,7 @@ def test_other_windows_from_timestamps_alone(dutch: Path, expected: dict[str, An
     columns = {key: [row[key] for row in wanted["estimates"]] for key in wanted["estimates"][0]}
     assert_table(curve, columns, "lowest")
     inputs = pl.read_parquet(published.path / "inputs" / "before_after.parquet")
-    events = inputs.filter(pl.col("input") == "events", pl.col("fate") == "used")
+    events = inputs.filter(pl.col("input") == "events", pl.col("status") == "used")
     assert events["n_rows"].to_list() == [wanted["n_complete_events"]]
 
 
@@ -272,10 +274,10 @@ def test_matches_per_day(dutch: Path, expected: dict[str, Any], tmp_path: Path) 
     wanted = expected["match_counts_by_daydiff_floor_hourdiff_over_24"]
     thresholds = sorted(float(threshold) for threshold in wanted)
     published = run(dutch, tmp_path, thresholds=[1.0], lag_thresholds=thresholds)
-    found = table(published, "before_after_lags").filter(pl.col("matches") > 0)
+    lags = table(published, "before_after_lags").filter(pl.col("matches") > 0)
     for threshold, days in wanted.items():
-        own = found.filter(pl.col("threshold") == float(threshold))
-        actual = dict(zip(own["lag_days"].to_list(), own["matches"].to_list(), strict=True))
+        matches = lags.filter(pl.col("threshold") == float(threshold))
+        actual = dict(zip(matches["lag_days"].to_list(), matches["matches"].to_list(), strict=True))
         assert actual == {int(day): matches for day, matches in days.items() if matches}
 
 
@@ -317,7 +319,7 @@ def test_false_positives_by_weekday_are_those_of_every_pair(dutch: Path, tmp_pat
     stored = pl.read_parquet(dutch / "pairs.parquet").filter(pl.col("weight") >= threshold)
     false = stored.join(events, on="event_id").join(articles, on="article_id").with_columns(weekday)
     false = false.filter(pl.col("hourdiff").is_between(-168, 0, closed="left"))
-    each = compared.join(false.group_by("weekday").agg(pl.len().alias("m_before")), on="weekday")
-    assert row["n_strata"] == each.height == 7
-    fp = (each["m_before"] / each["n_before"] * each["n_after"]).sum()
+    weekdays = compared.join(false.group_by("weekday").agg(pl.len().alias("m_before")), on="weekday")
+    assert row["n_strata"] == weekdays.height == 7
+    fp = (weekdays["m_before"] / weekdays["n_before"] * weekdays["n_after"]).sum()
     assert row["fp_adjusted"] == pytest.approx(fp, rel=1e-12)

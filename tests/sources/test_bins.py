@@ -112,8 +112,8 @@ def test_comparisons_in_sql_equal_direct_comparison(
 ) -> None:
     grid = Grid(thresholds, boundary)
     scores = trying_scores(thresholds, more)
-    found = in_sql(connection, [grid.exact(column("score"))], scores)
-    assert [row[0] for row in found] == [directly(grid, score) for score in scores]
+    bins = in_sql(connection, [grid.exact(column("score"))], scores)
+    assert [row[0] for row in bins] == [directly(grid, score) for score in scores]
 
 
 @given(threshold_lists, boundaries, st.lists(anything, max_size=10))
@@ -150,8 +150,8 @@ def test_a_cell_whose_extremes_agree_holds_one_bin(
 
 def test_null_has_no_cell_and_no_bin(connection: duckdb.DuckDBPyConnection) -> None:
     for grid in (Grid((1.0,)), Grid((1.0, 2.0, 3.0)), Grid((1.0, 5.0, 7.0)), Grid((0.0, 5e-324))):
-        found = in_sql(connection, [grid.cell(column("score")), grid.exact(column("score"))], [None])
-        assert found == [(None, None)]
+        rows = in_sql(connection, [grid.cell(column("score")), grid.exact(column("score"))], [None])
+        assert rows == [(None, None)]
 
 
 def test_an_even_grid_needs_no_second_look_between_its_thresholds(connection: duckdb.DuckDBPyConnection) -> None:
@@ -183,12 +183,12 @@ def assert_counted(
     total = table.filter(pl.col("grouping") == "all").sort("threshold")
     assert total["threshold"].to_list() == list(thresholds)
     for name, late in (("m_after", True), ("m_before", False)):
-        own = [score for score, each in zip(scores, after, strict=True) if each == late]
-        assert total[name].to_list() == matches_by_definition(own, thresholds, boundary)
+        half_scores = [score for score, each in zip(scores, after, strict=True) if each == late]
+        assert total[name].to_list() == matches_by_definition(half_scores, thresholds, boundary)
     for half in ("x", None):
         rows = table.filter(pl.col("grouping") == "half", pl.col("half").eq_missing(half)).sort("threshold")
-        own = pairs.filter(pl.col("half").eq_missing(half), pl.col("lag_hours") > 0)["score"].to_list()
-        assert rows["m_after"].to_list() == matches_by_definition(own, thresholds, boundary)
+        half_scores = pairs.filter(pl.col("half").eq_missing(half), pl.col("lag_hours") > 0)["score"].to_list()
+        assert rows["m_after"].to_list() == matches_by_definition(half_scores, thresholds, boundary)
 
 
 @given(threshold_lists, boundaries, st.lists(anything, max_size=10))
@@ -228,10 +228,10 @@ def test_thresholds_may_span_more_than_a_double_can_hold(
 ) -> None:
     grid = Grid(thresholds, boundary)
     scores = sorted(trying_scores(thresholds, [1e308, -1e308, 1.7e308]))
-    found = in_sql(connection, [grid.cell(column("score")), grid.exact(column("score"))], scores)
-    cells = [row[0] for row in found]
+    cells_and_bins = in_sql(connection, [grid.cell(column("score")), grid.exact(column("score"))], scores)
+    cells = [row[0] for row in cells_and_bins]
     assert cells == sorted(cells)
-    assert [row[1] for row in found] == [directly(grid, score) for score in scores]
+    assert [row[1] for row in cells_and_bins] == [directly(grid, score) for score in scores]
 
 
 def test_every_distinct_score_can_be_a_threshold(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -264,13 +264,13 @@ def test_even_cells_never_fall_and_end_where_they_should(
 
 def test_even_cells_are_even(connection: duckdb.DuckDBPyConnection) -> None:
     scores = np.linspace(0.05, 9.95, 100).tolist()
-    found = [row[0] for row in in_sql(connection, [even_cells(column("score"), 0.0, 10.0, 20)], scores)]
-    assert found == [int(score * 2) + 1 for score in scores]
+    cells = [row[0] for row in in_sql(connection, [even_cells(column("score"), 0.0, 10.0, 20)], scores)]
+    assert cells == [int(score * 2) + 1 for score in scores]
 
 
 @st.composite
 def pieces(draw: st.DrawFn) -> tuple[tuple[float, ...], list[int]]:
-    edges = draw(st.lists(anything, min_size=2, max_size=9).map(distinct).filter(lambda found: len(found) > 1))
+    edges = draw(st.lists(anything, min_size=2, max_size=9).map(distinct).filter(lambda edges: len(edges) > 1))
     return edges, [draw(st.integers(1, 1000)) for _ in edges[1:]]
 
 
@@ -322,9 +322,9 @@ def test_no_score_that_is_nan_infinite_or_null_has_a_cell_whatever_the_statistic
 @pytest.mark.parametrize("count", [1, BLOCK, BLOCK + 1, 3 * BLOCK - 1, 250_500, 5 * BLOCK])
 def test_block_and_place_tell_a_cell(connection: duckdb.DuckDBPyConnection, count: int) -> None:
     cells = sorted({*range(0, count, 9_973), *range(0, count, BLOCK), count - 1})
-    block, place = (
+    block, position = (
         render(each, pretty=False) for each in (block_of(column("cell"), count), cell_in_block(column("cell")))
     )
-    text = f"SELECT cell, {block}, {place} FROM (SELECT unnest($cells) AS cell)"  # noqa: S608 - rendered trees
-    found = connection.execute(text, {"cells": cells}).fetchall()
-    assert found == [(cell, cell // BLOCK, cell % BLOCK) for cell in cells]
+    text = f"SELECT cell, {block}, {position} FROM (SELECT unnest($cells) AS cell)"  # noqa: S608 - rendered trees
+    rows = connection.execute(text, {"cells": cells}).fetchall()
+    assert rows == [(cell, cell // BLOCK, cell % BLOCK) for cell in cells]

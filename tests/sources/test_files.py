@@ -187,8 +187,8 @@ def test_a_remote_store_is_refused_rather_than_looked_for_on_disk(tmp_path: Path
 @pytest.mark.parametrize("keep", [0, 3, 11, 40, -1])
 def test_a_file_that_was_cut_off_is_named(tmp_path: Path, keep: int) -> None:
     write(tmp_path, "a.parquet")
-    whole = (tmp_path / "a.parquet").read_bytes()
-    (tmp_path / "a.parquet").write_bytes(whole[:keep])
+    content = (tmp_path / "a.parquet").read_bytes()
+    (tmp_path / "a.parquet").write_bytes(content[:keep])
     with pytest.raises(DataError, match=r"a\.parquet is not a whole Parquet file"):
         find(tmp_path, "a.parquet")
 
@@ -209,13 +209,13 @@ def span_of(paths: list[Path], column: str = "x") -> tuple[float, float] | None:
 
 
 def test_the_span_of_a_column_is_that_of_all_files_with_rows(tmp_path: Path) -> None:
-    made = []
+    paths = []
     for number, values in enumerate([[0.5, -2.0], [7.5, None], []]):
-        made.append(tmp_path / f"{number}.parquet")
-        pl.DataFrame({"x": values}, schema={"x": pl.Float64}).write_parquet(made[-1])
-    assert span_of(made[:1]) == (-2.0, 0.5)
-    assert span_of(made) == (-2.0, 7.5)
-    assert span_of(made[2:]) is None
+        paths.append(tmp_path / f"{number}.parquet")
+        pl.DataFrame({"x": values}, schema={"x": pl.Float64}).write_parquet(paths[-1])
+    assert span_of(paths[:1]) == (-2.0, 0.5)
+    assert span_of(paths) == (-2.0, 7.5)
+    assert span_of(paths[2:]) is None
 
 
 @pytest.mark.parametrize(
@@ -227,10 +227,10 @@ def test_the_span_of_a_column_is_that_of_all_files_with_rows(tmp_path: Path) -> 
     ids=["infinite", "NULL"],
 )
 def test_a_span_that_the_footers_do_not_tell_is_none(tmp_path: Path, frame: pl.DataFrame) -> None:
-    known, other = tmp_path / "a.parquet", tmp_path / "b.parquet"
-    pl.DataFrame({"x": [0.0, 1.0]}).write_parquet(known)
-    frame.write_parquet(other)
-    assert span_of([known, other]) is None
+    with_statistics, without_statistics = tmp_path / "a.parquet", tmp_path / "b.parquet"
+    pl.DataFrame({"x": [0.0, 1.0]}).write_parquet(with_statistics)
+    frame.write_parquet(without_statistics)
+    assert span_of([with_statistics, without_statistics]) is None
 
 
 def test_a_file_without_statistics_leaves_the_span_open(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import duckdb
 import polars as pl
 import pytest
 from cli.calls import spawn
-from running import fates, run_before_after
+from running import rows_by_status, run_before_after
 
 from pipeline.engines.duckdb import DuckDB
 from pipeline.errors import ConfigError, DataError, ThresherError
@@ -66,7 +66,7 @@ def test_a_predicate_of_another_input_is_named(tmp_path: Path) -> None:
 def test_a_predicate_that_guards_itself_is_computed(tmp_path: Path) -> None:
     where = "CASE WHEN big < 1000 THEN big * 1000 > 1500 ELSE FALSE END"
     run = run_before_after(tmp_path, {"pairs": PAIRS}, pairs={"where": where}, thresholds=[0.5])
-    assert fates(run) == {"used": 1, "where": 2}
+    assert rows_by_status(run) == {"used": 1, "where": 2}
 
 
 def test_a_broken_page_is_not_laid_at_the_door_of_the_predicate(tmp_path: Path) -> None:
@@ -84,8 +84,8 @@ def test_a_broken_page_is_not_laid_at_the_door_of_the_predicate(tmp_path: Path) 
 @pytest.mark.parametrize(
     "parts", [("(", "big = 1", ")"), ("NOT ", "TRUE", ""), ("CASE WHEN TRUE THEN ", "TRUE", " END")]
 )
-def test_a_predicate_that_is_nested_too_deep_is_a_fault_of_the_config(depth: int, parts: tuple[str, str, str]) -> None:
-    before, middle, after = parts
+def test_a_predicate_that_is_nested_too_deep_is_a_fault_of_the_config(depth: int, pieces: tuple[str, str, str]) -> None:
+    before, middle, after = pieces
     with pytest.raises(ConfigError, match="input pairs: where is nested too deep") as raised:
         parse_predicate(before * depth + middle + after * depth, name="pairs")
     assert len(raised.value.message) < 400
@@ -95,7 +95,7 @@ def test_a_predicate_that_is_nested_too_deep_is_a_fault_of_the_config(depth: int
 def test_a_long_predicate_is_computed_or_refused(tmp_path: Path, where: str) -> None:
     try:
         run = run_before_after(tmp_path, {"pairs": PAIRS}, pairs={"where": where}, thresholds=[0.5])
-        assert fates(run) == {"used": 2, "where": 1}
+        assert rows_by_status(run) == {"used": 2, "where": 1}
     except (ConfigError, DataError) as error:
         assert "input pairs: where" in error.message  # noqa: PT017 - either way is right
 

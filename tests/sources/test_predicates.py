@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
-from running import fates, run_before_after
+from running import rows_by_status, run_before_after
 
 from pipeline.errors import ConfigError, DataError
 from pipeline.queries.dialect import column, render
@@ -99,7 +99,7 @@ PAIRS = pl.DataFrame(
 
 def kept(tmp_path: Path, where: str, pairs: pl.DataFrame = PAIRS) -> dict[str, int]:
     keys = {"thresholds": [0.5], "invalid_scores": "drop", "allow_empty": True}
-    return fates(run_before_after(tmp_path, {"pairs": pairs}, pairs={"where": where}, **keys))
+    return rows_by_status(run_before_after(tmp_path, {"pairs": pairs}, pairs={"where": where}, **keys))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from running import estimates_of, fates, read_table, run_before_after
+from running import estimates_of, read_table, rows_by_status, run_before_after
 
 from pipeline.errors import DataError
 
@@ -64,7 +64,7 @@ def test_scores_that_are_not_finite_never_count_whoever_wrote_the_file(
     )
     expected = sum(score > threshold or (boundary == ">=" and score == threshold) for score in (0.5, 0.2, 1.0))
     assert counts(read_table(run, "before_after_estimates")) == [(0, 3, 0, expected)]
-    assert fates(run) == {"used": 3, "nan_score": 1, "null_score": 1, "infinite_score": 2}
+    assert rows_by_status(run) == {"used": 3, "nan_score": 1, "null_score": 1, "infinite_score": 2}
 
 
 @pytest.mark.parametrize(("score", "words"), [(None, "NULL"), (NAN, "NaN"), (INF, "infinite"), (-INF, "infinite")])

@@ -50,8 +50,8 @@ ALL = [*INTEGERS, pa.uint64(), *FLOATS, *TEXTS, *DATES, *LOCAL, *ZONED, *NEVER, 
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_accepts_exactly_its_lossless_types(kind: Kind) -> None:
     expected = {str(arrow): sql_type for sql_type, types in KINDS[kind].items() for arrow in types}
-    found = {str(arrow): canonical_type(arrow, kind) for arrow in ALL}
-    assert found == {str(arrow): expected.get(str(arrow)) for arrow in ALL}
+    accepted = {str(arrow): canonical_type(arrow, kind) for arrow in ALL}
+    assert accepted == {str(arrow): expected.get(str(arrow)) for arrow in ALL}
 
 
 @pytest.mark.parametrize("kind", KINDS)

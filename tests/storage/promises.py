@@ -62,12 +62,12 @@ def assert_tidy(root: Path) -> None:
         ".lock",
     }
     with duckdb.connect(str(root / "catalog.duckdb"), read_only=True) as reader:
-        known = {
+        paths_and_ids = {
             row[0] for row in reader.execute("SELECT path FROM runs UNION SELECT DISTINCT run_id FROM runs").fetchall()
         }
-        kept = {row[0] for row in reader.execute("SELECT DISTINCT run_id FROM history.inputs").fetchall()}
-    assert kept <= known
-    assert {path.name.partition("-")[2] for path in (root / "runs").iterdir()} == kept
+        in_history = {row[0] for row in reader.execute("SELECT DISTINCT run_id FROM history.inputs").fetchall()}
+    assert in_history <= paths_and_ids
+    assert {path.name.partition("-")[2] for path in (root / "runs").iterdir()} == in_history
 
 
 def _visible(root: Path) -> Visible:
@@ -80,10 +80,10 @@ def _visible(root: Path) -> Visible:
         for table in {entry["table"] for entry in files}:
             counted = reader.execute(f'SELECT count(*) FROM "{table}"').fetchone()  # noqa: S608 - names from the manifest
             assert counted == (sum(entry["rows"] for entry in files if entry["table"] == table),)
-        for rows_in, fates in reader.execute(
+        for rows_in, n_rows in reader.execute(
             "SELECT any_value(rows_in), sum(n_rows) FROM inputs GROUP BY stage, input"
         ).fetchall():
-            assert rows_in == fates
+            assert rows_in == n_rows
     return Visible(run_id, generation, folder, {entry["path"]: entry["sha256"] for entry in files})
 
 

@@ -43,15 +43,15 @@ def copy(published: Workplace) -> Iterator[Workplace]:
     aside.rename(published.results)
 
 
-def again(place: Workplace, **keys: object) -> str:
+def again(workplace: Workplace, **keys: object) -> str:
     """What the latest job says when it runs once more, without a change of its own."""
-    called = place.run(**{"confidence": 0.95, "thresholds": THRESHOLDS} | keys)
+    called = workplace.run(**{"confidence": 0.95, "thresholds": THRESHOLDS} | keys)
     assert called.code == 0, called.err
     return called.err
 
 
-def folders(place: Workplace) -> list[Path]:
-    return sorted((place.results / "runs").iterdir())
+def folders(workplace: Workplace) -> list[Path]:
+    return sorted((workplace.results / "runs").iterdir())
 
 
 def flips(path: Path, *, count: int) -> Iterator[None]:
@@ -377,15 +377,15 @@ def test_a_kill_right_after_publishing_is_no_crash_of_the_attempt(copy: Workplac
     assert read_json(path) == read_json(latest / "run.json")
 
 
-def test_a_killed_first_run_leaves_nothing_that_looks_published(place: Workplace) -> None:
+def test_a_killed_first_run_leaves_nothing_that_looks_published(workplace: Workplace) -> None:
     """The folder of a run lies in its place before readers see it; until then its attempt says so."""
     script = (
         "import os, signal\nfrom pipeline.storage import publish\nfrom pipeline.cli.app import app\n"
         "publish.stage_catalog = lambda *words: os.kill(os.getpid(), signal.SIGKILL)\napp()"
     )
-    assert spawn("run", place.config(), script=script).code == -9
-    (orphan,) = folders(place)
-    assert_error(call("verify", place.results), 66, "holds no published run")
-    seen = place.publish()
+    assert spawn("run", workplace.config(), script=script).code == -9
+    (orphan,) = folders(workplace)
+    assert_error(call("verify", workplace.results), 66, "holds no published run")
+    seen = workplace.publish()
     assert (seen.generation, orphan.exists()) == (1, False)
-    assert [record["status"] for record in attempts(place.results)] == ["crashed", "published"]
+    assert [record["status"] for record in attempts(workplace.results)] == ["crashed", "published"]

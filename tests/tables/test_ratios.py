@@ -8,10 +8,10 @@ from pipeline.tables.ratios import ratios
 def test_ratios_are_rounded_once_even_beside_columns_that_repeat_one_value() -> None:
     counts = pl.DataFrame({"tp": [3, 2, 0, 0]}).with_columns(n=pl.lit(5))
     tp = pl.col("tp")
-    found = counts.select(ratios(tp, pl.col("n") - tp, pl.col("n") - 5))
-    assert found["precision"].to_list() == [3 / 5, 2 / 5, 0, 0]
-    assert found["recall"].to_list() == [1, 1, None, None]
-    assert found["f1"].to_list() == [6 / 8, 4 / 7, 0, 0]
+    table = counts.select(ratios(tp, pl.col("n") - tp, pl.col("n") - 5))
+    assert table["precision"].to_list() == [3 / 5, 2 / 5, 0, 0]
+    assert table["recall"].to_list() == [1, 1, None, None]
+    assert table["f1"].to_list() == [6 / 8, 4 / 7, 0, 0]
 
 
 def test_nothing_over_nothing_is_null() -> None:

@@ -39,14 +39,14 @@ Rows = list[dict[str, Any]]
 def brute_force(rows: Rows, thresholds: list[float] | None) -> dict[tuple[Any, ...], tuple[int, int]]:
     """Counts at or above each threshold by looking at every row for every threshold."""
     groups = {(row["group"], row["other"]) for row in rows}
-    found = {}
+    expected = {}
     for group in groups:
-        own = [row for row in rows if (row["group"], row["other"]) == group]
-        bins = {row["threshold"] for row in own if row["threshold"] is not None}
+        group_rows = [row for row in rows if (row["group"], row["other"]) == group]
+        bins = {row["threshold"] for row in group_rows if row["threshold"] is not None}
         for threshold in bins if thresholds is None else thresholds:
-            above = [row for row in own if row["threshold"] is not None and row["threshold"] >= threshold]
-            found[*group, threshold] = (sum(row["m_before"] for row in above), sum(row["m_after"] for row in above))
-    return found
+            above = [row for row in group_rows if row["threshold"] is not None and row["threshold"] >= threshold]
+            expected[*group, threshold] = (sum(row["m_before"] for row in above), sum(row["m_after"] for row in above))
+    return expected
 
 
 def swept(rows: Rows, thresholds: list[float] | None) -> dict[tuple[Any, ...], tuple[int, int]]:
@@ -73,8 +73,8 @@ def test_counts_of_two_parts_add_up_to_the_counts_of_both(left: Rows, right: Row
     def counts(rows: Rows) -> pl.DataFrame:
         return add_up(pl.DataFrame(rows, schema=SCHEMA), keys, VALUES)
 
-    whole = counts(left + right).sort(keys)
-    assert add_up(pl.concat([counts(left), counts(right)]), keys, VALUES).sort(keys).equals(whole)
+    together = counts(left + right).sort(keys)
+    assert add_up(pl.concat([counts(left), counts(right)]), keys, VALUES).sort(keys).equals(together)
 
 
 def test_without_keys_the_total_is_one_row() -> None:

@@ -9,10 +9,10 @@ import polars as pl
 
 from pipeline.errors import DataError
 from pipeline.metrics.before_after.adjusted import NAMES, Standardised, Stratum, adjusted_intervals, standardise
-from pipeline.metrics.before_after.intervals import no_interval
-from pipeline.plan.count_tables import REPLICATE
+from pipeline.metrics.uncertainty.limits import Interval
 from pipeline.stages.before_after.strata import COUNTED, KEYS
-from pipeline.stages.before_after.uncertainty import BUDGET, group_counts
+from pipeline.stages.before_after.uncertainty import groups_of
+from pipeline.tables.columns import by_group, doubles, nulls, texts
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import THRESHOLD, add_up
 
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.before_after.intervals import Interval
+    from pipeline.metrics.uncertainty.cube import Cube
+    from pipeline.metrics.uncertainty.reasons import Reason
     from pipeline.stages.before_after.contract import BeforeAfterParameters
-    from pipeline.stages.before_after.uncertainty import GroupCounts
+    from pipeline.stages.before_after.uncertainty import EstimatedGroup
 
 TABLE = "before_after_adjusted"
 COUNTS = ("n_strata", "n_after_unsupported")
@@ -37,43 +38,36 @@ WORDS = ("pairs before", "pairs after", "scored pairs before")
 
 
 def table(
-    curve: pl.DataFrame, counts: Mapping[str, pl.DataFrame], keys: Sequence[str], params: BeforeAfterParameters
+    curve: pl.DataFrame, counts: Mapping[str, pl.DataFrame], cube: Cube, params: BeforeAfterParameters
 ) -> pl.DataFrame:
     """The table `before_after_adjusted`; without strata it has no row.
 
     Args:
         curve: Estimates, one row per group × threshold.
         counts: The count tables `counts` and, with strata, `strata`.
-        keys: Columns that identify a group.
+        cube: The counts of `counts`.
         params: The parameters of the stage.
 
     Raises:
         DataError: the strata do not hold the pairs that the estimates hold.
     """
+    keys = list(cube.keys)
     if COUNTED not in counts or curve.is_empty():
-        types = (*((name, pl.Int64()) for name in COUNTS), *((name, pl.Float64()) for name in VALUES))
-        nothing = [
-            pl.lit(None, dtype=kind).alias(name) for name, kind in (*types, *((r, pl.String()) for r in REASONS))
-        ]
-        return curve.clear().select(*keys, THRESHOLD).with_columns(*nothing)
-    _check_whole(counts, keys)
-    parts = {part.select(keys).row(0): part for part in counts[COUNTED].partition_by(list(keys))}
-    return pl.concat(
-        [
-            _group(group, parts.get(group.rows.select(keys).row(0), counts[COUNTED].clear()), params).select(
-                *keys, THRESHOLD, *COUNTS, *VALUES, *REASONS
-            )
-            for group in group_counts(curve, counts["counts"], keys, params)
-        ]
-    )
+        empty = (*nulls(COUNTS, pl.Int64), *nulls(VALUES), *nulls(REASONS, pl.String))
+        return curve.clear().select(*keys, THRESHOLD).with_columns(*empty)
+    _check_complete(counts, keys)
+    strata = by_group(counts[COUNTED], keys)
+    groups = ((group, group.rows.select(keys).row(0)) for group in groups_of(curve, cube))
+    frames = [_group(group, strata.get(key, counts[COUNTED].clear()), params) for group, key in groups]
+    return pl.concat([frame.select(*keys, THRESHOLD, *COUNTS, *VALUES, *REASONS) for frame in frames])
 
 
-def _check_whole(counts: Mapping[str, pl.DataFrame], keys: Sequence[str]) -> None:
+def _check_complete(counts: Mapping[str, pl.DataFrame], keys: Sequence[str]) -> None:
     """Every pair of the estimates must lie in a stratum, and a stratum cannot have more matches than pairs."""
     names = ["n_before", "n_after", "m_before"]
-    whole = add_up(counts["counts"], keys, names)
+    pairs = add_up(counts["counts"], keys, names)
     strata = add_up(counts[COUNTED], keys, names)
-    both = whole.join(strata, on=list(keys), how="left", nulls_equal=True, suffix="_strata").sort(keys)
+    both = pairs.join(strata, on=list(keys), how="left", nulls_equal=True, suffix="_strata").sort(keys)
     for name, words in zip(names, WORDS, strict=True):
         odd = both.filter(pl.col(name) != pl.col(f"{name}_strata").fill_null(0))
         if not odd.is_empty():
@@ -83,74 +77,67 @@ def _check_whole(counts: Mapping[str, pl.DataFrame], keys: Sequence[str]) -> Non
                 f"is listed in articles ({row[GROUPING.name]})"
             )
             raise DataError(message, remedy="List every article of pairs, or stratify by columns of events.")
-    each = add_up(counts[COUNTED], [*keys, *KEYS], names)
-    if not each.filter(pl.col("m_before") > pl.col("n_before")).is_empty():
+    by_stratum = add_up(counts[COUNTED], [*keys, *KEYS], names)
+    if not by_stratum.filter(pl.col("m_before") > pl.col("n_before")).is_empty():
         message = "strata: a stratum has more matches than compared pairs before the event"
         raise DataError(message, remedy="The lags of pairs do not fit the times of events and articles: check these.")
 
 
-def _group(group: GroupCounts, part: pl.DataFrame, params: BeforeAfterParameters) -> pl.DataFrame:
+def _group(group: EstimatedGroup, strata: pl.DataFrame, params: BeforeAfterParameters) -> pl.DataFrame:
     """The rows of one group."""
-    matches, pairs = group.swept["m_after"], (group.totals["n_before"], group.totals["n_after"])
-    used = pairs[0] + pairs[1] > 0
-    found = standardise(_strata(group, part, used, params), int(used.sum()), group.rows.height)
-    found_limits = _intervals(found, group, used, params)
-    values, reason = _estimates(found, matches.sum(axis=0), int(pairs[0].sum()), int(pairs[1].sum()), group.reference)
-    for name, each in found_limits.items():  # rounding apart, an interval holds its estimate
+    _, m_after, n_before, n_after = group.sides
+    used = n_before + n_after > 0
+    standardised = standardise(_strata(group, strata, used), int(used.sum()), group.rows.height)
+    intervals = _intervals(standardised, group, used, params)
+    values, reason = _estimates(
+        standardised, m_after.sum(axis=0), int(n_before.sum()), int(n_after.sum()), group.reference
+    )
+    for name, interval in intervals.items():  # rounding apart, an interval holds its estimate
         estimate = values[f"{name}_adjusted"]
-        values[f"{name}_adjusted_lower"] = np.minimum(each.lower, estimate)
-        values[f"{name}_adjusted_upper"] = np.maximum(each.upper, estimate)
-    first = [a or b for a, b in zip(found_limits["fpr"].reason, found_limits["precision"].reason, strict=True)]
+        values[f"{name}_adjusted_lower"] = np.minimum(interval.lower, estimate)
+        values[f"{name}_adjusted_upper"] = np.maximum(interval.upper, estimate)
+    first = (a or b for a, b in zip(intervals["fpr"].reason, intervals["precision"].reason, strict=True))
     return group.rows.with_columns(
-        pl.lit(found.n_strata, dtype=pl.Int64).alias("n_strata"),
-        pl.lit(found.n_unsupported, dtype=pl.Int64).alias("n_after_unsupported"),
-        *(pl.Series(name, values[name], dtype=pl.Float64).fill_nan(None) for name in VALUES),
-        pl.Series("undefined", reason.tolist(), dtype=pl.String),
-        pl.Series("undefined_interval", first, dtype=pl.String),
+        pl.lit(standardised.n_strata, dtype=pl.Int64).alias("n_strata"),
+        pl.lit(standardised.n_unsupported, dtype=pl.Int64).alias("n_after_unsupported"),
+        *(doubles(name, values[name]) for name in VALUES),
+        texts("undefined", reason),
+        texts("undefined_interval", first),
     )
 
 
-def _strata(
-    group: GroupCounts, part: pl.DataFrame, used: NDArray[np.bool_], params: BeforeAfterParameters
-) -> Iterator[Stratum]:
+def _strata(group: EstimatedGroup, strata: pl.DataFrame, used: NDArray[np.bool_]) -> Iterator[Stratum]:
     """The strata of a group in a fixed order, with the replicates that have data."""
-    thresholds, own = group.rows[THRESHOLD].to_numpy(), params.threshold_values is None and not params.inclusive
-    for each in part.sort(KEYS).partition_by(KEYS, maintain_order=True):
-        place = np.searchsorted(group.replicates, each[REPLICATE].to_numpy())
-        edges = each[THRESHOLD].to_numpy()
-        inside = ~np.isnan(edges)
-        swept = np.zeros((len(group.replicates), len(thresholds)), dtype=np.int64)
-        bins = np.searchsorted(thresholds, edges[inside])
-        np.add.at(swept, (place[inside], bins), each["m_before"].to_numpy()[inside])
-        above = swept[:, ::-1].cumsum(axis=1)[:, ::-1] - (swept if own else np.zeros_like(swept))
-        totals = np.zeros((2, len(group.replicates)), dtype=np.int64)
-        for row, name in enumerate(("n_before", "n_after")):
-            np.add.at(totals[row], place, each[name].to_numpy())
-        yield Stratum(above[used], totals[0][used], totals[1][used])
+    for rows in strata.sort(KEYS).partition_by(KEYS, maintain_order=True):
+        counts = group.counts.with_counts(rows)
+        n_before, n_after = (counts.totals(name)[used] for name in ("n_before", "n_after"))
+        yield Stratum(counts.at_or_above("m_before")[used], n_before, n_after)
 
 
 def _intervals(
-    found: Standardised, group: GroupCounts, used: NDArray[np.bool_], params: BeforeAfterParameters
+    standardised: Standardised, group: EstimatedGroup, used: NDArray[np.bool_], params: BeforeAfterParameters
 ) -> dict[str, Interval]:
-    if params.uncertainty == "none" or len(group.replicates) * group.rows.height > BUDGET:
-        reason = "none" if params.uncertainty == "none" else "budget"
-        return dict.fromkeys(NAMES, no_interval(group.rows.height, reason))
-    return adjusted_intervals(
-        found,
-        group.swept["m_after"][used],
-        group.totals["n_before"][used],
-        group.totals["n_after"][used],
+    if params.uncertainty == "none" or not group.counts.within_budget:
+        reason: Reason = "none" if params.uncertainty == "none" else "budget"
+        return dict.fromkeys(NAMES, Interval.none(group.rows.height, reason))
+    _, m_after, n_before, n_after = group.sides
+    intervals = adjusted_intervals(
+        standardised,
+        m_after[used],
+        n_before[used],
+        n_after[used],
         reference=group.reference,
         confidence=params.confidence,
     )
+    return {name: Interval(adjusted.lower, adjusted.upper, adjusted.reason) for name, adjusted in intervals.items()}
 
 
 def _estimates(
-    found: Standardised, m_after: NDArray[np.int64], n_before: int, n_after: int, reference: int | None
+    standardised: Standardised, m_after: NDArray[np.int64], n_before: int, n_after: int, reference: int | None
 ) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.object_]]:
     """The ratios, by the null rules of the plain estimates, and why the first of them is missing."""
-    supported = n_before > 0 and not found.n_unsupported
-    fp = found.fp if supported else np.full_like(found.fp, np.nan)
+    supported = n_before > 0 and not standardised.n_unsupported
+    fp = standardised.fp if supported else np.full_like(standardised.fp, np.nan)
     tp = m_after - fp
     positive = tp[reference] if reference is not None and tp[reference] > 0 else np.nan
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -7,28 +7,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.uncertainty.jackknife import covariance, leave_one_out, t_quantile
-from pipeline.plan.count_tables import REPLICATE
-from pipeline.stages.before_after.uncertainty import BUDGET, group_counts
+from pipeline.metrics.uncertainty.cube import jackknifed
+from pipeline.metrics.uncertainty.jackknife import covariance, t_quantile
+from pipeline.stages.before_after.uncertainty import groups_of
+from pipeline.tables.columns import by_group, doubles, nulls
 from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from numpy.typing import NDArray
 
+    from pipeline.metrics.uncertainty.cube import Cube
     from pipeline.stages.before_after.contract import BeforeAfterParameters
-    from pipeline.stages.before_after.uncertainty import GroupCounts
+    from pipeline.stages.before_after.uncertainty import EstimatedGroup
 
 NAMES = ("precision_difference", "precision_difference_lower", "precision_difference_upper")
 
 
 def with_difference(
-    table: pl.DataFrame,
-    curve: pl.DataFrame,
-    counts: Mapping[str, pl.DataFrame],
-    keys: Sequence[str],
-    params: BeforeAfterParameters,
+    table: pl.DataFrame, curve: pl.DataFrame, cube: Cube, gold: pl.DataFrame | None, params: BeforeAfterParameters
 ) -> pl.DataFrame:
     """The table `before_after_gold` with the difference at the level of matches.
 
@@ -38,39 +34,41 @@ def with_difference(
     Args:
         table: The table without the difference.
         curve: Estimates, one row per group × threshold.
-        counts: The count tables `counts` and `gold`.
-        keys: Columns that identify a group.
+        cube: The counts that the estimates rest on.
+        gold: The count table `gold`, or None.
         params: The parameters of the stage.
     """
-    within = curve.height * counts["counts"][REPLICATE].n_unique() <= BUDGET
-    if "gold" not in counts or params.uncertainty == "none" or not within:
-        return table.with_columns(pl.lit(None, dtype=pl.Float64).alias(name) for name in NAMES)
-    gold = counts["gold"].filter(pl.col("level") == "match", pl.col(THRESHOLD).is_not_null())
-    parts = {part.select(keys).row(0): part for part in gold.partition_by(list(keys))}
-    found = [
+    if gold is None or params.uncertainty == "none" or not cube.within_budget(curve.height):
+        return table.with_columns(nulls(NAMES))
+    keys = list(cube.keys)
+    matches = by_group(gold.filter(pl.col("level") == "match", pl.col(THRESHOLD).is_not_null()), keys)
+    groups = ((group, matches.get(group.rows.select(keys).row(0))) for group in groups_of(curve, cube))
+    frames = [
         group.rows.select(*keys, THRESHOLD).with_columns(
-            pl.lit("match").alias("level"), *_difference(group, part, params)
+            pl.lit("match").alias("level"), *_difference(group, annotated, params.confidence)
         )
-        for group in group_counts(curve, counts["counts"], keys, params)
-        if (part := parts.get(group.rows.select(keys).row(0))) is not None
+        for group, annotated in groups
+        if annotated is not None
     ]
-    if not found:
-        return table.with_columns(pl.lit(None, dtype=pl.Float64).alias(name) for name in NAMES)
-    return table.join(pl.concat(found), on=[*keys, THRESHOLD, "level"], how="left", nulls_equal=True)
+    if not frames:
+        return table.with_columns(nulls(NAMES))
+    return table.join(pl.concat(frames), on=[*keys, THRESHOLD, "level"], how="left", nulls_equal=True)
 
 
-def _difference(group: GroupCounts, gold: pl.DataFrame, params: BeforeAfterParameters) -> list[pl.Series]:
-    found = _at_or_above(group, gold, above_own=params.threshold_values is None and not params.inclusive)
-    arrays = [group.swept["m_before"], group.swept["m_after"], *found]
-    pairs = [group.totals["n_before"][:, None], group.totals["n_after"][:, None]]
-    full = _of_totals(*(each.sum(axis=0).astype(np.float64) for each in (*arrays, *pairs)))
-    if len(group.replicates) < 2:  # noqa: PLR2004 - a spread needs two
-        half = np.full(len(full), np.nan)
+def _difference(group: EstimatedGroup, gold: pl.DataFrame, confidence: float) -> list[pl.Series]:
+    """The difference and its limits at every threshold of a group."""
+    m_before, m_after, n_before, n_after = group.sides
+    annotated = group.counts.with_counts(gold)
+    tp, fp = annotated.at_or_above("tp"), annotated.at_or_above("fp")
+    counts = (m_before, m_after, tp, fp, n_before[:, None], n_after[:, None])
+    if len(n_before) < 2:  # noqa: PLR2004 - a spread needs two
+        difference = _of_totals(*(count.sum(axis=0).astype(np.float64) for count in counts))
+        half = np.full(len(difference), np.nan)
     else:
-        rest = _of_totals(*(leave_one_out(each) for each in (*arrays, *pairs)))
-        half = t_quantile(params.confidence, len(group.replicates) - 1) * np.sqrt(covariance(rest))
-    values = (full, full - half, full + half)
-    return [pl.Series(name, value, dtype=pl.Float64).fill_nan(None) for name, value in zip(NAMES, values, strict=True)]
+        difference, without_each = jackknifed(_of_totals, *counts)
+        half = t_quantile(confidence, len(n_before) - 1) * np.sqrt(covariance(without_each))
+    values = (difference, difference - half, difference + half)
+    return [doubles(name, column) for name, column in zip(NAMES, values, strict=True)]
 
 
 def _of_totals(
@@ -81,20 +79,7 @@ def _of_totals(
     n_before: NDArray[np.float64],
     n_after: NDArray[np.float64],
 ) -> NDArray[np.float64]:
+    """Estimated precision minus that of the gold pairs; nan where one of them is undefined."""
     with np.errstate(divide="ignore", invalid="ignore"):
         difference = (1 - m_before / n_before * n_after / m_after) - tp / (tp + fp)
     return np.where(np.isfinite(difference), difference, np.nan)
-
-
-def _at_or_above(group: GroupCounts, gold: pl.DataFrame, *, above_own: bool) -> list[NDArray[np.int64]]:
-    """True and false gold-judged pairs retrieved at every threshold, by replicate."""
-    thresholds = group.rows[THRESHOLD].to_numpy()
-    place = np.searchsorted(group.replicates, gold[REPLICATE].to_numpy())
-    bins = np.searchsorted(thresholds, gold[THRESHOLD].to_numpy(), side="right") - 1
-    inside = bins >= 0
-    tables = []
-    for name in ("tp", "fp"):
-        table = np.zeros((len(group.replicates), len(thresholds)), dtype=np.int64)
-        np.add.at(table, (place[inside], bins[inside]), gold[name].to_numpy()[inside])
-        tables.append(table[:, ::-1].cumsum(axis=1)[:, ::-1] - (table if above_own else np.zeros_like(table)))
-    return tables

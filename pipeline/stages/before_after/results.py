@@ -10,14 +10,15 @@ from pipeline.errors import DataError
 from pipeline.metrics.before_after import estimates as estimator
 from pipeline.metrics.before_after import sensitivity
 from pipeline.metrics.curves.operating_points import pick
-from pipeline.stages.before_after import adjusted, audit, gold, plausibility, trend, units
+from pipeline.metrics.uncertainty.cube import Cube
+from pipeline.stages.before_after import adjusted, audit, gold, placebo, plausibility, trend, units
 from pipeline.stages.before_after.gold_difference import with_difference
 from pipeline.stages.before_after.tables import COUNT_NAMES
-from pipeline.stages.before_after.uncertainty import placebo_table, with_intervals, with_safe_limits
+from pipeline.stages.before_after.uncertainty import with_intervals, with_safe_limits
 from pipeline.stages.before_after.verdict import doubts, verdict
 from pipeline.stages.stage import Summary, group_text, integer, interval, number, of_group
 from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import THRESHOLD, add_up, at_or_above
+from pipeline.tables.sweep import REPLICATE, THRESHOLD, at_or_above
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,13 +30,10 @@ LOW_PRECISION = 0.2
 
 def derive(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
     """Estimates at every threshold, the chosen operating points, and matches per day."""
-    keys = [name for name in counts["counts"].columns if name not in {THRESHOLD, "replicate", *COUNT_NAMES}]
-    compared = add_up(counts["counts"], keys, ["n_before", "n_after"])
-    swept = at_or_above(
-        counts["counts"], keys, ["m_before", "m_after"], params.threshold_values, inclusive=params.inclusive
-    )
-    frame = swept.join(compared, on=keys, how="left", nulls_equal=True)
-    _check_matches(counts["counts"], keys)
+    keys = [name for name in counts["counts"].columns if name not in {THRESHOLD, REPLICATE, *COUNT_NAMES}]
+    cube = Cube.of(counts["counts"], keys, params.threshold_values, params.boundary)
+    frame = cube.curve(["m_before", "m_after"], ["n_before", "n_after"])
+    _check_matches(cube)
     reference = params.recall_reference
     curve = estimator.estimates(
         frame,
@@ -45,25 +43,25 @@ def derive(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame]) ->
         threshold=reference.threshold,
         reference_recall=reference.recall,
     )
-    curve = with_intervals(curve, counts["counts"], keys, params)
-    safe = with_safe_limits(curve, counts["counts"], keys, params)
-    chosen_rows = [estimator.operating_point(safe, keys, criterion) for criterion in params.operating_points]
-    points = [each.drop(set(safe.columns) - set(curve.columns)) for each in chosen_rows]
+    curve = with_intervals(curve, cube, params)
+    safe = with_safe_limits(curve, cube, params)
+    chosen = [estimator.operating_point(safe, keys, criterion) for criterion in params.operating_points]
+    points = [rows.drop(set(safe.columns) - set(curve.columns)) for rows in chosen]
     at_reference = pick(curve, keys, criterion="recall_reference", among=pl.col("is_reference"), best=pl.col(THRESHOLD))
-    chosen = points[0].select(*keys, THRESHOLD)
-    judged = gold.table(counts.get("gold"), counts["counts"], keys, params.threshold_values, inclusive=params.inclusive)
+    first = points[0].select(*keys, THRESHOLD)
+    annotated = counts.get("gold")
     return {
         "before_after_estimates": curve,
         "before_after_operating_points": sensitivity.with_kappas(pl.concat([*points, at_reference]), curve, keys),
-        "before_after_sensitivity": sensitivity.over_references(frame, keys, chosen, reference.min_precision),
-        "before_after_placebo": placebo_table(curve, counts["counts"], keys, params),
-        adjusted.TABLE: adjusted.table(curve, counts, keys, params),
+        "before_after_sensitivity": sensitivity.over_references(frame, keys, first, reference.min_precision),
+        placebo.TABLE: placebo.table(curve, cube, params),
+        adjusted.TABLE: adjusted.table(curve, counts, cube, params),
         "before_after_lags": _lags(params, counts, keys),
         trend.TABLE: trend.table(params, counts, keys),
         "before_after_events": units.empty(counts["counts"], keys),
         audit.SAMPLE: audit.empty_sample(curve, keys),
-        audit.TABLE: audit.table(curve, counts, keys, params),
-        "before_after_gold": with_difference(judged, curve, counts, keys, params),
+        audit.TABLE: audit.table(curve, counts, cube, params),
+        "before_after_gold": with_difference(gold.table(annotated, cube), curve, cube, annotated, params),
     }
 
 
@@ -83,28 +81,28 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     if total.is_empty():
         return ()
     doubtful = (plausibility.one_sided(total), plausibility.strictest_precision(total))
-    found = [said for said in doubtful if said is not None]
+    messages = [words for words in doubtful if words is not None]
     if not total["is_reference"].any():
-        found.append("no threshold has enough precision to serve as recall reference: recall and F1 are undefined")
+        messages.append("no threshold has enough precision to serve as recall reference: recall and F1 are undefined")
     reference = total.filter("is_reference")
     low = reference.filter(pl.col("precision") < LOW_PRECISION)
     if not low.is_empty():
         share = f"{low['precision'][0]:.0%}"
-        found.append(
+        messages.append(
             f"recall may be too high or too low: at its reference threshold {low[THRESHOLD][0]:g} only {share} of "
             "the matches are right, so the total it is measured against is itself uncertain; "
             "try another recall_reference, or check a sample by hand"
         )
-    found += doubts(tables)
-    found += audit.contradictions(tables)
-    return tuple(found)
+    messages += doubts(tables)
+    messages += audit.contradictions(tables)
+    return tuple(messages)
 
 
-def _check_matches(counts: pl.DataFrame, keys: list[str]) -> None:
+def _check_matches(cube: Cube) -> None:
     """More matches than compared pairs cannot be: then the given numbers do not describe these pairs."""
-    totals = add_up(counts, keys, COUNT_NAMES)
+    totals = cube.totals(COUNT_NAMES)
     for side in ("before", "after"):
-        odd = totals.filter(pl.col(f"m_{side}") > pl.col(f"n_{side}")).sort(keys)
+        odd = totals.filter(pl.col(f"m_{side}") > pl.col(f"n_{side}")).sort(cube.keys)
         if not odd.is_empty():
             row = odd.row(0, named=True)
             message = (
@@ -129,7 +127,7 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
     shown = best.sort("m_after", descending=True, nulls_last=True).sort(
         pl.col(GROUPING.name) != "all", maintain_order=True
     )
-    rows_ = tuple(
+    cells = tuple(
         (
             group_text(row),
             number(row["threshold"]),
@@ -146,7 +144,7 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
         first = first.filter(pl.all_horizontal(pl.col(name).eq_missing(first[name][0]) for name in labels))
     return Summary(
         headers=("group", "threshold", "precision", "recall", "F1", "matches after"),
-        rows=rows_,
+        rows=cells,
         groupings=tuple(shown[GROUPING.name]),
         sentence=" ".join(part for part in (of_group(first_row, _sentence(first_row)), verdict(tables)) if part),
         curve=tuple(first["f1"].to_list()),

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from pipeline.metrics.before_after.trend import trend
-from pipeline.plan.count_tables import REPLICATE
+from pipeline.metrics.uncertainty.cube import GroupCounts
 from pipeline.plan.counts import CountFunction, Query
 from pipeline.stages.before_after.timelines import pairs_by_day
-from pipeline.tables.sweep import THRESHOLD, add_up
+from pipeline.tables.columns import by_group, doubles, nulls, texts
+from pipeline.tables.sweep import REPLICATE, THRESHOLD, add_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pipeline.metrics.before_after.timelines import Span
+    from pipeline.metrics.uncertainty.reasons import Reason
     from pipeline.stages.before_after.contract import BeforeAfterParameters, Compared
     from pipeline.stages.before_after.matchers import Matchers
 
@@ -28,6 +30,7 @@ COUNTED = "lag_pairs"
 KEY, VALUE = "lag_days", "n_pairs"
 HOURS = 24
 LEAST_OF_GIVEN = 0.95
+MOMENTS = "moments"  # sums of the days, in the middle of which matches lie
 VALUES = ("slope", "slope_lower", "slope_upper", "p_value")
 
 
@@ -70,35 +73,17 @@ def table(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame], key
     """
     groups = counts["counts"].select(keys).unique().sort(keys, nulls_last=True)
     if not params.lag_thresholds or groups.is_empty():
-        rows = _rows(groups.clear(), np.array(params.lag_thresholds), 0)
-        return rows.with_columns(_count("n_days", None), *_nothing(), pl.lit(None, dtype=pl.String).alias("undefined"))
+        integers = nulls(("n_days", "matches"), pl.Int64)
+        return groups.clear().with_columns(*nulls((THRESHOLD, *VALUES)), *integers, *nulls(("undefined",), pl.String))
     before = counts["lags"].filter(pl.col(KEY) < 0, pl.col(THRESHOLD).is_not_null())
-    matches, pairs = _by_group(before, keys), _by_group(counts.get(COUNTED, before.clear()), keys)
-    given = _by_group(add_up(counts["counts"], [*keys, REPLICATE], ["n_before"]), keys)
-    none = counts[COUNTED].clear() if COUNTED in counts else None
-    found = [
-        _trend(params, groups[place], matches.get(label, before.clear()), pairs.get(label, none), given[label])
-        for place, label in enumerate(groups.rows())
+    matches, pairs = by_group(before, keys), by_group(counts.get(COUNTED, before.clear()), keys)
+    compared = by_group(add_up(counts["counts"], [*keys, REPLICATE], ["n_before"]), keys)
+    no_pairs = counts[COUNTED].clear() if COUNTED in counts else None
+    frames = [
+        _trend(params, groups[row], matches.get(key, before.clear()), pairs.get(key, no_pairs), compared[key])
+        for row, key in enumerate(groups.rows())
     ]
-    return pl.concat(found)
-
-
-def _by_group(frame: pl.DataFrame, keys: Sequence[str]) -> dict[tuple[object, ...], pl.DataFrame]:
-    return {part.select(keys).row(0): part for part in frame.partition_by(list(keys))}
-
-
-def _count(name: str, value: int | None) -> pl.Expr:
-    return pl.lit(value, dtype=pl.Int64).alias(name)
-
-
-def _nothing() -> list[pl.Expr]:
-    return [pl.lit(None, dtype=pl.Float64).alias(name) for name in VALUES]
-
-
-def _rows(group: pl.DataFrame, thresholds: NDArray[np.float64], matches: NDArray[np.float64] | int) -> pl.DataFrame:
-    whole = np.broadcast_to(matches, len(thresholds)).astype(np.int64)
-    frame = pl.DataFrame({THRESHOLD: thresholds, "matches": whole}, schema={THRESHOLD: pl.Float64, "matches": pl.Int64})
-    return group.join(frame, how="cross")
+    return pl.concat(frames)
 
 
 def _trend(
@@ -106,53 +91,52 @@ def _trend(
     group: pl.DataFrame,
     matches: pl.DataFrame,
     pairs: pl.DataFrame | None,
-    given: pl.DataFrame,
+    compared: pl.DataFrame,
 ) -> pl.DataFrame:
     """The rows of one group; `pairs` is None where the compared pairs of a day are not known."""
-    replicates, thresholds = np.unique(given[REPLICATE].to_numpy()), np.array(params.lag_thresholds)
-    hits = _at_or_above(matches, matches["matches"].to_numpy(), replicates, thresholds)
-    rows = _rows(group, thresholds, hits.sum(axis=0))
-    if pairs is None or _contradicted(matches, pairs, given):
-        return rows.with_columns(_count("n_days", None), *_nothing(), pl.lit("unknown_pairs").alias("undefined"))
-    days = np.unique(pairs.filter(pl.col(VALUE) > 0)[KEY].to_numpy())
-    n_days = _count("n_days", len(days))
-    if params.uncertainty == "none":
-        return rows.with_columns(n_days, *_nothing(), pl.lit("none").alias("undefined"))
-    moments = _at_or_above(
-        matches, matches["matches"].to_numpy() * _middle(params, matches[KEY].to_numpy()), replicates, thresholds
+    moments = pl.Series(MOMENTS, matches["matches"].to_numpy() * _middle(params, matches[KEY].to_numpy()))
+    counts = GroupCounts.of(
+        matches.with_columns(moments), params.lag_thresholds, replicates=compared[REPLICATE].to_numpy()
     )
-    table = _pairs(pairs.filter(pl.col(VALUE) > 0), replicates, days)
-    found = trend(hits, moments, table, _middle(params, days), confidence=params.confidence)
-    arrays = (found.slope, found.lower, found.upper, found.p_value)
-    values = (pl.Series(name, each).fill_nan(None) for name, each in zip(VALUES, arrays, strict=True))
-    return rows.with_columns(n_days, *values, pl.Series("undefined", found.reason.tolist(), dtype=pl.String))
+    hits = counts.at_or_above("matches")
+    rows = group.join(pl.DataFrame({THRESHOLD: counts.thresholds, "matches": hits.sum(axis=0)}), how="cross")
+    if pairs is None or _contradicted(matches, pairs, compared):
+        return _untested(rows, None, "unknown_pairs")
+    with_pairs = pairs.filter(pl.col(VALUE) > 0)
+    days = np.unique(with_pairs[KEY].to_numpy())
+    if params.uncertainty == "none":
+        return _untested(rows, len(days), "none")
+    table = _by_day(with_pairs, counts.replicates, days)
+    middle = _middle(params, days)
+    slopes = trend(hits.astype(np.float64), counts.at_or_above(MOMENTS), table, middle, confidence=params.confidence)
+    values = (slopes.slope, slopes.lower, slopes.upper, slopes.p_value)
+    columns = (doubles(name, column) for name, column in zip(VALUES, values, strict=True))
+    return rows.with_columns(_n_days(len(days)), *columns, texts("undefined", slopes.reason))
 
 
-def _at_or_above(
-    matches: pl.DataFrame, values: NDArray[Any], replicates: NDArray[np.int64], thresholds: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Sums of values at or above each threshold, shape (replicates, thresholds)."""
-    found = np.zeros((len(replicates), len(thresholds)))
-    place = np.searchsorted(replicates, matches[REPLICATE].to_numpy())
-    np.add.at(found, (place, np.searchsorted(thresholds, matches[THRESHOLD].to_numpy())), values)
-    return found[:, ::-1].cumsum(axis=1)[:, ::-1]
+def _untested(rows: pl.DataFrame, n_days: int | None, reason: Reason) -> pl.DataFrame:
+    return rows.with_columns(_n_days(n_days), *nulls(VALUES), pl.lit(reason).alias("undefined"))
 
 
-def _pairs(pairs: pl.DataFrame, replicates: NDArray[np.int64], days: NDArray[np.int64]) -> NDArray[np.int64]:
+def _n_days(number: int | None) -> pl.Expr:
+    return pl.lit(number, dtype=pl.Int64).alias("n_days")
+
+
+def _by_day(pairs: pl.DataFrame, replicates: NDArray[np.int64], days: NDArray[np.int64]) -> NDArray[np.int64]:
     """Compared pairs, shape (replicates, days)."""
-    found = np.zeros((len(replicates), len(days)), dtype=np.int64)
-    index = np.searchsorted(replicates, pairs[REPLICATE].to_numpy()), np.searchsorted(days, pairs[KEY].to_numpy())
-    np.add.at(found, index, pairs[VALUE].to_numpy())
-    return found
+    table = np.zeros((len(replicates), len(days)), dtype=np.int64)
+    cell = np.searchsorted(replicates, pairs[REPLICATE].to_numpy()), np.searchsorted(days, pairs[KEY].to_numpy())
+    np.add.at(table, cell, pairs[VALUE].to_numpy())
+    return table
 
 
-def _contradicted(matches: pl.DataFrame, pairs: pl.DataFrame, given: pl.DataFrame) -> bool:
+def _contradicted(matches: pl.DataFrame, pairs: pl.DataFrame, compared: pl.DataFrame) -> bool:
     """Whether the times do not fit: a day has more matches than pairs, or all days more or far fewer than are given."""
     keys = [REPLICATE, KEY]
     days = add_up(matches, keys, ["matches"]).join(add_up(pairs, keys, [VALUE]), on=keys, how="left")
-    all_days = add_up(pairs, [REPLICATE], [VALUE]).join(add_up(given, [REPLICATE], ["n_before"]), on=REPLICATE)
+    all_days = add_up(pairs, [REPLICATE], [VALUE]).join(add_up(compared, [REPLICATE], ["n_before"]), on=REPLICATE)
     more = days.filter(pl.col("matches") > pl.col(VALUE).fill_null(0))
-    too_few = int(all_days[VALUE].sum()) < LEAST_OF_GIVEN * int(given["n_before"].sum())
+    too_few = int(all_days[VALUE].sum()) < LEAST_OF_GIVEN * int(compared["n_before"].sum())
     return too_few or not (more.is_empty() and all_days.filter(pl.col(VALUE) > pl.col("n_before")).is_empty())
 
 

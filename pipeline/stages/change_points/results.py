@@ -8,15 +8,16 @@ import numpy as np
 import polars as pl
 
 from pipeline.metrics.change_points.areas import average_precision, roerich_area, trapezoid_area
-from pipeline.plan.count_tables import REPLICATE
+from pipeline.metrics.uncertainty.cube import Cube
 from pipeline.stages.change_points import units
 from pipeline.stages.change_points.contract import AREAS, COUNT_NAMES, CURVE, DELAYS, SERIES_COLUMNS
 from pipeline.stages.change_points.ratios import with_ratios
 from pipeline.stages.change_points.uncertainty import with_intervals
 from pipeline.stages.stage import Summary, group_text, integer, interval, number, of_group, percent
+from pipeline.tables.columns import by_group, nulls
 from pipeline.tables.ratios import quotient
 from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import THRESHOLD, add_up, at_or_above
+from pipeline.tables.sweep import REPLICATE, THRESHOLD, add_up, at_or_above
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     Counts: TypeAlias = NDArray[np.int64]
 
 SWEPT = ("n_predicted", "tp", "recall_sum")
+TOTALS = ("n_series", "n_true", "n_always", "tp_always", "recall_always")  # what does not depend on a threshold
 AREA_NAMES = ("average_precision", "pr_auc", "pr_auc_roerich")
 
 
@@ -35,7 +37,8 @@ def derive(params: ChangePointsParameters, counts: Mapping[str, pl.DataFrame]) -
     """The tables of change_points; those of single runs and matches follow."""
     table = counts["counts"]
     keys = [name for name in table.columns if name not in {THRESHOLD, REPLICATE, *COUNT_NAMES}]
-    curve, times = with_intervals(_curve(params, table, keys), table, keys, params), params.margin.is_duration
+    cube = Cube.of(table, keys, params.threshold_values, params.boundary)
+    curve, times = with_intervals(_curve(params, cube), cube, params), params.margin.is_duration
     return {
         "change_points_curve": curve.select(*keys, *(column.name for column in CURVE)),
         "change_points_areas": _areas(params, counts, curve, keys),
@@ -44,15 +47,15 @@ def derive(params: ChangePointsParameters, counts: Mapping[str, pl.DataFrame]) -
     }
 
 
-def _curve(params: ChangePointsParameters, counts: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+def _curve(params: ChangePointsParameters, cube: Cube) -> pl.DataFrame:
     """Counts and ratios at every threshold; one row without a threshold where nothing has a score."""
-    totals = _totals(counts, keys)
-    swept = at_or_above(counts, keys, SWEPT, params.threshold_values, inclusive=params.inclusive)
-    without = totals.select(keys).join(swept, on=list(keys), how="anti", nulls_equal=True)
+    keys, totals = list(cube.keys), cube.totals(TOTALS)
+    swept = cube.at_or_above(SWEPT)
+    without = totals.select(keys).join(swept, on=keys, how="anti", nulls_equal=True)
     zeros = (pl.lit(0).cast(swept.schema[name]).alias(name) for name in SWEPT)
-    without = without.with_columns(pl.lit(None, dtype=pl.Float64).alias(THRESHOLD), *zeros)
+    without = without.with_columns(*nulls([THRESHOLD]), *zeros)
     frame = pl.concat([swept, without.select(swept.columns)])
-    frame = frame.join(totals, on=list(keys), how="left", nulls_equal=True)
+    frame = frame.join(totals, on=keys, how="left", nulls_equal=True)
     frame = frame.with_columns(
         pl.col("n_predicted") + pl.col("n_always"),
         pl.col("tp") + pl.col("tp_always"),
@@ -62,24 +65,20 @@ def _curve(params: ChangePointsParameters, counts: pl.DataFrame, keys: Sequence[
     return with_ratios(frame, recalls)
 
 
-def _totals(counts: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """What does not depend on a threshold, per group."""
-    return add_up(counts, keys, ("n_series", "n_true", "n_always", "tp_always", "recall_always"))
-
-
 def _areas(
     params: ChangePointsParameters, counts: Mapping[str, pl.DataFrame], curve: pl.DataFrame, keys: Sequence[str]
 ) -> pl.DataFrame:
     """One row per group: areas from every score, and from the thresholds of the stage."""
     table = counts["counts"]
-    totals = _totals(table, keys).join(add_up(table, keys, SWEPT[:2]), on=list(keys), nulls_equal=True)
-    own, every = (_parts(frame, keys) for frame in (curve, _at_every_score(params, counts, curve, keys)))
+    totals = add_up(table, keys, (*TOTALS, *SWEPT[:2]))
+    of_thresholds = by_group(curve, keys)
+    of_scores = by_group(_at_every_score(params, counts, curve, keys), keys)
     rows = []
     for row in totals.iter_rows(named=True):
         key = tuple(row[name] for name in keys)
         areas: tuple[float | None, ...] = (None, None, None)
         if params.annotators != "tcpd" and row["n_true"] and row["n_predicted"]:
-            at_scores, at_thresholds = _counts_of(every.get(key)), _counts_of(own.get(key))
+            at_scores, at_thresholds = _counts_of(of_scores.get(key)), _counts_of(of_thresholds.get(key))
             n_true = row["n_true"]
             inner = trapezoid_area(*at_thresholds, n_true)
             areas = (average_precision(*at_scores, n_true), inner, roerich_area(*at_scores, n_true))
@@ -101,27 +100,22 @@ def _at_every_score(
     if params.area_scores == "thresholds":
         return curve
     if "scores" in counts:
-        own = counts["scores"].with_columns(pl.col("score").alias(THRESHOLD))
-        return at_or_above(own, keys, SWEPT[:2], None)
+        scores = counts["scores"].with_columns(pl.col("score").alias(THRESHOLD))
+        return at_or_above(scores, keys, SWEPT[:2], None)
     return at_or_above(counts["counts"], keys, SWEPT[:2], None)
 
 
-def _parts(frame: pl.DataFrame, keys: Sequence[str]) -> dict[tuple[object, ...], pl.DataFrame]:
-    return {part.select(keys).row(0): part for part in frame.partition_by(list(keys))}
-
-
-def _counts_of(part: pl.DataFrame | None) -> tuple[Counts, Counts]:
+def _counts_of(rows: pl.DataFrame | None) -> tuple[Counts, Counts]:
     """Counts tp and n_predicted of one group, thresholds falling."""
-    if part is None:
+    if rows is None:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-    ordered = part.sort(THRESHOLD, descending=True, nulls_last=True)
+    ordered = rows.sort(THRESHOLD, descending=True, nulls_last=True)
     return ordered["tp"].to_numpy(), ordered["n_predicted"].to_numpy()
 
 
 def _with_covering(frame: pl.DataFrame, counts: Mapping[str, pl.DataFrame], keys: Sequence[str]) -> pl.DataFrame:
     if "covering" not in counts:
-        nothing = pl.lit(None, dtype=pl.Float64).alias("covering")
-        return frame.with_columns(pl.lit(0, dtype=pl.Int64).alias("n_covered"), nothing)
+        return frame.with_columns(pl.lit(0, dtype=pl.Int64).alias("n_covered"), *nulls(["covering"]))
     sums = add_up(counts["covering"], keys, ("n_covered", "covering"))
     joined = frame.join(sums, on=list(keys), how="left", nulls_equal=True)
     mean = quotient(joined["covering"], joined["n_covered"])

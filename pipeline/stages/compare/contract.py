@@ -11,15 +11,15 @@ from pipeline.metrics.comparison.significance import Correction
 from pipeline.queries.dialect import column, render
 from pipeline.sources.inputs import Field as InputField
 from pipeline.sources.inputs import Input, InputContract
-from pipeline.stages.compare.followed import UNIT_TABLES
-from pipeline.stages.upstream import FollowingParameters
+from pipeline.stages.compare.unit_tables import UNIT_TABLES
+from pipeline.stages.upstream import UpstreamParameters
 from pipeline.tables.groupings import Grouping
 from pipeline.tables.schemas import GROUPING, STAGE, Column, Table, limits_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pipeline.stages.upstream import Leader
+    from pipeline.stages.upstream import UpstreamStage
 
 Test = Literal["paired_t", "wilcoxon", "sign", "randomization", "bayes"]
 EVENT_COUNTS = ("n_before", "n_after", "m_before", "m_after", "m_before_reference", "m_after_reference")
@@ -100,7 +100,7 @@ TABLES = (
 )
 
 
-class CompareParameters(FollowingParameters):
+class CompareParameters(UpstreamParameters):
     """Parameters of compare.
 
     Attributes:
@@ -115,7 +115,7 @@ class CompareParameters(FollowingParameters):
         prior: Both shapes of the beta prior of the posteriors.
     """
 
-    unused: ClassVar[frozenset[str]] = frozenset(
+    inapplicable: ClassVar[frozenset[str]] = frozenset(
         {"thresholds", "cluster", "uncertainty", "replicates", "boundary", "invalid_scores", "duplicates"}
     )
     example: ClassVar[str] = "system=model"
@@ -177,13 +177,13 @@ class CompareParameters(FollowingParameters):
         """The grouping columns as the user calls them, each once."""
         return tuple(dict.fromkeys(name for grouping in self.by for name in grouping))
 
-    def following(self, leaders: Sequence[Leader]) -> Self:
-        """The same with the unit tables of the leaders as units; several leaders are the systems themselves.
+    def with_upstream(self, upstream: Sequence[UpstreamStage]) -> Self:
+        """Return the same with the unit tables of the upstream stages as units; if several, they are the systems.
 
         Raises:
             ValueError: their kinds differ or have no table of units, or they lack the grouping that is needed.
         """
-        kinds = dict.fromkeys(leader.kind for leader in leaders)
+        kinds = dict.fromkeys(stage.kind for stage in upstream)
         table = UNIT_TABLES.get(next(iter(kinds)))
         if len(kinds) > 1 or table is None:
             wrong = "several kinds" if len(kinds) > 1 else "a kind without units"
@@ -193,22 +193,22 @@ class CompareParameters(FollowingParameters):
         if wanted and not table.grouped:
             message = f"{next(iter(kinds))} has units for the total only: name several stages in of, without by"
             raise ValueError(message)
-        names = [exp.Literal.string(self._grouping(leader, wanted)) for leader in leaders]
+        names = [exp.Literal.string(self._grouping(stage, wanted)) for stage in upstream]
         columns = {"unit": table.unit, "system": self.system or STAGE.name, **table.columns}
         rows = exp.In(this=column(GROUPING.name), expressions=names)
-        path = tuple(leader.file(table.table) for leader in leaders)
+        path = tuple(stage.file(table.table) for stage in upstream)
         units = Input(path=path, columns=columns, where=render(rows, pretty=False))
         return self.model_copy(update={"units": units, "metrics": self.metrics or table.metrics})
 
     @staticmethod
-    def _grouping(leader: Leader, wanted: set[str]) -> str:
-        """The grouping of a leader that has these columns, as its tables name it."""
-        found = next((each for each in leader.by if set(each) == wanted), None)
+    def _grouping(stage: UpstreamStage, wanted: set[str]) -> str:
+        """The grouping of an upstream stage that has these columns, as its tables name it."""
+        found = next((each for each in stage.by if set(each) == wanted), None)
         if found is None:
             shown = ", ".join(sorted(wanted))
             needed = (
                 f"by {shown}; give it by = [[{', '.join(map(repr, sorted(wanted)))}]]" if wanted else "of the total"
             )
-            message = f"stage {leader.name!r} has no grouping {needed}"
+            message = f"stage {stage.name!r} has no grouping {needed}"
             raise ValueError(message)
         return Grouping.of(found).label

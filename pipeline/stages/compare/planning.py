@@ -17,9 +17,9 @@ from pipeline.plan.nodes import Check, Frame, Relation
 from pipeline.plan.plan import Plan
 from pipeline.queries.dialect import column
 from pipeline.sources.inputs import Field
-from pipeline.sources.source import KEPT
+from pipeline.sources.source import PASSES_WHERE
 from pipeline.stages.compare.contract import CELLS, EVENT_COUNTS
-from pipeline.stages.compare.followed import POOLED
+from pipeline.stages.compare.unit_tables import POOLED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -71,7 +71,7 @@ def _counted(units: Source) -> tuple[str, ...]:
 
 def _floating(params: CompareParameters, units: Source) -> tuple[str, ...]:
     """Every column of floating numbers, or without a value in some of the files, that has no other use."""
-    used = {*params.by_names, *(units.theirs(field.name) for field in units.contract.fields)}
+    used = {*params.by_names, *(units.source_name(field.name) for field in units.contract.fields)}
     schemas = [file.schema for file in units.files]
     shared = [name for name in schemas[0].names if name not in used and all(name in each.names for each in schemas)]
     kinds = {name: [str(schema.field(name).type) for schema in schemas] for name in shared}
@@ -165,7 +165,7 @@ class _Planner:
 
 
 def _kept(*columns: exp.Expr) -> exp.Select:
-    return exp.select(*columns).from_("units_read").where(column(KEPT))
+    return exp.select(*columns).from_("units_read").where(column(PASSES_WHERE))
 
 
 def _number(value: exp.Expr, name: str) -> exp.Expr:
@@ -173,7 +173,7 @@ def _number(value: exp.Expr, name: str) -> exp.Expr:
 
 
 def _exceeding_check(units: Source, name: str) -> Check:
-    words = f"{units.theirs('tp')} exceeds {units.theirs(name)}"
+    words = f"{units.source_name('tp')} exceeds {units.source_name(name)}"
     exceeding = exp.GT(this=column("tp"), expression=column(name))
     return rows_check(units, exceeding, words, "True positives are part of both totals.")
 
@@ -195,7 +195,7 @@ def _one_system_check(units: Source) -> Check:
     """Rows of a single system, which nothing can be compared with."""
 
     def explain(faults: list[dict[str, object]]) -> tuple[str, str]:
-        message = f"input units: column {units.theirs('system')!r} has one value only: {faults[0]['system']!r}"
+        message = f"input units: column {units.source_name('system')!r} has one value only: {faults[0]['system']!r}"
         return message, "Two systems or more are needed on the same units."
 
     systems = exp.Count(this=exp.Distinct(expressions=[column("system")]))

@@ -8,22 +8,24 @@ import numpy as np
 import polars as pl
 
 from pipeline.metrics.matching.document_averages import POOLED
+from pipeline.metrics.uncertainty.limits import Interval, limit_columns
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
+from pipeline.tables.columns import doubles
 from pipeline.tables.ratios import RATIOS, ratios
 from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
     from pipeline.metrics.matching.document_averages import Average
     from pipeline.metrics.uncertainty.proportions import Limits
+    from pipeline.metrics.uncertainty.reasons import Reason
     from pipeline.stages.entity_recognition.documents import Group
 
 Floats: TypeAlias = "NDArray[np.float64]"
-_Intervals: TypeAlias = "Callable[[float], dict[str, Limits]]"
-BUDGET = 50_000_000
+_Limits: TypeAlias = "Callable[[float], dict[str, Limits]]"
 
 
 def average_of(group: Group, kind: Average, confidence: float | None) -> pl.DataFrame:
@@ -38,55 +40,49 @@ def average_of(group: Group, kind: Average, confidence: float | None) -> pl.Data
     fn = group.n_gold.sum() - tp
     frame = pl.DataFrame({"tp": tp, "fp": fp, "fn": fn}).with_columns(
         pl.lit(kind).alias("average"),
-        pl.Series(THRESHOLD, group.thresholds).fill_nan(None),
+        doubles(THRESHOLD, group.thresholds),
         pl.lit(group.n_documents, dtype=pl.Int64).alias("n_documents"),
     )
-    found, dropped, limits = _pooled(group, frame, kind) if kind in POOLED else _of_documents(group, kind)
-    given = confidence is not None and group.tp.size <= BUDGET
-    intervals = limits(confidence) if given and confidence is not None else {}
-    reason = (
-        "none" if confidence is None else "budget" if not given else "one_replicate" if len(group.tp) == 1 else None
-    )
+    values, dropped, limits = _pooled(group, frame, kind) if kind in POOLED else _of_documents(group, kind)
     return frame.with_columns(
-        *(pl.Series(name, values, dtype=pl.Float64).fill_nan(None) for name, values in found.items()),
-        *(pl.Series(f"{name}_dropped", values.astype(np.int64)) for name, values in dropped.items()),
-    ).with_columns(*_limits(intervals, frame.height, reason), _undefined(kind))
+        *(doubles(name, column) for name, column in values.items()),
+        *(pl.Series(f"{name}_dropped", column.astype(np.int64)) for name, column in dropped.items()),
+    ).with_columns(*limit_columns(_intervals(group, limits, confidence)), _undefined(kind))
 
 
-def _pooled(
-    group: Group, frame: pl.DataFrame, kind: Average
-) -> tuple[dict[str, Floats], dict[str, Floats], _Intervals]:
+def _pooled(group: Group, frame: pl.DataFrame, kind: Average) -> tuple[dict[str, Floats], dict[str, Floats], _Limits]:
     """Ratios of summed counts; a ratio that the conventions of SemEval alone define has no limits."""
-    made = frame.select(ratios(*(pl.col(name) for name in ("tp", "fp", "fn"))))
+    pooled = frame.select(ratios(*(pl.col(name) for name in ("tp", "fp", "fn"))))
     if kind == "semeval_micro" and group.n_documents:
-        made = made.fill_null(1.0)
-    found = {name: made[name].to_numpy() for name in RATIOS}
+        pooled = pooled.fill_null(1.0)
+    values = {name: pooled[name].to_numpy() for name in RATIOS}
     dropped = {name: np.zeros(frame.height) for name in RATIOS}
 
     def limits(confidence: float) -> dict[str, Limits]:
         replicates = Confusion(group.tp, group.fp, group.n_gold[:, None] - group.tp, np.zeros_like(group.tp))
         return intervals_of_clusters(replicates, confidence)
 
-    return found, dropped, limits
+    return values, dropped, limits
 
 
-def _of_documents(group: Group, kind: Average) -> tuple[dict[str, Floats], dict[str, Floats], _Intervals]:
+def _of_documents(group: Group, kind: Average) -> tuple[dict[str, Floats], dict[str, Floats], _Limits]:
+    """Means of the documents' ratios."""
     sums = (
         _semeval(group) if kind == "semeval" else {name: (group.sums[name], group.sums[f"n_{name}"]) for name in RATIOS}
     )
-    found, dropped = {}, {}
+    values, dropped = {}, {}
     for name, (total, defined) in sums.items():
         number = defined.sum(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            found[name] = np.where(number > 0, total.sum(axis=0) / number, np.nan)
+            values[name] = np.where(number > 0, total.sum(axis=0) / number, np.nan)
         dropped[name] = group.n_documents - number
     if kind == "semeval":
-        found["f1"], dropped["f1"] = _harmonic(found["precision"], found["recall"]), np.zeros(len(group.thresholds))
+        values["f1"], dropped["f1"] = _harmonic(values["precision"], values["recall"]), np.zeros(len(group.thresholds))
 
     def limits(confidence: float) -> dict[str, Limits]:
-        return {name: _of_means(*each, confidence) for name, each in sums.items()}
+        return {name: _of_means(*of_ratio, confidence) for name, of_ratio in sums.items()}
 
-    return found, dropped, limits
+    return values, dropped, limits
 
 
 def _semeval(group: Group) -> dict[str, tuple[Floats, Floats]]:
@@ -108,17 +104,18 @@ def _harmonic(precision: Floats, recall: Floats) -> Floats:
     return np.where(precision + recall == 0, 0.0, mean)
 
 
-def _limits(found: Mapping[str, Limits], height: int, reason: str | None) -> list[pl.Series]:
-    """Columns of the limits and why one is missing."""
-    columns = []
-    missing = np.zeros(height, dtype=np.bool_)
-    for name in RATIOS:
-        for side, values in zip(("lower", "upper"), found.get(name, (np.full(height, np.nan),) * 2), strict=True):
-            columns.append(pl.Series(f"{name}_{side}", values, dtype=pl.Float64).fill_nan(None))
-            missing |= np.isnan(values)
-    default = reason or ("harmonic_mean" if found and "f1" not in found else "undefined_ratio")
-    words = [default if each else None for each in missing.tolist()]
-    return [*columns, pl.Series("undefined_interval", words, dtype=pl.String)]
+def _intervals(group: Group, limits: _Limits, confidence: float | None) -> dict[str, Interval]:
+    """Intervals of the three ratios; a row gives one reason for all of them."""
+    size = len(group.thresholds)
+    if confidence is None or not group.counts.within_budget:
+        return dict.fromkeys(RATIOS, Interval.none(size, "none" if confidence is None else "budget"))
+    of_ratios = limits(confidence)
+    reason: Reason = "undefined_ratio" if "f1" in of_ratios else "harmonic_mean"
+    reason = "one_replicate" if len(group.counts.replicates) == 1 else reason
+    return {
+        name: Interval.of(of_ratios[name], reason) if name in of_ratios else Interval.none(size, reason)
+        for name in RATIOS
+    }
 
 
 def _undefined(kind: Average) -> pl.Expr:

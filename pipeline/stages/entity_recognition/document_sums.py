@@ -14,12 +14,11 @@ import numpy as np
 import polars as pl
 import sqlglot.expressions as exp
 
-from pipeline.plan.count_tables import REPLICATE
 from pipeline.plan.transforms import Reduction
 from pipeline.queries.dialect import column
 from pipeline.stages.mentions.rules import DOCUMENT
 from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import THRESHOLD
+from pipeline.tables.sweep import REPLICATE, THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.plan.count_tables import REPLICATE
 from pipeline.stages.entity_recognition import outcomes
 from pipeline.stages.entity_recognition.averages import average_of
 from pipeline.stages.entity_recognition.contract import COUNT_NAMES, SCORES
@@ -15,11 +14,12 @@ from pipeline.stages.entity_recognition.document_sums import TYPES as TYPES_OF_S
 from pipeline.stages.entity_recognition.documents import group_of
 from pipeline.stages.mentions.rules import DOCUMENT
 from pipeline.stages.stage import Summary, group_text, integer, interval, number, of_group
+from pipeline.tables.columns import by_group
 from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import THRESHOLD, add_up
+from pipeline.tables.sweep import REPLICATE, THRESHOLD, add_up
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pipeline.stages.entity_recognition.contract import EntityRecognitionParameters
 
@@ -50,24 +50,24 @@ def _of_groupings(
             where it is the lowest, too; None: all count.
         keys: Columns that identify a group.
     """
-    parts = []
+    frames = []
     for grouping in params.groupings:
         columns = grouping.columns
-        part = documents if lowest is None else pl.concat([documents, _not_retrieved(lowest, columns)], how="diagonal")
+        frame = documents if lowest is None else pl.concat([documents, _not_retrieved(lowest, columns)], how="diagonal")
         if lowest is not None or set(columns) != set(keys[1:]):
-            part = add_up(part, [*columns, REPLICATE, DOCUMENT], COUNT_NAMES)
+            frame = add_up(frame, [*columns, REPLICATE, DOCUMENT], COUNT_NAMES)
         if params.type_group in columns:  # documents are listed without a type; they count where types are one
-            part = part.filter(pl.col(params.type_group).is_not_null() | (pl.sum_horizontal(COUNT_NAMES) > 0))
-        parts.append(part.with_columns(pl.lit(grouping.label).alias(GROUPING.name)))
+            frame = frame.filter(pl.col(params.type_group).is_not_null() | (pl.sum_horizontal(COUNT_NAMES) > 0))
+        frames.append(frame.with_columns(pl.lit(grouping.label).alias(GROUPING.name)))
     names = [*keys, REPLICATE, DOCUMENT, *COUNT_NAMES]
-    return pl.concat([documents.clear(), *parts], how="diagonal").select(names).sort(DOCUMENT)
+    return pl.concat([documents.clear(), *frames], how="diagonal").select(names).sort(DOCUMENT)
 
 
 def _not_retrieved(lowest: pl.DataFrame, grouping: Sequence[str]) -> pl.DataFrame:
     """Minus the counts of predictions with the lowest score of a group, by all grouping columns."""
     of_group = pl.col("lowest").min()
-    found = lowest.filter(pl.col("lowest") == (of_group.over(grouping) if grouping else of_group))
-    return found.with_columns(-pl.col("tp", "fp"), pl.lit(0, dtype=pl.Int64).alias("n_gold")).drop("lowest")
+    least = lowest.filter(pl.col("lowest") == (of_group.over(grouping) if grouping else of_group))
+    return least.with_columns(-pl.col("tp", "fp"), pl.lit(0, dtype=pl.Int64).alias("n_gold")).drop("lowest")
 
 
 def _scores(
@@ -79,36 +79,31 @@ def _scores(
 ) -> pl.DataFrame:
     """Every average at every threshold of every group."""
     confidence = None if params.uncertainty == "none" else params.confidence
-    of_counts = dict(_parts(counts, keys))
-    of_sums = None if sums is None else dict(_parts(sums, keys))
+    of_counts = by_group(counts, keys)
+    of_sums = None if sums is None else by_group(sums, keys)
     number = documents.group_by(keys).agg(pl.len().cast(pl.Int64), pl.col(REPLICATE).unique())
-    of_documents = dict(_parts(number, keys))
+    of_documents = by_group(number, keys)
     frames = []
     for key in dict.fromkeys((*of_documents, *of_counts)):
-        own, part = of_counts.get(key, counts.clear()), of_documents.get(key, number.clear())
+        counted, in_group = of_counts.get(key, counts.clear()), of_documents.get(key, number.clear())
         changes = None if of_sums is None else of_sums.get(key, pl.DataFrame(schema=TYPES_OF_SUMS))
-        replicates = part[REPLICATE].explode().drop_nulls().to_numpy()
-        n_documents = int(part["len"].sum())
-        group = group_of(own, changes, replicates, n_documents, params.threshold_values, inclusive=params.inclusive)
-        labels = (own if own.height else part).head(1).select(keys)
+        replicates = in_group[REPLICATE].explode().drop_nulls().to_numpy()
+        n_documents = int(in_group["len"].sum())
+        group = group_of(counted, changes, replicates, n_documents, params.threshold_values, params.boundary)
+        labels = (counted if counted.height else in_group).head(1).select(keys)
         for kind in params.averages:
-            found = average_of(group, kind, confidence)
-            frames.append(pl.concat([labels[[0] * found.height], found], how="horizontal"))
+            average = average_of(group, kind, confidence)
+            frames.append(pl.concat([labels[[0] * average.height], average], how="horizontal"))
     order = [*keys, *(column.name for column in SCORES)]
     if not frames:
         return _nothing(documents, keys)
     return pl.concat(frames).select(order)
 
 
-def _parts(frame: pl.DataFrame, keys: Sequence[str]) -> Iterator[tuple[tuple[object, ...], pl.DataFrame]]:
-    for part in frame.partition_by(list(keys), maintain_order=True):
-        yield part.select(keys).row(0), part
-
-
 def _nothing(documents: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     types = {"BIGINT": pl.Int64(), "DOUBLE": pl.Float64(), "VARCHAR": pl.String()}
-    own = {column.name: types[column.type] for column in SCORES}
-    return pl.DataFrame(schema={name: documents.schema[name] for name in keys} | own)
+    of_table = {column.name: types[column.type] for column in SCORES}
+    return pl.DataFrame(schema={name: documents.schema[name] for name in keys} | of_table)
 
 
 def _documents(documents: pl.DataFrame, ids: pl.Series, keys: Sequence[str]) -> pl.DataFrame:

@@ -48,7 +48,7 @@ def _check(
         fault = faults[0]
         remedy = "Correct these rows, leave them out with where, or make both NULL: not located."
         if fault["n_exchangeable"] == fault["n_rows"]:
-            both = " and ".join(repr(source.theirs(coordinate)) for coordinate in PLACE)
+            both = " and ".join(repr(source.source_name(coordinate)) for coordinate in PLACE)
             remedy = f"{both} are most likely exchanged: map them with columns = {{ latitude = …, … }}."
         first = fault["first_row"]
         return {"row": f"{first + 1:,}" if isinstance(first, int) else first, "remedy": remedy}

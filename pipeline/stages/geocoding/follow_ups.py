@@ -16,12 +16,12 @@ from pipeline.metrics.uncertainty.jackknife import (
     log_interval,
     t_quantile,
 )
-from pipeline.plan.count_tables import REPLICATE
 from pipeline.plan.nodes import After, CrossCheck
 from pipeline.queries.load import statement
 from pipeline.stages.geocoding.contract import ERRORS, OUTCOMES
 from pipeline.tables.groupings import Grouping
 from pipeline.tables.schemas import GROUPING
+from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

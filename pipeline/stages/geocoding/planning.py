@@ -172,7 +172,7 @@ class _Planner:
         number = self.predicted.rows + self.gold.rows
         if self.params.match is not None:
             frames = {"gold": self.mentions.rows_of_gold(), "predicted": self.mentions.rows_of_predicted()}
-            match = by_matching(self.params, self.mentions.systems, self.mentions.of_gold, self.predicted.theirs)
+            match = by_matching(self.params, self.mentions.systems, self.mentions.of_gold, self.predicted.source_name)
             yield Transform(TOPONYMS, frames, ("doc_id",), match, number)
         elif self.params.distance == "geodesic":
             pairs = {PAIRS: self.aligned.pairs()}

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 import polars as pl
 
 from pipeline.metrics.geocoding.accuracy import add_ratios
+from pipeline.metrics.uncertainty.cube import Cube
+from pipeline.metrics.uncertainty.limits import intervals_of, with_limits
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
-from pipeline.plan.count_tables import REPLICATE
 from pipeline.stages.geocoding.contract import COUNT_NAMES, ERRORS, OUTCOMES, RATIOS, SCORES
 from pipeline.stages.geocoding.planning import grid
 from pipeline.stages.stage import Summary, group_text, integer, interval, number, of_group
 from pipeline.tables.ratios import divide
 from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import THRESHOLD, add_up, at_or_above
+from pipeline.tables.sweep import REPLICATE, THRESHOLD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
+    from pipeline.metrics.uncertainty.cube import GroupCounts
+    from pipeline.metrics.uncertainty.limits import Interval
     from pipeline.stages.geocoding.contract import GeocodingParameters
     from pipeline.tables.schemas import Column
 
-BUDGET = 50_000_000
 TOLERANCE = "tolerance_km"
 
 
@@ -31,7 +32,14 @@ def derive(params: GeocodingParameters, counts: Mapping[str, pl.DataFrame]) -> d
     """The scores; errors and single mentions are added by follow-ups."""
     frame = counts["counts"]
     keys = [name for name in frame.columns if name not in {THRESHOLD, REPLICATE, *COUNT_NAMES}]
-    scores = _with_intervals(_scores(params, frame, keys), params, frame, keys)
+    cube = Cube.of(frame, keys, grid(params).thresholds)
+
+    def intervals(_rows: pl.DataFrame, group: GroupCounts) -> dict[str, Interval]:
+        replicates = _confusion(group)
+        limits = intervals_of_clusters(replicates, params.confidence)
+        return intervals_of({name: limits[name] for name in RATIOS}, len(replicates.tp))
+
+    scores = with_limits(_scores(cube), cube, RATIOS, intervals, wanted=params.uncertainty == "jackknife")
     return {
         "geocoding_scores": scores.select(*keys, *(column.name for column in SCORES)),
         "geocoding_errors": _empty(frame, keys, ERRORS),
@@ -41,15 +49,15 @@ def derive(params: GeocodingParameters, counts: Mapping[str, pl.DataFrame]) -> d
 
 def _empty(frame: pl.DataFrame, keys: Sequence[str], columns: Sequence[Column]) -> pl.DataFrame:
     types = {"BIGINT": pl.Int64(), "DOUBLE": pl.Float64(), "VARCHAR": pl.String(), "KEY": pl.String()}
-    own = {column.name: types[column.type] for column in columns}
-    return pl.DataFrame(schema={name: frame.schema[name] for name in keys} | own)
+    of_table = {column.name: types[column.type] for column in columns}
+    return pl.DataFrame(schema={name: frame.schema[name] for name in keys} | of_table)
 
 
-def _scores(params: GeocodingParameters, counts: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+def _scores(cube: Cube) -> pl.DataFrame:
     """Counts and ratios of every group at every tolerance."""
-    within = at_or_above(counts, keys, ["n_located"], grid(params).thresholds).rename({"n_located": "tp"})
-    totals = add_up(counts, keys, COUNT_NAMES).rename({"n_located": "n_attempted"})
-    frame = add_ratios(within.join(totals, on=list(keys), how="left", nulls_equal=True))
+    within = cube.at_or_above(["n_located"]).rename({"n_located": "tp"})
+    totals = cube.totals(COUNT_NAMES).rename({"n_located": "n_attempted"})
+    frame = add_ratios(within.join(totals, on=list(cube.keys), how="left", nulls_equal=True))
     tp, fp, fn, spurious = (pl.col(name) for name in ("tp", "fp", "fn", "n_spurious"))
     reason = pl.when(pl.col("n_attempted") == 0).then(pl.lit("no_prediction"))
     return frame.with_columns(
@@ -60,54 +68,12 @@ def _scores(params: GeocodingParameters, counts: pl.DataFrame, keys: Sequence[st
     )
 
 
-def _with_intervals(
-    scores: pl.DataFrame, params: GeocodingParameters, counts: pl.DataFrame, keys: Sequence[str]
-) -> pl.DataFrame:
-    """The scores with `<ratio>_lower`, `<ratio>_upper` and `undefined_interval`."""
-    reason = "none" if params.uncertainty == "none" else None
-    if reason is None and scores.height * counts[REPLICATE].n_unique() > BUDGET:
-        reason = "budget"
-    if counts.is_empty():
-        reason = "one_replicate"  # no group, so no row either
-    if reason is not None:
-        names = [f"{name}_{side}" for name in RATIOS for side in ("lower", "upper")]
-        empty = (pl.lit(None, dtype=pl.Float64).alias(name) for name in names)
-        return scores.with_columns(*empty, pl.lit(reason).alias("undefined_interval"))
-    found = pl.concat(list(_limits_of_groups(params, counts, keys)))
-    return scores.join(found, on=[*keys, THRESHOLD], how="left", nulls_equal=True)
-
-
-def _limits_of_groups(params: GeocodingParameters, counts: pl.DataFrame, keys: Sequence[str]) -> Iterator[pl.DataFrame]:
-    thresholds = np.asarray(grid(params).thresholds)
-    for part in counts.partition_by(list(keys), maintain_order=True):
-        with_gold = part.filter(pl.col("n_gold") > 0)[REPLICATE].unique().sort().to_numpy()
-        rows = part.filter(pl.col(REPLICATE).is_in(with_gold))
-        replicate = np.searchsorted(with_gold, rows[REPLICATE].to_numpy())
-        edge = rows[THRESHOLD].to_numpy()
-        inside = ~np.isnan(edge)
-        table = np.zeros((len(with_gold), len(thresholds)))
-        place = replicate[inside], np.searchsorted(thresholds, edge[inside])
-        np.add.at(table, place, rows["n_located"].to_numpy()[inside])
-        tp = table[:, ::-1].cumsum(axis=1)[:, ::-1]
-        attempted, gold = (np.bincount(replicate, rows[name], len(with_gold)) for name in ("n_located", "n_gold"))
-        yield _limits(
-            part, keys, thresholds, Confusion(tp, attempted[:, None] - tp, gold[:, None] - tp, 0 * tp), params
-        )
-
-
-def _limits(
-    part: pl.DataFrame, keys: Sequence[str], thresholds: np.ndarray, replicates: Confusion, params: GeocodingParameters
-) -> pl.DataFrame:
-    found = intervals_of_clusters(replicates, params.confidence)
-    frame = part.select(keys)[[0] * len(thresholds)].with_columns(pl.Series(THRESHOLD, thresholds))
-    missing = np.zeros(len(thresholds), dtype=np.bool_)
-    for name in RATIOS:
-        for side, values in zip(("lower", "upper"), found[name], strict=True):
-            frame = frame.with_columns(pl.Series(f"{name}_{side}", values, dtype=pl.Float64).fill_nan(None))
-            missing |= np.isnan(values)
-    reason = "one_replicate" if len(replicates.tp) == 1 else "undefined_ratio"
-    words = pl.Series("undefined_interval", [reason if each else None for each in missing.tolist()], dtype=pl.String)
-    return frame.with_columns(words)
+def _confusion(group: GroupCounts) -> Confusion:
+    """Counts of the replicates with gold mentions at every tolerance; nothing is a true negative."""
+    gold = group.totals("n_gold")
+    with_gold = gold > 0
+    tp, attempted = group.at_or_above("n_located")[with_gold], group.totals("n_located")[with_gold]
+    return Confusion(tp, attempted[:, None] - tp, gold[with_gold][:, None] - tp, 0 * tp)
 
 
 def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:

@@ -10,13 +10,13 @@ import sqlglot.expressions as exp
 from pipeline.errors import DataError
 from pipeline.plan import rows
 from pipeline.plan.checks import missing_check, rows_check
-from pipeline.plan.count_tables import REPLICATE
 from pipeline.plan.nodes import Relation
 from pipeline.queries.dialect import column
 from pipeline.sources.inputs import Field
 from pipeline.sources.keys import is_missing
 from pipeline.sources.source import SCORE_STATE
 from pipeline.stages.mentions.rules import DOCUMENT, FARTHEST_CHARACTER, FILE_ORDER, SYSTEM, TYPE
+from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -150,9 +150,11 @@ class MentionRows:
         kinds = {key_type(each, "doc_id") for each in (self.gold, self.predicted)}
         value = column("doc_id") if len(kinds) == 1 else exp.cast(column("doc_id"), "BIGINT")
         parts = [
-            exp.select(exp.alias_(value.copy(), "doc_id", quoted=True), exp.alias_(exp.true(), "kept", quoted=True))
+            exp.select(
+                exp.alias_(value.copy(), "doc_id", quoted=True), exp.alias_(exp.true(), "passes_where", quoted=True)
+            )
             .from_(name)
-            .where(column("kept"), exp.Not(this=is_missing("doc_id")))
+            .where(column("passes_where"), exp.Not(this=is_missing("doc_id")))
             for name in ("gold_read", "predicted_read")
         ]
         return exp.union(*parts)
@@ -199,7 +201,9 @@ class MentionRows:
             number = exp.Coalesce(this=column(SYSTEM, "s"), expressions=[exp.Literal.number(0)])
             query = query.select(_number(number, SYSTEM))
         same = exp.EQ(this=column("doc_id", "p"), expression=column("doc_id", "d"))
-        return query.join(exp.to_table(NUMBERED).as_("d"), on=same, join_type="inner").where(column("kept", "p"))
+        return query.join(exp.to_table(NUMBERED).as_("d"), on=same, join_type="inner").where(
+            column("passes_where", "p")
+        )
 
     def checks(self) -> Iterator[Check]:
         """Values that must be known, and places that cannot be."""
@@ -220,7 +224,7 @@ def systems_relation(systems: Sequence[str]) -> Relation:
     names = [column(name) for name in systems]
     if not names:
         return Relation(SYSTEMS, exp.select(_number(exp.Literal.number(0), SYSTEM)), keep=True)
-    found = exp.select(*names).distinct().from_("predicted_read").where(column("kept"))
+    found = exp.select(*names).distinct().from_("predicted_read").where(column("passes_where"))
     order = exp.Order(expressions=[exp.Ordered(this=name.copy(), nulls_first=False) for name in names])
     number = _number(exp.Window(this=exp.RowNumber(), order=order), SYSTEM)
     query = exp.select(*(name.copy() for name in names), number).from_(found.subquery("found"))
@@ -271,7 +275,7 @@ def fault_of(needs: Sequence[str], *, has_score: bool) -> exp.Expr:
 
 def _misplaced(source: Source) -> Check:
     """Mentions that cannot be places in a text."""
-    start, end = (repr(source.theirs(name)) for name in ("start", "end"))
+    start, end = (repr(source.source_name(name)) for name in ("start", "end"))
     words = f"{end} is before {start}, or one is beyond ±{FARTHEST_CHARACTER:,},"
     remedy = "end is the character after the last one; correct these rows, or leave them out with where."
     wrong = exp.or_(

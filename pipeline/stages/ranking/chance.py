@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
 from pipeline.metrics.ranking.null import monte_carlo_tail_of_mean
 from pipeline.metrics.ranking.random_selection import average_precision_skewness
 from pipeline.metrics.ranking.shifted_lognormal import shifted_lognormal_tail
-from pipeline.stages.ranking.means import as_column
+from pipeline.tables.columns import doubles, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import polars as pl
     from numpy.typing import NDArray
 
     from pipeline.stages.ranking.means import Groups
@@ -38,12 +38,12 @@ def null_of_means(groups: Groups) -> Iterator[pl.Series]:
     for name in ("ap_expected", "ap_variance", "_exact_mean", "_exact_variance"):
         moments[name] = np.where(constant, 0.0, groups.column(name))
     with np.errstate(invalid="ignore", divide="ignore"):
-        yield as_column("map_expected", groups.mean(moments["ap_expected"]))
-        yield as_column("map_variance", groups.mean(moments["ap_variance"]) / groups.n)
-    found = list(_p_values(groups, moments["_exact_mean"], moments["_exact_variance"]))
-    yield as_column("map_p_value", np.array([value for value, _, _ in found], dtype=np.float64))
-    yield pl.Series("map_p_value_method", [method or None for _, method, _ in found], dtype=pl.String)
-    yield pl.Series("undefined_p_value", [reason or None for _, _, reason in found], dtype=pl.String)
+        yield doubles("map_expected", groups.mean(moments["ap_expected"]))
+        yield doubles("map_variance", groups.mean(moments["ap_variance"]) / groups.n)
+    tests = list(_p_values(groups, moments["_exact_mean"], moments["_exact_variance"]))
+    yield doubles("map_p_value", np.array([value for value, _, _ in tests], dtype=np.float64))
+    yield texts("map_p_value_method", (method for _, method, _ in tests))
+    yield texts("undefined_p_value", (reason for _, _, reason in tests))
 
 
 def _p_values(groups: Groups, means: NDArray[np.float64], variances: NDArray[np.float64]) -> Iterator[Found]:
@@ -81,9 +81,9 @@ def _varying(
     groups: Groups, group: int, variances: NDArray[np.float64]
 ) -> tuple[float, NDArray[np.int64], NDArray[np.int64]]:
     """Sum of average precision, and sizes, of the rankings of a group that are not always the same."""
-    own = (groups.group == group) & (variances > 0)
-    n, m = (groups.column(name)[own].astype(np.int64) for name in ("n", "n_relevant"))
-    return float(groups.column("average_precision")[own].sum()), n, m
+    varying = (groups.group == group) & (variances > 0)
+    n, m = (groups.column(name)[varying].astype(np.int64) for name in ("n", "n_relevant"))
+    return float(groups.column("average_precision")[varying].sum()), n, m
 
 
 def _drawn(total: float, n: NDArray[np.int64], m: NDArray[np.int64]) -> Found:
@@ -95,12 +95,12 @@ def _third_moments(groups: Groups, variance: NDArray[np.float64]) -> tuple[NDArr
     """Third central moments of average precision; zeros where they would take too long."""
     asked = np.flatnonzero(variance > 0)
     n, m = (groups.column(name)[asked] for name in ("n", "n_relevant"))
-    sizes, place = np.unique(np.stack([n, m], axis=1), axis=0, return_inverse=True)
+    sizes, number = np.unique(np.stack([n, m], axis=1), axis=0, return_inverse=True)
     third = np.zeros(len(variance))
     if sizes[:, 0].sum() > MOST_RANKS:
         return third, "normal"
     skewness = np.array([average_precision_skewness(int(size), int(relevant)) for size, relevant in sizes])
-    third[asked] = skewness[place.ravel()] * variance[asked] ** 1.5 if len(asked) else 0.0
+    third[asked] = skewness[number.ravel()] * variance[asked] ** 1.5 if len(asked) else 0.0
     return third, "lognormal"
 
 
@@ -108,8 +108,8 @@ def _alone(groups: Groups) -> dict[int, tuple[float, str, str]]:
     """p-value, its method and why it is missing of the groups with one ranking: its own."""
     one = np.flatnonzero(groups.n[groups.group] == 1)
     rows = groups.rankings.select("ap_p_value", "ap_p_value_method", "undefined_p_value")[one.tolist()].rows()
-    places = groups.group[one].tolist()
+    numbers = groups.group[one].tolist()
     return {
-        place: (np.nan if value is None else value, method or "", reason or "")
-        for place, (value, method, reason) in zip(places, rows, strict=True)
+        number: (np.nan if value is None else value, method or "", reason or "")
+        for number, (value, method, reason) in zip(numbers, rows, strict=True)
     }

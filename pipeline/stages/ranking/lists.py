@@ -10,10 +10,10 @@ import polars as pl
 
 from pipeline.errors import DataError
 from pipeline.metrics.ranking.measures import Judged, Measures, Ties, measures
-from pipeline.plan.count_tables import REPLICATE
 from pipeline.stages.ranking.contract import INTERPOLATED
 from pipeline.stages.ranking.places import NUMBER
 from pipeline.tables.groupings import users_name
+from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

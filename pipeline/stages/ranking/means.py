@@ -8,12 +8,15 @@ import numpy as np
 import polars as pl
 
 from pipeline.metrics.uncertainty.jackknife import t_quantile
+from pipeline.metrics.uncertainty.limits import UNDEFINED_INTERVAL, limit_series
+from pipeline.tables.columns import doubles, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from pipeline.metrics.uncertainty.jackknife import Limits
     from pipeline.stages.ranking.contract import RankingParameters
 
 _QUERY = "query_id"
@@ -53,7 +56,7 @@ class Groups:
         with np.errstate(invalid="ignore"):
             return self.total(values) / self.n
 
-    def limits(self, values: NDArray[np.float64], confidence: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def limits(self, values: NDArray[np.float64], confidence: float) -> Limits:
         """Limits of the mean with Student's t, within 0 and 1; rankings of one query are not independent.
 
         The variance sums the squared sums of deviations over the rankings of each query, times C / (C - 1) for C
@@ -75,15 +78,13 @@ class Groups:
             named: Column, name of its mean, whether it has limits.
             params: The parameters of the stage.
         """
+        nothing = np.full(self.size, np.nan)
         for column, name, limited in named:
             values = self.column(column)
-            yield as_column(name, self.mean(values))
+            yield doubles(name, self.mean(values))
             if limited:
-                low, high = self.limits(values, params.confidence)
-                none = np.full(self.size, np.nan)
-                kept = params.uncertainty != "none"
-                yield as_column(f"{name}_lower", low if kept else none)
-                yield as_column(f"{name}_upper", high if kept else none)
+                wanted = params.uncertainty != "none"
+                yield from limit_series(name, self.limits(values, params.confidence) if wanted else (nothing, nothing))
 
     def counts(self) -> tuple[pl.Series, pl.Series]:
         """n_queries and n_excluded."""
@@ -91,10 +92,10 @@ class Groups:
 
     def reasons(self, params: RankingParameters) -> pl.Series:
         """undefined_interval."""
-        why = np.where(self._clusters == 0, "no_query", np.where(self._clusters == 1, "one_query", ""))
+        reasons = np.where(self._clusters == 0, "no_query", np.where(self._clusters == 1, "one_query", ""))
         if params.uncertainty == "none":
-            why = np.full(self.size, "none")
-        return pl.Series("undefined_interval", [str(each) or None for each in why], dtype=pl.String)
+            reasons = np.full(self.size, "none")
+        return texts(UNDEFINED_INTERVAL, reasons)
 
 
 def _runs(frame: pl.DataFrame, keys: Sequence[str]) -> tuple[NDArray[np.int64], pl.DataFrame]:
@@ -103,8 +104,3 @@ def _runs(frame: pl.DataFrame, keys: Sequence[str]) -> tuple[NDArray[np.int64], 
         return np.zeros(frame.height, dtype=np.int64), frame.select()
     runs = frame.select(pl.struct(list(keys)).rle_id().cast(pl.Int64)).to_series()
     return runs.to_numpy(), frame.select(keys).filter(runs.is_first_distinct())
-
-
-def as_column(name: str, values: NDArray[np.float64]) -> pl.Series:
-    """A column of floats; nan is NULL."""
-    return pl.Series(name, values, dtype=pl.Float64).fill_nan(None)

@@ -10,7 +10,6 @@ import sqlglot.expressions as exp
 from pipeline.errors import DataError
 from pipeline.plan import rows
 from pipeline.plan.checks import duplicate_check, missing_check
-from pipeline.plan.count_tables import REPLICATE
 from pipeline.plan.counts import Query
 from pipeline.plan.nodes import Check, Relation
 from pipeline.plan.plan import Plan
@@ -22,6 +21,7 @@ from pipeline.stages.ranking.contract import COUNTS
 from pipeline.stages.ranking.lists import Lists
 from pipeline.stages.ranking.places import NAME, NUMBER, VALUE, judged_places, tied_places
 from pipeline.tables.groupings import users_name
+from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,7 +109,7 @@ class _Planner:
         return {"relevance_level": self.params.relevance_level}
 
     def _check_columns(self) -> None:
-        name = self.ranking.theirs
+        name = self.ranking.source_name
         if self.params.ties == "order" and not self.ranking.has("rank"):
             message = f'input ranking: ties = "order" needs the column {name("rank")!r}'
             raise DataError(message, remedy='Map it with columns = { rank = "…" }, or use ties = "trec".')
@@ -158,7 +158,7 @@ class _Planner:
 
     def _judged(self, source: Source, by: tuple[rows.Grouped, ...], theirs: list[str]) -> Iterator[Relation]:
         yield rows.read(source, [*KEYS, "relevance"], by, {})
-        judged = rows.kept(source)
+        judged = rows.passing_rows(source)
         if self.params.duplicates != "error":
             judged = rows.distinct_rows(judged, KEYS, ["relevance", *theirs])
         yield Relation("judged_documents", judged, keep=True)
@@ -217,7 +217,7 @@ def _one_value_check(source: Source, names: list[str]) -> Check:
     def explain(faults: list[dict[str, object]]) -> tuple[str, str]:
         query = faults[0]["query_id"]
         shown = ", ".join(map(users_name, names))
-        message = f"input {source.name}: {source.theirs('query_id')} = {query} has several values of {shown}"
+        message = f"input {source.name}: {source.source_name('query_id')} = {query} has several values of {shown}"
         return message, "A grouping column of relevance describes the query: give it one value in all rows of a query."
 
     return Check(repeated_keys("judged_queries", ("query_id",), everything=True), explain)

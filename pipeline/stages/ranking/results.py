@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.plan.count_tables import REPLICATE
 from pipeline.stages.ranking.chance import null_of_means
 from pipeline.stages.ranking.contract import (
     COUNTS,
@@ -22,6 +21,7 @@ from pipeline.stages.ranking.selection import pool, why_no_null, with_average_pr
 from pipeline.stages.stage import Summary, group_text, integer, interval, of_group
 from pipeline.tables.groupings import TOTAL, Grouping
 from pipeline.tables.schemas import GROUPING
+from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -15,6 +15,7 @@ from pipeline.metrics.ranking.random_selection import (
     hits_p_value,
     zhang_su_2012_moments,
 )
+from pipeline.tables.columns import doubles, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,49 +60,46 @@ def with_average_precision_null(rankings: pl.DataFrame, params: RankingParameter
         rankings: Columns n, n_relevant, average_precision, mixed, and `no_null` (see `why_no_null`).
         params: The parameters of the stage.
     """
-    known = rankings["no_null"].is_null().to_numpy()
-    n, m = (rankings[name].to_numpy()[known] for name in ("n", "n_relevant"))
+    has_null = rankings["no_null"].is_null().to_numpy()
+    n, m = (rankings[name].to_numpy()[has_null] for name in ("n", "n_relevant"))
     exact = average_precision_moments_of(n, m)
     shown = exact if params.null == "exact" else _as_printed(n, m)
     names = ("_exact_mean", "_exact_variance", "ap_expected", "ap_variance")
-    series = [_spread(name, each, known) for name, each in zip(names, (*exact, *shown), strict=True)]
-    return rankings.with_columns(*series, *_p_values(rankings, known))
+    columns = zip(names, (*exact, *shown), strict=True)
+    series = [_spread(name, values, has_null) for name, values in columns]
+    return rankings.with_columns(*series, *_p_values(rankings, has_null))
 
 
-def _spread(name: str, values: NDArray[np.float64], known: NDArray[np.bool_]) -> pl.Series:
-    """Values of the known rows as a column, NULL in the others."""
-    whole = np.full(len(known), np.nan)
-    whole[known] = values
-    return pl.Series(name, whole).fill_nan(None)
+def _spread(name: str, values: NDArray[np.float64], rows: NDArray[np.bool_]) -> pl.Series:
+    """Values of some rows as a column, NULL in the others."""
+    column = np.full(len(rows), np.nan)
+    column[rows] = values
+    return doubles(name, column)
 
 
 def _as_printed(n: NDArray[np.int64], m: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    sizes, place = np.unique(np.stack([n, m], axis=1), axis=0, return_inverse=True)
+    sizes, number = np.unique(np.stack([n, m], axis=1), axis=0, return_inverse=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the run says it once
-        found = np.array([zhang_su_2012_moments(*size) for size in sizes.tolist()]).reshape(-1, 2)
-    of = found[place.ravel()]
-    return of[:, 0], of[:, 1]
+        moments = np.array([zhang_su_2012_moments(*size) for size in sizes.tolist()]).reshape(-1, 2)
+    of_rankings = moments[number.ravel()]
+    return of_rankings[:, 0], of_rankings[:, 1]
 
 
-def _p_values(rankings: pl.DataFrame, known: NDArray[np.bool_]) -> Iterator[pl.Series]:
+def _p_values(rankings: pl.DataFrame, has_null: NDArray[np.bool_]) -> Iterator[pl.Series]:
     mixed = rankings["mixed"].to_numpy()
-    asked = known & ~mixed
+    asked = has_null & ~mixed
     ap, n, m = (rankings[name].cast(pl.Float64).to_numpy()[asked] for name in ("average_precision", "n", "n_relevant"))
     sizes = len(np.unique(np.stack([n, m], axis=1), axis=0))
-    reason = np.where(mixed & known, "ties", "")
-    values, methods = np.full(len(known), np.nan), np.full(len(known), "", dtype=object)
+    reason = np.where(mixed & has_null, "ties", "")
+    values, methods = np.full(len(has_null), np.nan), np.full(len(has_null), "", dtype=object)
     if sizes <= MOST_SIZES and len(ap) <= MOST_RANKINGS:
         values[asked], methods[asked] = average_precision_p_values(ap, n.astype(np.int64), m.astype(np.int64))
     else:
         reason = np.where(asked, "budget", reason)
-    yield pl.Series("ap_p_value", values).fill_nan(None)
-    yield _words("ap_p_value_method", methods.tolist())
-    yield _words("undefined_p_value", reason.tolist())
-
-
-def _words(name: str, texts: list[str]) -> pl.Series:
-    return pl.Series(name, [text or None for text in texts], dtype=pl.String)
+    yield doubles("ap_p_value", values)
+    yield texts("ap_p_value_method", methods)
+    yield texts("undefined_p_value", reason)
 
 
 def with_hits_null(cutoffs: pl.DataFrame) -> pl.DataFrame:
@@ -110,13 +108,13 @@ def with_hits_null(cutoffs: pl.DataFrame) -> pl.DataFrame:
     Args:
         cutoffs: Columns k, n, n_relevant, hits, straddled, and `no_null` (see `why_no_null`).
     """
-    known = cutoffs["no_null"].is_null().to_numpy()
-    n, m, k, hits = (cutoffs[name].cast(pl.Float64).to_numpy()[known] for name in ("n", "n_relevant", "k", "hits"))
+    has_null = cutoffs["no_null"].is_null().to_numpy()
+    n, m, k, hits = (cutoffs[name].cast(pl.Float64).to_numpy()[has_null] for name in ("n", "n_relevant", "k", "hits"))
     first = np.minimum(k, n)
     mean, variance = hits_moments(n, m, first)
     p_value = hits_p_value(hits, n, m, first)
     straddled = cutoffs["straddled"].to_numpy()
-    p_value[straddled[known]] = np.nan
+    p_value[straddled[has_null]] = np.nan
     columns = {
         "precision_expected": mean / k,
         "precision_variance": variance / k**2,
@@ -124,5 +122,5 @@ def with_hits_null(cutoffs: pl.DataFrame) -> pl.DataFrame:
         "recall_variance": variance / m**2,
         "p_value": p_value,
     }
-    reason = _words("undefined_p_value", np.where(straddled & known, "ties", "").tolist())
-    return cutoffs.with_columns(*(_spread(name, values, known) for name, values in columns.items()), reason)
+    reason = texts("undefined_p_value", np.where(straddled & has_null, "ties", ""))
+    return cutoffs.with_columns(*(_spread(name, values, has_null) for name, values in columns.items()), reason)

@@ -9,9 +9,12 @@ import polars as pl
 
 from pipeline.metrics.curves.influence import ClassMoments, variance_of_means
 from pipeline.metrics.curves.pr_auc import Retrieved, true_point_areas, true_point_clusters
+from pipeline.metrics.uncertainty.cube import Cube
 from pipeline.metrics.uncertainty.jackknife import logit_interval, t_quantile
+from pipeline.metrics.uncertainty.limits import Interval, limit_columns
 from pipeline.stages.threshold_sweep.contract import COUNT_NAMES
-from pipeline.stages.threshold_sweep.uncertainty import group_counts, kind_of_counts, swept_groups
+from pipeline.stages.threshold_sweep.uncertainty import kind_of_counts
+from pipeline.tables.columns import by_group, doubles, nulls
 from pipeline.tables.sweep import add_up
 
 if TYPE_CHECKING:
@@ -19,12 +22,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pipeline.metrics.uncertainty.cube import Block, GroupCounts
     from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
-    from pipeline.stages.threshold_sweep.uncertainty import GroupCounts, SweptGroups
 
 TWO = 2  # a spread needs two
 SIDES = ("positive", "negative")
-OWN_ROWS = ("_positives", "_negatives")  # rows with a weight above 0
+WEIGHTED_ROWS = ("_positives", "_negatives")  # rows with a weight above 0
 OF_PROBABILITIES = ("log_likelihood", "log_likelihood_se", "brier")
 SCORED = "_scored"  # rows with a valid score and a weight above 0
 AREAS = ("average_precision", "pr_auc", "roc_auc")
@@ -40,16 +43,15 @@ def areas_table(
     kind = "n_weighted" if kind_of_counts(counts["counts"]) == "weight" else "n"
     frame = add_up(counts["counts"], keys, COUNT_NAMES[:4]).with_columns(
         (pl.col("n_positive") + pl.col("n_negative")).alias("n"),
-        *(pl.col(f"{kind}_{side}").alias(name) for side, name in zip(SIDES, OWN_ROWS, strict=True)),
+        *(pl.col(f"{kind}_{side}").alias(name) for side, name in zip(SIDES, WEIGHTED_ROWS, strict=True)),
     )
-    for part in (counts["areas"], _true_points(params, counts["counts"], keys), _losses(params, counts, keys)):
-        frame = frame.join(part, on=list(keys), how="left", nulls_equal=True)
-    missed = pl.sum_horizontal(OWN_ROWS) > pl.col(SCORED).fill_null(0)  # their score says no probability
+    for columns in (counts["areas"], _true_points(params, counts["counts"], keys), _losses(params, counts, keys)):
+        frame = frame.join(columns, on=list(keys), how="left", nulls_equal=True)
+    missed = pl.sum_horizontal(WEIGHTED_ROWS) > pl.col(SCORED).fill_null(0)  # their score says no probability
     frame = frame.with_columns(pl.when(~missed).then(pl.col(name)).alias(name) for name in OF_PROBABILITIES)
     if params.cluster is not None and params.uncertainty == "none":  # those of rows would pass for those of clusters
-        names = [f"{name}_se" for name in (*AREAS, "log_likelihood")]
-        frame = frame.with_columns(pl.lit(None, dtype=pl.Float64).alias(name) for name in names)
-    frame = frame.with_columns(*_limits(frame, params))
+        frame = frame.with_columns(nulls(f"{name}_se" for name in (*AREAS, "log_likelihood")))
+    frame = frame.with_columns(*limit_columns(_intervals(frame, params)))
     undefined = (
         pl.when(pl.col("average_precision").is_null())
         .then(pl.lit("no_positive"))
@@ -61,52 +63,49 @@ def areas_table(
         .then(pl.lit("no_probability"))
     )
     frame = frame.with_columns(undefined.alias("undefined"), pl.lit(params.method).alias("method"))
-    return frame.drop("n_negative", SCORED, *COUNT_NAMES[2:4], *OWN_ROWS, *(f"{name}_degrees" for name in AREAS))
+    return frame.drop("n_negative", SCORED, *COUNT_NAMES[2:4], *WEIGHTED_ROWS, *(f"{name}_degrees" for name in AREAS))
 
 
 def _true_points(params: ThresholdSweepParameters, counts: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """`pr_auc` of every group at the thresholds of the stage; with `distinct`, so that every score is parted."""
     kind = kind_of_counts(counts)
-    parts = [_of_groups(params, part, kind) for part in swept_groups(counts, keys, params.threshold_values)]
-    if not parts:  # no group has a row, and the total is not asked for
-        return counts.select(keys).with_columns(pl.lit(None, dtype=pl.Float64).alias(name) for name in TRUE_POINTS)
-    frame = pl.concat([part.groups.with_columns(*series) for part, series in parts])
+    cube = Cube.of(counts, keys, params.threshold_values)
+    frames = [block.groups.with_columns(_of_block(params, block, kind)) for block in cube.blocks(COUNT_NAMES)]
+    if not frames:  # no group has a row, and the total is not asked for
+        return counts.select(keys).with_columns(nulls(TRUE_POINTS))
+    frame = pl.concat(frames)
     if not _clustered(params):
         return frame
-    groups = group_counts(counts, keys, params.threshold_values, inclusive=True)
-    rows = [(*group.key, *_of_replicates(group, kind)) for group in groups]
+    rows = [(*key, *_of_replicates(group, kind)) for key, group in cube.groups()]
     names = ("pr_auc_se", "pr_auc_degrees")
     schema = {name: counts.schema[name] for name in keys} | dict.fromkeys(names, pl.Float64())
-    found = pl.DataFrame(rows, schema=schema, orient="row").with_columns(pl.col(names).fill_nan(None))
-    return frame.drop(names).join(found, on=list(keys), how="left", nulls_equal=True)
+    of_clusters = pl.DataFrame(rows, schema=schema, orient="row").with_columns(pl.col(names).fill_nan(None))
+    return frame.drop(names).join(of_clusters, on=list(keys), how="left", nulls_equal=True)
 
 
 def _clustered(params: ThresholdSweepParameters) -> bool:
     return params.cluster is not None and params.uncertainty == "jackknife"
 
 
-def _of_groups(params: ThresholdSweepParameters, part: SweptGroups, kind: str) -> tuple[SweptGroups, list[pl.Series]]:
+def _of_block(params: ThresholdSweepParameters, block: Block, kind: str) -> list[pl.Series]:
+    """Areas of the groups of a block where rows are independent."""
+
     def retrieved(kind: str) -> Retrieved:
-        return Retrieved(
-            *(part.swept[f"{kind}_{side}"] for side in SIDES), *(part.totals[f"{kind}_{side}"] for side in SIDES)
-        )
+        names = [f"{kind}_{side}" for side in SIDES]
+        return Retrieved(*(block.at_or_above[name] for name in names), *(block.totals[name] for name in names))
 
     rows = retrieved("n_weighted" if kind == "weight" else "n")
-    kinds = (retrieved("weight"), retrieved("squares")) if kind == "weight" else (rows, rows)
-    found = true_point_areas(*kinds, rows, random_sizes=params.class_sizes == "random")
-    columns = {
-        "pr_auc": found.auc,
-        "pr_auc_se_true_points": found.se_true_points,
-        "pr_auc_se": found.se,
-        "pr_auc_degrees": found.degrees,
-    }
-    return part, [pl.Series(name, values, dtype=pl.Float64).fill_nan(None) for name, values in columns.items()]
+    weights_and_squares = (retrieved("weight"), retrieved("squares")) if kind == "weight" else (rows, rows)
+    areas = true_point_areas(*weights_and_squares, rows, random_sizes=params.class_sizes == "random")
+    values = (areas.auc, areas.se_true_points, areas.se, areas.degrees)
+    return [doubles(name, column) for name, column in zip(TRUE_POINTS, values, strict=True)]
 
 
 def _of_replicates(group: GroupCounts, kind: str) -> tuple[float, float]:
     """Standard error and degrees of freedom where replicates are independent."""
-    swept = (group.swept[f"{kind}_{side}"][:, ::-1] for side in SIDES)
-    return true_point_clusters(Retrieved(*swept, *(group.totals[f"{kind}_{side}"] for side in SIDES)))
+    names = [f"{kind}_{side}" for side in SIDES]
+    falling = (group.at_or_above(name)[:, ::-1] for name in names)
+    return true_point_clusters(Retrieved(*falling, *(group.totals(name) for name in names)))
 
 
 def _losses(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame], keys: Sequence[str]) -> pl.DataFrame:
@@ -121,44 +120,40 @@ def _losses(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame]
     variance = ClassMoments(n, weights, squares, first, weighted, second).variance
     if _clustered(params):
         variance = _of_clusters(table.with_columns(pl.col(LOSSES).cast(pl.Float64)), sums.select(keys), keys)
-    known = sums["n_outside"].to_numpy() == 0
-    columns = {"log_likelihood": mean, "log_likelihood_se": np.sqrt(variance), "brier": brier}
-    series = (pl.Series(name, np.where(known, values, np.nan)).fill_nan(None) for name, values in columns.items())
+    are_probabilities = sums["n_outside"].to_numpy() == 0
+    values = zip(OF_PROBABILITIES, (mean, np.sqrt(variance), brier), strict=True)
+    series = (doubles(name, np.where(are_probabilities, column, np.nan)) for name, column in values)
     return sums.select(keys).with_columns(*series, pl.Series(SCORED, n, dtype=pl.Float64))
 
 
 def _of_clusters(table: pl.DataFrame, groups: pl.DataFrame, keys: Sequence[str]) -> NDArray[np.float64]:
     """Variance of the mean log-likelihood of every group, in the order of the groups."""
-    parts = {part.select(keys).row(0): part for part in table.partition_by(list(keys))}
-    own = (parts[key] for key in groups.iter_rows())
-    found = [variance_of_means(part["first"].to_numpy(), part["weights"].to_numpy()) for part in own]
-    return np.asarray(found, dtype=np.float64)
+    replicates = by_group(table, keys)
+    sums = (replicates[key] for key in groups.iter_rows())
+    variances = [variance_of_means(frame["first"].to_numpy(), frame["weights"].to_numpy()) for frame in sums]
+    return np.asarray(variances, dtype=np.float64)
 
 
-def _limits(frame: pl.DataFrame, params: ThresholdSweepParameters) -> list[pl.Series]:
-    """Limits on the logit scale, with Student's t, and why one is missing."""
-    made, missing = [], np.zeros(frame.height, dtype=bool)
+def _intervals(frame: pl.DataFrame, params: ThresholdSweepParameters) -> dict[str, Interval]:
+    """Limits on the logit scale, with Student's t."""
+    if params.uncertainty == "none":
+        return dict.fromkeys(AREAS, Interval.none(frame.height, "none"))
+    reasons, intervals = _reasons(frame), {}
     for name in AREAS:
         area, se, degrees = (
-            frame[each].cast(pl.Float64).fill_null(np.nan).to_numpy()
-            for each in (name, f"{name}_se", f"{name}_degrees")
+            frame[column].cast(pl.Float64).fill_null(np.nan).to_numpy()
+            for column in (name, f"{name}_se", f"{name}_degrees")
         )
         inside = np.where(np.minimum(area, 1 - area) > ROUNDING, area, np.nan)
         with np.errstate(divide="ignore", invalid="ignore"):
             limits = logit_interval(inside, se, t_quantile(params.confidence, degrees))
-        for side, values in zip(("lower", "upper"), limits, strict=True):
-            kept = np.full(frame.height, np.nan) if params.uncertainty == "none" else values
-            made.append(pl.Series(f"{name}_{side}", kept).fill_nan(None))
-            missing |= np.isnan(kept)
-    words = [str(why) if gone else None for why, gone in zip(_reasons(frame, params), missing, strict=True)]
-    return [*made, pl.Series("undefined_interval", words, dtype=pl.String)]
+        intervals[name] = Interval.of(limits, reasons)
+    return intervals
 
 
-def _reasons(frame: pl.DataFrame, params: ThresholdSweepParameters) -> NDArray[np.str_]:
+def _reasons(frame: pl.DataFrame) -> NDArray[np.str_]:
     """Why a limit of an area would be missing."""
-    if params.uncertainty == "none":
-        return np.full(frame.height, "none")
-    positives, negatives = (frame[name].to_numpy() for name in OWN_ROWS)
-    known = frame.select(pl.all_horizontal(pl.col(f"{name}_se").is_not_null() for name in AREAS)).to_series().to_numpy()
+    positives, negatives = (frame[name].to_numpy() for name in WEIGHTED_ROWS)
+    measured = frame.select(pl.all_horizontal(pl.col(f"{name}_se").is_not_null() for name in AREAS)).to_series()
     few = np.where(positives < TWO, "few_positives", np.where(negatives < TWO, "few_negatives", "one_replicate"))
-    return np.where((positives >= TWO) & (negatives >= TWO) & known, "at_limit", few)
+    return np.where((positives >= TWO) & (negatives >= TWO) & measured.to_numpy(), "at_limit", few)

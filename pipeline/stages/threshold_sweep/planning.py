@@ -10,13 +10,13 @@ import sqlglot.expressions as exp
 from pipeline.plan import rows
 from pipeline.plan.areas import Areas
 from pipeline.plan.checks import doubtful_groups, duplicate_check, missing_check, outside_check, rows_check
-from pipeline.plan.count_tables import REPLICATE
 from pipeline.plan.counts import Query, Sweep
 from pipeline.plan.nodes import Check, Relation
 from pipeline.plan.plan import Plan
 from pipeline.queries.dialect import column, double, is_finite
-from pipeline.sources.source import KEPT, SCORE_GIVEN
+from pipeline.sources.source import PASSES_WHERE, SCORE_GIVEN
 from pipeline.stages.threshold_sweep.contract import COUNT_NAMES
+from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -140,11 +140,11 @@ def _no_weight(predictions: Source) -> Check:
     """Weights that are 0 in every row."""
 
     def explain(_: list[dict[str, object]]) -> tuple[str, str]:
-        message = f"input {predictions.name}: column {predictions.theirs('weight')!r} is 0 in every row"
+        message = f"input {predictions.name}: column {predictions.source_name('weight')!r} is 0 in every row"
         return message, "Weights say how much a row counts: some must be above 0."
 
     most = exp.alias_(exp.Max(this=column("weight")), "most")
-    query = exp.select(most).from_(exp.to_table(f"{predictions.name}_read")).where(column(KEPT))
+    query = exp.select(most).from_(exp.to_table(f"{predictions.name}_read")).where(column(PASSES_WHERE))
     return Check(query.having(exp.EQ(this=exp.Max(this=column("weight")), expression=double(0))), explain)
 
 
@@ -152,6 +152,6 @@ def _tiny_weight(predictions: Source) -> Check:
     """Weights of which 15 decimals keep too little."""
     above = exp.GT(this=column("weight"), expression=double(0.0))
     below = exp.LT(this=column("weight"), expression=double(LEAST_WEIGHT))
-    words = f"column {predictions.theirs('weight')!r} is above 0 but below {LEAST_WEIGHT:g}"
+    words = f"column {predictions.source_name('weight')!r} is above 0 but below {LEAST_WEIGHT:g}"
     remedy = "Multiply all weights by one number, such as 1e6: only their ratios matter."
     return rows_check(predictions, exp.and_(above, below), words, remedy)

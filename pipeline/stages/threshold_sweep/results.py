@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from pipeline.metrics.curves.operating_points import pick
-from pipeline.plan.count_tables import REPLICATE
+from pipeline.metrics.uncertainty.cube import Cube
 from pipeline.stages.stage import Summary, group_text, integer, interval, number, of_group
 from pipeline.stages.threshold_sweep.areas import areas_table
 from pipeline.stages.threshold_sweep.averages import averages_table
 from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, RATIOS
-from pipeline.stages.threshold_sweep.uncertainty import kind_of_counts, with_intervals
+from pipeline.stages.threshold_sweep.uncertainty import CONFUSION, kind_of_counts, with_intervals
 from pipeline.tables.ratios import divide, ratios
 from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import THRESHOLD, add_up, at_or_above
+from pipeline.tables.sweep import REPLICATE, THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,16 +23,15 @@ if TYPE_CHECKING:
     from pipeline.metrics.curves.operating_points import Criterion
     from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
 
-CELLS = ("tp", "fp", "fn", "tn")
-
 
 def derive(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
     """The tables of threshold_sweep."""
     keys = [name for name in counts["counts"].columns if name not in {THRESHOLD, REPLICATE, *COUNT_NAMES}]
-    curve = with_intervals(_curve(params, counts["counts"], keys), counts["counts"], keys, params)
+    cube = Cube.of(counts["counts"], keys, params.threshold_values, params.boundary)
+    curve = with_intervals(_curve(cube), cube, params)
     points = pl.concat([operating_point(curve, keys, criterion) for criterion in params.operating_points])
     areas = areas_table(params, counts, keys)
-    shown = curve.drop([f"{cell}_squares" for cell in CELLS])
+    shown = curve.drop([f"{name}_squares" for name in CONFUSION])
     return {
         "threshold_sweep_curve": shown,
         "threshold_sweep_areas": areas,
@@ -41,32 +40,35 @@ def derive(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame])
     }
 
 
-def _curve(params: ThresholdSweepParameters, counts: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+def _curve(cube: Cube) -> pl.DataFrame:
     """Counts, weights and ratios at every threshold."""
-    swept = at_or_above(counts, keys, COUNT_NAMES, params.threshold_values, inclusive=params.inclusive)
-    totals = add_up(counts, keys, COUNT_NAMES).rename({name: f"all_{name}" for name in COUNT_NAMES})
-    frame = swept.join(totals, on=list(keys), how="left", nulls_equal=True)
-    weighted = kind_of_counts(counts) == "weight"
-    frame = frame.with_columns(*_cells("n", ""), *_cells("weight", "_weight"), *_cells("squares", "_squares"))
+    totals = cube.totals(COUNT_NAMES).rename({name: f"all_{name}" for name in COUNT_NAMES})
+    frame = cube.at_or_above(COUNT_NAMES).join(totals, on=list(cube.keys), how="left", nulls_equal=True)
+    weighted = kind_of_counts(cube.counts) == "weight"
+    frame = frame.with_columns(
+        *_confusion("n", ""), *_confusion("weight", "_weight"), *_confusion("squares", "_squares")
+    )
     known = pl.lit(weighted)
-    weights = [pl.when(known).then(pl.col(f"{cell}_weight").cast(pl.Float64)).alias(f"{cell}_weight") for cell in CELLS]
-    squares = [pl.col(f"{cell}_squares").cast(pl.Float64) for cell in CELLS]
-    counted = _whole(frame.select(f"{cell}_weight" for cell in CELLS)) if weighted else frame.select(CELLS)
+    weights = [
+        pl.when(known).then(pl.col(f"{name}_weight").cast(pl.Float64)).alias(f"{name}_weight") for name in CONFUSION
+    ]
+    squares = [pl.col(f"{name}_squares").cast(pl.Float64) for name in CONFUSION]
+    counted = _whole(frame.select(f"{name}_weight" for name in CONFUSION)) if weighted else frame.select(CONFUSION)
     return frame.with_columns(*weights, *squares, *_ratios(counted)).select(
-        *keys,
+        *cube.keys,
         THRESHOLD,
-        *CELLS,
-        *(f"{cell}{kind}" for kind in ("_weight", "_squares") for cell in CELLS),
+        *CONFUSION,
+        *(f"{name}{kind}" for kind in ("_weight", "_squares") for name in CONFUSION),
         *RATIOS,
         "undefined",
     )
 
 
-def _cells(source: str, suffix: str) -> list[pl.Expr]:
+def _confusion(source: str, suffix: str) -> list[pl.Expr]:
     names = ("positive", "negative")
     retrieved = [pl.col(f"{source}_{name}") for name in names]
     missed = [pl.col(f"all_{source}_{name}") - pl.col(f"{source}_{name}") for name in names]
-    return [expr.alias(f"{cell}{suffix}") for cell, expr in zip(CELLS, (*retrieved, *missed), strict=True)]
+    return [expr.alias(f"{name}{suffix}") for name, expr in zip(CONFUSION, (*retrieved, *missed), strict=True)]
 
 
 def _whole(decimals: pl.DataFrame) -> pl.DataFrame:
@@ -104,7 +106,7 @@ def operating_point(curve: pl.DataFrame, keys: Sequence[str], criterion: Criteri
         among, best = recall >= criterion.min_recall, precision
     else:
         square = (criterion.beta or 1.0) ** 2
-        tp, fp, fn = (pl.coalesce(f"{cell}_weight", pl.col(cell).cast(pl.Float64)) for cell in CELLS[:3])
+        tp, fp, fn = (pl.coalesce(f"{name}_weight", pl.col(name).cast(pl.Float64)) for name in CONFUSION[:3])
         among, best = pl.lit(value=True), (1 + square) * tp / ((1 + square) * tp + square * fn + fp)
         best = best.fill_nan(None)
     return pick(curve, keys, criterion=criterion.text, among=among, best=best)

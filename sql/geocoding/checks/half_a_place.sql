@@ -1,5 +1,5 @@
 -- grain: one row, the first file in which one coordinate is missing where the other is not; none where there is none
--- reads: input_read (kept, coordinate, other, latitude, longitude, source_file, file_row_number)
+-- reads: input_read (passes_where, coordinate, other, latitude, longitude, source_file, file_row_number)
 -- params: none
 -- caution: n_exchangeable rows would be on the Earth with latitude and longitude exchanged
 -- message: input {input}: column {names[coordinate]!r} is missing where {names[other]!r} is not in {rows} of
@@ -12,7 +12,7 @@ SELECT
   CAST(count_if(longitude <= 90 AND longitude >= -90 AND latitude >= -180 AND latitude <= 360) AS BIGINT)
     AS n_exchangeable
 FROM input_read
-WHERE kept AND coordinate IS NULL AND NOT other IS NULL
+WHERE passes_where AND coordinate IS NULL AND NOT other IS NULL
 GROUP BY source_file
 ORDER BY source_file
 LIMIT 1

@@ -1,5 +1,5 @@
 -- grain: one row, the first file in which a coordinate is infinite; none where there is none
--- reads: input_read (kept, score_state, latitude, longitude, source_file, file_row_number)
+-- reads: input_read (passes_where, score_state, latitude, longitude, source_file, file_row_number)
 -- params: none
 -- caution: n_exchangeable rows would be on the Earth with latitude and longitude exchanged
 -- message: input {input}: column {names[coordinate]!r} is infinite in {rows} of
@@ -12,7 +12,7 @@ SELECT
   CAST(count_if(longitude <= 90 AND longitude >= -90 AND latitude >= -180 AND latitude <= 360) AS BIGINT)
     AS n_exchangeable
 FROM input_read
-WHERE kept AND score_state = 'infinite_score'
+WHERE passes_where AND score_state = 'infinite_score'
 GROUP BY source_file
 ORDER BY source_file
 LIMIT 1

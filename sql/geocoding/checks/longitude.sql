@@ -1,5 +1,5 @@
 -- grain: one row, the first file in which a longitude is off the Earth; none where there is none
--- reads: input_read (kept, latitude, longitude, source_file, file_row_number)
+-- reads: input_read (passes_where, latitude, longitude, source_file, file_row_number)
 -- params: none
 -- caution: n_exchangeable rows would be on the Earth with latitude and longitude exchanged
 -- message: input {input}: column {names[longitude]!r} is outside -180 to 360 in {rows} of
@@ -12,7 +12,7 @@ SELECT
   CAST(count_if(longitude <= 90 AND longitude >= -90 AND latitude >= -180 AND latitude <= 360) AS BIGINT)
     AS n_exchangeable
 FROM input_read
-WHERE kept AND (longitude < -180 OR longitude > 360)
+WHERE passes_where AND (longitude < -180 OR longitude > 360)
 GROUP BY source_file
 ORDER BY source_file
 LIMIT 1

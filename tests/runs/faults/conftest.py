@@ -1,3 +1,3 @@
-from runs.inputs.workplace import place
+from runs.inputs.workplace import workplace
 
-__all__ = ["place"]
+__all__ = ["workplace"]

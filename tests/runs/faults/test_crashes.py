@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 TESTS = Path(__file__).resolve().parents[2]
 
 
-def drive(place: Workplace, *words: str) -> int:
+def drive(workplace: Workplace, *words: str) -> int:
     """Let the driver fail at moment after moment; the number it stopped at."""
     environment = {"PYTHONPATH": f"{TESTS}:{TESTS.parent}", "PATH": "/usr/bin:/bin"}
     done = subprocess.run(
-        [sys.executable, "-m", "faults.driver", str(place.folder), *words],
+        [sys.executable, "-m", "faults.driver", str(workplace.folder), *words],
         capture_output=True,
         text=True,
         check=False,
@@ -31,16 +31,16 @@ def drive(place: Workplace, *words: str) -> int:
 
 
 @pytest.mark.parametrize("share", [0, 1])
-def test_a_kill_at_any_moment_leaves_the_old_run_or_the_new_one(place: Workplace, share: int) -> None:
-    assert drive(place, "kill", str(share), "2") > 70
+def test_a_kill_at_any_moment_leaves_the_old_run_or_the_new_one(workplace: Workplace, share: int) -> None:
+    assert drive(workplace, "kill", str(share), "2") > 70
 
 
 @pytest.mark.parametrize(("kind", "share"), [("full", 0), ("broken", 2)])
 def test_a_disk_that_fails_at_any_moment_leaves_the_results_as_they_were(
-    place: Workplace, kind: str, share: int
+    workplace: Workplace, kind: str, share: int
 ) -> None:
-    assert drive(place, kind, str(share), "4") > 70
+    assert drive(workplace, kind, str(share), "4") > 70
 
 
-def test_a_limit_on_the_size_of_files_leaves_the_results_as_they_were(place: Workplace) -> None:
-    assert drive(place, "size") >= 1 << 14
+def test_a_limit_on_the_size_of_files_leaves_the_results_as_they_were(workplace: Workplace) -> None:
+    assert drive(workplace, "size") >= 1 << 14

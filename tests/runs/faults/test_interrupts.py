@@ -86,9 +86,9 @@ def start(script: str, config: Path) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_signal_stops_a_working_query_at_once(place: Workplace, number: signal.Signals, code: int) -> None:
-    before = place.publish()
-    with start(ENDLESS, place.config(boundary=">", duplicates="keep")) as process:
+def test_a_signal_stops_a_working_query_at_once(workplace: Workplace, number: signal.Signals, code: int) -> None:
+    before = workplace.publish()
+    with start(ENDLESS, workplace.config(boundary=">", duplicates="keep")) as process:
         began = time.monotonic()
         process.send_signal(number)
         _, err = process.communicate(timeout=60)
@@ -96,10 +96,10 @@ def test_a_signal_stops_a_working_query_at_once(place: Workplace, number: signal
     assert process.returncode == code
     assert "Stopped. Published results are unchanged." in err
     assert "Traceback" not in err
-    assert assert_results_ok(place.results) == before
-    last = attempts(place.results)[-1]
+    assert assert_results_ok(workplace.results) == before
+    last = attempts(workplace.results)[-1]
     assert (last["status"], last["exit"]) == ("interrupted", code)
-    assert place.publish(boundary=">").generation == 2
+    assert workplace.publish(boundary=">").generation == 2
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
@@ -116,16 +116,16 @@ def test_a_signal_stops_a_working_query_at_once(place: Workplace, number: signal
     ],
 )
 def test_a_signal_while_modules_are_loaded_stops_without_a_traceback(
-    place: Workplace, module: str, number: signal.Signals, code: int
+    workplace: Workplace, module: str, number: signal.Signals, code: int
 ) -> None:
-    words = [sys.executable, "-c", EARLY, module, str(int(number)), "run", str(place.config())]
+    words = [sys.executable, "-c", EARLY, module, str(int(number)), "run", str(workplace.config())]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout) == (code, "")
     assert done.stderr == f"error: Stopped. Published results are unchanged.  [exit {code}]\n"
-    assert not place.results.exists()
+    assert not workplace.results.exists()
 
 
-def test_a_signal_that_was_ignored_from_the_start_stays_so(place: Workplace) -> None:
+def test_a_signal_that_was_ignored_from_the_start_stays_so(workplace: Workplace) -> None:
     script = f"import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n{EARLY}"
     words = [
         sys.executable,
@@ -134,21 +134,21 @@ def test_a_signal_that_was_ignored_from_the_start_stays_so(place: Workplace) -> 
         "pipeline.runs.config",
         str(int(signal.SIGINT)),
         "check",
-        str(place.config()),
+        str(workplace.config()),
     ]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_signal_is_an_object_in_a_json_log(place: Workplace) -> None:
+def test_a_signal_is_an_object_in_a_json_log(workplace: Workplace) -> None:
     words = [sys.executable, "-c", EARLY, "polars", str(int(signal.SIGTERM)), "--log-format", "json", "check"]
-    done = subprocess.run([*words, str(place.config())], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run([*words, str(workplace.config())], capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, json.loads(done.stderr)["exit"]) == (143, 143)
 
 
-def test_a_second_signal_ends_a_query_that_cannot_be_interrupted(place: Workplace) -> None:
-    before = place.publish()
-    with start(DEAF, place.config(boundary=">")) as process:
+def test_a_second_signal_ends_a_query_that_cannot_be_interrupted(workplace: Workplace) -> None:
+    before = workplace.publish()
+    with start(DEAF, workplace.config(boundary=">")) as process:
         process.send_signal(signal.SIGTERM)
         time.sleep(0.2)
         began = time.monotonic()
@@ -156,39 +156,39 @@ def test_a_second_signal_ends_a_query_that_cannot_be_interrupted(place: Workplac
         process.communicate(timeout=60)
     assert time.monotonic() - began < 2.0
     assert process.returncode == 143
-    assert assert_results_ok(place.results) == before
+    assert assert_results_ok(workplace.results) == before
 
 
-def test_a_query_that_cannot_be_interrupted_is_left_behind(place: Workplace) -> None:
-    place.publish()
+def test_a_query_that_cannot_be_interrupted_is_left_behind(workplace: Workplace) -> None:
+    workplace.publish()
     script = DEAF.replace("time.sleep(60)", "time.sleep(1)").replace(
         "from pipeline.cli.app",
         "import pipeline.engines.duckdb as engine\nengine.STOP_SECONDS = 0.1\nfrom pipeline.cli.app",
     )
-    with start(script, place.config(boundary=">")) as process:
+    with start(script, workplace.config(boundary=">")) as process:
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 143, err
-    assert attempts(place.results)[-1]["status"] == "interrupted"
+    assert attempts(workplace.results)[-1]["status"] == "interrupted"
 
 
-def test_a_signal_while_results_are_published_comes_too_late(place: Workplace) -> None:
-    place.publish()
-    words = [sys.executable, "-c", LATE, "run", str(place.config(boundary=">"))]
+def test_a_signal_while_results_are_published_comes_too_late(workplace: Workplace) -> None:
+    workplace.publish()
+    words = [sys.executable, "-c", LATE, "run", str(workplace.config(boundary=">"))]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
-    seen = assert_results_ok(place.results)
+    seen = assert_results_ok(workplace.results)
     assert (done.returncode, done.stdout) == (0, f"{seen.folder}\n"), done.stderr
     assert seen.generation == 2
 
 
-def test_a_run_outside_the_main_thread_installs_no_handler(place: Workplace) -> None:
+def test_a_run_outside_the_main_thread_installs_no_handler(workplace: Workplace) -> None:
     import threading
 
     import pipeline
 
     previous = signal.getsignal(signal.SIGTERM)
     runs = []
-    thread = threading.Thread(target=lambda: runs.append(pipeline.run(place.config())))
+    thread = threading.Thread(target=lambda: runs.append(pipeline.run(workplace.config())))
     thread.start()
     thread.join()
     assert runs[0].status == "published"

@@ -19,9 +19,9 @@ def test_all_kinds_of_bad_scores_are_told_with_the_name_of_the_column(tmp_path: 
     good = [0.5] * 4
     score = [*good, *[None] * 5, *[math.nan] * 7, *[math.inf] * 5]
     frame = pl.DataFrame({"similarity": score, "label": [True] * len(score)})
-    with pytest.raises(DataError) as found:
+    with pytest.raises(DataError) as caught:
         run_threshold_sweep(tmp_path, frame, predictions={"columns": {"score": "similarity"}})
-    first, *lines, remedy = str(found.value).splitlines()
+    first, *lines, remedy = str(caught.value).splitlines()
     path = tmp_path / "predictions.parquet"
     assert first == "3 faults"
     assert lines == [
@@ -36,9 +36,9 @@ def test_all_kinds_of_bad_scores_are_told_with_the_name_of_the_column(tmp_path: 
 def test_scores_keys_and_checks_of_several_inputs_are_told_together(tmp_path: Path) -> None:
     pairs = pl.DataFrame({"event_id": [1, 2, None], "score": [0.5, None, 0.5], "lag_hours": [1.0, -1.0, 1.0]})
     events = pl.DataFrame({"event_id": [1, 2, 2], "n_before": [9, -9, 9], "n_after": [9, 9, 9]})
-    with pytest.raises(DataError) as found:
+    with pytest.raises(DataError) as caught:
         run_before_after(tmp_path, {"pairs": pairs, "events": events}, thresholds=[0.5])
-    message = str(found.value)
+    message = str(caught.value)
     for words in (
         "4 faults",
         "input events: event_id repeats: event_id = 2 (2 rows)",
@@ -53,9 +53,9 @@ def test_missing_columns_of_all_inputs_are_told_together(tmp_path: Path) -> None
     pairs = pl.DataFrame({"event": [1], "similarity": [0.5], "lag_hours": [1.0]})
     events = pl.DataFrame({"id": [1], "many": ["many"], "n_after": [9]})
     columns = {"columns": {"n_before": "many"}}
-    with pytest.raises(DataError) as found:
+    with pytest.raises(DataError) as caught:
         run_before_after(tmp_path, {"pairs": pairs, "events": events}, thresholds=[0.5], events=columns)
-    message = str(found.value)
+    message = str(caught.value)
     assert message.startswith("4 faults\n")
     for words in (
         "has no column 'event_id'",

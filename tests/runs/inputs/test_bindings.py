@@ -74,10 +74,10 @@ def test_any_permutation_of_the_names_of_columns_gives_the_same_tables(tmp_path:
             order = shuffled.sample(frame.columns, len(frame.columns))
             names[name] = dict(zip(frame.columns, order, strict=True))
             frames[name] = frame.rename(names[name]).select(shuffled.sample(order, len(order)))
-        found = tables(run_example(tmp_path / str(attempt), example, frames, names))
-        assert found.keys() == expected.keys()
+        permuted = tables(run_example(tmp_path / str(attempt), example, frames, names))
+        assert permuted.keys() == expected.keys()
         for path, frame in expected.items():
-            assert_frame_equal(found[path], frame)
+            assert_frame_equal(permuted[path], frame)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.kind)
@@ -88,9 +88,9 @@ def test_columns_that_nothing_binds_change_no_byte(tmp_path: Path, example: Exam
     for name, frame in example.frames.items():
         more = pl.DataFrame(extra).select(column for column in extra if column not in frame.columns)
         frames[name] = frame.join(more, how="cross")
-    found = run_example(tmp_path / "more", example, frames)
+    run = run_example(tmp_path / "more", example, frames)
     for path in sorted(expected.path.rglob("*.parquet")):
-        assert (found.path / path.relative_to(expected.path)).read_bytes() == path.read_bytes(), path
+        assert (run.path / path.relative_to(expected.path)).read_bytes() == path.read_bytes(), path
 
 
 def test_a_column_mapped_to_the_score_is_not_the_weight_as_well(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_groups_take_our_names_and_a_mapped_column_is_not_found_under_its_old_on
     ("columns", "words"),
     [
         ({"lag_hours": "lag_hours", "lag_days": "days"}, "both mapped"),
-        ({"event_time": "when"}, "to no effect: the lag is lag_hours"),
+        ({"event_time": "when"}, "which has no effect: the lag is lag_hours"),
     ],
 )
 def test_a_lag_has_one_source(tmp_path: Path, columns: dict[str, str], words: str) -> None:
@@ -211,18 +211,20 @@ def test_bindings_stand_in_the_run_record_the_catalog_and_the_files(tmp_path: Pa
     assert json.loads(metadata[b"thresher"])["bindings"] == wanted
     with pipeline.open_results(tmp_path / "results") as connection:
         rows = connection.sql("SELECT input || '.' || field, source, file_column, sql FROM bindings").fetchall()
-    found = {name: {"source": source, "column": column, "sql": sql} for name, source, column, sql in rows}
-    assert found == {name: {"source": None, "column": None, "sql": None} | binding for name, binding in wanted.items()}
+    in_catalog = {name: {"source": source, "column": column, "sql": sql} for name, source, column, sql in rows}
+    assert in_catalog == {
+        name: {"source": None, "column": None, "sql": None} | binding for name, binding in wanted.items()
+    }
 
 
 def test_a_column_that_an_expression_reads_is_still_the_field_of_its_name(tmp_path: Path) -> None:
     events = pl.DataFrame({"event_id": [1, 2], "n_before": [40, 50], "n_compared": [70, 75]})
     frames = {"pairs": PAIRS, "events": events}
     computed = {"columns": {"n_after": {"sql": "n_compared - n_before"}}}
-    found = run_before_after(tmp_path / "computed", frames, events=computed, thresholds=[2])
-    given = {"pairs": PAIRS, "events": events.with_columns(n_after=pl.col("n_compared") - pl.col("n_before"))}
-    expected = run_before_after(tmp_path / "given", given, thresholds=[2])
-    assert_frame_equal(*(read_table(run, "before_after_estimates", "before_after") for run in (found, expected)))
+    computed_run = run_before_after(tmp_path / "computed", frames, events=computed, thresholds=[2])
+    plain_frames = {"pairs": PAIRS, "events": events.with_columns(n_after=pl.col("n_compared") - pl.col("n_before"))}
+    expected = run_before_after(tmp_path / "given", plain_frames, thresholds=[2])
+    assert_frame_equal(*(read_table(run, "before_after_estimates", "before_after") for run in (computed_run, expected)))
 
 
 def test_a_required_column_can_be_read_by_an_expression_of_another_field(tmp_path: Path) -> None:
@@ -246,10 +248,10 @@ def test_a_column_that_is_only_shown_stops_no_run_whatever_its_type(tmp_path: Pa
             else frame.with_columns(pl.Series(name, [value] * frame.height) for name in names)
             for key, frame in example.frames.items()
         }
-        found = tables(run_example(tmp_path / type(value).__name__, example, frames))
+        with_values = tables(run_example(tmp_path / type(value).__name__, example, frames))
         shown = {path for path in expected if "_outcomes" in path}
-        assert found.keys() == expected.keys()
-        assert all(found[path].equals(expected[path]) for path in expected.keys() - shown)
+        assert with_values.keys() == expected.keys()
+        assert all(with_values[path].equals(expected[path]) for path in expected.keys() - shown)
 
 
 def test_a_column_of_another_type_than_its_field_can_be_unbound_and_the_message_says_so(tmp_path: Path) -> None:

@@ -39,8 +39,8 @@ def sorted_by(frame: pl.DataFrame, folder: Path, *, column: str, descending: boo
 
 
 def split(frame: pl.DataFrame, folder: Path, *, size: int) -> None:
-    for number, part in enumerate(frame.iter_slices(size)):
-        part.write_parquet(folder / f"{number}.parquet")
+    for number, slice_ in enumerate(frame.iter_slices(size)):
+        slice_.write_parquet(folder / f"{number}.parquet")
 
 
 def partitioned(frame: pl.DataFrame, folder: Path) -> None:
@@ -77,23 +77,23 @@ FORMS: dict[str, Callable[[pl.DataFrame, Path], None]] = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_the_form_of_an_input_does_not_change_a_byte(place: Workplace, usual: dict[str, str], form: str) -> None:
-    folder = place.folder / "in"
+def test_the_form_of_an_input_does_not_change_a_byte(workplace: Workplace, usual: dict[str, str], form: str) -> None:
+    folder = workplace.folder / "in"
     folder.mkdir()
     FORMS[form](make_pairs(), folder)
-    assert without_accounts(place.publish(pairs="in", uncertainty="jackknife").hashes) == without_accounts(usual)
+    assert without_accounts(workplace.publish(pairs="in", uncertainty="jackknife").hashes) == without_accounts(usual)
 
 
-def test_a_shuffled_events_input_does_not_change_a_byte(place: Workplace, usual: dict[str, str]) -> None:
-    by_duckdb(place.events.reverse(), place.folder / "events.parquet")
-    assert place.publish(uncertainty="jackknife").hashes == usual
+def test_a_shuffled_events_input_does_not_change_a_byte(workplace: Workplace, usual: dict[str, str]) -> None:
+    by_duckdb(workplace.events.reverse(), workplace.folder / "events.parquet")
+    assert workplace.publish(uncertainty="jackknife").hashes == usual
 
 
 @pytest.mark.parametrize(
     "limits", ["threads = 1", "threads = 2", "threads = 4", "memory = '200MB'", "memory = '200MB'\nthreads = 4"]
 )
-def test_limits_do_not_change_a_byte(place: Workplace, usual: dict[str, str], limits: str) -> None:
-    assert place.publish(top=f"[resources]\n{limits}", uncertainty="jackknife").hashes == usual
+def test_limits_do_not_change_a_byte(workplace: Workplace, usual: dict[str, str], limits: str) -> None:
+    assert workplace.publish(top=f"[resources]\n{limits}", uncertainty="jackknife").hashes == usual
 
 
 @pytest.mark.parametrize(
@@ -103,37 +103,39 @@ def test_limits_do_not_change_a_byte(place: Workplace, usual: dict[str, str], li
         {"TZ": "Pacific/Apia", "LC_ALL": "tr_TR.UTF-8", "PYTHONHASHSEED": "2", "POLARS_MAX_THREADS": "1"},
     ],
 )
-def test_the_environment_does_not_change_a_byte(place: Workplace, usual: dict[str, str], env: dict[str, str]) -> None:
-    called = spawn("run", place.config(uncertainty="jackknife"), env=env)
+def test_the_environment_does_not_change_a_byte(
+    workplace: Workplace, usual: dict[str, str], env: dict[str, str]
+) -> None:
+    called = spawn("run", workplace.config(uncertainty="jackknife"), env=env)
     assert called.code == 0, called.err
-    assert assert_results_ok(place.results).hashes == usual
+    assert assert_results_ok(workplace.results).hashes == usual
 
 
-def test_partition_values_are_text_that_can_be_grouped_by(place: Workplace) -> None:
-    folder = place.folder / "in"
-    partitioned(place.pairs, folder)
-    place.publish(pairs="in", events=None, by=["day"])
-    assert place.table("before_after_estimates")["day"].unique().sort().to_list() == [None, "00", "01", "02"]
+def test_partition_values_are_text_that_can_be_grouped_by(workplace: Workplace) -> None:
+    folder = workplace.folder / "in"
+    partitioned(workplace.pairs, folder)
+    workplace.publish(pairs="in", events=None, by=["day"])
+    assert workplace.table("before_after_estimates")["day"].unique().sort().to_list() == [None, "00", "01", "02"]
 
 
-def test_a_list_of_paths_equals_a_glob_and_a_folder_whatever_the_order(place: Workplace) -> None:
-    folder = place.folder / "in"
+def test_a_list_of_paths_equals_a_glob_and_a_folder_whatever_the_order(workplace: Workplace) -> None:
+    folder = workplace.folder / "in"
     folder.mkdir()
-    split(place.pairs, folder, size=200)
+    split(workplace.pairs, folder, size=200)
     names = [f"in/{number}.parquet" for number in range(3)]
     forms: list[object] = ["in", "in/*.parquet", [*names[:0:-1], "in/0*.parquet"]]
-    seen = [without_accounts(place.publish(pairs=form).hashes) for form in forms]
+    seen = [without_accounts(workplace.publish(pairs=form).hashes) for form in forms]
     name = "before_after_estimates/before_after.parquet"
     assert len({hashes[name] for hashes in seen}) == 1
-    assert place.fates() == {"used": 500}
+    assert workplace.rows_by_status() == {"used": 500}
 
 
-def test_a_home_folder_and_relative_paths_are_found(place: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(place.folder))
-    place.publish(pairs="~/pairs.parquet", events="./../" + place.folder.name + "/events.parquet")
+def test_a_home_folder_and_relative_paths_are_found(workplace: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(workplace.folder))
+    workplace.publish(pairs="~/pairs.parquet", events="./../" + workplace.folder.name + "/events.parquet")
 
 
-def test_the_working_folder_does_not_matter(place: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_working_folder_does_not_matter(workplace: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(sys.prefix)
-    assert call("run", place.config()).code == 0
-    assert_results_ok(place.results)
+    assert call("run", workplace.config()).code == 0
+    assert_results_ok(workplace.results)

@@ -33,7 +33,18 @@ GROUPS = ["x", "y", None]
 SEEN_TO_FAIL = (
     *("included", "mixed", "no_null", "precision_sum", "relevant_at_r", "_exact_mean", "judged", "straddled"),
     *("_row", "_value", "one", "n_delays", "delay_sum", "mean_recall", "len", "n_f1", "n_recall", "_group", "_size"),
-    *("_negatives", "_squares", "share", "kept", "replicate", "bin", "complete", "segment", "cluster", "matcher"),
+    *(
+        "_negatives",
+        "_squares",
+        "share",
+        "passes_where",
+        "replicate",
+        "bin",
+        "complete",
+        "segment",
+        "cluster",
+        "matcher",
+    ),
 )
 ODD = (
     "*",
@@ -58,18 +69,18 @@ PER_STAGE = 10
 def identifiers() -> tuple[str, ...]:
     """Every name and every word of text in the code, and every name of a column in the queries."""
     package = resource_folder("sql").parent / "pipeline"
-    found = set()
+    names = set()
     for path in sorted(package.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Name | ast.arg | ast.Attribute):
-                found.add(node.id if isinstance(node, ast.Name) else getattr(node, "arg", getattr(node, "attr", "")))
+                names.add(node.id if isinstance(node, ast.Name) else getattr(node, "arg", getattr(node, "attr", "")))
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
-                found.add(node.value)
+                names.add(node.value)
     for query in query_names():
         tree = load(query).tree
-        found |= {each.name for each in tree.find_all(exp.Column, exp.Table)}
-        found |= {each.alias for each in tree.find_all(exp.Alias)}
-    return tuple(sorted(found - {""}))
+        names |= {each.name for each in tree.find_all(exp.Column, exp.Table)}
+        names |= {each.alias for each in tree.find_all(exp.Alias)}
+    return tuple(sorted(names - {""}))
 
 
 def drawn_names(stage: Stage, seed: int) -> list[str]:
@@ -156,22 +167,22 @@ def test_any_name_gives_the_tables_of_a_neutral_one(tmp_path: Path, kind: str) -
     run = run_stages(prepared(tmp_path, kind, [NEUTRAL, *names], by))
     for table in ("counts", *(table.name for table in stage.tables)):
         frame = read_table(run, table, kind)
-        own = [column for column in frame.columns if column not in {NEUTRAL, *names}]
-        expected = of_group(frame, NEUTRAL, own)
+        result_columns = [column for column in frame.columns if column not in {NEUTRAL, *names}]
+        expected = of_group(frame, NEUTRAL, result_columns)
         for name in names:
-            found = of_group(frame, name, own)
-            assert found.equals(expected), f"{table} by {name!r}"
+            renamed = of_group(frame, name, result_columns)
+            assert renamed.equals(expected), f"{table} by {name!r}"
         together = frame.filter(pl.col("grouping").str.starts_with(f"{NEUTRAL},"))
         values = {tuple(together.get_column(name).to_list()) for name in (NEUTRAL, *names)}
         assert len(values) == 1, f"{table} by all"
 
 
-def of_group(frame: pl.DataFrame, name: str, own: list[str]) -> pl.DataFrame:
+def of_group(frame: pl.DataFrame, name: str, result_columns: list[str]) -> pl.DataFrame:
     """The rows of one grouping column, in the form of any other."""
-    rows = frame.filter(pl.col("grouping") == ("all" if "averaged" in own else name))
-    named = [rows.get_column(column) for column in own if column != "grouping"]
+    rows = frame.filter(pl.col("grouping") == ("all" if "averaged" in result_columns else name))
+    named = [rows.get_column(column) for column in result_columns if column != "grouping"]
     one = pl.DataFrame([*named, rows.get_column(name).alias(NEUTRAL)])
-    if "averaged" not in own:
+    if "averaged" not in result_columns:
         return one
     return one.filter(pl.col("averaged") == name).drop(NEUTRAL, "averaged").sort("average", "threshold")
 
@@ -181,20 +192,20 @@ def test_queries_meet_a_users_name_only_where_its_input_is_read(tmp_path: Path, 
     name = "name of theirs"
     config = parse_config(prepared(tmp_path, kind, [name], [[], [name]]), base=tmp_path)
     opened = open_inputs(config, config.stages[0])
-    parts = render_stage(opened.name, opened.plan, dialect="duckdb").split("\n\n")
-    meeting = [part for part in parts if f'"{name}"' in part]
+    statements = render_stage(opened.name, opened.plan, dialect="duckdb").split("\n\n")
+    meeting = [part for part in statements if f'"{name}"' in part]
     origin = tiny_inputs()[kind][0]
     assert f"-- {kind}: relation {origin}_read" in {part.split("\n")[0] for part in meeting}
     assert all(f"FROM {origin}_files_0" in part and part.count(f'"{name}"') == 1 for part in meeting)
 
 
-@pytest.mark.parametrize("name", ["kept", "score_given", "complete", "replicate"])
+@pytest.mark.parametrize("name", ["passes_where", "score_given", "complete", "replicate"])
 def test_a_cluster_with_a_name_of_ours_is_that_column(tmp_path: Path, name: str) -> None:
     frame = tiny_inputs()["threshold_sweep"][1]["predictions"].with_columns(pl.Series("story", [0, 0, 1, 1, 2, 3]))
     keys = {"thresholds": [0.3]}
     expected = swept(tmp_path / "story", frame, cluster="story", **keys)
-    found = swept(tmp_path / "name", frame.rename({"story": name}), cluster=name, **keys)
-    assert all(found[table].equals(expected[table]) for table in expected)
+    tables = swept(tmp_path / "name", frame.rename({"story": name}), cluster=name, **keys)
+    assert all(tables[table].equals(expected[table]) for table in expected)
 
 
 @pytest.mark.parametrize(

@@ -59,11 +59,11 @@ def outcome(case: str, folder: Path, source: str, change: Callable[[pa.Table], p
     (path,) = (folder / f"{source}.parquet").glob("*.parquet")
     pq.write_table(change(pq.read_table(path, partitioning=None)), path)
     try:
-        made = run_stages(config)
+        published = run_stages(config)
     except ThresherError as error:
         return error.code, str(error).replace(str(folder), "…")
-    tables = sorted(path for path in made.path.rglob("*.parquet"))
-    return {str(path.relative_to(made.path)): _rows(pl.read_parquet(path)) for path in tables}
+    tables = sorted(path for path in published.path.rglob("*.parquet"))
+    return {str(path.relative_to(published.path)): _rows(pl.read_parquet(path)) for path in tables}
 
 
 def _rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
@@ -80,14 +80,14 @@ def columns() -> Iterator[tuple[str, str, str]]:
 
 @pytest.mark.parametrize(("case", "source", "name"), list(columns()))
 def test_a_column_without_a_value_is_one_of_nulls(tmp_path: Path, case: str, source: str, name: str) -> None:
-    found = outcome(case, tmp_path / "null", source, no_value(name, typed=False))
-    assert found == outcome(case, tmp_path / "typed", source, no_value(name, typed=True))
+    untyped = outcome(case, tmp_path / "null", source, no_value(name, typed=False))
+    assert untyped == outcome(case, tmp_path / "typed", source, no_value(name, typed=True))
 
 
 @pytest.mark.parametrize(("case", "source"), sorted({each[:2] for each in columns()}))
 def test_an_empty_frame_without_types_is_an_empty_frame(tmp_path: Path, case: str, source: str) -> None:
-    found = outcome(case, tmp_path / "null", source, no_row(typed=False))
-    assert found == outcome(case, tmp_path / "typed", source, no_row(typed=True))
+    untyped = outcome(case, tmp_path / "null", source, no_row(typed=False))
+    assert untyped == outcome(case, tmp_path / "typed", source, no_row(typed=True))
 
 
 def test_labels_without_a_value_are_named(tmp_path: Path) -> None:
@@ -112,8 +112,8 @@ def test_where_reads_a_column_without_a_value_as_null(tmp_path: Path) -> None:
         table = pa.table({"score": [0.1, 0.2], "label": [True, False], "note": pa.nulls(2)})
         pq.write_table(table, folder / "predictions.parquet")
         config["stages"][0]["predictions"]["where"] = where
-        made = run_stages(config)
-        counted = pl.read_parquet(made.path / "inputs" / "threshold_sweep.parquet")
+        published = run_stages(config)
+        counted = pl.read_parquet(published.path / "inputs" / "threshold_sweep.parquet")
         assert counted["rows_used"].to_list() == [2], where
 
 
@@ -124,8 +124,8 @@ def test_a_metric_may_be_without_a_value_in_the_first_file(tmp_path: Path) -> No
     pq.write_table(no_value("ap", typed=False)(units[:0].to_arrow()), folder / "1.parquet")
     units.write_parquet(folder / "2.parquet")
     stage = {"kind": "compare", "units": str(folder)}
-    made = run_stages({"output": str(tmp_path / "results"), "stages": [stage]})
-    tests = pl.read_parquet(made.path / "compare_tests" / "compare.parquet")
+    published = run_stages({"output": str(tmp_path / "results"), "stages": [stage]})
+    tests = pl.read_parquet(published.path / "compare_tests" / "compare.parquet")
     assert set(tests["metric"]) == {"ap"}
 
 

@@ -81,10 +81,10 @@ def test_positions_beyond_every_integer_are_refused_with_their_input(tmp_path: P
 def test_a_null_that_the_footer_denies_is_an_error_of_the_input(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = DuckDB.stream
+    stream = DuckDB.stream
 
     def damaged(self: DuckDB, query: object) -> Iterator[pl.DataFrame]:
-        for block in whole(self, query):  # type: ignore[arg-type]
+        for block in stream(self, query):  # type: ignore[arg-type]
             yield block.with_columns(pl.lit(None, dtype=pl.Boolean).alias("label"))
 
     monkeypatch.setattr(DuckDB, "stream", damaged)

@@ -16,27 +16,27 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("column", ["event_id", "score", "lag_hours"])
-def test_a_missing_column_is_named_with_the_nearest_and_the_remedy(place: Workplace, column: str) -> None:
-    place.pairs.rename({column: f"{column}s"}).write_parquet(place.folder / "pairs.parquet")
+def test_a_missing_column_is_named_with_the_nearest_and_the_remedy(workplace: Workplace, column: str) -> None:
+    workplace.pairs.rename({column: f"{column}s"}).write_parquet(workplace.folder / "pairs.parquet")
     words = [f"Did you mean '{column}s'?", "pairs.parquet"] if column != "lag_hours" else ["neither lag_hours"]
-    place.refuse(65, *words, "columns = {")
+    workplace.refuse(65, *words, "columns = {")
 
 
-def test_a_column_missing_from_one_file_is_named_with_that_file(place: Workplace) -> None:
-    place.pairs.head(9).drop("lag_hours").write_parquet(place.folder / "pairs2.parquet")
-    place.refuse(65, "pairs2.parquet has no column 'lag_hours'", pairs="pairs*.parquet")
+def test_a_column_missing_from_one_file_is_named_with_that_file(workplace: Workplace) -> None:
+    workplace.pairs.head(9).drop("lag_hours").write_parquet(workplace.folder / "pairs2.parquet")
+    workplace.refuse(65, "pairs2.parquet has no column 'lag_hours'", pairs="pairs*.parquet")
 
 
-def test_a_renamed_column_can_be_mapped(place: Workplace) -> None:
-    place.publish()
-    frame = place.table("before_after_estimates")
-    place.pairs.rename({"score": "weight"}).write_parquet(place.folder / "pairs.parquet")
-    place.publish(pairs={"path": "pairs.parquet", "columns": {"score": "weight"}})
-    assert place.table("before_after_estimates").equals(frame)
+def test_a_renamed_column_can_be_mapped(workplace: Workplace) -> None:
+    workplace.publish()
+    frame = workplace.table("before_after_estimates")
+    workplace.pairs.rename({"score": "weight"}).write_parquet(workplace.folder / "pairs.parquet")
+    workplace.publish(pairs={"path": "pairs.parquet", "columns": {"score": "weight"}})
+    assert workplace.table("before_after_estimates").equals(frame)
 
 
-def test_a_mapping_to_a_column_that_is_not_there(place: Workplace) -> None:
-    place.refuse(65, "no column 'wieght'", pairs={"path": "pairs.parquet", "columns": {"score": "wieght"}})
+def test_a_mapping_to_a_column_that_is_not_there(workplace: Workplace) -> None:
+    workplace.refuse(65, "no column 'wieght'", pairs={"path": "pairs.parquet", "columns": {"score": "wieght"}})
 
 
 @pytest.mark.parametrize(
@@ -49,36 +49,42 @@ def test_a_mapping_to_a_column_that_is_not_there(place: Workplace) -> None:
         ("event_id", pl.Float64, "not an integer or text"),
     ],
 )
-def test_a_column_of_a_wrong_type_is_named(place: Workplace, column: str, dtype: type[pl.DataType], words: str) -> None:
-    place.pairs.with_columns(pl.lit(None).cast(dtype).alias(column)).write_parquet(place.folder / "pairs.parquet")
-    place.refuse(65, f"column '{column}'", "pairs.parquet", words)
-
-
-def test_durations_as_lags_are_refused(place: Workplace) -> None:
-    place.pairs.with_columns(pl.duration(hours="event_id").alias("lag_hours")).write_parquet(
-        place.folder / "pairs.parquet"
+def test_a_column_of_a_wrong_type_is_named(
+    workplace: Workplace, column: str, dtype: type[pl.DataType], words: str
+) -> None:
+    workplace.pairs.with_columns(pl.lit(None).cast(dtype).alias(column)).write_parquet(
+        workplace.folder / "pairs.parquet"
     )
-    place.refuse(65, "'lag_hours'", "not a number")
+    workplace.refuse(65, f"column '{column}'", "pairs.parquet", words)
+
+
+def test_durations_as_lags_are_refused(workplace: Workplace) -> None:
+    workplace.pairs.with_columns(pl.duration(hours="event_id").alias("lag_hours")).write_parquet(
+        workplace.folder / "pairs.parquet"
+    )
+    workplace.refuse(65, "'lag_hours'", "not a number")
 
 
 @pytest.mark.parametrize("column", ["n_before", "n_after"])
-def test_counts_that_are_no_integers_are_refused(place: Workplace, column: str) -> None:
-    place.events.with_columns(pl.col(column).cast(pl.Float64)).write_parquet(place.folder / "events.parquet")
-    place.refuse(65, f"column '{column}'", "not an integer")
+def test_counts_that_are_no_integers_are_refused(workplace: Workplace, column: str) -> None:
+    workplace.events.with_columns(pl.col(column).cast(pl.Float64)).write_parquet(workplace.folder / "events.parquet")
+    workplace.refuse(65, f"column '{column}'", "not an integer")
 
 
-def drifted(place: Workplace, second: pl.DataFrame, *, swap: bool = False) -> None:
+def drifted(workplace: Workplace, second: pl.DataFrame, *, swap: bool = False) -> None:
     """The pairs in two files; `swap` decides which of them comes first by name."""
     names = ["b.parquet", "a.parquet"] if swap else ["a.parquet", "b.parquet"]
-    (place.folder / "in").mkdir()
-    place.pairs.head(250).write_parquet(place.folder / "in" / names[0])
-    second.write_parquet(place.folder / "in" / names[1])
+    (workplace.folder / "in").mkdir()
+    workplace.pairs.head(250).write_parquet(workplace.folder / "in" / names[0])
+    second.write_parquet(workplace.folder / "in" / names[1])
 
 
 @pytest.mark.parametrize("swap", [False, True])
-def test_keys_that_are_numbers_here_and_text_there_are_refused(place: Workplace, swap: bool) -> None:  # noqa: FBT001
-    drifted(place, place.pairs.tail(250).with_columns(pl.col("event_id").cast(pl.String)), swap=swap)
-    place.refuse(65, "'event_id' has different types", "BIGINT in", "VARCHAR in", "a.parquet", "b.parquet", pairs="in")
+def test_keys_that_are_numbers_here_and_text_there_are_refused(workplace: Workplace, swap: bool) -> None:  # noqa: FBT001
+    drifted(workplace, workplace.pairs.tail(250).with_columns(pl.col("event_id").cast(pl.String)), swap=swap)
+    workplace.refuse(
+        65, "'event_id' has different types", "BIGINT in", "VARCHAR in", "a.parquet", "b.parquet", pairs="in"
+    )
 
 
 CHANGES: dict[str, Callable[[pl.DataFrame], pl.DataFrame]] = {
@@ -92,82 +98,82 @@ CHANGES: dict[str, Callable[[pl.DataFrame], pl.DataFrame]] = {
 @pytest.mark.parametrize("swap", [False, True])
 @pytest.mark.parametrize("change", CHANGES)
 def test_harmless_drift_gives_the_same_counts_in_any_order(
-    place: Workplace,
+    workplace: Workplace,
     change: str,
     swap: bool,  # noqa: FBT001
 ) -> None:
-    drifted(place, CHANGES[change](place.pairs.tail(250)), swap=swap)
-    place.publish(pairs="in", by=None)
-    rows = place.table("before_after_estimates").sort("threshold")
-    expected = [place.pairs.filter(pl.col("score") >= threshold).height for threshold in rows["threshold"]]
+    drifted(workplace, CHANGES[change](workplace.pairs.tail(250)), swap=swap)
+    workplace.publish(pairs="in", by=None)
+    rows = workplace.table("before_after_estimates").sort("threshold")
+    expected = [workplace.pairs.filter(pl.col("score") >= threshold).height for threshold in rows["threshold"]]
     assert (rows["m_before"] + rows["m_after"]).to_list() == expected
 
 
 @pytest.mark.parametrize("swap", [False, True])
-def test_single_beside_double_precision_is_compared_as_double(place: Workplace, swap: bool) -> None:  # noqa: FBT001
-    single = place.pairs.tail(250).with_columns(pl.col("score").cast(pl.Float32))
-    drifted(place, single, swap=swap)
-    place.publish(pairs="in")
-    scores = pl.concat([place.pairs["score"].head(250), single["score"].cast(pl.Float64)])
-    rows = place.table("before_after_estimates").filter(pl.col("grouping") == "all").sort("threshold")
+def test_single_beside_double_precision_is_compared_as_double(workplace: Workplace, swap: bool) -> None:  # noqa: FBT001
+    single = workplace.pairs.tail(250).with_columns(pl.col("score").cast(pl.Float32))
+    drifted(workplace, single, swap=swap)
+    workplace.publish(pairs="in")
+    scores = pl.concat([workplace.pairs["score"].head(250), single["score"].cast(pl.Float64)])
+    rows = workplace.table("before_after_estimates").filter(pl.col("grouping") == "all").sort("threshold")
     expected = [int((scores >= threshold).sum()) for threshold in rows["threshold"]]
     assert (rows["m_before"] + rows["m_after"]).to_list() == expected
 
 
-def test_a_column_that_is_null_throughout_one_file_fits_any_type(place: Workplace) -> None:
-    drifted(place, place.pairs.tail(250).with_columns(score=pl.lit(None)))
-    place.publish(pairs="in", invalid_scores="drop")
-    assert place.fates() == {"used": 250, "null_score": 250}
+def test_a_column_that_is_null_throughout_one_file_fits_any_type(workplace: Workplace) -> None:
+    drifted(workplace, workplace.pairs.tail(250).with_columns(score=pl.lit(None)))
+    workplace.publish(pairs="in", invalid_scores="drop")
+    assert workplace.rows_by_status() == {"used": 250, "null_score": 250}
 
 
 @pytest.mark.parametrize("twin", ["score", "Score", "SCORE"])
-def test_a_column_that_a_file_has_twice_is_refused(place: Workplace, twin: str) -> None:
-    table = place.pairs.to_arrow().append_column(twin, pa.array([0.0] * 500))
-    pq.write_table(table, place.folder / "pairs.parquet")
-    place.refuse(65, "2 columns named 'score'", "Rename")
+def test_a_column_that_a_file_has_twice_is_refused(workplace: Workplace, twin: str) -> None:
+    table = workplace.pairs.to_arrow().append_column(twin, pa.array([0.0] * 500))
+    pq.write_table(table, workplace.folder / "pairs.parquet")
+    workplace.refuse(65, "2 columns named 'score'", "Rename")
 
 
-def test_twins_that_nobody_reads_do_no_harm(place: Workplace) -> None:
-    table = place.pairs.to_arrow()
+def test_twins_that_nobody_reads_do_no_harm(workplace: Workplace) -> None:
+    table = workplace.pairs.to_arrow()
     for name in ("note", "Note", "note"):
         table = table.append_column(name, pa.array(["x"] * 500))
-    pq.write_table(table, place.folder / "pairs.parquet")
-    place.publish()
+    pq.write_table(table, workplace.folder / "pairs.parquet")
+    workplace.publish()
 
 
-def test_a_name_in_another_case_is_not_the_name(place: Workplace) -> None:
-    place.pairs.rename({"score": "Score"}).write_parquet(place.folder / "pairs.parquet")
-    place.refuse(65, "no column 'score'", "Did you mean 'Score'?")
+def test_a_name_in_another_case_is_not_the_name(workplace: Workplace) -> None:
+    workplace.pairs.rename({"score": "Score"}).write_parquet(workplace.folder / "pairs.parquet")
+    workplace.refuse(65, "no column 'score'", "Did you mean 'Score'?")
 
 
-def test_names_in_different_case_in_two_files(place: Workplace) -> None:
-    drifted(place, place.pairs.tail(250).rename({"score": "Score"}))
-    place.refuse(65, "b.parquet has no column 'score'", pairs="in")
+def test_names_in_different_case_in_two_files(workplace: Workplace) -> None:
+    drifted(workplace, workplace.pairs.tail(250).rename({"score": "Score"}))
+    workplace.refuse(65, "b.parquet has no column 'score'", pairs="in")
 
 
-def test_an_unsigned_64_bit_key_finds_a_signed_one_and_is_never_cut(place: Workplace) -> None:
-    plain = place.publish()
-    place.pairs.with_columns(pl.col("event_id").cast(pl.UInt64)).write_parquet(place.folder / "pairs.parquet")
-    unsigned = place.publish()
+def test_an_unsigned_64_bit_key_finds_a_signed_one_and_is_never_cut(workplace: Workplace) -> None:
+    plain = workplace.publish()
+    workplace.pairs.with_columns(pl.col("event_id").cast(pl.UInt64)).write_parquet(workplace.folder / "pairs.parquet")
+    unsigned = workplace.publish()
     name = "before_after_estimates/before_after.parquet"
     assert (plain.folder / name).read_bytes() == (unsigned.folder / name).read_bytes()
 
 
-def test_unsigned_keys_beyond_the_signed_range_work_on_both_sides(place: Workplace) -> None:
-    plain = place.publish()
+def test_unsigned_keys_beyond_the_signed_range_work_on_both_sides(workplace: Workplace) -> None:
+    plain = workplace.publish()
     high = pl.col("event_id").cast(pl.UInt64) + 2**63
-    place.pairs.with_columns(high).write_parquet(place.folder / "pairs.parquet")
-    place.events.with_columns(high).write_parquet(place.folder / "events.parquet")
-    moved = place.publish()
+    workplace.pairs.with_columns(high).write_parquet(workplace.folder / "pairs.parquet")
+    workplace.events.with_columns(high).write_parquet(workplace.folder / "events.parquet")
+    moved = workplace.publish()
     columns = ["threshold", "m_before", "m_after", "precision", "recall"]
     name = "before_after_estimates/before_after.parquet"
     assert pl.read_parquet(plain.folder / name)[columns].equals(pl.read_parquet(moved.folder / name)[columns])
-    assert place.table("before_after_events")["event_id"].dtype == pl.UInt64
-    assert all(key >= 2**63 for key in place.table("before_after_events")["event_id"])
+    assert workplace.table("before_after_events")["event_id"].dtype == pl.UInt64
+    assert all(key >= 2**63 for key in workplace.table("before_after_events")["event_id"])
 
 
-def test_numbers_of_pairs_beyond_64_bits_in_sum_are_refused(place: Workplace) -> None:
-    place.events.with_columns(n_before=pl.lit(2**62)).write_parquet(place.folder / "events.parquet")
-    called = place.run()
+def test_numbers_of_pairs_beyond_64_bits_in_sum_are_refused(workplace: Workplace) -> None:
+    workplace.events.with_columns(n_before=pl.lit(2**62)).write_parquet(workplace.folder / "events.parquet")
+    called = workplace.run()
     assert called.code in {65, 70}
-    assert not (place.results / "catalog.duckdb").exists()
+    assert not (workplace.results / "catalog.duckdb").exists()

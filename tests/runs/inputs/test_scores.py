@@ -49,94 +49,100 @@ def with_invalid(frame: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([frame.head(100), extra, frame.tail(-100)])
 
 
-@pytest.mark.parametrize(("fate", "value"), [*INVALID.items(), ("infinite_score", -math.inf)])
-def test_an_invalid_score_is_refused_with_file_row_and_remedy(place: Workplace, fate: str, value: float | None) -> None:
-    place.publish()
-    scores = place.pairs["score"].to_list()
+@pytest.mark.parametrize(("status", "value"), [*INVALID.items(), ("infinite_score", -math.inf)])
+def test_an_invalid_score_is_refused_with_file_row_and_remedy(
+    workplace: Workplace, status: str, value: float | None
+) -> None:
+    workplace.publish()
+    scores = workplace.pairs["score"].to_list()
     scores[41] = value
-    place.pairs.with_columns(pl.Series("score", scores, dtype=pl.Float64)).write_parquet(place.folder / "pairs.parquet")
-    words = {"null_score": "NULL", "nan_score": "NaN", "infinite_score": "infinite"}[fate]
-    place.refuse(
+    workplace.pairs.with_columns(pl.Series("score", scores, dtype=pl.Float64)).write_parquet(
+        workplace.folder / "pairs.parquet"
+    )
+    words = {"null_score": "NULL", "nan_score": "NaN", "infinite_score": "infinite"}[status]
+    workplace.refuse(
         65, f"column 'score' is {words} in 1 row", "pairs.parquet", "first at row 42", 'invalid_scores = "drop"'
     )
 
 
 @pytest.mark.parametrize("write", WRITERS)
 def test_dropped_scores_leave_the_bytes_of_the_file_without_them(
-    place: Workplace, write: Callable[[pl.DataFrame, Path], None]
+    workplace: Workplace, write: Callable[[pl.DataFrame, Path], None]
 ) -> None:
-    clean = place.publish(invalid_scores="drop").hashes
-    write(with_invalid(place.pairs), place.folder / "pairs.parquet")
-    found = place.publish(invalid_scores="drop").hashes
-    assert place.fates() == {"used": 500, "null_score": 1, "nan_score": 2, "infinite_score": 3}
-    assert {name: found[name] for name in found if not name.startswith("inputs/")} == {
+    clean = workplace.publish(invalid_scores="drop").hashes
+    write(with_invalid(workplace.pairs), workplace.folder / "pairs.parquet")
+    hashes = workplace.publish(invalid_scores="drop").hashes
+    assert workplace.rows_by_status() == {"used": 500, "null_score": 1, "nan_score": 2, "infinite_score": 3}
+    assert {name: hashes[name] for name in hashes if not name.startswith("inputs/")} == {
         name: clean[name] for name in clean if not name.startswith("inputs/")
     }
 
 
 @pytest.mark.parametrize("write", WRITERS)
-@pytest.mark.parametrize(("fate", "value"), [*INVALID.items(), ("infinite_score", -math.inf)])
+@pytest.mark.parametrize(("status", "value"), [*INVALID.items(), ("infinite_score", -math.inf)])
 def test_an_invalid_score_beside_equal_ones_is_called_by_its_name(
-    place: Workplace, write: Callable[[pl.DataFrame, Path], None], fate: str, value: float | None
+    workplace: Workplace, write: Callable[[pl.DataFrame, Path], None], status: str, value: float | None
 ) -> None:
     """Statistics leave NaN out, so that those of the file say that every score is 5."""
-    scores = [5.0] * place.pairs.height
+    scores = [5.0] * workplace.pairs.height
     changed = pl.Series("score", [value, *scores[1:]], dtype=pl.Float64)
-    write(place.pairs.with_columns(changed), place.folder / "pairs.parquet")
-    place.publish(invalid_scores="drop")
-    assert place.fates() == {"used": place.pairs.height - 1, fate: 1}
+    write(workplace.pairs.with_columns(changed), workplace.folder / "pairs.parquet")
+    workplace.publish(invalid_scores="drop")
+    assert workplace.rows_by_status() == {"used": workplace.pairs.height - 1, status: 1}
 
 
 @pytest.mark.parametrize("write", WRITERS)
-def test_dropped_scores_leave_compared_pairs_too(place: Workplace, write: Callable[[pl.DataFrame, Path], None]) -> None:
+def test_dropped_scores_leave_compared_pairs_too(
+    workplace: Workplace, write: Callable[[pl.DataFrame, Path], None]
+) -> None:
     keys = {"invalid_scores": "drop", "events": None, "by": None, "compared": "pairs"}
-    clean = place.publish(**keys).hashes
-    write(with_invalid(place.pairs), place.folder / "pairs.parquet")
-    found = place.publish(**keys).hashes
-    assert place.fates()["nan_score"] == 2
+    clean = workplace.publish(**keys).hashes
+    write(with_invalid(workplace.pairs), workplace.folder / "pairs.parquet")
+    hashes = workplace.publish(**keys).hashes
+    assert workplace.rows_by_status()["nan_score"] == 2
     name = "before_after_estimates/before_after.parquet"
-    assert found[name] == clean[name]
+    assert hashes[name] == clean[name]
 
 
 @pytest.mark.parametrize("write", WRITERS)
 def test_where_on_a_column_with_nan_keeps_what_compares_as_true(
-    place: Workplace, write: Callable[[pl.DataFrame, Path], None]
+    workplace: Workplace, write: Callable[[pl.DataFrame, Path], None]
 ) -> None:
     weight = [math.nan if index % 7 == 0 else float(index) for index in range(500)]
-    write(place.pairs.with_columns(pl.Series("weight", weight)), place.folder / "pairs.parquet")
-    place.publish(pairs={"path": "pairs.parquet", "where": "weight > 250"})
+    write(workplace.pairs.with_columns(pl.Series("weight", weight)), workplace.folder / "pairs.parquet")
+    workplace.publish(pairs={"path": "pairs.parquet", "where": "weight > 250"})
     kept = sum(value > 250 for value in weight)
-    assert place.fates() == {"used": kept, "where": 500 - kept}
+    assert workplace.rows_by_status() == {"used": kept, "where": 500 - kept}
 
 
-def test_scores_that_are_all_null_leave_nothing_used(place: Workplace) -> None:
-    place.pairs.with_columns(score=pl.lit(None)).write_parquet(place.folder / "pairs.parquet")
-    place.refuse(65, "input pairs: 500 of 500 rows left out: null score 500", invalid_scores="drop")
-    place.publish(invalid_scores="drop", allow_empty=True)
-    assert place.fates() == {"used": 0, "null_score": 500}
-    assert place.table("before_after_estimates")["m_after"].to_list() == [0] * (19 * 4)
+def test_scores_that_are_all_null_leave_nothing_used(workplace: Workplace) -> None:
+    workplace.pairs.with_columns(score=pl.lit(None)).write_parquet(workplace.folder / "pairs.parquet")
+    workplace.refuse(65, "input pairs: 500 of 500 rows left out: null score 500", invalid_scores="drop")
+    workplace.publish(invalid_scores="drop", allow_empty=True)
+    assert workplace.rows_by_status() == {"used": 0, "null_score": 500}
+    assert workplace.table("before_after_estimates")["m_after"].to_list() == [0] * (19 * 4)
 
 
-def test_scores_of_single_precision_raise_a_warning(place: Workplace) -> None:
-    place.pairs.with_columns(pl.col("score").cast(pl.Float32)).write_parquet(place.folder / "pairs.parquet")
-    assert "single precision" in place.run().err
+def test_scores_of_single_precision_raise_a_warning(workplace: Workplace) -> None:
+    workplace.pairs.with_columns(pl.col("score").cast(pl.Float32)).write_parquet(workplace.folder / "pairs.parquet")
+    assert "single precision" in workplace.run().err
 
 
 @pytest.mark.parametrize("value", [-0.0, 5e-324, -1.0, 1e308, 2.0, 2.5])
-def test_an_odd_finite_score_counts_as_comparison_says(place: Workplace, value: float) -> None:
-    place.pairs.with_columns(score=pl.lit(value), lag_hours=pl.lit(1.0)).head(5).write_parquet(
-        place.folder / "pairs.parquet"
+def test_an_odd_finite_score_counts_as_comparison_says(workplace: Workplace, value: float) -> None:
+    workplace.pairs.with_columns(score=pl.lit(value), lag_hours=pl.lit(1.0)).head(5).write_parquet(
+        workplace.folder / "pairs.parquet"
     )
     thresholds = [-0.5, 0.0, 5e-324, 2.0, 2.5, 1e300]
-    place.publish(thresholds=thresholds, by=None)
-    rows = place.table("before_after_estimates").sort("threshold")
+    workplace.publish(thresholds=thresholds, by=None)
+    rows = workplace.table("before_after_estimates").sort("threshold")
     assert rows["m_after"].to_list() == [5 * (value >= threshold) for threshold in thresholds]
 
 
-def test_the_process_exits_with_65_for_nan(place: Workplace) -> None:
-    place.publish()
-    before = assert_results_ok(place.results)
-    by_pyarrow(with_invalid(place.pairs), place.folder / "pairs.parquet")
-    called = spawn("run", place.config())
+def test_the_process_exits_with_65_for_nan(workplace: Workplace) -> None:
+    workplace.publish()
+    before = assert_results_ok(workplace.results)
+    by_pyarrow(with_invalid(workplace.pairs), workplace.folder / "pairs.parquet")
+    called = spawn("run", workplace.config())
     assert_error(called, 65, "column 'score' is", "pairs.parquet")
-    assert assert_results_ok(place.results) == before
+    assert assert_results_ok(workplace.results) == before

@@ -122,12 +122,12 @@ class Workplace:
             self._checked = pointer, assert_results_ok(self.results)
         return self._checked[1]
 
-    def fates(self, source: str = "pairs") -> dict[str, int]:
+    def rows_by_status(self, source: str = "pairs") -> dict[str, int]:
         """What became of the rows of an input; their sum is the rows in the files."""
         rows = self.table("inputs").filter(pl.col("input") == source)
-        fates = dict(zip(rows["fate"].to_list(), rows["n_rows"].to_list(), strict=True))
-        assert rows["rows_in"].unique().to_list() == [sum(fates.values())]
-        return fates
+        rows_by_status = dict(zip(rows["status"].to_list(), rows["n_rows"].to_list(), strict=True))
+        assert rows["rows_in"].unique().to_list() == [sum(rows_by_status.values())]
+        return rows_by_status
 
 
 def assert_error(called: Called, code: int, *words: str) -> None:
@@ -142,5 +142,5 @@ def assert_error(called: Called, code: int, *words: str) -> None:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Workplace:
+def workplace(tmp_path: Path) -> Workplace:
     return Workplace(tmp_path)

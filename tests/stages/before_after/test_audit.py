@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 import pytest
-from running import fates, read_table, run_before_after
+from running import read_table, rows_by_status, run_before_after
 
 from pipeline.errors import ConfigError, DataError
 from pipeline.metrics.before_after.audit import audited_precision
@@ -104,7 +104,7 @@ def test_labels_count_at_every_threshold_from_that_of_the_audit_on(
     result = run(
         tmp_path, inputs | {"audited": audited}, by=["kind"], thresholds=thresholds, boundary=boundary, confidence=0.9
     )
-    assert fates(result, "audited") == {"used": 40}
+    assert rows_by_status(result, "audited") == {"used": 40}
     table = read_table(result, "before_after_audit")
     assert (table["threshold"] >= 0.5).all()
     plain = read_table(result, "before_after_estimates").filter(pl.col("threshold") >= 0.5)

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from running import fates, read_table, run_before_after
+from running import read_table, rows_by_status, run_before_after
 
 from pipeline.errors import ConfigError, DataError
 from pipeline.stages.before_after.gold import ratios
@@ -225,8 +225,8 @@ def test_gold_rows_that_repeat_a_pair_count_once_with_a_warning_and_where_leaves
     assert [warning for warning in run.warnings if "repeat" in warning] == [
         "before_after: 2 gold rows repeat a pair; each pair counts once"
     ]
-    assert fates(run, "gold") == {"used": 3, "where": 1}
-    assert fates(run, "gold_articles") == {"used": 3}
+    assert rows_by_status(run, "gold") == {"used": 3, "where": 1}
+    assert rows_by_status(run, "gold_articles") == {"used": 3}
 
 
 def test_an_article_counts_once_in_every_group_so_groups_do_not_add_up(tmp_path: Path) -> None:
@@ -259,7 +259,7 @@ def test_a_dropped_score_is_a_missed_gold_pair_and_a_merged_duplicate_counts_by_
     )
     table = read_table(run, "before_after_gold").filter(pl.col("level") == "match")
     assert table.select(COUNTS).rows() == [(1, 0, 2), (1, 0, 2)]
-    assert fates(run) == {"used": 1, "duplicate": 1, "nan_score": 1, "null_score": 1}
+    assert rows_by_status(run) == {"used": 1, "duplicate": 1, "nan_score": 1, "null_score": 1}
 
 
 def test_without_gold_the_table_has_no_row(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
-from running import fates, read_table, run_before_after
+from running import read_table, rows_by_status, run_before_after
 
 from pipeline.errors import DataError
 from pipeline.metrics.before_after.lag_agreement import lag_agreement
@@ -61,9 +61,9 @@ def test_pairs_of_articles_without_a_time_are_left_out_and_counted(tmp_path: Pat
     few = ARTICLES.filter(pl.col("article_id") % 10 != 3)
     missing = PAIRS.filter(pl.col("article_id") % 10 == 3).height
     found = run(tmp_path, PAIRS.drop("lag_hours"), frames={"articles": few}, compared="pairs")
-    incomplete = fates(found).get("incomplete_window", 0)
-    assert fates(found)["unlisted_article"] + incomplete >= missing > 0
-    assert fates(found)["used"] == PAIRS.height - fates(found)["unlisted_article"] - incomplete
+    incomplete = rows_by_status(found).get("incomplete_window", 0)
+    assert rows_by_status(found)["unlisted_article"] + incomplete >= missing > 0
+    assert rows_by_status(found)["used"] == PAIRS.height - rows_by_status(found)["unlisted_article"] - incomplete
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 import pytest
-from running import fates, read_table, run_before_after
+from running import read_table, rows_by_status, run_before_after
 
 from pipeline.errors import DataError
 
@@ -69,7 +69,7 @@ def test_each_matcher_has_the_tables_of_a_run_of_its_own(tmp_path: Path, compare
     frames, keys = timelines(), KEYS | {"compared": compared, "strata": ["source"]}
     by = [[], ["method"], ["source", "method"]]
     together = run_before_after(tmp_path / "together", frames, by=by, **keys)
-    assert sum(fates(together).values()) == frames["pairs"].height
+    assert sum(rows_by_status(together).values()) == frames["pairs"].height
     for matcher in MATCHERS:
         of_matcher = pl.col("method").eq_missing(pl.lit(matcher, dtype=pl.String))
         own = frames | {"pairs": frames["pairs"].filter(of_matcher).drop("method")}
@@ -111,7 +111,7 @@ def test_a_pair_may_occur_once_for_each_matcher(tmp_path: Path) -> None:
     merged = run_before_after(tmp_path / "max", twice, by=["method"], **KEYS | {"duplicates": "max"})
     once = run_before_after(tmp_path / "once", frames, by=["method"], **KEYS)
     assert read_table(merged, "before_after_estimates").equals(read_table(once, "before_after_estimates"))
-    assert fates(merged)["duplicate"] == again.height
+    assert rows_by_status(merged)["duplicate"] == again.height
 
 
 def test_a_run_says_what_a_column_of_pairs_is_taken_for(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 import pytest
-from running import estimates_of, fates, read_table, run_before_after
+from running import estimates_of, read_table, rows_by_status, run_before_after
 
 from pipeline.errors import ConfigError, DataError
 from pipeline.tables.sweep import add_up
@@ -41,7 +41,7 @@ def test_lags_in_days_put_the_day_of_the_event_after_it(tmp_path: Path) -> None:
     pairs = PAIRS.drop("lag_hours").with_columns(lag_days=pl.Series([0, -1, 3, 4]))
     run = run_before_after(tmp_path, {"pairs": pairs}, thresholds=[0.5], window=WINDOW)
     assert read_table(run, "before_after_estimates").select(COUNTS).rows() == [(1, 2, 0, 2)]
-    assert fates(run) == {"used": 3, "outside_window": 1}
+    assert rows_by_status(run) == {"used": 3, "outside_window": 1}
     assert any("days" in warning for warning in run.warnings)
 
 

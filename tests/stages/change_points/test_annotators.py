@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 import pytest
-from running import POINTS, fates, points_tables, read_table, run_change_points
+from running import POINTS, points_tables, read_table, rows_by_status, run_change_points
 
 from pipeline.errors import DataError
 
@@ -101,7 +101,7 @@ def test_tcpd_of_every_series(tmp_path: Path, seed: int, scored: bool) -> None: 
         assert row["recall"] == pytest.approx(recall, abs=1e-13)
         mean = sum(overlap(each, entered) for each in marks) / len(marks)
         assert row["covering"] == pytest.approx(mean, abs=1e-13)
-    assert fates(run, "predictions", POINTS) == {"used": frames["predictions"].height}
+    assert rows_by_status(run, "predictions", POINTS) == {"used": frames["predictions"].height}
 
 
 def test_separate_is_each_annotator_alone(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_separate_is_each_annotator_alone(tmp_path: Path) -> None:
 def test_separate_counts_every_prediction_of_the_input_once(tmp_path: Path) -> None:
     frames = data(4)
     run = run_change_points(tmp_path, frames, annotators="separate", margin=4, by=[[], ["annotator_id"]])
-    assert fates(run, "predictions", POINTS) == {"used": frames["predictions"].height}
+    assert rows_by_status(run, "predictions", POINTS) == {"used": frames["predictions"].height}
 
 
 def test_separate_with_methods(tmp_path: Path) -> None:
@@ -158,7 +158,10 @@ def test_series_without_annotators_are_left_out(tmp_path: Path) -> None:
     )
     for annotators in ("separate", "tcpd"):
         run = run_change_points(tmp_path / annotators, frames, margin=4, annotators=annotators)
-        assert fates(run, "predictions", POINTS) == {"used": frames["predictions"].height - 1, "unjudged_series": 1}
+        assert rows_by_status(run, "predictions", POINTS) == {
+            "used": frames["predictions"].height - 1,
+            "unjudged_series": 1,
+        }
 
 
 def test_tcpd_has_the_nearest_rule_unless_another_is_given(tmp_path: Path) -> None:

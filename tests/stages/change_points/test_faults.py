@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
-from running import POINTS, fates, points_tables, read_table, run_change_points, run_stages, stage_config
+from running import POINTS, points_tables, read_table, rows_by_status, run_change_points, run_stages, stage_config
 
 from pipeline.errors import ConfigError, DataError
 
@@ -133,7 +133,7 @@ def test_repeated_predictions(tmp_path: Path) -> None:
         curve = read_table(run, f"{POINTS}_curve", POINTS).sort("threshold")
         assert (curve["n_predicted"][0], curve["tp"][0]) == (predicted, 2)
         used = {"used": 2, "duplicate": 1} if duplicates == "max" else {"used": 3}
-        assert fates(run, "predictions", POINTS) == used
+        assert rows_by_status(run, "predictions", POINTS) == used
 
 
 def test_repeated_marks_count_once(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 import pytest
-from running import POINTS, fates, points_tables, read_table, run_change_points, stage_config
+from running import POINTS, points_tables, read_table, rows_by_status, run_change_points, stage_config
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
@@ -290,7 +290,7 @@ def test_runs_that_found_nothing_differ_from_absent_runs(tmp_path: Path) -> None
     assert rows.select("method", "series_id", "tp").rows() == [("x", "a", 1), ("y", "a", 0), ("y", "b", 0)]
     curve = read_table(run, f"{POINTS}_curve", POINTS)
     assert curve.select("method", "n_series", "n_true", "n_predicted").rows() == [("x", 1, 1, 1), ("y", 2, 2, 0)]
-    assert fates(run, "predictions", POINTS) == {"used": 1, "unlisted_run": 2}
+    assert rows_by_status(run, "predictions", POINTS) == {"used": 1, "unlisted_run": 2}
     assert curve["undefined"].to_list() == [None, "no_prediction"]
 
 
@@ -315,15 +315,15 @@ def test_methods_that_are_null_are_a_group(tmp_path: Path) -> None:
 def test_series_that_nobody_annotated_are_left_out(tmp_path: Path) -> None:
     data = frames(predictions={"series_id": ["a", "b"], "position": [10, 10]}, series={"series_id": ["a"]})
     run = run_change_points(tmp_path / "listed", data, margin=5)
-    assert fates(run, "predictions", POINTS) == {"used": 1, "unjudged_series": 1}
+    assert rows_by_status(run, "predictions", POINTS) == {"used": 1, "unjudged_series": 1}
     assert not any("no mark" in text for text in run.warnings)
     del data["series"]
     run = run_change_points(tmp_path / "unlisted", data, margin=5)
-    assert fates(run, "predictions", POINTS) == {"used": 2}
+    assert rows_by_status(run, "predictions", POINTS) == {"used": 2}
     assert any("1 series have no mark" in text for text in run.warnings)
     data["coders"] = pl.DataFrame({"series_id": ["b"], "annotator_id": ["1"]})
     run = run_change_points(tmp_path / "coded", data, margin=5)
-    assert fates(run, "predictions", POINTS) == {"used": 2}
+    assert rows_by_status(run, "predictions", POINTS) == {"used": 2}
 
 
 def test_groups_of_series_have_their_own_marks(tmp_path: Path) -> None:

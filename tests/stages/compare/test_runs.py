@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 import pytest
-from running import COMPARE, compared, fates, run_compare
+from running import COMPARE, compared, rows_by_status, run_compare
 from scipy import stats
 
 from pipeline.errors import ConfigError, DataError
@@ -176,7 +176,7 @@ def test_few_units_and_dropped_units_are_told(tmp_path: Path) -> None:
     assert len(run.warnings) == 2
     assert "leave out units" in run.warnings[0]
     assert "fewer than 20 units" in run.warnings[1]
-    assert fates(run, "units", COMPARE) == {"used": frame.height}
+    assert rows_by_status(run, "units", COMPARE) == {"used": frame.height}
     assert len(run.stages[0].summary.rows) == 3
 
 

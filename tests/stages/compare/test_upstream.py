@@ -17,8 +17,8 @@ from pipeline.metrics.comparison.paired import compare_matchers
 from pipeline.runs.config import parse_config
 from pipeline.simulations import before_after
 from pipeline.stages.compare.contract import CompareParameters
-from pipeline.stages.compare.followed import UNIT_TABLES
-from pipeline.stages.upstream import Leader
+from pipeline.stages.compare.unit_tables import UNIT_TABLES
+from pipeline.stages.upstream import UpstreamStage
 
 if TYPE_CHECKING:
     from pipeline.runs.runner import Run
@@ -116,7 +116,7 @@ def test_help_shows_only_keys_that_mean_something() -> None:
     assert "thresholds" not in text
 
 
-def test_check_and_render_say_what_is_followed(document: dict[str, Any], tmp_path: Path) -> None:
+def test_check_and_render_name_the_upstream_stages(document: dict[str, Any], tmp_path: Path) -> None:
     lines = []
     for stage in document["stages"]:
         values = {key: value for key, value in stage.items() if key != "kind"}
@@ -128,7 +128,7 @@ def test_check_and_render_say_what_is_followed(document: dict[str, Any], tmp_pat
     (tmp_path / "my.toml").write_text("\n".join(lines), "utf-8")
     checked, rendered = call("check", tmp_path / "my.toml"), call("render", tmp_path / "my.toml")
     assert (checked.code, rendered.code) == (0, 0), checked.err + rendered.err
-    assert "compare  follows loose, strict" in checked.out
+    assert "compare  reads tables of loose, strict" in checked.out
     assert "-- compare: reads tables of loose, strict" in rendered.out
 
 
@@ -159,7 +159,7 @@ def toml(value: object) -> str:
         ({"of": "sweep", "system": "model"}, r"a kind without units \(threshold_sweep\)"),
     ],
 )
-def test_what_cannot_be_followed_is_refused_before_anything_runs(
+def test_what_cannot_be_read_from_upstream_is_refused_before_anything_runs(
     matchers: list[dict[str, Any]], tmp_path: Path, keys: dict[str, Any], words: str
 ) -> None:
     sweep = {"kind": "threshold_sweep", "name": "sweep", "predictions": "p.parquet", "by": ["model"]}
@@ -167,14 +167,14 @@ def test_what_cannot_be_followed_is_refused_before_anything_runs(
         parse_config({"stages": [*matchers, sweep, COMPARING | keys]}, base=tmp_path)
 
 
-def test_a_stage_that_comes_later_cannot_be_followed(matchers: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_a_stage_that_comes_later_cannot_be_upstream(matchers: list[dict[str, Any]], tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="put it first"):
         parse_config({"stages": [matchers[0], COMPARING, matchers[1]]}, base=tmp_path)
 
 
 def test_only_a_follower_without_its_leaders_is_refused(document: dict[str, Any], tmp_path: Path) -> None:
     config = parse_config(document, base=tmp_path)
-    with pytest.raises(ConfigError, match="follows 'strict', which is left out"):
+    with pytest.raises(ConfigError, match="reads the tables of 'strict', which is left out"):
         config.only(["compare", "loose"])
     assert len(config.only(["compare", "loose", "strict"]).stages) == 3
     assert len(config.only([]).stages) == 3
@@ -215,20 +215,20 @@ def test_wrong_results_folders_are_refused(document: dict[str, Any], tmp_path: P
 def test_units_come_from_the_grouping_with_the_system(kind: str, tmp_path: Path) -> None:
     table = UNIT_TABLES[kind]
     params = CompareParameters.model_validate({"name": "compare", "of": "s", "system": "model", "by": ["language"]})
-    leader = Leader("s", kind, ((), ("model",), ("model", "language")), tmp_path)
+    stage = UpstreamStage("s", kind, ((), ("model",), ("model", "language")), tmp_path)
     if not table.grouped:
         with pytest.raises(ValueError, match="total only"):
-            params.following([leader])
+            params.with_upstream([stage])
         return
-    followed = params.following([leader])
-    assert followed.units is not None
-    assert followed.units.path == (str(tmp_path / table.table / "s.parquet"),)
-    assert followed.units.where == "\"grouping\" IN ('model,language')"
-    assert followed.units.columns["unit"] == table.unit
-    assert followed.metrics == table.metrics
-    lacking = Leader("s", kind, ((), ("language",)), tmp_path)
+    compared_params = params.with_upstream([stage])
+    assert compared_params.units is not None
+    assert compared_params.units.path == (str(tmp_path / table.table / "s.parquet"),)
+    assert compared_params.units.where == "\"grouping\" IN ('model,language')"
+    assert compared_params.units.columns["unit"] == table.unit
+    assert compared_params.metrics == table.metrics
+    lacking = UpstreamStage("s", kind, ((), ("language",)), tmp_path)
     with pytest.raises(ValueError, match="has no grouping by language, model"):
-        params.following([lacking])
+        params.with_upstream([lacking])
 
 
 def test_a_table_of_queries_is_read_as_units(tmp_path: Path) -> None:
@@ -258,7 +258,7 @@ def test_a_table_of_queries_is_read_as_units(tmp_path: Path) -> None:
     folder.mkdir()
     pl.concat(frames).write_parquet(folder / "ranking.parquet")
     params = CompareParameters.model_validate({"name": "compare", "of": "ranking", "system": "model"})
-    units = params.following([Leader("ranking", "ranking", ((), ("model",)), tmp_path)]).units
+    units = params.with_upstream([UpstreamStage("ranking", "ranking", ((), ("model",)), tmp_path)]).units
     assert units is not None
     metrics = ["average_precision", "r_precision", "pooled_recall"]
     stage = {

@@ -7,7 +7,7 @@ import polars as pl
 import polars.selectors as cs
 import pytest
 from reference_mentions import RULES, Row, counts_by_hand, random_mentions
-from running import fates, read_table, run_stages, stage_config
+from running import read_table, rows_by_status, run_stages, stage_config
 
 import pipeline
 from pipeline.engines import duckdb
@@ -262,8 +262,8 @@ def test_rows_of_documents_that_are_not_listed_are_left_out_and_counted(tmp_path
     gold, predicted = mentions(("a", 0, 3), ("b", 0, 3)), mentions(("a", 0, 3), ("b", 0, 3), ("b", 1, 3))
     run = run_on(tmp_path, gold, predicted, documents=pl.DataFrame({"doc_id": ["a"]}), averages=["micro"])
     assert table(run, "scores").select("tp", "fp", "fn").rows() == [(1, 0, 0)]
-    assert fates(run, "predicted", KIND) == {"used": 1, "unlisted_document": 2}
-    assert fates(run, "gold", KIND) == {"used": 1, "unlisted_document": 1}
+    assert rows_by_status(run, "predicted", KIND) == {"used": 1, "unlisted_document": 2}
+    assert rows_by_status(run, "gold", KIND) == {"used": 1, "unlisted_document": 1}
 
 
 def test_scores_at_fault_are_left_out_if_wanted(tmp_path: Path) -> None:
@@ -271,7 +271,7 @@ def test_scores_at_fault_are_left_out_if_wanted(tmp_path: Path) -> None:
     scores = pl.Series("score", [0.5, None, float("nan"), float("inf")])
     predicted = mentions(*[("a", 0, 3)] * 4).with_columns(scores)
     run = run_on(tmp_path, gold, predicted, invalid_scores="drop")
-    assert fates(run, "predicted", KIND) == {"used": 1, "null_score": 1, "nan_score": 1, "infinite_score": 1}
+    assert rows_by_status(run, "predicted", KIND) == {"used": 1, "null_score": 1, "nan_score": 1, "infinite_score": 1}
     with pytest.raises(pipeline.errors.DataError, match="column 'score' is NULL in 1 row"):
         run_on(tmp_path / "refused", gold, predicted)
 

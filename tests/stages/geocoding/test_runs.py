@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 import pytest
-from running import fates, read_table, run_stages, stage_config
+from running import read_table, rows_by_status, run_stages, stage_config
 
 from pipeline.errors import ConfigError, DataError
 from pipeline.metrics.geocoding.accuracy import error_statistics, tolerance_counts
@@ -107,7 +107,7 @@ def test_every_table_against_brute_force(tmp_path: Path, candidates: str, match:
         outcomes = table(run, "outcomes").filter(system=system).sort("mention_id")
         np.testing.assert_allclose(outcomes["distance_km"].to_numpy(), distances, rtol=1e-9, atol=1e-9)
         assert (outcomes["outcome"] == "tp").sum() == expected["tp"][0]
-    used = fates(run, "predicted", KIND)
+    used = rows_by_status(run, "predicted", KIND)
     number = predicted.unique(["mention_id", "system"]).height
     assert used == {"used": number} | ({"duplicate": predicted.height - number} if candidates != "error" else {})
 

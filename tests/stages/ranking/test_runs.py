@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
-from running import RANKING, fates, ranked, run_stages, stage_config
+from running import RANKING, ranked, rows_by_status, run_stages, stage_config
 from scipy import stats
 
 from pipeline.errors import ConfigError, DataError
@@ -233,7 +233,7 @@ def test_rows_left_out_are_counted(tmp_path: Path) -> None:
     )
     config = stage_config(tmp_path, RANKING, {"ranking": ranking, "relevance": relevance}, invalid_scores="drop")
     run = run_stages(config)
-    assert fates(run, "ranking", RANKING) == {"used": ranking.height - 1, "nan_score": 1}
+    assert rows_by_status(run, "ranking", RANKING) == {"used": ranking.height - 1, "nan_score": 1}
     with pytest.raises(DataError, match="NaN"):
         ranked(tmp_path / "error", ranking, relevance)
 

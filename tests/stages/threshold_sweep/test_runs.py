@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
-from running import SWEEP, fates, read_table, run_stages, run_threshold_sweep, stage_config, swept
+from running import SWEEP, read_table, rows_by_status, run_stages, run_threshold_sweep, stage_config, swept
 from sklearn.metrics import confusion_matrix, f1_score, precision_score, recall_score
 
 from pipeline.engines import duckdb
@@ -168,7 +168,7 @@ def test_every_input_row_is_accounted_for(tmp_path: Path) -> None:
         score=pl.Series([None, math.nan, math.inf, -math.inf, *np.linspace(0, 1, 56)], dtype=pl.Float64)
     )
     run = run_threshold_sweep(tmp_path, frame, invalid_scores="drop", predictions={"where": "id < 50"})
-    found = fates(run, "predictions", SWEEP)
+    found = rows_by_status(run, "predictions", SWEEP)
     assert found == {"used": 46, "null_score": 1, "nan_score": 1, "infinite_score": 2, "where": 10}
     curve = read_table(run, "threshold_sweep_curve", SWEEP)
     assert curve.select(pl.sum_horizontal(CELLS)).to_series().unique().to_list() == [46]
@@ -177,7 +177,7 @@ def test_every_input_row_is_accounted_for(tmp_path: Path) -> None:
 def test_a_null_label_of_a_dropped_score_is_not_asked_for(tmp_path: Path) -> None:
     frame = pl.DataFrame({"score": [None, 0.1, 0.9], "label": [True, False, True]})
     run = run_threshold_sweep(tmp_path, frame, invalid_scores="drop")
-    assert fates(run, "predictions", SWEEP) == {"used": 2, "null_score": 1}
+    assert rows_by_status(run, "predictions", SWEEP) == {"used": 2, "null_score": 1}
 
 
 def test_rows_that_repeat_an_item_are_refused_unless_they_are_kept(tmp_path: Path) -> None:

@@ -1,0 +1,262 @@
+"""Counts by group × replicate × threshold, the one form in which uncertainty meets the count tables.
+
+A count table holds integers, or decimals, by group, replicate and threshold bin. A `Cube` turns it into counts at or
+above every threshold:
+
+- as a frame, of all replicates together: `at_or_above`, `totals`;
+- as arrays of one group, with the replicates on axis 0, as the functions of `jackknife` take them: `groups`, `beside`;
+- as arrays of many groups at a time, of all replicates together: `blocks`.
+
+All work is bounded here: intervals are computed for at most `MOST_CELLS` cells, and `BLOCK_CELLS` of them are in one
+block of groups.
+
+The bins of a table need not be thresholds: a bin counts for all thresholds up to its lower edge. Rows with a NULL
+threshold lie below all thresholds; they count in totals only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from pipeline.metrics.uncertainty.jackknife import leave_one_out
+from pipeline.tables.columns import by_group
+from pipeline.tables.sweep import REPLICATE, THRESHOLD, add_up, at_or_above
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+Counts: TypeAlias = "NDArray[Any]"  # int64, or float64 for decimals and doubles
+Floats: TypeAlias = "NDArray[np.float64]"
+Ints: TypeAlias = "NDArray[np.int64]"
+Key: TypeAlias = tuple[object, ...]
+Boundary = Literal[">=", ">"]
+
+MOST_CELLS = 50_000_000  # thresholds of all groups × replicates for which intervals are computed
+BLOCK_CELLS = 2_000_000  # groups × thresholds of one block
+
+
+@dataclass(frozen=True)
+class GroupCounts:
+    """Counts of one group by replicate and threshold.
+
+    Attributes:
+        counts: Its rows of a count table, with `replicate` and `threshold`.
+        thresholds: Shape (K,), rising. A single nan: a row of a result without a threshold, which retrieves nothing.
+        replicates: Shape (G,), rising; at least those of the counts.
+        exclusive: Whether the bins are scores, and a score equal to the threshold is not retrieved.
+    """
+
+    counts: pl.DataFrame
+    thresholds: Floats
+    replicates: Ints
+    exclusive: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        counts: pl.DataFrame,
+        thresholds: Sequence[float] | Floats | None = None,
+        boundary: Boundary = ">=",
+        replicates: Ints | None = None,
+    ) -> GroupCounts:
+        """The counts of one group.
+
+        Args:
+            counts: Its rows of a count table.
+            thresholds: The thresholds, rising; None: every score of the group is one.
+            boundary: Without thresholds: whether a score equal to the threshold is retrieved. With thresholds the bins
+                have been made by their boundary.
+            replicates: Replicates that count even if they have no row, in any order.
+        """
+        if thresholds is None:
+            thresholds = counts[THRESHOLD].drop_nulls().unique().sort().to_numpy()
+        else:
+            boundary = ">="
+        present = counts[REPLICATE].to_numpy()
+        every = present if replicates is None else np.concatenate([present, replicates])
+        return cls(counts, np.asarray(thresholds, dtype=np.float64), np.unique(every), boundary == ">")
+
+    def with_counts(self, counts: pl.DataFrame) -> GroupCounts:
+        """Other counts of the same group, at the same thresholds and of the same replicates."""
+        return GroupCounts(counts, self.thresholds, self.replicates, self.exclusive)
+
+    @property
+    def within_budget(self) -> bool:
+        """Whether intervals of the group can be computed."""
+        return len(self.thresholds) * len(self.replicates) <= MOST_CELLS
+
+    @cached_property
+    def _cell(self) -> tuple[Ints, Ints]:
+        """Replicate and bin of every row by number; bin 0 lies below all thresholds."""
+        edges = self.counts[THRESHOLD].to_numpy()
+        bins = np.searchsorted(self.thresholds, edges, side="right")
+        return np.searchsorted(self.replicates, self.counts[REPLICATE].to_numpy()), np.where(np.isnan(edges), 0, bins)
+
+    def _by_bin(self, name: str) -> Counts:
+        """Counts by replicate and bin, shape (G, K + 1), added in the order of the rows."""
+        values = self._values(name)
+        table = np.zeros((len(self.replicates), len(self.thresholds) + 1), dtype=values.dtype)
+        np.add.at(table, self._cell, values)
+        return table
+
+    def _values(self, name: str) -> Counts:
+        column = self.counts[name]
+        return column.cast(pl.Int64 if column.dtype.is_integer() else pl.Float64).to_numpy()
+
+    def at_or_above(self, name: str) -> Counts:
+        """Counts that each threshold retrieves, shape (G, K)."""
+        bins = self._by_bin(name)[:, 1:]
+        above = bins[:, ::-1].cumsum(axis=1)[:, ::-1]
+        return np.asarray(above - bins if self.exclusive else above)
+
+    def below(self, name: str) -> Counts:
+        """Counts below all thresholds, shape (G,)."""
+        return np.asarray(self._by_bin(name)[:, 0])
+
+    def totals(self, name: str) -> Counts:
+        """All counts, shape (G,)."""
+        values = self._values(name)
+        sums = np.zeros(len(self.replicates), dtype=values.dtype)
+        np.add.at(sums, self._cell[0], values)
+        return sums
+
+
+def jackknifed(statistic: Callable[..., Floats], *counts: Counts) -> tuple[Floats, Floats]:
+    """A statistic of totals, and the same statistic of the totals without each replicate in turn.
+
+    Args:
+        statistic: A function of totals, of any shape.
+        counts: Its arguments by replicate, each of shape (G, …) with G ≥ 2.
+
+    Returns:
+        Shape (…) and (G, …); `jackknife.covariance` of the second is the variance of the first.
+    """
+    totals = (count.sum(axis=0).astype(np.float64) for count in counts)
+    return statistic(*totals), statistic(*(leave_one_out(count) for count in counts))
+
+
+@dataclass(frozen=True)
+class Block:
+    """Counts of several groups, all replicates together.
+
+    Attributes:
+        groups: Values of the keys, one row per group.
+        at_or_above: Counts by name that each threshold retrieves, thresholds falling, each of shape (groups, K).
+        totals: Counts by name, each of shape (groups,).
+    """
+
+    groups: pl.DataFrame
+    at_or_above: dict[str, Floats]
+    totals: dict[str, Floats]
+
+
+@dataclass(frozen=True)
+class Cube:
+    """Counts of all groups by replicate and threshold.
+
+    Attributes:
+        counts: The count table: columns `keys`, `replicate`, `threshold` (lower edge of the bin; NULL below all
+            thresholds) and counts.
+        keys: Columns that identify a group; NULL is a value like any other.
+        thresholds: The thresholds, rising; None: every group has a threshold for each of its scores.
+        boundary: Without thresholds: whether a score equal to the threshold is retrieved.
+    """
+
+    counts: pl.DataFrame
+    keys: tuple[str, ...]
+    thresholds: tuple[float, ...] | None
+    boundary: Boundary = ">="
+
+    @classmethod
+    def of(
+        cls,
+        counts: pl.DataFrame,
+        keys: Sequence[str],
+        thresholds: Sequence[float] | None,
+        boundary: Boundary = ">=",
+    ) -> Cube:
+        """The cube of a count table."""
+        return cls(counts, tuple(keys), None if thresholds is None else tuple(thresholds), boundary)
+
+    def at_or_above(self, names: Sequence[str]) -> pl.DataFrame:
+        """Counts of all replicates that each threshold retrieves: one row per group × threshold, added exactly."""
+        return at_or_above(self.counts, self.keys, names, self.thresholds, inclusive=self.boundary == ">=")
+
+    def totals(self, names: Sequence[str]) -> pl.DataFrame:
+        """All counts: one row per group, added exactly."""
+        return add_up(self.counts, self.keys, names)
+
+    def curve(self, swept: Sequence[str], totals: Sequence[str]) -> pl.DataFrame:
+        """`at_or_above` of some counts beside the `totals` of others: one row per group × threshold."""
+        return self.at_or_above(swept).join(self.totals(totals), on=list(self.keys), how="left", nulls_equal=True)
+
+    def within_budget(self, rows: int) -> bool:
+        """Whether intervals of so many rows, groups × thresholds, can be computed."""
+        return rows * self.counts[REPLICATE].n_unique() <= MOST_CELLS
+
+    def groups(self) -> Iterator[tuple[Key, GroupCounts]]:
+        """Every group, by the values of its keys, in the order of the count table; one at a time is made."""
+        for key, counts in by_group(self.counts, self.keys).items():
+            yield key, GroupCounts.of(counts, self.thresholds, self.boundary)
+
+    def beside(self, curve: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, GroupCounts]]:
+        """The rows of every group of a curve, by rising threshold, and its counts at the thresholds of these rows.
+
+        Args:
+            curve: Columns `keys`, `threshold` and any others; each group has rows in the count table.
+        """
+        counts = by_group(self.counts, self.keys)
+        exclusive = self.thresholds is None and self.boundary == ">"
+        for key, rows in by_group(curve.sort(THRESHOLD), self.keys).items():
+            own = counts[key]
+            yield rows, GroupCounts(own, rows[THRESHOLD].to_numpy(), np.unique(own[REPLICATE].to_numpy()), exclusive)
+
+    def blocks(self, names: Sequence[str]) -> Iterator[Block]:
+        """The counts of many groups at a time, of all replicates, in blocks of at most `BLOCK_CELLS` cells.
+
+        Without thresholds every score of a group retrieves itself, whatever the boundary; groups with fewer scores than
+        others of their block have their lowest one repeated. Counts are added up exactly and are doubles only then.
+        """
+        keys = list(self.keys)
+        totals = self.totals(names).with_columns(pl.col(names).cast(pl.Float64))
+        summed = add_up(self.counts, [*keys, THRESHOLD], names).with_columns(pl.col(names).cast(pl.Float64))
+        summed = self._ranked(summed)
+        sizes = summed.group_by(keys).agg((pl.col("_rank").max() + 1).alias("_size")).sort(["_size", *keys])
+        number = None if self.thresholds is None else len(self.thresholds)
+        widest = number or max(sizes["_size"].to_list(), default=0)
+        for chunk in sizes.iter_slices(max(1, BLOCK_CELLS // max(widest, 1))):
+            groups = chunk.select(keys)
+            rows = summed.join(groups.with_row_index("_group"), on=keys, how="inner", nulls_equal=True)
+            sums = groups.join(totals, on=keys, how="left", nulls_equal=True, maintain_order="left")
+            width = number or max(*chunk["_size"].to_list(), 1)
+            yield Block(
+                groups,
+                {name: _falling(rows, name, (groups.height, width)) for name in names},
+                {name: sums[name].to_numpy() for name in names},
+            )
+
+    def _ranked(self, summed: pl.DataFrame) -> pl.DataFrame:
+        """With the rank of the threshold of every row among those of its group, from the highest, 0; -1 if NULL."""
+        if self.thresholds is None:
+            rank = pl.col(THRESHOLD).rank("dense", descending=True).over(self.keys) - 1
+        else:
+            falling = pl.DataFrame({THRESHOLD: self.thresholds[::-1]}, schema={THRESHOLD: pl.Float64})
+            summed = summed.join(falling.with_row_index("_rank"), on=THRESHOLD, how="left")
+            rank = pl.col("_rank")
+        known = pl.when(pl.col(THRESHOLD).is_not_null()).then(rank.cast(pl.Int64))
+        return summed.with_columns(known.fill_null(-1).alias("_rank"))
+
+
+def _falling(rows: pl.DataFrame, name: str, shape: tuple[int, int]) -> Floats:
+    """Running sums of a count over falling thresholds, one row for each group of a block."""
+    rows = rows.filter(pl.col("_rank") >= 0)
+    table = np.zeros(shape)
+    table[rows["_group"].to_numpy(), rows["_rank"].to_numpy()] = rows[name].to_numpy()
+    return np.cumsum(table, axis=1)

@@ -1,0 +1,102 @@
+"""The table `before_after_placebo`: the near against the far part of the time before the event."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from pipeline.metrics.before_after.intervals import TWO
+from pipeline.metrics.before_after.placebo import placebo, placebo_joint
+from pipeline.stages.before_after.uncertainty import groups_of
+from pipeline.tables.columns import doubles, nulls
+from pipeline.tables.sweep import THRESHOLD
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from pipeline.metrics.uncertainty.cube import Cube
+    from pipeline.metrics.uncertainty.reasons import Reason
+    from pipeline.stages.before_after.contract import BeforeAfterParameters
+    from pipeline.stages.before_after.uncertainty import EstimatedGroup
+
+TABLE = "before_after_placebo"
+COUNTS = ("n_far", "n_near", "m_far", "m_near")
+PRECISIONS = ("precision_far", "precision_near")
+VALUES = ("log_rate_ratio", "log_rate_ratio_lower", "log_rate_ratio_upper", "p_value")
+
+
+def table(curve: pl.DataFrame, cube: Cube, params: BeforeAfterParameters) -> pl.DataFrame:
+    """The table `before_after_placebo`.
+
+    One row per group and threshold, and one with a NULL threshold for the joint test; only the latter where the two
+    parts cannot be compared at all. It has no row with `uncertainty = "none"`.
+    """
+    keys = list(cube.keys)
+    order = [*keys, THRESHOLD, *COUNTS, *VALUES, *PRECISIONS, "undefined"]
+    if params.uncertainty == "none" or curve.is_empty():
+        return _untested(curve.clear().select(keys), None).select(order)
+    if not cube.within_budget(curve.height):
+        return _untested(curve.select(keys).unique(maintain_order=True), "budget").select(order)
+    pairs_known = bool(cube.counts["n_near"].sum())
+    frames = []
+    for group in groups_of(curve, cube):
+        reason = _why_untested(group, params, pairs_known=pairs_known)
+        label = group.rows.head(1).select(keys)
+        frames.append(_untested(label, reason) if reason else _tested(group, keys, params.confidence))
+    return pl.concat([frame.select(order) for frame in frames])
+
+
+def _why_untested(group: EstimatedGroup, params: BeforeAfterParameters, *, pairs_known: bool) -> Reason | None:
+    """Why the time before the event of a group has not two parts to compare; None if it has."""
+    n_before, n_near = group.sides[2], group.near[1]
+    if params.window is None:
+        return "no_window"
+    if not n_before.any():
+        return "no_before"
+    if not n_near.any():
+        return "no_near" if pairs_known else "unknown_pairs"
+    return None if (n_before > n_near).any() else "no_far"
+
+
+def _untested(labels: pl.DataFrame, reason: Reason | None) -> pl.DataFrame:
+    """The row of the joint test alone, for each of the groups."""
+    zeros = [pl.lit(0, dtype=pl.Int64).alias(name) for name in COUNTS[:2]]
+    undefined = pl.lit(reason, dtype=pl.String).alias("undefined")
+    return labels.with_columns(
+        *zeros, *nulls(COUNTS[2:], pl.Int64), *nulls((THRESHOLD, *VALUES, *PRECISIONS)), undefined
+    )
+
+
+def _tested(group: EstimatedGroup, keys: Sequence[str], confidence: float) -> pl.DataFrame:
+    """The rows of one group, that of the joint test last."""
+    m_before, _, n_before, _ = group.sides
+    m_near, n_near = group.near
+    m_far, n_far = m_before - m_near, n_before - n_near
+    tests = placebo(m_far, m_near, n_far, n_near, confidence=confidence)
+    size = group.rows.height
+    counts = (np.full(size, n_far.sum()), np.full(size, n_near.sum()), m_far.sum(axis=0), m_near.sum(axis=0))
+    values = (tests.log_rate_ratio, tests.lower, tests.upper, tests.p_value)
+    rows = group.rows.select(*keys, THRESHOLD).with_columns(
+        *(pl.Series(name, column, dtype=pl.Int64) for name, column in zip(COUNTS, counts, strict=True)),
+        *(doubles(name, column) for name, column in zip(VALUES, values, strict=True)),
+        doubles("precision_far", _precision(group, counts[2], n_far.sum())),
+        doubles("precision_near", _precision(group, counts[3], n_near.sum())),
+    )
+    single = ((n_far + n_near) > 0).sum() < TWO
+    joint = doubles("p_value", np.array([placebo_joint(m_far, m_near, n_far, n_near)]))
+    empty = (THRESHOLD, "m_far", "m_near", *VALUES[:-1], *PRECISIONS)
+    last = rows.head(1).with_columns(*(pl.lit(None, dtype=rows.schema[name]).alias(name) for name in empty), joint)
+    reason = pl.when(pl.col("p_value").is_null()).then(pl.lit("one_replicate" if single else "few_matches"))
+    return pl.concat([rows, last]).with_columns(reason.alias("undefined"))
+
+
+def _precision(group: EstimatedGroup, matches: NDArray[np.int64], pairs: np.int64) -> NDArray[np.float64]:
+    """Precision with the false positive rate of one part of the time before the event."""
+    _, m_after, _, n_after = group.sides
+    with np.errstate(divide="ignore", invalid="ignore"):
+        precision = 1 - (matches / pairs) * n_after.sum() / m_after.sum(axis=0)
+    return np.where(np.isfinite(precision), precision, np.nan)
