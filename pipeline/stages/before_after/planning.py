@@ -164,7 +164,8 @@ class _Planner:
             missed=self._counts_missed(compared),
         )
         of_events = [grouped.name for grouped in every if grouped.source == "events"]
-        return Plan((*used_pairs.relations(), *layers.relations(compared, of_events), *counts))
+        relations = layers.relations(compared, [*of_events, *matchers.columns])
+        return Plan((*used_pairs.relations(), *relations, *counts))
 
     def _gold_plan(self, by: Sequence[rows.Grouped], matchers: Matchers) -> Plan:
         """Counts on gold labels, if there are any."""

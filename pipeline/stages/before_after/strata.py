@@ -55,12 +55,17 @@ class Strata:
         """Whether there are any."""
         return bool(self.columns or self.of_time)
 
-    def relations(self, compared: Compared, by: Sequence[str]) -> Iterator[Relation]:
-        """How busy the days are, and the events with their stratum where pairs are counted per event."""
+    def relations(self, compared: Compared, columns: Sequence[str]) -> Iterator[Relation]:
+        """How busy the days are, and the events with their stratum where numbers of pairs are given per event.
+
+        Args:
+            compared: Where the numbers of compared pairs come from.
+            columns: Columns of the compared events that counting needs, and those of the strata.
+        """
         volumes = "volumes" if "volume" in self.of_time else "no_volumes"
         yield Relation("volumes", statement(f"before_after/{volumes}"), keep=True)
         if compared == "events":
-            yield Relation("events_of_strata", self._labelled("events_of_strata", by))
+            yield Relation("events_of_strata", self._labelled("events_of_strata", columns))
 
     def events(self, columns: Sequence[str]) -> exp.Query:
         """Events with their times, their stratum and some of their columns."""
