@@ -63,7 +63,7 @@ def file_check(
     source: Source,
     segment: Sequence[str] = (),
     *,
-    relations: Mapping[str, str] | None = None,
+    relations: Mapping[str, str | exp.Query] | None = None,
     columns: Mapping[str, str] | None = None,
     values: Mapping[str, float | str] | None = None,
     words: Callable[[Faults], Mapping[str, object]] | None = None,
@@ -80,7 +80,8 @@ def file_check(
         name: `<stage>/checks/<file>`, or `checks/<file>`.
         source: The input that the fault is in.
         segment: The columns of a key: what stands where the file says `segment`.
-        relations: The relation to read, by the name that the file gives it; `input_read` is that of the input.
+        relations: The relation to read, or its query, by the name that the file gives it; `input_read` is that of the
+            input.
         columns: The column to read, by the name that the file gives it; default: the same name.
         values: Values of the parameters.
         words: Further words for the texts, from the rows.
