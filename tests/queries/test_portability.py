@@ -119,7 +119,6 @@ VALUES: Values = {
     "time_of_article": lambda rng, _: _integers(rng, -(10**15), 2 * 10**15),
     "first_time": lambda rng, _: _integers(rng, -(10**15), 0),
     "last_time": lambda rng, _: _integers(rng, 0, 2 * 10**15),
-    "file_row_number": lambda rng, _: _integers(rng, 0, ROWS),
     "quartile_of_volume": lambda rng, _: _integers(rng, 1, 5),
     "event_label": lambda rng, _: _texts(rng, ["", "1:x"]),
     "article_label": lambda rng, _: _texts(rng, ["1:0", "1:1-"]),
