@@ -1,7 +1,7 @@
 """Set up a virtual environment from the lock file and run a task in it: python3 dev.py TASK.
 
-Needs nothing but Python 3.11 or later. The environment lies in .venv, that of the lowest versions in .venv-lowest;
-each is made anew when its lock file, the project file or the Python version changes.
+It needs only Python 3.11 or later. The environment is in .venv, that of the lowest versions in .venv-lowest; each is
+recreated when its lock file, the project file or the Python version changes.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ TASKS: dict[str, tuple[str, tuple[tuple[str, ...], ...]]] = {
 
 
 def main() -> int:
-    """Run the task named on the command line; further words go to its last command."""
+    """Run the task named on the command line; further arguments go to its last command."""
     name, *more = sys.argv[1:] or ["help"]
     if name not in TASKS:
         print("python3 dev.py TASK\n")
@@ -82,7 +82,7 @@ def main() -> int:
 
 
 def set_up(venv: Path, lock: Path) -> Path:
-    """Make an environment unless it stands as its lock file wants it; return its Python."""
+    """Create an environment unless it matches its lock file already; return its Python."""
     python = venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     stamp = venv / "made-from"
     wanted = hashlib.sha256(

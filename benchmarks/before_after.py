@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import sqlglot.expressions as exp
 from bench import Bench, run_all
-from made_data import Data, pairs_of, timelines_of
+from made_data import PairFiles, pairs_of, timelines_of
 from side_by_side import Line, Took, child, in_turns
 from sqlglot import parse_one
 
@@ -36,7 +36,7 @@ WINDOW = {"before": "168h", "after": "72h"}
 LOOP_ROWS = 5_000_000
 
 
-def pairs(bench: Bench) -> Data:
+def pairs(bench: Bench) -> PairFiles:
     """Pairs and events."""
     return pairs_of(bench.root, bench.rows)
 
@@ -172,8 +172,8 @@ ORDER BY replicate
 
 def _timelines(bench: Bench, n_events: int, n_articles: int) -> tuple[DuckDB, Callable[[], pl.DataFrame]]:
     """An engine that knows two timelines, and the stage's way to count compared articles from them."""
-    data = timelines_of(bench.root, n_events, n_articles)
-    inputs = {"events": str(data.events.resolve()), "articles": str(data.articles.resolve())}
+    files = timelines_of(bench.root, n_events, n_articles)
+    inputs = {"events": str(files.events.resolve()), "articles": str(files.articles.resolve())}
     engine, plan = bench.bound(stage(bench, **inputs, compared="timelines"))
     counted = next(each for each in plan.nodes if isinstance(each, CountFunction))
 

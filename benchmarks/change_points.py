@@ -41,16 +41,16 @@ def data_of(bench: Bench) -> PointFiles:
     return points_of(bench.root, bench.rows // PREDICTED)
 
 
-def stage(data: PointFiles, **settings: object) -> dict[str, Any]:
+def stage(files: PointFiles, **settings: object) -> dict[str, Any]:
     """The config of a stage over the data, of which every series is known to have been annotated and searched."""
-    own = {"kind": "change_points", "margin": MARGIN, "thresholds": THRESHOLDS, "duplicates": "keep"}
-    files = {"predictions": str(data.predictions.resolve()), "annotations": str(data.annotations.resolve())}
-    return own | files | {"area_scores": "thresholds"} | settings
+    defaults = {"kind": "change_points", "margin": MARGIN, "thresholds": THRESHOLDS, "duplicates": "keep"}
+    paths = {"predictions": str(files.predictions.resolve()), "annotations": str(files.annotations.resolve())}
+    return defaults | paths | {"area_scores": "thresholds"} | settings
 
 
-def counts(bench: Bench, data: PointFiles, **settings: object) -> Callable[[], None]:
+def counts(bench: Bench, files: PointFiles, **settings: object) -> Callable[[], None]:
     """Everything that a run does with rows: runs, matching, counts."""
-    config = parse_config({"stages": [stage(data, **settings)]}, base=bench.root.resolve(), origin="benchmark")
+    config = parse_config({"stages": [stage(files, **settings)]}, base=bench.root.resolve(), origin="benchmark")
     params, plan = config.stages[0].params, open_inputs(config, config.stages[0]).plan
     engine = bench.engine()
 
@@ -63,10 +63,10 @@ def counts(bench: Bench, data: PointFiles, **settings: object) -> Callable[[], N
     return work
 
 
-def floor(bench: Bench, data: PointFiles) -> Callable[[], None]:
+def floor(bench: Bench, files: PointFiles) -> Callable[[], None]:
     """Adding up the columns of both files."""
-    predictions = bench.floor(data.predictions, "sum(series_id)", "sum(position)", "sum(score)")
-    annotations = bench.floor(data.annotations, "sum(series_id)", "sum(position)")
+    predictions = bench.floor(files.predictions, "sum(series_id)", "sum(position)", "sum(score)")
+    annotations = bench.floor(files.annotations, "sum(series_id)", "sum(position)")
 
     def work() -> None:
         predictions()
@@ -77,16 +77,16 @@ def floor(bench: Bench, data: PointFiles) -> Callable[[], None]:
 
 def one_to_one(bench: Bench) -> Iterator[Line]:
     """The largest matching of all series at 101 thresholds."""
-    data = data_of(bench)
-    times = in_turns(counts(bench, data), floor(bench, data), bench.repeats)
-    yield times.ratio(f"one_to_one of {data.series:,} series, 101 thresholds")
+    files = data_of(bench)
+    times = in_turns(counts(bench, files), floor(bench, files), bench.repeats)
+    yield times.ratio(f"one_to_one of {files.series:,} series, 101 thresholds")
 
 
 def whole_run(bench: Bench) -> Iterator[Line]:
     """`thresher run` with intervals, in a process of its own."""
-    data = data_of(bench)
-    job = counts(bench, data)
-    yield from bench.whole_run("thresher run", job, stage(data), at_most=None)
+    files = data_of(bench)
+    job = counts(bench, files)
+    yield from bench.whole_run("thresher run", job, stage(files), at_most=None)
 
 
 def results(bench: Bench, settings: dict[str, Any]) -> Callable[[], None]:
@@ -103,11 +103,11 @@ def results(bench: Bench, settings: dict[str, Any]) -> Callable[[], None]:
     return work
 
 
-def without_scores(data: PointFiles) -> Path:
+def without_scores(files: PointFiles) -> Path:
     """The predictions of a size without their scores."""
-    path = data.folder / "unscored.parquet"
+    path = files.folder / "unscored.parquet"
     if not path.is_file():
-        pq.write_table(pq.read_table(data.predictions, columns=["series_id", "position"]), path, compression="zstd")
+        pq.write_table(pq.read_table(files.predictions, columns=["series_id", "position"]), path, compression="zstd")
     return path
 
 
@@ -117,14 +117,14 @@ def at_once(bench: Bench) -> Iterator[Line]:
     if find_spec("ruptures") is None:
         yield Line(f"{name}: ruptures is not installed", "–", "", 0.0, None)
         return
-    data = points_of(bench.root, AT_ONCE)
-    found = without_scores(data)
-    own = {"predictions": str(found.resolve()), "thresholds": "distinct", "uncertainty": "none"}
+    files = points_of(bench.root, AT_ONCE)
+    unscored = without_scores(files)
+    settings = {"predictions": str(unscored.resolve()), "thresholds": "distinct", "uncertainty": "none"}
 
     def peer() -> None:
-        ruptures_peer.at_once(data.annotations, found, MARGIN)
+        ruptures_peer.at_once(files.annotations, unscored, MARGIN)
 
-    yield in_turns(peer, results(bench, stage(data) | own | WITHOUT_SERIES), bench.repeats).ratio(name)
+    yield in_turns(peer, results(bench, stage(files) | settings | WITHOUT_SERIES), bench.repeats).ratio(name)
 
 
 def curve(bench: Bench) -> Iterator[Line]:
@@ -133,13 +133,13 @@ def curve(bench: Bench) -> Iterator[Line]:
     if find_spec("ruptures") is None:
         yield Line(f"{name}: ruptures is not installed", "–", "≥ 50 ×", 0.0, None)
         return
-    data = points_of(bench.root, CURVE)
+    files = points_of(bench.root, CURVE)
     grid = np.linspace(THRESHOLDS["start"], THRESHOLDS["stop"], int(THRESHOLDS["count"])).tolist()
 
     def peer() -> None:
-        deque(ruptures_peer.curve(data.annotations, data.predictions, MARGIN, grid), maxlen=0)
+        deque(ruptures_peer.curve(files.annotations, files.predictions, MARGIN, grid), maxlen=0)
 
-    yield in_turns(peer, results(bench, stage(data) | WITHOUT_SERIES), bench.repeats).ratio(name, at_least=50)
+    yield in_turns(peer, results(bench, stage(files) | WITHOUT_SERIES), bench.repeats).ratio(name, at_least=50)
 
 
 BENCHMARKS: dict[str, Callable[[Bench], Iterator[Line]]] = {

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Floats: TypeAlias = "NDArray[np.float64]"
-Found: TypeAlias = "dict[str, NDArray[np.float64]]"
+Estimated: TypeAlias = "dict[str, NDArray[np.float64]]"
 
 ROWS_AT_ONCE = 1_000_000
 THRESHOLDS = 40
@@ -85,8 +85,8 @@ def simulate(setting: Setting, datasets: int, rng: np.random.Generator) -> tuple
     """Scores and labels, shape (datasets, rows); rows of a cluster stand together."""
     shape = (datasets, setting.size)
     if setting.clusters:
-        u, own = rng.standard_normal((2, datasets, setting.clusters, 1))
-        share = expit(INTERCEPT + TOGETHER * u + np.sqrt(1 - TOGETHER**2) * own)
+        u, independent = rng.standard_normal((2, datasets, setting.clusters, 1))
+        share = expit(INTERCEPT + TOGETHER * u + np.sqrt(1 - TOGETHER**2) * independent)
         label = (rng.random((datasets, setting.clusters, CLUSTER_SIZE)) < share).reshape(shape)
         noise = np.sqrt(1 - ALIKE) * rng.standard_normal((datasets, setting.clusters, CLUSTER_SIZE))
         return (np.sqrt(ALIKE) * u + noise).reshape(shape) + setting.shift * label, label
@@ -100,9 +100,9 @@ def true_rates(setting: Setting, at: Floats) -> tuple[float, Floats, Floats]:
     """Share of positives, and shares of positives and of negatives at or above each score."""
     if not setting.clusters:
         return setting.positives / setting.size, ndtr(setting.shift - at), ndtr(-at)
-    u, own = np.meshgrid(_NODES, _NODES, indexing="ij")
+    u, independent = np.meshgrid(_NODES, _NODES, indexing="ij")
     weight = np.outer(_WEIGHTS, _WEIGHTS) / _WEIGHTS.sum() ** 2
-    positive = (weight * expit(INTERCEPT + TOGETHER * u + np.sqrt(1 - TOGETHER**2) * own)).sum(axis=1)
+    positive = (weight * expit(INTERCEPT + TOGETHER * u + np.sqrt(1 - TOGETHER**2) * independent)).sum(axis=1)
     negative = weight.sum(axis=1) - positive
     z = (at[:, None] - np.sqrt(ALIKE) * _NODES) / np.sqrt(1 - ALIKE)
     true, false = ndtr(setting.shift / np.sqrt(1 - ALIKE) - z) @ positive, ndtr(-z) @ negative
@@ -124,7 +124,7 @@ def truth(setting: Setting) -> dict[str, float]:
     return {"average_precision": average, "pr_auc": pr, "pr_auc, all": average, "roc_auc": roc}
 
 
-def found(setting: Setting, score: Floats, label: NDArray[np.bool_]) -> Iterator[tuple[str, Found]]:
+def estimated(setting: Setting, score: Floats, label: NDArray[np.bool_]) -> Iterator[tuple[str, Estimated]]:
     """Areas, standard errors and degrees of freedom of every data set, by name."""
     datasets, size = score.shape
     order = np.argsort(score, axis=1)
@@ -136,9 +136,9 @@ def found(setting: Setting, score: Floats, label: NDArray[np.bool_]) -> Iterator
     areas = OrderedAreas(totals, setting.clusters)
     group, rising = np.repeat(np.arange(datasets), size), np.take_along_axis(score, order, axis=1).ravel()
     areas.add(Rows(group, rising, positive.ravel(), 1 - positive.ravel(), replicate=replicate))
-    made = areas.finish(random_sizes=setting.random)
-    for name in made.area:
-        yield name, {"area": made.area[name], "se": made.se[name], "degrees": made.degrees[name]}
+    estimates = areas.finish(random_sizes=setting.random)
+    for name in estimates.area:
+        yield name, {"area": estimates.area[name], "se": estimates.se[name], "degrees": estimates.degrees[name]}
     if not setting.clusters:
         tp = np.cumsum(hit[:, ::-1], axis=1)
         every = Retrieved(tp, np.arange(1, size + 1) - tp, positives, negatives)
@@ -148,28 +148,30 @@ def found(setting: Setting, score: Floats, label: NDArray[np.bool_]) -> Iterator
         yield "pr_auc", _true_points_of_clusters(setting, score, label)
 
 
-def _true_points(retrieved: Retrieved, setting: Setting) -> Found:
-    made = true_point_areas(retrieved, random_sizes=setting.random)
-    return {"area": made.auc, "se": made.se, "degrees": made.degrees, "true_points": made.se_true_points}
+def _true_points(retrieved: Retrieved, setting: Setting) -> Estimated:
+    areas = true_point_areas(retrieved, random_sizes=setting.random)
+    return {"area": areas.auc, "se": areas.se, "degrees": areas.degrees, "true_points": areas.se_true_points}
 
 
-def _true_points_of_clusters(setting: Setting, score: Floats, label: NDArray[np.bool_]) -> Found:
-    whole = _true_points(_retrieved(setting, score, label, 1), setting)
-    parts = _retrieved(setting, score, label, setting.clusters)
-    each = np.split(np.arange(len(parts.tp)), len(score))
-    spread = np.array([true_point_clusters(Retrieved(*(v[rows] for v in vars(parts).values()))) for rows in each])
-    return whole | {"se": spread[:, 0], "degrees": spread[:, 1]}
+def _true_points_of_clusters(setting: Setting, score: Floats, label: NDArray[np.bool_]) -> Estimated:
+    totals = _true_points(_retrieved(setting, score, label, 1), setting)
+    clusters = _retrieved(setting, score, label, setting.clusters)
+    rows_of_datasets = np.split(np.arange(len(clusters.tp)), len(score))
+    spread = np.array(
+        [true_point_clusters(Retrieved(*(v[rows] for v in vars(clusters).values()))) for rows in rows_of_datasets]
+    )
+    return totals | {"se": spread[:, 0], "degrees": spread[:, 1]}
 
 
-def _retrieved(setting: Setting, score: Floats, label: NDArray[np.bool_], parts: int) -> Retrieved:
+def _retrieved(setting: Setting, score: Floats, label: NDArray[np.bool_], n_parts: int) -> Retrieved:
     """Counts at falling thresholds of equal parts of every data set, shape (datasets × parts, K)."""
-    rows = len(score) * parts
+    rows = len(score) * n_parts
     cell = THRESHOLDS - np.searchsorted(setting.thresholds, score, side="right")
     cell = cell + (THRESHOLDS + 1) * np.repeat(np.arange(rows), score.size // rows).reshape(score.shape)
 
     def counts(of: NDArray[np.bool_]) -> NDArray[np.int64]:
-        made = np.bincount(cell[of], minlength=rows * (THRESHOLDS + 1))
-        return np.asarray(np.cumsum(made.reshape(rows, THRESHOLDS + 1), axis=1))
+        binned = np.bincount(cell[of], minlength=rows * (THRESHOLDS + 1))
+        return np.asarray(np.cumsum(binned.reshape(rows, THRESHOLDS + 1), axis=1))
 
     tp, fp = counts(label), counts(~label)
     return Retrieved(tp[:, :-1], fp[:, :-1], tp[:, -1], fp[:, -1])
@@ -181,7 +183,7 @@ def measure(setting: Setting, datasets: int, confidence: float, seed: int) -> No
     collected: dict[str, defaultdict[str, list[Floats]]] = defaultdict(lambda: defaultdict(list))
     at_once = max(1, ROWS_AT_ONCE // setting.size)
     for start in range(0, datasets, at_once):
-        for name, arrays in found(setting, *simulate(setting, min(at_once, datasets - start), rng)):
+        for name, arrays in estimated(setting, *simulate(setting, min(at_once, datasets - start), rng)):
             for key, values in arrays.items():
                 collected[name][key].append(values)
     print(f"\n{setting}   ({datasets} data sets, {time.perf_counter() - started:.0f} s)")
@@ -195,7 +197,7 @@ def measure(setting: Setting, datasets: int, confidence: float, seed: int) -> No
             print(f"  {name:<18}" + "".join(cells))
 
 
-def _line(arrays: Found, true: float, confidence: float) -> Iterator[float]:
+def _line(arrays: Estimated, true: float, confidence: float) -> Iterator[float]:
     area, se = arrays["area"], arrays["se"]
     lower, upper = logit_interval(area, se, t_quantile(confidence, arrays["degrees"]))
     normal = t_quantile(confidence, 1e9)

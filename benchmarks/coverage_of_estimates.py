@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import expit, logit, ndtri
 
-from pipeline.metrics.before_after.intervals import NAMES, intervals
+from pipeline.metrics.before_after.intervals import INTERVAL_NAMES, intervals
 from pipeline.metrics.before_after.placebo import placebo, placebo_joint, realised_precision_interval
 from pipeline.simulations.before_after_counts import Setting, simulate, truth
 
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.before_after.intervals import Interval
+    from pipeline.metrics.uncertainty.limits import Interval
 
 CLASSES = ((0.0, 1.0, "<1"), (1.0, 10.0, "1-10"), (10.0, 100.0, "10-100"), (100.0, np.inf, ">100"))
 GROUPS = 64
 ROWS_AT_ONCE = 20_000
 FLIPS = 199
 JOINT_DATASETS = 1000  # the joint test takes longest
-SHOWN = (*NAMES, "realised")
+SHOWN = (*INTERVAL_NAMES, "realised")
 MANY = 100.0
 
 
@@ -66,16 +66,16 @@ class Counts:
 class Tally:
     """Sums over data sets, every array of shape (T,)."""
 
-    given: defaultdict[str, NDArray[np.float64]] = field(default_factory=lambda: defaultdict(lambda: np.zeros(1)))
+    with_limits: defaultdict[str, NDArray[np.float64]] = field(default_factory=lambda: defaultdict(lambda: np.zeros(1)))
     covered: defaultdict[str, NDArray[np.float64]] = field(default_factory=lambda: defaultdict(lambda: np.zeros(1)))
     width: defaultdict[str, NDArray[np.float64]] = field(default_factory=lambda: defaultdict(lambda: np.zeros(1)))
 
     def add(self, name: str, lower: NDArray[np.float64], upper: NDArray[np.float64], true: NDArray[np.float64]) -> None:
         """Count one interval per threshold; nan: none was given."""
-        given = ~np.isnan(lower)
-        self.given[name] = self.given[name] + given
-        self.covered[name] = self.covered[name] + (given & (lower <= true + 1e-9) & (true - 1e-9 <= upper))
-        self.width[name] = self.width[name] + np.where(given, np.minimum(upper, 1.0) - np.maximum(lower, 0.0), 0.0)
+        has_limits = ~np.isnan(lower)
+        self.with_limits[name] = self.with_limits[name] + has_limits
+        self.covered[name] = self.covered[name] + (has_limits & (lower <= true + 1e-9) & (true - 1e-9 <= upper))
+        self.width[name] = self.width[name] + np.where(has_limits, np.minimum(upper, 1.0) - np.maximum(lower, 0.0), 0.0)
 
 
 def data_sets(setting: Setting, count: int, seed: int, groups: int | None = None) -> Iterator[Counts]:
@@ -103,8 +103,8 @@ def naive(counts: Counts, confidence: float) -> dict[str, tuple[NDArray[np.float
     logit_width = z * np.sqrt(1 / m_before + 1 / m_after) / precision
     recall_width = z * np.sqrt(np.maximum(variance * (1 - 2 * ratio) + ratio**2 * variance[0], 0.0)) / tp[0]
     union = m_after + tp[0]
-    f1, own = 2 * tp / union, 2 * tp / union
-    top = 4 * variance + own**2 * (m_after + variance[0] + 2 * variance) - 4 * own * (m_after + variance)
+    f1 = 2 * tp / union
+    top = 4 * variance + f1**2 * (m_after + variance[0] + 2 * variance) - 4 * f1 * (m_after + variance)
     f1_width = z * np.sqrt(np.maximum(top, 0.0)) / union
     inside = np.where((precision > 0) & (precision < 1), precision, np.nan)
     fpr = np.where(m_before > 0, m_before / n_before, np.nan)
@@ -131,11 +131,11 @@ def coverage(setting: Setting, datasets: int, confidence: float, seed: int, grou
         with np.errstate(divide="ignore", invalid="ignore"):
             for name, limits in naive(counts, confidence).items():
                 tally.add(f"naive {name}", *limits, true[name])
-            own = counts.true_after.sum(axis=0) / counts.four[1].sum(axis=0)
+            precision = counts.true_after.sum(axis=0) / counts.four[1].sum(axis=0)
         realised = realised_precision_interval(
             *counts.four, counts.near, counts.n_near, confidence=confidence, reference=0
         )
-        tally.add("realised", realised.lower, realised.upper, own)
+        tally.add("realised", realised.lower, realised.upper, precision)
         _add_placebo(tally, counts, confidence, zeros)
     return tally
 
@@ -143,7 +143,7 @@ def coverage(setting: Setting, datasets: int, confidence: float, seed: int, grou
 def _add_placebo(tally: Tally, counts: Counts, confidence: float, zeros: NDArray[np.float64]) -> None:
     arguments = counts.far, counts.near, counts.n_far, counts.n_near
     values = {"placebo": placebo(*arguments, confidence=confidence).p_value}
-    if tally.given["joint"][0] < JOINT_DATASETS:
+    if tally.with_limits["joint"][0] < JOINT_DATASETS:
         values["joint"] = np.full(1, placebo_joint(*arguments, flips=FLIPS))
     for name, value in values.items():
         accepted = np.where(np.isnan(value), np.nan, np.where(value > 1 - confidence, 0.0, 1.0))
@@ -159,21 +159,23 @@ def print_coverage(setting: Setting, tally: Tally, confidence: float) -> None:
         chosen = np.flatnonzero((setting.m_before >= low) & (setting.m_before < high))
         for name in SHOWN if len(chosen) else ():
             kept = chosen[chosen > 0] if name.startswith("recall") else chosen  # 1 by definition at the reference
-            given, covered = tally.given[name][kept], tally.covered[name][kept]
-            if given.sum() == 0:
+            n_intervals, covered = tally.with_limits[name][kept], tally.covered[name][kept]
+            if n_intervals.sum() == 0:
                 continue
-            share = covered / np.maximum(given, 1)
+            share = covered / np.maximum(n_intervals, 1)
             plain = f"naive {name}"
-            other = (
-                tally.covered[plain][kept].sum() / tally.given[plain][kept].sum() if plain in tally.given else np.nan
-            )
-            width, part = tally.width[name][kept].sum() / given.sum(), given.mean() / tally.given["fpr"].max()
-            numbers = f"{covered.sum() / given.sum():9.3f}{share.min():7.3f}{share.max():7.3f}{other:7.3f}{width:10.2g}"
-            print(f"  {label:>8} {name:<20}{numbers}{part:7.2f}")
+            other = np.nan
+            if plain in tally.with_limits:
+                other = tally.covered[plain][kept].sum() / tally.with_limits[plain][kept].sum()
+            width = tally.width[name][kept].sum() / n_intervals.sum()
+            share_given = n_intervals.mean() / tally.with_limits["fpr"].max()
+            mean_coverage = covered.sum() / n_intervals.sum()
+            numbers = f"{mean_coverage:9.3f}{share.min():7.3f}{share.max():7.3f}{other:7.3f}{width:10.2g}"
+            print(f"  {label:>8} {name:<20}{numbers}{share_given:7.2f}")
         if len(chosen):
-            size = 1 - tally.covered["placebo"][chosen].sum() / tally.given["placebo"][chosen].sum()
+            size = 1 - tally.covered["placebo"][chosen].sum() / tally.with_limits["placebo"][chosen].sum()
             print(f"  {label:>8} {'placebo: rejected':<20}{size:9.3f}")
-    size = 1 - tally.covered["joint"][0] / max(tally.given["joint"][0], 1)
+    size = 1 - tally.covered["joint"][0] / max(tally.with_limits["joint"][0], 1)
     print(f"  {'all':>8} {'placebo: rejected':<20}{size:9.3f}   (nominal {1 - confidence:.2f})")
 
 
@@ -183,7 +185,7 @@ def print_power(setting: Setting, datasets: int, confidence: float, seed: int) -
     setting = replace(setting, near_factor=1.5)
     for counts in data_sets(setting, datasets, seed):
         _add_placebo(tally, counts, confidence, zeros)
-    power = {name: 1 - tally.covered[name] / np.maximum(tally.given[name], 1) for name in ("placebo", "joint")}
+    power = {name: 1 - tally.covered[name] / np.maximum(tally.with_limits[name], 1) for name in ("placebo", "joint")}
     numbers = "  ".join(f"{m:.3g}: {p:.2f}" for m, p in zip(setting.m_before, power["placebo"], strict=True))
     print(f"  power at 1.5 × FPR, by expected matches:  {numbers}  joint: {power['joint'][0]:.2f}")
 
@@ -191,19 +193,19 @@ def print_power(setting: Setting, datasets: int, confidence: float, seed: int) -
 def print_bias(events: int, datasets: int, seed: int) -> None:
     """Bias of recall and precision where positives are a tenth of all pairs, uncorrected and corrected."""
     setting = Setting(events, positives=MANY)
-    true, found = truth(setting), defaultdict(list)
+    true, estimates = truth(setting), defaultdict(list)
     for counts in data_sets(setting, datasets, seed):
         m_before, m_after, n_before, n_after = (values.sum(axis=0) for values in counts.four)
         fpr = m_before / n_before
         tp = m_after - fpr * n_after
         positives = tp[0] / (1 - fpr[0])
-        found["recall"].append(tp / tp[0])
-        found["recall corrected"].append((tp + fpr * positives) / positives)
+        estimates["recall"].append(tp / tp[0])
+        estimates["recall corrected"].append((tp + fpr * positives) / positives)
         with np.errstate(divide="ignore", invalid="ignore"):
-            found["precision"].append(np.where(m_after > 0, tp / m_after, np.nan))
-            found["precision corrected"].append(np.where(m_after > 0, (tp + fpr * positives) / m_after, np.nan))
+            estimates["precision"].append(np.where(m_after > 0, tp / m_after, np.nan))
+            estimates["precision corrected"].append(np.where(m_after > 0, (tp + fpr * positives) / m_after, np.nan))
     print(f"\nBias with many positives, {events} events; true recall {true['recall_true'].round(2)}")
-    for name, values in found.items():
+    for name, values in estimates.items():
         bias = np.nanmean(values, axis=0) - true[f"{name.split()[0]}_true"]
         print(f"  {name:<22}{' '.join(f'{b:+.4f}' for b in bias)}   largest {np.abs(bias).max():.4f}")
 

@@ -36,11 +36,11 @@ def tables(documents: int, seed: int, params: CompareParameters) -> dict[str, pl
     return derive(params, {"units": units})
 
 
-def outcomes(found: dict[str, pl.DataFrame], level: float) -> Iterator[tuple[str, str, float]]:
+def outcomes(results: dict[str, pl.DataFrame], level: float) -> Iterator[tuple[str, str, float]]:
     """(what, metric and test, 1 if so) of one data set."""
     truth = {tagger.name: tagger.truth() for tagger in TAGGERS}
     kinds = {("lexicon", "neural"): "power", ("neural", "retrained"): "error"}
-    for row in found["compare_tests"].iter_rows(named=True):
+    for row in results["compare_tests"].iter_rows(named=True):
         kind = kinds.get((row["system_a"], row["system_b"]))
         if kind is None:
             continue
@@ -49,7 +49,7 @@ def outcomes(found: dict[str, pl.DataFrame], level: float) -> Iterator[tuple[str
             metric = row["metric"]
             true = truth[row["system_a"]][metric] - truth[row["system_b"]][metric]
             yield "coverage", metric, float(row["difference_lower"] <= true <= row["difference_upper"])
-    for row in found["compare_posteriors"].iter_rows(named=True):
+    for row in results["compare_posteriors"].iter_rows(named=True):
         kind = kinds.get((row["system_a"], row["system_b"]))
         if kind is not None:
             far = abs(row["probability_a_better"] - 0.5) >= (1 - level) / 2
@@ -68,8 +68,8 @@ def main() -> None:
     for documents in SIZES:
         collected: dict[tuple[str, str], list[float]] = defaultdict(list)
         for number in range(asked.datasets):
-            found = tables(documents, asked.seed * 1_000_000 + number, params)
-            for what, name, so in outcomes(found, 1 - asked.confidence):
+            results = tables(documents, asked.seed * 1_000_000 + number, params)
+            for what, name, so in outcomes(results, 1 - asked.confidence):
                 collected[what, name].append(so)
         print(f"\n{documents} documents, {asked.datasets} data sets")
         for (what, name), values in sorted(collected.items()):

@@ -76,12 +76,12 @@ PAIRS_SCHEMA = pa.schema(
 
 
 @dataclass(frozen=True)
-class Data:
-    """Where the data of one size lie.
+class PairFiles:
+    """Paths of the pairs and events of one size.
 
     Attributes:
-        folder: Their folder.
-        rows: Rows of pairs.
+        folder: Folder of the files.
+        rows: Number of pairs.
     """
 
     folder: Path
@@ -123,15 +123,15 @@ class Timelines:
         return self.folder / "timeline_articles.parquet"
 
 
-def pairs_of(root: Path, rows: int) -> Data:
+def pairs_of(root: Path, rows: int) -> PairFiles:
     """Pairs and events of a size, made if they are not there."""
-    data = Data(root / f"pairs_{rows}", rows)
+    files = PairFiles(root / f"pairs_{rows}", rows)
     facts = {"generation": GENERATION, "seed": SEED, "rows": rows}
-    if _stands(data.folder, facts):
-        return data
-    data.folder.mkdir(parents=True, exist_ok=True)
+    if _stands(files.folder, facts):
+        return files
+    files.folder.mkdir(parents=True, exist_ok=True)
     sources = np.random.default_rng([SEED, 0]).integers(0, SOURCES, EVENTS, dtype=np.int8)
-    before, after = _write_pairs(data, sources)
+    before, after = _write_pairs(files, sources)
     events = pa.table(
         {
             "event_id": np.arange(EVENTS, dtype=np.int64),
@@ -140,9 +140,9 @@ def pairs_of(root: Path, rows: int) -> Data:
             "n_after": after,
         }
     )
-    pq.write_table(events, data.events, compression="zstd", row_group_size=ROW_GROUP)
-    _done(data.folder, facts)
-    return data
+    pq.write_table(events, files.events, compression="zstd", row_group_size=ROW_GROUP)
+    _done(files.folder, facts)
+    return files
 
 
 def predictions_of(root: Path, rows: int) -> Path:
@@ -179,9 +179,9 @@ def rankings_of(root: Path, rows: int) -> tuple[Path, Path]:
         pq.ParquetWriter(relevance, judged, compression="zstd") as second,
     ):
         for start in range(0, rows, ROW_GROUP):
-            ours, theirs = _rankings(start, min(ROW_GROUP, rows - start))
-            first.write_table(pa.table(ours, schema=ranked), row_group_size=ROW_GROUP)
-            second.write_table(pa.table(theirs, schema=judged), row_group_size=ROW_GROUP)
+            ranked_columns, judged_columns = _rankings(start, min(ROW_GROUP, rows - start))
+            first.write_table(pa.table(ranked_columns, schema=ranked), row_group_size=ROW_GROUP)
+            second.write_table(pa.table(judged_columns, schema=judged), row_group_size=ROW_GROUP)
     _done(folder, facts)
     return ranking, relevance
 
@@ -189,15 +189,15 @@ def rankings_of(root: Path, rows: int) -> tuple[Path, Path]:
 def _rankings(start: int, rows: int) -> tuple[list[pa.Array], list[pa.Array]]:
     """Columns of ranking and relevance of some queries; the first documents of a query are the judged ones."""
     rng = np.random.default_rng([SEED, 4, start])
-    query, place = np.divmod(np.arange(start, start + rows, dtype=np.int64), DOCUMENTS)
-    doc = (query * STRIDE + place * 9_973) % 10_000_000
-    score = np.round(rng.random(rows) + 0.3 * (place < JUDGED), 6)
-    inside = place < 2 * JUDGED
+    query, rank = np.divmod(np.arange(start, start + rows, dtype=np.int64), DOCUMENTS)
+    doc = (query * STRIDE + rank * 9_973) % 10_000_000
+    score = np.round(rng.random(rows) + 0.3 * (rank < JUDGED), 6)
+    inside = rank < 2 * JUDGED
     queries = np.unique(query)
     outside = np.tile(np.arange(2 * OUTSIDE, dtype=np.int64), len(queries))
     names = np.concatenate([query[inside], np.repeat(queries, 2 * OUTSIDE)])
     documents = np.concatenate([doc[inside], 10_000_000 + outside])
-    relevance = np.concatenate([place[inside] < JUDGED, outside < OUTSIDE]).astype(np.int64)
+    relevance = np.concatenate([rank[inside] < JUDGED, outside < OUTSIDE]).astype(np.int64)
     return [_text(query), _text(doc), pa.array(score)], [_text(names), _text(documents), pa.array(relevance)]
 
 
@@ -207,32 +207,32 @@ def _text(numbers: NDArray[np.int64]) -> pa.Array:
 
 def timelines_of(root: Path, n_events: int, n_articles: int) -> Timelines:
     """Times of events and articles of a size, made if they are not there."""
-    data = Timelines(root / f"timelines_{n_events}_{n_articles}", n_events, n_articles)
-    facts = {"generation": GENERATION, "seed": SEED, **{k: v for k, v in asdict(data).items() if k != "folder"}}
-    if _stands(data.folder, facts):
-        return data
-    data.folder.mkdir(parents=True, exist_ok=True)
+    files = Timelines(root / f"timelines_{n_events}_{n_articles}", n_events, n_articles)
+    facts = {"generation": GENERATION, "seed": SEED, **{k: v for k, v in asdict(files).items() if k != "folder"}}
+    if _stands(files.folder, facts):
+        return files
+    files.folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng([SEED, 2])
-    for path, name, number in ((data.events, "event", n_events), (data.articles, "article", n_articles)):
+    for path, name, number in ((files.events, "event", n_events), (files.articles, "article", n_articles)):
         hours = rng.uniform(0.0, YEARS_IN_HOURS, number)
         times = pa.array(FIRST_HOUR + (hours * 3.6e9).astype(np.int64), pa.timestamp("us", tz="UTC"))
         table = pa.table({f"{name}_id": np.arange(number, dtype=np.int64), f"{name}_time": times})
         pq.write_table(table, path, compression="zstd", row_group_size=ROW_GROUP)
-    _done(data.folder, facts)
-    return data
+    _done(files.folder, facts)
+    return files
 
 
-def _write_pairs(data: Data, sources: NDArray[np.int8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _write_pairs(files: PairFiles, sources: NDArray[np.int8]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Write the pairs, one row group at a time; returns the rows before and after every event."""
     before, after = np.zeros(EVENTS, dtype=np.int64), np.zeros(EVENTS, dtype=np.int64)
-    with pq.ParquetWriter(data.pairs, PAIRS_SCHEMA, compression="zstd", use_dictionary=["source"]) as writer:
-        for start in range(0, data.rows, ROW_GROUP):
+    with pq.ParquetWriter(files.pairs, PAIRS_SCHEMA, compression="zstd", use_dictionary=["source"]) as writer:
+        for start in range(0, files.rows, ROW_GROUP):
             rng = np.random.default_rng([SEED, 1, start])
-            number = min(ROW_GROUP, data.rows - start)
+            number = min(ROW_GROUP, files.rows - start)
             row = np.arange(start, start + number, dtype=np.int64)
-            article, place = np.divmod(row, EVENTS_PER_ARTICLE)
+            article, number_of_pair = np.divmod(row, EVENTS_PER_ARTICLE)
             first = rng.integers(0, EVENTS, number // EVENTS_PER_ARTICLE + 2, dtype=np.int64)
-            event = (first[article - article[0]] + place * STRIDE) % EVENTS
+            event = (first[article - article[0]] + number_of_pair * STRIDE) % EVENTS
             lag = rng.uniform(-BEFORE_HOURS, AFTER_HOURS, number)
             matched = (lag >= 0) & (rng.random(number) < MATCHED)
             score = rng.gamma(2.0, 3.0, number)

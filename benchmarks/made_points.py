@@ -49,25 +49,25 @@ class PointFiles:
 
 def points_of(root: Path, series: int) -> PointFiles:
     """Points of a number of series, made if they are not there."""
-    data = PointFiles(root / f"points_{series}", series)
-    done = data.folder / "done"
+    files = PointFiles(root / f"points_{series}", series)
+    done = files.folder / "done"
     if done.is_file():
-        return data
-    data.folder.mkdir(parents=True, exist_ok=True)
+        return files
+    files.folder.mkdir(parents=True, exist_ok=True)
     kinds = [("series_id", pa.int64()), ("position", pa.int64())]
     schemas = pa.schema(kinds), pa.schema([*kinds, ("score", pa.float64())])
-    paths = data.annotations, data.predictions
+    paths = files.annotations, files.predictions
     with (
         pq.ParquetWriter(paths[0], schemas[0], compression="zstd") as true,
-        pq.ParquetWriter(paths[1], schemas[1], compression="zstd") as found,
+        pq.ParquetWriter(paths[1], schemas[1], compression="zstd") as predicted,
     ):
         for start in range(0, series, SERIES_AT_A_TIME):
             ids = np.arange(start, min(start + SERIES_AT_A_TIME, series))
             marks, predictions, score = _points(np.random.default_rng([SEED, start]), len(ids))
             true.write_table(pa.table([*_shuffled(ids, marks)], schema=schemas[0]))
-            found.write_table(pa.table([*_shuffled(ids, predictions, score)], schema=schemas[1]))
+            predicted.write_table(pa.table([*_shuffled(ids, predictions, score)], schema=schemas[1]))
     done.touch()
-    return data
+    return files
 
 
 def _points(rng: np.random.Generator, series: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:

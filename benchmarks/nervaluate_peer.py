@@ -19,13 +19,13 @@ def main() -> None:
     """Read both files, put the mentions into lists of documents, evaluate, and write the strict counts."""
     from nervaluate import Evaluator  # type: ignore[import-not-found]  # noqa: PLC0415 - a peer that may be missing
 
-    folder, counts = map(Path, sys.argv[1:])
+    folder, output = map(Path, sys.argv[1:])
     gold, predicted = (_documents(folder / f"{name}.parquet") for name in ("gold", "predicted"))
     documents = sorted(gold.keys() | predicted.keys())
     sides = [[side.get(document, []) for document in documents] for side in (gold, predicted)]
     strict = Evaluator(*sides, tags=list(TYPES), loader="dict").evaluate()["overall"]["strict"]
-    found = {"tp": strict.correct, "fp": strict.actual - strict.correct, "fn": strict.possible - strict.correct}
-    counts.write_text(json.dumps(found), encoding="utf-8")
+    confusion = {"tp": strict.correct, "fp": strict.actual - strict.correct, "fn": strict.possible - strict.correct}
+    output.write_text(json.dumps(confusion), encoding="utf-8")
 
 
 def _documents(path: Path) -> dict[int, list[dict[str, Any]]]:

@@ -26,12 +26,12 @@ PART = 2_000_000
 def simulated(n: int, m: int, rankings: int, seed: int) -> np.ndarray:
     """Average precision of random rankings, as many at a time as make arrays of a few million numbers."""
     rng = np.random.default_rng(seed)
-    parts, step = [], max(1, PART // n)
+    batches, step = [], max(1, PART // n)
     for start in range(0, rankings, step):
         keys = rng.random((min(step, rankings - start), n))
-        places = np.sort(np.argpartition(keys, m - 1, axis=1)[:, :m] + 1, axis=1)
-        parts.append((np.arange(1, m + 1) / places).mean(axis=1))
-    return np.concatenate(parts)
+        ranks = np.sort(np.argpartition(keys, m - 1, axis=1)[:, :m] + 1, axis=1)
+        batches.append((np.arange(1, m + 1) / ranks).mean(axis=1))
+    return np.concatenate(batches)
 
 
 def main() -> None:
@@ -50,12 +50,17 @@ def main() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         printed = zhang_su_2012_moments(n, m) if m > 1 else (float("nan"), float("nan"))
-    own = values.mean(), values.var(ddof=1)
-    error = own[1] ** 0.5 / options.rankings**0.5, np.std((values - own[0]) ** 2) / options.rankings**0.5
+    simulated_moments = values.mean(), values.var(ddof=1)
+    error = (
+        simulated_moments[1] ** 0.5 / options.rankings**0.5,
+        np.std((values - simulated_moments[0]) ** 2) / options.rankings**0.5,
+    )
     print(f"{'':<10}{'exact':>14}{'simulated':>14}{'± SE':>12}{'as printed':>14}")
-    for place, name in enumerate(("mean", "variance")):
-        print(f"{name:<10}{exact[place]:>14.6g}{own[place]:>14.6g}{error[place]:>12.1g}{printed[place]:>14.4g}")
-    centred = (values - own[0]) / own[1] ** 0.5
+    for index, name in enumerate(("mean", "variance")):
+        print(
+            f"{name:<10}{exact[index]:>14.6g}{simulated_moments[index]:>14.6g}{error[index]:>12.1g}{printed[index]:>14.4g}"
+        )
+    centred = (values - simulated_moments[0]) / simulated_moments[1] ** 0.5
     print(f"{'skewness':<10}{average_precision_skewness(n, m):>14.6g}{(centred**3).mean():>14.6g}")
     for level, value in zip(QUANTILES, np.quantile(values, QUANTILES), strict=True):
         print(f"{f'{level:.1%}':<10}{'':>14}{value:>14.4f}")

@@ -102,8 +102,8 @@ def beside_ranx(bench: Bench) -> Iterator[Line]:
     _check_values(small, len(runs) - 1)
     name = f"ranx on {small.rows:,} rows, beside thresher run"
     yield times.ratio(name, at_least=5)
-    whole = tuple(each.took for each in peers[-len(times.job) :])
-    yield replace(times, job=whole).ratio(f"{name}, start of ranx included")
+    with_start = tuple(each.took for each in peers[-len(times.job) :])
+    yield replace(times, job=with_start).ratio(f"{name}, start of ranx included")
     yield memory("thresher run: peak memory", max(each.peak_rss for each in runs), at_most=GIBI)
     yield memory("ranx: peak memory", max(each.peak_rss for each in peers), at_most=12 * GIBI)
 
@@ -111,11 +111,13 @@ def beside_ranx(bench: Bench) -> Iterator[Line]:
 def _check_values(bench: Bench, turn: int) -> None:
     """Both give the same average precision where no two documents have one score."""
     path = next((bench.root / "ranking_results" / str(turn) / "runs").glob("*/ranking_queries/*.parquet"))
-    own = pl.read_parquet(path).select("query_id", "average_precision")
+    measured = pl.read_parquet(path).select("query_id", "average_precision")
     ranking = pl.scan_parquet(rankings_of(bench.root, bench.rows)[0])
     clear = ranking.group_by("query_id").agg(clear=pl.col("score").is_unique().all()).filter("clear").collect()
-    both = own.join(clear, on="query_id").join(pl.read_parquet(bench.root / "ranx.parquet"), on="query_id", how="left")
-    assert both.height > own.height // 3, "hardly a query without equal scores"
+    both = measured.join(clear, on="query_id").join(
+        pl.read_parquet(bench.root / "ranx.parquet"), on="query_id", how="left"
+    )
+    assert both.height > measured.height // 3, "hardly a query without equal scores"
     assert np.allclose(both["average_precision"], both["map"], rtol=0, atol=1e-12), "ranx finds other values"
 
 

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     Means = tuple[float, float]
 
 
-def at_once(marks: Path, found: Path, margin: int) -> Means:
+def at_once(marks: Path, predicted: Path, margin: int) -> Means:
     """Mean precision and recall of the series, all predictions together."""
     truth = _lists(_points(marks))
-    return _means(truth, _lists(_points(found)), margin)
+    return _means(truth, _lists(_points(predicted)), margin)
 
 
-def curve(marks: Path, found: Path, margin: int, thresholds: Iterable[float]) -> Iterator[Means]:
+def curve(marks: Path, predicted: Path, margin: int, thresholds: Iterable[float]) -> Iterator[Means]:
     """The same at every threshold, for which the predictions are filtered and the series gone through once more."""
-    truth, predictions = _lists(_points(marks)), _points(found)
+    truth, predictions = _lists(_points(marks)), _points(predicted)
     for threshold in thresholds:
         yield _means(truth, _lists(predictions.filter(pl.col("score") >= threshold)), margin)
 
@@ -53,8 +53,8 @@ def _means(truth: dict[int, list[int]], predicted: dict[int, list[int]], margin:
 
 def main() -> None:
     """Print the means."""
-    marks, found, margin = sys.argv[1:]
-    print(*at_once(marks, found, int(margin)))  # type: ignore[arg-type]
+    marks, predicted, margin = sys.argv[1:]
+    print(*at_once(marks, predicted, int(margin)))  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":

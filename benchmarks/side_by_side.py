@@ -115,8 +115,8 @@ def in_turns(job: Callable[[], Took | None], floor: Callable[[], Took | None], r
 
 def _timed(work: Callable[[], Took | None]) -> Took:
     wall, cpu = time.perf_counter(), time.process_time()
-    own = work()
-    return own or Took(time.perf_counter() - wall, time.process_time() - cpu)
+    reported = work()
+    return reported or Took(time.perf_counter() - wall, time.process_time() - cpu)
 
 
 @dataclass(frozen=True)

@@ -64,26 +64,26 @@ def replicates(bench: Bench) -> Iterator[Line]:
 def exact(bench: Bench) -> Iterator[Line]:
     """Average precision, ROC AUC and both standard errors by one sort, in a process of its own, beside scikit-learn."""
     peer, peers = _peer(bench, "average_precision_score")
-    own: list[Child] = []
+    runs: list[Child] = []
 
     def work() -> Took:
-        own.append(child([sys.executable, HERE / "exact_areas.py", predictions_of(bench.root, bench.rows)]))
-        return own[-1].took
+        runs.append(child([sys.executable, HERE / "exact_areas.py", predictions_of(bench.root, bench.rows)]))
+        return runs[-1].took
 
     times = in_turns(peer, work, min(bench.repeats, 3))
     yield times.ratio("scikit-learn average_precision_score, beside exact areas with errors", at_least=4)
-    ours, theirs = (max(each.peak_rss for each in runs) for runs in (own, peers))
-    share = ours / theirs
-    name = f"exact areas: peak memory, {ours / MEBI:,.0f} of {theirs / MEBI:,.0f} MiB"
+    peak, peak_of_peer = (max(process.peak_rss for process in processes) for processes in (runs, peers))
+    share = peak / peak_of_peer
+    name = f"exact areas: peak memory, {peak / MEBI:,.0f} of {peak_of_peer / MEBI:,.0f} MiB"
     yield Line(name, f"{share:.2f} ×", "≤ 0.5 ×", share, share <= 0.5)
 
 
 def binned(bench: Bench) -> Iterator[Line]:
     """Certified bounds narrower than 1e-5, from cells."""
     floor = bench.floor(predictions_of(bench.root, bench.rows), "sum(score)", "count_if(label)")
-    job, found = _areas(bench, method="binned", width=1e-5)
+    job, frames = _areas(bench, method="binned", width=1e-5)
     yield in_turns(job, floor, bench.repeats).ratio("areas by cells, bounds narrower than 1e-5", at_most=5)
-    row = found[-1].row(0, named=True)
+    row = frames[-1].row(0, named=True)
     width = row["average_precision_max"] - row["average_precision_min"]
     yield Line("width of the bounds of average precision", f"{width:.1e}", "≤ 1e-05", width, width <= 1e-5)
 
@@ -100,12 +100,12 @@ def _areas(bench: Bench, **settings: object) -> tuple[Work, list[pl.DataFrame]]:
     engine = bench.engine()
     counted = count(engine, opened.configured.params, opened.plan)
     asked = next(node for node in opened.plan.nodes if isinstance(node, Areas))
-    found: list[pl.DataFrame] = []
+    frames: list[pl.DataFrame] = []
 
     def work() -> None:
-        found.append(areas(engine, asked, [Grouping(())], [], counted.tables["counts"]))
+        frames.append(areas(engine, asked, [Grouping(())], [], counted.tables["counts"]))
 
-    return work, found
+    return work, frames
 
 
 def _peer(bench: Bench, name: str) -> tuple[Callable[[], Took], list[Child]]:

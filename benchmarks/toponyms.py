@@ -56,8 +56,8 @@ def floor(bench: Bench, *columns: str) -> Work:
     files = [bench.floor(folder / f"{name}.parquet", *columns) for name in ("gold", "predicted")]
 
     def work() -> None:
-        for each in files:
-            each()
+        for add_up in files:
+            add_up()
 
     return work
 

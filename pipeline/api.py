@@ -24,14 +24,14 @@ def run(config: str | Path | Mapping[str, Any] | Config) -> Run:
     """Run a config and publish one run.
 
     Args:
-        config: Path of a TOML file, the same as a dictionary (relative paths start at the current folder), or a
-            checked config.
+        config: Path of a TOML file, a dictionary with the same content (relative paths start at the current folder),
+            or a checked config.
 
     Returns:
         The published run, or the existing one if nothing has changed.
 
     Raises:
-        ThresherError: its leaf, and `code`, say what went wrong; published results are unchanged.
+        ThresherError: its class and its `code` say what went wrong; published results are unchanged.
     """
     if isinstance(config, Config):
         return runner.run(config)
@@ -41,17 +41,17 @@ def run(config: str | Path | Mapping[str, Any] | Config) -> Run:
 
 
 def open_results(results: str | Path) -> duckdb.DuckDBPyConnection:
-    """A read-only connection with one view per result table of the latest run, and schema `history` for all runs.
+    """Open a read-only connection with one view per result table of the latest run, and all runs in schema `history`.
 
-    It shows the run that is the latest now, for as long as it is open; a run published later needs a new call. It works
-    on a results folder that was moved. It may read the results and nothing else. Earlier runs that were deleted or are
-    damaged are missing from `history`.
+    The connection keeps showing the run that was the latest when it was opened; call again to see a later one. It works
+    on a results folder that has been moved, and can read the results and nothing else. Earlier runs that were deleted
+    or are damaged are missing from `history`.
 
     Args:
         results: The output folder of a run.
 
     Raises:
-        ConfigError: the text names no folder of this machine.
+        ConfigError: the text does not name a folder on this machine.
         NoInputError: no run was published there.
         DataError: a file of the latest run is lost or damaged.
     """

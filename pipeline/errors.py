@@ -1,11 +1,11 @@
-"""One error tree; every leaf carries the exit code that a scheduler acts on.
+"""The error classes; each has the exit code that a scheduler acts on.
 
-ThresherError            70  our own bug, unless a leaf says otherwise
+ThresherError            70  a bug of thresher, unless a subclass says otherwise
 ├── UsageError            2  the command line itself is wrong
-├── DataError            65  only the data show the fault
+├── DataError            65  only the data can show the fault
 ├── NoInputError         66  no file matches
 ├── ResourceError        71  memory or scratch space is exhausted
-├── CannotCreateError    73  the output place cannot be written
+├── CannotCreateError    73  the output folder cannot be written
 ├── StorageError         74  an input or output operation failed
 ├── BusyError            75  another run holds the results; try again
 ├── PermissionDenied     77  the operating system refuses access
@@ -59,7 +59,7 @@ class UsageError(ThresherError):
 
 
 class InvalidQueryError(ThresherError):
-    """An engine does not accept a query: a bug, unless the query holds a predicate of the user.
+    """An engine rejects a query, which is a bug unless the query contains a predicate written by the user.
 
     Args:
         reason: What the engine says.
@@ -104,7 +104,7 @@ class ResourceError(ThresherError):
 
 
 class CannotCreateError(ThresherError):
-    """The output place does not exist and cannot be made, or is read-only."""
+    """The output folder cannot be created, or is read-only."""
 
     exit_code = 73
 
@@ -128,7 +128,7 @@ class PermissionDenied(ThresherError):  # noqa: N818 - named after the condition
 
 
 class ConfigError(ThresherError):
-    """The configuration is wrong whatever the data are."""
+    """The configuration is wrong, whatever the data are."""
 
     exit_code = 78
 
@@ -151,12 +151,13 @@ class Interrupted(ThresherError):  # noqa: N818 - a state, not a fault
 
 
 def together(faults: Sequence[ThresherError]) -> ThresherError:
-    """One error for several faults that a user should see at once: a line for each, and each remedy once.
+    """Combine several faults into one error that lists them all: one line per fault, and each remedy once.
 
-    Its class, and so its exit code, is that of the first. Beyond ten faults only their number is said.
+    Its class, and so its exit code, is that of the first fault. Only the first ten faults are listed; the others are
+    counted.
 
     Args:
-        faults: At least one, in the order in which they are told; one that holds several counts as these.
+        faults: At least one, in the order in which they are listed; an error that combines several is split again.
     """
     single = list({str(fault): fault for several in faults for fault in several.faults}.values())
     if len(single) == 1:
@@ -191,15 +192,15 @@ _NUMBER_IN_TEXT = re.compile(r'(?:\[[Ee]rrno |\(os error |"errno":")(\d+)')  # p
 
 
 def os_fault(error: Exception, doing: str) -> ThresherError:
-    """The error of ours for one of the operating system, told by its number and by nothing else.
+    """Translate an error of the operating system into a `ThresherError`, by its error number alone.
 
     Args:
         error: An `OSError`, a `MemoryError`, or what a library raised for one.
-        doing: What was tried and on which path, for example `writing /results/CURRENT`.
+        doing: What was being done and on which path, for example `writing /results/CURRENT`.
 
     Returns:
-        77 where access is refused, 73 on a file system that can only be read, 71 without memory, and 74 for a full
-        disk, too many open files, a failing device and all other numbers.
+        An error with exit code 77 if access was refused, 73 for a read-only file system, 71 if memory ran out, and 74
+        for a full disk, too many open files, a failing device and all other numbers.
     """
     number = os_error_number(error)
     message = f"{doing}: {_reason(error)}"
@@ -208,16 +209,16 @@ def os_fault(error: Exception, doing: str) -> ThresherError:
 
 
 def _reason(error: Exception) -> str:
-    """What an error says, with the second path of a renaming or one below the path that the caller names."""
+    """Return the text of an error, with its path if it has one."""
     if not isinstance(error, OSError) or error.strerror is None:
         return str(error).strip() or type(error).__name__
     return error.strerror if error.filename is None else f"{error.strerror} ({os.fsdecode(error.filename)})"
 
 
 def os_error_number(error: Exception) -> int | None:
-    """Number of the operating system's error behind an exception; None where no such error is behind it.
+    """Return the number of the operating system's error behind an exception, or None if there is no such error.
 
-    Libraries often pass on only the text of an error: the number is then found in it, or the system's own words.
+    Libraries often pass on only the text of an error; then its number, or the system's own words, are looked for in it.
     """
     if isinstance(error, MemoryError):
         return errno.ENOMEM
@@ -233,7 +234,7 @@ _NO_ROOM = ("can't start new thread", "failed to map segment")  # of threads, an
 
 
 def system_fault(error: BaseException) -> ThresherError | None:
-    """The error of ours for one that nobody foresaw, where the operating system is to blame; None where it is a bug."""
+    """Translate an unforeseen error that the operating system caused; return None if the error is a bug."""
     if isinstance(error, OSError | MemoryError):
         return os_fault(error, "the operating system failed")
     if isinstance(error, RuntimeError | ImportError) and any(text in str(error) for text in _NO_ROOM):

@@ -1,4 +1,4 @@
-"""Signals that ask a run to stop: noticed by whoever waits, acted on at once when repeated."""
+"""Signals that ask a run to stop: the first is noticed at the next check, a second ends the process at once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class StopRequest:
-    """Whether a signal has asked to stop; safe to read from any thread."""
+    """A request to stop, made by a signal; it can be read from any thread."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
@@ -26,7 +26,7 @@ class StopRequest:
         self._at_once = False
 
     def __call__(self, number: int, _frame: FrameType | None) -> None:
-        """Signal handler: the first signal asks, the second ends the process at once."""
+        """Handle a signal: the first asks the run to stop, the second ends the process at once."""
         if self._event.is_set():
             os._exit(128 + number)
         self._number = number
@@ -36,7 +36,7 @@ class StopRequest:
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """Stop wherever the main thread is, for work that nobody waits for and that leaves nothing half done.
+        """Let a signal stop the main thread wherever it is, for work that leaves nothing half done.
 
         Raises:
             Interrupted: a signal asked to stop.
@@ -50,14 +50,14 @@ class StopRequest:
 
     @property
     def is_set(self) -> bool:
-        """Whether a stop was asked for."""
+        """Whether a stop has been requested."""
         return self._event.is_set()
 
     def check(self) -> None:
-        """Stop here if a stop was asked for.
+        """Stop here if a stop has been requested.
 
         Raises:
-            Interrupted: with the signal that asked.
+            Interrupted: a signal asked to stop.
         """
         if self._event.is_set():
             raise Interrupted(self._number)
@@ -65,7 +65,7 @@ class StopRequest:
 
 @contextmanager
 def stop_requests() -> Iterator[StopRequest]:
-    """Handle SIGINT and SIGTERM for a while; outside the main thread nothing is installed."""
+    """Handle SIGINT and SIGTERM within the context; outside the main thread no handler is installed."""
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield request
@@ -80,12 +80,12 @@ def stop_requests() -> Iterator[StopRequest]:
 
 @contextmanager
 def leaving_at_once(say: Callable[[Interrupted], str]) -> Iterator[None]:
-    """End the process on SIGINT and SIGTERM, for work that leaves nothing half done; a run has requests of its own.
+    """End the process on SIGINT and SIGTERM, for work that leaves nothing half done; a run uses `stop_requests`.
 
     No exception is raised, because a library may swallow it or turn it into another one.
 
     Args:
-        say: The last words, written to stderr.
+        say: Makes the last message, which is written to stderr.
     """
 
     def leave(number: int, _frame: FrameType | None) -> None:
@@ -93,8 +93,8 @@ def leaving_at_once(say: Callable[[Interrupted], str]) -> Iterator[None]:
         os.write(2, say(error).encode())
         os._exit(error.code)
 
-    ours = threading.current_thread() is threading.main_thread()
-    numbers = [number for number in STOP_SIGNALS if ours and signal.getsignal(number) is not signal.SIG_IGN]
+    on_main_thread = threading.current_thread() is threading.main_thread()
+    numbers = [number for number in STOP_SIGNALS if on_main_thread and signal.getsignal(number) is not signal.SIG_IGN]
     previous = {number: signal.signal(number, leave) for number in numbers}
     try:
         yield

@@ -1,4 +1,4 @@
-"""The command `thresher`: stops on a signal from its first moment on, then loads the package and calls it."""
+"""The command `thresher`: it can be stopped by a signal from the start, loads the package, and calls it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STOPPED = "error: Stopped. Published results are unchanged.  [exit {}]\n"
 
 
 def _leave(number: int, _frame: FrameType | None) -> None:
-    """End at once: while modules are loaded there is nothing to tidy up, and an exception might be swallowed."""
+    """End at once: while modules are being loaded there is nothing to tidy up, and an exception might be swallowed."""
     os.write(2, STOPPED.format(128 + number).encode())
     os._exit(128 + number)
 

@@ -1,4 +1,4 @@
-"""Finding our package `pipeline` where another package or folder has that name, too."""
+"""Find this package `pipeline` even if another package or folder has that name."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ INIT = Path(__file__).resolve().parent.parent / NAME / "__init__.py"
 
 
 def package() -> ModuleType:
-    """Our package: as `pipeline` where that name leads to it, else under a name of its own.
+    """Import this package: as `pipeline` if that name leads to it, otherwise under a name of its own.
 
     Under its own name it is a second package to Python. Nothing is put into `sys.modules["pipeline"]`, so that the
     user's package of that name works as before, whether it was imported already or will be.
     """
     if OWN_NAME in sys.modules:
         return sys.modules[OWN_NAME]
-    if _is_ours():
+    if _is_this_package():
         return import_module(NAME)
     sys.meta_path.insert(0, _Finder())
     try:
@@ -39,11 +39,11 @@ def package() -> ModuleType:
 
 
 def module(name: str) -> ModuleType:
-    """A module of our package, such as `cli.app`."""
+    """Import a module of this package, such as `cli.app`."""
     return import_module(f"{package().__name__}.{name}")
 
 
-def _is_ours() -> bool:
+def _is_this_package() -> bool:
     """Whether `import pipeline` leads to the package beside this one."""
     try:
         spec = find_spec(NAME)
@@ -53,7 +53,7 @@ def _is_ours() -> bool:
 
 
 class _Finder:
-    """Finds our package and its modules under the package's own name."""
+    """Finds this package and its modules under the package's own name."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, _target: ModuleType | None = None) -> ModuleSpec | None:
@@ -69,7 +69,7 @@ class _Finder:
 
 
 class _Loader(SourceFileLoader):
-    """Runs a module whose imports of `pipeline` mean our package."""
+    """Runs a module whose imports of `pipeline` mean this package."""
 
     def exec_module(self, module: ModuleType) -> None:
         module.__dict__["__builtins__"] = {**vars(builtins), "__import__": _import}

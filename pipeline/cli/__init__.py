@@ -1,1 +1,1 @@
-"""What people type and read: commands, progress, summaries, queries on results."""
+"""What people type and read: commands, progress, summaries and queries on results."""

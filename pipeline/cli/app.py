@@ -1,4 +1,4 @@
-"""The command line: parse and call. stdout carries the result, stderr the story."""
+"""The command line: parse and call. The result goes to stdout, everything else to stderr."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pipeline.stages import STAGES, find_stage
 
 
 class _Commands(TyperGroup):
-    """Adds one command for each stage, made from its parameter class when it is called, not when it is listed."""
+    """Adds a command for each stage, made from its parameter class when it is called, not when it is listed."""
 
     _listing = False
 
@@ -26,21 +26,21 @@ class _Commands(TyperGroup):
             return super().make_context(*words, **options)
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - typer's own types
-        """Parse the words of the command, and call it."""
+        """Parse the arguments of the command and call it."""
         with cleaned_faults():
             return super().invoke(ctx)
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 - typer's own context
-        """Names in the order of the help."""
+        """Return the names in the order of the help."""
         return [*super().list_commands(ctx), *(_command_name(entry.kind) for entry in STAGES)]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own types
-        """The help, for which names and summaries are enough."""
+        """Write the help, for which names and summaries are enough."""
         self._listing = True
         super().format_help(ctx, formatter)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401 - typer's own command
-        """A command by name."""
+        """Return a command by name."""
         if (command := super().get_command(ctx, cmd_name)) is not None:
             return command
         entry = find_stage(cmd_name.replace("-", "_"))
@@ -78,7 +78,7 @@ Settings = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key, the value as in TOML.", show_default=False),
 ]
 LogFormat = Annotated[
-    str | None, typer.Option("--log-format", help="text, or json: one object per line.", show_default=False)
+    str | None, typer.Option("--log-format", help="text, or json for one object per line.", show_default=False)
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 
@@ -97,7 +97,7 @@ def _root(
     _version: Annotated[  # noqa: FBT002 - a flag
         bool, typer.Option("--version", help="Print the version and stop.", is_eager=True, callback=_print_version)
     ] = False,
-    log_format: Annotated[str, typer.Option("--log-format", help="text, or json: one object per line.")] = "text",
+    log_format: Annotated[str, typer.Option("--log-format", help="text, or json for one object per line.")] = "text",
 ) -> None:
     if log_format not in {"text", "json"}:
         message = "--log-format must be text or json"
@@ -129,7 +129,7 @@ def run(
 
 @app.command()
 def check(ctx: typer.Context, config: ConfigPath, settings: Settings = None) -> None:
-    """Check a config and its inputs from schemas and footers; run nothing.
+    """Check a config and its inputs, reading only schemas and footers; run nothing.
 
     Example:  thresher check nightly.toml
     """
@@ -151,12 +151,12 @@ def check(ctx: typer.Context, config: ConfigPath, settings: Settings = None) -> 
             for warning in opened.plan.warnings:
                 echo(f"{opened.name}  warning: {warning}")
         checked.check_engine()
-        echo(f"{config}: no fault found")
+        echo(f"{config}: no faults found")
 
 
 @app.command()
 def render(ctx: typer.Context, config: ConfigPath, engine: EngineName = None, settings: Settings = None) -> None:
-    """Print the SQL that would run, relation by relation.
+    """Print the SQL that a run would execute, relation by relation.
 
     Example:  thresher render nightly.toml --engine spark
     """
@@ -199,10 +199,10 @@ def verify(
     ctx: typer.Context,
     results: Results,
     repair: Annotated[  # noqa: FBT002 - a flag
-        bool, typer.Option("--repair", help="Write again first what the run folders tell.")
+        bool, typer.Option("--repair", help="First rebuild the catalog, CURRENT and the chain from intact run folders.")
     ] = False,
 ) -> None:
-    """Check every published file, the catalog and the chain of hashes that binds them.
+    """Verify every published file, the catalog, and the chain of hashes that links them.
 
     Example:  thresher verify results
     """
@@ -223,7 +223,7 @@ def demo(
     ),
     quiet: Quiet = False,  # noqa: FBT002 - a flag
 ) -> None:
-    """Make seeded data whose truth is known, run every stage on it, and say how close the estimates came.
+    """Generate data with known truth, run every stage on it, and report how close the estimates are.
 
     Example:  thresher demo --output demo
     """

@@ -1,4 +1,4 @@
-"""What people see: progress, summaries, warnings and errors, on stderr and for terminals only."""
+"""What people see on stderr: progress, summaries, warnings and errors; bars and tables on terminals only."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ MOST_ROWS = 20
 
 
 class Console:
-    """Where the story of a run goes.
+    """Reports the progress of a run on stderr.
 
     Args:
         log_format: `text`, or `json` for one object per line.
-        quiet: Whether only errors are told.
+        quiet: Whether to print errors only.
     """
 
     def __init__(self, *, log_format: str = "text", quiet: bool = False) -> None:
@@ -41,16 +41,16 @@ class Console:
         self.interactive = terminal and not self._json and not quiet
 
     def log(self, level: str, message: str, **facts: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
-        """One line, or one object."""
+        """Write one line, or one JSON object."""
         if not self._quiet or level == "error":
-            print(self._line(level, message, facts), file=sys.stderr)  # noqa: T201 - stderr is where the story goes
+            print(self._line(level, message, facts), file=sys.stderr)  # noqa: T201 - progress goes to stderr
 
     def error(self, error: ThresherError) -> None:
-        """What went wrong, what to do, and the exit code."""
+        """Write what went wrong, what to do, and the exit code."""
         print(self.told(error), file=sys.stderr)  # noqa: T201 - see log
 
     def told(self, error: ThresherError) -> str:
-        """The error as text without a line break at its end."""
+        """Return the error as text without a line break at its end."""
         if self._json:
             return self._line("error", error.message, {"remedy": error.remedy, "exit": error.code})
         first, *more = [line for part in (error.message, error.remedy) if part for line in part.splitlines()]
@@ -66,7 +66,7 @@ class Console:
 
     @contextmanager
     def watching(self) -> Iterator[Watcher]:
-        """A watcher that shows one live line while a stage reads its inputs, on a terminal."""
+        """Provide a watcher; on a terminal it shows one live line while a stage reads its inputs."""
         from pipeline.runs.runner import Watcher  # noqa: PLC0415 - an error message must not load the engine
 
         if not self.interactive:
@@ -117,7 +117,7 @@ class Console:
         self.log("info", message, event="stage_end", **facts)
 
     def finished(self, run: Run) -> None:
-        """The end of a run: tables and warnings for people, log lines for machines."""
+        """Report the end of a run: tables and warnings for people, log lines for machines."""
         if not self.interactive:
             for warning in run.warnings:
                 self.log("warning", warning, event="warning")
@@ -165,7 +165,7 @@ def _print_stage(rich: Any, stage: StageResult) -> None:  # noqa: ANN401 - a ric
 
 
 def draw(values: Sequence[float | None], width: int = CURVE_WIDTH) -> str:
-    """A curve of values between 0 and 1 as block characters; a gap where a value is undefined."""
+    """Draw values between 0 and 1 as block characters, with a gap where a value is undefined."""
     if not values:
         return ""
     step = max(1.0, len(values) / width)
@@ -175,10 +175,10 @@ def draw(values: Sequence[float | None], width: int = CURVE_WIDTH) -> str:
 
 
 def parse_setting(text: str) -> tuple[str, Any]:
-    """`KEY=VALUE`, the value as in TOML; what is no TOML value is text.
+    """Parse `KEY=VALUE`, the value as in TOML; anything else is text.
 
     Raises:
-        UsageError: there is no `=`, or a list, table or quoted text is not TOML.
+        UsageError: there is no `=`, or a list, table or quoted text is not valid TOML.
     """
     key, equals, value = text.partition("=")
     if not equals or not key:

@@ -1,4 +1,4 @@
-"""`thresher demo`: data with known truth, every stage run on it, and how close the results came."""
+"""`thresher demo`: generate data with known truth, run every stage on it, and say how close the results are."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def run_demo(output: Path, console: Console) -> None:
-    """Write data under `<output>/data`, publish a run under `<output>/results`, and print what came out.
+    """Write data under `<output>/data`, publish a run under `<output>/results`, and print the results.
 
     Raises:
         CannotCreateError: the folder cannot be written.
@@ -39,8 +39,8 @@ def run_demo(output: Path, console: Console) -> None:
             table.name: pl.read_parquet(finished.path / table.name / f"{configured.params.name}.parquet")
             for table in configured.stage.tables
         }
-        closeness = simulations[configured.stage.kind].closeness(root / "data" / configured.stage.kind, frames)
-        sys.stdout.write(f"{configured.params.name}: {simulations[configured.stage.kind].HEADING}\n\n{closeness}\n\n")
+        error_table = simulations[configured.stage.kind].error_table(root / "data" / configured.stage.kind, frames)
+        sys.stdout.write(f"{configured.params.name}: {simulations[configured.stage.kind].HEADING}\n\n{error_table}\n\n")
     sys.stdout.write(
         f'{finished.path}\n\nNext: thresher query {output / "results"} "FROM before_after_operating_points"\n'
     )

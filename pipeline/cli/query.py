@@ -1,4 +1,4 @@
-"""`thresher query`: one SELECT on the published results, written to stdout."""
+"""`thresher query`: run one SELECT on the published results and write its rows to stdout."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def write_answer(results: Path, sql: str, format_: str) -> None:
             as an interval, is text there.
 
     Raises:
-        UsageError: the SQL is wrong or no single SELECT, it names a table that was not made, or the format is unknown.
+        UsageError: the SQL is wrong or not one SELECT, it names a table that was not made, or the format is unknown.
     """
     if format_ not in FORMATS:
         message = f"unknown format {format_!r}"
@@ -72,7 +72,7 @@ def write_answer(results: Path, sql: str, format_: str) -> None:
 
 
 def _absent(results: Path, sql: str) -> list[str]:
-    """What the latest run says of the tables that a query names and a stage did not make."""
+    """Return why tables that a query names were not made, as the latest run tells it."""
     words = {word.lower() for word in re.findall(r"\w+", sql)}
     return [
         f"Stage {stage!r} did not make the table {table}: {reason}."
@@ -83,7 +83,7 @@ def _absent(results: Path, sql: str) -> list[str]:
 
 
 def _fetch(rows: duckdb.DuckDBPyRelation, format_: str) -> pl.DataFrame:
-    """The rows, with texts in place of what the format, or Polars, cannot hold."""
+    """Fetch the rows, with texts in place of values that the format, or Polars, cannot represent."""
     named = rows.project("*")  # names that repeat get numbers
     columns = [
         _as_written(duckdb.ColumnExpression(name), kind, format_).alias(name)
@@ -116,7 +116,7 @@ def _write_csv(answer: pl.DataFrame) -> None:
 
 
 def _objects(answer: pl.DataFrame) -> list[str]:
-    """The rows as JSON objects; the cells are JSON already. A number that JSON does not know is null."""
+    """Return the rows as JSON objects; the cells are JSON already. A number that JSON does not know is null."""
     cells = [
         pl.lit(f"{json.dumps(name, ensure_ascii=False)}:") + pl.col(name).fill_null("null") for name in answer.columns
     ]
@@ -138,7 +138,7 @@ def _write_parquet(answer: pl.DataFrame) -> None:
 
 
 def _write_table(answer: pl.DataFrame) -> None:
-    """A table, or on a terminal that is too narrow for it, one record below the other."""
+    """Write a table, or, on a terminal that is too narrow for it, one record below the other."""
     names = [cleaned(name, layout="") for name in answer.columns]
     rows = [[_cell(value) for value in row] for row in answer.head(MOST_ROWS).iter_rows()]
     widths = [max(map(cell_len, column)) for column in zip(names, *rows, strict=True)]

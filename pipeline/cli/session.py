@@ -1,4 +1,4 @@
-"""What every command does: tell how it goes, print the result, turn an error into its exit code."""
+"""What every command does: report progress, print the result, and turn an error into its exit code."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def execute(config: Any, console: Console) -> None:  # noqa: ANN401 - a Config, which help must not import
-    """Run a checked config, tell people how it goes, and print the path of the run."""
+    """Run a checked config, report its progress, and print the path of the run."""
     from pipeline.runs import runner  # noqa: PLC0415 - help needs none of it
 
     with console.watching() as watcher:
@@ -38,13 +38,13 @@ def execute(config: Any, console: Console) -> None:  # noqa: ANN401 - a Config, 
 
 
 def echo(text: object) -> None:
-    """One line on stdout: cleaned on a terminal, as it is elsewhere."""
+    """Print one line to stdout, cleaned if stdout is a terminal."""
     typer.echo(cleaned(str(text)) if sys.stdout.isatty() else text)
 
 
 @contextmanager
 def cleaned_faults() -> Iterator[None]:
-    """Clean the messages of the command line's parser, which repeat what it was given."""
+    """Clean the messages of the command line's parser, which repeat its input."""
     try:
         yield
     except Exception as error:
@@ -60,7 +60,7 @@ LOG_FORMATS = ("text", "json")
 
 @contextmanager
 def reporting(ctx: typer.Context, *, quiet: bool = False, log_format: str | None = None) -> Iterator[Console]:
-    """Turn an error into its sentence on stderr and its exit code."""
+    """Turn an error into a message on stderr and an exit code."""
     from pipeline.cli.console import Console  # noqa: PLC0415
 
     chosen = log_format or ctx.find_root().obj or "text"
@@ -90,7 +90,7 @@ def reporting(ctx: typer.Context, *, quiet: bool = False, log_format: str | None
 
 
 def _bug(error: Exception) -> ThresherError:
-    """An error that nobody foresaw: a sentence, and the traceback in a file, or its end where no file can be."""
+    """Report an unforeseen error: a message, and the traceback in a file, or its end if no file can be written."""
     message = f"{type(error).__name__}: {error}"
     try:
         descriptor, path = tempfile.mkstemp(prefix="thresher-", suffix=".txt")

@@ -1,4 +1,4 @@
-"""One command for one stage, made from its parameter class: inputs are options, all other keys go by --set."""
+"""The command of one stage, made from its parameter class: inputs are options, all other keys are set by --set."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 def placeholder(entry: StageEntry) -> Any:  # noqa: ANN401 - typer's own command
-    """The command by name and summary alone, for the list of commands."""
+    """Return a command with name and summary alone, for the list of commands."""
     return _command(entry, lambda: None, entry.summary, {})
 
 
 def stage_command(entry: StageEntry) -> Any:  # noqa: ANN401 - typer's own command
-    """The command of a stage: its inputs as options, every other key by --set."""
+    """Return the command of a stage: its inputs are options, every other key is set by --set."""
     stage = entry.load()
     first = stage.inputs[0].name
     options: dict[str, Any] = {"ctx": typer.Context}
@@ -32,18 +32,20 @@ def stage_command(entry: StageEntry) -> Any:  # noqa: ANN401 - typer's own comma
         text = f"{contract.meaning[0].upper()}{contract.meaning[1:]}; may be given several times."
         option = typer.Option(f"--{contract.name.replace('_', '-')}", metavar="PATH", help=text, show_default=False)
         options[contract.name] = Annotated[list[str] if contract.required else list[str] | None, option]
-    keys = f"Any other key: {', '.join(_keys(stage))}."
+    keys = f"Set any other key: {', '.join(_keys(stage))}."
     options |= {
         "mapping": _many(
             "--map",
             f"{first}.score=NAME",
-            'Our column = theirs, for example pairs.score=weight; false for none, or { sql = "…" }.',
+            'Canonical name = column of the files, for example pairs.score=weight; false for none, or { sql = "…" }.',
         ),
-        "where": _many("--where", f"{first}=SQL", "Keep the rows of an input that satisfy a predicate."),
+        "where": _many("--where", f"{first}=SQL", "Use only the rows of an input that satisfy a predicate."),
         "settings": _many("--set", "KEY=TOML", keys),
         "output": Annotated[str, typer.Option("--output", "-o", metavar="DIR", help="Results folder.")],
         "engine": Annotated[str, typer.Option("--engine", help="duckdb.")],
-        "log_format": Annotated[str | None, typer.Option("--log-format", help="text, or json: one object per line.")],
+        "log_format": Annotated[
+            str | None, typer.Option("--log-format", help="text, or json for one object per line.")
+        ],
         "quiet": Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")],
     }
     required = [contract.name for contract in stage.inputs if contract.required] or [first]
@@ -60,7 +62,7 @@ def _many(flag: str, metavar: str, text: str) -> Any:  # noqa: ANN401 - an annot
 
 
 def _command(entry: StageEntry, callback: Callable[..., None], help_text: str, options: dict[str, Any]) -> Any:  # noqa: ANN401
-    """A typer command for a function whose signature is made here."""
+    """Make a typer command for a function whose signature is made here."""
     empty = inspect.Parameter.empty
     required = {"ctx", *(name for name, kind in options.items() if get_args(kind)[:1] == (list[str],))}
     parameters = [
@@ -104,12 +106,12 @@ def _document(kind: str, stage: Stage, values: dict[str, Any]) -> dict[str, Any]
         if values[contract.name]:
             table[contract.name] = {"path": list(values[contract.name])}
     for text in values["mapping"] or ():
-        column, _, theirs = text.partition("=")
-        name, _, ours = column.partition(".")
-        if not ours or not theirs:
-            message = f"--map {text}: write INPUT.OURS=THEIRS"
+        column, _, file_column = text.partition("=")
+        name, _, canonical = column.partition(".")
+        if not canonical or not file_column:
+            message = f"--map {text}: write INPUT.NAME=COLUMN"
             raise UsageError(message, remedy="For example --map pairs.score=weight.")
-        _input(table, name, f"--map {text}").setdefault("columns", {})[ours] = _mapped(theirs)
+        _input(table, name, f"--map {text}").setdefault("columns", {})[canonical] = _mapped(file_column)
     for text in values["where"] or ():
         name, equals, predicate = text.partition("=")
         if not equals:
@@ -122,7 +124,7 @@ def _document(kind: str, stage: Stage, values: dict[str, Any]) -> dict[str, Any]
 
 
 def _mapped(text: str) -> Any:  # noqa: ANN401 - any TOML value
-    """What a column is mapped to: the name of a column, `false`, or an expression `{ sql = "…" }`."""
+    """Return what a column is mapped to: the name of a column, `false`, or an expression `{ sql = "…" }`."""
     from pipeline.cli.console import parse_setting  # noqa: PLC0415 - see stage_command
 
     is_toml = text == "false" or text.startswith("{")

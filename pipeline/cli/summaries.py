@@ -1,4 +1,4 @@
-"""Summaries of a run that stands, from its tables: nothing is counted again."""
+"""Summaries of an existing run, from its tables; nothing is counted again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def published_stages(config: Config, folder: Path) -> tuple[StageResult, ...]:
-    """Results of the stages of a published run.
+    """Return the results of the stages of a published run.
 
     Args:
         config: The config that it was made from.
@@ -44,7 +44,7 @@ def published_stages(config: Config, folder: Path) -> tuple[StageResult, ...]:
 
 @dataclass(frozen=True)
 class _Tables(Mapping[str, pl.DataFrame]):
-    """The tables of a stage, each read when it is asked for: some are large, and few are summed up.
+    """The tables of a stage, each read when it is needed: some are large, and few are summarised.
 
     Attributes:
         folder: Folder of the run.

@@ -1,4 +1,4 @@
-"""Text for people's eyes: nothing in a file name, a group value or a message can steer the terminal."""
+"""Text for people: nothing in a file name, a group value or a message can control the terminal."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ def _escaped(character: str) -> str:
 
 
 def write(text: str) -> None:
-    """Write text to stdout: cleaned on a terminal, as it is elsewhere."""
+    """Write text to stdout, cleaned if stdout is a terminal."""
     sys.stdout.write(cleaned(text) if sys.stdout.isatty() else text)

@@ -1,1 +1,1 @@
-"""Where SQL runs. Engines are twins: scan, define, fetch, close."""
+"""Where SQL runs. All engines have the same methods: scan, define, fetch, close."""

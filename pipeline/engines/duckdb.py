@@ -64,13 +64,13 @@ class Resources:
 
 
 class DuckDB:
-    """One connection for one run.
+    """A DuckDB connection for one run.
 
     Args:
         resources: Its limits.
         folders: The only folders it may read.
-        stop: Asked while a query runs; a stop interrupts the query.
-        progress: Called with percent while a query runs; None: nobody watches.
+        stop: Checked while a query runs; a request to stop interrupts the query.
+        progress: Called with the percentage done while a query runs; None if nobody watches.
     """
 
     name = "duckdb"
@@ -106,17 +106,17 @@ class DuckDB:
         self.close()
 
     def close(self) -> None:
-        """Close the connection and end its thread; a query that does not stop is left behind."""
+        """Close the connection and end its thread; a query that does not stop is abandoned."""
         self._worker.shutdown(wait=not self._left_behind)
         if not self._left_behind:
             self._connection.close()
 
     def scan(self, name: str, files: Sequence[str], *, located: bool = False) -> None:
-        """Register files of one schema as a relation.
+        """Register files with the same schema as a relation.
 
         Args:
             name: The relation.
-            files: Absolute paths; characters that mean something in a pattern are taken literally.
+            files: Absolute paths; wildcard characters in them are taken literally.
             located: Add the columns `source_file` and `file_row_number`.
         """
         query = exp.select("*").from_(
@@ -131,7 +131,7 @@ class DuckDB:
         self.define(name, query)
 
     def define(self, name: str, query: exp.Query, *, keep: bool = False) -> None:
-        """Give a query a name; with `keep` its rows are computed once and kept."""
+        """Give a query a name; with `keep` its rows are computed once and stored."""
         text = render(_temporary(exp.to_table(name), query, "TABLE" if keep else "VIEW"), copy=False)
         self._run(lambda: self._connection.execute(text), text)
 
@@ -141,7 +141,7 @@ class DuckDB:
         Raises:
             DataError: a file cannot be read, or a value cannot be converted.
             ResourceError: memory or scratch space is exhausted.
-            Interrupted: a stop was asked for.
+            Interrupted: a signal asked to stop.
         """
         text = render(query)
         frame: pl.DataFrame = self._run(lambda: self._connection.sql(text, params=dict(params or {})).pl(), text)
@@ -150,7 +150,7 @@ class DuckDB:
     def stream(self, query: exp.Query) -> Iterator[pl.DataFrame]:
         """Run a query and return its rows in blocks of `BLOCK_ROWS`, in order, the last one shorter.
 
-        The next rows are read while the caller works on a block, who must not ask anything else before the end.
+        The next rows are read while the caller works on a block; the caller must not run another query before the end.
 
         Raises:
             The errors of `fetch`.
@@ -172,7 +172,7 @@ class DuckDB:
             yield held[0]
 
     def fill(self, name: str, frames: Iterable[pl.DataFrame]) -> None:
-        """Make a relation of frames of the same columns, at least one; rows beyond the memory limit go to scratch.
+        """Create a relation from at least one frame, all with the same columns; rows beyond the limit go to scratch.
 
         Raises:
             The errors of `fetch`.
@@ -194,12 +194,12 @@ class DuckDB:
             self._connection.unregister(_HANDED_OVER)
 
     def bucket(self, keys: Sequence[str], count: int) -> exp.Expr:
-        """Expression of a number from 0 to count - 1 that is the same for rows of the same key."""
+        """Return an expression for a number from 0 to count - 1 that is the same for all rows with the same key."""
         digest = exp.func("hash", *(column(key) for key in keys))
         return exp.Mod(this=digest, expression=exp.Literal.number(count))
 
     def memory(self) -> int:
-        """Memory limit of the connection in bytes."""
+        """Return the memory limit of the connection in bytes."""
         limit = exp.func("current_setting", exp.Literal.string("memory_limit"))
         size = exp.alias_(exp.func("parse_formatted_bytes", limit), "size")
         return int(self.fetch(exp.select(size)).item())
@@ -223,7 +223,7 @@ class DuckDB:
             raise _translate(error, text) from error
 
     def _broken_file(self) -> str | None:
-        """The first file, in the order of the scans, that cannot be decoded by itself; None when each can."""
+        """Return the first file, in the order of the scans, that cannot be decoded, or None if all can."""
         every_value = "SELECT max(hash(whole_row)) FROM read_parquet($file, hive_partitioning = false) AS whole_row"
         for file in self._files:
             params = {"file": glob.escape(file)}
@@ -234,7 +234,7 @@ class DuckDB:
         return None
 
     def _answer(self, text: str, params: Mapping[str, str]) -> list[tuple[object, ...]]:
-        """All rows of a query: a result that is left open would bar the next one."""
+        """Fetch all rows of a query, because a result that is left open would block the next one."""
         return self._connection.execute(text, params).fetchall()
 
     def _wait(self, future: Future[T]) -> T:
@@ -242,8 +242,8 @@ class DuckDB:
             try:
                 return future.result(timeout=POLL_SECONDS)
             except FutureTimeout:
-                if future.done():
-                    raise
+                if future.done():  # it ended just as the wait did
+                    return future.result()
                 if self._progress is not None:
                     self._progress(self._connection.query_progress())
             if self._stop.is_set:
@@ -253,7 +253,7 @@ class DuckDB:
 
 
 def _frames(reader: pa.RecordBatchReader, rows: int) -> list[pl.DataFrame]:
-    """The next frames, of so many rows together if there are as many; none at the end."""
+    """Read the next frames until they have that many rows together; return an empty list at the end."""
     import polars as pl  # noqa: PLC0415 - as in `stream`
 
     frames: list[pl.DataFrame] = []
@@ -299,15 +299,15 @@ def _connect(resources: Resources, folders: list[str], progress: bool) -> duckdb
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
     except duckdb.Error as error:
-        message = f"DuckDB does not start with these resources: {error}"
+        message = f"DuckDB cannot start with these resources: {error}"
         raise ResourceError(message, remedy="Check memory, threads and scratch in [resources].") from error
     return connection
 
 
 def set_progress(connection: duckdb.DuckDBPyConnection, *, watched: bool) -> None:
-    """Let a connection tell how far a query is, or not; it never draws a bar itself.
+    """Switch the progress of queries on or off; the connection never draws a bar itself.
 
-    In a Jupyter kernel DuckDB refuses every setting of its bar unless ipywidgets is installed, and shows none then.
+    In a Jupyter kernel without ipywidgets DuckDB refuses every setting of its bar, and shows no bar.
     """
     with suppress(duckdb.InvalidInputException):
         connection.execute("SET enable_progress_bar = $1", [watched])
@@ -334,7 +334,7 @@ def _translate(error: duckdb.Error, text: str) -> ThresherError:
 
 
 def _fault_of_data(error: duckdb.Error, whole_reason: str) -> DataError | None:
-    """The error for a query that is right and fails for what is in the inputs; None where it is none of these."""
+    """Translate the error of a correct query that fails because of its input; return None for other errors."""
     reason = whole_reason.splitlines()[0].split(". Use ")[0]  # the rest shows our SQL, or settings to change
     if isinstance(error, duckdb.ConversionException | duckdb.OutOfRangeException):
         remedy = "Check the types of the columns that `where` compares, and the values of text that is cast."

@@ -1,4 +1,4 @@
-"""The verbs that every engine has."""
+"""What every engine can do."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 class Engine(Protocol):
-    """The verbs of an engine."""
+    """What an engine can do."""
 
     def scan(self, name: str, files: Sequence[str], *, located: bool = False) -> None:
-        """Register files of one schema."""
+        """Register files with the same schema as a relation."""
         ...
 
     def define(self, name: str, query: exp.Query, *, keep: bool = False) -> None:
@@ -27,17 +27,17 @@ class Engine(Protocol):
         ...
 
     def stream(self, query: exp.Query) -> Iterator[pl.DataFrame]:
-        """Run a query and return its rows in blocks of one size, in order; they need not fit into memory together."""
+        """Run a query and return its rows in order, in blocks of equal size; they need not all fit into memory."""
         ...
 
     def fill(self, name: str, frames: Iterable[pl.DataFrame]) -> None:
-        """Make a relation of frames of the same columns, at least one; the engine may keep its rows on disk."""
+        """Create a relation from at least one frame, all with the same columns; its rows may lie on disk."""
         ...
 
     def bucket(self, keys: Sequence[str], count: int) -> exp.Expr:
-        """Expression of a number from 0 to count - 1 that is the same for rows of the same key."""
+        """Return an expression for a number from 0 to count - 1 that is the same for all rows with the same key."""
         ...
 
     def memory(self) -> int:
-        """Memory limit of the engine in bytes."""
+        """Return the memory limit of the engine in bytes."""
         ...

@@ -1,4 +1,4 @@
-"""The type of an expression on columns of a schema, as DuckDB finds it, without reading a row."""
+"""The type that DuckDB gives an expression on the columns of a schema, found without reading a row."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NO_ROWS = "no_rows"
 
 
 def type_of(expression: exp.Expr, schema: pa.Schema) -> pa.DataType:
-    """The Arrow type of an expression.
+    """Return the Arrow type of an expression.
 
     Args:
         expression: An expression on the columns.

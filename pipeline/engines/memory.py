@@ -1,4 +1,4 @@
-"""How much memory the engine may take where the config does not say: Python and Polars need room beside it."""
+"""How much memory the engine may use if the config does not say: Python and Polars need room beside it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ SHARE_OF_ENGINE = 0.8  # DuckDB's own default: of the machine's memory, or of th
 
 
 def default_limit(own_default: int) -> int:
-    """The memory limit in bytes: what the machine or the container has, less a reserve for everything else.
+    """Return the memory limit in bytes: what the machine or container has, less a reserve for everything else.
 
     Args:
-        own_default: The limit that the engine would take itself, in bytes.
+        own_default: The limit that the engine would choose by itself, in bytes.
     """
     available = own_default / SHARE_OF_ENGINE
     reserve = max(RESERVED_SHARE * available, LEAST_RESERVE)

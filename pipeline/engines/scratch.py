@@ -1,4 +1,4 @@
-"""The folder for data that do not fit into memory: private to the user, and never one that somebody else laid out."""
+"""The folder for data that do not fit into memory: private to the user, never one that somebody else created."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _OF_THE_PATH = {errno.EEXIST, errno.ENOTDIR, errno.ENOENT, errno.ELOOP, errno.EN
 
 
 def scratch_folder(configured: Path | None) -> Path:
-    """The folder of the config, or else `thresher-<user id>` in the system's folder for temporary files.
+    """Return the folder named in the config, or `thresher-<user id>` in the system's folder for temporary files.
 
-    The second is taken only if it is a folder, no link, owned by the user, and open to nobody else; otherwise a fresh
-    one stands in for it, which is removed at the end of the process.
+    The latter is used only if it is a folder (not a link), owned by the user and closed to everybody else; otherwise a
+    new folder is created instead, and removed when the process ends.
 
     Raises:
-        CannotCreateError: it cannot be made, or the place can only be read.
+        CannotCreateError: it cannot be created, or the file system is read-only.
         PermissionDenied: access is refused.
         StorageError: the disk is full or failing.
     """

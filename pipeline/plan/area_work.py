@@ -13,7 +13,7 @@ import sqlglot.expressions as exp
 from pipeline.errors import DataError
 from pipeline.metrics.curves.area_cells import AreaCells, Extremes
 from pipeline.metrics.curves.cell_grids import CellGrid, finer
-from pipeline.metrics.curves.ordered_areas import AREAS, OrderedAreas, Rows, Totals
+from pipeline.metrics.curves.ordered_areas import ROW_AREAS, OrderedAreas, Rows, Totals
 from pipeline.metrics.curves.packed_scores import BYTES, MOST_GROUPS, PackedScores, SizesDifferError
 from pipeline.queries.dialect import column, is_finite
 from pipeline.queries.load import expand, load
@@ -69,7 +69,7 @@ def areas(
 
 
 _CELL = ("cell_block", "cell")
-_COLUMNS = (*AREAS, *(f"{area}_{part}" for area in AREAS for part in ("se", "degrees", "min", "max")))
+_COLUMNS = (*ROW_AREAS, *(f"{area}_{part}" for area in ROW_AREAS for part in ("se", "degrees", "min", "max")))
 
 
 def rows_in_order(asked: Areas, grouping: Sequence[str]) -> exp.Select:
@@ -226,8 +226,8 @@ class _Work:
             with np.errstate(divide="ignore", invalid="ignore"):
                 slack *= (totals.positives + totals.negatives) / totals.positives
         open_ = pl.lit(pl.Series(slack))
-        ends = [pl.max_horizontal(pl.col(area) - open_, 0.0).alias(f"{area}_min") for area in AREAS] + [
-            pl.min_horizontal(pl.col(area) + open_, 1.0).alias(f"{area}_max") for area in AREAS
+        ends = [pl.max_horizontal(pl.col(area) - open_, 0.0).alias(f"{area}_min") for area in ROW_AREAS] + [
+            pl.min_horizontal(pl.col(area) + open_, 1.0).alias(f"{area}_max") for area in ROW_AREAS
         ]
         return table.with_columns(
             pl.when(pl.col(each.meta.output_name()[:-4]).is_not_null()).then(each) for each in ends
@@ -257,7 +257,7 @@ class _Work:
         return cells.bounds(self.groups.size, weighted=self.asked.weighted)
 
     def _is_narrow(self, bounds: dict[str, list[Bounds]]) -> bool:
-        return max(each.highest - each.lowest for area in AREAS for each in bounds[area]) <= self.asked.width
+        return max(each.highest - each.lowest for area in ROW_AREAS for each in bounds[area]) <= self.asked.width
 
     def _span(self) -> tuple[float, float]:
         if self.asked.span is not None:
@@ -291,7 +291,7 @@ class _Work:
     def _table(self, collected: OrderedAreas, bounds: dict[str, list[Bounds]]) -> pl.DataFrame:
         found = collected.finish(random_sizes=self.asked.random_sizes)
         series = []
-        for area in AREAS:
+        for area in ROW_AREAS:
             value = found.area[area]
             limits = [np.full(self.groups.size, np.nan)] * 2
             if bounds:

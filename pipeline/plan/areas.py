@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+import sqlglot.expressions as exp
+
 from pipeline.plan.area_work import SCORED, areas, rows_in_order
 from pipeline.plan.nodes import Phase, Statement
 from pipeline.queries.load import expand, load

@@ -1,4 +1,4 @@
-"""TOML → frozen typed values; errors name the file, the key and the remedy."""
+"""From TOML to frozen typed values; errors name the file, the key and the remedy."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ResourceLimits(BaseModel):
     @classmethod
     def _size(cls, value: str | None) -> str | None:
         if value is not None and not _SIZE.fullmatch(value):
-            message = f'{value!r} is no size: write for example "4GB"'
+            message = f'{value!r} is not a size: write for example "4GB"'
             raise ValueError(message)
         return value
 
@@ -61,7 +61,7 @@ def _written(value: object) -> object:
 
 
 class _Document(BaseModel):
-    """The whole file, its stages still unparsed."""
+    """The config file, its stages still unparsed."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -128,7 +128,7 @@ class Config:
     stages: tuple[ConfiguredStage, ...]
 
     def only(self, names: Iterable[str]) -> Config:
-        """The same config with some of its stages.
+        """Return the same config with some of its stages.
 
         Raises:
             ConfigError: a name is not among them.
@@ -150,10 +150,10 @@ class Config:
         return Config(self.origin, self.base, self.output, self.engine, self.resources, stages)
 
     def check_engine(self) -> None:
-        """See that the engine can run.
+        """Check that the engine can run.
 
         Raises:
-            ConfigError: it can only be rendered for.
+            ConfigError: queries can only be rendered for it.
         """
         if self.engine != "duckdb":
             message = f"{self.origin}: engine {self.engine!r} is not available yet"
@@ -165,7 +165,7 @@ def load_config(path: Path, *, overrides: Mapping[str, Any] | None = None) -> Co
 
     Args:
         path: The file.
-        overrides: Dotted key → value, put over what the file says.
+        overrides: Values by dotted key; they replace those of the file.
 
     Raises:
         NoInputError: the file does not exist.
@@ -196,14 +196,14 @@ def parse_config(document: Mapping[str, Any], *, base: Path, origin: str = "<con
         origin: Name in messages.
 
     Raises:
-        ConfigError: names the key, what is wrong and, for an unknown key, the nearest known one.
+        ConfigError: it names the key, what is wrong and, for an unknown key, the nearest known one.
     """
     settings, stages = _settings_and_stages(document, origin)
     if fault := unwritable(document):
         message = f"{origin}: {fault}"
         raise ConfigError(message)
     if not stages:
-        message = f"{origin}: no stage is given"
+        message = f"{origin}: the config has no stage"
         raise ConfigError(message, remedy="Add a table [[stages]]; thresher init writes one.")
     names = [stage.params.name for stage in stages]
     for name in names:
@@ -220,7 +220,7 @@ def parse_config(document: Mapping[str, Any], *, base: Path, origin: str = "<con
 
 
 def _settings_and_stages(document: Mapping[str, Any], origin: str) -> tuple[_Document, tuple[ConfiguredStage, ...]]:
-    """The document and its stages; the faults of all of them are told together."""
+    """Check the document and its stages; the faults of all of them are reported together."""
     settings, stages, faults = _Document(), [], []
     try:
         settings = _validated(_Document, dict(document), where=origin, starter=STAGES[0].kind)
@@ -244,7 +244,7 @@ def _check_order(stages: Sequence[ConfiguredStage], origin: str) -> None:
         earlier = {configured.params.name: configured for configured in stages[:number]}
         for name in stage.upstream:
             if name not in earlier:
-                words = "which comes no earlier" if name in names else f"which is not there{near(name, earlier)}"
+                words = "which does not come before it" if name in names else f"which is not there{near(name, earlier)}"
                 message = f"{origin}: stage {names[number]!r}: of names the stage {name!r}, {words}"
                 raise ConfigError(message, remedy="Stages run in the order of the config: put it first.")
         if stage.upstream:
@@ -267,7 +267,7 @@ def _stage(raw: dict[str, Any], number: int, origin: str) -> ConfiguredStage:
 
 
 def _check_names(stage: Stage, params: StageParameters, where: str) -> None:
-    """Grouping columns stand beside columns of the results, so none may have such a name, whatever its case."""
+    """Refuse grouping columns with the name of a column of the results, in upper or lower case."""
     taken = result_names((*stage.tables, counts_table(stage)))
     for name in dict.fromkeys(name for grouping in params.by for name in grouping):
         if name.lower() in taken:
@@ -291,7 +291,7 @@ def _validated(model: type[Model], values: dict[str, Any], *, where: str, starte
 
 
 def _guilty(model: type[BaseModel], values: dict[str, Any]) -> str:
-    """The key without which values can at least be judged, in words before a message; empty where there is none."""
+    """Return the key without which the values can at least be validated, as the start of a message; empty if none."""
     for key in values:
         try:
             model.model_validate({name: value for name, value in values.items() if name != key})
@@ -310,9 +310,9 @@ def _reason(error: Exception) -> str:
 
 
 def _override(document: dict[str, Any], key: str, value: Any, *, origin: str) -> None:  # noqa: ANN401 - any TOML value
-    """Set a dotted key; below `stages` a stage is named by its name, its kind or its number from 1.
+    """Set a dotted key; below `stages`, a stage is given by its name, its kind or its number from 1.
 
-    A key of the only stage of a config needs no name in front.
+    If the config has one stage only, its keys need nothing in front.
     """
     path = _in_only_stage(document, key.split("."), origin)
     table: Any = document
@@ -331,7 +331,7 @@ def _override(document: dict[str, Any], key: str, value: Any, *, origin: str) ->
 
 
 def _in_only_stage(document: dict[str, Any], path: list[str], origin: str) -> list[str]:
-    """The parts of a key, with the stage in front where a key of stages stands alone."""
+    """Put the stage in front of a key that belongs to the only stage."""
     tables = document.get("stages")
     stages = [table for table in tables if isinstance(table, dict)] if isinstance(tables, list) else []
     names = [

@@ -1,4 +1,4 @@
-"""What is wrong with a config, in the words of TOML: every fault with its key, what is expected and an example."""
+"""What is wrong with a config, in terms of TOML: every fault with its key, what is expected, and an example."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _SETTING = re.compile(r"^#?(?P<key>[a-z_]+) = ")
 
 
 def explain(error: ValidationError, model: type[BaseModel], values: Mapping[str, Any], starter: str) -> list[str]:
-    """All faults of a table, in the order of its keys, each once.
+    """List the faults of a table, in the order of its keys, each once.
 
     Args:
         error: What pydantic found.
@@ -55,17 +55,17 @@ def explain(error: ValidationError, model: type[BaseModel], values: Mapping[str,
 
 
 def near(name: str, names: Iterable[str]) -> str:
-    """The nearest known name as a hint, if one is near."""
+    """Return the nearest known name as a hint, if any is near."""
     matches = get_close_matches(name, list(names), n=1)
     return f". Did you mean `{matches[0]}`?" if matches else ""
 
 
 class _Fault:
-    """One fault: its place is that in the table as it was written, without pydantic's names of alternatives.
+    """A fault, located in the table as it was written, without pydantic's names of alternatives.
 
     Attributes:
         keys: Keys and indexes that lead to the faulty value, or to the table that lacks a key.
-        site: Length of the part of the keys in front of an alternative among types; None: there is none.
+        site: Number of keys in front of an alternative among types; None if there is no alternative.
         branch: The alternative.
         value: The faulty value.
     """
@@ -93,7 +93,7 @@ class _Fault:
         return len(self.keys) > (self.site or 0) or self.kind in _BOUNDS or self.kind == "value_error"
 
     def text(self) -> str:
-        """The fault in one sentence, its key first."""
+        """Return the fault as one sentence that starts with its key."""
         key = ".".join(map(str, self.keys))
         if self.kind == "extra_forbidden":
             return f"unknown key `{key}`{near(str(self.keys[-1]), _known_keys(self.model, self.keys[:-1]))}"
@@ -126,7 +126,7 @@ def _holds(value: object, key: str | int) -> bool:
 
 
 def _one_branch_each(faults: list[_Fault]) -> Iterator[_Fault]:
-    """Where a value may have one of several types, the faults of the type that it comes nearest to, else one fault."""
+    """If a value may have one of several types, keep the faults of the type that it comes nearest to, or one fault."""
     alternatives: dict[Keys, dict[str, list[_Fault]]] = {}
     for fault in faults:
         if fault.site is not None:
@@ -144,7 +144,7 @@ def _nearest(branches: dict[str, list[_Fault]]) -> list[_Fault]:
 
 @cache
 def examples(starter: str) -> dict[str, str]:
-    """Lines of a starter config by key, without comments: it shows every key of its stage."""
+    """Return the lines of a starter config by key, without comments; a starter shows every key of its stage."""
     path = resource_folder("configs") / f"{starter}.toml"
     lines = {}
     for line in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
@@ -159,13 +159,13 @@ def examples(starter: str) -> dict[str, str]:
 
 
 def toml(value: object) -> str:
-    """A value as TOML, cut where it is long, and so before it is too deep to be written."""
+    """Write a value as TOML, cut off if it is long or nested deeply."""
     text = _toml(value, LONGEST_VALUE)
     return text if len(text) <= LONGEST_VALUE else f"{text[:LONGEST_VALUE]}…"
 
 
 def unwritable(table: Mapping[str, Any]) -> str | None:
-    """The first key or text with a character that no path, column or query can hold, in one sentence; None: none."""
+    """Describe the first key or text with a character that no path, column or query can contain, if any."""
     pending: list[tuple[str, object]] = [("", table)]
     seen = set()  # a table made in Python may hold itself
     while pending:
@@ -195,7 +195,7 @@ def _toml(value: object, levels: int) -> str:
 
 
 def _alternatives(annotation: Any) -> Iterator[Any]:  # noqa: ANN401 - any annotation
-    """The types that an annotation allows, without None and without what is noted beside them."""
+    """Yield the types that an annotation allows, without None and without metadata."""
     if get_origin(annotation) is Annotated:
         yield from _alternatives(get_args(annotation)[0])
     elif get_origin(annotation) in {Union, types.UnionType}:
@@ -206,7 +206,7 @@ def _alternatives(annotation: Any) -> Iterator[Any]:  # noqa: ANN401 - any annot
 
 
 def _annotations(model: type[BaseModel], keys: Keys) -> list[Any]:
-    """The types that are allowed at a place; empty where nothing is."""
+    """Return the types that are allowed at some keys; empty if none is."""
     annotations: list[Any] = [model]
     for key in keys:
         annotations = [part for each in annotations for inner in _inside(each, key) for part in _alternatives(inner)]
@@ -234,7 +234,7 @@ def _expected(annotations: list[Any]) -> str:
 
 
 def _form(annotation: Any, names: Mapping[Any, str]) -> str:  # noqa: ANN401 - any annotation
-    """How a type is written in TOML; one of it, or several, by the names."""
+    """Say how one value, or several values, of a type are written in TOML."""
     one = names is _ONE
     if annotation in names:
         return names[annotation]
@@ -260,7 +260,7 @@ def _table(model: type[BaseModel], *, one: bool) -> str:
 
 
 def _known_keys(model: type[BaseModel], keys: Keys) -> list[str]:
-    """Keys of the tables that are allowed at a place."""
+    """Return the keys of the tables that are allowed at some keys."""
     tables = [each for each in _annotations(model, keys) if isinstance(each, type) and issubclass(each, BaseModel)]
     return [name for table in tables for name in _names(table)]
 

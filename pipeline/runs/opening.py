@@ -1,4 +1,4 @@
-"""A stage made ready: its inputs found, their footers read, its plan made; nothing else is read."""
+"""Opening a stage: its inputs are found, their footers read, and its plan is made; nothing else is read."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from pipeline.sources.source import Source
 
 
-NOTHING_READS_IT = "with these parameters and inputs nothing reads it"
+NOTHING_READS_IT = "nothing reads it with these parameters and inputs"
 
 
 @dataclass(frozen=True)
 class OpenedStage:
-    """A stage with its inputs found and its plan made.
+    """A stage whose inputs have been found and whose plan has been made.
 
     Attributes:
         configured: Stage and parameters.
         sources: Its inputs by name.
         plan: What it will ask of an engine.
-        run: Folder of the unfinished run in which its inputs were made; None: they were there before.
+        run: Folder of the unfinished run in which its inputs were made; None if they existed before.
     """
 
     configured: ConfiguredStage
@@ -52,7 +52,7 @@ class OpenedStage:
 
     @property
     def bindings(self) -> tuple[Binding, ...]:
-        """What every field of every input is read from; after those of the contract other columns that are read."""
+        """What every field of every input is read from, followed by other columns that are read."""
         return tuple(binding for source in self.plan.sources for binding in _bindings(source, self.plan))
 
 
@@ -68,13 +68,13 @@ def open_inputs(
     Args:
         config: The whole config.
         configured: One of its stages.
-        run: Folder of the unfinished run, for a stage that follows others of the config.
-        omitted: Tables that its stages did not make, with the reason, by stage.
+        run: Folder of the unfinished run, for a stage with upstream stages in the same config.
+        omitted: Tables that the stages of this run did not make, with the reasons, by stage.
 
     Raises:
         NoInputError: no file matches.
-        DataError: the footers show that an input breaks its contract, or a stage that this one follows did not make
-            the table that is needed.
+        DataError: the footers show that an input breaks its contract, or an upstream stage did not make the table
+            that is needed.
         ConfigError: the config does not fit the inputs.
     """
     params = configured.params
@@ -91,7 +91,7 @@ def open_inputs(
 
 
 def _read(plan: Plan) -> set[tuple[str, str]]:
-    """(input, our name) of every column that a plan reads."""
+    """Return (input, canonical name) of every column that a plan reads."""
     return {(each.source.name, name) for each in plan.relations if each.source is not None for name in each.reads}
 
 
@@ -108,7 +108,7 @@ def _bindings(source: Source, plan: Plan) -> Iterator[Binding]:
 
 
 def _check_mappings(plan: Plan, *, where: str) -> None:
-    """Refuse a mapping that has no effect: it is misspelt, or something else stands in its place.
+    """Refuse a mapping that has no effect: it is misspelt, or something else is used instead.
 
     Raises:
         ConfigError: says why it would not be used.
@@ -119,22 +119,22 @@ def _check_mappings(plan: Plan, *, where: str) -> None:
         for name, mapped in source.spec.columns.items():
             if name not in names and ((source.name, name) not in read or mapped is False):
                 near = get_close_matches(name, names, n=1)
-                message = f"{where}: input {source.name}: columns maps {name!r}, which nothing uses"
+                message = f"{where}: input {source.name}: columns maps {name!r}, which is not used"
                 remedy = f"Did you mean {near[0]!r}?" if near else f"Known columns: {', '.join(names)}."
                 raise ConfigError(message, remedy=remedy)
             if mapped is not False and (source.name, name) not in read:
                 why = plan.inapplicable.get(
-                    f"{source.name}.{name}", "with these parameters and inputs nothing reads it"
+                    f"{source.name}.{name}", "nothing reads it with these parameters and inputs"
                 )
                 file_column = source.source_name(name)
                 message = (
                     f"{where}: input {source.name}: {name} is mapped to {file_column!r}, which has no effect: {why}"
                 )
-                raise ConfigError(message, remedy="Take it out of columns, or change what stands in its way.")
+                raise ConfigError(message, remedy="Remove it from columns, or change what prevents its use.")
 
 
 def _unbound_by_rule(plan: Plan) -> Iterator[str]:
-    """Columns that look like fields which are bound only where they are mapped."""
+    """Yield notices of columns that have the name of a field which must be mapped to be bound."""
     read = _read(plan)
     for source in plan.sources:
         for field in source.contract.fields:
@@ -147,7 +147,7 @@ def _unbound_by_rule(plan: Plan) -> Iterator[str]:
 
 
 def _opened(config: Config, configured: ConfiguredStage) -> dict[str, Source]:
-    """The inputs by name; what is wrong with them is said of all at once."""
+    """Open the inputs by name; the faults of all of them are reported together."""
     sources, faults = {}, []
     for contract in configured.stage.inputs:
         spec = getattr(configured.params, contract.name)
@@ -172,13 +172,13 @@ def _skipped_warnings(sources: Mapping[str, Source]) -> Iterator[str]:
 def _written(
     config: Config, params: UpstreamParameters, run: Path, omitted: Mapping[str, Mapping[str, str]]
 ) -> list[UpstreamStage]:
-    """The stages of the same config that have run."""
+    """Return the upstream stages of the same config, which have run."""
     configured = {each.params.name: each for each in config.stages}
     return [replace(configured[name].as_upstream(run), omitted=omitted.get(name, {})) for name in params.of]
 
 
 def _published(config: Config, params: UpstreamParameters) -> list[UpstreamStage]:
-    """The stages as the latest run of a results folder has them.
+    """Return the upstream stages as the latest run of a results folder has them.
 
     Raises:
         ConfigError: it is the folder that this run is published to.
@@ -198,7 +198,7 @@ def _published(config: Config, params: UpstreamParameters) -> list[UpstreamStage
         kinds = {each["name"]: each["kind"] for each in stages}
         omitted = record.get("omitted", {})  # runs of earlier versions have every table
     except (OSError, ValueError, KeyError, TypeError) as error:
-        message = f"{path} is no record of a run ({error})"
+        message = f"{path} is not the record of a run ({error})"
         raise DataError(message, remedy=f"thresher verify {root} lists what is damaged.") from error
     for name in params.of:
         if name not in kinds:

@@ -1,4 +1,4 @@
-"""What made a run: inputs, config, code, libraries; kept with it, and compared to see whether anything changed."""
+"""What made a run: inputs, config, code and libraries; stored with it, and compared to see whether anything changed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LIBRARIES = ("thresher", "duckdb", "polars", "pyarrow", "sqlglot", "numpy")
 
 
 def settings(opened: OpenedStage) -> dict[str, Any]:
-    """The choices that change a number, and what it was read from, stored next to the number."""
+    """Return the choices that change a number, and what it was read from, to be stored next to the number."""
     params, inputs = opened.configured.params, opened.configured.stage.inputs
     shown = params.model_dump(mode="json", exclude={*params.inapplicable, *(each.name for each in inputs)})
     bindings = {f"{each.input}.{each.field}": binding_record(each) for each in opened.bindings}
@@ -33,13 +33,13 @@ def settings(opened: OpenedStage) -> dict[str, Any]:
 
 
 def binding_record(binding: Binding) -> dict[str, str]:
-    """A binding as JSON: its source, and the column or the expression where there is one."""
+    """Return a binding as JSON: its source, and the column or expression if there is one."""
     record = {"source": binding.origin, "column": binding.column, "sql": binding.sql}
     return {key: value for key, value in record.items() if value is not None}
 
 
 def canonical(config: Config) -> dict[str, Any]:
-    """The config as it decides the results: where it lies, where results go and its limits do not."""
+    """Return the part of the config that decides the results: not its place, the results folder or the limits."""
     return {
         "engine": config.engine,
         "stages": [
@@ -50,9 +50,9 @@ def canonical(config: Config) -> dict[str, Any]:
 
 
 def fingerprints(config: Config, opened: list[OpenedStage]) -> tuple[str, str]:
-    """(fingerprint, identity): with and without what only tells that a file was touched.
+    """Return (fingerprint, identity): with and without the facts that change when a file is only touched.
 
-    What a stage reads of others of the same config is decided by their inputs, and left out.
+    What a stage reads of upstream stages in the same config is left out: their inputs decide it.
 
     A file that changed less than two seconds ago may change again within the resolution of its clock: then the
     fingerprint is unique, so that no later run trusts it.
@@ -74,7 +74,7 @@ def _hash(value: Any) -> str:  # noqa: ANN401 - whatever JSON can hold
 
 @cache
 def code_sha256() -> str:
-    """Hash of the package's code and queries."""
+    """Return the hash of the package's code and queries."""
     digest = hashlib.sha256()
     package = Path(__file__).parent.parent
     for path in sorted([*package.rglob("*.py"), *resource_folder("sql").rglob("*.sql")]):
@@ -84,14 +84,14 @@ def code_sha256() -> str:
 
 @cache
 def versions() -> dict[str, str]:
-    """Versions of Python and of the libraries that decide the results."""
+    """Return the versions of Python and of the libraries that decide the results."""
     return {"python": platform.python_version()} | {name: version(name) for name in LIBRARIES}
 
 
 def input_records(opened: list[OpenedStage]) -> list[dict[str, Any]]:
-    """Every file that is read, with its rows, the hash of its footer and its identity.
+    """Return every file that is read, with its rows, the hash of its footer and its identity.
 
-    A file that another stage of the run made is named by its place in the run, which is all its identity.
+    A file that another stage of the run made is identified by its path in the run alone.
     """
     return [
         {
@@ -109,7 +109,7 @@ def input_records(opened: list[OpenedStage]) -> list[dict[str, Any]]:
 
 
 def skipped_records(opened: list[OpenedStage]) -> list[dict[str, Any]]:
-    """Every file in an input folder that is not read because of its name, and whether it holds Parquet."""
+    """Return every file in an input folder that is not read because of its name, and whether it contains Parquet."""
     return [
         {"stage": each.name, "input": source.name, "path": str(file.path), "is_parquet": file.is_parquet}
         for each in opened
@@ -119,9 +119,9 @@ def skipped_records(opened: list[OpenedStage]) -> list[dict[str, Any]]:
 
 
 def peak_rss() -> int | None:
-    """Peak resident memory of this process in bytes; None where the system does not tell.
+    """Return the peak resident memory of this process in bytes; None if the system does not tell.
 
-    Linux hands the peak of the parent on to a child in `getrusage`, so the kernel's own figure is read there.
+    On Linux `getrusage` of a child includes the peak of its parent, so the kernel's own figure is read there.
     """
     status = Path("/proc/self/status")
     if status.is_file():

@@ -1,4 +1,4 @@
-"""How a config is run: plan → count → save counts → derive → check → publish. Counts and metrics meet only here."""
+"""How a config is run: plan, count, save counts, derive, check, publish. Counts and metrics meet only here."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from pipeline.storage.layout import FORMAT_VERSION, RUN_RECORD, Layout, new_run_
 from pipeline.storage.manifest import Manifest
 from pipeline.storage.publish import Staging, exclusive
 from pipeline.tables.groupings import in_users_names
-from pipeline.tables.schemas import COUNTS, conform
+from pipeline.tables.schemas import COUNTS, conform, empty_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -60,10 +60,10 @@ class StageResult:
     Attributes:
         name: Name of the stage.
         kind: Its task.
-        summary: For people.
-        warnings: What to know before the numbers are used.
-        seconds: Time it took.
-        n_rows: Rows of its inputs.
+        summary: A summary for people.
+        warnings: What to know before using the numbers.
+        seconds: How long it took.
+        n_rows: Number of rows of its inputs.
         omitted: Result tables that were not made, with the reason.
     """
 
@@ -84,10 +84,10 @@ class Run:
         path: Its folder.
         run_id: Its id.
         generation: Its place in the sequence of runs.
-        status: `published`, or `unchanged` when the results already stood there.
-        stages: Results of the stages; empty for an unchanged run that did not have to count.
+        status: `published`, or `unchanged` if these results existed already.
+        stages: Results of the stages; empty for an unchanged run that did not need to count.
         warnings: All warnings, each once, with the names of its stages.
-        seconds: Time of the whole run.
+        seconds: How long the run took.
     """
 
     path: Path
@@ -101,14 +101,14 @@ class Run:
 
 @dataclass
 class Watcher:
-    """Who is told how a run goes.
+    """Callbacks that follow the progress of a run.
 
     Attributes:
         on_run: Called with the id of the attempt.
         on_stage: Called with the name of the stage that begins.
-        on_opened: Called with it when its inputs are found, before they are read.
+        on_opened: Called with the stage when its inputs have been found, before they are read.
         on_result: Called with the result of the stage that ends.
-        on_progress: Called with percent while its inputs are read; None: nobody watches.
+        on_progress: Called with the percentage read while its inputs are read; None if nobody watches.
     """
 
     on_run: Callable[[str], None] = field(default=lambda _run_id: None)
@@ -122,8 +122,8 @@ def run(config: Config, watcher: Watcher | None = None) -> Run:
     """Run the stages of a config and publish one run.
 
     Raises:
-        ThresherError: its leaf says what went wrong; readers still see the run before. In a process that was forked
-            after a run it is a ResourceError.
+        ThresherError: its class says what went wrong; readers still see the previous run. It is a ResourceError in a
+            process that was forked after a run.
     """
     refuse_after_fork()
     layout = Layout(config.output)
@@ -169,7 +169,7 @@ def _attempt(layout: Layout, config: Config) -> Iterator[Attempt]:
 
 @dataclass
 class _Job:
-    """One run of one config, while the results are held."""
+    """A run of a config, made while the lock of the results is held."""
 
     config: Config
     layout: Layout
@@ -184,7 +184,7 @@ class _Job:
         base = self.healed.state.latest
         ready = [open_inputs(self.config, each) for each in self.config.stages if not each.upstream]
         fingerprint, identity = fingerprints(self.config, ready)
-        if (run := self._standing(fingerprint)) is not None:
+        if (run := self._existing(fingerprint)) is not None:
             return run
         staging = Staging(self.layout, self.attempt.record["run_id"])
         self.stop.check()
@@ -216,38 +216,38 @@ class _Job:
         path = staging.commit(base=base, manifest=manifest, record=record)
         try:
             self.attempt.write(**record)
-        except (StorageError, PermissionDenied) as error:  # readers see the run already: a late failure is a doubt
-            staging.doubts.append(error.message)
+        except (StorageError, PermissionDenied) as error:  # readers see the run already: a late failure is a warning
+            staging.warnings_after_commit.append(error.message)
         run = self._run(path, manifest, "published", results)
-        return replace(run, warnings=(*run.warnings, *staging.doubts))
+        return replace(run, warnings=(*run.warnings, *staging.warnings_after_commit))
 
     def _run(self, path: Path, manifest: Manifest, status: str, results: tuple[StageResult, ...]) -> Run:
-        """The finished run; what it warned of when it was counted holds as long as it stands."""
+        """Return the finished run; its warnings are those of the run that counted."""
         record = json.loads((path / RUN_RECORD).read_bytes())
         warnings = _each_once({name: result["warnings"] for name, result in record["results"].items()})
         seconds = time.monotonic() - self.started
         warnings += self.healed.notes
         return Run(path, manifest.run_id, manifest.generation, status, results, warnings, seconds)
 
-    def _standing(self, fingerprint: str) -> Run | None:
-        """The latest run, if the same files, config and code made it and its files are whole."""
-        standing = self._latest_whole()
-        if standing is None or standing[1].fingerprint != fingerprint:
+    def _existing(self, fingerprint: str) -> Run | None:
+        """Return the latest run if the same files, config and code made it and its files are intact."""
+        existing = self._latest_intact()
+        if existing is None or existing[1].fingerprint != fingerprint:
             return None
-        self._unchanged(standing[1])
-        return self._run(*standing, "unchanged", ())
+        self._unchanged(existing[1])
+        return self._run(*existing, "unchanged", ())
 
     def _equal(self, staging: Staging, identity: str, results: tuple[StageResult, ...]) -> Run | None:
-        """The latest run, if counting again brought the same bytes from the same inputs, config and code."""
-        standing = self._latest_whole()
-        if standing is None or (standing[1].identity, standing[1].results) != (identity, staging.results()):
+        """Return the latest run if counting again gave the same bytes from the same inputs, config and code."""
+        existing = self._latest_intact()
+        if existing is None or (existing[1].identity, existing[1].results) != (identity, staging.results()):
             return None
         staging.discard()
-        self._unchanged(standing[1])
-        return self._run(*standing, "unchanged", results)
+        self._unchanged(existing[1])
+        return self._run(*existing, "unchanged", results)
 
-    def _latest_whole(self) -> tuple[Path, Manifest] | None:
-        """Folder and manifest of the latest run, if there is one and it was found whole when this one began."""
+    def _latest_intact(self) -> tuple[Path, Manifest] | None:
+        """Return folder and manifest of the latest run, if it exists and was intact when this run began."""
         run = next(reversed(self.healed.state.runs), None)
         return None if run is None or run.manifest is None or run.damage else (run.folder, run.manifest)
 
@@ -257,7 +257,7 @@ class _Job:
     def _stages(
         self, staging: Staging, ready: dict[str, OpenedStage]
     ) -> tuple[list[OpenedStage], tuple[StageResult, ...], dict[str, Any]]:
-        """Run the stages in order; those that follow others are opened when these have been written."""
+        """Run the stages in order; one with upstream stages is opened when these have been written."""
         resources = Resources(**self.config.resources.model_dump())
         opened: list[OpenedStage] = []
         results: list[StageResult] = []
@@ -311,6 +311,8 @@ def _run_stage(engine: DuckDB, opened: OpenedStage, staging: Staging, stop: Stop
     write(counts_table(stage), counted.tables[COUNTS])
     with stop.at_once():
         derived = stage.derive(params, counted.tables)
+    for table in stage.tables:
+        derived.setdefault(table.name, empty_table(table, counted.tables[COUNTS], by))
     with naming_user_sql(engine, plan):
         derived = after_results(engine, params, plan.without(counted.omitted), derived)
     tables = {
@@ -327,7 +329,7 @@ def _run_stage(engine: DuckDB, opened: OpenedStage, staging: Staging, stop: Stop
 
 
 def _inputs_table(stage: str, counted: Counted) -> pl.DataFrame:
-    """The view `inputs`: rows in = rows used + rows left out, by reason."""
+    """Return the table `inputs`: rows in = rows used + rows left out, by reason."""
     rows = [
         {
             "stage": stage,
@@ -345,14 +347,14 @@ def _inputs_table(stage: str, counted: Counted) -> pl.DataFrame:
 
 
 def _bindings_table(opened: OpenedStage) -> pl.DataFrame:
-    """The view `bindings`: which column of the files is which field, and why."""
+    """Return the table `bindings`: which column of the files is read as which field, and why."""
     names = ("stage", "input", "field", "source", "file_column", "sql")
     rows = [(opened.name, each.input, each.field, each.origin, each.column, each.sql) for each in opened.bindings]
     return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String()), orient="row")
 
 
 def _each_once(warnings: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Warnings by stage as one list: what several stages say is said once, with all their names."""
+    """List the warnings of all stages; one that several stages give appears once, with their names."""
     stages_of: dict[str, list[str]] = {}
     for stage, texts in warnings.items():
         for text in dict.fromkeys(texts):

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-SOURCES = ("north", "south", "wire")
-BEFORE_HOURS, AFTER_HOURS = 168.0, 72.0
-FEW = 30
+_SOURCES = ("north", "south", "wire")
+_BEFORE_HOURS, _AFTER_HOURS = 168.0, 72.0
+_FEWEST_MATCHES = 30
 
 HEADING = "estimated without labels, beside the truth"
 
@@ -42,23 +42,23 @@ def simulate(
     """Simulate a news archive.
 
     Articles come in daily bursts. An event is covered by a Poisson number of articles with mean `coverage`, soon after
-    it. Chance similarity differs from event to event, as common words make some events look like everything.
+    it. Chance similarity differs between events, because common words make some events similar to everything.
 
     Args:
         seed: The same seed gives the same data.
-        n_events: Number of events, all with their whole window inside the archive.
+        n_events: Number of events; the complete window of every event lies inside the archive.
         n_articles: Number of articles that cover no event.
         days: Length of the archive.
         coverage: Mean number of articles that cover an event.
     """
     rng = np.random.default_rng(seed)
-    event_hours = rng.uniform(BEFORE_HOURS, days * 24 - AFTER_HOURS, n_events)
+    event_hours = rng.uniform(_BEFORE_HOURS, days * 24 - _AFTER_HOURS, n_events)
     covering = np.repeat(np.arange(n_events), rng.poisson(coverage, n_events))
-    own_hours = event_hours[covering] + np.minimum(rng.exponential(18.0, len(covering)), AFTER_HOURS)
-    article_hours = np.concatenate([_bursty_hours(rng, n_articles, days), own_hours])
+    covering_hours = event_hours[covering] + np.minimum(rng.exponential(18.0, len(covering)), _AFTER_HOURS)
+    article_hours = np.concatenate([_bursty_hours(rng, n_articles, days), covering_hours])
     covers = np.concatenate([np.full(n_articles, -1), covering])
     lag = article_hours[None, :] - event_hours[:, None]
-    event, article = np.nonzero((lag >= -BEFORE_HOURS) & (lag <= AFTER_HOURS))
+    event, article = np.nonzero((lag >= -_BEFORE_HOURS) & (lag <= _AFTER_HOURS))
     is_match = covers[article] == event
     noise = rng.gamma(2.0, 1.2 * rng.lognormal(0.0, 0.25, n_events)[event])
     score = noise + np.where(is_match, rng.gamma(9.0, 2.0, len(event)), 0.0)
@@ -85,9 +85,9 @@ def _events(rng: np.random.Generator, hours: NDArray[np.float64], lag: NDArray[n
         {
             "event_id": np.arange(len(hours)),
             "event_time": _times(hours),
-            "source": rng.choice(SOURCES, len(hours), p=(0.5, 0.3, 0.2)),
-            "n_before": ((lag >= -BEFORE_HOURS) & (lag < 0)).sum(axis=1),
-            "n_after": ((lag >= 0) & (lag <= AFTER_HOURS)).sum(axis=1),
+            "source": rng.choice(_SOURCES, len(hours), p=(0.5, 0.3, 0.2)),
+            "n_before": ((lag >= -_BEFORE_HOURS) & (lag < 0)).sum(axis=1),
+            "n_after": ((lag >= 0) & (lag <= _AFTER_HOURS)).sum(axis=1),
             "complete_window": np.full(len(hours), fill_value=True),
         }
     )
@@ -103,18 +103,18 @@ def _times(hours: NDArray[np.float64]) -> pl.Series:
 
 
 def write_demo(folder: Path) -> dict[str, Any]:
-    """Write the demo's data and return the config of its stage.
+    """Write the data of the demo and return the config of its stage.
 
-    Pairs below a storage floor are left out, as a matcher would: the events carry the numbers of compared pairs. The
-    truth goes to a file of its own, which the stage never sees.
+    Pairs below a minimum score are not stored, as in a real matcher: the events hold the numbers of compared pairs. The
+    truth is written to a separate file that the stage never reads.
     """
-    data = simulate(seed=20240101)
+    simulated = simulate(seed=20240101)
     folder.mkdir(parents=True, exist_ok=True)
-    data.events.write_parquet(folder / "events.parquet")
-    data.articles.write_parquet(folder / "articles.parquet")
-    stored = data.pairs.filter(pl.col("score") >= 1.0)
+    simulated.events.write_parquet(folder / "events.parquet")
+    simulated.articles.write_parquet(folder / "articles.parquet")
+    stored = simulated.pairs.filter(pl.col("score") >= 1.0)
     stored.drop("is_match").write_parquet(folder / "pairs.parquet")
-    data.pairs.filter("is_match").write_parquet(folder / "truth.parquet")
+    simulated.pairs.filter("is_match").write_parquet(folder / "truth.parquet")
     return {
         "kind": "before_after",
         "pairs": str(folder / "pairs.parquet"),
@@ -131,11 +131,11 @@ def write_demo(folder: Path) -> dict[str, Any]:
     }
 
 
-def closeness(folder: Path, tables: Mapping[str, pl.DataFrame]) -> str:
-    """Estimated beside true precision and recall: a table for people.
+def error_table(folder: Path, tables: Mapping[str, pl.DataFrame]) -> str:
+    """Estimated and true precision and recall side by side, as text for people.
 
     Args:
-        folder: Where `write_demo` wrote.
+        folder: Folder to which `write_demo` wrote.
         tables: Result tables of the stage by name.
     """
     truth = pl.read_parquet(folder / "truth.parquet").join(
@@ -155,7 +155,7 @@ def closeness(folder: Path, tables: Mapping[str, pl.DataFrame]) -> str:
     gaps = [
         abs(row["precision"] - _truth(truth, None, row["threshold"], row["m_after"])[0])
         for row in tables["before_after_estimates"].filter(pl.col("grouping") == "all").iter_rows(named=True)
-        if row["m_after"] >= FEW
+        if row["m_after"] >= _FEWEST_MATCHES
     ]
     typical = float(np.median(gaps))
     lines.append(
@@ -167,5 +167,5 @@ def closeness(folder: Path, tables: Mapping[str, pl.DataFrame]) -> str:
 def _truth(truth: pl.DataFrame, source: str | None, threshold: float, m_after: int) -> tuple[float, float]:
     """True precision and recall of a group at a threshold; every true match lies after its event."""
     matches = truth if source is None else truth.filter(pl.col("source") == source)
-    found = matches.filter(pl.col("score") >= threshold).height
-    return found / m_after, found / matches.height
+    hits = matches.filter(pl.col("score") >= threshold).height
+    return hits / m_after, hits / matches.height

@@ -1,10 +1,11 @@
-"""Counts per event with known truth, many data sets at once: to measure intervals, not to show a stage.
+"""Counts per event with known truth, for many data sets at once: to measure intervals, not to demonstrate a stage.
 
-No pairs are made. Every false and every true match falls in a score bin; matches of different bins are independent
-Poisson counts given the event, and running sums over the bins from above are nested counts at rising thresholds.
+No pairs are simulated. Every false and every true match falls into a score bin. Given the event, the matches in
+different bins are independent Poisson counts, and running sums over the bins from above are nested counts at ascending
+thresholds.
 
-False matches come alone or, in bursty data, half of them in bursts: one burst is a Poisson number (plus one) of
-articles within one period that share their score, as copies of one wire report do.
+False matches come singly or, in bursty data, half of them in bursts: a burst is a Poisson number (plus one) of articles
+within one period that share their score, like copies of one wire report.
 """
 
 from __future__ import annotations
@@ -27,18 +28,18 @@ RECALL_LOWEST = 0.3
 
 @dataclass(frozen=True)
 class Setting:
-    """What is simulated.
+    """The setting of a simulation.
 
     Attributes:
         events: Number of events.
         heterogeneity: Coefficient of variation of the event effects: gamma on the false positive rate, lognormal on
             the number of compared pairs.
         bursty: Whether half of the false matches come in bursts.
-        positives: Mean number of articles that cover a covered event (gamma mixed, CV 1).
-        thresholds: Number of thresholds; the false positive rate falls evenly on the log scale from 0.1 to where 0.3
-            matches before are expected, recall from 1 to 0.3.
-        near_factor: The false positive rate of the near part of the time before the event, over that of the far part.
-        widening: Extra spread of the event effects at the highest threshold: some events look like everything.
+        positives: Mean number of articles that cover a covered event (gamma mixture, CV 1).
+        thresholds: Number of thresholds. The false positive rate decreases evenly on the log scale, from 0.1 to the
+            rate at which 0.3 matches before the event are expected; recall decreases from 1 to 0.3.
+        near_factor: False positive rate in the near part of the time before the event, over that in the far part.
+        widening: Additional spread of the event effects at the highest threshold: some events resemble everything.
     """
 
     events: int
@@ -71,13 +72,13 @@ class Batch:
     """Counts of D data sets.
 
     Attributes:
-        far: Shape (D, E, T): matches in the far part before the event.
+        far: Shape (D, E, T): matches in the far part of the time before the event.
         near: The same in the near part.
         false_after: False matches after the event.
         true_after: True matches after the event.
         n_far: Shape (D, E): compared pairs in the far part.
         n_near: The same in the near part.
-        n_after: The same after the event, with the positives.
+        n_after: The same after the event, including the positives.
     """
 
     far: NDArray[np.int64]
@@ -108,10 +109,10 @@ def simulate(setting: Setting, datasets: int, rng: np.random.Generator) -> Batch
 
 
 def truth(setting: Setting) -> dict[str, NDArray[np.float64]]:
-    """What the estimators estimate, by name: the same functions of expected counts; shape (T,).
+    """What the estimators estimate, by name: the same functions, applied to expected counts; shape (T,).
 
-    `recall_true` and `precision_true` are the recall and the precision themselves, from which the uncorrected
-    estimators differ however many events there are.
+    `recall_true` and `precision_true` are the actual recall and precision, from which the uncorrected estimators differ
+    no matter how many events there are.
     """
     positives = COVERED * setting.positives
     true = positives * setting.recall

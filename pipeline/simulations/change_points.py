@@ -14,22 +14,22 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HEADING = "measured on simulated detectors, beside the truth"
-MARGIN = 10
-GAP = 100
-SERIES, CHANGES = 120, 5
+_MARGIN = 10
+_GAP = 100
+_SERIES, _CHANGES = 120, 5
 
 
 @dataclass(frozen=True)
 class Detector:
-    """A detector that sees every change with one probability, a little late or early, and raises false alarms.
+    """A detector that detects every change with the same probability, a little late or early, and raises false alarms.
 
-    Scores are N(shift, 1) for changes it sees and N(0, 1) for false alarms.
+    Scores are N(shift, 1) for detected changes and N(0, 1) for false alarms.
 
     Attributes:
         name: Name of the detector.
-        sees: Probability that it sees a change.
+        sees: Probability that it detects a change.
         alarms: Expected number of false alarms between two changes.
-        shift: How far the scores of changes lie from those of false alarms, in standard deviations.
+        shift: Distance of the scores of changes from those of false alarms, in standard deviations.
         late: Mean delay, in observations.
     """
 
@@ -40,11 +40,11 @@ class Detector:
     late: int
 
     def recall(self, score: float) -> float:
-        """Expected share of the changes that are found with at least this score."""
+        """Expected share of the changes that are detected with at least this score."""
         return float(self.sees * ndtr(self.shift - score))
 
     def precision(self, score: float) -> float:
-        """Expected true over expected predictions with at least this score."""
+        """Expected true positives over expected predictions with at least this score."""
         right, wrong = self.recall(score), float(self.alarms * ndtr(-score))
         return right / (right + wrong)
 
@@ -56,12 +56,12 @@ DETECTORS = (
 )
 
 
-def simulate(*, seed: int, series: int = SERIES) -> dict[str, pl.DataFrame]:
-    """Simulate marks, detections and what was run.
+def simulate(*, seed: int, series: int = _SERIES) -> dict[str, pl.DataFrame]:
+    """Simulate annotations, detections and the list of runs.
 
-    Changes lie 100 observations apart. A seen change is detected less than 10 observations away, a false alarm is
-    raised more than 10 away from every change, so that truth is known with a margin of 10. The detector `silent` ran
-    and found nothing.
+    Changes lie 100 observations apart. Changes are detected less than 10 observations away and false alarms are raised
+    more than 10 away from every change, so that the truth is known for a margin of 10. The detector `silent` ran and
+    detected nothing.
 
     Args:
         seed: The same seed gives the same data.
@@ -71,15 +71,15 @@ def simulate(*, seed: int, series: int = SERIES) -> dict[str, pl.DataFrame]:
         Frames `annotations`, `predictions`, `series` and `runs`.
     """
     rng = np.random.default_rng(seed)
-    change = np.tile(np.arange(1, CHANGES + 1) * GAP, series)
-    of_series = np.repeat(np.arange(series), CHANGES)
+    change = np.tile(np.arange(1, _CHANGES + 1) * _GAP, series)
+    of_series = np.repeat(np.arange(series), _CHANGES)
     frames = [_detected(rng, detector, of_series, change) for detector in DETECTORS]
     names = [detector.name for detector in DETECTORS]
     numbers = pl.DataFrame({"series_id": np.arange(series)})
     return {
         "annotations": pl.DataFrame({"series_id": of_series, "position": change}),
         "predictions": pl.concat(frames).sort("detector", "series_id", "position"),
-        "series": numbers.with_columns(n_obs=pl.lit((CHANGES + 1) * GAP, pl.Int64)),
+        "series": numbers.with_columns(n_obs=pl.lit((_CHANGES + 1) * _GAP, pl.Int64)),
         "runs": pl.DataFrame({"detector": names}).join(numbers, how="cross"),
     }
 
@@ -87,12 +87,12 @@ def simulate(*, seed: int, series: int = SERIES) -> dict[str, pl.DataFrame]:
 def _detected(
     rng: np.random.Generator, detector: Detector, series: np.ndarray[Any, Any], change: np.ndarray[Any, Any]
 ) -> pl.DataFrame:
-    """Detections of one detector: at most one at a position."""
+    """Detections of one detector, at most one at each position."""
     seen = rng.random(len(change)) < detector.sees
-    spread = MARGIN - 1 - detector.late
+    spread = _MARGIN - 1 - detector.late
     delay = detector.late + rng.integers(-spread, spread + 1, len(change))
     count = rng.poisson(detector.alarms, len(change))
-    where = np.repeat(change, count) + rng.integers(MARGIN + 1, GAP - MARGIN, count.sum())
+    where = np.repeat(change, count) + rng.integers(_MARGIN + 1, _GAP - _MARGIN, count.sum())
     columns = {
         "series_id": np.concatenate([series[seen], np.repeat(series, count)]),
         "position": np.concatenate([(change + delay)[seen], where]),
@@ -103,7 +103,7 @@ def _detected(
 
 
 def write_demo(folder: Path) -> dict[str, Any]:
-    """Write the demo's data and return the config of its stage."""
+    """Write the data of the demo and return the config of its stage."""
     folder.mkdir(parents=True, exist_ok=True)
     frames = simulate(seed=20240101)
     for name, frame in frames.items():
@@ -112,20 +112,20 @@ def write_demo(folder: Path) -> dict[str, Any]:
         "kind": "change_points",
         **{name: str(folder / f"{name}.parquet") for name in frames},
         "by": [["detector"]],
-        "margin": MARGIN,
+        "margin": _MARGIN,
         "thresholds": {"start": -2.0, "stop": 3.0, "count": 51},
     }
 
 
-def closeness(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
-    """Measured beside true precision, recall and mean delay: a table for people.
+def error_table(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
+    """Measured and true precision, recall and mean delay side by side, as text for people.
 
     Args:
-        _: Where `write_demo` wrote; the truth is in the detectors.
+        _: Folder of the data; the truth is in the detectors.
         tables: Result tables of the stage by name.
     """
     curve, delays = tables["change_points_curve"], tables["change_points_delays"]
-    lines, held, given = [], 0, 0
+    lines, held, intervals = [], 0, 0
     for detector in DETECTORS[:2]:
         for score in (0.0, 1.0):
             close = (pl.col("threshold") - score).abs() < 1e-9  # noqa: PLR2004 - an even grid of doubles
@@ -135,8 +135,8 @@ def closeness(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
                 label = detector.name if (score, name) == (0.0, "precision") else ""
                 span = f"{lower:.3f} to {upper:.3f}"
                 lines.append(f"{label:<15}{f'{name} at {score:g}':<20}{row[name]:10.3f}{span:>19}{true:9.3f}")
-                held, given = held + (lower <= true <= upper), given + 1
+                held, intervals = held + (lower <= true <= upper), intervals + 1
         mean = delays.filter(pl.col("detector") == detector.name)["delay"].to_numpy().mean()
         lines.append(f"{'':<15}{'mean delay':<20}{mean:10.3f}{'':>19}{detector.late:9.3f}")
     title = f"{'':<35}{'measured':>10}{'95% interval':>19}{'true':>9}"
-    return "\n".join([title, *lines, f"{held} of {given} intervals hold the true value."])
+    return "\n".join([title, *lines, f"{held} of {intervals} intervals hold the true value."])

@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HEADING = "differences of taggers on the same documents, beside the truth"
-MENTIONS = 8.0
-SHARED = 0.3
-TITLES = {"overlap": "mean overlap", "pooled_precision": "precision", "pooled_recall": "recall", "pooled_f1": "F1"}
+_MENTIONS = 8.0
+_SHARED = 0.3
+_TITLES = {"overlap": "mean overlap", "pooled_precision": "precision", "pooled_recall": "recall", "pooled_f1": "F1"}
 
 
 @dataclass(frozen=True)
 class Tagger:
-    """A tagger that finds a mention if what makes it hard, N(0, 1), is below its reach.
+    """A tagger that finds a mention if its difficulty, N(0, 1), is below the reach of the tagger.
 
     Attributes:
-        name: Its name.
+        name: Name of the tagger.
         reach: The higher, the more mentions it finds.
         false: Mean number of false mentions in a document.
-        overlap: Mean share of a mention's characters that it marks.
+        overlap: Mean share of the characters of a mention that it annotates.
     """
 
     name: str
@@ -37,12 +37,12 @@ class Tagger:
     overlap: float
 
     def truth(self) -> dict[str, float]:
-        """What an endless number of documents would give."""
-        hits, misses = MENTIONS * float(ndtr(self.reach)), MENTIONS * float(ndtr(-self.reach))
+        """The values for an infinite number of documents."""
+        hits, misses = _MENTIONS * float(ndtr(self.reach)), _MENTIONS * float(ndtr(-self.reach))
         return {
             "overlap": self.overlap,
             "pooled_precision": hits / (hits + self.false),
-            "pooled_recall": hits / MENTIONS,
+            "pooled_recall": hits / _MENTIONS,
             "pooled_f1": 2 * hits / (2 * hits + self.false + misses),
         }
 
@@ -65,10 +65,10 @@ def simulate(*, seed: int, documents: int = 200) -> pl.DataFrame:
     rng = np.random.default_rng(seed)
     hard = rng.standard_normal(documents)
     clutter = rng.gamma(4.0, 1 / 4, documents)
-    mentions = rng.poisson(MENTIONS, documents)
+    mentions = rng.poisson(_MENTIONS, documents)
     frames = []
     for tagger in TAGGERS:
-        chance = ndtr((tagger.reach - np.sqrt(SHARED) * hard) / np.sqrt(1 - SHARED))
+        chance = ndtr((tagger.reach - np.sqrt(_SHARED) * hard) / np.sqrt(1 - _SHARED))
         tp = rng.binomial(mentions, chance)
         columns = {
             "doc_id": np.arange(documents),
@@ -83,7 +83,7 @@ def simulate(*, seed: int, documents: int = 200) -> pl.DataFrame:
 
 
 def write_demo(folder: Path) -> dict[str, Any]:
-    """Write the demo's data and return the config of its stage."""
+    """Write the data of the demo and return the config of its stage."""
     folder.mkdir(parents=True, exist_ok=True)
     simulate(seed=20240101).write_parquet(folder / "documents.parquet")
     return {
@@ -93,19 +93,19 @@ def write_demo(folder: Path) -> dict[str, Any]:
     }
 
 
-def closeness(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
-    """Measured beside true differences, with the adjusted p-value of the randomization test: a table for people.
+def error_table(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
+    """Measured and true differences side by side, with the adjusted p-value of the randomization test, as text.
 
     Args:
-        _: Where `write_demo` wrote; the truth is in the taggers.
+        _: Folder of the data; the truth is in the taggers.
         tables: Result tables of the stage by name.
     """
     tests = tables["compare_tests"].filter(pl.col("test") == "randomization")
-    lines, held, given = [], 0, 0
+    lines, held, intervals = [], 0, 0
     for a, b in combinations(TAGGERS, 2):
-        for metric, title in TITLES.items():
-            mine = (pl.col("system_a") == a.name) & (pl.col("system_b") == b.name) & (pl.col("metric") == metric)
-            row = tests.row(by_predicate=mine, named=True)
+        for metric, title in _TITLES.items():
+            is_pair = (pl.col("system_a") == a.name) & (pl.col("system_b") == b.name) & (pl.col("metric") == metric)
+            row = tests.row(by_predicate=is_pair, named=True)
             true = a.truth()[metric] - b.truth()[metric]
             lower, upper = row["difference_lower"], row["difference_upper"]
             label = f"{a.name} - {b.name}" if metric == "overlap" else ""
@@ -113,6 +113,6 @@ def closeness(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
             lines.append(
                 f"{label:<22}{title:<14}{row['difference']:9.3f}{interval:>19}{true:9.3f}{row['p_adjusted']:13.4f}"
             )
-            held, given = held + (lower <= true <= upper), given + 1
+            held, intervals = held + (lower <= true <= upper), intervals + 1
     head = f"{'':<36}{'measured':>9}{'95% interval':>19}{'true':>9}{'adjusted p':>13}"
-    return "\n".join([head, *lines, f"{held} of {given} intervals hold the true difference."])
+    return "\n".join([head, *lines, f"{held} of {intervals} intervals hold the true difference."])

@@ -15,55 +15,55 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 HEADING = "measured on gold mentions, beside the truth"
-MENTIONS = 6.0
-SPREAD = 8.0
-ROOM = 40
-TYPES = ("location", "organisation", "person")
+_MENTIONS = 6.0
+_CONCENTRATION = 8.0
+_ROOM = 40
+_TYPES = ("location", "organisation", "person")
 
 
 @dataclass(frozen=True)
 class System:
-    """A system that finds, misplaces and makes up mentions.
+    """A system that finds, misplaces and invents mentions.
 
-    Its confidence in a mention that is there has the distribution function t ^ `sharpness`, in one that is not there
-    1 - (1 - t) ^ `sharpness`: the sharper, the better the confidence tells them apart.
+    Its confidence in a real mention has the distribution function t ^ `sharpness`, and in an invented one
+    1 - (1 - t) ^ `sharpness`: the sharper, the better the confidence distinguishes the two.
 
     Attributes:
         name: Name of the system.
-        found: Share of the gold mentions that it finds, on average over documents.
-        misplaced: Share of these whose end is one character off.
-        spurious: Mentions that it makes up, on average in a document.
+        hit_rate: Share of the gold mentions that it finds, on average over documents.
+        misplaced: Share of the found mentions whose end is off by one character.
+        spurious: Mean number of invented mentions in a document.
         sharpness: At least 1.
     """
 
     name: str
-    found: float
+    hit_rate: float
     misplaced: float
     spurious: float
     sharpness: float
 
     def _above(self, threshold: float) -> tuple[float, float]:
-        """Shares of right and of made up mentions with this confidence or more."""
+        """Shares of the real and of the invented mentions with at least this confidence."""
         return 1 - threshold**self.sharpness, (1 - threshold) ** self.sharpness
 
     def recall(self, threshold: float) -> float:
         """True recall of identical spans."""
-        return self.found * (1 - self.misplaced) * self._above(threshold)[0]
+        return self.hit_rate * (1 - self.misplaced) * self._above(threshold)[0]
 
     def precision(self, threshold: float) -> float:
-        """True precision of identical spans: expected true positives of the expected predictions."""
-        right, made_up = self._above(threshold)
-        predictions = MENTIONS * self.found * right + self.spurious * made_up
-        return MENTIONS * self.recall(threshold) / predictions
+        """True precision of identical spans: expected true positives over expected predictions."""
+        right, invented = self._above(threshold)
+        predictions = _MENTIONS * self.hit_rate * right + self.spurious * invented
+        return _MENTIONS * self.recall(threshold) / predictions
 
 
-SYSTEMS = (System("dictionary", 0.7, 0.1, 2.0, 1.5), System("tagger", 0.9, 0.04, 1.0, 3.0))
+MENTION_SYSTEMS = (System("dictionary", 0.7, 0.1, 2.0, 1.5), System("tagger", 0.9, 0.04, 1.0, 3.0))
 
 
 def simulate(*, seed: int, documents: int = 400) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    """Simulate gold mentions, and what every system predicts.
+    """Simulate gold mentions and the predictions of every system.
 
-    Documents differ in how many mentions they have and in how hard they are, so mentions of one document are alike.
+    Documents differ in their number of mentions and in their difficulty, so that mentions of one document are alike.
 
     Args:
         seed: The same seed gives the same data.
@@ -73,38 +73,38 @@ def simulate(*, seed: int, documents: int = 400) -> tuple[pl.DataFrame, pl.DataF
         Gold mentions (doc_id, start, end, type), predictions (system, the same, score) and documents (doc_id).
     """
     rng = np.random.default_rng(seed)
-    document = np.repeat(np.arange(documents), rng.poisson(MENTIONS, documents))
+    document = np.repeat(np.arange(documents), rng.poisson(_MENTIONS, documents))
     first = np.concatenate([[True], document[1:] != document[:-1]])
-    place = np.arange(len(document)) - np.flatnonzero(first)[np.cumsum(first) - 1]
-    gold = _mentions(document, ROOM * place, rng.integers(4, 16, len(document)), rng)
-    predicted = [_predicted(system, gold, documents, rng) for system in SYSTEMS]
-    listed = pl.DataFrame({"doc_id": np.arange(documents)})
-    return gold, pl.concat(predicted), listed
+    index = np.arange(len(document)) - np.flatnonzero(first)[np.cumsum(first) - 1]
+    gold = _mentions(document, _ROOM * index, rng.integers(4, 16, len(document)), rng)
+    predicted = [_predicted(system, gold, documents, rng) for system in MENTION_SYSTEMS]
+    declared = pl.DataFrame({"doc_id": np.arange(documents)})
+    return gold, pl.concat(predicted), declared
 
 
 def _predicted(system: System, gold: pl.DataFrame, documents: int, rng: np.random.Generator) -> pl.DataFrame:
-    ease = rng.beta(SPREAD * system.found, SPREAD * (1 - system.found), documents)
-    found = gold.filter(pl.Series(rng.random(gold.height) < ease[gold["doc_id"].to_numpy()]))
-    off = (rng.random(found.height) < system.misplaced).astype(np.int64)
-    right = rng.random(found.height) ** (1 / system.sharpness)
-    kept = found.with_columns((pl.col("end") + pl.Series(off)).alias("end"), pl.Series("score", right))
+    ease = rng.beta(_CONCENTRATION * system.hit_rate, _CONCENTRATION * (1 - system.hit_rate), documents)
+    detected = gold.filter(pl.Series(rng.random(gold.height) < ease[gold["doc_id"].to_numpy()]))
+    off = (rng.random(detected.height) < system.misplaced).astype(np.int64)
+    right = rng.random(detected.height) ** (1 / system.sharpness)
+    misplaced_or_right = detected.with_columns((pl.col("end") + pl.Series(off)).alias("end"), pl.Series("score", right))
     document = np.repeat(np.arange(documents), rng.poisson(system.spurious, documents))
-    start = ROOM * rng.integers(0, 20, len(document)) + ROOM // 2
-    made_up = _mentions(document, start, rng.integers(4, 16, len(document)), rng)
+    start = _ROOM * rng.integers(0, 20, len(document)) + _ROOM // 2
+    invented = _mentions(document, start, rng.integers(4, 16, len(document)), rng)
     wrong = 1 - (1 - rng.random(len(document))) ** (1 / system.sharpness)
-    both = pl.concat([kept, made_up.with_columns(pl.Series("score", wrong))])
+    both = pl.concat([misplaced_or_right, invented.with_columns(pl.Series("score", wrong))])
     return both.select(pl.lit(system.name).alias("system"), pl.all())
 
 
 def _mentions(
     document: NDArray[np.int64], start: NDArray[np.int64], length: NDArray[np.int64], rng: np.random.Generator
 ) -> pl.DataFrame:
-    kinds = [TYPES[number] for number in rng.integers(0, len(TYPES), len(document))]
+    kinds = [_TYPES[number] for number in rng.integers(0, len(_TYPES), len(document))]
     return pl.DataFrame({"doc_id": document, "start": start, "end": start + length, "type": kinds})
 
 
 def write_demo(folder: Path) -> dict[str, Any]:
-    """Write the demo's data and return the config of its stage."""
+    """Write the data of the demo and return the config of its stage."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, frame in zip(("gold", "predicted", "documents"), simulate(seed=20240101), strict=True):
         frame.write_parquet(folder / f"{name}.parquet")
@@ -117,16 +117,16 @@ def write_demo(folder: Path) -> dict[str, Any]:
     }
 
 
-def closeness(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
-    """Measured beside true precision and recall, at all predictions and at the best F1: a table for people.
+def error_table(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
+    """Measured and true precision and recall side by side, for all predictions and at the best F1, as text.
 
     Args:
-        _: Where `write_demo` wrote; the truth is in the systems.
+        _: Folder of the data; the truth is in the systems.
         tables: Result tables of the stage by name.
     """
     micro = tables["entity_recognition_scores"].filter(pl.col("average") == "micro")
-    lines, held, given = [], 0, 0
-    for system in SYSTEMS:
+    lines, held, intervals = [], 0, 0
+    for system in MENTION_SYSTEMS:
         rows = micro.filter(pl.col("system") == system.name).sort("threshold")
         best = rows.sort("f1", descending=True, maintain_order=True).head(1)
         for row in pl.concat([rows.head(1), best]).iter_rows(named=True):
@@ -135,6 +135,6 @@ def closeness(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
                 title = f"{name} at {row['threshold']:.2f}"
                 interval = f"{lower:.3f} to {upper:.3f}"
                 lines.append(f"{system.name:<15}{title:<20}{row[name]:10.3f}{interval:>19}{true:9.3f}")
-                held, given = held + (lower <= true <= upper), given + 1
+                held, intervals = held + (lower <= true <= upper), intervals + 1
     title = f"{'':<35}{'measured':>10}{'95% interval':>19}{'true':>9}"
-    return "\n".join([title, *lines, f"{held} of {given} intervals hold the true value."])
+    return "\n".join([title, *lines, f"{held} of {intervals} intervals hold the true value."])

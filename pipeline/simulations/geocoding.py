@@ -1,4 +1,4 @@
-"""Gold places and the places that geocoders give them, with a true accuracy at every distance."""
+"""Gold locations and those that geocoders assign, with known true accuracy at every distance."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HEADING = "measured on gold places, beside the truth"
-KM_PER_DEGREE = 6371.0088 * np.pi / 180
-TOLERANCES_KM = (10.0, 100.0, 161.0, 1000.0)
-MENTIONS = 8
-COUNTRIES = ("France", "Mexico", "Texas")
+_KM_PER_DEGREE = 6371.0088 * np.pi / 180
+_TOLERANCES_KM = (10.0, 100.0, 161.0, 1000.0)
+_MENTIONS = 8
+_COUNTRIES = ("France", "Mexico", "Texas")
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,10 @@ class Geocoder:
 
     Attributes:
         name: Name of the geocoder.
-        attempted: Share of the mentions to which it gives a place.
+        attempted: Share of the mentions to which it assigns a location.
         median_km: Median of its errors.
         spread: Standard deviation of the logarithm of the error.
-        alike: Share of the variance of the log error that mentions of one document have in common.
+        alike: Share of the variance of the log error that the mentions of a document have in common.
     """
 
     name: str
@@ -51,24 +51,24 @@ GEOCODERS = (Geocoder("gazetteer", 0.95, 40.0, 3.0, 0.3), Geocoder("ranker", 0.8
 
 
 def simulate(*, seed: int, documents: int = 150) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Simulate gold places and those of all geocoders; errors of one document are alike.
+    """Simulate gold locations and those of all geocoders; errors within one document are correlated.
 
     Args:
         seed: The same seed gives the same data.
         documents: Number of documents.
 
     Returns:
-        Gold places (mention_id, doc_id, country, latitude, longitude) and predicted ones (system, mention_id, latitude,
+        Gold locations (mention_id, doc_id, country, latitude, longitude) and predictions (system, mention_id, latitude,
         longitude; NULL: not located).
     """
     rng = np.random.default_rng(seed)
-    number = documents * MENTIONS
-    document = np.repeat(np.arange(documents), MENTIONS)
+    number = documents * _MENTIONS
+    document = np.repeat(np.arange(documents), _MENTIONS)
     gold = pl.DataFrame(
         {
             "mention_id": np.arange(number),
             "doc_id": document,
-            "country": [COUNTRIES[each % len(COUNTRIES)] for each in document.tolist()],
+            "country": [_COUNTRIES[number_of_document % len(_COUNTRIES)] for number_of_document in document.tolist()],
             "latitude": rng.uniform(-30, 30, number),
             "longitude": rng.uniform(-180, 180, number),
         }
@@ -77,11 +77,11 @@ def simulate(*, seed: int, documents: int = 150) -> tuple[pl.DataFrame, pl.DataF
 
 
 def _predicted(geocoder: Geocoder, gold: pl.DataFrame, documents: int, rng: np.random.Generator) -> pl.DataFrame:
-    """Places that lie north or south of the gold place by the error, where one degree is everywhere as long."""
+    """Predicted locations, displaced by the error to the north or south, where all degrees have the same length."""
     shared = rng.standard_normal(documents)[gold["doc_id"].to_numpy()]
-    own = rng.standard_normal(gold.height)
-    deviate = np.sqrt(geocoder.alike) * shared + np.sqrt(1 - geocoder.alike) * own
-    error = geocoder.median_km * np.exp(geocoder.spread * deviate) / KM_PER_DEGREE
+    individual = rng.standard_normal(gold.height)
+    deviate = np.sqrt(geocoder.alike) * shared + np.sqrt(1 - geocoder.alike) * individual
+    error = geocoder.median_km * np.exp(geocoder.spread * deviate) / _KM_PER_DEGREE
     latitude = gold["latitude"].to_numpy()
     north = latitude + np.where(latitude < 0, 1, -1) * np.minimum(error, 90)
     missing = pl.Series(rng.random(gold.height) >= geocoder.attempted)
@@ -94,7 +94,7 @@ def _predicted(geocoder: Geocoder, gold: pl.DataFrame, documents: int, rng: np.r
 
 
 def write_demo(folder: Path) -> dict[str, Any]:
-    """Write the demo's data and return the config of its stage."""
+    """Write the data of the demo and return the config of its stage."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, frame in zip(("gold", "predicted"), simulate(seed=20240101), strict=True):
         frame.write_parquet(folder / f"{name}.parquet")
@@ -103,26 +103,26 @@ def write_demo(folder: Path) -> dict[str, Any]:
         "gold": str(folder / "gold.parquet"),
         "predicted": str(folder / "predicted.parquet"),
         "by": [["system"]],
-        "tolerances_km": list(TOLERANCES_KM),
+        "tolerances_km": list(_TOLERANCES_KM),
     }
 
 
-def closeness(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
-    """Measured beside true precision and recall at two distances: a table for people.
+def error_table(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
+    """Measured and true precision and recall at two distances side by side, as text for people.
 
     Args:
-        _: Where `write_demo` wrote; the truth is in the geocoders.
+        _: Folder of the data; the truth is in the geocoders.
         tables: Result tables of the stage by name.
     """
-    lines, held, given = [], 0, 0
+    lines, held, intervals = [], 0, 0
     for geocoder in GEOCODERS:
         rows = tables["geocoding_scores"].filter(pl.col("system") == geocoder.name)
-        for tolerance in (TOLERANCES_KM[0], TOLERANCES_KM[2]):
+        for tolerance in (_TOLERANCES_KM[0], _TOLERANCES_KM[2]):
             row = rows.row(by_predicate=pl.col("tolerance_km") == tolerance, named=True)
             for name, of in (("precision", geocoder.precision), ("recall", geocoder.recall)):
                 true, lower, upper = of(tolerance), row[f"{name}_lower"], row[f"{name}_upper"]
                 title, interval = f"{name} at {tolerance:g} km", f"{lower:.3f} to {upper:.3f}"
                 lines.append(f"{geocoder.name:<13}{title:<22}{row[name]:10.3f}{interval:>19}{true:9.3f}")
-                held, given = held + (lower <= true <= upper), given + 1
+                held, intervals = held + (lower <= true <= upper), intervals + 1
     title = f"{'':<35}{'measured':>10}{'95% interval':>19}{'true':>9}"
-    return "\n".join([title, *lines, f"{held} of {given} intervals hold the true value."])
+    return "\n".join([title, *lines, f"{held} of {intervals} intervals hold the true value."])

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 HEADING = "measured on rankings, beside the truth and random selection"
-DOCUMENTS = 200
-RELEVANT = (5, 10, 20)
+DOCUMENTS_PER_QUERY = 200
+RELEVANT_PER_QUERY = (5, 10, 20)
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(120)
 
 
@@ -36,12 +36,12 @@ class System:
     def average_precision(self, n: int, m: int) -> float:
         """Expected average precision of n documents with m relevant ones.
 
-        A relevant document with A relevant and B other documents above it adds (1 + A) / (1 + A + B) to the mean; given
-        its score A and B are binomial. The mean over the score is by Gauss-Hermite quadrature.
+        A relevant document with A relevant and B other documents above it contributes (1 + A) / (1 + A + B) to the
+        mean; given its score, A and B are binomial. The mean over the score is computed by Gauss-Hermite quadrature.
 
         Args:
-            n: Ranked documents.
-            m: Relevant ones among them.
+            n: Number of ranked documents.
+            m: Number of relevant documents among them.
         """
         score = _NODES + self.shift
         above = _binomial(m - 1, ndtr(-_NODES)), _binomial(n - m, ndtr(-score))
@@ -52,7 +52,7 @@ class System:
     @property
     def mean_average_precision(self) -> float:
         """Mean over the queries of `simulate`."""
-        return float(np.mean([self.average_precision(DOCUMENTS, m) for m in RELEVANT]))
+        return float(np.mean([self.average_precision(DOCUMENTS_PER_QUERY, m) for m in RELEVANT_PER_QUERY]))
 
 
 def _binomial(n: int, p: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -62,7 +62,7 @@ def _binomial(n: int, p: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(np.exp(choose + xlogy(k, p[:, None]) + xlog1py(n - k, -p[:, None])))
 
 
-SYSTEMS = (System("random", 0.0), System("keywords", 1.0), System("trained", 2.0))
+RANKING_SYSTEMS = (System("random", 0.0), System("keywords", 1.0), System("trained", 2.0))
 
 
 def simulate(*, seed: int, queries: int = 60) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -77,22 +77,22 @@ def simulate(*, seed: int, queries: int = 60) -> tuple[pl.DataFrame, pl.DataFram
         per query and document: query_id, doc_id, relevance.
     """
     rng = np.random.default_rng(seed)
-    relevant = np.array(RELEVANT)[np.arange(queries) % len(RELEVANT)]
-    label = np.arange(DOCUMENTS) < relevant[:, None]
+    relevant = np.array(RELEVANT_PER_QUERY)[np.arange(queries) % len(RELEVANT_PER_QUERY)]
+    label = np.arange(DOCUMENTS_PER_QUERY) < relevant[:, None]
     keys = {
-        "query_id": np.repeat(np.arange(queries), DOCUMENTS),
-        "doc_id": np.tile(np.arange(DOCUMENTS), queries),
+        "query_id": np.repeat(np.arange(queries), DOCUMENTS_PER_QUERY),
+        "doc_id": np.tile(np.arange(DOCUMENTS_PER_QUERY), queries),
     }
     relevance = pl.DataFrame(keys | {"relevance": label.ravel().astype(np.int64)})
     frames = []
-    for system in SYSTEMS:
+    for system in RANKING_SYSTEMS:
         score = rng.standard_normal(label.shape) + system.shift * label
         frames.append(pl.DataFrame({"system": np.full(label.size, system.name)} | keys | {"score": score.ravel()}))
     return pl.concat(frames), relevance
 
 
 def write_demo(folder: Path) -> dict[str, Any]:
-    """Write the demo's data and return the config of its stage."""
+    """Write the data of the demo and return the config of its stage."""
     folder.mkdir(parents=True, exist_ok=True)
     ranking, relevance = simulate(seed=20240101)
     ranking.write_parquet(folder / "ranking.parquet")
@@ -106,16 +106,16 @@ def write_demo(folder: Path) -> dict[str, Any]:
     }
 
 
-def closeness(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
-    """Measured beside true mean average precision, and how likely random selection is to do as well.
+def error_table(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
+    """Measured and true mean average precision side by side, with the probability that random selection does as well.
 
     Args:
-        _: Where `write_demo` wrote; the truth is in the systems.
+        _: Folder of the data; the truth is in the systems.
         tables: Result tables of the stage by name.
     """
     rows = tables["ranking_summary"]
     lines, held = [], 0
-    for system in SYSTEMS:
+    for system in RANKING_SYSTEMS:
         row = rows.row(by_predicate=pl.col("system") == system.name, named=True)
         true = system.mean_average_precision
         held += row["map_lower"] <= true <= row["map_upper"]
@@ -123,4 +123,4 @@ def closeness(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
         numbers = f"{row['map']:10.3f}{interval:>19}{true:9.3f}{row['map_expected']:12.3f}{row['map_p_value']:12.1e}"
         lines.append(f"{system.name:<15}{numbers}")
     title = f"{'MAP':<15}{'measured':>10}{'95% interval':>19}{'true':>9}{'by chance':>12}{'p-value':>12}"
-    return "\n".join([title, *lines, f"{held} of {len(SYSTEMS)} intervals hold the true value."])
+    return "\n".join([title, *lines, f"{held} of {len(RANKING_SYSTEMS)} intervals hold the true value."])

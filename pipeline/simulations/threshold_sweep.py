@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 HEADING = "measured on labelled predictions, beside the truth"
-POSITIVE = 0.15
-SHARED = 0.25
+_POSITIVE = 0.15
+_SHARED = 0.25
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(120)
 
 
@@ -26,12 +26,12 @@ class Model:
     """A binormal model: what it sees is N(shift, 1) for a true item and N(0, 1) for a false one.
 
     Its score is the probability that the item is true, given what it sees. `sharpness` multiplies the logit of that
-    probability: above 1 the order stays the same, but the score claims too much.
+    probability: above 1 the order stays the same, but the score is overconfident.
 
     Attributes:
         name: Name of the model.
-        shift: How far what it sees of true items lies from what it sees of false ones, in standard deviations.
-        sharpness: 1 for scores that are right as probabilities.
+        shift: Distance between what it sees of true items and of false ones, in standard deviations.
+        sharpness: 1 for scores that are calibrated probabilities.
     """
 
     name: str
@@ -39,21 +39,21 @@ class Model:
     sharpness: float = 1.0
 
     def score(self, seen: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The score of what is seen."""
-        right = logit(POSITIVE) + self.shift * seen - self.shift**2 / 2
+        """The score for what is seen."""
+        right = logit(_POSITIVE) + self.shift * seen - self.shift**2 / 2
         return np.asarray(expit(self.sharpness * right))
 
     def seen(self, score: float) -> float:
         """What is seen where the model gives this score: the inverse of `score`."""
-        return float((logit(score) / self.sharpness - logit(POSITIVE)) / self.shift + self.shift / 2)
+        return float((logit(score) / self.sharpness - logit(_POSITIVE)) / self.shift + self.shift / 2)
 
     def precision(self, seen: NDArray[np.float64] | float) -> NDArray[np.float64]:
-        """True precision where everything from `seen` on is predicted to be true."""
-        true, false = POSITIVE * ndtr(self.shift - seen), (1 - POSITIVE) * ndtr(-np.asarray(seen))
+        """True precision if every item with at least `seen` is predicted to be true."""
+        true, false = _POSITIVE * ndtr(self.shift - seen), (1 - _POSITIVE) * ndtr(-np.asarray(seen))
         return np.asarray(true / (true + false))
 
     def recall(self, seen: float) -> float:
-        """True recall there."""
+        """True recall if every item with at least `seen` is predicted to be true."""
         return float(ndtr(self.shift - seen))
 
     @property
@@ -73,8 +73,8 @@ MODELS = (Model("keywords", 1.0), Model("overconfident", 2.0, 2.0), Model("train
 def simulate(*, seed: int, documents: int = 300, items: int = 20) -> pl.DataFrame:
     """Simulate predictions of all models on the same items.
 
-    Items of one document are alike: documents differ in their share of true items, and what a model sees of them is
-    shifted together. Over all documents every model keeps its binormal distributions.
+    Items of one document are correlated: documents differ in their share of true items, and what a model sees of them
+    shifts together. Over all documents, every model has its binormal distributions.
 
     Args:
         seed: The same seed gives the same data.
@@ -85,12 +85,12 @@ def simulate(*, seed: int, documents: int = 300, items: int = 20) -> pl.DataFram
         One row per model and item: item_id, document_id, model, score, label.
     """
     rng = np.random.default_rng(seed)
-    share = rng.beta(POSITIVE * 4, (1 - POSITIVE) * 4, documents)
+    share = rng.beta(_POSITIVE * 4, (1 - _POSITIVE) * 4, documents)
     label = rng.random((documents, items)) < share[:, None]
     frames = []
     for model in MODELS:
-        noise = np.sqrt(SHARED) * rng.standard_normal((documents, 1))
-        noise = noise + np.sqrt(1 - SHARED) * rng.standard_normal((documents, items))
+        noise = np.sqrt(_SHARED) * rng.standard_normal((documents, 1))
+        noise = noise + np.sqrt(1 - _SHARED) * rng.standard_normal((documents, items))
         columns = {
             "item_id": np.arange(documents * items),
             "document_id": np.repeat(np.arange(documents), items),
@@ -103,7 +103,7 @@ def simulate(*, seed: int, documents: int = 300, items: int = 20) -> pl.DataFram
 
 
 def write_demo(folder: Path) -> dict[str, Any]:
-    """Write the demo's data and return the config of its stage."""
+    """Write the data of the demo and return the config of its stage."""
     folder.mkdir(parents=True, exist_ok=True)
     simulate(seed=20240101).write_parquet(folder / "predictions.parquet")
     return {
@@ -117,16 +117,16 @@ def write_demo(folder: Path) -> dict[str, Any]:
     }
 
 
-def closeness(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
-    """Measured beside true areas, and precision and recall at the best threshold: a table for people.
+def error_table(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
+    """Measured and true areas, precision and recall at the best threshold side by side, as text for people.
 
     Args:
-        _: Where `write_demo` wrote; the truth is in the models.
+        _: Folder of the data; the truth is in the models.
         tables: Result tables of the stage by name.
     """
     points = tables["threshold_sweep_operating_points"].filter(pl.col("criterion") == "max_f1")
     rows = tables["threshold_sweep_areas"].join(points, on="model", suffix="_of_point")
-    lines, held, given = [], 0, 0
+    lines, held, intervals = [], 0, 0
     for model in MODELS:
         row = rows.row(by_predicate=pl.col("model") == model.name, named=True)
         seen = model.seen(row["threshold"])
@@ -142,6 +142,6 @@ def closeness(_: Path, tables: Mapping[str, pl.DataFrame]) -> str:
             title = f"{name} at {row['threshold']:.2f}" if name in {"precision", "recall"} else name
             interval = f"{lower:.3f} to {upper:.3f}"
             lines.append(f"{label:<15}{title:<20}{row[name]:10.3f}{interval:>19}{true:9.3f}")
-            held, given = held + (lower <= true <= upper), given + 1
+            held, intervals = held + (lower <= true <= upper), intervals + 1
     title = f"{'':<35}{'measured':>10}{'95% interval':>19}{'true':>9}"
-    return "\n".join([title, *lines, f"{held} of {given} intervals hold the true value."])
+    return "\n".join([title, *lines, f"{held} of {intervals} intervals hold the true value."])

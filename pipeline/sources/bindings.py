@@ -1,4 +1,4 @@
-"""Which column of the files is which field of ours: a column of a file has one role."""
+"""Which column of the files is read as which field: a column of a file has one role."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Binding:
 
     Attributes:
         input: Name of the input.
-        field: Our name.
-        origin: `mapped`: the config says it; `named`: a column has our name and no other role; `derived`: the stage
-            computes it from other fields; `absent`: there is nothing to read it from, or nothing that needs it.
+        field: Canonical name of the field.
+        origin: `mapped`: the config says it; `named`: a column has the canonical name and no other role; `derived`:
+            the stage computes it from other fields; `absent`: there is nothing to read it from, or nothing needs it.
         column: Name of the column in the files; None where there is no one column.
         sql: The expression that it is mapped to, or how it is derived, in words.
     """
@@ -45,12 +45,12 @@ class Binding:
 
     @property
     def words(self) -> str:
-        """What it is read from, for messages: the column's name or the expression; without either our own name."""
+        """What it is read from, for messages: name of the column, expression, or the canonical name."""
         return self.column or self.sql or self.field
 
 
 def bindings_in_words(bindings: Iterable[Binding]) -> Iterator[str]:
-    """One line for each input: every field with what it is read from and why, then those that are absent."""
+    """Yield a line for each input: every field with what it is read from and why, then the absent fields."""
     of_inputs: dict[str, list[Binding]] = {}
     for binding in bindings:
         of_inputs.setdefault(binding.input, []).append(binding)
@@ -68,11 +68,11 @@ def _in_words(binding: Binding) -> str:
 
 @dataclass(frozen=True)
 class Bindings:
-    """The bindings of one input: mapped before named, and no column in two roles.
+    """The bindings of one input: mappings come before names, and no column has two roles.
 
     Attributes:
         contract: The fields that the stage knows.
-        mapping: What the config says: our name → column, expression, or False for none.
+        mapping: What the config says: canonical name → column, expression, or False for none.
         columns: The names of all columns in the files and in the names of their folders.
     """
 
@@ -81,7 +81,7 @@ class Bindings:
     columns: frozenset[str]
 
     def of(self, name: str) -> Binding:
-        """What a field, or a column that only groups rows, is read from."""
+        """Return what a field, or a column that only groups rows, is read from."""
         mapped = self.mapping.get(name)
         if isinstance(mapped, str):
             return Binding(self.contract.name, name, "mapped", column=mapped)
@@ -94,20 +94,20 @@ class Bindings:
         return Binding(self.contract.name, name, "absent")
 
     def role_of(self, column: str) -> str | None:
-        """Our name of the field that a column is mapped to, if any."""
+        """Canonical name of the field that a column is mapped to, if any."""
         return next((name for name, mapped in self.mapping.items() if mapped == column), None)
 
     def is_unused_by_rule(self, name: str) -> bool:
-        """Whether a column has the name of a field that is bound only where it is mapped, and has no other role."""
+        """Whether a column has the name of a field that must be mapped to be bound, and has no other role."""
         field = self.contract.field(name)
         taken = self._mapped_columns | self._computed_from | self.mapping.keys()
         return field is not None and field.mapped_only and name in self.columns and name not in taken
 
     def tree(self, name: str) -> exp.Expr | None:
-        """The parsed expression that a field is mapped to; None where it is mapped to none.
+        """Return the parsed expression that a field is mapped to, or None if it is not mapped to one.
 
         Raises:
-            ConfigError: it does not parse, or holds more than an expression on columns may hold.
+            ConfigError: it does not parse, or contains something that is not allowed in an expression on columns.
         """
         return self._trees.get(name)
 

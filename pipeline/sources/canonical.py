@@ -1,4 +1,4 @@
-"""The canonical relation of an input: every row with our columns, finite scores, and whether `where` keeps it."""
+"""The canonical relation of an input: all rows with canonical columns, finite scores, and whether they pass `where`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def canonical_relation(
     source: Source, wanted: Mapping[str, Field], *, score: str | None = None, located: bool = False
 ) -> exp.Query:
-    """Every row of an input with canonical columns.
+    """Select every row of an input with canonical columns.
 
     The result has the wanted columns under the names they are asked for by, and the boolean `passes_where`: whether
     `where` holds. When `score` is named, it also has `score_state`, which is NULL for a finite score, otherwise
@@ -30,7 +30,7 @@ def canonical_relation(
 
     Args:
         source: The input.
-        wanted: Names in the result, each with our name of its column and what that must be.
+        wanted: Names in the result, each with the canonical name of its column and the field it must fit.
         score: The wanted column whose state is asked for.
         located: Whether to keep `source_file` and `file_row_number` of a located scan.
     """

@@ -1,4 +1,4 @@
-"""Paths of an input → the frozen list of its files, each with its footer and identity."""
+"""From the paths of an input to the fixed list of its files, each with its footer and identity."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 @dataclass(frozen=True)
 class DataFile:
-    """One Parquet file as it was found, before anything is read from it.
+    """A Parquet file as it was found, before anything is read from it.
 
     Attributes:
         path: Absolute path.
         rows: Rows, from the footer.
         schema: Columns and types, from the footer, in file order.
         partitions: Column → value, from the folder names `column=value`; None is the default partition.
-        identity: size, mtime_ns, ctime_ns, inode, device: what tells whether the file was replaced.
+        identity: size, mtime_ns, ctime_ns, inode and device, which tell whether the file was replaced.
         footer_sha256: Hash of the footer.
     """
 
@@ -49,11 +49,11 @@ class DataFile:
 
 @dataclass(frozen=True)
 class FoundFiles:
-    """What was found of an input.
+    """The files found for an input.
 
     Attributes:
         files: Its files in a fixed order.
-        skipped: Files in its folders that are not read, because of their names.
+        skipped: Files in its folders that are not read because of their names.
     """
 
     files: tuple[DataFile, ...]
@@ -61,7 +61,7 @@ class FoundFiles:
 
 
 def find_files(source: Input, base: Path, *, name: str) -> FoundFiles:
-    """The files of an input in a fixed order, each once and its footer read, and those that its folders hold beside.
+    """Find the files of an input in a fixed order, read their footers, and list the skipped files of its folders.
 
     Args:
         source: The input; relative paths are relative to `base`.
@@ -69,7 +69,7 @@ def find_files(source: Input, base: Path, *, name: str) -> FoundFiles:
         name: Name of the input in messages.
 
     Raises:
-        ConfigError: a path is on a remote store, or names nothing.
+        ConfigError: a path is on a remote store, or is empty.
         NoInputError: no file matches, or a link leads nowhere.
         DataError: a file is not a whole Parquet file, or is reached twice; a folder belongs to a table format; half of
             the Parquet files or more would be skipped.
@@ -86,7 +86,7 @@ def find_files(source: Input, base: Path, *, name: str) -> FoundFiles:
         for path, root in matches:
             if path in paths:
                 message = f"input {name}: {path} is named twice, by {asked[path]!r} and by {pattern!r}"
-                raise DataError(message, remedy="Its rows would count twice: leave one of the two out.")
+                raise DataError(message, remedy="Its rows would count twice: remove one of the two.")
             paths[path], asked[path] = root, pattern
     _refuse_twins(paths, name=name)
     files = tuple(_open(path, root, name=name) for path, root in paths.items())
@@ -96,7 +96,7 @@ def find_files(source: Input, base: Path, *, name: str) -> FoundFiles:
 
 
 def _homes(paths: Iterable[Path]) -> Iterator[Path]:
-    """The folders that files lie in, also those of files that links lead to."""
+    """Yield the folders of files, and those of the files that links lead to."""
     for path in paths:
         yield path.parent
         if path.is_symlink():
@@ -111,7 +111,7 @@ def _no_file(name: str, pattern: str, base: Path, skipped: tuple[Skipped, ...]) 
 
 
 def _refuse_twins(paths: Iterable[Path], *, name: str) -> None:
-    """Stop where two paths lead to one file: by links, hard links or mounts."""
+    """Refuse two paths that lead to one file, by links, hard links or mounts."""
     path_of: dict[tuple[int, int], Path] = {}
     for path in paths:
         try:
@@ -121,7 +121,7 @@ def _refuse_twins(paths: Iterable[Path], *, name: str) -> None:
         twin = path_of.setdefault((stat.st_dev, stat.st_ino), path) if stat.st_ino else path  # 0: not numbered here
         if twin != path:
             message = f"input {name}: {twin} and {path} are one and the same file"
-            raise DataError(message, remedy="Its rows would count twice: leave one of the two out.")
+            raise DataError(message, remedy="Its rows would count twice: remove one of the two.")
 
 
 def _open(path: Path, root: Path, *, name: str) -> DataFile:
@@ -137,7 +137,7 @@ def _open(path: Path, root: Path, *, name: str) -> DataFile:
         if os_error_number(error) is not None:
             raise os_fault(error, f"input {name}: reading {path}") from error
         message = f"input {name}: {path} is not a whole Parquet file ({error})"
-        raise DataError(message, remedy="Write the file again, or take it out of the input.") from error
+        raise DataError(message, remedy="Write the file again, or remove it from the input.") from error
     identity = {
         "size": stat.st_size,
         "mtime_ns": stat.st_mtime_ns,
@@ -149,7 +149,7 @@ def _open(path: Path, root: Path, *, name: str) -> DataFile:
 
 
 def _footer(path: Path, size: int, *, name: str) -> str:
-    """Hash of the footer; a file that was cut off or is no Parquet file has none."""
+    """Return the hash of the footer; a file that was cut off or is not a Parquet file has none."""
     with path.open("rb") as file:
         head = file.read(len(MAGIC))
         file.seek(max(size - _TAIL, 0))
@@ -157,7 +157,7 @@ def _footer(path: Path, size: int, *, name: str) -> str:
         length = int.from_bytes(tail[: _TAIL // 2], "little")
         if head != MAGIC or tail[_TAIL // 2 :] != MAGIC or length + _TAIL + len(MAGIC) > size:
             message = f"input {name}: {path} is not a whole Parquet file ({size:,} bytes, no valid footer)"
-            raise DataError(message, remedy="It was cut off or is of another format: write it again, or take it out.")
+            raise DataError(message, remedy="It was cut off or has another format: write it again, or remove it.")
         file.seek(size - _TAIL - length)
         return hashlib.sha256(file.read(length)).hexdigest()
 
@@ -168,7 +168,7 @@ def _partitions(path: Path, root: Path) -> dict[str, str | None]:
 
 
 def first_changed(files: Iterable[DataFile]) -> Path | None:
-    """The first file that is no longer what it was when it was found, or None."""
+    """Return the first file that has changed since it was found, or None."""
     for file in files:
         try:
             stat = file.path.stat()
@@ -182,7 +182,7 @@ def first_changed(files: Iterable[DataFile]) -> Path | None:
 
 
 def null_free(file: DataFile, column: str) -> bool:
-    """Whether the statistics in the footer say, for every row group, that a column holds no NULL."""
+    """Whether the footer says for every row group that a column has no NULL."""
     import pyarrow.parquet as pq  # noqa: PLC0415 - see _open
 
     metadata = pq.read_metadata(file.path)
@@ -194,7 +194,7 @@ def null_free(file: DataFile, column: str) -> bool:
 
 
 def bounds(file: DataFile, column: str) -> tuple[float, float] | None:
-    """Lowest and highest number of a column as the footer tells; None where it does not, or the file has no row.
+    """Return the lowest and highest number of a column according to the footer; None if it does not tell or has no row.
 
     Only a hint: statistics leave out NaN, and may be missing.
     """

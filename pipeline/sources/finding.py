@@ -1,4 +1,4 @@
-"""Paths and patterns of an input → the paths of its files. Folders and globs follow links alike; loops are errors."""
+"""From the paths and patterns of an input to its files. Folders and globs both follow links; loops are errors."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Search:
         self.folders: dict[Path, None] = {}
 
     def matches(self, text: str) -> list[tuple[Path, Path]]:
-        """The files that a path or pattern names, in the order of their names, each once.
+        """Return the files that a path or pattern names, each once, sorted by name.
 
         Args:
             text: A file, a folder, or a pattern with `*`, `?`, `[…]` and `**`; a file of a folder counts if its name
@@ -52,7 +52,7 @@ class Search:
             Pairs of a file and the folder from which on folder names are partitions.
 
         Raises:
-            ConfigError: the text names no place of this machine.
+            ConfigError: the text does not name a place on this machine.
             NoInputError: a link leads nowhere.
             DataError: a link leads back to a folder above it, or a name is not Unicode.
             ThresherError: a folder cannot be listed.
@@ -80,7 +80,7 @@ class Search:
                 yield match
 
     def _glob(self, fixed: Path, pattern: tuple[str, ...]) -> Iterator[Path]:
-        """Files and folders that a pattern matches; as in a shell, `*` and `**` match no name that starts with `.`."""
+        """Yield what a pattern matches; as in a shell, `*` and `**` match no name that starts with `.`."""
         todo = [(fixed, pattern, _folders_above(fixed))]
         done: set[tuple[Path, int]] = set()
         while todo:
@@ -115,7 +115,7 @@ class Search:
         ]
 
     def _files_below(self, folder: Path) -> Iterator[Path]:
-        """Files of a folder, whatever their depth; hidden ones are what writers keep beside the data."""
+        """Yield the files of a folder at any depth, except hidden ones, which writers keep beside the data."""
         self.folders[folder] = None
         todo = [(folder, _folders_above(folder))]
         while todo:
@@ -147,10 +147,10 @@ class Search:
         return mode is not None and S_ISDIR(mode)
 
     def _mode(self, path: Path) -> int | None:
-        """What a path leads to; None where nothing is there.
+        """Return the mode of what a path leads to, or None if nothing is there.
 
         Raises:
-            NoInputError: it is a link that leads nowhere: the data behind it would be missing in silence.
+            NoInputError: it is a link that leads nowhere, so data would be missing without notice.
             ThresherError: it cannot be looked at.
         """
         try:
@@ -164,7 +164,7 @@ class Search:
             raise NoInputError(message, remedy="Restore what it points to, or remove the link.") from error
 
     def _below(self, folder: Path, above: _Known) -> _Known:
-        """The folders above what lies in a folder: those above it, and itself."""
+        """Return a folder and those above it."""
         key = _identity(folder)
         if key in above:
             message = (
@@ -186,7 +186,7 @@ def _absolute(path: Path) -> Path:
 
 
 def _split(start: Path, below: Path) -> tuple[Path, tuple[str, ...]]:
-    """The folder that comes before the first part that is a pattern, and the parts from there on."""
+    """Split a path into the folder before its first pattern and the parts from there on."""
     number = next((at for at, part in enumerate(below.parts) if glob.has_magic(part)), len(below.parts))
     patterns = below.parts[number:]
     repeated = (at > 0 and part == _ANY_DEPTH == patterns[at - 1] for at, part in enumerate(patterns))
@@ -195,7 +195,7 @@ def _split(start: Path, below: Path) -> tuple[Path, tuple[str, ...]]:
 
 
 def _is_hidden(name: str) -> bool:
-    """What writers keep beside the data: names that start with `_` or `.`, but `_x=1` is a partition."""
+    """Whether a file or folder is hidden: its name starts with `.` or `_`, unless it is a partition such as `_x=1`."""
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 

@@ -1,4 +1,4 @@
-"""What the config says of an input, and what a stage expects of it."""
+"""What the config says about an input, and what a stage expects of it."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ Mapped = str | Literal[False] | Expression
 
 
 class Input(BaseModel):
-    """Where an input lies and how its columns are called there.
+    """Where an input is and what its columns are called there.
 
     Attributes:
         path: Files, globs, folders; at least one.
-        columns: Our name of a column → the name it has in the files, `{ sql = "…" }` to compute it, or false: the
+        columns: Canonical name of a column → its name in the files, `{ sql = "…" }` to compute it, or false: the
             input has no such column, whatever its files hold.
         where: An SQL predicate on the columns of the files; rows that do not satisfy it are left out.
-        timezone: Zone in which timestamps without a zone are meant, for example `Europe/Amsterdam`.
+        timezone: Zone of the timestamps that have none, for example `Europe/Amsterdam`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -53,7 +53,7 @@ class Input(BaseModel):
         if value is not None and zones and value not in zones:
             near = get_close_matches(value, sorted(zones), n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ', write for example "Europe/Amsterdam"'
-            message = f"{value!r} is no time zone{hint}"
+            message = f"{value!r} is not a time zone{hint}"
             raise ValueError(message)
         return value
 
@@ -62,7 +62,7 @@ class Input(BaseModel):
     def _mapped_forms(cls, value: object) -> object:
         for name, mapped in value.items() if isinstance(value, dict) else ():
             if not name:
-                message = "a column needs a name, on both sides of ="
+                message = "a column needs a name on both sides of ="
                 raise ValueError(message)
             if isinstance(mapped, Expression) or mapped is False or (isinstance(mapped, str) and mapped):
                 continue
@@ -101,16 +101,16 @@ class Input(BaseModel):
 
 @dataclass(frozen=True)
 class Field:
-    """One column that a stage can use of an input.
+    """A column of an input that a stage can use.
 
     Attributes:
-        name: Our name.
+        name: Canonical name.
         kind: The types it accepts: `number` is compared as DOUBLE, `key` identifies, `instant` is a point in time, and
             `position` an integer, a number or a point in time, read as what it is.
         meaning: One phrase for help and error messages, with the unit.
         required: Whether the stage cannot run without it.
-        mapped_only: Whether it is bound only where the config maps it: it would change every number, so a column that
-            happens to have its name is not enough.
+        mapped_only: Whether it is bound only if the config maps it: it would change every number, so the same name is
+            not enough.
     """
 
     name: str
@@ -129,7 +129,7 @@ class InputContract:
         fields: The columns the stage knows; others may serve as grouping columns.
         meaning: One phrase for help.
         required: Whether the stage cannot run without it.
-        evaluated: Whether its rows are something to evaluate even where all other inputs are empty.
+        evaluated: Whether its rows can be evaluated even if all other inputs are empty.
     """
 
     name: str
@@ -139,5 +139,5 @@ class InputContract:
     evaluated: bool = False
 
     def field(self, name: str) -> Field | None:
-        """The known column of that name, if any."""
+        """Return the field of that name, if any."""
         return next((field for field in self.fields if field.name == name), None)

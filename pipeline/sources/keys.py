@@ -1,4 +1,4 @@
-"""Keys of the inputs: which repeat, which are missing, and which find no row in another input."""
+"""Keys of the inputs: which repeat, which are missing, and which have no match in another input."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class KeyMatch:
-    """A key by which rows of one input find those of another; that few of them do is said.
+    """A key by which rows of one input look up those of another; if too few match, a warning says so.
 
     Attributes:
-        source: The input whose rows look for the others.
-        other: The input that they look in.
-        key: The column that both have.
+        source: The input whose rows look up others.
+        other: The input in which they look.
+        key: The column that both inputs have.
         unmatched_status: Status of rows that find no match and are left out; None if such rows count all the same.
     """
 
@@ -34,14 +34,14 @@ class KeyMatch:
 
 
 def repeated_keys(relation: str, keys: Sequence[str], *, everything: bool = False) -> exp.Select:
-    """Two keys, at most, that more than one row of a relation has, with `n_rows` and, of all such keys, `_n_keys`.
+    """Select at most two keys that repeat in a relation, with `n_rows` and the number of all such keys, `_n_keys`.
 
-    A key with NULL is not known, so never the same.
+    A key with a NULL is unknown, so it never repeats.
 
     Args:
         relation: Its name.
         keys: The columns of the key.
-        everything: Whether all rows count, not only those that `where` keeps.
+        everything: Whether all rows count, not only those that pass `where`.
     """
     counted = exp.alias_(exp.cast(exp.Count(this=exp.Star()), "BIGINT"), "n_rows")
     all_keys = exp.Window(this=exp.Count(this=exp.Star()))  # counts what HAVING keeps, before LIMIT
@@ -55,12 +55,12 @@ def repeated_keys(relation: str, keys: Sequence[str], *, everything: bool = Fals
 
 
 def count_where(relation: str, condition: exp.Expr) -> exp.Select:
-    """How many kept rows of a relation satisfy a condition; no row when none does."""
+    """Count the rows of a relation that pass `where` and satisfy a condition; the result is empty if none does."""
     counted = exp.alias_(exp.cast(exp.Count(this=exp.Star()), "BIGINT"), "n_rows")
     query = exp.select(counted).from_(exp.to_table(relation)).where(column(PASSES_WHERE), condition)
     return query.having(exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0)))
 
 
 def is_missing(name: str) -> exp.Expr:
-    """Whether a column is NULL, which it also is where it was not finite."""
+    """Test whether a column is NULL, as it also is where the value was not finite."""
     return exp.Is(this=column(name), expression=exp.null())

@@ -1,4 +1,4 @@
-"""What texts of a config or of the command line mean: a path is a place of this machine, or a sentence says why not."""
+"""The meaning of texts in a config or on the command line: a path on this machine, or an error that says why not."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ MOST_SHOWN = 200
 
 
 def local_path(text: str | os.PathLike[str], base: Path, *, what: str) -> Path:
-    """The absolute path that a text means; links are not followed.
+    """Return the absolute path that a text means; links are not followed.
 
     `~` is the home folder, and `file:///…` the path behind it.
 
     Args:
-        text: As a person wrote it.
+        text: The text as written by a person.
         base: Folder that relative paths start from.
         what: What the path is for, in messages: `output`, `input pairs`.
 
@@ -38,10 +38,10 @@ def local_path(text: str | os.PathLike[str], base: Path, *, what: str) -> Path:
 
 
 def start_and_pattern(text: str | os.PathLike[str], base: Path, *, what: str) -> tuple[Path, Path]:
-    """The folder that a text starts from, whose characters mean themselves, and the path or pattern below it.
+    """Return the folder that a text starts from, taken literally, and the path or pattern below it.
 
     Args:
-        text: As a person wrote it.
+        text: The text as written by a person.
         base: Folder that relative paths start from.
         what: What the path is for, in messages.
 
@@ -65,15 +65,15 @@ def start_and_pattern(text: str | os.PathLike[str], base: Path, *, what: str) ->
 
 
 def plain_text(text: str, *, what: str, names_column: bool = False) -> str:
-    """The text itself, where it can mean something.
+    """Return the text itself if it can be used.
 
     Args:
-        text: As a person wrote it.
+        text: The text as written by a person.
         what: What it is for, in messages.
-        names_column: Whether it is the name of a column, which may hold `${`.
+        names_column: Whether it is the name of a column, which may contain `${`.
 
     Raises:
-        ConfigError: it holds `${`, which stands for nothing yet, or a character that no name can have.
+        ConfigError: it contains `${`, which has no meaning yet, or a character that no name can have.
     """
     if _MARKED in text and not names_column:
         message = f"{what}: {shortened(text)!a} has a variable, {_MARKED}…}}, and variables are not supported yet"
@@ -85,12 +85,12 @@ def plain_text(text: str, *, what: str, names_column: bool = False) -> str:
         raise ConfigError(message, remedy="Rename the file, or write the text in UTF-8.") from error
     if "\0" in text:
         message = f"{what}: {shortened(text)!a} holds a NUL character"
-        raise ConfigError(message, remedy="Take it out.")
+        raise ConfigError(message, remedy="Remove it.")
     return text
 
 
 def check_texts(value: Any, key: str, *, where: str) -> None:  # noqa: ANN401 - any TOML value
-    """Refuse what no text of a config may hold, however deep it lies in the value of a key.
+    """Refuse what no text of a config may contain, at any depth in the value of a key.
 
     Raises:
         ConfigError: as for `plain_text`.
@@ -113,12 +113,12 @@ def check_texts(value: Any, key: str, *, where: str) -> None:  # noqa: ANN401 - 
 
 
 def shortened(text: str) -> str:
-    """A text for a message, its end left out where it is long."""
+    """Return a text for a message, without its end if it is long."""
     return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}… ({len(text):,} characters)"
 
 
 def abridged(message: str) -> str:
-    """A message without the middle of what is too long in it: its start says where, its end what to write.
+    """Shorten a long message in the middle: its start says where, its end what to write.
 
     Half surrogate pairs, which no terminal and no file can take, are escaped.
     """
@@ -138,7 +138,7 @@ def _at_home(written: str, base: Path, *, what: str) -> Path:
 
 
 def _refuse_variables(start: Path, below: Path, *, what: str) -> None:
-    """A shell would have replaced `$NAME`; what is left may only be the name of something that exists."""
+    """Refuse `$NAME`, which a shell would have replaced, unless something of that name exists."""
     for number, name in enumerate(below.parts, start=1):
         if glob.has_magic(name):
             return

@@ -1,4 +1,4 @@
-"""SQL of the user on the columns of the files, `where` and `{ sql = … }`, parsed and limited to plain expressions."""
+"""SQL of the user on columns of the files, `where` and `{ sql = … }`, parsed and limited to plain expressions."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def parse_predicate(text: str, *, name: str) -> exp.Expr:
         name: Name of the input in messages.
 
     Raises:
-        ConfigError: it does not parse, or holds a subquery, an aggregate or another function.
+        ConfigError: it does not parse, or contains a subquery, an aggregate or a function that is not allowed.
     """
     return _parse(text, name=f"{name}: where", kind="an SQL predicate")
 
 
 def parse_value(text: str, *, name: str) -> exp.Expr:
-    """Parse an expression that a field is mapped to; it may hold what a predicate may.
+    """Parse an expression that a field is mapped to; it may contain what a predicate may.
 
     Args:
         text: The expression as the user wrote it.
@@ -117,13 +117,13 @@ def _parsed(text: str, *, name: str, kind: str) -> exp.Expr:
 
 
 def _reason(error: SqlglotError) -> str:
-    """What the parser says, in brackets; nothing where it only repeats the text with a name of its own for the kind."""
+    """Return the parser's reason in brackets; empty if it only repeats the text."""
     reason = str(error).splitlines()[0]
     return "" if reason.startswith("Failed to parse ") else f" ({shortened(reason)})"
 
 
 def _is_too_deep(tree: exp.Expr) -> bool:
-    """Whether a tree has more levels than queries are built around; a chain of one operator is one level."""
+    """Whether a tree has too many levels; a chain of one operator is one level."""
     levels: list[tuple[exp.Expr, int]] = [(tree, 1)]
     while levels:
         node, level = levels.pop()
@@ -137,12 +137,12 @@ def _is_too_deep(tree: exp.Expr) -> bool:
 
 
 def columns_of(predicate: exp.Expr) -> tuple[str, ...]:
-    """Names of the columns that a predicate reads, in order of appearance."""
+    """Return the names of the columns that a predicate reads, in order of appearance."""
     return tuple(dict.fromkeys(node.name for node in predicate.find_all(exp.Column)))
 
 
 def bind(predicate: exp.Expr, replace: Callable[[str], exp.Expr]) -> exp.Expr:
-    """The predicate with every column replaced, for example by its finite barrier."""
+    """Return the predicate with every column replaced, for example by its finite barrier."""
 
     def swap(node: exp.Expr) -> exp.Expr:
         return replace(node.name) if isinstance(node, exp.Column) else node

@@ -1,4 +1,4 @@
-"""Files of an input folder that are not read because of their names: counted, named, and never most of the data."""
+"""Files of an input folder that are not read because of their names; they are counted, named, and never most data."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Skipped:
 
 
 def look_at(paths: Iterable[Path]) -> tuple[Skipped, ...]:
-    """Skipped files in the order of their names; one that cannot be opened is taken for another format."""
+    """Return skipped files sorted by name; one that cannot be opened is assumed to have another format."""
     return tuple(_look(path) for path in sorted(paths, key=lambda path: path.as_posix()))
 
 
@@ -49,7 +49,7 @@ def _look(path: Path) -> Skipped:
 
 
 def skipped_words(skipped: Collection[Skipped]) -> str:
-    """How many files of an input were skipped, why, the first names, and how many hold Parquet."""
+    """Say how many files of an input were skipped, why, the first names, and how many contain Parquet."""
     parquet = [each for each in skipped if each.is_parquet]
     shown = (parquet or list(skipped))[:SHOWN]
     names = ", ".join(str(each.path) for each in shown) + (", …" if len(skipped) > len(shown) else "")
@@ -64,7 +64,7 @@ def skipped_words(skipped: Collection[Skipped]) -> str:
 
 
 def refuse_most_skipped(name: str, sizes: Collection[int], skipped: Collection[Skipped]) -> None:
-    """Stop where half or more of the Parquet files of an input, or of their bytes, would be skipped.
+    """Refuse an input of which half or more of the Parquet files, or of their bytes, would be skipped.
 
     Args:
         name: The input.

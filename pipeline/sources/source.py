@@ -1,4 +1,4 @@
-"""An input with its files, bindings and types known, and every check that footers allow."""
+"""An input whose files, bindings and types are known, and every check that footers allow."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SCORE_STATE = "score_state"
 
 @dataclass(frozen=True)
 class Scan:
-    """Files of one and the same schema, to be registered with an engine under a name.
+    """Files with the same schema, to be registered with an engine under one name.
 
     Attributes:
         name: Logical relation.
@@ -50,21 +50,21 @@ TypeOf = Callable[["exp.Expr", "pa.Schema"], "pa.DataType"]
 
 
 def _no_engine(expression: exp.Expr, _schema: pa.Schema) -> pa.DataType:
-    message = f"no engine tells the type of {expression.sql(dialect='duckdb')}"
+    message = f"no engine is available to tell the type of {expression.sql(dialect='duckdb')}"
     raise ThresherError(message)
 
 
 @dataclass(frozen=True)
 class Source:
-    """One input, its files found and their footers read.
+    """An input whose files have been found and their footers read.
 
     Attributes:
-        contract: What the stage knows of it.
-        spec: What the config says of it.
+        contract: What the stage expects of it.
+        spec: What the config says about it.
         files: Its files in order.
-        type_of: Tells the type of an expression on columns of a schema; an engine knows.
-        skipped: Files in its folders that are not read, because of their names.
-        others: The other inputs of the stage: what a column has there tells what it is where every value is NULL.
+        type_of: Returns the type of an expression on the columns of a schema, as an engine finds it.
+        skipped: Files in its folders that are not read because of their names.
+        others: The other inputs of the stage: they tell the type of a column that has no value in this one.
     """
 
     contract: InputContract
@@ -85,10 +85,10 @@ class Source:
         return sum(file.rows for file in self.files)
 
     def scans(self, names: Iterable[str]) -> tuple[Scan, ...]:
-        """One scan for the files of one schema, so that no file is read with the types of another.
+        """Return one scan per schema, so that no file is read with the types of another.
 
         Args:
-            names: Our names of the columns that will be read.
+            names: Canonical names of the columns that will be read.
         """
         return tuple(
             Scan(f"{self.name}_files_{number}", tuple(str(file.path) for file in files))
@@ -96,7 +96,7 @@ class Source:
         )
 
     def groups(self, names: Iterable[str]) -> tuple[tuple[DataFile, ...], ...]:
-        """Files of one schema and of the same values in the folder names that are read; these become constants."""
+        """Group the files by schema and by the values of the folder names that are read, which become constants."""
         read = (column for name in names for column in self.columns_read(name))
         used = dict.fromkeys((*read, *self.where_columns))
         groups: dict[object, list[DataFile]] = {}
@@ -108,7 +108,7 @@ class Source:
 
     @cached_property
     def where(self) -> exp.Expr | None:
-        """The parsed predicate of the user; None: every row is kept."""
+        """The parsed predicate of the user; None if every row is used."""
         return None if self.spec.where is None else predicates.parse_predicate(self.spec.where, name=self.name)
 
     @property
@@ -127,23 +127,23 @@ class Source:
         return Bindings(self.contract, self.spec.columns, columns)
 
     def binding(self, name: str) -> Binding:
-        """What one of our columns is read from."""
+        """Return what a column is read from."""
         return self.bindings.of(name)
 
     def field(self, name: str) -> Field | None:
-        """The field of the contract that a column is read as; None for a column that only groups rows."""
+        """Return the field of the contract that a column is read as; None for a column that only groups rows."""
         return self.contract.field(name) if self.binding(name).is_bound else None
 
     def source_name(self, name: str) -> str:
-        """What one of our columns is called in the files, or the expression it is computed by."""
+        """Return the name of a column in the files, or the expression that computes it."""
         return self.binding(name).words
 
     def has(self, name: str) -> bool:
-        """Whether the column is mapped, or found in any file under our name and in no other role."""
+        """Whether the column is mapped, or found in any file under its canonical name and has no other role."""
         return self.binding(name).is_bound
 
     def can_show(self, name: str) -> bool:
-        """Whether a column that no number depends on can be shown: a named one of another type has another meaning."""
+        """Whether a column that is only shown can be read: a column bound by its name may be something else."""
         field = self.field(name)
         if field is None or self.is_mapped(name):
             return self.has(name)
@@ -154,7 +154,7 @@ class Source:
         return True
 
     def offers(self, name: str) -> bool:
-        """Whether the input has a column to group by: one of ours, or any other that has no other role."""
+        """Whether the input has a column to group by: a field, or any column of the files without another role."""
         return self.has(name) or self.bindings.is_unused_by_rule(name)
 
     def is_mapped(self, name: str) -> bool:
@@ -162,7 +162,7 @@ class Source:
         return self.binding(name).origin == "mapped"
 
     def columns_read(self, name: str) -> tuple[str, ...]:
-        """The columns of the files that one of our columns is read from."""
+        """Return the columns of the files that a column is read from."""
         tree = self.bindings.tree(name)
         return (self.source_name(name),) if tree is None else predicates.columns_of(tree)
 
@@ -171,14 +171,14 @@ class Source:
         return any(str(self.type_in(file, name)) in {"float", "halffloat"} for file in self.files)
 
     def may_be_null(self, name: str) -> bool:
-        """Whether the statistics of the files leave it open that the column is NULL somewhere."""
+        """Whether the column may be NULL somewhere, as far as the statistics of the files tell."""
         file_column = self.binding(name).column
         if file_column is None:
             return True
         return any(self.is_partition(file, file_column) or not null_free(file, file_column) for file in self.files)
 
     def span(self, name: str) -> tuple[float, float] | None:
-        """Lowest and highest number of a column as the footers tell; None where they do not. Only a hint."""
+        """Return the lowest and highest number of a column, a hint from the footers; None if they do not tell."""
         file_column = self.binding(name).column
         ranges = [None if file_column is None else bounds(file, file_column) for file in self.files if file.rows]
         finite_ranges = [limits for limits in ranges if limits is not None and all(map(math.isfinite, limits))]
@@ -191,13 +191,13 @@ class Source:
         return any(str(self.type_in(file, name)).startswith("date") for file in self.files)
 
     def is_integer(self, name: str) -> bool:
-        """Whether every file holds the column as whole numbers, by its type."""
+        """Whether the column has an integer type in every file."""
         return all("int" in str(self.type_in(file, name)) for file in self.files)
 
     def is_zoned(self, name: str) -> bool | None:
         """Whether the times of a column are points in time: their type has a zone, or the input declares one.
 
-        None where neither the input nor a file tells: it declares none, and the column has no value in any file.
+        None if neither is known: the input declares no zone, and the column has no value in any file.
         """
         types = {str(self.type_in(file, name)) for file in self.files} - {"null"}
         if self.spec.timezone is not None:
@@ -205,7 +205,7 @@ class Source:
         return all("tz=" in each for each in types) if types else None
 
     def type_in(self, file: DataFile, name: str) -> pa.DataType | str | None:
-        """Arrow type of one of our columns in a file; `partition` for a folder name; None where it is not there."""
+        """Return the Arrow type of a column in a file; `partition` for a folder name; None if the file lacks it."""
         tree = self.bindings.tree(name)
         if tree is not None:
             return self._type_of_expression(file, name, tree)
@@ -229,10 +229,10 @@ class Source:
             ) from error
 
     def types(self, name: str, wanted: Field) -> str:
-        """The one canonical type of a column over all files, even where the files leave it open.
+        """Return the canonical type of a column, which must be the same in all files.
 
-        A column whose every file has Arrow type null, as writers choose it for columns without a value, has the type
-        of the same column in another input, or the one that its field expects.
+        A column of Arrow type null in every file, which is what writers choose for columns without a value, has the
+        type of the same column in another input, or the one that its field expects.
 
         Raises:
             DataError: as for `known_type`.
@@ -244,10 +244,10 @@ class Source:
         return type_of_nulls(wanted.kind, next((each for each in elsewhere if each is not None), None))
 
     def known_type(self, name: str, wanted: Field) -> str | None:
-        """The one canonical type of a column over all files; None where it has Arrow type null in every file.
+        """Return the canonical type of a column over all files; None if it has Arrow type null in every file.
 
         Raises:
-            DataError: a file lacks the column, has it twice, or the types do not agree; the message lists the files.
+            DataError: a file lacks the column or has it twice, or the types differ; the message lists the files.
         """
         files_of: dict[str, list[DataFile]] = {}
         for file in self.files:
@@ -260,7 +260,7 @@ class Source:
         return known_types[0] if known_types else None
 
     def accepted_type(self, name: str, wanted: Field) -> str | None:
-        """The first known type of a column in the files, if it is one that a field accepts."""
+        """Return the first known type of a column in the files that a field accepts, if any."""
         in_files = (self.type_in(file, name) for file in self.files)
         sql_types = (
             "VARCHAR" if isinstance(each, str) else canonical_type(each, wanted.kind) for each in in_files if each
@@ -286,7 +286,7 @@ class Source:
         return sql_type
 
     def _unaccepted(self, file: DataFile, name: str, arrow: pa.DataType | str, wanted: Field) -> DataError:
-        """The type of a column is none that its field accepts."""
+        """Return the error that the field does not accept the type of a column."""
         binding = self.binding(name)
         noun = "column" if binding.sql is None else "expression"
         is_folder = isinstance(arrow, str)
@@ -316,7 +316,7 @@ class Source:
         return f'{self._listed(file, self.source_name(name))} Map it with columns = {{ {name} = "…" }}.'
 
     def _listed(self, file: DataFile, file_column: str) -> str:
-        """The columns of a file, and the one nearest to a name that it lacks."""
+        """List the columns of a file, with the one nearest to a name that it lacks."""
         names = [*file.schema.names, *file.partitions]
         in_any_case = [name for name in names if name.lower() == file_column.lower()]
         near = in_any_case or get_close_matches(file_column, names, n=1)
@@ -325,10 +325,10 @@ class Source:
         return f"Its columns are: {shown}.{hint}"
 
     def check_columns(self, file: DataFile, names: Iterable[str], words: str) -> None:
-        """Columns that SQL of the user reads are in the file, once.
+        """Check that the columns that the user's SQL reads are in the file, each once.
 
         Raises:
-            DataError: one is not, or is there twice.
+            DataError: one is missing or is there twice.
         """
         in_lower_case = {name.lower() for name in file.schema.names}
         for name in names:
@@ -339,7 +339,7 @@ class Source:
                 raise DataError(message, remedy=remedy)
 
     def barrier(self, file: DataFile) -> Callable[[str], exp.Expr]:
-        """How SQL of the user reads a column of a file: constants for folder names, NULL for what is not finite."""
+        """Return how the user's SQL reads a column: constants for folder names, NULL for values that are not finite."""
         kinds = {field.name.lower(): str(field.type) for field in file.schema}
 
         def read(name: str) -> exp.Expr:
@@ -353,7 +353,7 @@ class Source:
         return read
 
     def constant(self, file: DataFile, file_column: str) -> exp.Cast:
-        """The value of a partition column, which is text and the same in all rows of a file."""
+        """Return the value of a partition column, which is text and the same in all rows of a file."""
         value = file.partitions[file_column]
         return exp.cast(exp.null() if value is None else exp.Literal.string(value), "VARCHAR")
 
@@ -362,10 +362,10 @@ def open_source(contract: InputContract, spec: Input, base: Path, type_of: TypeO
     """Find the files of an input and check their footers against its contract.
 
     Args:
-        contract: What the stage knows of it.
-        spec: What the config says of it.
+        contract: What the stage expects of it.
+        spec: What the config says about it.
         base: Folder of the config file.
-        type_of: Tells the type of an expression on columns of a schema.
+        type_of: Returns the type of an expression on the columns of a schema.
 
     Raises:
         ConfigError: a required column is unbound.
@@ -390,7 +390,7 @@ def open_source(contract: InputContract, spec: Input, base: Path, type_of: TypeO
 
 
 def with_others(sources: Mapping[str, Source]) -> dict[str, Source]:
-    """The inputs of a stage, each knowing the others."""
+    """Let each input of a stage know the others."""
     return {
         name: replace(source, others=tuple(other for key, other in sources.items() if key != name))
         for name, source in sources.items()

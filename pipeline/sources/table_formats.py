@@ -1,4 +1,4 @@
-"""Folders of table formats, whose logs tell which of their Parquet files count: they are no plain Parquet."""
+"""Folders of table formats, whose logs decide which of their Parquet files count: they are not plain Parquet."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ICEBERG_ENDINGS = (".metadata.json", ".metadata.json.gz")
 
 
 def refuse_table_formats(name: str, folders: Iterable[Path]) -> None:
-    """Stop where a folder belongs to a table format: read as plain Parquet, files that were removed would count.
+    """Refuse a folder that belongs to a table format: read as plain Parquet, its removed files would count.
 
     Args:
         name: Name of the input in messages.

@@ -1,4 +1,4 @@
-"""The declared lossless lattice: which file types an input column accepts, and as what it is read."""
+"""Which file types a column of an input accepts, and the type that it is read as; nothing is lost."""
 
 from __future__ import annotations
 
@@ -27,10 +27,9 @@ ACCEPTS: dict[Kind, str] = {
 
 
 def canonical_type(arrow: pa.DataType, kind: Kind) -> str | None:
-    """SQL type as which a column of a file is read, or None when the kind does not accept it.
+    """Return the SQL type that a column of a file is read as, or None if the kind does not accept it.
 
-    A column that is NULL throughout its file (Arrow type null) fits every kind: the answer is then
-    `UNKNOWN`.
+    A column that is NULL throughout its file (Arrow type null) fits every kind: the result is then `UNKNOWN`.
     """
     if pa.types.is_dictionary(arrow):
         arrow = arrow.value_type
@@ -61,11 +60,11 @@ def canonical_type(arrow: pa.DataType, kind: Kind) -> str | None:
 
 
 def type_of_nulls(kind: Kind, elsewhere: str | None = None) -> str:
-    """SQL type as which a column is read that is NULL throughout an input.
+    """Return the SQL type of a column that is NULL throughout an input.
 
     Args:
         kind: What the stage expects of it.
-        elsewhere: Its canonical type in another input, if it is known there: rows find each other by keys of one type.
+        elsewhere: Its canonical type in another input, if it is known there, because keys must have the same type.
     """
     fixed: dict[Kind, str] = {
         "number": "DOUBLE",
@@ -93,16 +92,16 @@ def _own_type(arrow: pa.DataType) -> str | None:
 
 
 def finite(value: exp.Expr) -> exp.Case:
-    """The finite barrier: the value, or NULL where it is NaN or infinite.
+    """Apply the finite barrier: keep the value, or NULL if it is NaN or infinite.
 
-    It must be the first thing done to a floating column: comparing the raw column gives wrong counts on files whose
-    statistics leave NaN out.
+    It must be the first thing done to a floating-point column: comparing the raw column gives wrong counts for files
+    whose statistics leave out NaN.
     """
     return exp.Case().when(is_finite(value), value.copy())
 
 
 def microseconds(value: exp.Expr, sql_type: str, timezone: str | None) -> exp.Expr:
-    """A date or timestamp as microseconds since 1970 in UTC; without a zone it is meant in `timezone`, or in UTC."""
+    """Convert a date or timestamp to microseconds since 1970 in UTC; one without a zone is in `timezone`, or in UTC."""
     if sql_type == "TIMESTAMPTZ":
         return exp.UnixMicros(this=value)
     timestamp = exp.cast(value, "TIMESTAMP")
@@ -112,7 +111,7 @@ def microseconds(value: exp.Expr, sql_type: str, timezone: str | None) -> exp.Ex
 
 
 def typed(value: exp.Expr, arrow: pa.DataType, sql_type: str) -> exp.Expr:
-    """A value of a file, read as its canonical type; floating values pass the finite barrier.
+    """Read a value of a file as its canonical type; floating-point values pass the finite barrier.
 
     Args:
         value: A column of the file, or an expression on its columns.

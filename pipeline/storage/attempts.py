@@ -1,4 +1,4 @@
-"""The records of attempts, written at their start and at their end; one that was killed is told from one at work."""
+"""Records of attempts, written when an attempt starts and ends; attempts that were killed are recognised."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Attempt:
     record: dict[str, Any]
 
     def write(self, **facts: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
-        """Write the record as a whole, with more facts."""
+        """Add facts to the record and write it anew."""
         self.record |= facts
         with storage_errors(f"writing {self.path}"):
             self.path.parent.mkdir(exist_ok=True)
@@ -40,33 +40,33 @@ class Attempt:
 
 
 def process_facts() -> dict[str, Any]:
-    """What tells this process from every other, also after its number or its machine was started again."""
+    """Return what identifies this process, even after its number was reused or the machine restarted."""
     pid = os.getpid()
     return {"pid": pid, "host": platform.node(), "boot_id": _boot_id(), "process_start": _process_start(pid)}
 
 
 def status_of(layout: Layout, run_id: str) -> str | None:
-    """The status in the record of an attempt; None where there is no such record."""
+    """Return the status in the record of an attempt, or None if there is no such record."""
     record = _read(layout.attempt(run_id))
     return None if record is None else str(record.get("status"))
 
 
 def crashed(layout: Layout, *, held: bool = False) -> list[Path]:
-    """Records that say `running` of a process that is gone.
+    """Return the records that say `running` although the process is gone.
 
     Args:
         layout: The results folder.
-        held: Whether the caller holds the results: then no process on another host can be at work for long, either.
+        held: Whether the caller holds the lock: then no process on another host can have been at work for long, either.
     """
     paths = sorted(layout.attempts.glob("*.json")) if layout.attempts.is_dir() else []
     return [path for path in paths if _is_running(path) and _is_gone(_read(path) or {}, held=held)]
 
 
 def settle(layout: Layout, published: dict[str, Path]) -> None:
-    """Give every attempt that was killed its end: `crashed`, or `published` where its run stands.
+    """Complete the record of every attempt that was killed: `crashed`, or `published` if its run exists.
 
     Args:
-        layout: The results folder, which the caller holds.
+        layout: The results folder, whose lock the caller holds.
         published: Folder of every kept run by its id.
     """
     for path in crashed(layout, held=True):
@@ -93,7 +93,7 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 
 def _is_gone(record: dict[str, Any], *, held: bool) -> bool:
-    """Whether the process of a record that says `running` has ended; in doubt it has not."""
+    """Whether the process of a record that says `running` has ended; False if that is uncertain."""
     if record.get("status") != RUNNING:
         return False
     if record.get("host") != platform.node() or os.name != "posix":
@@ -124,7 +124,7 @@ def _boot_id() -> str:
 
 
 def _process_start(pid: int) -> str:
-    """When a process began, in ticks since the machine was started; empty where the system does not tell."""
+    """Return when a process started, in ticks since the machine was booted; empty if the system does not tell."""
     with suppress(OSError, IndexError):
         return Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()[_START_FIELD]
     return ""
@@ -135,5 +135,5 @@ def _iso_text(time: datetime) -> str:
 
 
 def utc_now() -> str:
-    """The moment, in UTC, ISO 8601 with microseconds and without zone."""
+    """Return the current time in UTC: ISO 8601 with microseconds, without a zone."""
     return _iso_text(datetime.now(UTC))

@@ -36,12 +36,12 @@ RunFolder = tuple["Path", "Manifest"]
 
 @dataclass(frozen=True)
 class StagedCatalog:
-    """A catalog that nobody sees yet.
+    """A catalog that readers cannot see yet.
 
     Attributes:
-        path: Where it lies.
+        path: Its file.
         sha256: Hash of the file.
-        shows: Hash of what it shows.
+        shows: Hash of the runs and tables that it shows.
     """
 
     path: Path
@@ -50,7 +50,7 @@ class StagedCatalog:
 
 
 def stage_catalog(layout: Layout, name: str, runs: Sequence[RunFolder]) -> StagedCatalog:
-    """Build a catalog in the staging folder, forced to disk; arguments and errors as of `build_catalog`."""
+    """Build a catalog in the staging folder and force it to disk; arguments and errors are those of `build_catalog`."""
     path = layout.staging / f"{name}.duckdb"
     with storage_errors(f"writing {path}"):
         layout.staging.mkdir(exist_ok=True)
@@ -60,7 +60,7 @@ def stage_catalog(layout: Layout, name: str, runs: Sequence[RunFolder]) -> Stage
 
 
 def what_is_shown(runs: Sequence[RunFolder]) -> str:
-    """Hash of what a catalog of these runs shows: where they lie, and their tables."""
+    """Return the hash of what a catalog of these runs shows: their folders and tables."""
     shown = [[str(folder), run.run_id, run.published_at, [*run.results.items()]] for folder, run in runs]
     return hashlib.sha256(json_bytes([VIEWS_VERSION, shown])).hexdigest()
 
@@ -214,12 +214,12 @@ def _create(connection: duckdb.DuckDBPyConnection, name: exp.Table, query: exp.Q
 
 
 def view_faults(path: Path, runs: Sequence[RunFolder], *, history: bool = True) -> list[str]:
-    """What differs between the views of a catalog and the manifests: views, their columns and rows.
+    """Compare the views of a catalog, their columns and numbers of rows with the manifests; return the differences.
 
     Args:
         path: The catalog.
         runs: What it was built from.
-        history: Whether the views on all runs are opened, too.
+        history: Whether to open the views on all runs, too.
     """
     try:
         with duckdb.connect(str(path), read_only=True) as connection:
@@ -244,7 +244,7 @@ def _view_faults(
 
 
 def _promise(runs: Sequence[RunFolder], table: str, leading: Sequence[str] = ()) -> tuple[list[str], int]:
-    """Columns and number of rows of a view."""
+    """Return the columns and the number of rows that a view must have."""
     files = [file for _, _, file in _files(runs, table)]
     return [*leading, *_columns(files)], sum(file.rows for file in files)
 

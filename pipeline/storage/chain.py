@@ -1,4 +1,4 @@
-"""The chain of hashes: one link for every published run, outside its folder, so that it outlives the run.
+"""The chain of hashes: one link for each published run, outside the run's folder, so that it outlives the run.
 
 A link names the hash of the run's manifest, of its record, and of its parent's manifest; the manifest names the hash of
 every other file. The last link also names the hash of the catalog, and stands once more in `CURRENT`. Every link holds
@@ -55,7 +55,7 @@ class Link:
         return run_name(self.generation, self.run_id)
 
     def to_bytes(self) -> bytes:
-        """As it is written; the last key is the hash of all others."""
+        """Return the content of its file; the last key is the hash of all others."""
         record = {
             "format_version": FORMAT_VERSION,
             "generation": self.generation,
@@ -77,10 +77,10 @@ def _signed(record: dict[str, Any]) -> bytes:
 
 
 def read_link(path: Path) -> Link:
-    """A link of the chain, or the pointer.
+    """Read a link of the chain, or the pointer.
 
     Raises:
-        DamagedError: the file is missing, or not what was written.
+        DamagedError: the file is missing, or is not what was written.
         DataError: another version of thresher wrote it.
     """
     content = read_own(path)
@@ -100,6 +100,6 @@ def read_link(path: Path) -> Link:
 
 
 def write_link(layout: Layout, link: Link) -> None:
-    """Put a link into the chain, forced to disk."""
+    """Write a link of the chain and force it to disk."""
     layout.chain.mkdir(exist_ok=True)
     write_whole(layout.link(link.run), link.to_bytes(), scratch=layout.staging)

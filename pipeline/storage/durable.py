@@ -1,4 +1,4 @@
-"""Writes that survive a crash: nothing is visible before it is whole and on disk."""
+"""Writes that survive a crash: nothing is visible before it is complete and on disk."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _NO_LINK, _NO_WAIT = getattr(os, "O_NOFOLLOW", 0), getattr(os, "O_NONBLOCK", 0)
 _DAMAGE = {
     errno.ENOENT: "is missing",
     errno.ENOTDIR: "is missing",
-    errno.EISDIR: "is no file",
-    errno.ENXIO: "is no file",
+    errno.EISDIR: "is not a file",
+    errno.ENXIO: "is not a file",
     errno.ELOOP: "is a link",
     errno.EIO: "cannot be read: the disk fails",
 }
@@ -44,28 +44,28 @@ def sync_file(path: Path) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Force the names in a folder to disk, where the system can do that."""
+    """Force the entries of a folder to disk, if the system can do that."""
     if os.name == "posix":
         sync_file(path)
 
 
 class DamagedError(Exception):
-    """A file of ours that is missing, is no regular file, or lies on a part of the disk that fails."""
+    """A file that this package wrote is missing, is not a regular file, or cannot be read from the disk."""
 
 
 def read_own(path: Path) -> bytes:
-    """Content of a file that this package wrote; a link in its place is never followed.
+    """Read a file that this package wrote; a link in its place is never followed.
 
     Raises:
-        DamagedError: it is missing, a link, no regular file, or the disk fails to give it.
-        ThresherError: the system refuses for a reason that says nothing of the file.
+        DamagedError: it is missing, a link, not a regular file, or the disk fails.
+        ThresherError: the system refuses for a reason that has nothing to do with the file.
     """
     with _opened_own(path) as descriptor, os.fdopen(descriptor, "rb", closefd=False) as file:
         return file.read()
 
 
 def own_sha256(path: Path) -> str:
-    """Hash of the content of a file that this package wrote; errors as of `read_own`."""
+    """Return the hash of a file that this package wrote; errors are those of `read_own`."""
     digest = hashlib.sha256()
     with _opened_own(path) as descriptor, os.fdopen(descriptor, "rb", closefd=False) as file:
         while chunk := file.read(_CHUNK):
@@ -79,7 +79,7 @@ def _opened_own(path: Path) -> Iterator[int]:
         descriptor = os.open(path, os.O_RDONLY | _NO_LINK | _NO_WAIT)
         try:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                message = f"{path} is no file"
+                message = f"{path} is not a file"
                 raise DamagedError(message)
             yield descriptor
         finally:
@@ -92,25 +92,25 @@ def _opened_own(path: Path) -> Iterator[int]:
 
 
 def json_bytes(value: Any) -> bytes:  # noqa: ANN401 - whatever JSON can hold
-    """JSON that keeps the order of keys, which is the order of columns in a manifest."""
+    """Return JSON with the keys in their order, which is the order of columns in a manifest."""
     return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
 
 
 def write_json(path: Path, value: Any, *, scratch: Path | None = None) -> None:  # noqa: ANN401 - see json_bytes
-    """Replace a JSON file as a whole; arguments and errors as of `write_whole`."""
+    """Replace a JSON file atomically; arguments and errors are those of `write_whole`."""
     write_whole(path, json_bytes(value), scratch=scratch)
 
 
 def write_whole(path: Path, content: bytes, *, scratch: Path | None = None) -> None:
-    """Replace a file as a whole: temporary file, on disk, renamed, folder on disk.
+    """Replace a file atomically: write a temporary file, force it to disk, rename it, and force the folder to disk.
 
     Args:
         path: The file.
         content: Its content.
-        scratch: Folder of the temporary file, on the same file system; default: beside the file.
+        scratch: Folder of the temporary file, on the same file system; by default the folder of the file.
 
     Raises:
-        ThresherError: what `os_fault` makes of a full or failing disk.
+        ThresherError: the disk is full or failing; see `os_fault`.
     """
     temporary = (scratch or path.parent) / f".{path.name}.{os.getpid()}.tmp"
     with storage_errors(f"writing {path}"):
@@ -126,14 +126,14 @@ def write_whole(path: Path, content: bytes, *, scratch: Path | None = None) -> N
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder that must be writable.
+    """Create a folder that must be writable.
 
     Raises:
-        CannotCreateError: it cannot be made or written, or DuckDB could not open a catalog in it.
+        CannotCreateError: it cannot be created or written, or DuckDB could not open a catalog in it.
         StorageError: the disk is full or failing.
     """
     if "?" in str(path):
-        message = f"the output folder {path} has a '?' in its path, and DuckDB opens no file there"
+        message = f"the output folder {path} has a '?' in its path, where DuckDB cannot open files"
         raise CannotCreateError(message, remedy="Choose another folder with output.")
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -151,10 +151,10 @@ def make_folder(path: Path) -> None:
 
 @contextmanager
 def storage_errors(what: str) -> Iterator[None]:
-    """Turn errors of the operating system, also as the libraries report them, into ours.
+    """Translate errors of the operating system, also as libraries report them, into a `ThresherError`.
 
     Raises:
-        ThresherError: what `os_fault` makes of it.
+        ThresherError: the error that `os_fault` returns.
     """
     try:
         yield

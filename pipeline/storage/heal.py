@@ -1,4 +1,4 @@
-"""Healing: what whole run folders tell is written again, what a crash left is removed, and what is lost is said."""
+"""Healing: rebuild what intact run folders tell, remove what a crash left, and report what is lost."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Healed:
     """A results folder after healing.
 
     Attributes:
-        state: What stands in it.
-        notes: What was written again, and what is damaged and could not be.
+        state: Its state.
+        notes: What was rebuilt, and what is damaged and could not be rebuilt.
     """
 
     state: State
@@ -38,11 +38,11 @@ class Healed:
 
 
 def heal(layout: Layout, hashed: Hashed = "latest") -> Healed:
-    """Tidy up after a crash, and write again what the run folders tell: chain, catalog and pointer.
+    """Tidy up after a crash, and rebuild chain, catalog and pointer from the run folders.
 
     Args:
-        layout: The results folder, which the caller holds.
-        hashed: The runs whose every file is read.
+        layout: The results folder, whose lock the caller holds.
+        hashed: The runs of which every file is read.
 
     Raises:
         ThresherError: the disk is full or failing, or refuses access.
@@ -59,7 +59,7 @@ def heal(layout: Layout, hashed: Hashed = "latest") -> Healed:
 
 
 def _remove_leftovers(state: State) -> None:
-    """What a crashed run left: staged things, and run folders and links that were never made visible."""
+    """Remove what a crashed run left: staged files, and run folders and links that never became visible."""
     layout = state.layout
     shutil.rmtree(layout.staging, ignore_errors=True)
     for path in layout.root.glob(f"{PROBE}.*"):
@@ -81,7 +81,7 @@ def _remove_leftovers(state: State) -> None:
 
 
 def _heal_chain(state: State, hashed: Hashed) -> Iterator[str]:
-    """Write the links that are missing or damaged, and into each which files of its run are broken."""
+    """Rewrite the links that are missing or damaged, and note in each link which files of its run are broken."""
     previous = ""
     for run in state.runs:
         name = run.folder.name
@@ -100,7 +100,7 @@ def _heal_chain(state: State, hashed: Hashed) -> Iterator[str]:
 
 
 def _link_again(state: State, run: KeptRun, previous: str) -> Link | None:
-    """A link that is missing or damaged: as the pointer has it, or from the manifest; None where both are lost."""
+    """Restore a missing or damaged link from the pointer or the manifest; return None if both are lost."""
     if state.pointer is not None and state.pointer.run == run.folder.name:
         return state.pointer
     if run.manifest is None:
@@ -111,7 +111,7 @@ def _link_again(state: State, run: KeptRun, previous: str) -> Link | None:
 
 
 def _heal_catalog(state: State) -> Iterator[str]:
-    """Build the catalog again unless it is the one that the chain names, and shows what there is to show."""
+    """Rebuild the catalog unless it is the one that the chain names and shows the existing runs."""
     layout, name = state.layout, state.latest.name
     link, latest = state.links.get(name), state.runs[-1]
     standing = state.catalog_link
@@ -136,7 +136,7 @@ def _heal_catalog(state: State) -> Iterator[str]:
 
 
 def _heal_pointer(state: State) -> Iterator[str]:
-    """Write the pointer unless it is the last link; that it lags is what a crash leaves, and no damage."""
+    """Rewrite the pointer unless it is the last link; a pointer that lags is a trace of a crash, not damage."""
     link = state.links.get(state.latest.name)
     if link is None or link == state.pointer:
         return
@@ -146,7 +146,7 @@ def _heal_pointer(state: State) -> Iterator[str]:
 
 
 def _losses(state: State) -> Iterator[str]:
-    """What is damaged and cannot be healed, one sentence for each run."""
+    """Yield a sentence for each run with damage that cannot be healed."""
     for run in state.runs:
         if run.damage:
             first, *more = run.damage.values()

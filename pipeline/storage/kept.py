@@ -1,4 +1,4 @@
-"""One kept run: its manifest, checked against the chain, and what is damaged in its folder."""
+"""A run that was not deleted: its manifest, checked against the chain, and the damage in its folder."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class KeptRun:
 
     @property
     def is_readable(self) -> bool:
-        """Whether all its tables stand."""
+        """Whether all its tables are intact."""
         return self.manifest is not None and not self.damage.keys() & self.manifest.results.keys()
 
     def shown(self) -> Manifest | None:
-        """Its manifest without the tables that are damaged."""
+        """Return its manifest without the damaged tables."""
         if self.manifest is None or self.is_readable:
             return self.manifest
         undamaged = tuple(file for file in self.manifest.files if not file.table or file.path not in self.damage)
@@ -53,9 +53,9 @@ def read_kept_run(layout: Layout, name: str, expected: set[str], link: Link | No
     Args:
         layout: The results folder.
         name: Name of the run's folder.
-        expected: The hashes that its witnesses name for its manifest; one, unless the run is damaged.
-        link: Its link in the chain; None where that is missing or damaged.
-        hashes: Whether to read every file; without, those that the link calls broken are damaged.
+        expected: The hashes of its manifest that the links name; exactly one, unless the run is damaged.
+        link: Its link in the chain; None if that is missing or damaged.
+        hashes: Whether to read every file; otherwise the files that the link calls broken count as damaged.
     """
     folder = layout.runs / name
     run_id = name.partition("-")[2]

@@ -1,4 +1,4 @@
-"""Where things lie in a results folder.
+"""The layout of a results folder.
 
 results/
   catalog.duckdb                        views on the latest run and on all kept runs; replaced as a whole
@@ -58,7 +58,7 @@ class Layout:
 
     @property
     def wal(self) -> Path:
-        """What DuckDB leaves beside a catalog that somebody opened for writing."""
+        """The file that DuckDB leaves beside a catalog that somebody opened for writing."""
         return self.root / "catalog.duckdb.wal"
 
     @property
@@ -68,7 +68,7 @@ class Layout:
 
     @property
     def staging(self) -> Path:
-        """The unfinished things."""
+        """The folder of unfinished files."""
         return self.root / ".staging"
 
     @property

@@ -70,10 +70,10 @@ class Manifest:
 
 
 def parse_manifest(content: bytes, path: Path) -> Manifest:
-    """The manifest in a file's content.
+    """Parse the content of a manifest.
 
     Raises:
-        DamagedError: it is no manifest, or one of another format version.
+        DamagedError: it is not a manifest, or has another format version.
     """
     try:
         record = json.loads(content)
@@ -83,13 +83,13 @@ def parse_manifest(content: bytes, path: Path) -> Manifest:
         texts = (manifest.run_id, manifest.published_at, manifest.fingerprint, manifest.identity)
         has_right_types = _are(str, texts) and type(manifest.generation) is int
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        message = f"{path} is no manifest of a run ({error})"
+        message = f"{path} is not the manifest of a run ({error})"
         raise DamagedError(message) from error
     if version != FORMAT_VERSION:
         message = f"{path} has format version {version}; this thresher reads {FORMAT_VERSION}"
         raise DamagedError(message)
     if not has_right_types:
-        message = f"{path} is no manifest of a run (a value has the wrong type)"
+        message = f"{path} is not the manifest of a run (a value has the wrong type)"
         raise DamagedError(message)
     return manifest
 
@@ -109,12 +109,12 @@ def _are(kind: type, values: Iterable[object]) -> bool:
 
 
 def faults(folder: Path, manifest: Manifest, *, hashes: bool = True) -> dict[str, str]:
-    """What differs between a run's folder and its manifest, by path: missing, changed and extra files, and links.
+    """Compare a run's folder with its manifest; return missing, changed and extra files, and links, by path.
 
     Args:
         folder: The folder of the run.
         manifest: What it should hold.
-        hashes: Whether to read every file; without, only names, kinds and sizes are compared.
+        hashes: Whether to read every file; otherwise only names, kinds and sizes are compared.
     """
     present = dict(_walk(folder, ""))
     differing = {}
@@ -124,7 +124,7 @@ def faults(folder: Path, manifest: Manifest, *, hashes: bool = True) -> dict[str
         if size is None:
             differing[file.path] = f"{path} is missing"
         elif size < 0:
-            differing[file.path] = f"{path} is a link or no file"
+            differing[file.path] = f"{path} is a link or not a file"
         elif size != file.size or (hashes and _sha256(path) != file.sha256):
             differing[file.path] = f"{path} has changed since it was published"
     listed = {file.path for file in manifest.files} | {MANIFEST}
@@ -132,7 +132,7 @@ def faults(folder: Path, manifest: Manifest, *, hashes: bool = True) -> dict[str
 
 
 def _walk(folder: Path, below: str) -> Iterator[tuple[str, int]]:
-    """Path and size of all files below a folder, without following links; size -1 for what is no regular file."""
+    """Yield path and size of all files below a folder, without following links; the size of other entries is -1."""
     with storage_errors(f"reading {folder}"), os.scandir(folder / below) as entries:
         for entry in entries:
             path = f"{below}{entry.name}"
@@ -145,7 +145,7 @@ def _walk(folder: Path, below: str) -> Iterator[tuple[str, int]]:
 
 
 def _sha256(path: Path) -> str | None:
-    """Hash of a file; None where it cannot be read any more."""
+    """Return the hash of a file, or None if it can no longer be read."""
     try:
         return own_sha256(path)
     except DamagedError:

@@ -1,9 +1,9 @@
-"""Publishing: a run is staged, verified and made visible by one rename of the catalog.
+"""Publishing: a run is staged, verified, and made visible by renaming the catalog once.
 
 In order, each step forced to disk before the next: the files of the run and its manifest; its folder under `runs/`; the
 new catalog, still in `.staging/`; the run's link in the chain, which names the hash of that catalog; the catalog in the
-place of the old one, from when on readers see the run; the pointer. Whatever ends the writer, a reader sees the whole
-new run or the whole old one, and the next run does the steps that are missing or removes what nobody has seen.
+place of the old one, from then on readers see the run; the pointer. Whenever the writer ends, a reader sees either the
+new run or the old one, complete, and the next run does the missing steps or removes what nobody has seen.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _SQL_TYPES = {
 
 @contextmanager
 def exclusive(layout: Layout) -> Iterator[None]:
-    """Hold the results for one run.
+    """Hold the lock of a results folder.
 
     Raises:
         BusyError: another run holds them.
@@ -80,13 +80,13 @@ class Staging:
         layout: The results folder.
         run_id: The run's id.
         files: What has been written so far.
-        doubts: What failed after readers saw the run.
+        warnings_after_commit: What failed after the run had become visible.
     """
 
     layout: Layout
     run_id: str
     files: list[PublishedFile] = field(default_factory=list)
-    doubts: list[str] = field(default_factory=list)
+    warnings_after_commit: list[str] = field(default_factory=list)
 
     @property
     def folder(self) -> Path:
@@ -114,7 +114,7 @@ class Staging:
         self.files.append(PublishedFile(relative, table, stage, rows, size, sha256, schema))
 
     def results(self) -> dict[str, str]:
-        """Hash by path of what has been written."""
+        """Return the hashes of what has been written, by path."""
         return {file.path: file.sha256 for file in self.files}
 
     def discard(self) -> None:
@@ -125,16 +125,16 @@ class Staging:
         """Make the run visible.
 
         Args:
-            base: The latest run when this one began.
-            manifest: The commit record, still without files.
+            base: The run that was the latest when this one began.
+            manifest: The commit record, without its files.
             record: Content of run.json.
 
         Returns:
             The folder of the published run.
 
         Raises:
-            BusyError: another run was published meanwhile.
-            StorageError: the disk is full or failing; nothing has changed for readers.
+            BusyError: another run was published in the meantime.
+            StorageError: the disk is full or failing; readers see no change.
         """
         target = self.layout.run(manifest.generation, self.run_id)
         with storage_errors(f"publishing {target}"):
@@ -155,7 +155,7 @@ class Staging:
         return target
 
     def _make_visible(self, base: Latest, target: Path, manifest: Manifest) -> Link:
-        """The catalog that shows the run, its link in the chain, and then the one step that readers notice."""
+        """Write the catalog that shows the run and its link in the chain, then do what readers notice."""
         with storage_errors(f"publishing {target}"):
             sync_folder(self.layout.runs)
             state = read_state(self.layout)
@@ -185,13 +185,13 @@ class Staging:
                 shutil.rmtree(target)
 
     def _point(self, link: Link) -> None:
-        """Write the pointer. Readers see the run already: what fails now is a doubt, not a failure."""
+        """Write the pointer. Readers see the run already, so an error is a warning now, not a failure."""
         try:
             with storage_errors(f"{link.run} is published, but may not survive a loss of power"):
                 sync_folder(self.layout.root)
                 write_whole(self.layout.current, link.to_bytes(), scratch=self.layout.staging)
         except ThresherError as error:
-            self.doubts.append(error.message)
+            self.warnings_after_commit.append(error.message)
 
 
 def sql_type(kind: pl.DataType) -> str:

@@ -1,4 +1,4 @@
-"""Reading results back: a read-only connection with the views of the catalog."""
+"""Reading results: a read-only connection with the views of the catalog."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 def open_results(results: Path) -> duckdb.DuckDBPyConnection:
-    """A read-only connection with one view per result table of the latest run, and schema `history` for all runs.
+    """Open a read-only connection with one view per result table of the latest run, and all runs in schema `history`.
 
-    It shows the run that is the latest now, for as long as it is open; a run published later needs a new call. It works
-    on a results folder that was moved. It may read the results and nothing else. Earlier runs that were deleted or are
-    damaged are missing from `history`.
+    The connection keeps showing the run that was the latest when it was opened; call again to see a later one. It works
+    on a results folder that has been moved, and can read the results and nothing else. Earlier runs that were deleted
+    or are damaged are missing from `history`.
 
     Args:
         results: The output folder of a run.
@@ -55,7 +55,7 @@ def open_results(results: Path) -> duckdb.DuckDBPyConnection:
 
 
 def omitted_tables(results: Path) -> dict[str, dict[str, str]]:
-    """Tables that the stages of the latest run did not make, with the reason, by stage.
+    """Return the tables that the stages of the latest run did not make, with the reasons, by stage.
 
     Args:
         results: The output folder of a run.
@@ -70,5 +70,5 @@ def omitted_tables(results: Path) -> dict[str, dict[str, str]]:
         record = json.loads(path.read_bytes())
         return {stage: dict(tables) for stage, tables in record.get("omitted", {}).items()}
     except (OSError, ValueError, AttributeError, TypeError) as error:
-        message = f"{path} is no record of a run ({error})"
+        message = f"{path} is not the record of a run ({error})"
         raise DataError(message, remedy=f"thresher verify {results} lists what is damaged.") from error

@@ -1,4 +1,4 @@
-"""What stands in a results folder: the latest run, the kept ones, their damage, and what a crash left."""
+"""The state of a results folder: the latest run, the kept runs, their damage, and what a crash left."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ class Latest:
 
 @dataclass(frozen=True)
 class State:
-    """What stands in a results folder.
+    """The state of a results folder.
 
     Attributes:
         layout: The folder.
         latest: The latest run.
         runs: The kept runs, oldest first, the latest last, even if its folder is gone.
         leftovers: Run folders that were never made visible.
-        links: The links of the chain by name of the run; None for one that is damaged.
-        pointer: What `CURRENT` says; None where that is missing or damaged.
+        links: The links of the chain by name of the run; None for a damaged link.
+        pointer: The content of `CURRENT`; None if it is missing or damaged.
         pointer_fault: Why it is None.
-        catalog_sha256: Hash of the catalog; None where that is missing or no file.
+        catalog_sha256: Hash of the catalog; None if it is missing or not a file.
     """
 
     layout: Layout
@@ -74,7 +74,7 @@ class State:
         return next((link for link in of_latest if link.catalog_sha256 == self.catalog_sha256), None)
 
     def manifest_sha256(self, name: str) -> str:
-        """Hash of the manifest of a run, as it was published; empty where nothing tells it."""
+        """Return the hash of the manifest of a run as it was published; empty if it is unknown."""
         link = self.links.get(name)
         if link is not None:
             return link.manifest_sha256
@@ -87,11 +87,11 @@ class State:
 
 
 def read_state(layout: Layout, hashed: Hashed = "none") -> State:
-    """Read a results folder, again when a run is published meanwhile.
+    """Read the state of a results folder, and read it again if a run is published in the meantime.
 
     Args:
         layout: The folder.
-        hashed: The runs whose every file is read. Manifests and links are hashed always.
+        hashed: The runs of which every file is read. Manifests and links are always hashed.
     """
     for _ in range(READINGS):
         before = _versions(layout)
@@ -136,7 +136,7 @@ def _read_state(layout: Layout, hashed: Hashed) -> State:
 
 
 def latest_run(layout: Layout) -> Latest:
-    """The latest run that a reader of the catalog sees; the pointer may lag behind it after a crash."""
+    """Return the latest run that a reader of the catalog sees; the pointer may lag behind it after a crash."""
     pointer, _ = _link(layout.current)
     names = _names(layout.chain, ".json")
     folders = _names(layout.runs, "")
@@ -149,7 +149,7 @@ def latest_run(layout: Layout) -> Latest:
 
 
 def require_latest(layout: Layout) -> tuple[State, KeptRun, Manifest]:
-    """What stands in a results folder whose latest run is to be read.
+    """Return the state of a results folder, its latest run, and the manifest of that run.
 
     Raises:
         NoInputError: no run was published there.
@@ -167,7 +167,7 @@ def require_latest(layout: Layout) -> tuple[State, KeptRun, Manifest]:
 
 
 def no_run(layout: Layout) -> NoInputError:
-    """The error that there is nothing to read."""
+    """Return the error that there is nothing to read."""
     message = f"{layout.root} holds no published run"
     return NoInputError(message, remedy="Give the output folder of a run, or run the job first.")
 
@@ -188,7 +188,7 @@ def _names(folder: Path, ending: str) -> list[str]:
 
 
 def _link(path: Path, name: str | None = None) -> tuple[Link | None, str]:
-    """A link and an empty text, or None and what is wrong with it."""
+    """Return a link and an empty text, or None and what is wrong with the link."""
     try:
         link = read_link(path)
     except DamagedError as error:
@@ -204,14 +204,14 @@ def _catalog_sha256(layout: Layout) -> str | None:
 
 
 def _shown(links: dict[str, Link | None], catalog_sha256: str | None) -> list[Link]:
-    """The links that name the catalog as it is."""
+    """Return the links that name the hash of the present catalog."""
     return [link for link in links.values() if link is not None and link.catalog_sha256 == catalog_sha256]
 
 
 def _latest(layout: Layout, named: list[Link | None], folders: list[str]) -> Latest:
-    """The latest run: what pointer or catalog name, and beyond it what its attempt says was published.
+    """Return the latest run: the one that pointer or catalog name, or a later one that its attempt calls published.
 
-    Where nothing names a run, the last whole one counts, unless its attempt says that it never came to an end.
+    If nothing names a run, the last complete one counts, unless its attempt says that it did not finish.
     """
     links = [link for link in named if link is not None]
     reached = max(links, key=lambda link: link.generation, default=None)
@@ -232,7 +232,7 @@ def _was_published(layout: Layout, name: str) -> bool:
 
 
 def _witnesses(links: dict[str, Link | None], pointer: Link | None) -> dict[str, set[str]]:
-    """By the name of a run, the hash that its manifest must have, from its own link and the next."""
+    """Return the hashes that a manifest must have, from the run's own link and the next, by name of the run."""
     expected: dict[str, set[str]] = {}
     for link in (*links.values(), pointer):
         if link is not None:

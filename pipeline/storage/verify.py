@@ -1,4 +1,4 @@
-"""Verification: the chain of hashes, every file of every run, and the views of the catalog."""
+"""Verification of the chain of hashes, every file of every run, and the views of the catalog."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Verified:
     Attributes:
         runs: Number of kept runs.
         files: Number of their files.
-        notes: What was healed, and what is no damage but worth knowing.
+        notes: What was healed, and what is not damage but worth knowing.
     """
 
     runs: int
@@ -40,7 +40,7 @@ def verify(results: Path, *, repair: bool = False) -> Verified:
 
     Args:
         results: The output folder of a run.
-        repair: Whether to write again first what the run folders tell; without it nothing is written.
+        repair: Whether to rebuild catalog, pointer and chain first; otherwise nothing is written.
 
     Raises:
         NoInputError: no run was published there.
@@ -68,7 +68,7 @@ def _remedy(state: State, *, repair: bool) -> str:
         return f"thresher verify {state.layout.root} --repair writes them again, and so does the next run."
     if state.runs[-1].damage:
         return "Run the job again, which publishes a new run; or restore what is damaged from a copy."
-    return "Restore what is damaged from a copy; or delete the folder of a damaged run, and go on without it."
+    return "Restore what is damaged from a copy; or delete the folder of the damaged run and go on without it."
 
 
 def _chain_faults(state: State) -> Iterator[str]:
@@ -91,7 +91,7 @@ def _catalog_faults(state: State) -> Iterator[str]:
     if layout.wal.is_symlink() or layout.wal.exists():
         yield f"{layout.wal} should not be there: the catalog was opened for writing"
     elif state.catalog_sha256 is None:
-        yield f"{layout.catalog} is {'a link or no file' if layout.catalog.is_symlink() else 'missing'}"
+        yield f"{layout.catalog} is {'a link or not a file' if layout.catalog.is_symlink() else 'missing'}"
     elif state.catalog_link is None:
         yield f"{layout.catalog} is not the one that was published"
     elif not _shows_others(state):

@@ -1,4 +1,4 @@
-"""Users' columns in a namespace of their own: what a user calls them, and what they are called inside a run."""
+"""Users' columns in a namespace of their own: their names outside and inside a run."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _GROUPS, _CLUSTER = "by:", "cluster:"
 
 
 def internal_name(name: str) -> str:
-    """What a grouping column is called inside a run, so that no name of a user's meets one of ours."""
+    """Return the name of a grouping column inside a run, which cannot clash with a canonical name."""
     return f"{_GROUPS}{name}"
 
 
 def cluster_name(name: str) -> str:
-    """What the column of the clusters is called inside a run, likewise."""
+    """Return the name of the cluster column inside a run, which cannot clash with a canonical name."""
     return f"{_CLUSTER}{name}"
 
 
 def users_name(name: str) -> str:
-    """What a user calls a column of a run; columns that are known by our names have one name."""
+    """Return the user's name of a column of a run; a canonical name is the same outside and inside."""
     prefix = next((prefix for prefix in (_GROUPS, _CLUSTER) if name.startswith(prefix)), "")
     return name.removeprefix(prefix)
 
@@ -42,7 +42,7 @@ class Grouping:
 
     @classmethod
     def of(cls, names: Iterable[str]) -> Grouping:
-        """The grouping by some columns, as a user calls them."""
+        """Return the grouping by columns that are given by the users' names."""
         return cls(tuple(internal_name(name) for name in names))
 
     @property
@@ -52,7 +52,7 @@ class Grouping:
 
 
 def unlike_but_for_case(names: Iterable[str]) -> tuple[str, str] | None:
-    """Two different names that engines and Parquet readers take for one, because only their case differs."""
+    """Return two different names that engines and Parquet readers confuse because they differ in case only, if any."""
     seen: dict[str, str] = {}
     for name in names:
         first = seen.setdefault(name.lower(), name)
@@ -62,5 +62,5 @@ def unlike_but_for_case(names: Iterable[str]) -> tuple[str, str] | None:
 
 
 def in_users_names(frame: pl.DataFrame) -> pl.DataFrame:
-    """The same table with its grouping columns as a user calls them: the last thing done to it before it is written."""
+    """Return the table with its grouping columns under the users' names; this is the last step before it is written."""
     return frame.rename({name: users_name(name) for name in frame.columns})

@@ -1,4 +1,4 @@
-"""Building blocks of column contracts: what a table promises, checked before it is written."""
+"""Column contracts: what a table promises, checked before it is written."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Column:
         type: SQL type; counts are BIGINT, ratios DOUBLE, sums of weights DECIMAL(38, 15); `KEY` is an integer or
             VARCHAR, as in the input; `POSITION` is DOUBLE, or TIMESTAMP (UTC) where the input has times.
         meaning: What a value says, with its unit, and when it is NULL.
-        nullable: Whether NULL may stand in it.
+        nullable: Whether it may contain NULL.
     """
 
     name: str
@@ -36,11 +36,11 @@ class Column:
 
 
 def limits_of(name: str, words: str | None = None) -> tuple[Column, Column]:
-    """The columns `<name>_lower` and `<name>_upper` of an interval.
+    """Return the columns `<name>_lower` and `<name>_upper` of an interval.
 
     Args:
         name: Name of the column that has the interval.
-        words: What the limits are of, if the name does not say it.
+        words: What the limits belong to, if the name does not say it.
     """
     return (
         Column(
@@ -73,17 +73,17 @@ STAGE = Column("stage", "VARCHAR", "name of the stage in the config")
 GROUPING = Column("grouping", "VARCHAR", "`all`, or the names of the grouping columns, comma-separated")
 LEADING = (STAGE, GROUPING)
 
-OF_HISTORY = ("run_id", "published_at")  # what the tables of all runs have beside those of one
+OF_HISTORY = ("run_id", "published_at")  # what tables in `history` have in addition
 
 
 def result_names(tables: Iterable[Table]) -> frozenset[str]:
-    """Names that a grouping column must not have, in lower case: those of the columns it stands beside in results."""
+    """Return the names, in lower case, that grouping columns must not have: those of the other result columns."""
     result_columns = {column.name for table in tables for column in table.columns}
     return frozenset(name.lower() for name in (*result_columns, *OF_HISTORY, *(column.name for column in LEADING)))
 
 
 def polars_types(sql_type: SqlType) -> tuple[pl.DataType, ...]:
-    """The Polars types that are written as the given SQL type."""
+    """Return the Polars types that are written as a given SQL type."""
     import polars as pl  # noqa: PLC0415 - the command line reads schemas without loading Polars
 
     types: dict[SqlType, tuple[pl.DataType, ...]] = {
@@ -98,11 +98,26 @@ def polars_types(sql_type: SqlType) -> tuple[pl.DataType, ...]:
     return types[sql_type]
 
 
-def conform(frame: pl.DataFrame, table: Table, *, stage: str, by: Sequence[str]) -> pl.DataFrame:
-    """Give a result its contract: leading columns, column order, types, row order; refuse what breaks it.
+def empty_table(table: Table, groups: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """Return a result without a row, with the columns and types of its contract.
 
     Args:
-        frame: Columns `grouping`, the `by` columns and those of the table, in any order; more are an error.
+        table: The contract; a column that has one of several types is text, or a timestamp.
+        groups: A frame with the `by` columns, which keep the type they have.
+        by: Internal names of the grouping columns.
+    """
+    import polars as pl  # noqa: PLC0415 - see polars_types
+
+    types = {column.name: polars_types(column.type)[-1] for column in table.columns}
+    leading = {GROUPING.name: pl.String(), **{name: groups.schema[name] for name in by}}
+    return pl.DataFrame(schema={**leading, **types})
+
+
+def conform(frame: pl.DataFrame, table: Table, *, stage: str, by: Sequence[str]) -> pl.DataFrame:
+    """Make a result follow its contract (leading columns, column order, types, row order); refuse what breaks it.
+
+    Args:
+        frame: Columns `grouping`, the `by` columns and those of the table, in any order; others are an error.
         table: The contract.
         stage: Name of the stage, written into every row.
         by: Internal names of the grouping columns, which keep the type they have.

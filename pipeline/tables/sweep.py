@@ -1,4 +1,4 @@
-"""From counts per bin to counts at or above every threshold; the same for every stage."""
+"""From counts per bin to counts at or above every threshold, for all stages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ REPLICATE, THRESHOLD = "replicate", "threshold"
 
 
 def add_up(counts: pl.DataFrame, keys: Sequence[str], values: Sequence[str]) -> pl.DataFrame:
-    """Sum integer counts by some keys; counts are additive over files, replicates and bins."""
+    """Sum integer counts by keys; counts add up over files, replicates and bins."""
     if not keys:
         return counts.select(pl.col(values).sum())
     return counts.group_by(keys, maintain_order=False).agg(pl.col(values).sum())
@@ -27,7 +27,7 @@ def at_or_above(
     *,
     inclusive: bool = True,
 ) -> pl.DataFrame:
-    """Counts retrieved at every threshold: running sums over the bins from above.
+    """Return the counts at or above every threshold: running sums over the bins from the highest down.
 
     Args:
         counts: Columns `keys`, `threshold` (lower edge of the bin; NULL below all thresholds) and `values` (BIGINT).

@@ -151,7 +151,7 @@ def test_check_reads_footers_and_writes_nothing(workplace: Workplace) -> None:
     called = call("check", workplace.config())
     assert called.code == 0
     assert "pairs: 1 files, 500 rows" in called.out
-    assert called.out.endswith("no fault found\n")
+    assert called.out.endswith("no faults found\n")
     assert not workplace.results.exists()
 
 
@@ -206,7 +206,7 @@ def test_a_stage_command_equals_the_config(workplace: Workplace, monkeypatch: py
     ("words", "code", "text"),
     [
         ([], 2, "--pairs"),
-        (["--pairs", "p", "--map", "score"], 2, "write INPUT.OURS=THEIRS"),
+        (["--pairs", "p", "--map", "score"], 2, "write INPUT.NAME=COLUMN"),
         (["--pairs", "p", "--map", "nope.score=x"], 2, "no input 'nope' is given"),
         (["--pairs", "p", "--where", "score"], 2, "write INPUT=SQL"),
         (["--pairs", "p", "--where", "events=x"], 2, "no input 'events' is given"),

@@ -132,7 +132,7 @@ def test_check_says_what_run_says_of_an_engine(workplace: Workplace) -> None:
         called = call(command, config)
         assert called.code == 78
         assert "engine 'spark' is not available yet" in called.err
-        assert "no fault found" not in called.out
+        assert "no faults found" not in called.out
 
 
 @pytest.mark.parametrize("command", ["before_after", "before-after"])

@@ -16,25 +16,25 @@ ENDS = {np.int64: [-(2**63), -1, 0, 2**63 - 1], np.uint64: [0, 1, 2**63, 2**64 -
 
 
 def numbers(kind: type[Any], size: int, values: int) -> NDArray[Any]:
-    made = np.random.default_rng(size).integers(0, values, size).astype(kind)
-    made[: min(size, 4)] = np.array(ENDS[kind], dtype=kind)[:size]
-    return made
+    drawn = np.random.default_rng(size).integers(0, values, size).astype(kind)
+    drawn[: min(size, 4)] = np.array(ENDS[kind], dtype=kind)[:size]
+    return drawn
 
 
 @pytest.mark.parametrize("values", [3, 2**62])
 @pytest.mark.parametrize("size", [0, 1, 2, 100, 30_000])
 @pytest.mark.parametrize("kind", [np.int64, np.uint64])
 def test_sorts_are_those_of_numpy(kind: type[Any], size: int, values: int) -> None:
-    given = numbers(kind, size, values)
-    before = given.copy()
-    assert np.array_equal(in_rising_order(given), np.sort(before))
-    assert in_rising_order(given).dtype == kind
-    assert np.array_equal(rising_order(given), np.argsort(before, kind="stable"))
-    assert rising_order(given).dtype == np.int64
-    assert np.array_equal(given, before)
+    unsorted = numbers(kind, size, values)
+    before = unsorted.copy()
+    assert np.array_equal(in_rising_order(unsorted), np.sort(before))
+    assert in_rising_order(unsorted).dtype == kind
+    assert np.array_equal(rising_order(unsorted), np.argsort(before, kind="stable"))
+    assert rising_order(unsorted).dtype == np.int64
+    assert np.array_equal(unsorted, before)
 
 
 def test_slices_with_steps_are_sorted_too() -> None:
-    given = numbers(np.int64, 1000, 50)
-    assert np.array_equal(in_rising_order(given[::-3]), np.sort(given[::-3]))
-    assert np.array_equal(rising_order(given[::-3]), np.argsort(given[::-3], kind="stable"))
+    unsorted = numbers(np.int64, 1000, 50)
+    assert np.array_equal(in_rising_order(unsorted[::-3]), np.sort(unsorted[::-3]))
+    assert np.array_equal(rising_order(unsorted[::-3]), np.argsort(unsorted[::-3], kind="stable"))

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 import pytest
-from running import read_table, rows_by_status, run_before_after
+from running import before_after_config, read_table, rows_by_status
+
+import pipeline
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from pipeline.runs.runner import Run
@@ -130,10 +133,15 @@ def random_inputs(seed: int, *, timed: bool) -> Inputs:
     return Inputs(pairs, events, articles, timed)
 
 
+def _published(folder: Path, frames: Mapping[str, pl.DataFrame], **keys: Any) -> Run:  # noqa: ANN401 - as run_inputs
+    """A published run, whose record is read."""
+    return pipeline.run(before_after_config(folder, frames, **keys))
+
+
 def run_inputs(folder: Path, inputs: Inputs, **keys: Any) -> Run:  # noqa: ANN401 - keys of a config
     where = {"where": "wanted"}
     flagged = {} if inputs.timed else {"columns": {"complete_window": "complete_window"}}
-    return run_before_after(
+    return _published(
         folder,
         inputs.frames(),
         thresholds=[0.2, 0.6],
@@ -200,17 +208,17 @@ def test_every_row_of_every_input_has_one_status_and_each_is_counted(
 
 def test_when_every_row_is_used_there_is_no_other_status(tmp_path: Path) -> None:
     pairs = pl.DataFrame({"event_id": [1, 1, 2], "score": [0.1, 0.5, 0.9], "lag_hours": [-1.0, 0.0, 500.0]})
-    run = run_before_after(tmp_path, {"pairs": pairs}, thresholds=[0.5])
+    run = _published(tmp_path, {"pairs": pairs}, thresholds=[0.5])
     assert rows_by_status(run) == {"used": 3}
     assert_whole(run, {"pairs": pairs})
 
 
 def test_nothing_at_all_is_used_nought_times(tmp_path: Path) -> None:
     pairs = pl.DataFrame({"event_id": [1], "score": [0.1], "lag_hours": [-1.0]})
-    run = run_before_after(tmp_path / "empty", {"pairs": pairs.clear()}, thresholds=[0.5], allow_empty=True)
+    run = _published(tmp_path / "empty", {"pairs": pairs.clear()}, thresholds=[0.5], allow_empty=True)
     assert rows_by_status(run) == {"used": 0}
     keys = {"thresholds": [0.5], "pairs": {"where": "score > 1"}, "allow_empty": True}
-    run = run_before_after(tmp_path / "where", {"pairs": pairs}, **keys)
+    run = _published(tmp_path / "where", {"pairs": pairs}, **keys)
     assert rows_by_status(run) == {"used": 0, "where": 1}
     assert_whole(run, {"pairs": pairs})
 
@@ -224,7 +232,7 @@ def test_the_better_of_two_rows_counts_even_if_it_lies_outside_the_window(tmp_pa
             "lag_hours": [11.0, 1.0, 12.0, 1.0, 2.0],
         }
     )
-    run = run_before_after(tmp_path, {"pairs": pairs}, thresholds=[0.5], window=WINDOW, duplicates="max")
+    run = _published(tmp_path, {"pairs": pairs}, thresholds=[0.5], window=WINDOW, duplicates="max")
     assert rows_by_status(run) == {"used": 1, "duplicate": 2, "outside_window": 2}
 
 
@@ -232,12 +240,12 @@ def test_rows_without_an_article_are_no_duplicates_of_each_other(tmp_path: Path)
     pairs = pl.DataFrame(
         {"event_id": [1, 1, 1], "article_id": [None, None, 3], "score": [0.9, 0.8, 0.7], "lag_hours": [1.0, 2.0, -1.0]}
     )
-    run = run_before_after(tmp_path, {"pairs": pairs}, thresholds=[0.5], duplicates="max")
+    run = _published(tmp_path, {"pairs": pairs}, thresholds=[0.5], duplicates="max")
     assert rows_by_status(run) == {"used": 3}
 
 
 def test_articles_may_have_attributes_and_no_time(tmp_path: Path) -> None:
     pairs = pl.DataFrame({"event_id": [1, 1], "article_id": [1, 2], "score": [0.9, 0.8], "lag_hours": [1.0, -1.0]})
     articles = pl.DataFrame({"article_id": [1], "medium": ["print"]})
-    run = run_before_after(tmp_path, {"pairs": pairs, "articles": articles}, thresholds=[0.5], by=["medium"])
+    run = _published(tmp_path, {"pairs": pairs, "articles": articles}, thresholds=[0.5], by=["medium"])
     assert rows_by_status(run) == {"used": 1, "unlisted_article": 1}

@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 import sqlglot.expressions as exp
 from cases.reading import case_folders, case_name, prepare
+from running import run_stages
 from sqlglot import parse_one
 
-import pipeline
 from pipeline.engines import duckdb as engine
 from pipeline.queries.dialect import render
 from pipeline.queries.load import Query, expand, load, query_names
@@ -111,6 +111,17 @@ VALUES: Values = {
     "file_row_number": lambda rng, _: pl.Series(rng.permutation(ROWS)),
     "distance_km": lambda rng, _: pl.Series(rng.choice([0.0, 1.5, 1e4], ROWS)),
     "fault": lambda rng, _: _texts(rng, ["null_start", None, None]),
+    "is_positive": lambda rng, _: _flags(rng),
+    "required": lambda rng, _: _texts(rng, ["1", "2", None]),
+    "used_score": lambda rng, odd: _numbers(rng, odd=odd),
+    "event_time": lambda rng, _: _integers(rng, -(10**15), 2 * 10**15),
+    "article_time": lambda rng, _: _integers(rng, -(10**15), 2 * 10**15),
+    "time_of_article": lambda rng, _: _integers(rng, -(10**15), 2 * 10**15),
+    "first_time": lambda rng, _: _integers(rng, -(10**15), 0),
+    "last_time": lambda rng, _: _integers(rng, 0, 2 * 10**15),
+    "quartile_of_volume": lambda rng, _: _integers(rng, 1, 5),
+    "event_label": lambda rng, _: _texts(rng, ["", "1:x"]),
+    "article_label": lambda rng, _: _texts(rng, ["1:0", "1:1-"]),
 }
 WITHOUT_FAULT = {  # nothing is at fault in these data
     "compare/checks/missing_units",
@@ -130,6 +141,7 @@ PARAMS: dict[str, float] = {
     "seed": 1,
     "size": 5,
     "relevance_level": 1.0,
+    "n_rows_of_file": 100,
 }
 
 
@@ -198,7 +210,7 @@ def test_every_statement_of_a_run_can_take_the_way_through_spark(
 
     def results(name: str) -> dict[str, bytes]:
         (tmp_path / name).mkdir()
-        run = pipeline.run(prepare(folder, tmp_path / name))
+        run = run_stages(prepare(folder, tmp_path / name))
         return {path.relative_to(run.path).as_posix(): path.read_bytes() for path in run.path.rglob("*.parquet")}
 
     direct = results("direct")

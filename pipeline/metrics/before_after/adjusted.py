@@ -1,8 +1,8 @@
 """The false positive rate standardised to the pairs after the event: direct standardisation over strata.
 
-If matches by chance are more frequent in some strata, such as days of the week, and the compared pairs after the event
-lie in other strata than those before it, the plain rate M_b / N_b is that of the wrong mixture. The rates of the strata
-before the event, applied to the pairs after it (Miettinen 1972), are not:
+Chance matches can be more frequent in some strata, such as certain days of the week. If the compared pairs after the
+event are spread over the strata differently from those before it, the plain rate M_b / N_b belongs to the wrong
+mixture. Applying each stratum's rate before the event to its pairs after the event (Miettinen 1972) corrects this:
 
     FP_adj = sum over s of (M_b,s / N_b,s) N_a,s       FPR_adj = FP_adj / N_a
 
@@ -16,17 +16,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeline.metrics.before_after.intervals import TWO, Sums, intervals_of_sums, no_interval
+from pipeline.metrics.before_after.intervals import MIN_REPLICATES, Sums, intervals_of_sums
 from pipeline.metrics.uncertainty.jackknife import leave_one_out
+from pipeline.metrics.uncertainty.limits import Interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pipeline.metrics.before_after.intervals import Counts, Interval
+    from pipeline.metrics.before_after.intervals import Counts
     from pipeline.metrics.uncertainty.jackknife import Floats
+    from pipeline.metrics.uncertainty.reasons import Reason
 
 
-NAMES = ("fpr", "precision")
+ADJUSTED_NAMES = ("fpr", "precision")
 
 
 @dataclass(frozen=True)
@@ -50,53 +52,54 @@ class Standardised:
 
     Attributes:
         fp: Shape (T,).
-        fp_rest: Shape (G, T): without each replicate in turn, raised to the size of the full totals; nan where a
-            stratum then has pairs after the event and none before. It has no row if there are fewer than two
-            replicates.
-        n_strata: Strata with any compared pair.
-        n_unsupported: Pairs after the event in strata without a pair before it; `fp` lacks their false positives.
+        fp_jackknifed: Shape (G, T): `fp` without each replicate in turn, scaled up to the size of the full totals; nan
+            where a stratum is then left with pairs after the event but none before it. The array has no rows if there
+            are fewer than two replicates.
+        n_strata: Number of strata with at least one compared pair.
+        n_unsupported: Number of pairs after the event in strata that have no pair before it; `fp` does not include
+            their false positives.
     """
 
     fp: Floats
-    fp_rest: Floats
+    fp_jackknifed: Floats
     n_strata: int
     n_unsupported: int
 
 
 def standardise(strata: Iterable[Stratum], replicates: int, thresholds: int) -> Standardised:
-    """Sum the false positives of the strata, in their order.
+    """Sum the expected false positives over the strata, in the order in which they come.
 
     Args:
-        strata: The strata.
-        replicates: G.
-        thresholds: T.
+        strata: The strata; their arrays have the same shapes.
+        replicates: Number of replicates, G.
+        thresholds: Number of thresholds, T.
     """
-    fp, number, unsupported = np.zeros(thresholds), 0, 0
-    fp_rest = np.zeros((replicates if replicates >= TWO else 0, thresholds))
-    for each in strata:
-        n_before, n_after = int(each.n_before.sum()), int(each.n_after.sum())
-        number += n_before + n_after > 0
+    fp, n_strata, n_unsupported = np.zeros(thresholds), 0, 0
+    fp_jackknifed = np.zeros((replicates if replicates >= MIN_REPLICATES else 0, thresholds))
+    for stratum in strata:
+        n_before, n_after = int(stratum.n_before.sum()), int(stratum.n_after.sum())
+        n_strata += n_before + n_after > 0
         if n_before:
-            fp += each.m_before.sum(axis=0).astype(np.float64) * n_after / n_before
+            fp += stratum.m_before.sum(axis=0).astype(np.float64) * n_after / n_before
         else:
-            unsupported += n_after
-        if n_after and len(fp_rest):
-            fp_rest += _without_each(each)
-    return Standardised(fp, fp_rest, number, unsupported)
+            n_unsupported += n_after
+        if n_after and len(fp_jackknifed):
+            fp_jackknifed += _jackknifed_false_positives(stratum)
+    return Standardised(fp, fp_jackknifed, n_strata, n_unsupported)
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
-def _without_each(stratum: Stratum) -> Floats:
-    """False positives of a stratum without each replicate; 0 where no pair after the event is left in it."""
+def _jackknifed_false_positives(stratum: Stratum) -> Floats:
+    """False positives of a stratum without each replicate in turn; 0 where it then has no pair after the event."""
     matches, before, after = (
-        leave_one_out(each) for each in (stratum.m_before, stratum.n_before[:, None], stratum.n_after[:, None])
+        leave_one_out(counts) for counts in (stratum.m_before, stratum.n_before[:, None], stratum.n_after[:, None])
     )
     return np.where(after > 0, matches / before * after, 0.0)
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def adjusted_intervals(
-    found: Standardised,
+    standardised: Standardised,
     m_after: Counts,
     n_before: Counts,
     n_after: Counts,
@@ -104,28 +107,30 @@ def adjusted_intervals(
     reference: int | None,
     confidence: float,
 ) -> dict[str, Interval]:
-    """Intervals of the ratios with the standardised rate, as `before_after_intervals.intervals` makes the plain ones.
+    """Intervals of the ratios based on the standardised rate, computed as `intervals` computes them for the plain rate.
 
-    The standardised rate stands in for M_b / N_b, in full and without each replicate, so the weights of the strata vary
-    with the replicates as they would with other events.
+    The standardised rate takes the place of M_b / N_b, both in the totals and without each replicate. The weights of
+    the strata therefore vary with the replicates, as they would vary with other events.
 
     Args:
-        found: As from `standardise`, of replicates with at least one pair.
+        standardised: Result of `standardise`, restricted to replicates with at least one pair.
         m_after: Shape (G, T): matches after the event, of the same replicates.
         n_before: Shape (G,): compared pairs before the event, in all strata.
         n_after: Shape (G,): the same after it.
-        reference: Index of the threshold that recall is measured against; None: there is none.
+        reference: Index of the threshold that recall is measured against, or None if there is none.
         confidence: Such as 0.95.
     """
     size = m_after.shape[1]
-    if len(n_before) < TWO or not n_after.any():
-        return dict.fromkeys(NAMES, no_interval(size, "one_replicate"))
-    if found.n_unsupported or np.isnan(found.fp_rest).any():
-        reason = "unsupported_stratum" if found.n_unsupported else "thin_stratum"
-        return dict.fromkeys(NAMES, no_interval(size, reason))
-    totals = [each.sum(axis=0).astype(np.float64) for each in (m_after, n_before[:, None], n_after[:, None])]
-    without = [leave_one_out(each) for each in (m_after, n_before[:, None], n_after[:, None])]
-    full = Sums(reference, 1.0, found.fp / totals[2] * totals[1], *totals)
-    rest = Sums(reference, 1.0, found.fp_rest / without[2] * without[1], *without)
-    limits = intervals_of_sums(full, rest, confidence=confidence, degrees=len(n_before) - 1)
-    return {name: limits[name] for name in NAMES}
+    if len(n_before) < MIN_REPLICATES or not n_after.any():
+        return dict.fromkeys(ADJUSTED_NAMES, Interval.none(size, "one_replicate"))
+    if standardised.n_unsupported or np.isnan(standardised.fp_jackknifed).any():
+        reason: Reason = "unsupported_stratum" if standardised.n_unsupported else "thin_stratum"
+        return dict.fromkeys(ADJUSTED_NAMES, Interval.none(size, reason))
+    counts = (m_after, n_before[:, None], n_after[:, None])
+    sums = [values.sum(axis=0).astype(np.float64) for values in counts]
+    without = [leave_one_out(values) for values in counts]
+    # FP_adj is the false positives after the event; FP_adj / N_a × N_b is the M_b that would give the same rate.
+    totals = Sums(reference, 1.0, standardised.fp / sums[2] * sums[1], *sums)
+    jackknifed = Sums(reference, 1.0, standardised.fp_jackknifed / without[2] * without[1], *without)
+    limits = intervals_of_sums(totals, jackknifed, confidence=confidence, degrees=len(n_before) - 1)
+    return {name: limits[name] for name in ADJUSTED_NAMES}

@@ -1,18 +1,19 @@
-"""Precision from a random sample that people checked, alone and together with the estimate without labels.
+"""Precision from a random sample that people checked, alone and combined with the estimate that needs no labels.
 
-The target is the share R / M of right ones among the M matches of this data set. k of n sampled ones are right, so k is
-hypergeometric (M, R, n); nothing is assumed of the matches.
+The target is the share R / M of correct matches among the M matches of this data set. If k of n sampled matches are
+correct, k is hypergeometric (M, R, n); nothing else is assumed about the matches.
 
-- The sample alone: with Jeffreys' prior R - k is beta-binomial (M - n; k + 1/2, n - k + 1/2), which is exact for n = M.
-  The limits are its quantiles; k = n leaves 1 and k = 0 leaves 0 in (Brown, Cai & DasGupta 2001).
-- Together: the false positives M - R are predicted from those before the event, as φ times a negative binomial number
-  (`before_after_placebo.predicted`). The prior of R is a mixture, half this prediction and half Jeffreys' (the robust
-  prior of Schmidli et al. 2014); Bayes' theorem with the hypergeometric likelihood of the sample gives the distribution
-  of R. The worse the sample fits the prediction, the less the prediction counts, so that limits become wider and, in
-  the end, those of the sample alone.
-- Limits are whole numbers of right ones, estimates are means. Where a distribution lies nearly all on one number, its
-  mean can lie beyond a quantile; a limit then is the next whole number on the other side of the mean.
-- Whether the two agree: how far k lies in the tails of its distribution under the prediction (Box 1980), as a two-sided
+- The sample alone: with Jeffreys' prior, R - k is beta-binomial (M - n; k + 1/2, n - k + 1/2), which is exact for
+  n = M. The limits are its quantiles, but k = n always keeps 1 in the interval and k = 0 always keeps 0 (Brown, Cai &
+  DasGupta 2001).
+- The combination: the false positives M - R are predicted from those before the event, as φ times a negative binomial
+  number (`placebo.predicted`). The prior of R is a mixture in which this prediction and Jeffreys' prior each have
+  weight one half (the robust prior of Schmidli et al. 2014). Bayes' theorem with the hypergeometric likelihood of the
+  sample gives the posterior of R. The worse the sample fits the prediction, the less weight the prediction receives:
+  the limits widen and finally become those of the sample alone.
+- Limits are whole numbers of correct matches, estimates are means. Where nearly all of a distribution lies on one
+  number, its mean can lie beyond a quantile; the limit is then the next whole number on the other side of the mean.
+- Agreement of the two: how far k lies in the tails of its distribution under the prediction (Box 1980), as a two-sided
   mid-p-value.
 """
 
@@ -36,24 +37,24 @@ if TYPE_CHECKING:
     from pipeline.metrics.before_after.placebo import Prediction
     from pipeline.metrics.uncertainty.jackknife import Floats
 
-VAGUE = 0.5
-ROUNDING = 1e-12
-_POINTS = 2001
-_NODES = 200
-_FAR = 9.0
-_MEAN_ROUNDING = 1e-9
+VAGUE_WEIGHT = 0.5  # of Jeffreys' prior in the mixture
+_ROUNDING = 1e-12  # of cumulative probabilities
+_MOST_POINTS = 2001  # whole numbers that stand for a range
+_MOST_NODES = 200  # numbers that stand for the prior in the test of agreement
+_STANDARD_DEVIATIONS = 9.0  # beyond which a distribution is cut off
+_MEAN_ROUNDING = 1e-9  # relative, of means
 
 
 @dataclass(frozen=True)
 class AuditedPrecision:
-    """The share of right matches at every threshold.
+    """The share of correct matches at every threshold.
 
-    Where there is an estimate, 0 <= lower <= estimate <= upper <= 1.
+    Wherever there is an estimate, 0 <= lower <= estimate <= upper <= 1.
 
     Attributes:
-        estimate: Shape (T,): k / n, or the mean of the distribution of R / M; nan without a sampled match.
-        lower: Its lower limit.
-        upper: Its upper limit.
+        estimate: Shape (T,): k / n, or the posterior mean of R / M; nan where no match was sampled.
+        lower: Lower limit of the share.
+        upper: Upper limit of the share.
     """
 
     estimate: Floats
@@ -62,65 +63,66 @@ class AuditedPrecision:
 
 
 def audited_precision(matches: Counts, audited: Counts, right: Counts, *, confidence: float) -> AuditedPrecision:
-    """The share of right matches from the sample alone.
+    """The share of correct matches, estimated from the sample alone.
 
     Args:
-        matches: Shape (T,): M, the matches that the sample is of.
+        matches: Shape (T,): M, the matches that the sample was drawn from.
         audited: Shape (T,): n, how many of them were sampled.
-        right: Shape (T,): k, how many of these are right.
+        right: Shape (T,): k, how many of the sampled ones are correct.
         confidence: Such as 0.95.
     """
-    found = np.full((3, len(matches)), np.nan)
-    for place, (m, n, k) in _sampled(matches, audited, right):
+    shares = np.full((3, len(matches)), np.nan)
+    for index, (m, n, k) in _sampled(matches, audited, right):
         points = _between(*_likely(m, n, k), m)
-        others = points - k
+        unsampled = points - k  # correct matches that are not in the sample: beta-binomial, up to a constant factor
         log = (
-            scipy.special.betaln(others + k + 0.5, m - points + 0.5)
-            - scipy.special.gammaln(others + 1)
-            - scipy.special.gammaln(m - n - others + 1)
+            scipy.special.betaln(unsampled + k + 0.5, m - points + 0.5)
+            - scipy.special.gammaln(unsampled + 1)
+            - scipy.special.gammaln(m - n - unsampled + 1)
         )
         lower, upper = _limits(points, log, confidence)
-        lower, upper = min(lower, k * m // n), max(upper, -(-k * m // n))
-        found[:, place] = k / n, 0.0 if k == 0 else lower / m, 1.0 if k == n else upper / m
-    return AuditedPrecision(*found)
+        lower, upper = min(lower, k * m // n), max(upper, -(-k * m // n))  # the interval contains k / n
+        shares[:, index] = k / n, 0.0 if k == 0 else lower / m, 1.0 if k == n else upper / m
+    return AuditedPrecision(*shares)
 
 
 def combined_precision(
     matches: Counts, audited: Counts, right: Counts, prediction: Prediction, *, confidence: float
 ) -> tuple[AuditedPrecision, Floats]:
-    """The share of right matches from the sample and from the prediction of false positives, and whether they agree.
+    """The share of correct matches from both the sample and the predicted false positives, and whether the two agree.
 
     Args:
         matches: Shape (T,): M, the matches after the event.
         audited: Shape (T,): n, how many of them were sampled.
-        right: Shape (T,): k, how many of these are right.
-        prediction: Of the false positives among the matches.
+        right: Shape (T,): k, how many of the sampled ones are correct.
+        prediction: Prediction of the false positives among the matches.
         confidence: Such as 0.95.
 
     Returns:
-        The combination and the p-value of agreement; both nan without a sampled match.
+        The combined estimate and the p-value of agreement; both are nan where no match was sampled.
     """
-    found, p_values = np.full((3, len(matches)), np.nan), np.full(len(matches), np.nan)
-    # what t has more than the normal distribution at this confidence, as more dispersion
+    shares, p_values = np.full((3, len(matches)), np.nan), np.full(len(matches), np.nan)
+    # φ is itself estimated: it is raised by the squared ratio of the t quantile to the normal one
     wider = (t_quantile(confidence, prediction.degrees) / scipy.special.ndtri(0.5 + confidence / 2)) ** 2
     phi = prediction.phi * wider
     size, odds = prediction.count / phi + 0.5, float(prediction.after[0] / prediction.before)
-    for place, (m, n, k) in _sampled(matches, audited, right):
-        prior = _Prior(m, float(phi[place]), float(size[place]), odds)
-        p_values[place] = prior.agreement(n, k)
+    for index, (m, n, k) in _sampled(matches, audited, right):
+        prior = _Prior(m, float(phi[index]), float(size[index]), odds)
+        p_values[index] = prior.agreement(n, k)
         points = _support(_likely(m, n, k), prior.range, (m, n, k))
-        either = np.logaddexp(prior.log(points) + np.log1p(-VAGUE), _vague(points, m) + np.log(VAGUE))
-        log = either + _log_choose(points, k) + _log_choose(m - points, n - k)
+        # logarithm of prior × hypergeometric likelihood, the prior being the mixture
+        mixture = np.logaddexp(prior.log(points) + np.log1p(-VAGUE_WEIGHT), _vague(points, m) + np.log(VAGUE_WEIGHT))
+        log = mixture + _log_choose(points, k) + _log_choose(m - points, n - k)
         weights = np.exp(log - log.max()) * _widths(points)
         mean = float(weights @ points / weights.sum())
         lower, upper = _around(mean, *_limits(points, log, confidence))
-        all_right = k == n and prediction.count[place] == 0
-        found[:, place] = min(max(mean, lower), upper) / m, lower / m, 1.0 if all_right else upper / m
-    return AuditedPrecision(*found), p_values
+        all_right = k == n and prediction.count[index] == 0
+        shares[:, index] = min(max(mean, lower), upper) / m, lower / m, 1.0 if all_right else upper / m
+    return AuditedPrecision(*shares), p_values
 
 
 def _vague(points: Floats, m: int) -> Floats:
-    """Logarithm of Jeffreys' distribution of the right ones among m: beta-binomial (m; 1/2, 1/2)."""
+    """Logarithm of Jeffreys' prior of the number of correct matches among m: beta-binomial (m; 1/2, 1/2)."""
     return np.asarray(
         _log_choose(m, points) + scipy.special.betaln(points + 0.5, m - points + 0.5) - scipy.special.betaln(0.5, 0.5)
     )
@@ -128,13 +130,13 @@ def _vague(points: Floats, m: int) -> Floats:
 
 @dataclass(frozen=True)
 class _Prior:
-    """Distribution of the right ones among m matches, from the prediction of the false ones.
+    """Distribution of the number of correct matches among m, from the prediction of the false ones.
 
     Attributes:
-        m: The matches.
-        phi: Dispersion: the false ones are as many times a negative binomial number.
-        size: Size of that.
-        odds: Compared pairs after the event over those before it: its mean is size × odds.
+        m: Number of matches.
+        phi: Dispersion φ: the number of false matches is φ times a negative binomial number.
+        size: Size of the negative binomial distribution.
+        odds: Compared pairs after the event over those before it; the negative binomial mean is size × odds.
     """
 
     m: int
@@ -144,14 +146,14 @@ class _Prior:
 
     @property
     def range(self) -> tuple[float, float]:
-        """Numbers of right ones that are not beyond all reason."""
+        """Range of correct matches outside which the probability is negligible."""
         mean = self.size * self.odds
         spread = np.sqrt(mean * (1 + self.odds)) + 1
-        far = mean + _FAR * spread + _FAR**2 / 2 * self.odds
-        return self.m - self.phi * far, self.m - self.phi * (mean - _FAR * spread)
+        far = mean + _STANDARD_DEVIATIONS * spread + _STANDARD_DEVIATIONS**2 / 2 * self.odds
+        return self.m - self.phi * far, self.m - self.phi * (mean - _STANDARD_DEVIATIONS * spread)
 
     def log(self, points: Floats) -> Floats:
-        """Logarithm of the probability of each number."""
+        """Logarithm of the probability of each number of correct matches."""
         return np.asarray(self._raw(points) - self._total)
 
     def _raw(self, points: Floats) -> Floats:
@@ -172,61 +174,62 @@ class _Prior:
         return float(raw.max() + np.log(np.exp(raw - raw.max()) @ _widths(self._points)))
 
     def agreement(self, n: int, k: int) -> float:
-        """Two-sided mid-p-value of k right ones among n sampled ones."""
+        """Two-sided mid-p-value of finding k correct matches among n sampled ones."""
         nodes, weights = self._nodes
-        few = k <= n / 2
-        numbers = np.arange(k + 1.0) if few else np.arange(k, n + 1.0)
+        # the probability of each number in the shorter tail: hypergeometric given R, averaged over the prior of R
+        is_lower_tail = k <= n / 2
+        numbers = np.arange(k + 1.0) if is_lower_tail else np.arange(k, n + 1.0)
         choices = _log_choose(nodes[:, None], numbers) + _log_choose(self.m - nodes[:, None], n - numbers)
         mass = weights @ np.exp(choices - _log_choose(self.m, n))
-        tail, at = float(mass.sum()), float(mass[-1 if few else 0])
-        return max(min(2 * min(tail - at / 2, 1 - tail + at / 2), 1.0), 0.0)
+        tail, at_k = float(mass.sum()), float(mass[-1 if is_lower_tail else 0])
+        return max(min(2 * min(tail - at_k / 2, 1 - tail + at_k / 2), 1.0), 0.0)
 
     @property
     def _nodes(self) -> tuple[Floats, Floats]:
-        """Numbers that stand for the distribution, and their probabilities: all of them, or quantiles."""
+        """Numbers that represent the distribution, and their probabilities: all points, or evenly spaced quantiles."""
         weights = np.exp(self.log(self._points)) * _widths(self._points)
-        if len(weights) <= _NODES:
+        if len(weights) <= _MOST_NODES:
             return self._points, weights
-        levels = (np.arange(_NODES) + 0.5) / _NODES
+        levels = (np.arange(_MOST_NODES) + 0.5) / _MOST_NODES
         middle = np.cumsum(weights) - weights / 2
-        return np.rint(np.interp(levels, middle, self._points)), np.full(_NODES, 1 / _NODES)
+        return np.rint(np.interp(levels, middle, self._points)), np.full(_MOST_NODES, 1 / _MOST_NODES)
 
 
 def _sampled(matches: Counts, audited: Counts, right: Counts) -> Iterator[tuple[int, tuple[int, int, int]]]:
-    for place in np.nonzero(audited)[0]:
-        yield int(place), (int(matches[place]), int(audited[place]), int(right[place]))
+    for index in np.nonzero(audited)[0]:
+        yield int(index), (int(matches[index]), int(audited[index]), int(right[index]))
 
 
 def _likely(m: int, n: int, k: int) -> tuple[float, float]:
-    """Numbers of right ones among m that the sample does not exclude beyond all reason."""
+    """Range of correct matches among m outside which the sample makes the number practically impossible."""
     share = (k + 0.5) / (n + 1)
     spread = np.sqrt(share * (1 - share) / (n + 2))
-    reach = _FAR * spread + _FAR**2 / (n + 2)
+    reach = _STANDARD_DEVIATIONS * spread + _STANDARD_DEVIATIONS**2 / (n + 2)
     low, high = max(share - reach, 0.0), min(share + reach, 1.0)
     return k + (m - n) * low, k + (m - n) * high
 
 
 def _support(likely: tuple[float, float], expected: tuple[float, float], sample: tuple[int, int, int]) -> Floats:
-    """Numbers of right ones that the sample leaves possible: dense where it or the prediction puts them.
+    """Numbers of correct matches that the sample allows, dense where the sample or the prediction expects them.
 
-    The whole range between the two is covered as well, so that no number has to stand for a gap.
+    The range between the two is covered as well, so that no single number has to represent a wide gap.
     """
     m, n, k = sample
     least, most = float(k), float(m - n + k)
-    parts = (likely, expected, (min(likely[0], expected[0]), max(likely[1], expected[1])))
-    clipped = ((min(max(low, least), most), max(min(high, most), least)) for low, high in parts)
+    ranges = (likely, expected, (min(likely[0], expected[0]), max(likely[1], expected[1])))
+    clipped = ((min(max(low, least), most), max(min(high, most), least)) for low, high in ranges)
     return np.unique(np.concatenate([_between(low, high, m) for low, high in clipped]))
 
 
 def _between(low: float, high: float, m: int) -> Floats:
-    """Whole numbers from 0 to m between two, all of them or evenly chosen ones, at least one."""
+    """Whole numbers between two limits, within 0 … m: all of them, or evenly spaced ones; at least one."""
     low = min(max(np.floor(low), 0.0), float(m))
     high = max(min(np.ceil(high), float(m)), low)
-    return np.unique(np.rint(np.linspace(low, high, int(min(high - low + 1, _POINTS)))))
+    return np.unique(np.rint(np.linspace(low, high, int(min(high - low + 1, _MOST_POINTS)))))
 
 
 def _widths(points: Floats) -> Floats:
-    """How many whole numbers each of the chosen ones stands for."""
+    """How many whole numbers each of the chosen numbers represents."""
     edges = np.concatenate([points[:1] - 0.5, (points[1:] + points[:-1]) / 2, points[-1:] + 0.5])
     return np.diff(edges)
 
@@ -236,8 +239,8 @@ def _limits(points: Floats, log: Floats, confidence: float) -> tuple[float, floa
     weights = np.exp(log - log.max()) * _widths(points)
     below = np.cumsum(weights) / weights.sum()
     tail = (1 - confidence) / 2
-    places = np.searchsorted(below, tail - ROUNDING), np.searchsorted(below, 1 - tail + ROUNDING)
-    first, last = (min(int(place), len(points) - 1) for place in places)
+    indices = np.searchsorted(below, tail - _ROUNDING), np.searchsorted(below, 1 - tail + _ROUNDING)
+    first, last = (min(int(index), len(points) - 1) for index in indices)
     return float(points[first]), float(points[last])
 
 
@@ -251,9 +254,9 @@ def _log_choose(n: Floats | float, k: Floats | float) -> NDArray[np.float64]:
     """Logarithm of a binomial coefficient; -inf where k is not from 0 to n."""
     n, k = np.asarray(n, dtype=np.float64), np.asarray(k, dtype=np.float64)
     inside = (k >= 0) & (k <= n)
-    top, part = np.where(inside, n, 1.0), np.where(inside, k, 0.0)
+    n_, k_ = np.where(inside, n, 1.0), np.where(inside, k, 0.0)
     return np.where(
         inside,
-        scipy.special.gammaln(top + 1) - scipy.special.gammaln(part + 1) - scipy.special.gammaln(top - part + 1),
+        scipy.special.gammaln(n_ + 1) - scipy.special.gammaln(k_ + 1) - scipy.special.gammaln(n_ - k_ + 1),
         -np.inf,
     )

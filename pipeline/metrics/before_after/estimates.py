@@ -5,11 +5,11 @@ measure the false positive rate, and the rest follows:
 
     FPR = M_b / N_b     FP = FPR N_a     TP = M_a - FP     P = TP / M_a     R = TP / TP(reference)
 
-All ratios are taken of exact integers, by the common numerator u = M_a N_b - M_b N_a:
+All ratios are computed from exact integers, using the common numerator u = M_a N_b - M_b N_a:
 
     TP = u / N_b        P = u / (M_a N_b)        R = u / u(reference)
 
-so every sign, and every comparison with a minimum precision, is decided without rounding.
+so every sign, and every comparison with a minimum precision, is decided without rounding error.
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ def estimates(
             `m_before`, `m_after` (pairs at or above the threshold).
         keys: Columns that identify a group.
         rule: Which threshold recall is measured against. `lowest`: the lowest whose precision is at least
-            `min_precision` (source text of the method); `max`: the one with most true positives among those
-            (the gtdnews code; ties: the lowest); `fixed`: `threshold`.
+            `min_precision` (source text of the method); `max`: among those, the one with the most true positives
+            (the gtdnews code; on ties the lowest); `fixed`: `threshold`.
         min_precision: A fraction with at most 9 decimals, compared exactly.
-        threshold: The reference of rule `fixed`; it must be among the thresholds.
+        threshold: The reference threshold of the rule `fixed`; it must be one of the thresholds.
         reference_recall: What recall is believed to be at the reference; only the corrected columns use it.
 
     Returns:
-        The rows with the columns of the table `before_after_estimates`. Null rules: N_b = 0 leaves all ratios NULL
-        (`no_before`); M_a = 0 leaves precision NULL (`no_prediction`); TP < 0 leaves recall and F1 NULL
-        (`negative_tp`); without a reference threshold recall and F1 are NULL (`no_reference`); where FPR(reference) is
-        not below r0 the corrected columns are NULL (`unidentified`). Precision may be
-        negative and `recall_raw` above 1; `recall` is clipped to 1. F1 is taken from counts,
-        2 TP / (2 TP + FP + FN), and so is 0, not NULL, where nothing is retrieved but something could be.
+        The rows with the columns of the table `before_after_estimates`. Null rules: with N_b = 0 all ratios are NULL
+        (`no_before`); with M_a = 0 precision is NULL (`no_prediction`); with TP < 0 recall and F1 are NULL
+        (`negative_tp`); without a reference threshold recall and F1 are NULL (`no_reference`); if FPR(reference) is
+        not below r0 the corrected columns are NULL (`unidentified`). Precision may be negative and `recall_raw` may
+        exceed 1; `recall` is clipped to 1. F1 is computed from counts, 2 TP / (2 TP + FP + FN), so it is 0 and not
+        NULL where nothing is retrieved although something could be.
 
     The corrected columns remove the overestimate of FP: only N_a - A pairs after the event are negative, where
     A = TP(reference) / (r0 - FPR(reference)) estimates the positives (Rogan & Gladen 1978) and r0 is
@@ -91,12 +91,12 @@ def _retrieved() -> pl.Expr:
 
 
 def at_least(numerator: pl.Expr, denominator: pl.Expr, bound: float) -> pl.Expr:
-    """Whether numerator / denominator ≥ bound, by integers; false for 0 / 0.
+    """Whether numerator / denominator ≥ bound, decided with integers; false for 0 / 0.
 
     Args:
         numerator: Int128.
         denominator: Int128, not negative.
-        bound: A fraction with at most 9 decimals, meant as the decimal that it prints as.
+        bound: A fraction with at most 9 decimals, taken to be the decimal that it prints as.
     """
     exact = Fraction(repr(float(bound)))
     enough = numerator * exact.denominator >= denominator * exact.numerator
@@ -127,7 +127,7 @@ def _attach_reference(
 
 def _divide(frame: pl.DataFrame, numerator: pl.Expr, denominator: pl.Expr) -> pl.Series:
     """`quotient` of two expressions over a frame."""
-    return quotient(*(frame.select(each).to_series() for each in (numerator, denominator)))
+    return quotient(*(frame.select(expression).to_series() for expression in (numerator, denominator)))
 
 
 def _with_ratios(frame: pl.DataFrame) -> pl.DataFrame:
@@ -143,13 +143,13 @@ def _with_recalls(frame: pl.DataFrame) -> pl.DataFrame:
     u = pl.when((pl.col(_U) >= 0) & (pl.col("n_before") > 0)).then(pl.col(_U))
     raw = _divide(frame, u, pl.col(_U_REFERENCE))
     positives = pl.max_horizontal(pl.col(_U), pl.col(_U_REFERENCE))
-    known = pl.when(pl.col(_U_REFERENCE).is_not_null()).then(2 * u)
-    f1 = _divide(frame, known, pl.col(_RETRIEVED) + positives)
+    doubled_u = pl.when(pl.col(_U_REFERENCE).is_not_null()).then(2 * u)
+    f1 = _divide(frame, doubled_u, pl.col(_RETRIEVED) + positives)
     return frame.with_columns(raw.alias("recall_raw"), raw.clip(upper_bound=1.0).alias("recall"), f1.alias("f1"))
 
 
 def _with_corrected(frame: pl.DataFrame, reference_recall: float) -> pl.DataFrame:
-    """Without the overestimate of FP; not identified where FPR(reference) reaches the recall there."""
+    """Add the columns without the overestimate of FP; NULL where FPR(reference) reaches the recall at the reference."""
     gap = pl.when(pl.col(_FPR_REFERENCE) < reference_recall).then(reference_recall - pl.col(_FPR_REFERENCE))
     frame = frame.with_columns(_divide(frame, pl.col(_U_REFERENCE), pl.col("n_before")).alias(_POSITIVES))
     frame = frame.with_columns(_divide(frame, pl.col(_POSITIVES), gap).alias(_POSITIVES))
@@ -188,17 +188,17 @@ def f_beta(beta: float) -> pl.Expr:
 
 
 def safe_column(confidence: float) -> str:
-    """Name of the working column with a lower limit of precision that holds at all thresholds together."""
+    """Name of the working column with the lower limits of precision that hold simultaneously at all thresholds."""
     return f"_precision_at_least_{confidence!r}"
 
 
 def operating_point(curve: pl.DataFrame, keys: Sequence[str], criterion: Criterion) -> pl.DataFrame:
-    """The row of every group that a criterion chooses, by exact precision and by clipped recall.
+    """The row of every group that a criterion chooses, using exact precision and clipped recall.
 
     Args:
-        curve: Result of `estimates`; for a criterion with a confidence with its column `safe_column`.
+        curve: Result of `estimates`; a criterion with a confidence also needs the column named by `safe_column`.
         keys: Columns that identify a group.
-        criterion: What to choose for.
+        criterion: What the threshold is chosen for.
     """
     if criterion.confidence is not None:
         among, best = pl.col(safe_column(criterion.confidence)) >= criterion.min_precision, pl.col("recall")

@@ -1,4 +1,4 @@
-"""Whether lags that are given agree with the times they should be the difference of, and if not, why."""
+"""Whether the lags that a user supplies agree with the difference of the times, and if not, why."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-RARE = 0.01
-MOST_OF = 0.95
-MOST_SHIFT = 26  # hours: zones lie at most 26 hours apart
+_RARE = 0.01  # share of rows
+_NEARLY_ALL = 0.95  # share of rows
+_MOST_SHIFT = 26  # hours: time zones lie at most 26 hours apart
 _MINUTE = 1 / 60
-_SINGLE = 1e-6
+_SINGLE_PRECISION = 1e-6  # relative
 _STEPS = (1.0, 0.5, 0.25, 0.1)  # of an hour or a day: what lags are rounded to
 _PER_HOUR = {"hours": 1.0, "days": 1 / 24, "minutes": 60.0, "seconds": 3600.0, "milliseconds": 3_600_000.0}
 
 
 @dataclass(frozen=True)
 class Disagreement:
-    """What is wrong with given lags.
+    """How user-supplied lags differ from those that the times give.
 
     Attributes:
-        n_rows: Rows compared.
-        n_apart: Rows in which lag and times differ.
+        n_rows: Number of rows compared.
+        n_apart: Number of rows in which the lag and the times differ.
         cause: The likeliest cause, in words.
-        remedy: What to do about it, with `{column}` for the name of their column; may be empty.
+        remedy: What to do about it, with `{column}` in place of the name of the lag column; may be empty.
         event: Event of the first row that differs.
-        given: Its lag in hours, as given.
-        from_times: Its lag in hours, from the times.
+        lag: Lag of that row in hours, as the user supplied it.
+        from_times: Lag of that row in hours, according to the times.
     """
 
     n_rows: int
@@ -39,64 +39,64 @@ class Disagreement:
     cause: str
     remedy: str
     event: object
-    given: float
+    lag: float
     from_times: float
 
     @property
     def is_rare(self) -> bool:
-        """Whether so few rows differ that the lag as a whole is not in doubt."""
-        return self.n_apart <= RARE * self.n_rows
+        """Whether so few rows differ that the lag column itself is not in doubt."""
+        return self.n_apart <= _RARE * self.n_rows
 
 
 def lag_agreement(sample: pl.DataFrame, *, in_days: bool, dates: bool) -> Disagreement | None:
-    """Compare lags with times; None when they agree in every row.
+    """Compare lags with times; returns None if they agree in every row.
 
-    Lags that are all whole units, halves, quarters or tenths may be rounded in any way, so they agree with anything
-    less than one such step away; other numbers agree within a minute (days: a quarter of an hour) and what single
-    precision loses.
+    Lags that are all whole units, halves, quarters or tenths may have been rounded in any way, so they agree with
+    every number less than one such step away. Other lags agree if they differ by at most a minute (for days: a quarter
+    of an hour) and the rounding error of single precision.
 
     Args:
         sample: Columns `event_id`, `given` and `from_times`, both in hours, finite and not NULL.
-        in_days: Whether the lag is given in days.
-        dates: Whether a time is a date, which may be off by a day.
+        in_days: Whether the lag is in days.
+        dates: Whether one of the times is a date, which may be off by a day.
     """
-    given, times = sample["given"].to_numpy(), sample["from_times"].to_numpy()
+    lags, times = sample["given"].to_numpy(), sample["from_times"].to_numpy()
     unit = 24.0 if in_days else 1.0
-    slack = max(unit * _step(given / unit), _MINUTE * (15 if in_days else 1)) + (24.0 if dates else 0.0)
-    apart = ~_agree(given, times, slack)
+    slack = max(unit * _step(lags / unit), _MINUTE * (15 if in_days else 1)) + (24.0 if dates else 0.0)
+    apart = ~_agree(lags, times, slack)
     if not apart.any():
         return None
-    cause, remedy = _cause(given[apart], times[apart], slack, in_days=in_days)
+    cause, remedy = _cause(lags[apart], times[apart], slack, in_days=in_days)
     first = int(np.flatnonzero(apart)[0])
     return Disagreement(
-        len(given), int(apart.sum()), cause, remedy, sample["event_id"][first], float(given[first]), float(times[first])
+        len(lags), int(apart.sum()), cause, remedy, sample["event_id"][first], float(lags[first]), float(times[first])
     )
 
 
 def _step(lags: NDArray[np.float64]) -> float:
-    """The largest step of which all lags are multiples, up to what single precision loses; 0 where there is none."""
+    """The largest step that all lags are multiples of, up to single precision; 0 if there is none."""
     for step in _STEPS:
-        parts = lags / step
-        if np.all(np.abs(parts - np.round(parts)) <= _SINGLE * np.maximum(np.abs(parts), 1.0)):
+        multiples = lags / step
+        if np.all(np.abs(multiples - np.round(multiples)) <= _SINGLE_PRECISION * np.maximum(np.abs(multiples), 1.0)):
             return step
     return 0.0
 
 
-def _agree(given: NDArray[np.float64], times: NDArray[np.float64], slack: float) -> NDArray[np.bool_]:
-    agree: NDArray[np.bool_] = np.abs(given - times) <= slack + _SINGLE * np.abs(times)
+def _agree(lags: NDArray[np.float64], times: NDArray[np.float64], slack: float) -> NDArray[np.bool_]:
+    agree: NDArray[np.bool_] = np.abs(lags - times) <= slack + _SINGLE_PRECISION * np.abs(times)
     return agree
 
 
-def _cause(given: NDArray[np.float64], times: NDArray[np.float64], slack: float, *, in_days: bool) -> tuple[str, str]:
-    """The likeliest cause and its remedy: another sign, another unit, or clocks that differ by whole hours."""
+def _cause(lags: NDArray[np.float64], times: NDArray[np.float64], slack: float, *, in_days: bool) -> tuple[str, str]:
+    """The likeliest cause and its remedy: another sign, another unit, or clocks that are whole hours apart."""
     for name, per_hour in _PER_HOUR.items():
         scale = per_hour * (24 if in_days else 1)
         for factor in (-scale, scale):
-            if factor != 1.0 and np.mean(_agree(given / factor, times, slack / min(scale, 1.0))) >= MOST_OF:
+            if factor != 1.0 and np.mean(_agree(lags / factor, times, slack / min(scale, 1.0))) >= _NEARLY_ALL:
                 return _misread(name, factor, in_days=in_days)
-    shifts = given - times
+    shifts = lags - times
     hours = np.unique(np.round(shifts))
-    if np.mean(np.abs(shifts - np.round(shifts)) <= _MINUTE) >= MOST_OF and np.abs(hours).max() <= MOST_SHIFT:
+    if np.mean(np.abs(shifts - np.round(shifts)) <= _MINUTE) >= _NEARLY_ALL and np.abs(hours).max() <= _MOST_SHIFT:
         span = f"{hours[0]:+g}" if len(hours) == 1 else f"{hours[0]:+g} to {hours[-1]:+g}"
         return (
             f"they differ by whole hours ({span}), as if one time were in local time",

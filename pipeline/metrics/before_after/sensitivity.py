@@ -1,4 +1,4 @@
-"""How much the before/after estimates lean on their choices: the recall reference, and equal false positive rates."""
+"""How sensitive the before/after estimates are to the recall reference and to equal false positive rates."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-RULES: tuple[ReferenceRule, ...] = ("lowest", "max")
-MIN_PRECISIONS = (0.01, 0.05, 0.1, 0.2)
-KAPPAS = np.geomspace(1.0, 100.0, 400)
-LOSS = 0.01
+_RULES: tuple[ReferenceRule, ...] = ("lowest", "max")
+_MIN_PRECISIONS = (0.01, 0.05, 0.1, 0.2)
+_KAPPAS = np.geomspace(1.0, 100.0, 400)
+_F1_LOSS = 0.01  # that overturns the choice of a threshold
 
 
 def over_references(
-    sweep: pl.DataFrame, keys: Sequence[str], chosen: pl.DataFrame, own_precision: float
+    sweep: pl.DataFrame, keys: Sequence[str], chosen: pl.DataFrame, min_precision_of_run: float
 ) -> pl.DataFrame:
-    """Recall at a chosen threshold, and the best threshold, under every reference rule and minimum precision.
+    """Recall at a chosen threshold and the best threshold, for every reference rule and minimum precision.
 
     Args:
         sweep: As for `estimates`.
         keys: Columns that identify a group.
-        chosen: One row per group: `keys` and `threshold`, the threshold whose recall is asked for.
-        own_precision: The minimum precision of this run, which stands beside 0.01, 0.05, 0.1 and 0.2.
+        chosen: One row per group: `keys` and `threshold`, the threshold whose recall is wanted.
+        min_precision_of_run: The minimum precision of this run, used in addition to 0.01, 0.05, 0.1 and 0.2.
 
     Returns:
         One row per group, rule and minimum precision: `rule`, `min_precision`, `reference_threshold`,
         `reference_precision`, `reference_tp`, `threshold` (the chosen one), `recall`, `f1`, `best_threshold` and
-        `best_f1`. Without a reference all of them are NULL but the first two and `threshold`.
+        `best_f1`. Without a reference all columns but `rule`, `min_precision` and `threshold` are NULL.
     """
-    parts = []
-    for rule in RULES:
-        for min_precision in sorted({*MIN_PRECISIONS, own_precision}):
+    frames = []
+    for rule in _RULES:
+        for min_precision in sorted({*_MIN_PRECISIONS, min_precision_of_run}):
             curve = estimates(sweep, keys, rule=rule, min_precision=min_precision)
             labels = [pl.lit(rule).alias("rule"), pl.lit(min_precision).alias("min_precision")]
-            parts.append(_one_reference(curve, keys, chosen).with_columns(labels))
-    return pl.concat(parts)
+            frames.append(_one_reference(curve, keys, chosen).with_columns(labels))
+    return pl.concat(frames)
 
 
 def _one_reference(curve: pl.DataFrame, keys: Sequence[str], chosen: pl.DataFrame) -> pl.DataFrame:
@@ -73,9 +73,9 @@ def overturning_kappa(
     reference: int,
     chosen: int,
 ) -> float:
-    """Smallest κ ≥ 1 in FPR_after = κ FPR_before at which another threshold has an F1 better by more than 0.01.
+    """Smallest κ ≥ 1 in FPR_after = κ FPR_before at which some other threshold has an F1 higher by more than 0.01.
 
-    The recall reference stays. κ is searched on 400 steps from 1 to 100.
+    The recall reference is held fixed. κ is searched in 400 steps from 1 to 100.
 
     Args:
         m_before: Matches before the event at every threshold, shape (T,).
@@ -88,24 +88,25 @@ def overturning_kappa(
     Returns:
         κ, or nan if no κ up to 100 overturns the choice.
     """
+    # TP and F1 for every κ and threshold, shape (400, T)
     expected = m_before * (n_after / n_before)
-    tp = m_after[None, :] - KAPPAS[:, None] * expected[None, :]
+    tp = m_after[None, :] - _KAPPAS[:, None] * expected[None, :]
     positives = np.maximum(tp, tp[:, [reference]])
     with np.errstate(invalid="ignore", divide="ignore"):
         f1 = np.where(tp > 0, 2 * tp / (m_after[None, :] + positives), 0.0)
-    overturned = np.nonzero(f1.max(axis=1) - f1[:, chosen] > LOSS)[0]
-    return float(KAPPAS[overturned[0]]) if len(overturned) else float("nan")
+    overturned = np.nonzero(f1.max(axis=1) - f1[:, chosen] > _F1_LOSS)[0]
+    return float(_KAPPAS[overturned[0]]) if len(overturned) else float("nan")
 
 
 def with_kappas(points: pl.DataFrame, curve: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Operating points with `kappa_vanishing` and `kappa_overturning`.
+    """Add `kappa_vanishing` and `kappa_overturning` to operating points.
 
     Args:
         points: One row per group and criterion, with `threshold`.
         curve: Estimates, one row per group × threshold.
         keys: Columns that identify a group.
     """
-    curves = {part.select(keys).row(0): part for part in curve.sort(THRESHOLD).partition_by(list(keys))}
+    curves = {group.select(keys).row(0): group for group in curve.sort(THRESHOLD).partition_by(list(keys))}
     labels = points.select(keys).rows()
     overturning = [
         _overturning(curves[label], threshold) if threshold is not None else None
@@ -130,5 +131,5 @@ def _overturning(curve: pl.DataFrame, threshold: float) -> float | None:
 
 
 def vanishing_kappa() -> pl.Expr:
-    """κ in FPR_after = κ FPR_before at which no true positive is left: M_a / FP = 1 / (1 - P); NULL for FP = 0."""
+    """The κ in FPR_after = κ FPR_before at which no true positive is left: M_a / FP = 1 / (1 - P); NULL for FP = 0."""
     return pl.when(pl.col("fp") > 0).then(pl.col("m_after") / pl.col("fp"))

@@ -1,4 +1,4 @@
-"""Limits that hold at all thresholds together, so that a threshold may be chosen after looking at them."""
+"""Limits that hold simultaneously at all thresholds, so that a threshold may be chosen after looking at them."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ if TYPE_CHECKING:
     from pipeline.metrics.before_after.intervals import Counts
     from pipeline.metrics.uncertainty.jackknife import Floats
 
-DRAWS = 1999
+_DRAWS = 1999
 
 
-def single_confidence(contributions: Floats, confidence: float, *, draws: int = DRAWS, seed: int = 0) -> float:
-    """Two-sided confidence of single limits whose upper limits hold together with a one-sided confidence.
+def single_confidence(contributions: Floats, confidence: float, *, draws: int = _DRAWS, seed: int = 0) -> float:
+    """Two-sided confidence of pointwise limits whose upper limits hold simultaneously with a one-sided confidence.
 
-    The signs of whole replicates are flipped at random, jointly for all thresholds, to see how large the largest of the
-    standardised sums becomes (wild bootstrap: Davidson & Flachaire 2008). Never stricter than Bonferroni's share.
+    The signs of the replicates are flipped at random, jointly for all thresholds, to find the distribution of the
+    largest standardised sum (wild bootstrap: Davidson & Flachaire 2008). The result is never stricter than Bonferroni's
+    correction.
 
     Args:
-        contributions: Shape (G, T): what each replicate adds to the error at each threshold.
-        confidence: Of all limits together, one-sided.
+        contributions: Shape (G, T): each replicate's contribution to the error at each threshold.
+        confidence: One-sided confidence of all limits together.
         draws: Number of random draws.
         seed: The same seed gives the same result.
     """
@@ -44,9 +45,9 @@ def single_confidence(contributions: Floats, confidence: float, *, draws: int = 
 def precision_at_least(
     m_before: Counts, m_after: Counts, n_before: Counts, n_after: Counts, *, confidence: float
 ) -> Floats:
-    """Lower limits of precision that hold at all thresholds together.
+    """Lower limits of precision that hold simultaneously at all thresholds.
 
-    The precision of whatever threshold is chosen for its limit is at least that limit, with the given confidence.
+    Whichever threshold is chosen by its limit, its precision is at least that limit, with this confidence.
 
     Args:
         m_before: Shape (G, T), as for `intervals`.
@@ -60,9 +61,10 @@ def precision_at_least(
     """
     if (n_before > 0).sum() < 2:  # noqa: PLR2004 - one replicate has no spread
         return np.full(m_before.shape[1], np.nan)
-    before, after, n_b, n_a = (leave_one_out(each) for each in (m_before, m_after, n_before, n_after))
+    before, after, n_b, n_a = (leave_one_out(counts) for counts in (m_before, m_after, n_before, n_after))
+    # 1 - P without each replicate; its deviations from the mean are the contributions to the error
     share = (before / n_b[:, None]) / (after / n_a[:, None])
     contributions = np.nan_to_num(share.mean(axis=0) - share, posinf=0.0, neginf=0.0)
     single = single_confidence(contributions, confidence)
-    found = intervals(m_before, m_after, n_before, n_after, reference=None, confidence=single)
-    return found["precision"].lower
+    limits = intervals(m_before, m_after, n_before, n_after, reference=None, confidence=single)
+    return limits["precision"].lower

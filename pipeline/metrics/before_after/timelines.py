@@ -1,4 +1,4 @@
-"""Numbers of compared articles around events from two timelines, without making a pair."""
+"""Numbers of compared articles around events, counted from two timelines without forming any pair."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Span:
 
     Attributes:
         before_start: Start of the part before the event, inclusive; negative.
-        before_end: End of that part, exclusive.
-        near_start: Start of its near part, inclusive.
+        before_end: End of the part before the event, exclusive.
+        near_start: Start of the near part of the time before the event, inclusive.
         after_start: Start of the part after the event, inclusive.
-        after_end: End of that part.
-        closed: Whether `after_end` itself belongs to it.
+        after_end: End of the part after the event.
+        closed: Whether `after_end` itself belongs to the window.
     """
 
     before_start: int
@@ -37,26 +37,27 @@ class Span:
 
 
 def counts_around(events: NDArray[np.int64], articles: NDArray[np.int64], span: Span) -> dict[str, NDArray[np.int64]]:
-    """Articles before and after every event, inside its window.
+    """Number of articles before and after every event, inside its window.
 
-    With L(x) articles earlier than x and U(x) not later than x, n_before = L(e + before_end) - L(e + before_start) and
-    n_after = U(e + after_end) - L(e + after_start), or L(e + after_end) for a half-open window. Sorting both sides once
-    makes it O((E + A) log A).
+    With L(x) the number of articles earlier than x and U(x) the number not later than x,
+    n_before = L(e + before_end) - L(e + before_start) and n_after = U(e + after_end) - L(e + after_start); in a
+    half-open window U(e + after_end) is replaced by L(e + after_end). Both sides are sorted once, which makes it
+    O((E + A) log A).
 
     Args:
-        events: Moments of the events in microseconds, shape (E,), any order.
-        articles: Moments of the articles in microseconds, shape (A,), ascending.
+        events: Timestamps of the events in microseconds, shape (E,), any order.
+        articles: Timestamps of the articles in microseconds, shape (A,), ascending.
         span: The window.
 
     Returns:
-        `n_before`, `n_after` and `n_near` (the near part of the window before), each of shape (E,), in the order of
+        `n_before`, `n_after` and `n_near` (the near part of the time before), each of shape (E,), in the order of
         `events`.
     """
     order = np.argsort(events, kind="stable")
-    moments = events[order]
+    timestamps = events[order]
 
     def rank(offset: int, *, inclusive: bool = False) -> NDArray[np.int64]:
-        return np.searchsorted(articles, moments + offset, side="right" if inclusive else "left")
+        return np.searchsorted(articles, timestamps + offset, side="right" if inclusive else "left")
 
     until_event = rank(span.before_end)
     ordered = {
@@ -73,12 +74,12 @@ def counts_around(events: NDArray[np.int64], articles: NDArray[np.int64], span: 
 def counts_between(
     events: NDArray[np.int64], articles: NDArray[np.int64], edges: Sequence[int]
 ) -> Iterator[NDArray[np.int64]]:
-    """Articles in neighbouring intervals around every event, one interval [edge, next edge) at a time.
+    """Numbers of articles in adjacent intervals around every event, one interval [edge, next edge) at a time.
 
     Args:
-        events: Moments of the events in microseconds, shape (E,), any order.
-        articles: Moments of the articles in microseconds, shape (A,), ascending.
-        edges: Rising offsets from the event, in microseconds.
+        events: Timestamps of the events in microseconds, shape (E,), any order.
+        articles: Timestamps of the articles in microseconds, shape (A,), ascending.
+        edges: Ascending offsets from the event, in microseconds.
     """
     earlier: NDArray[np.int64] | None = None
     for edge in edges:

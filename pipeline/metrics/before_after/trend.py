@@ -1,15 +1,15 @@
-"""Does the match rate rise or fall over the days before the event? A test, and a slope with limits.
+"""The trend of the match rate over the days before the event: a test, and a slope with limits.
 
-Before the event the rate of matches is a false positive rate and should be the same on every day. The model of a
-replicate g and day d is E m_gd = n_gd exp(a_g + b x_d): its own level a_g, one slope b for all. Given how many matches
-a replicate has, its level drops out (the conditional likelihood of the Poisson model with fixed effects: Hausman, Hall
-& Griliches 1984), and each replicate adds to the score
+Before the event the match rate is a false positive rate and should be the same on every day. The model for replicate g
+and day d is E m_gd = n_gd exp(a_g + b x_d): every replicate has its own level a_g, and all share one slope b. Given how
+many matches a replicate has, its level drops out (the conditional likelihood of the Poisson model with fixed effects:
+Hausman, Hall & Griliches 1984), and each replicate contributes to the score
 
     U_g(b) = sum over d of m_gd (x_d - x̄_g(b)),    x̄_g(b) = sum n_gd x_d exp(b x_d) / sum n_gd exp(b x_d)
 
-whose mean is 0 at the true b whatever the variance of the counts and however they hang together within the replicate
-(Wooldridge 1999). So U_g(b) of independent replicates are tested by Student's t, and the limits are the slopes that the
-test does not refuse.
+Its mean is 0 at the true b, whatever the variance of the counts and however they depend on each other within the
+replicate (Wooldridge 1999). The U_g(b) of independent replicates are therefore tested by Student's t, and the limits
+enclose the slopes that the test does not reject.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
     from pipeline.metrics.uncertainty.jackknife import Floats
 
-FEWEST_REPLICATES = 10
-_STEPS = 60
-_WIDEST = 500.0
+MIN_REPLICATES_FOR_TREND = 10
+_BISECTIONS = 60
+_LARGEST_EXPONENT = 500.0  # of exp(b x) over the range of days that is searched for b
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,13 @@ class Trend:
 
     Attributes:
         slope: Shape (T,): change of the log rate per day towards the event; nan where it is infinite or not estimated.
-        lower: Its lower limit; nan where there is none.
-        upper: Its upper limit; nan where there is none.
-        p_value: Two-sided, of no trend.
-        reason: Shape (T,), objects: why `slope` or `p_value` is nan, None where both are given. `no_before` (no pairs);
-            `one_day` (pairs on one day only); `no_match`; `few_replicates` (fewer than ten with matches and pairs on
-            two days); `unbounded` (all matches on the first day, or all on the last: the slope is infinite, but
-            p_value is given).
+        lower: Lower limit of the slope; nan where there is none.
+        upper: Upper limit of the slope; nan where there is none.
+        p_value: Two-sided p-value of no trend.
+        reason: Shape (T,), objects: why `slope` or `p_value` is nan; None where neither is. `no_before` (no pairs);
+            `one_day` (pairs on one day only); `no_match`; `few_replicates` (fewer than ten have matches, and pairs on
+            at least two days); `unbounded` (all matches are on the first day, or all on the last: the slope is
+            infinite, but there is a p-value).
     """
 
     slope: Floats
@@ -57,25 +57,26 @@ class Trend:
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
-def trend(matches: Floats, moments: Floats, pairs: NDArray[np.int64], days: Floats, *, confidence: float) -> Trend:
+def trend(matches: Floats, day_sums: Floats, pairs: NDArray[np.int64], days: Floats, *, confidence: float) -> Trend:
     """The trend of the match rate over the days before the event.
 
     Args:
         matches: Shape (G, T): matches before the event at or above each threshold, per replicate.
-        moments: Shape (G, T): the sum of `days` over these matches.
+        day_sums: Shape (G, T): the sum of `days` over these matches.
         pairs: Shape (G, D): compared pairs of each day.
-        days: Shape (D,): middle of each day, in days from the event, so negative; a day that the window cuts has the
-            middle of its part in the window.
-        confidence: Of the limits, such as 0.95.
+        days: Shape (D,): middle of each day, in days from the event, so negative; of a day that the window cuts, the
+            middle of the part inside the window.
+        confidence: Confidence of the limits, such as 0.95.
     """
     used = pairs.sum(axis=0) > 0
     pairs, days = pairs[:, used], days[used]
     size = matches.shape[1]
     if len(days) < 2:  # noqa: PLR2004 - a slope needs two
         return _nothing(np.full(size, "one_day" if len(days) else "no_before", dtype=object))
-    scores = _Scores(matches, moments, pairs.astype(np.float64), days)
-    enough = scores.replicates >= FEWEST_REPLICATES
-    widest = np.full(size, _WIDEST / (days.max() - days.min()))
+    scores = _Scores(matches, day_sums, pairs.astype(np.float64), days)
+    enough = scores.replicates >= MIN_REPLICATES_FOR_TREND
+    # the slope is where the sum of the scores is 0; the limits are where |t| reaches the quantile
+    widest = np.full(size, _LARGEST_EXPONENT / (days.max() - days.min()))
     slope = _root(lambda b: scores.at(b).sum(axis=0), -widest, widest)
     quantile = t_quantile(confidence, np.maximum(scores.replicates - 1.0, 1.0))
     lower = _root(lambda b: scores.t(b) - quantile, -widest, np.where(np.isnan(slope), widest, slope))
@@ -85,7 +86,7 @@ def trend(matches: Floats, moments: Floats, pairs: NDArray[np.int64], days: Floa
     reason[np.isnan(slope)] = "unbounded"
     reason[~enough] = "few_replicates"
     reason[scores.total == 0] = "no_match"
-    slope, lower, upper, p_value = (np.where(enough, each, np.nan) for each in (slope, lower, upper, p_value))
+    slope, lower, upper, p_value = (np.where(enough, values, np.nan) for values in (slope, lower, upper, p_value))
     return Trend(slope, lower, upper, p_value, reason)
 
 
@@ -97,13 +98,13 @@ def _nothing(reason: NDArray[np.object_]) -> Trend:
 @dataclass(frozen=True)
 class _Scores:
     matches: Floats
-    moments: Floats
+    day_sums: Floats
     pairs: Floats
     days: Floats
 
     @property
     def informative(self) -> NDArray[np.bool_]:
-        """Shape (G, T): replicates whose matches could lie on more than one day."""
+        """Shape (G, T): whether the matches of a replicate could lie on more than one day."""
         return np.asarray((self.matches > 0) & ((self.pairs > 0).sum(axis=1) > 1)[:, None])
 
     @property
@@ -119,7 +120,7 @@ class _Scores:
         edge = np.where(slope > 0, self.days.max(), self.days.min())
         weights = np.exp(slope * (self.days[:, None] - edge))
         mean = (self.pairs @ (self.days[:, None] * weights)) / (self.pairs @ weights)
-        return np.where(self.informative, self.moments - self.matches * mean, 0.0)
+        return np.where(self.informative, self.day_sums - self.matches * mean, 0.0)
 
     def t(self, slope: Floats) -> Floats:
         """One-sample t statistic of the scores of the informative replicates."""
@@ -129,16 +130,16 @@ class _Scores:
         return np.asarray(total / np.sqrt(np.maximum(squares, 0.0) * count / (count - 1)))
 
     def p_value(self) -> Floats:
-        """Of no trend; never below what flipping the signs of whole replicates could give."""
+        """Two-sided p-value of no trend; never smaller than flipping the signs of replicates could give, 2^(1 - G)."""
         count = self.replicates
         p = 2 * scipy.special.stdtr(np.maximum(count - 1.0, 1.0), -np.abs(self.t(np.zeros(len(count)))))
         return np.where(np.isnan(p), 1.0, np.maximum(p, 2.0 ** (1.0 - count)))
 
 
 def _root(function: Callable[[Floats], Floats], low: Floats, high: Floats) -> Floats:
-    """Where falling functions reach 0, by bisection; nan where there is no change of sign."""
+    """Where decreasing functions reach 0, found by bisection; nan where the sign does not change."""
     inside = (function(low) > 0) & (function(high) < 0)
-    for _ in range(_STEPS):
+    for _ in range(_BISECTIONS):
         middle = (low + high) / 2
         positive = function(middle) > 0
         low, high = np.where(positive, middle, low), np.where(positive, high, middle)

@@ -1,4 +1,4 @@
-"""Several annotators of one series: the union of their marks, and the convention of TCPDBench."""
+"""Several annotators of one series: the union of their annotations, and the convention of TCPDBench."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ Floats: TypeAlias = "NDArray[np.float64]"
 
 
 def distinct_points(points: Points) -> Points:
-    """Every position of a series once: the union of its annotators, whose marks lie together in `points`."""
+    """Every position of a series once: the union of the annotations of its annotators, all of which are in `points`."""
     new = points.is_new
     return Points(points.series[new], points.position[new])
 
 
 def with_origin(points: Points, series: Ints) -> Points:
-    """Distinct positions with index 0 added to every series, as TCPDBench does on both sides.
+    """Distinct positions with index 0 added to every series, as TCPDBench does for true and for predicted points.
 
     Args:
         points: Points of some of the series.
-        series: Numbers of all series, also of those without points (an annotator who marked nothing, a run that found
-            nothing), shape (S,), any order.
+        series: Numbers of all series, including those without points (an annotator who annotated nothing, a run that
+            detected nothing), shape (S,), any order.
     """
     number = np.concatenate([points.series, series])
     position = np.concatenate([points.position, np.zeros(len(series), dtype=points.position.dtype)])
@@ -36,9 +36,10 @@ def with_origin(points: Points, series: Ints) -> Points:
 
 
 def mean_over_annotators(value: Floats, group: Ints, n_groups: int) -> Floats:
-    """Mean of a value of every annotator, per series: recall and covering of TCPDBench.
+    """Mean over the annotators of every series: how TCPDBench averages recall and covering.
 
-    With index 0 added, an annotator who marked nothing has one true point and recall 1 (van den Burg & Williams 2020).
+    With index 0 added, an annotator who annotated nothing has one true point, so that recall is 1 (van den Burg &
+    Williams 2020).
 
     Args:
         value: Recall or covering of every annotator, shape (A,); nan values are left out.

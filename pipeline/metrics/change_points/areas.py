@@ -1,8 +1,8 @@
-"""Areas under a curve of precision over recall for change points, each closing of the curve under its own name.
+"""Areas under the precision-recall curve of change points; each way of closing the curve has a name of its own.
 
-A curve is given by counts at descending thresholds: `tp` true positives, `n_predicted` predictions at or above the
-threshold, and `n_true` true points. Only the order of the thresholds plays a part, never their values. Thresholds that
-retrieve nothing are dropped, because precision is 0/0 there. Without true points recall is undefined and so is every
+A curve consists of counts at descending thresholds: `tp` true positives, `n_predicted` predictions at or above the
+threshold, and `n_true` true points. Only the order of the thresholds matters, never their values. Thresholds that
+retrieve nothing are dropped, because precision is 0/0 there. Without true points recall is undefined, and so is every
 area: nan.
 """
 
@@ -20,9 +20,9 @@ Floats: TypeAlias = "NDArray[np.float64]"
 
 
 def average_precision(tp: Counts, n_predicted: Counts, n_true: int) -> float:
-    """Step area: the sum of the increases of recall, each times the precision that it is reached with.
+    """Step area: the sum of the increases of recall, each multiplied by the precision at the higher recall.
 
-    The rule of `sklearn.metrics.average_precision_score`. Without predictions nothing is reached: 0.
+    This is the rule of `sklearn.metrics.average_precision_score`. Without predictions the area is 0.
 
     Args:
         tp: True positives at every threshold, thresholds descending, shape (K,).
@@ -34,7 +34,7 @@ def average_precision(tp: Counts, n_predicted: Counts, n_true: int) -> float:
 
 
 def trapezoid_area(tp: Counts, n_predicted: Counts, n_true: int) -> float:
-    """Trapezoids between the points of the curve, and a horizontal line from its first point to recall 0.
+    """Trapezoids between the points of the curve, extended horizontally from its first point to recall 0.
 
     Args:
         tp: As for `average_precision`.
@@ -46,7 +46,7 @@ def trapezoid_area(tp: Counts, n_predicted: Counts, n_true: int) -> float:
 
 
 def unclosed_area(tp: Counts, n_predicted: Counts, n_true: int) -> float:
-    """Trapezoids between the points of the curve alone: nothing is added at either end.
+    """Trapezoids between the points of the curve only: nothing is added at either end.
 
     Args:
         tp: As for `average_precision`.
@@ -59,9 +59,9 @@ def unclosed_area(tp: Counts, n_predicted: Counts, n_true: int) -> float:
 def roerich_area(tp: Counts, n_predicted: Counts, n_true: int) -> float:
     """Trapezoids with the end points of `roerich.metrics.auc_score`: recall 0 at precision 1, recall 1 at precision 0.
 
-    roerich gives its end points the scores 999 and -999 and sorts them with the others, so its area depends on the
-    scale of the scores; here they stand at the ends, as roerich has it for scores between. The second one credits a
-    recall that was never reached. Without predictions the two alone give 0.5.
+    roerich gives its end points the scores 999 and -999 and sorts them among the others, so that its area depends on
+    the scale of the scores. Here they always stand at the ends, as in roerich for scores between these two. The second
+    end point credits a recall that was never reached. Without predictions the two end points alone give 0.5.
 
     Args:
         tp: As for `average_precision`.
@@ -74,9 +74,9 @@ def roerich_area(tp: Counts, n_predicted: Counts, n_true: int) -> float:
 
 
 def _curve(tp: Counts, n_predicted: Counts, n_true: int) -> tuple[Floats, Floats]:
-    """Precision and recall where something is predicted."""
-    some = n_predicted > 0
-    return tp[some] / n_predicted[some], tp[some] / max(n_true, 1)
+    """Precision and recall at the thresholds that retrieve something."""
+    retrieved = n_predicted > 0
+    return tp[retrieved] / n_predicted[retrieved], tp[retrieved] / max(n_true, 1)
 
 
 def _trapezoids(precision: Floats, recall: Floats) -> float:

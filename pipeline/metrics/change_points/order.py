@@ -1,4 +1,4 @@
-"""Points of many series put in order, with their scores: one sort of packed integers."""
+"""Sorting the points of many series, together with their scores, as one sort of packed integers."""
 
 from __future__ import annotations
 
@@ -18,34 +18,36 @@ if TYPE_CHECKING:
 Ints: TypeAlias = "NDArray[np.int64]"
 Floats: TypeAlias = "NDArray[np.float64]"
 
-_BITS = 63
-_FEWEST_BITS = 8
-_BITS_OF_DOUBLES = 52
+_WORD_BITS = 63
+_FEWEST_POSITION_BITS = 8  # below, sorting by columns is faster
+_MANTISSA_BITS = 52
 
 
 def in_order(series: Ints, position: Positions, score: Floats | None = None) -> tuple[Points, Ints]:
     """Points sorted by series, position and, where both are equal, by descending score.
 
-    A series, the leading bits of a position and the number of the row are packed into one integer each, and these are
-    sorted, which takes a fifth of the time of a sort by columns. Rows that the packed integers do not tell apart, with
-    equal or very close positions, are then sorted by columns among themselves. O(N log N).
+    The series, the leading bits of the position and the row number of every point are packed into one integer. Sorting
+    these takes a fifth of the time of a sort by columns. Rows that the packed integers do not distinguish, because
+    their positions are equal or very close, are then sorted by columns among themselves. O(N log N).
 
     Args:
-        series: Series of every point, from 0 on, shape (N,), any order.
-        position: Its position, shape (N,): int64 or finite float64.
-        score: Its score, finite; None: equal positions stay in the order of the rows.
+        series: Series of every point, counted from 0, shape (N,), any order.
+        position: Position of every point, shape (N,): int64 or finite float64.
+        score: Score of every point, finite; None: equal positions keep the order of the rows.
 
     Returns:
-        The sorted points, and the row that each was, shape (N,).
+        The sorted points, and the original row of each, shape (N,).
     """
+    # pack series | leading bits of the position | row, and sort
     row_bits = max(1, len(series).bit_length())
     series_bits = int(series.max(initial=0)).bit_length()
-    position_bits = _BITS - row_bits - series_bits
-    if position_bits < _FEWEST_BITS:
+    position_bits = _WORD_BITS - row_bits - series_bits
+    if position_bits < _FEWEST_POSITION_BITS:
         order = _by_columns(series, position, score)
         return Points(series[order], position[order]), order
     leading, used = _leading_bits(position, position_bits)
     packed = in_rising_order(((series << used | leading) << row_bits) | np.arange(len(series)))
+    # unpack the rows, and sort those that agree in series and leading bits by columns
     order = packed & ((1 << row_bits) - 1)
     packed = packed >> row_bits
     _separate(order, packed, position, score)
@@ -55,18 +57,18 @@ def in_order(series: Ints, position: Positions, score: Floats | None = None) -> 
 def distinct_in_order(series: Ints, position: Positions) -> Points:
     """Every position of a series once, sorted by series and position.
 
-    Where series and whole position fit into one integer, that is all that is sorted.
+    Where the series and the complete position fit into one integer, only these integers are sorted.
 
     Args:
-        series: Series of every point, from 0 on, shape (N,), any order.
-        position: Its position, shape (N,): int64 or finite float64.
+        series: Series of every point, counted from 0, shape (N,), any order.
+        position: Position of every point, shape (N,): int64 or finite float64.
     """
     if not len(series) or position.dtype != np.int64:
         return distinct_points(in_order(series, position)[0])
     low, high = int(position.min()), int(position.max())
     position_bits = (high - low).bit_length()
     bits = int(series.max()).bit_length() + position_bits
-    if bits > _BITS:
+    if bits > _WORD_BITS:
         return distinct_points(in_order(series, position)[0])
     packed = in_rising_order(series << position_bits | (position - low).astype(np.int64, copy=False))
     is_new = np.ones(len(packed), dtype=np.bool_)
@@ -76,14 +78,15 @@ def distinct_in_order(series: Ints, position: Positions) -> Points:
 
 
 def _leading_bits(position: Positions, bits: int) -> tuple[Ints, int]:
-    """Numbers of at most so many bits in the order of the positions, of which near ones may be equal; and their bits.
+    """Integers of at most this many bits in the order of the positions, and the number of bits that they use.
 
-    Halves are subtracted, so that no difference overflows.
+    Positions that are close together may share one integer. Floating-point positions are halved before subtraction, so
+    that no difference overflows.
     """
     if not len(position):
         return np.empty(0, dtype=np.int64), 0
     if position.dtype == np.float64:
-        used = min(bits, _BITS_OF_DOUBLES)
+        used = min(bits, _MANTISSA_BITS)
         low, high = position.min() / 2, position.max() / 2
         share = (position / 2 - low) / max(high - low, np.finfo(np.float64).tiny)
         return np.minimum(share * 2.0**used, 2.0**used - 1).astype(np.int64), used
@@ -93,15 +96,17 @@ def _leading_bits(position: Positions, bits: int) -> tuple[Ints, int]:
 
 
 def _separate(order: Ints, packed: Ints, position: Positions, score: Floats | None) -> None:
-    """Sort by columns, in place, the rows whose packed integers are equal."""
+    """Sort the rows whose packed integers are equal, in place and by columns."""
     same = packed[1:] == packed[:-1]
     if not same.any():
         return
     tied = np.concatenate([same, [False]])
     tied[1:] |= same
-    places = np.flatnonzero(tied)
-    rows = order[places]
-    order[places] = rows[_by_columns(packed[places], position[rows], None if score is None else score[rows])]
+    tied_indices = np.flatnonzero(tied)
+    rows = order[tied_indices]
+    order[tied_indices] = rows[
+        _by_columns(packed[tied_indices], position[rows], None if score is None else score[rows])
+    ]
 
 
 def _by_columns(series: Ints, position: Positions, score: Floats | None) -> Ints:

@@ -1,4 +1,4 @@
-"""Which true points lie within the margin of which predictions, for many series at once, without rounding."""
+"""The true points within the margin of every prediction, for many series at once and without rounding."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Points:
 
     Attributes:
         series: Number of the series of every point, shape (N,).
-        position: Its position, shape (N,): int64 (an index, or microseconds) or finite float64.
+        position: Position of every point, shape (N,): int64 (an index, or microseconds) or finite float64.
 
     Raises:
-        ValueError: the arrays differ in length, are of another type or not sorted.
+        ValueError: the arrays differ in length, have another type or are not sorted.
     """
 
     series: Ints
@@ -42,8 +42,10 @@ class Points:
         if self.position.dtype not in {np.dtype(np.int64), np.dtype(np.float64)}:
             message = f"positions are {self.position.dtype}; they must be int64 or float64"
             raise ValueError(message)
-        later = self.series[1:] > self.series[:-1]
-        if not (later | ((self.series[1:] == self.series[:-1]) & (self.position[1:] >= self.position[:-1]))).all():
+        is_next_series = self.series[1:] > self.series[:-1]
+        if not (
+            is_next_series | ((self.series[1:] == self.series[:-1]) & (self.position[1:] >= self.position[:-1]))
+        ).all():
             message = "points are not sorted by series and position"
             raise ValueError(message)
 
@@ -56,14 +58,13 @@ class Points:
 
 @dataclass(frozen=True)
 class Margin:
-    """How far a prediction may lie from a true point: -before ≤ prediction - truth ≤ after, or < on both sides.
+    """How far a prediction may lie from a true point: -before ≤ prediction - truth ≤ after, or `<` on both sides.
 
-    With `closed` false and both sides 0 nothing matches, not even an exact hit; with one side 0 an exact hit does not
-    match either, because the open interval ends there.
+    If the margin is not closed and a side is 0, not even an exact hit matches, because the open interval ends there.
 
     Attributes:
-        before: How much earlier than the truth a prediction may be; at least 0, in units of the positions.
-        after: How much later.
+        before: How much earlier than the true point a prediction may be; at least 0, in the unit of the positions.
+        after: How much later it may be, likewise.
         closed: Whether a distance equal to the margin matches.
 
     Raises:
@@ -80,12 +81,12 @@ class Margin:
             raise ValueError(message)
 
     def differences(self, kind: np.dtype[Any]) -> tuple[Any, Any]:
-        """Smallest and largest prediction - truth that match, both included, in the type of the positions."""
+        """Smallest and largest prediction - truth that match, both inclusive, in the type of the positions."""
         if kind == np.float64:
             low, high = np.float64(-self.before), np.float64(self.after)
             return (low, high) if self.closed else (np.nextafter(low, np.inf), np.nextafter(high, -np.inf))
-        whole_before, whole_after = (_largest_whole(side, closed=self.closed) for side in (self.before, self.after))
-        return np.int64(-whole_before), np.int64(whole_after)
+        most_before, most_after = (_largest_whole(side, closed=self.closed) for side in (self.before, self.after))
+        return np.int64(-most_before), np.int64(most_after)
 
 
 def _largest_whole(side: float, *, closed: bool) -> int:
@@ -101,7 +102,7 @@ class Windows:
 
     Attributes:
         first: Number of the first such true point, shape (predictions,), non-decreasing.
-        stop: One after the last, non-decreasing; equal to `first` or below it if there is none.
+        stop: One after the number of the last, non-decreasing; not above `first` if there is none.
     """
 
     first: Ints
@@ -109,14 +110,14 @@ class Windows:
 
 
 def find_windows(truth: Points, predictions: Points, margin: Margin) -> Windows:
-    """True points within the margin of every prediction, by binary search of all predictions at once.
+    """True points within the margin of every prediction, by a binary search for all predictions at once.
 
-    Integer positions are compared exactly. For float64 the difference prediction - truth is rounded once, as the
-    peers do, and then compared. O(P log t), with t the largest number of true points of a series.
+    Integer positions are compared exactly. For float64 the difference prediction - truth is rounded once, as in the
+    other libraries, and then compared. O(P log t), t being the largest number of true points of a series.
 
     Args:
         truth: True points.
-        predictions: Predictions; positions of the same type.
+        predictions: Predictions, whose positions have the same type.
         margin: The margin.
 
     Raises:
@@ -127,27 +128,35 @@ def find_windows(truth: Points, predictions: Points, margin: Margin) -> Windows:
     low, high = margin.differences(predictions.position.dtype)
     first = np.zeros(len(predictions.position), dtype=np.int64)
     stop = np.zeros(len(predictions.position), dtype=np.int64)
-    for at in range(0, len(first) if len(truth.position) else 0, _POINTS_AT_A_TIME):
-        part = slice(at, at + _POINTS_AT_A_TIME)
-        begin, end = _truth_of_series(truth.series, predictions.series[part])
-        position = predictions.position[part]
-        first[part] = _prefix_end(truth.position, position, begin, end, lambda difference: difference > high)
-        stop[part] = _prefix_end(truth.position, position, begin, end, lambda difference: difference >= low)
+    for first_of_batch in range(0, len(first) if len(truth.position) else 0, _POINTS_AT_A_TIME):
+        batch = slice(first_of_batch, first_of_batch + _POINTS_AT_A_TIME)
+        begin, end = _truth_of_series(truth.series, predictions.series[batch])
+        position = predictions.position[batch]
+        first[batch] = _prefix_end(truth.position, position, begin, end, lambda difference: difference > high)
+        stop[batch] = _prefix_end(truth.position, position, begin, end, lambda difference: difference >= low)
     return Windows(first, stop)
 
 
 def _prefix_end(
     truth: Positions, position: Positions, begin: Ints, end: Ints, condition: Callable[[Positions], NDArray[np.bool_]]
 ) -> Ints:
-    """Where the true points of `begin:end` stop whose difference meets a condition that holds for a prefix of them."""
-    found = begin.copy()
+    """Where the prefix of the true points `begin:end` ends for which the difference meets a condition.
+
+    Args:
+        truth: Positions of the true points.
+        position: Position of every prediction, shape (P,).
+        begin: First true point of its series, shape (P,).
+        end: One after the last one.
+        condition: What prediction - truth has to meet; it holds for a prefix of the true points.
+    """
+    prefix_end = begin.copy()
     step = 1 << int((end - begin).max()).bit_length()
     while step := step >> 1:
-        further = found + step
+        further = prefix_end + step
         with np.errstate(over="ignore"):
             difference = position - truth.take(further - 1, mode="clip")
-        np.copyto(found, further, where=condition(difference) & (further <= end))
-    return found
+        np.copyto(prefix_end, further, where=condition(difference) & (further <= end))
+    return prefix_end
 
 
 def _check_comparable(truth: Positions, predictions: Positions) -> None:
@@ -162,7 +171,7 @@ def _check_comparable(truth: Positions, predictions: Positions) -> None:
 
 
 def _truth_of_series(truth_series: Ints, series: Ints) -> tuple[Ints, Ints]:
-    """Range of the true points of the series of every prediction."""
+    """For every prediction, the range of the true points of its series."""
     starts = np.flatnonzero(np.diff(series, prepend=series[:1] - 1))
     counts = np.diff(starts, append=len(series))
     begin = np.searchsorted(truth_series, series[starts], side="left")
@@ -176,11 +185,12 @@ def nearest_truth(truth: Points, predictions: Points, windows: Windows) -> Ints:
     Args:
         truth: True points.
         predictions: Predictions.
-        windows: Their windows.
+        windows: Windows of the predictions.
 
     Returns:
         Shape (predictions,); -1 where the window is empty.
     """
+    # a window of one true point needs no search; elsewhere the nearest is next to the prediction, on either side
     nearest = np.where(windows.first < windows.stop, windows.first, -1)
     several = np.flatnonzero(windows.stop - windows.first > 1)
     chosen = Points(predictions.series[several], predictions.position[several])
@@ -193,11 +203,11 @@ def nearest_truth(truth: Points, predictions: Points, windows: Windows) -> Ints:
 
 
 def scores_of(predictions: Points, score: NDArray[np.float64] | None) -> NDArray[np.float64]:
-    """Scores of the predictions, all 0 if they have none.
+    """Scores of the predictions; all are 0 if there are none.
 
     Args:
         predictions: Predictions.
-        score: Their scores, or None.
+        score: Scores of the predictions, or None.
 
     Raises:
         ValueError: the scores are not one finite number for every prediction.
@@ -211,12 +221,12 @@ def scores_of(predictions: Points, score: NDArray[np.float64] | None) -> NDArray
 
 
 def best_of_ranges(key: NDArray[Any], first: Ints, stop: Ints) -> Ints:
-    """Index of a largest key in every range `first:stop`, by a table of powers of two; O((N + R) log(longest range)).
+    """Index of the largest key in every range `first:stop`, by doubling; O((N + R) log(longest range)).
 
     Args:
         key: Shape (N,).
         first: Start of every range, shape (R,), non-decreasing.
-        stop: Its end, exclusive, non-decreasing.
+        stop: End of every range, exclusive, non-decreasing.
 
     Returns:
         Shape (R,); -1 for an empty range; the earliest of equal keys.
@@ -224,21 +234,21 @@ def best_of_ranges(key: NDArray[Any], first: Ints, stop: Ints) -> Ints:
     best = np.full(len(first), -1, dtype=np.int64)
     ranges = np.flatnonzero(first < stop)
     step = max(_POINTS_AT_A_TIME, int((stop - first).max(initial=0)))
-    for at in range(0, len(ranges), step):
-        part = ranges[at : at + step]
-        base = first[part[0]]
-        best[part] = base + _best_by_doubling(key[base : stop[part[-1]]], first[part] - base, stop[part] - base)
+    for first_of_batch in range(0, len(ranges), step):
+        batch = ranges[first_of_batch : first_of_batch + step]
+        base = first[batch[0]]
+        best[batch] = base + _best_by_doubling(key[base : stop[batch[-1]]], first[batch] - base, stop[batch] - base)
     return best
 
 
 def _best_by_doubling(key: NDArray[Any], first: Ints, stop: Ints) -> Ints:
-    """`best_of_ranges` without empty ranges; level l of the table holds the best of 2^l keys from each on."""
+    """`best_of_ranges` without empty ranges: at level l the table holds the best of the 2^l keys from each one on."""
     best = np.empty(len(first), dtype=np.int64)
     length, longest = stop - first, int((stop - first).max())
     table, width = np.arange(len(key)), 1
     while width <= longest:
-        own = np.flatnonzero((length >= width) & (length < 2 * width))
-        best[own] = _better(key, table[first[own]], table[stop[own] - width])
+        of_this_level = np.flatnonzero((length >= width) & (length < 2 * width))
+        best[of_this_level] = _better(key, table[first[of_this_level]], table[stop[of_this_level] - width])
         table = _better(key, table[:-width], table[width:])
         width *= 2
     return best

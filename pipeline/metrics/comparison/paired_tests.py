@@ -1,7 +1,8 @@
-"""Tests of two systems on the same units (queries, documents, series, events), two-sided.
+"""Two-sided tests of two systems on the same units (queries, documents, series, events).
 
-A unit that is hard for one system is hard for the other, which only differences within units take out. Values of the
-systems that differ by less than 1e-12 of the largest count as equal, since 0.3 - 0.2 is not 0.2 - 0.1 in doubles.
+A unit that is hard for one system tends to be hard for the other; only differences within units remove this effect.
+Values that differ by less than 1e-12 of the largest value count as equal, because in doubles 0.3 - 0.2 is not
+0.2 - 0.1.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
     from pipeline.metrics.uncertainty.jackknife import Floats
 
 _DIGITS = 12
-_HUGE = 1e140  # of values that can be squared and added up in any number
-_EXACT = 500  # most non-zero differences whose signed ranks are added up exactly
-_BATCH = 2**22  # bytes drawn at once
-_COINS = 8  # of a byte
-_FEWEST = 2  # a spread needs two
+_LARGEST_TO_SQUARE = 1e140  # values up to here can be squared and summed without overflow
+_MOST_EXACT = 500  # non-zero differences up to which the signed-rank distribution is exact
+_BYTES_AT_ONCE = 2**22  # of random numbers
+_COINS = 8  # in a byte
+_FEWEST_UNITS = 2  # a spread needs two
 
 
 @dataclass(frozen=True)
@@ -33,11 +34,11 @@ class PairedTest:
     """Result of one test.
 
     Attributes:
-        n_units: Units that entered it.
+        n_units: Number of units in the test.
         mean_a: Mean, or pooled ratio, of the first system.
-        mean_b: The same of the second.
+        mean_b: The same of the second system.
         difference: mean_a - mean_b.
-        statistic: What the test is named for; nan where it has none.
+        statistic: The test statistic; nan where the test has none.
         p_value: Two-sided; nan where the test is undefined.
     """
 
@@ -65,15 +66,15 @@ class PairedT(PairedTest):
 
 
 def differences(a: ArrayLike, b: ArrayLike) -> Floats:
-    """Values of a less those of b; what is rounding error of the values is 0, and equal differences are equal bits.
+    """Values of a minus values of b; mere rounding error becomes 0, and equal differences become equal bit patterns.
 
     Args:
         a: One value per unit, shape (U,).
         b: The same units in the same order.
 
     Raises:
-        ValueError: other shapes, or a value or difference that is not finite: units without a value have to be left
-            out by choice.
+        ValueError: the shapes are different, or a value or difference is not finite; the caller decides whether to
+            drop units without a value.
     """
     first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if first.ndim != 1 or first.shape != second.shape:
@@ -92,9 +93,9 @@ def differences(a: ArrayLike, b: ArrayLike) -> Floats:
 
 
 def _unit(values: Floats) -> float:
-    """A power of two in which values can be added and squared: 1 unless they are huge or tiny."""
+    """A power of two by which values can be divided so that their squares and sums stay finite: 1 in ordinary cases."""
     largest = float(np.abs(values).max(initial=0.0))
-    usual = largest == 0 or 1 / _HUGE < largest < _HUGE
+    usual = largest == 0 or 1 / _LARGEST_TO_SQUARE < largest < _LARGEST_TO_SQUARE
     return 1.0 if usual else 2.0 ** (math.frexp(largest)[1] - 1)
 
 
@@ -104,11 +105,11 @@ def paired_t(a: ArrayLike, b: ArrayLike, *, confidence: float = 0.95) -> PairedT
     Args:
         a: One value per unit, shape (U,).
         b: The same units in the same order.
-        confidence: Of the interval.
+        confidence: Confidence of the interval.
 
     Returns:
-        p_value 1 where all differences are 0; nan for fewer than two units or where all are one number but 0. Then,
-        and where all are 0, the statistic, the interval and the effect size are nan.
+        If all differences are 0, p_value is 1. If there are fewer than two units, or all differences are equal but not
+        0, p_value is nan. In both cases the statistic, the interval and the effect size are nan.
 
     Raises:
         ValueError: as for `differences`.
@@ -118,7 +119,7 @@ def paired_t(a: ArrayLike, b: ArrayLike, *, confidence: float = 0.95) -> PairedT
     if not gap.any():
         p_value = 1.0 if units else math.nan
         return PairedT(units, *means, math.nan, p_value, math.nan, math.nan, math.nan)
-    if units < _FEWEST or (gap == gap[0]).all():
+    if units < _FEWEST_UNITS or (gap == gap[0]).all():
         return PairedT(units, *means, math.nan, math.nan, math.nan, math.nan, math.nan)
     gap = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)
     unit = _unit(gap)
@@ -145,30 +146,30 @@ def _mean(values: Floats) -> float:
 
 
 def wilcoxon_signed_rank(a: ArrayLike, b: ArrayLike) -> PairedTest:
-    """Wilcoxon's (1945) signed-rank test: units without a difference are left out, equal sizes get their mean rank.
+    """Wilcoxon's (1945) signed-rank test: units without a difference are dropped, ties get their mean rank.
 
-    All signs of the ranks that occurred being equally likely, the distribution is exact with ties too, up to 500
-    differences; beyond, normal with their exact variance and half a step of continuity correction.
+    Given the ranks that occurred, all signs are equally likely. Up to 500 differences the distribution is exact, also
+    with ties; beyond that it is taken as normal, with the exact variance and half a step of continuity correction.
 
     Args:
         a: One value per unit, shape (U,).
         b: The same units in the same order.
 
     Returns:
-        The statistic is the smaller of the rank sums of positive and of negative differences. p_value 1 where all
-        differences are 0, nan without a unit.
+        The statistic is the smaller of the rank sums of the positive and of the negative differences. p_value is 1
+        where all differences are 0, and nan without any unit.
 
     Raises:
         ValueError: as for `differences`.
     """
     gap = differences(a, b)
-    left = gap[gap != 0]
-    if not len(left):
+    nonzero = gap[gap != 0]
+    if not len(nonzero):
         return PairedTest(len(gap), *_means(a, b), math.nan, 1.0 if len(gap) else math.nan)
-    doubled = doubled_ranks(np.abs(left))
-    positive, total = int(doubled[left > 0].sum()), int(doubled.sum())
+    doubled = doubled_ranks(np.abs(nonzero))
+    positive, total = int(doubled[nonzero > 0].sum()), int(doubled.sum())
     smaller = min(positive, total - positive)
-    if len(left) <= _EXACT:
+    if len(nonzero) <= _MOST_EXACT:
         p_value = 2 * float(signed_rank_distribution(doubled)[: smaller + 1].sum())
     else:
         step = 1.0 if (doubled % 2).any() else 2.0
@@ -178,32 +179,33 @@ def wilcoxon_signed_rank(a: ArrayLike, b: ArrayLike) -> PairedTest:
 
 
 def doubled_ranks(values: Floats) -> Floats:
-    """Twice the ranks of the values, 1 being the smallest; equal values share the mean, which makes them whole."""
+    """Twice the ascending ranks of the values, from 1; ties share their mean rank, so that doubled ranks are whole."""
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
     return np.asarray((2 * last - counts + 1)[inverse])
 
 
 def signed_rank_distribution(doubled: Floats) -> Floats:
-    """Probability of each sum of the doubled ranks with a positive sign, from 0 to all, if signs are fair coins."""
-    chance = np.ones(1)
+    """Probability of each sum of the doubled ranks with a positive sign, from 0 to the total, for random signs."""
+    probability = np.ones(1)
     for rank in doubled.astype(np.int64):
-        grown = np.zeros(len(chance) + rank)
-        grown[: len(chance)] = chance
-        grown[rank:] += chance
-        chance = grown / 2
-    return chance
+        extended = np.zeros(len(probability) + rank)
+        extended[: len(probability)] = probability
+        extended[rank:] += probability
+        probability = extended / 2
+    return probability
 
 
 def sign_test(a: ArrayLike, b: ArrayLike) -> PairedTest:
-    """Exact sign test: units with a difference are won by either system like coins.
+    """Exact sign test: each unit with a difference is won by either system with probability one half.
 
     Args:
         a: One value per unit, shape (U,).
         b: The same units in the same order.
 
     Returns:
-        The statistic is the number of units that a wins. p_value 1 where all differences are 0, nan without a unit.
+        The statistic is the number of units that a wins. p_value is 1 where all differences are 0, and nan without any
+        unit.
 
     Raises:
         ValueError: as for `differences`.
@@ -230,7 +232,7 @@ def win_tie_loss(a: ArrayLike, b: ArrayLike) -> tuple[int, int, int]:
 
 
 def randomization_test(a: ArrayLike, b: ArrayLike, *, resamples: int = 9999, seed: int = 0) -> PairedTest:
-    """Randomization test of the mean difference: the systems' values are swapped within units at random.
+    """Randomization test of the mean difference: the values of the systems are swapped within units at random.
 
     Args:
         a: One value per unit, shape (U,).
@@ -239,8 +241,8 @@ def randomization_test(a: ArrayLike, b: ArrayLike, *, resamples: int = 9999, see
         seed: The same seed gives the same p-value.
 
     Returns:
-        p_value (count + 1) / (T + 1), count being the swaps with a mean difference at least as large (Noreen 1989);
-        nan without a unit.
+        p_value is (count + 1) / (T + 1), where count is the number of swaps with a mean difference at least as large
+        (Noreen 1989); nan without any unit.
 
     Raises:
         ValueError: as for `differences`.
@@ -251,7 +253,7 @@ def randomization_test(a: ArrayLike, b: ArrayLike, *, resamples: int = 9999, see
 
 
 def sign_flip_p_value(values: Floats, *, resamples: int, seed: int) -> float:
-    """Two-sided p-value of a mean of 0 of values that are symmetric then, by random signs.
+    """Two-sided p-value, by random signs, of the hypothesis that values are symmetric about 0.
 
     Args:
         values: Shape (U,).
@@ -259,7 +261,7 @@ def sign_flip_p_value(values: Floats, *, resamples: int, seed: int) -> float:
         seed: The same seed gives the same result.
 
     Returns:
-        (1 + flips at least as extreme) / (1 + flips); nan with a value that is nan.
+        (1 + flips at least as extreme) / (1 + flips); nan if a value is nan.
     """
     if np.isnan(values).any():
         return math.nan
@@ -270,39 +272,39 @@ def sign_flip_p_value(values: Floats, *, resamples: int, seed: int) -> float:
 
 
 def _random_sums(first: Floats, second: Floats, resamples: int, seed: int) -> Floats:
-    """Sums over units of their first or their second values, by a coin for every unit and resample.
+    """Sums over the units of either their first or their second values, with a coin for every unit and resample.
 
-    One random byte decides for eight units together: their 256 sums are added up beforehand, so that a resample takes
-    one look-up for eight units.
+    One random byte decides for eight units at once. Their 256 possible sums are computed beforehand, so that a resample
+    takes one look-up for eight units.
 
     Args:
         first: Shape (U, K).
         second: Shape (U, K).
-        resamples: Number of sums R.
-        seed: Of the coins.
+        resamples: Number of sums, R.
+        seed: Seed of the coins.
 
     Returns:
         Shape (R, K).
     """
     rng = np.random.default_rng(seed)
     sums = np.zeros((first.shape[1], resamples))
-    step = _COINS * max(1, _BATCH // resamples)
+    step = _COINS * max(1, _BYTES_AT_ONCE // resamples)
     for start in range(0, len(first), step):
         tables = _sums_of_bytes(first[start : start + step], second[start : start + step])
-        chosen = rng.integers(0, 2**_COINS, (tables.shape[1], resamples), dtype=np.uint8)
+        coins = rng.integers(0, 2**_COINS, (tables.shape[1], resamples), dtype=np.uint8)
         for column, of_column in enumerate(tables):
-            for table, own in zip(of_column, chosen, strict=True):
-                sums[column] += table[own]
+            for table, drawn_bytes in zip(of_column, coins, strict=True):
+                sums[column] += table[drawn_bytes]
     return sums.T
 
 
 def _sums_of_bytes(first: Floats, second: Floats) -> Floats:
-    """Sums of eight units each, by the byte that says which side of a unit counts, shape (K, U / 8 rounded up, 256)."""
+    """Sums over eight units for every byte, whose bits select a side of each unit; shape (K, ⌈U / 8⌉, 256)."""
     sides = np.unpackbits(np.arange(2**_COINS, dtype=np.uint8)[None], axis=0)
     padding = ((0, -len(first) % _COINS), (0, 0))
     of_first, of_second = (
-        np.pad(each, padding).T.reshape(first.shape[1], -1, _COINS) @ side
-        for each, side in ((first, 1.0 - sides), (second, sides.astype(np.float64)))
+        np.pad(values, padding).T.reshape(first.shape[1], -1, _COINS) @ side
+        for values, side in ((first, 1.0 - sides), (second, sides.astype(np.float64)))
     )
     return np.asarray(of_first + of_second)
 
@@ -310,29 +312,30 @@ def _sums_of_bytes(first: Floats, second: Floats) -> Floats:
 def pooled_randomization_tests(
     counts_a: ArrayLike, counts_b: ArrayLike, *, resamples: int = 9999, seed: int = 0
 ) -> dict[str, PairedTest]:
-    """Randomization tests of precision, recall and F1 of the counts of all units together (Yeh 2000).
+    """Randomization tests of precision, recall and F1 pooled over all units (Yeh 2000).
 
-    Sums over units make these ratios, so that there is no value per unit to average: the units' counts are swapped
-    between the systems at random, and the ratios taken of the new sums.
+    These ratios are computed from sums over units, so that there is no value per unit to average. Instead, the counts
+    of the units are swapped between the systems at random, and the ratios are computed from the new sums.
 
     Args:
         counts_a: True positives, false positives and false negatives of the first system, shape (U, 3), whole numbers.
         counts_b: The same of the second, the same units in the same order.
-        resamples: Number of random swaps T, the same ones for all three.
+        resamples: Number of random swaps, T; all three tests use the same swaps.
         seed: The same seed gives the same p-values.
 
     Returns:
         A test for each of `precision`, `recall` and `f1`, with p_value (count + 1) / (T + 1). Swaps for which a ratio
-        is undefined count as at least as extreme; nan where the ratio of a system is undefined itself.
+        is undefined count as at least as extreme. p_value is nan where the ratio of a system is itself undefined.
 
     Raises:
-        ValueError: shapes that differ or are not (U, 3).
+        ValueError: the shapes differ or are not (U, 3).
     """
     first, second = np.asarray(counts_a, dtype=np.float64), np.asarray(counts_b, dtype=np.float64)
     if first.shape != second.shape or first.ndim != 2 or first.shape[1] != 3:  # noqa: PLR2004
         message = f"counts need the shape (units, 3), not {first.shape} and {second.shape}"
         raise ValueError(message)
     observed, both = (_ratios(first.sum(axis=0)), _ratios(second.sum(axis=0))), (first + second).sum(axis=0)
+    # the smallest difference that counts as at least as extreme, less an allowance for rounding
     least = np.abs(observed[0] - observed[1]) * (1 - 10.0**-_DIGITS) - 10.0 ** -(_DIGITS + 2)
     totals = _random_sums(first, second, resamples, seed)
     count = (~(np.abs(_ratios(totals) - _ratios(both - totals)) < least)).sum(axis=0)

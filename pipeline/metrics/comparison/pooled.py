@@ -1,4 +1,4 @@
-"""Differences of ratios of all units' counts together: precision, recall and F1 of two systems on the same units."""
+"""Pooled precision, recall and F1 of two systems on the same units, and standard errors of the differences."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipeline.metrics.uncertainty.jackknife import covariance, leave_one_out
+from pipeline.tables.ratios import RATIOS
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from pipeline.metrics.uncertainty.jackknife import Floats
 
-RATIOS = ("precision", "recall", "f1")
-
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def pooled_ratios(totals: ArrayLike) -> Floats:
-    """Precision, recall and F1 of counts.
+    """Precision, recall and F1 computed from summed counts.
 
     Args:
         totals: True positives, false positives and false negatives, shape (…, 3).
@@ -34,7 +33,8 @@ def pooled_ratios(totals: ArrayLike) -> Floats:
 def standard_errors(counts_a: ArrayLike, counts_b: ArrayLike) -> Floats:
     """Standard errors of the differences of pooled precision, recall and F1, by the delete-one jackknife over units.
 
-    Units are independent; the counts of one unit, of both systems, are not (Efron & Tibshirani 1993, chapter 11).
+    Units are independent of each other, the counts of the two systems on one unit are not (Efron & Tibshirani 1993,
+    chapter 11).
 
     Args:
         counts_a: True positives, false positives and false negatives of the first system, shape (U, 3).
@@ -46,5 +46,5 @@ def standard_errors(counts_a: ArrayLike, counts_b: ArrayLike) -> Floats:
     first, second = np.asarray(counts_a, dtype=np.float64), np.asarray(counts_b, dtype=np.float64)
     if len(first) < 2:  # noqa: PLR2004 - a spread needs two
         return np.full(len(RATIOS), np.nan)
-    rest = pooled_ratios(leave_one_out(first)) - pooled_ratios(leave_one_out(second))
-    return np.sqrt(covariance(rest))
+    jackknifed = pooled_ratios(leave_one_out(first)) - pooled_ratios(leave_one_out(second))
+    return np.sqrt(covariance(jackknifed))

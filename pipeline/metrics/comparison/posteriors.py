@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
     from pipeline.metrics.uncertainty.jackknife import Floats
 
-_REACH = 9.0  # standard deviations, and with the next number the reach of tails that fall exponentially
-_FALL = 42.0
+_STANDARD_DEVIATIONS = 9.0  # on each side of the mean, over which a density is integrated
+_TAIL_EXPONENT = 42.0  # beyond, the exponential tails on the logit scale are negligible
 _STEPS = 4.0  # per standard deviation
 _WIDEST_STEP = 0.3
 
 
 @dataclass(frozen=True)
 class BetaPosterior:
-    """A beta distribution with the methods of scipy's frozen distributions. Shapes are numbers or arrays.
+    """A beta distribution with the methods of scipy's frozen distributions; its shapes are numbers or arrays.
 
     Attributes:
         a: First shape, > 0.
@@ -85,8 +85,8 @@ class BetaPosterior:
 class F1Posterior(BetaPosterior):
     """Distribution of F1 = 2 B / (1 + B), where B has the beta distribution with the shapes a and b.
 
-    B = TP / (TP + FP + FN), the share of hits among all that was predicted or to be found, with TP and FP + FN as
-    independent gamma variables (Goutte & Gaussier 2005, section 4, whose U / (U + V) it is).
+    B = TP / (TP + FP + FN) is the share of hits among everything that was predicted or should have been, with TP and
+    FP + FN as independent gamma variables (Goutte & Gaussier 2005, section 4: their U / (U + V)).
     """
 
     def mean(self) -> Floats:
@@ -95,7 +95,7 @@ class F1Posterior(BetaPosterior):
         return np.asarray(self.a / total * scipy.special.hyp2f1(1.0, self.b, total + 1, 0.5))[()]
 
     def var(self) -> Floats:
-        """Posterior variance; the second moment as the mean, with ₂F₁(2, b; a + b + 2; 1/2)."""
+        """Posterior variance; the second moment is found like the mean, with ₂F₁(2, b; a + b + 2; 1/2)."""
         total = self.a + self.b
         square = self.a / total * ((self.a + 1) / (total + 1)) * scipy.special.hyp2f1(2.0, self.b, total + 2, 0.5)
         return np.asarray(np.maximum(square - self.mean() ** 2, 0.0))[()]
@@ -136,10 +136,10 @@ def precision_posterior(tp: ArrayLike, fp: ArrayLike, prior: float = 0.5) -> Bet
     Args:
         tp: True positives, ≥ 0; numbers or arrays.
         fp: False positives, ≥ 0.
-        prior: Both shapes of the prior; 1/2 is that of Jeffreys, 1 the uniform one.
+        prior: Both shapes of the prior; 1/2 is Jeffreys' prior, 1 the uniform one.
 
     Returns:
-        A distribution with mean, var, std, median, pdf, cdf, sf, ppf, isf and interval, as scipy's.
+        A distribution with mean, var, std, median, pdf, cdf, sf, ppf, isf and interval, as in scipy.
 
     Raises:
         ValueError: a negative or undefined count, or a prior that is not positive.
@@ -180,23 +180,23 @@ def f1_posterior(tp: ArrayLike, fp: ArrayLike, fn: ArrayLike, prior: float = 0.5
 
 def _shapes(prior: float, *counts: tuple[ArrayLike, int]) -> list[Floats]:
     values = [np.asarray(count, dtype=np.float64) for count, _ in counts]
-    if not prior > 0 or not all((each >= 0).all() and np.isfinite(each).all() for each in values):
+    if not prior > 0 or not all((count >= 0).all() and np.isfinite(count).all() for count in values):
         message = "counts must not be negative or undefined, and the prior must be positive"
         raise ValueError(message)
-    return [each + times * prior for each, (_, times) in zip(values, counts, strict=True)]
+    return [count + times * prior for count, (_, times) in zip(values, counts, strict=True)]
 
 
 def probability_better(wins_a: ArrayLike, wins_b: ArrayLike, prior: float = 0.5) -> Floats:
-    """Probability that system a is right where b is wrong more often than the other way round.
+    """Probability that "a right, b wrong" is more frequent than "b right, a wrong".
 
-    With a Dirichlet prior on the shares of units that only a gets right, only b, or both or neither, P(π_a > π_b) does
-    not depend on the third: π_a / (π_a + π_b) ~ Beta(wins_a + prior, wins_b + prior), so that the random draws of
-    Goutte & Gaussier (2005, section 5) are not needed.
+    There is a Dirichlet prior on the shares of units that only a gets right, that only b gets right, and that both or
+    neither get right. P(π_a > π_b) does not depend on the third share: π_a / (π_a + π_b) ~ Beta(wins_a + prior,
+    wins_b + prior). The random draws of Goutte & Gaussier (2005, section 5) are therefore not needed.
 
     Args:
         wins_a: Units that only a gets right, ≥ 0; numbers or arrays.
         wins_b: Units that only b gets right, ≥ 0.
-        prior: Of both shares.
+        prior: Both shapes of the prior.
 
     Raises:
         ValueError: as for `precision_posterior`.
@@ -208,14 +208,14 @@ def probability_better(wins_a: ArrayLike, wins_b: ArrayLike, prior: float = 0.5)
 def probability_greater(first: BetaPosterior, second: BetaPosterior) -> Floats:
     """Probability that a value of the first posterior exceeds an independent one of the second.
 
-    Right for systems measured on different units; the same units call for paired tests or `probability_better`. F1
-    rises with its B, so that its probability is that of two beta variables too. The integral of one density times the
-    other distribution function is a trapezoidal sum on the logit scale, where it converges exponentially; the narrower
-    distribution gives the density.
+    This suits systems measured on different units; for the same units use paired tests or `probability_better`. F1
+    increases with its B, so that for F1, too, this is a probability about two beta variables. The integral of the
+    density of one times the distribution function of the other is a trapezoidal sum on the logit scale, where it
+    converges exponentially; the density is that of the narrower distribution.
 
     Args:
-        first: Of precision, recall or F1.
-        second: Of the same measure.
+        first: Posterior of precision, recall or F1.
+        second: Posterior of the same measure for another system.
 
     Returns:
         Numbers for numbers, arrays for arrays; errors are below 1e-12 for counts up to a million.
@@ -227,30 +227,38 @@ def probability_greater(first: BetaPosterior, second: BetaPosterior) -> Floats:
         message = "posteriors of different measures cannot be compared"
         raise TypeError(message)
     shapes = np.broadcast_arrays(first.a, first.b, second.a, second.b)
-    a, b, c, d = (np.asarray(each, dtype=np.float64) for each in shapes)
+    a, b, c, d = (np.asarray(shape, dtype=np.float64) for shape in shapes)
     if not a.size:
         return np.zeros(a.shape)
-    turned = _logit_deviation(a, b) > _logit_deviation(c, d)
-    below = _mean_of_cdf(*(np.where(turned, x, y) for x, y in ((c, a), (d, b), (a, c), (b, d))))
-    return np.asarray(np.where(turned, 1 - below, below))[()]
+    # P(Y ≤ X), or 1 - P(X ≤ Y) where X is the wider of the two
+    swapped = _logit_deviation(a, b) > _logit_deviation(c, d)
+    below = _mean_of_cdf(*(np.where(swapped, x, y) for x, y in ((c, a), (d, b), (a, c), (b, d))))
+    return np.asarray(np.where(swapped, 1 - below, below))[()]
 
 
 def _logit_deviation(a: Floats, b: Floats) -> Floats:
+    """Standard deviation of the logit of a beta variable: √(ψ'(a) + ψ'(b))."""
     return np.asarray(np.sqrt(scipy.special.polygamma(1, a) + scipy.special.polygamma(1, b)))
 
 
 def _mean_of_cdf(a: Floats, b: Floats, c: Floats, d: Floats) -> Floats:
-    """P(Y ≤ X) for X ~ Beta(a, b) and Y ~ Beta(c, d)."""
+    """P(Y ≤ X) for X ~ Beta(a, b) and Y ~ Beta(c, d): the mean of the distribution function of Y at X."""
+    # an even grid of logits z that covers practically all of X
     centre, deviation = scipy.special.psi(a) - scipy.special.psi(b), _logit_deviation(a, b)
-    low, high = centre - _REACH * deviation - _FALL / a, centre + _REACH * deviation + _FALL / b
+    low, high = (
+        centre - _STANDARD_DEVIATIONS * deviation - _TAIL_EXPONENT / a,
+        centre + _STANDARD_DEVIATIONS * deviation + _TAIL_EXPONENT / b,
+    )
     count = int(np.max((high - low) / np.minimum(deviation / _STEPS, _WIDEST_STEP))) + 2
     z = low[..., None] + (high - low)[..., None] * np.linspace(0, 1, count)
+    # density of z up to a constant, which cancels in the mean
     logs = a[..., None] * scipy.special.log_expit(z) + b[..., None] * scipy.special.log_expit(-z)
     weight = np.exp(logs - logs.max(axis=-1, keepdims=True))
-    x, rest = scipy.special.expit(z), scipy.special.expit(-z)
+    x, complement = scipy.special.expit(z), scipy.special.expit(-z)
+    # P(Y ≤ x), from the side on which no digits are lost
     below = np.where(
         z < 0,
         scipy.special.betainc(c[..., None], d[..., None], x),
-        scipy.special.betaincc(d[..., None], c[..., None], rest),
+        scipy.special.betaincc(d[..., None], c[..., None], complement),
     )
     return np.asarray((weight * below).sum(axis=-1) / weight.sum(axis=-1))

@@ -17,60 +17,60 @@ Correction: TypeAlias = Literal["holm", "bh", "none"]
 
 
 def adjust_p_values(p_values: ArrayLike, correction: Correction = "holm") -> Floats:
-    """P-values adjusted for their number; those that are nan stay nan and do not count.
+    """P-values adjusted for multiple testing; those that are nan stay nan and do not count.
 
     Args:
         p_values: Shape (K,).
-        correction: `holm` keeps the probability of any false discovery (Holm 1979), `bh` the expected share of false
-            ones among the discoveries (Benjamini & Hochberg 1995), for tests that are independent or positively
-            dependent; `none` changes nothing.
+        correction: `holm` controls the probability of any false discovery (Holm 1979); `bh` controls the expected
+            share of false discoveries among all discoveries, for independent or positively dependent tests (Benjamini &
+            Hochberg 1995); `none` changes nothing.
 
     Returns:
-        Shape (K,), in the given order, at most 1.
+        Shape (K,), in the same order, at most 1.
 
     Raises:
-        ValueError: a p-value outside [0, 1] or an unknown correction.
+        ValueError: a p-value lies outside [0, 1], or the correction is unknown.
     """
     values = np.asarray(p_values, dtype=np.float64)
-    known = ~np.isnan(values)
-    given = values[known]
-    if not ((given >= 0) & (given <= 1)).all():
+    is_defined = ~np.isnan(values)
+    defined = values[is_defined]
+    if not ((defined >= 0) & (defined <= 1)).all():
         message = "p-values lie in [0, 1]"
         raise ValueError(message)
-    order, tests = np.argsort(given, kind="stable"), len(given)
+    order, tests = np.argsort(defined, kind="stable"), len(defined)
     if correction == "holm":
-        adjusted = np.maximum.accumulate(given[order] * np.arange(tests, 0, -1))
+        adjusted = np.maximum.accumulate(defined[order] * np.arange(tests, 0, -1))
     elif correction == "bh":
-        adjusted = np.minimum.accumulate((given[order] * tests / np.arange(1, tests + 1))[::-1])[::-1]
+        adjusted = np.minimum.accumulate((defined[order] * tests / np.arange(1, tests + 1))[::-1])[::-1]
     elif correction == "none":
-        adjusted = given[order]
+        adjusted = defined[order]
     else:
         message = f"the correction must be holm, bh or none, not {correction!r}"
         raise ValueError(message)
     result = np.full(len(values), np.nan)
-    result[np.flatnonzero(known)[order]] = np.minimum(adjusted, 1.0)
+    result[np.flatnonzero(is_defined)[order]] = np.minimum(adjusted, 1.0)
     return result
 
 
 def minimum_detectable_difference(
     deviation: float, n_units: int, *, power: float = 0.8, significance: float = 0.05
 ) -> float:
-    """True mean difference that a two-sided paired t test finds with the given power.
+    """The true mean difference that a two-sided paired t test detects with this power.
 
-    From the noncentral t distribution (Cohen 1988); a rejection in the wrong direction, which is next to impossible
-    there, does not count.
+    It follows from the noncentral t distribution (Cohen 1988); rejections in the wrong direction, which are next to
+    impossible, do not count.
 
     Args:
         deviation: Standard deviation of the differences within units, ≥ 0.
         n_units: Number of units.
-        power: Probability of finding it, above `significance`.
+        power: Probability of detecting the difference, above `significance`.
         significance: Level of the test.
 
     Returns:
-        In the unit of `deviation`; nan for fewer than two units.
+        The difference in the unit of `deviation`; nan for fewer than two units.
 
     Raises:
-        ValueError: a negative deviation, or a power that is not between the level of the test and 1.
+        ValueError: the deviation is negative, or the power does not lie between the level of the test and 1.
     """
     if deviation < 0 or not 0 < significance < power < 1:
         message = "the deviation must not be negative, and 0 < significance < power < 1 is needed"

@@ -1,4 +1,4 @@
-"""Certified bounds of areas from counts per cell of scores, where the order inside a cell is not known."""
+"""Certified bounds of areas from counts per cell of scores, when the order of the rows inside a cell is unknown."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _ROUNDING = 4e-16
 
 @dataclass(frozen=True)
 class Bounds:
-    """Lowest and highest area that some order inside the cells gives, and what each cell leaves open.
+    """Lowest and highest area over all possible orders inside the cells, and how much each cell leaves open.
 
     Attributes:
         lowest: The lower bound.
         highest: The upper bound.
-        open: Shape (cells,): upper less lower, cell by cell.
+        open: Shape (cells,): upper minus lower bound of what each cell contributes.
     """
 
     lowest: float
@@ -33,23 +33,24 @@ class Bounds:
 def average_precision_bounds(positive: Floats, negative: Floats, single: NDArray[np.bool_], first: Floats) -> Bounds:
     """Bounds of the average precision of one group.
 
-    A cell with p positives and q negatives, above which lie T and F, adds at most p (T + p) / (T + p + F), when its
-    positives tie above its negatives, and at least the sum over i = 1..p of (T + i) / (T + i + F + q), when its
-    positives come one by one below its negatives. That sum is taken of its chord, which lies below as its terms are
-    concave in i. A cell of one score adds p (T + p) / (T + p + F + q) exactly.
+    Take a cell with p positives and q negatives, with T positives and F negatives above it. It contributes at most
+    p (T + p) / (T + p + F), if its positives tie above its negatives, and at least the sum over i = 1..p of
+    (T + i) / (T + i + F + q), if its positives come one by one below its negatives. The sum is replaced by that of its
+    chord, which is smaller because the terms are concave in i. A cell with a single score contributes exactly
+    p (T + p) / (T + p + F + q).
 
     Args:
-        positive: Shape (cells,), cells in rising order of score: weight of the positives.
+        positive: Shape (cells,), cells in ascending order of score: weight of the positives.
         negative: Weight of the negatives.
-        single: Whether all scores of the cell are known to be one.
-        first: Smallest weight that a positive of the cell can have: 1 without weights, else 0.
+        single: Whether all scores of the cell are known to be equal.
+        first: Smallest weight that a positive of the cell can have: 1 without weights, otherwise 0.
     """
     total = positive.sum()
     hits, false = _above(positive), _above(negative)
 
-    def precision(own: Floats, others: Floats) -> Floats:
+    def precision(p: Floats, q: Floats) -> Floats:
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(hits + own > 0, (hits + own) / (hits + own + false + others), 0.0)
+            return np.where(hits + p > 0, (hits + p) / (hits + p + false + q), 0.0)
 
     least = positive * (precision(np.minimum(first, positive), negative) + precision(positive, negative)) / 2
     tied, most = positive * precision(positive, negative), positive * precision(positive, np.zeros_like(negative))
@@ -57,14 +58,16 @@ def average_precision_bounds(positive: Floats, negative: Floats, single: NDArray
 
 
 def roc_auc_bounds(positive: Floats, negative: Floats, single: NDArray[np.bool_]) -> Bounds:
-    """Bounds of the area under the ROC curve of one group; arguments as for `average_precision_bounds`.
+    """Bounds of the area under the ROC curve of one group; the arguments are those of `average_precision_bounds`.
 
-    A cell adds p times the negatives below it, and of its own p q pairs none, all, or half of them if they tie.
+    The area is the share of positive-negative pairs in the right order. A cell contributes p times the negatives below
+    it, and none to all of the p q pairs inside it; half of them if they tie.
     """
     below = np.cumsum(negative) - negative
     pairs = positive.sum() * negative.sum()
-    least, own = positive * below, positive * negative
-    return _bounds((least + np.where(single, own / 2, 0.0)) / pairs, (least + np.where(single, own / 2, own)) / pairs)
+    least, inside = positive * below, positive * negative
+    most = least + np.where(single, inside / 2, inside)
+    return _bounds((least + np.where(single, inside / 2, 0.0)) / pairs, most / pairs)
 
 
 def _above(values: Floats) -> Floats:
@@ -72,7 +75,7 @@ def _above(values: Floats) -> Floats:
 
 
 def _bounds(least: Floats, most: Floats) -> Bounds:
-    """Sums, widened by what rounding can have taken away."""
+    """Sums of the contributions, widened by the largest possible rounding error."""
     slack = _ROUNDING * (1 + np.sqrt(len(least)))
     lowest, highest = max(float(least.sum()) - slack, 0.0), min(float(most.sum()) + slack, 1.0)
     return Bounds(lowest, highest, most - least)

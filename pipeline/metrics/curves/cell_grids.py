@@ -1,4 +1,4 @@
-"""Grids of cells over scores that are fine where bounds are wide."""
+"""Grids of cells over scores that are fine where the bounds of the areas are wide."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 Floats: TypeAlias = "NDArray[np.float64]"
 
 PIECES = 24
-_INSIDE = np.array([0.0, 0.25, 0.5, 0.75])
-_BINADE = 1 << 52
+_QUARTERS = np.array([0.0, 0.25, 0.5, 0.75])
+_BINADE = 1 << 52  # doubles between one power of two and the next
 
 
 @dataclass(frozen=True)
 class CellGrid:
-    """Pieces of the line, each cut into cells of one width.
+    """Intervals of scores, each divided into cells of equal width.
 
     Attributes:
-        edges: Rising; piece i lies between edge i and edge i + 1.
-        sizes: Cells of each piece, one fewer than the edges.
+        edges: Ascending; interval i lies between edge i and edge i + 1.
+        sizes: Number of cells in each interval, one fewer than the edges.
     """
 
     edges: tuple[float, ...]
@@ -31,18 +31,18 @@ class CellGrid:
 
     @property
     def cells(self) -> int:
-        """Number of all cells, with one below and one above each piece."""
+        """Total number of cells, including one below and one above each interval."""
         return sum(self.sizes) + 2 * len(self.sizes)
 
 
 @dataclass(frozen=True)
 class OpenCells:
-    """What cells leave open.
+    """How much cells leave open.
 
     Attributes:
-        lowest: Shape (cells,), rising: lowest score in each cell; cells of several groups may overlap.
-        highest: Highest score of all.
-        left: Shape (cells,): upper less lower bound of what each adds.
+        lowest: Shape (cells,), ascending: lowest score in each cell; cells of different groups may overlap.
+        highest: Highest score of all cells.
+        left: Shape (cells,): upper minus lower bound of what each cell contributes.
     """
 
     lowest: Floats
@@ -51,37 +51,40 @@ class OpenCells:
 
 
 def finer(cells: OpenCells, count: int) -> CellGrid:
-    """A grid of about `count` cells, fine where other cells leave much open.
+    """A grid of about `count` cells that is fine where the previous cells leave much open.
 
-    Cutting a cell in m parts leaves about 1/m of it open, so that the sum is least with cells in proportion to the root
-    of what each leaves open. Where in a cell its rows lie is not known: its share is spread evenly over the floating
-    numbers in it, which are dense near 0, as scores often are.
+    Dividing a cell into m cells leaves about 1/m of it open. The sum is smallest if the new cells are distributed in
+    proportion to the square root of what each previous cell leaves open. Where the rows lie inside a cell is unknown:
+    its share is spread evenly over the floating-point numbers in it, which are dense near 0, as scores often are.
     """
+    # cumulative share of the new cells, over the ordinals of the scores among all doubles
     share = np.sqrt(np.maximum(cells.left, 0.0))
     share = share if share.any() else np.ones_like(share)
     mass = np.concatenate([np.zeros(1), np.cumsum(share)]) / share.sum()
-    places = _ordinal(np.append(cells.lowest, _above(cells.highest)))
+    ordinals = _ordinal(np.append(cells.lowest, _above(cells.highest)))
     reached = np.searchsorted(mass, np.linspace(0, 1, PIECES + 1)[1:-1])
-    cuts = np.unique(np.concatenate([[0, len(places) - 1], reached - 1, reached]))
-    coarse = np.unique(places[np.clip(cuts, 0, len(places) - 1)])
-    between = coarse[:-1, None] + np.multiply.outer(np.diff(coarse), _INSIDE)
+    cuts = np.unique(np.concatenate([[0, len(ordinals) - 1], reached - 1, reached]))
+    # about PIECES intervals with equal shares; those wider than a binade are divided in four
+    coarse = np.unique(ordinals[np.clip(cuts, 0, len(ordinals) - 1)])
+    between = coarse[:-1, None] + np.multiply.outer(np.diff(coarse), _QUARTERS)
     wide = np.diff(coarse) > _BINADE
     ends = np.unique(np.concatenate([coarse, between[wide].ravel()]))
-    shares = np.diff(np.interp(ends, *_rising(places, mass)))
+    shares = np.diff(np.interp(ends, *_rising(ordinals, mass)))
+    # back to scores, with a number of cells for every interval
     edges = np.unique(_number(ends))
     if len(edges) < 2:  # noqa: PLR2004 - all scores lie nearer to each other than ordinals tell
         return CellGrid((float(cells.lowest[0]), float(_above(np.asarray(cells.highest)))), (count,))
     if len(edges) < len(ends):  # ordinals are doubles here, and neighbours may be rounded to one number
-        shares = np.diff(np.interp(_ordinal(edges), *_rising(places, mass)))
+        shares = np.diff(np.interp(_ordinal(edges), *_rising(ordinals, mass)))
     return CellGrid(tuple(edges.tolist()), tuple(np.maximum(shares * count, 1).astype(np.int64).tolist()))
 
 
-def _rising(places: Floats, mass: Floats) -> tuple[Floats, Floats]:
-    """Each place once, with the mass below it."""
-    unique, first = np.unique(places, return_index=True)
-    kept = mass[first]
-    kept[-1] = mass[-1]
-    return unique, kept
+def _rising(ordinals: Floats, mass: Floats) -> tuple[Floats, Floats]:
+    """Each ordinal once, with the mass below it."""
+    unique, first = np.unique(ordinals, return_index=True)
+    mass_below = mass[first]
+    mass_below[-1] = mass[-1]
+    return unique, mass_below
 
 
 def _above(number: Floats | float) -> Floats:
@@ -91,13 +94,13 @@ def _above(number: Floats | float) -> Floats:
 
 
 def _ordinal(numbers: Floats) -> Floats:
-    """Position of a double among all doubles, 0 for 0, as a double."""
+    """Ordinal of a double among all doubles, 0 for 0; returned as a double."""
     bits = np.asarray(numbers, dtype=np.float64).view(np.int64)
     return np.where(bits >= 0, bits, -(bits & 0x7FFFFFFFFFFFFFFF)).astype(np.float64)
 
 
 def _number(ordinals: Floats) -> Floats:
-    """The double at a position, the inverse of `_ordinal` up to the rounding of large positions."""
+    """The double with this ordinal, the inverse of `_ordinal` except for the rounding of large ordinals."""
     size = np.abs(ordinals).astype(np.int64)
     values = size.view(np.float64)
     return np.where(ordinals >= 0, values, -values)

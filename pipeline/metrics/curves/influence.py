@@ -1,12 +1,12 @@
-"""Standard errors of areas: the spread of what every row adds to the area, its influence.
+"""Standard errors of areas from the influence of every row, which is how much the row shifts the area.
 
 An area A is a function of two distributions, of the scores of positives and of the scores of negatives. A row of score
 x in class c shifts it by (ψ_c(x) - mean of ψ_c) / W_c, where W_c is the weight of the class. The variance of A is the
 sum of squares of these shifts (von Mises 1947; Hampel 1974; for the area under the ROC curve: DeLong, DeLong &
-Clarke-Pearson 1988). Rows of one cluster shift it together, so that their shifts are added up before they are squared.
+Clarke-Pearson 1988). Rows of one cluster shift it together, so that their shifts are summed before they are squared.
 
-A variance that few rows or clusters make up is itself uncertain. Its degrees of freedom, for quantiles of Student's t,
-come from the fourth moment of the shifts: 2 V² / Var(V) (Satterthwaite 1946).
+A variance to which only a few rows or clusters contribute is itself uncertain. Its degrees of freedom, for quantiles of
+Student's t, come from the fourth moment of the shifts: 2 V² / Var(V) (Satterthwaite 1946).
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _FEWEST_DEGREES = 4.0
 
 @dataclass(frozen=True)
 class ClassMoments:
-    """Sums over the rows of one class; arrays of one shape, that of the areas.
+    """Sums over the rows of one class; all arrays have the shape of the areas.
 
     Attributes:
         rows: Number of rows.
-        weight: Sum of weights w; without weights the number of rows.
+        weight: Sum of the weights w; without weights, the number of rows.
         squares: Sum of w².
         first: Sum of w ψ.
         weighted: Sum of w² ψ.
         second: Sum of w² ψ².
-        third: Sum of w² ψ³; None if degrees of freedom are not asked for.
+        third: Sum of w² ψ³; None if degrees of freedom are not needed.
         fourth: Sum of w² ψ⁴; None likewise.
     """
 
@@ -59,9 +59,9 @@ class ClassMoments:
     @property
     @np.errstate(divide="ignore", invalid="ignore", over="ignore")
     def variance(self) -> Floats:
-        """What the class adds to the variance of the area: rows / (rows - 1) × Σ w² (ψ - mean)² / W².
+        """Contribution of the class to the variance of the area: rows / (rows - 1) × Σ w² (ψ - mean)² / W².
 
-        nan for fewer than two rows, since one value has no spread.
+        It is nan for fewer than two rows, because a single value has no spread.
         """
         spread = self.second - 2 * self.mean * self.weighted + self.mean**2 * self.squares
         factor = np.where(self.rows >= _TWO, self.rows / (self.rows - 1), np.nan)
@@ -70,9 +70,9 @@ class ClassMoments:
     @property
     @np.errstate(divide="ignore", invalid="ignore", over="ignore")
     def kurtosis(self) -> Floats:
-        """Fourth central moment of ψ over the square of the second, rows taken by w²; that of a normal at least.
+        """Kurtosis of ψ: fourth central moment over the squared second one, weighted by w²; at least the normal 3.
 
-        In few rows it comes out too low; a value below the normal one would promise more than so many rows can tell.
+        Few rows give values that are too low; a value below the normal one would claim more certainty than they allow.
 
         Raises:
             ValueError: the third and fourth sums are missing.
@@ -80,12 +80,13 @@ class ClassMoments:
         if self.third is None or self.fourth is None:
             message = "the kurtosis needs the sums of third and fourth powers"
             raise ValueError(message)
+        # central moments from the raw ones
         mean = self.mean
         second = self.second - 2 * mean * self.weighted + mean**2 * self.squares
         fourth = self.fourth - 4 * mean * self.third + 6 * mean**2 * self.second
         fourth = fourth - 4 * mean**3 * self.weighted + mean**4 * self.squares
-        found = fourth * self.squares / second**2
-        return np.fmax(np.where(second > 0, found, _NORMAL_KURTOSIS), _NORMAL_KURTOSIS)
+        kurtosis = fourth * self.squares / second**2
+        return np.fmax(np.where(second > 0, kurtosis, _NORMAL_KURTOSIS), _NORMAL_KURTOSIS)
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
@@ -93,11 +94,11 @@ def variance_of_rows(positives: ClassMoments, negatives: ClassMoments, slope: Fl
     """Variance of areas where rows are independent.
 
     Args:
-        positives: Of the rows with a true label.
-        negatives: Of the others.
-        slope: Derivative of the area by the logit of the share of positives.
-        random_sizes: Whether another sample would have other numbers of positives and negatives. If so, the spread of
-            the share of positives is added: slope² × (1 / P + 1 / N).
+        positives: Moments of the rows with a true label.
+        negatives: Moments of the other rows.
+        slope: Derivative of the area with respect to the logit of the share of positives.
+        random_sizes: Whether another sample would have different numbers of positives and negatives. If so, the
+            variance due to the share of positives is added: slope² × (1 / P + 1 / N).
     """
     sizes = slope**2 * (_inverse_size(positives) + _inverse_size(negatives))
     variance = positives.variance + np.where(negatives.rows > 0, negatives.variance, 0.0)
@@ -108,23 +109,24 @@ def variance_of_rows(positives: ClassMoments, negatives: ClassMoments, slope: Fl
 def degrees_of_rows(positives: ClassMoments, negatives: ClassMoments, variance: Floats) -> Floats:
     """Degrees of freedom of `variance_of_rows`.
 
-    Satterthwaite (1946, eq. 17) with Var(V_c) = V_c² (kurtosis_c - 1) / (n_c - 1), n_c the effective number of rows of
-    class c (Kish 1965). With normal influences this is Welch's (1947) rule; long tails give fewer degrees, but not
-    fewer than 4, or those of Welch's rule.
+    Satterthwaite (1946, eq. 17) with Var(V_c) = V_c² (kurtosis_c - 1) / (n_c - 1), where n_c is the effective number of
+    rows of class c (Kish 1965). For normal influences this is Welch's (1947) rule. Long tails give fewer degrees, but
+    never fewer than 4, or than Welch's rule if that gives less.
 
     Args:
-        positives: Of the rows with a true label, with third and fourth powers.
-        negatives: Of the others.
-        variance: What `variance_of_rows` gave.
+        positives: Moments of the rows with a true label, with third and fourth powers.
+        negatives: Moments of the other rows.
+        variance: Result of `variance_of_rows`.
 
     Returns:
-        The shape of the areas, at least 1; rows less two where nothing varies.
+        An array of the shape of the areas, at least 1; the number of rows minus two where nothing varies.
     """
     uncertain, normal = np.zeros_like(variance), np.zeros_like(variance)
-    for each in (positives, negatives):
-        size = np.where(each.rows > 0, each.weight**2 / each.squares, 0.0)
-        part = np.where(each.rows > 0, each.variance**2 / np.maximum(size - 1, 1.0), 0.0)
-        uncertain, normal = uncertain + part * (each.kurtosis - 1), normal + part * (_NORMAL_KURTOSIS - 1)
+    for moments in (positives, negatives):
+        size = np.where(moments.rows > 0, moments.weight**2 / moments.squares, 0.0)
+        per_degree = np.where(moments.rows > 0, moments.variance**2 / np.maximum(size - 1, 1.0), 0.0)
+        uncertain = uncertain + per_degree * (moments.kurtosis - 1)
+        normal = normal + per_degree * (_NORMAL_KURTOSIS - 1)
     degrees, welch = 2 * variance**2 / uncertain, 2 * variance**2 / normal
     degrees = np.maximum(degrees, np.minimum(_FEWEST_DEGREES, welch))
     rows = positives.rows + negatives.rows - _TWO
@@ -132,7 +134,7 @@ def degrees_of_rows(positives: ClassMoments, negatives: ClassMoments, variance: 
 
 
 def _inverse_size(moments: ClassMoments) -> Floats:
-    """One over the effective number of rows; 0 for an empty class, whose share does not vary."""
+    """Reciprocal of the effective number of rows; 0 for an empty class, whose share does not vary."""
     return np.where(moments.rows > 0, moments.squares / moments.weight**2, 0.0)
 
 
@@ -147,10 +149,10 @@ def variance_of_clusters(
     Args:
         weights: Weight of the positives and of the negatives in each replicate, shape (G, …).
         influences: Sum of w ψ of the positives and of the negatives in each replicate, shape (G, …).
-        slope: As for `variance_of_rows`, the shape without G.
+        slope: As for `variance_of_rows`, of a shape without G.
 
     Returns:
-        G / (G - 1) × Σ z_g² of the shifts z_g, whose sum is 0, where G replicates have data; nan for one replicate.
+        G / (G - 1) × Σ z_g², where the sum of the shifts z_g is 0 and G replicates have data; nan for one replicate.
     """
     shifts, replicates = _shifts(weights, influences, slope)
     factor = np.where(replicates >= _TWO, replicates / (replicates - 1), np.nan)
@@ -161,10 +163,11 @@ def variance_of_clusters(
 def degrees_of_clusters(
     weights: tuple[Floats, Floats], influences: tuple[Floats, Floats], slope: Floats | float
 ) -> Floats:
-    """Degrees of freedom of `variance_of_clusters`; same arguments.
+    """Degrees of freedom of `variance_of_clusters`, with the same arguments.
 
     Returns:
-        2 V² / Var(V) as in `jackknife.effective_degrees`, from 4, or G - 1 if that is less, to G - 1; at least 1.
+        2 V² / Var(V) as in `jackknife.effective_degrees`: at least 4, or G - 1 if that is less, and at most G - 1; at
+        least 1.
     """
     shifts, replicates = _shifts(weights, influences, slope)
     squares = shifts**2
@@ -195,7 +198,7 @@ def variance_of_means(values: Floats, weights: Floats) -> Floats:
         weights: Shape (G, …): sum of w in each replicate.
 
     Returns:
-        G / (G - 1) × Σ z_g² of z_g = Σ w (x - mean) / Σ w; nan for one replicate.
+        G / (G - 1) × Σ z_g² with z_g = Σ w (x - mean) / Σ w; nan for one replicate.
     """
     nothing = np.zeros_like(weights)
     return variance_of_clusters((weights, nothing), (values, nothing), 0.0)

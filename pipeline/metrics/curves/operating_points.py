@@ -1,4 +1,4 @@
-"""Thresholds that people need: best F-beta, most recall at a precision, most precision at a recall."""
+"""Thresholds chosen by a criterion: best F-beta, highest recall at a precision, or highest precision at a recall."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 CRITERION = "criterion"
 NOT_REACHED = "not_reached"
 MAX_DECIMALS = 9
-MAX_BETA = 1e6  # from there on F-beta is recall
+MAX_BETA = 1e6  # above, F-beta is practically recall
 
 
 class Criterion(BaseModel):
-    """What a threshold is chosen for: exactly one of the three.
+    """What a threshold is chosen for: exactly one of `min_precision`, `min_recall` and `beta`.
 
     Attributes:
         min_precision: Highest recall among the thresholds with at least this precision.
-        confidence: With `min_precision`: the precision is at least that with this confidence, whatever threshold is
-            chosen after looking at all of them.
+        confidence: Goes with `min_precision`: the precision is at least that high with this confidence, even though the
+            threshold is chosen after looking at all of them.
         min_recall: Highest precision among the thresholds with at least this recall.
         beta: Highest F-beta, for beta up to 1,000,000.
     """
@@ -62,14 +62,14 @@ class Criterion(BaseModel):
 
 
 def pick(curve: pl.DataFrame, keys: Sequence[str], *, criterion: str, among: pl.Expr, best: pl.Expr) -> pl.DataFrame:
-    """The best row of every group; equal best: the lowest threshold.
+    """The best row of every group; of several best rows, the one with the lowest threshold.
 
     Args:
         curve: One row per group × threshold.
         keys: Columns that identify a group.
         criterion: Text of the column `criterion`.
-        among: Which rows are eligible; NULL counts as not.
-        best: The larger the better; NULL is never chosen.
+        among: Which rows are eligible; NULL counts as not eligible.
+        best: What is maximised; rows in which it is NULL are never chosen.
 
     Returns:
         One row per group with the columns of the curve and `criterion`. A group in which no row is eligible keeps its

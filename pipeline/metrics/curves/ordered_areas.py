@@ -1,18 +1,19 @@
-"""Average precision and area under the ROC curve with standard errors, in one pass over rows in rising order of score.
+"""Average precision and area under the ROC curve with standard errors, in one pass over rows in ascending score order.
 
-Ties enter together. With T and F the weights of positives and negatives at or above a score, P and N those of all:
+Tied rows enter together. With T and F the weights of the positives and negatives at or above a score, and P and N the
+total weights:
 
     AP  = 1/P Σ_s p_s T_s / (T_s + F_s)                        the step sum over the distinct scores s
     ROC = 1/(P N) Σ_s p_s (N below s + half of N at s)        the probability that a positive scores higher
 
-and their influences (`pipeline.metrics.curves.influence`), by derivation of both sums:
+and their influences (`pipeline.metrics.curves.influence`), by differentiating both sums:
 
     AP   ψ_1(x) = T_x / (T_x + F_x) + Σ_{s ≤ x} p_s F_s / (T_s + F_s)²
          ψ_0(x) = -N/P Σ_{s ≤ x} p_s T_s / (T_s + F_s)²
     ROC  ψ_1(x) = (N below x + half of N at x) / N
          ψ_0(x) = (P above x + half of P at x) / P
 
-In rising order all of these are running sums, as T and F are the totals less what lies below.
+In ascending order all of these are running sums, because T and F are the totals minus what lies below.
 """
 
 from __future__ import annotations
@@ -37,23 +38,23 @@ if TYPE_CHECKING:
 Floats: TypeAlias = "NDArray[np.float64]"
 Integers: TypeAlias = "NDArray[np.int64]"
 
-AREAS = ("average_precision", "roc_auc")
+ROW_AREAS = ("average_precision", "roc_auc")
 _CLASSES = ("positive", "negative")
 _SUMS = ("first", "weighted", "second", "third", "fourth")
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows in rising order of group and score, or sums of rows that tie; arrays of one length.
+    """Rows in ascending order of group and score, or sums over tied rows; all arrays have the same length.
 
     Attributes:
-        group: Never falling; the position of the group in the totals.
-        score: Rising within a group.
+        group: Index of the group in the totals; non-decreasing.
+        score: Non-decreasing within a group.
         positive: Weight of the positives; without weights 0 or 1, or their number.
         negative: Weight of the negatives.
-        positive_squares: Sum of squared weights of the positives; None: every weight is 1.
+        positive_squares: Sum of squared weights of the positives; None if every weight is 1.
         negative_squares: Sum of squared weights of the negatives; None likewise.
-        replicate: Index of the replicate; None: rows are independent.
+        replicate: Index of the replicate; None if rows are independent.
     """
 
     group: Integers
@@ -67,26 +68,26 @@ class Rows:
     def __len__(self) -> int:
         return len(self.group)
 
-    def cut(self, part: slice) -> Rows:
-        """Some of the rows."""
-        return Rows(**{name: values[part] for name, values in self.given.items()})
+    def cut(self, chosen: slice) -> Rows:
+        """The rows of a slice."""
+        return Rows(**{name: values[chosen] for name, values in self.arrays.items()})
 
     def after(self, other: Rows) -> Rows:
-        """These rows after others."""
-        return Rows(**{name: np.concatenate([other.given[name], values]) for name, values in self.given.items()})
+        """The other rows followed by these."""
+        return Rows(**{name: np.concatenate([other.arrays[name], values]) for name, values in self.arrays.items()})
 
     @property
-    def given(self) -> dict[str, NDArray[Any]]:
-        """The arrays that are there, by name."""
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The arrays that are not None, by name."""
         return {field.name: values for field in fields(self) if (values := getattr(self, field.name)) is not None}
 
     @property
     def weights(self) -> dict[str, Floats]:
-        """The arrays that add up."""
-        return {name: values for name, values in self.given.items() if name not in {"group", "score", "replicate"}}
+        """The arrays that are additive, by name."""
+        return {name: values for name, values in self.arrays.items() if name not in {"group", "score", "replicate"}}
 
     def starts(self) -> Integers:
-        """Where each tie begins."""
+        """Index of the first row of each tie."""
         change = np.empty(len(self), dtype=np.bool_)
         change[0] = True
         np.not_equal(self.score[1:], self.score[:-1], out=change[1:])
@@ -101,7 +102,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Totals:
-    """What each group holds in all; arrays of shape (groups,).
+    """Totals of each group; arrays of shape (groups,).
 
     Attributes:
         positives: Weight of the positives.
@@ -122,8 +123,8 @@ class Estimates:
 
     Attributes:
         area: The areas.
-        se: Their standard errors.
-        degrees: Degrees of freedom of these; see `influence`.
+        se: Standard errors of the areas.
+        degrees: Degrees of freedom of the standard errors; see `influence`.
     """
 
     area: dict[str, Floats]
@@ -135,22 +136,22 @@ class OrderedAreas:
     """Collects rows block by block; memory grows with the groups and replicates, not with the rows.
 
     Args:
-        totals: Of the groups, in the order in which they come.
-        replicates: Number of replicates; 0: rows are independent.
+        totals: Totals of the groups, in the order in which the groups come.
+        replicates: Number of replicates; 0 if rows are independent.
     """
 
     def __init__(self, totals: Totals, replicates: int = 0) -> None:
         self._totals = totals
         self._replicates = replicates
         groups = len(totals.positives)
-        names = [f"{area}_{side}_{sum_}" for area in AREAS for side in _CLASSES for sum_ in _SUMS]
+        names = [f"{area}_{side}_{sum_}" for area in ROW_AREAS for side in _CLASSES for sum_ in _SUMS]
         squares = [f"squares_{side}" for side in _CLASSES]
         self._sums = {name: np.zeros(groups) for name in (*names, *squares, "slope", "steps")}
         shape = (groups, max(replicates, 1))
         by_replicate = [
             "weight_positive",
             "weight_negative",
-            *(f"{area}_{side}" for area in AREAS for side in _CLASSES),
+            *(f"{area}_{side}" for area in ROW_AREAS for side in _CLASSES),
         ]
         self._by_replicate = {name: np.zeros(shape) for name in by_replicate} if replicates else {}
         self._open: Rows | None = None
@@ -158,7 +159,7 @@ class OrderedAreas:
         self._group = -1
 
     def add(self, rows: Rows) -> None:
-        """Take the next rows; the last tie is kept back, as more of it may come."""
+        """Take the next rows; the last tie is held back, because more of its rows may follow."""
         if not len(rows):
             return
         before = self._open
@@ -186,10 +187,10 @@ class OrderedAreas:
             slope = sums["slope"] / totals.positives
             precision = np.where(totals.n_positive > 0, sums["steps"] / totals.positives, np.nan)
             roc = np.where(totals.n_negative > 0, sums["roc_auc_positive_first"] / totals.positives, np.nan)
-        area = {name: np.clip(value, 0.0, 1.0) for name, value in zip(AREAS, (precision, roc), strict=True)}
-        slopes = dict(zip(AREAS, (slope, np.zeros_like(slope)), strict=True))
+        area = {name: np.clip(value, 0.0, 1.0) for name, value in zip(ROW_AREAS, (precision, roc), strict=True)}
+        slopes = dict(zip(ROW_AREAS, (slope, np.zeros_like(slope)), strict=True))
         se, degrees = {}, {}
-        for name in AREAS:
+        for name in ROW_AREAS:
             if self._replicates:
                 sums_by_replicate = (*self._replicate_sums(name), slopes[name])
                 variance, degrees[name] = (
@@ -209,24 +210,24 @@ class OrderedAreas:
             "positive": (totals.n_positive, totals.positives, self._sums["squares_positive"]),
             "negative": (totals.n_negative, totals.negatives, self._sums["squares_negative"]),
         }
-        made = []
+        moments = []
         for side in _CLASSES:
             sums = (self._sums[f"{area}_{side}_{name}"] for name in _SUMS)
-            made.append(ClassMoments(*sizes[side], *sums))
-        return made[0], made[1]
+            moments.append(ClassMoments(*sizes[side], *sums))
+        return moments[0], moments[1]
 
     def _replicate_sums(self, area: str) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
-        found = self._by_replicate
-        weights = found["weight_positive"].T, found["weight_negative"].T
-        return weights, (found[f"{area}_positive"].T, found[f"{area}_negative"].T)
+        sums = self._by_replicate
+        weights = sums["weight_positive"].T, sums["weight_negative"].T
+        return weights, (sums[f"{area}_positive"].T, sums[f"{area}_negative"].T)
 
     def _take(self, rows: Rows, starts: Integers, before: Rows | None = None) -> None:
-        """Add whole ties to the sums.
+        """Add complete ties to the sums.
 
         Args:
-            rows: The ties.
-            starts: Where each begins.
-            before: One more tie, below them.
+            rows: Rows of the ties.
+            starts: Index of the first row of each tie.
+            before: One more tie that lies below the others.
         """
         if before is not None and self._replicates:
             rows, starts = rows.after(before), np.append(0, starts + len(before))
@@ -241,7 +242,7 @@ class OrderedAreas:
         self._add_up(taken, between)
 
     def _add_up(self, ties: Rows, between: _Between | None) -> _Running:
-        """Add ties to the sums, and the negatives that lie between each and the tie before it in the group."""
+        """Add ties to the sums, and the negatives that lie between each tie and the previous one of its group."""
         first = np.flatnonzero(np.concatenate([np.ones(1, dtype=bool), ties.group[1:] != ties.group[:-1]]))
         groups = ties.group[first]
         running = self._running(ties, first, between)
@@ -268,7 +269,7 @@ class OrderedAreas:
             add(f"squares_{side}", values)
         if between is not None:
             add("squares_negative", between.squares)
-        for area in AREAS:
+        for area in ROW_AREAS:
             add_class(f"{area}_positive", p, squares[0], running.positive[area])
             add_class(f"{area}_negative", q, squares[1], running.negative[area])
             if between is not None:
@@ -276,7 +277,7 @@ class OrderedAreas:
         return running
 
     def _running(self, ties: Rows, first: Integers, between: _Between | None) -> _Running:
-        """Influences at each tie, from running sums that begin anew in each group."""
+        """Influences at each tie, from running sums that start anew in each group."""
         group, totals = ties.group, self._totals
         sizes = np.diff(np.append(first, len(group)))
         state = self._state if group[0] == self._group else dict.fromkeys(self._state, 0.0)
@@ -290,11 +291,13 @@ class OrderedAreas:
         def spread(values: Floats) -> Floats | np.float64:
             return values[group[0]] if len(first) == 1 else values[group]
 
+        # p and q at each tie, running sums up to it, and T and F as totals minus what lies below
         p, q = ties.positive, ties.negative
         to_p = up_to(p, "positive")
         to_q = up_to(q if between is None else between.weight + q, "negative")
         all_p, all_q = spread(totals.positives), spread(totals.negatives)
         hits, false = np.maximum(all_p - to_p + p, p), np.maximum(all_q - to_q + q, q)
+        # T / (T + F), and the running sums in the influences on average precision
         with np.errstate(divide="ignore", invalid="ignore"):
             precision = np.where(p > 0, hits / (hits + false), 0.0)
             rate = np.where(p > 0, p / (hits + false) ** 2, 0.0)
@@ -302,6 +305,7 @@ class OrderedAreas:
             up, down = up_to(rate * false, "up"), up_to(more_down, "down")
             ratio = np.where(all_p > 0, all_q / all_p, 0.0)
             inverse_p, inverse_q = np.where(all_p > 0, 1 / all_p, 0.0), np.where(all_q > 0, 1 / all_q, 0.0)
+        # the last group may go on in the next block: its running sums are continued there
         self._group = int(group[-1])
         self._state = {"positive": to_p[-1], "negative": to_q[-1], "up": up[-1], "down": down[-1]}
         positive = {"average_precision": precision + up, "roc_auc": (to_q - q / 2) * inverse_q}
@@ -317,34 +321,41 @@ class OrderedAreas:
         tie = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(rows))))
 
         def add(name: str, values: Floats) -> None:
-            found = np.bincount(cell, weights=values, minlength=groups * size)
-            self._by_replicate[name] += found.reshape(groups, size)
+            cell_sums = np.bincount(cell, weights=values, minlength=groups * size)
+            self._by_replicate[name] += cell_sums.reshape(groups, size)
 
         for side, weight, influence in (
             ("positive", rows.positive, running.positive),
             ("negative", rows.negative, running.negative),
         ):
             add(f"weight_{side}", weight)
-            for area in AREAS:
+            for area in ROW_AREAS:
                 add(f"{area}_{side}", weight * influence[area][tie])
 
 
 @dataclass(frozen=True)
 class _Between:
-    """Negatives below a tie and above the tie before it in its group, by tie; their influence is the same."""
+    """For each tie, the negatives between it and the previous tie of its group; all have the same influence."""
 
     weight: Floats
     squares: Floats
 
     def after_nothing(self) -> _Between:
-        """The same, where one more tie comes first."""
+        """The same when one more tie precedes the others."""
         weight = np.append(0.0, self.weight)
         return _Between(weight, weight if self.squares is self.weight else np.append(0.0, self.squares))
 
 
 @dataclass(frozen=True)
 class _Running:
-    """At each tie: precision where positives are; influence by area of a positive, a negative, and one in between."""
+    """Values at each tie.
+
+    Attributes:
+        precision: T / (T + F) where the tie has positives, otherwise 0.
+        positive: Influence of a positive, by area.
+        negative: Influence of a negative, by area.
+        between: Influence of a negative between this tie and the previous one, by area.
+    """
 
     precision: Floats
     positive: dict[str, Floats]
@@ -353,10 +364,10 @@ class _Running:
 
 
 def _with_positives(ties: Rows) -> tuple[Rows, _Between]:
-    """The ties that have a positive or are the last of their group, and the negatives of the others between them."""
+    """Ties that have a positive or are the last of their group, and the negatives of the other ties between them."""
     last = np.concatenate([ties.group[1:] != ties.group[:-1], np.ones(1, dtype=bool)])
     kept = np.flatnonzero((ties.positive > 0) | last)
-    taken = Rows(**{name: values[kept] for name, values in ties.given.items()})
+    taken = Rows(**{name: values[kept] for name, values in ties.arrays.items()})
     starts = np.concatenate([np.zeros(1, dtype=np.int64), kept[:-1] + 1])
     weight = np.add.reduceat(ties.negative, starts) - taken.negative
     if ties.negative_squares is None or taken.negative_squares is None:
@@ -366,12 +377,12 @@ def _with_positives(ties: Rows) -> tuple[Rows, _Between]:
 
 def _summed(rows: Rows, starts: Integers) -> Rows:
     """Each tie as one row, without its replicates."""
-    sums: dict[str, NDArray[Any]] = {name: np.add.reduceat(each, starts) for name, each in rows.weights.items()}
+    sums: dict[str, NDArray[Any]] = {name: np.add.reduceat(weights, starts) for name, weights in rows.weights.items()}
     return Rows(rows.group[starts], rows.score[starts], **sums)
 
 
 def _merged(rows: Rows, replicates: int) -> Rows:
-    """One tie as one row, or as one for each replicate."""
+    """One tie as a single row, or as one row for each replicate."""
     size = max(replicates, 1)
     index = np.zeros(len(rows), dtype=np.int64) if rows.replicate is None else rows.replicate
     sums: dict[str, NDArray[Any]] = {

@@ -1,8 +1,8 @@
-"""Scores and labels of many rows put in order in memory: one number of 64 bits for each row, and one sort of these.
+"""Sorting scores and labels of many rows in memory, as one 64-bit number for each row.
 
-A finite score takes all 64 bits. Scores below zero stand at the front of their group and the others behind them, so the
-sign need not be kept, and the label has its bit: 1 for a positive. For scores of one sign the order of these numbers is
-that of the scores, read backwards below zero, where all other bits are flipped.
+A finite score takes all 64 bits. Scores below zero are stored at the front of their group and the others behind them,
+so that the sign is not needed and its bit is free for the label: 1 for a positive. Among scores of one sign, the order
+of these numbers is that of the scores; below zero, where it would be reversed, all other bits are flipped.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ Floats: TypeAlias = "NDArray[np.float64]"
 Labels: TypeAlias = "NDArray[np.bool_]"
 Numbers: TypeAlias = "NDArray[np.uint64]"
 
-BYTES = 16  # for each row at the peak: its number, and once more while they are sorted
-MOST_GROUPS = 1 << 12  # each is sorted by itself
+BYTES = 16  # peak memory for each row: its number, and a copy while numbers are sorted
+MOST_GROUPS = 1 << 12  # because each is sorted separately
 _ONE, _SIGN = np.uint64(1), np.uint64(63)
 
 
 class SizesDifferError(ValueError):
-    """A group does not have as many rows as was said."""
+    """The number of rows of a group differs from the announced size."""
 
 
 class PackedScores:
-    """Collects rows in any order, and gives them back by group, rising score and label.
+    """Collects rows in any order and returns them by group, ascending score and label.
 
     Args:
         sizes: Rows of each group, shape (groups,), at most `MOST_GROUPS` of them.
@@ -43,13 +43,13 @@ class PackedScores:
     def __init__(self, sizes: Integers) -> None:
         self._ends = np.cumsum(sizes)
         self._numbers: Numbers = np.empty(int(sizes.sum()), dtype=np.uint64)
-        self._front, self._back = self._ends - sizes, self._ends.copy()  # what is free of each group
+        self._front, self._back = self._ends - sizes, self._ends.copy()  # free space of each group
 
     def add(self, group: Integers, score: Floats, label: Labels) -> None:
         """Take rows.
 
         Args:
-            group: Position of the group in `sizes`, shape (rows,).
+            group: Index of the group in `sizes`, shape (rows,).
             score: Finite; -0 counts as 0.
             label: Whether the row is a positive.
 
@@ -58,18 +58,20 @@ class PackedScores:
         """
         if not len(score):
             return
+        # the sign bit is shifted out (also that of -0), and the label takes the lowest bit
         below = score < 0
-        numbers = _flipped(score.view(np.uint64) << _ONE | label, below)  # the sign is shifted out, also of -0
-        part = (2 * group + below).astype(np.uint16)
-        if (part != part[0]).any():
-            order = np.argsort(part, kind="stable")
-            part, numbers = part[order], numbers[order]
-        edges = [0, *(np.flatnonzero(part[1:] != part[:-1]) + 1).tolist(), len(part)]
+        numbers = _flipped(score.view(np.uint64) << _ONE | label, below)
+        bucket = (2 * group + below).astype(np.uint16)
+        # bring together the rows of each group and sign, and store them
+        if (bucket != bucket[0]).any():
+            order = np.argsort(bucket, kind="stable")
+            bucket, numbers = bucket[order], numbers[order]
+        edges = [0, *(np.flatnonzero(bucket[1:] != bucket[:-1]) + 1).tolist(), len(bucket)]
         for start, stop in pairwise(edges):
-            self._put(*divmod(int(part[start]), 2), numbers[start:stop])
+            self._put(*divmod(int(bucket[start]), 2), numbers[start:stop])
 
     def in_order(self, rows: int) -> Iterator[tuple[Integers, Floats, Labels]]:
-        """Group, score and label of all rows in order, so many at a time and less at the end.
+        """Group, score and label of all rows in order, in blocks of `rows` rows; the last block may be shorter.
 
         Raises:
             SizesDifferError: a group has fewer rows than its size.
@@ -79,14 +81,14 @@ class PackedScores:
             raise SizesDifferError(message)
         starts = np.append(0, self._ends[:-1])
         for start, middle, end in zip(starts.tolist(), self._front.tolist(), self._ends.tolist(), strict=True):
-            for part in (self._numbers[start:middle], self._numbers[middle:end]):
-                if len(part) > 1:
-                    part[:] = in_rising_order(part)
+            for numbers in (self._numbers[start:middle], self._numbers[middle:end]):
+                if len(numbers) > 1:
+                    numbers[:] = in_rising_order(numbers)
         for start in range(0, len(self._numbers), rows):
             yield self._unpacked(start, min(start + rows, len(self._numbers)))
 
     def _put(self, group: int, below: int, numbers: Numbers) -> None:
-        """Fill what is free of a group, from its front or from its back."""
+        """Fill the free space of a group, from its front for scores below zero and else from its back."""
         if len(numbers) > self._back[group] - self._front[group]:
             message = "a group has more rows than its size"
             raise SizesDifferError(message)
@@ -109,5 +111,5 @@ class PackedScores:
 
 
 def _flipped(numbers: Numbers, below: Labels) -> Numbers:
-    """All bits but that of the label flipped where a score is below zero."""
+    """Numbers in which all bits but that of the label are flipped where the score is below zero."""
     return numbers ^ (-below.astype(np.int64) << 1).view(np.uint64)

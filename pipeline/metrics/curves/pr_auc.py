@@ -26,10 +26,11 @@ class PrAuc:
     """An area and its standard errors.
 
     Attributes:
-        auc: The area; nan without a positive.
-        se_true_points: Standard error of the mean over true points, the precisions taken as known constants: the one
-            of the published definition. Intervals of ± 1.96 of it cover the true area in only 40 to 80 % of samples.
-        se: Linearised standard error that counts all randomness; nan with fewer than two positives, or one negative.
+        auc: The area; nan without positives.
+        se_true_points: Standard error of the mean over true points, treating the precisions as constants, as in the
+            published definition. Intervals of ± 1.96 of it cover the true area in only 40 to 80 % of samples.
+        se: Linearised standard error that accounts for all randomness; nan with fewer than two positives, or with only
+            one negative.
     """
 
     auc: float
@@ -42,19 +43,19 @@ def pr_auc(
 ) -> PrAuc:
     """Area under the precision-recall curve as the mean over true points (Alchemy, University of Washington 2008).
 
-    Thresholds fall: th_1 > … > th_K. A true point that th_s is the first to retrieve is worth
-    (prec_{s-1} + prec_s) / 2 with prec_0 = prec_1, one that none retrieves is worth 0, and the area is the mean worth.
-    It equals the trapezoid area over recall, extended horizontally from the first point to recall 0.
+    The thresholds descend: th_1 > … > th_K. A true point first retrieved by th_s is worth (prec_{s-1} + prec_s) / 2,
+    with prec_0 = prec_1, one that no threshold retrieves is worth 0, and the area is the mean worth. It equals the
+    trapezoid area over recall, extended horizontally from the first point to recall 0.
 
     Args:
         scores: Shape (n,), finite; higher means more likely to be true.
         labels: Shape (n,), boolean or 0 and 1.
-        thresholds: Finite, in any order, repeated ones count once; those that retrieve nothing are dropped. None:
-            enough thresholds to part every distinct score, and to retrieve every row.
+        thresholds: Finite, in any order; repeated ones count once, and those that retrieve nothing are dropped. None:
+            enough thresholds to separate all distinct scores and to retrieve every row.
         boundary: Whether a score equal to a threshold is retrieved (`>=`) or not (`>`).
 
     Raises:
-        ValueError: shapes differ, a score or threshold is not finite, or a label is neither 0 nor 1.
+        ValueError: the shapes differ, a score or threshold is not finite, or a label is neither 0 nor 1.
     """
     values, truth = _checked(scores, labels)
     if boundary not in {">=", ">"}:
@@ -68,12 +69,13 @@ def pr_auc(
         if not np.isfinite(levels).all():
             message = "a threshold is not finite"
             raise ValueError(message)
+    # rows of each class that the descending thresholds retrieve
     descending = levels[::-1]
     classes = np.sort(values[truth]), np.sort(values[~truth])
-    above = (len(part) - np.searchsorted(part, descending, side=side)[None] for part in classes)
-    sizes = (np.array([len(part)]) for part in classes)
-    found = true_point_areas(Retrieved(*above, *sizes))
-    return PrAuc(float(found.auc[0]), float(found.se_true_points[0]), float(found.se[0]))
+    above = (len(ordered) - np.searchsorted(ordered, descending, side=side)[None] for ordered in classes)
+    sizes = (np.array([len(ordered)]) for ordered in classes)
+    areas = true_point_areas(Retrieved(*above, *sizes))
+    return PrAuc(float(areas.auc[0]), float(areas.se_true_points[0]), float(areas.se[0]))
 
 
 def _checked(scores: ArrayLike, labels: ArrayLike) -> tuple[Floats, NDArray[np.bool_]]:
@@ -92,10 +94,10 @@ def _checked(scores: ArrayLike, labels: ArrayLike) -> tuple[Floats, NDArray[np.b
 
 @dataclass(frozen=True)
 class Retrieved:
-    """What falling thresholds retrieve, of several groups or of several replicates of one group.
+    """What descending thresholds retrieve, for several groups or for several replicates of one group.
 
     Attributes:
-        tp: Shape (groups, K): weight of the true points that each threshold retrieves; never falls along K.
+        tp: Shape (groups, K): weight of the true points that each threshold retrieves; non-decreasing along K.
         fp: Shape (groups, K): weight of the false points.
         positives: Shape (groups,): weight of all true points.
         negatives: Shape (groups,): weight of all false points.
@@ -108,14 +110,14 @@ class Retrieved:
 
     @property
     def total(self) -> Retrieved:
-        """All groups together."""
-        parts = (self.tp, self.fp, self.positives, self.negatives)
-        return Retrieved(*(each.sum(axis=0)[None] for each in parts))
+        """The sum over all groups, as one group."""
+        arrays = (self.tp, self.fp, self.positives, self.negatives)
+        return Retrieved(*(values.sum(axis=0)[None] for values in arrays))
 
 
 @dataclass(frozen=True)
 class TruePointAreas:
-    """Areas of several groups; see `PrAuc`. Arrays of shape (groups,); `degrees` are the degrees of freedom of `se`."""
+    """Areas of several groups, as arrays of shape (groups,); see `PrAuc`. `degrees`: degrees of freedom of `se`."""
 
     auc: Floats
     se_true_points: Floats
@@ -127,12 +129,12 @@ class TruePointAreas:
 def true_point_areas(
     weights: Retrieved, squares: Retrieved | None = None, rows: Retrieved | None = None, *, random_sizes: bool = False
 ) -> TruePointAreas:
-    """`pr_auc` of several groups from their counts.
+    """`pr_auc` of several groups, from their counts.
 
     Args:
         weights: Counts, or sums of weights.
-        squares: Sums of squared weights; None: every weight is 1.
-        rows: Numbers of rows; None: every weight is 1.
+        squares: Sums of squared weights; None if every weight is 1.
+        rows: Numbers of rows; None if every weight is 1.
         random_sizes: As for `influence.variance_of_rows`.
     """
     squares, rows = squares or weights, rows or weights
@@ -163,21 +165,21 @@ def true_point_clusters(replicates: Retrieved) -> tuple[float, float]:
         (np.diff(weight, prepend=0, axis=1) * psi).sum(axis=1)
         for weight, psi in ((replicates.tp, curve.psi_positive), (replicates.fp, curve.psi_negative))
     ]
-    sizes = [np.asarray(each, dtype=np.float64) for each in (replicates.positives, replicates.negatives)]
+    sizes = [np.asarray(values, dtype=np.float64) for values in (replicates.positives, replicates.negatives)]
     sums = (sizes[0], sizes[1]), (influences[0], influences[1]), float(curve.slope[0])
     return float(np.sqrt(variance_of_clusters(*sums))), float(degrees_of_clusters(*sums))
 
 
 @dataclass(frozen=True)
 class _Curve:
-    """The area of a curve and its derivatives; arrays of shape (groups,) or (groups, K).
+    """The area under a curve and its derivatives; arrays of shape (groups,) or (groups, K).
 
     Attributes:
         auc: The area.
         worth: What a true point is worth, by the first threshold that retrieves it.
-        psi_positive: Its influence.
-        psi_negative: Influence of a false point.
-        slope: Derivative of the area by the logit of the share of positives.
+        psi_positive: Influence of a true point, likewise.
+        psi_negative: Influence of a false point, likewise.
+        slope: Derivative of the area with respect to the logit of the share of positives.
     """
 
     auc: Floats
@@ -188,34 +190,37 @@ class _Curve:
 
     @classmethod
     def of(cls, counts: Retrieved) -> _Curve:
-        """Thresholds that retrieve nothing share the precision of the first that does, which gives them no width."""
+        """The curve of counts; thresholds that retrieve nothing contribute no area."""
         hits, total = np.asarray(counts.tp, dtype=np.float64), np.asarray(counts.positives, dtype=np.float64)
         false = np.asarray(counts.fp, dtype=np.float64)
         retrieved = hits + false
-        some = retrieved > 0
+        is_retrieving = retrieved > 0
         with np.errstate(divide="ignore", invalid="ignore"):
-            precision, recall = np.where(some, hits / retrieved, 0.0), hits / total[:, None]
+            precision, recall = np.where(is_retrieving, hits / retrieved, 0.0), hits / total[:, None]
+            # worth of a true point, and the area as the mean worth
             before = np.concatenate([np.zeros((len(hits), 1)), precision[:, :-1]], axis=1)[:, : hits.shape[1]]
-            worth = np.where(_first(some), precision, (before + precision) / 2)
+            worth = np.where(_first(is_retrieving), precision, (before + precision) / 2)
             auc = np.where(total > 0, (np.diff(hits, prepend=0.0, axis=1) * worth).sum(axis=1) / total, np.nan)
-            slopes = _by_precision(recall, _first(some))
-            of_positive = np.where(some, slopes * false / retrieved**2, 0.0)
-            of_negative = np.where(some, -slopes * hits / retrieved**2, 0.0)
+            # derivatives: of the area by precision, and of precision by tp and by fp
+            slopes = _by_precision(recall, _first(is_retrieving))
+            of_positive = np.where(is_retrieving, slopes * false / retrieved**2, 0.0)
+            of_negative = np.where(is_retrieving, -slopes * hits / retrieved**2, 0.0)
+        # a point counts at every threshold below its score
         sizes = total[:, None], np.asarray(counts.negatives, dtype=np.float64)[:, None]
         psi_positive, psi_negative = _from_below(of_positive) * sizes[0], _from_below(of_negative) * sizes[1]
-        slope = np.where(some, slopes * precision * (1 - precision), 0.0).sum(axis=1)
+        slope = np.where(is_retrieving, slopes * precision * (1 - precision), 0.0).sum(axis=1)
         return cls(auc, worth, worth + psi_positive, psi_negative, slope)
 
 
-def _first(some: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Marks the first threshold that retrieves anything."""
-    return np.asarray(some & (np.cumsum(some, axis=1) == 1))
+def _first(is_retrieving: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Whether a threshold is the first that retrieves anything."""
+    return np.asarray(is_retrieving & (np.cumsum(is_retrieving, axis=1) == 1))
 
 
 def _by_precision(recall: Floats, first: NDArray[np.bool_]) -> Floats:
-    """Derivative of the area by the precision at each threshold: half the recall between its neighbours.
+    """Derivative of the area with respect to the precision at each threshold: half the recall between its neighbours.
 
-    At the first, whose precision is carried to recall 0, it is half the sum of its recall and the next.
+    The precision of the first threshold extends to recall 0; there it is half the sum of its recall and the next one.
     """
     edges = np.concatenate([np.zeros((len(recall), 1)), recall, recall[:, -1:]], axis=1)
     inner = (edges[:, 2:] - edges[:, :-2]) / 2
@@ -223,7 +228,7 @@ def _by_precision(recall: Floats, first: NDArray[np.bool_]) -> Floats:
 
 
 def _from_below(values: Floats) -> Floats:
-    """Sums over a threshold and all lower ones: a point is retrieved by every threshold below its score."""
+    """Sums over a threshold and all lower ones, because every threshold below its score retrieves a point."""
     return np.asarray(np.cumsum(values[:, ::-1], axis=1)[:, ::-1])
 
 
@@ -231,8 +236,11 @@ def _from_below(values: Floats) -> Floats:
 def _moments(
     retrieved: NDArray[Any], squares: NDArray[Any], sizes: tuple[NDArray[Any], NDArray[Any], NDArray[Any]], psi: Floats
 ) -> ClassMoments:
-    """Moments of a class whose members differ only by the first threshold that retrieves them; 0 if none does."""
-    rows, weight, square = (np.asarray(each, dtype=np.float64) for each in sizes)
+    """Moments of a class whose members differ only in the first threshold that retrieves them.
+
+    The influence of members that no threshold retrieves is 0.
+    """
+    rows, weight, square = (np.asarray(size, dtype=np.float64) for size in sizes)
     gained, gained_squares = _gained(retrieved, weight), _gained(squares, square)
     every = np.concatenate([psi, np.zeros((len(psi), 1))], axis=1)
     centred = every - ((gained * every).sum(axis=1) / weight)[:, None]  # the spread then does not cancel
@@ -241,5 +249,5 @@ def _moments(
 
 
 def _gained(retrieved: NDArray[Any], total: Floats) -> Floats:
-    """What each threshold is the first to retrieve and, last, what none does."""
+    """Weight first retrieved by each threshold and, in the last column, the weight that none retrieves."""
     return np.diff(np.asarray(retrieved, dtype=np.float64), prepend=0.0, append=total[:, None], axis=1)

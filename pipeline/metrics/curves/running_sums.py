@@ -1,8 +1,9 @@
-"""Running sums of several groups in one array, none of which takes rounding errors from another.
+"""Running sums of several groups in one array, without rounding errors that carry over from one group to another.
 
-One `cumsum` over all groups, less what lies before each, has an error of the size of the largest group: next to weights
-of a million the sums of a group with weights of a millionth are noise. So the values are cut into limbs of few enough
-bits for sums of them to be exact, and only the sums of a group are rounded when its limbs are put together.
+One `cumsum` over all groups, minus the sum before each group, has an error in proportion to the largest group: beside
+weights of a million, the sums of a group with weights of a millionth would be noise. The values are therefore split
+into limbs with few enough bits that their sums are exact. Rounding occurs only within a group, when the sums of its
+limbs are added.
 """
 
 from __future__ import annotations
@@ -17,31 +18,32 @@ if TYPE_CHECKING:
 Floats: TypeAlias = "NDArray[np.float64]"
 
 _BITS = 52
-_LIMBS = 6  # of 30 bits and more: all bits of values that are 1e20 apart
+_LIMBS = 6  # of at least 30 bits each: all bits of values that differ by a factor of 1e20
 
 
 def running_sums(values: Floats, first: NDArray[np.int64]) -> Floats:
-    """Sums of each value and those before it in its group.
+    """Sum of each value and those before it in its group.
 
     Args:
         values: Finite and not negative, shape (N,).
-        first: Where each group begins, rising from 0, shape (groups,).
+        first: Index at which each group begins, ascending from 0, shape (groups,).
 
     Returns:
-        Shape (N,). The error is a few units in the last place of the sum; within a group that has the array to itself,
-        that of `numpy.cumsum`.
+        Shape (N,). The error is a few units in the last place of the sum; for a single group it is that of
+        `numpy.cumsum`.
     """
     if len(first) <= 1:
         return np.cumsum(values)
     sizes = np.diff(np.append(first, len(values)))
     bits = _BITS - len(values).bit_length()
-    sums, rest = np.zeros(len(values)), values
+    sums, remainder = np.zeros(len(values)), values
     for _ in range(_LIMBS):
-        _, exponent = np.frexp(rest.max())
-        if not rest.any():
+        _, exponent = np.frexp(remainder.max())
+        if not remainder.any():
             break
-        limb = np.ldexp(np.floor(np.ldexp(rest, bits - exponent)), exponent - bits)
-        rest = rest - limb
+        # the leading `bits` bits of the remainder, on a common exponent: their sums are exact
+        limb = np.ldexp(np.floor(np.ldexp(remainder, bits - exponent)), exponent - bits)
+        remainder = remainder - limb
         running = np.cumsum(limb)
         sums += running - np.repeat(running[first] - limb[first], sizes)
     return sums

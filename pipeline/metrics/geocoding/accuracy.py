@@ -1,7 +1,8 @@
 """Accuracy of geocoding: counts within a tolerance and statistics of the distance errors.
 
-Input is the distance of every gold toponym from its prediction. It is missing where the mention was not recognised or
-was recognised but given no coordinates: nothing was attempted. With n_attempted the toponyms that have a distance:
+The input is the distance of every gold toponym from its prediction. It is missing where nothing was attempted: the
+mention was not recognised, or it was recognised but got no coordinates. With n_attempted the number of toponyms that
+have a distance:
 
     within the tolerance: true positive      beyond it: false positive and miss      no distance: miss
 
@@ -27,7 +28,7 @@ Floats: TypeAlias = "NDArray[np.float64]"
 Missing = Literal["exclude", "max_error"]
 
 FARTHEST_KM = 20038.0
-"""Error that the published log error takes as the largest possible: half the equator, rounded up."""
+"""The largest possible error according to the published log error: half the equator, rounded up."""
 
 
 def tolerance_counts(
@@ -36,23 +37,24 @@ def tolerance_counts(
     """Counts and ratios at every tolerance.
 
     Args:
-        distances_km: One per gold toponym, shape (n_gold,); nan: not attempted.
+        distances_km: Distance for each gold toponym, shape (n_gold,); nan where nothing was attempted.
         tolerances_km: Largest distances that count as correct.
         inclusive: Whether a distance equal to the tolerance is within it.
-        n_spurious: Predictions with coordinates but without a gold toponym. The source text and the published accuracy
-            leave them out; the resolution scores of SemEval-2019 Task 12 (Weissenbacher et al. 2019) count them as
-            attempted and wrong.
+        n_spurious: Number of predictions with coordinates but without a gold toponym. The published accuracy leaves
+            them out; the resolution scores of SemEval-2019 Task 12 (Weissenbacher et al. 2019) count them as attempted
+            and wrong.
 
     Returns:
-        One row per tolerance in the order given: `tolerance_km`, `n_gold`, `n_attempted` (including spurious), and the
+        One row per tolerance, in the same order: `tolerance_km`, `n_gold`, `n_attempted` (including spurious), and the
         columns that `add_ratios` adds.
     """
-    known = np.sort(distances_km[~np.isnan(distances_km)])
-    correct = np.searchsorted(known, np.asarray(tolerances_km, dtype=np.float64), side="right" if inclusive else "left")
+    attempted = np.sort(distances_km[~np.isnan(distances_km)])
+    side: Literal["left", "right"] = "right" if inclusive else "left"
+    correct = np.searchsorted(attempted, np.asarray(tolerances_km, dtype=np.float64), side=side)
     columns = {"tolerance_km": list(tolerances_km), "tp": correct}
     counts = pl.DataFrame(columns, schema_overrides={"tolerance_km": pl.Float64}).with_columns(
         pl.lit(len(distances_km), pl.Int64).alias("n_gold"),
-        pl.lit(len(known) + n_spurious, pl.Int64).alias("n_attempted"),
+        pl.lit(len(attempted) + n_spurious, pl.Int64).alias("n_attempted"),
     )
     return add_ratios(counts)
 
@@ -72,20 +74,20 @@ def error_statistics(distances_km: Floats, *, missing: Missing = "exclude") -> d
     """Number of toponyms, and mean, median and area of the distance errors.
 
     Args:
-        distances_km: One per gold toponym, shape (n_gold,); nan: not located.
-        missing: What is done with toponyms that were not located: left out, as the published numbers do, or given the
+        distances_km: Distance for each gold toponym, shape (n_gold,); nan where it was not located.
+        missing: How toponyms that were not located are treated: left out, as in the published numbers, or assigned the
             largest possible error, so that a geocoder gains nothing by leaving out the hard ones.
 
     Returns:
-        `n_gold`, `n_located`, `mean_km`, `median_km` and `log_error_auc`; the last three are nan where no error is left
-        (never 0, which would read as perfect).
+        `n_gold`, `n_located`, `mean_km`, `median_km` and `log_error_auc`; the last three are nan where there is no
+        error (never 0, which would look perfect).
     """
-    known = distances_km[~np.isnan(distances_km)]
-    errors = known if missing == "exclude" else np.where(np.isnan(distances_km), FARTHEST_KM, distances_km)
+    located = distances_km[~np.isnan(distances_km)]
+    errors = located if missing == "exclude" else np.where(np.isnan(distances_km), FARTHEST_KM, distances_km)
     ordered = np.sort(errors)
     return {
         "n_gold": len(distances_km),
-        "n_located": len(known),
+        "n_located": len(located),
         "mean_km": float(ordered.mean()) if len(ordered) else math.nan,
         "median_km": float(np.median(ordered)) if len(ordered) else math.nan,
         "log_error_auc": log_error_auc(ordered),
@@ -95,9 +97,9 @@ def error_statistics(distances_km: Floats, *, missing: Missing = "exclude") -> d
 def log_error_auc(errors_km: Floats) -> float:
     """Area under the curve of log errors, from 0 (perfect) to 1 (Jurgens et al. 2015; Gritta et al. 2018).
 
-    The trapezoid area under ln(1 + d) of the errors in ascending order, divided by what errors of half the equator
-    would give, ln(20039) (n - 1). Nearly the mean of ln(1 + d) / ln(20039), but the first and the last error count
-    half, so errors that are not sorted first give another number.
+    This is the trapezoid area under ln(1 + d) of the errors in ascending order, divided by ln(20039) (n - 1), the area
+    for errors of half the equator. It is close to the mean of ln(1 + d) / ln(20039), but the first and the last error
+    count half, so that unsorted errors would give a different number.
 
     Args:
         errors_km: Errors of the located toponyms, shape (n,), any order, without nan.

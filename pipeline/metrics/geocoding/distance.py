@@ -1,12 +1,13 @@
 """Distances between points on the Earth in kilometres, and checks of their coordinates.
 
-The great-circle distance is on a sphere of the mean Earth radius (IUGG). In SQL it is written without a function that
-engines treat differently: `least(1, x)` skips NULL in some and not in others, so a missing coordinate would become
-the farthest point. With a = sin²(Δlat / 2) + cos(lat₁) cos(lat₂) sin²(Δlon / 2), NULL when a coordinate is:
+The great-circle distance is computed on a sphere with the mean Earth radius (IUGG). Its SQL form avoids functions that
+engines treat differently: `least(1, x)` ignores NULL in some engines and not in others, so that a missing coordinate
+would become the farthest point. With a = sin²(Δlat / 2) + cos(lat₁) cos(lat₂) sin²(Δlon / 2), which is NULL if a
+coordinate is NULL:
 
     2 * 6371.0088 * asin(sqrt(CASE WHEN a > 1 THEN 1 ELSE a END))
 
-`CASE` keeps NULL (NULL > 1 is not true), a cannot be negative, and rounding takes it above 1 only by some 1e-16.
+`CASE` preserves NULL (NULL > 1 is not true), a cannot be negative, and rounding raises it above 1 by about 1e-16 only.
 """
 
 from __future__ import annotations
@@ -41,14 +42,14 @@ def haversine(
 ) -> Floats:
     """Great-circle distance in km by the haversine formula (Sinnott 1984).
 
-    Against the WGS84 ellipsoid it is off by up to 0.56 %. Longitudes count modulo 360. Accurate for near points; within
-    some 10 m of the antipode the error grows to metres.
+    It differs from the distance on the WGS84 ellipsoid by up to 0.56 %. Longitudes count modulo 360. It is accurate for
+    close points; within about 10 m of the antipode the error grows to metres.
 
     Args:
-        latitude: Degrees north of the first points.
-        longitude: Degrees east of the first points.
-        other_latitude: The same of the second points.
-        other_longitude: The same of the second points.
+        latitude: Latitude of the first points in degrees north.
+        longitude: Longitude of the first points in degrees east.
+        other_latitude: Latitude of the second points.
+        other_longitude: Longitude of the second points.
         radius_km: Radius of the sphere.
 
     Returns:
@@ -63,7 +64,7 @@ def haversine(
 def geodesic(latitude: Floats, longitude: Floats, other_latitude: Floats, other_longitude: Floats) -> Floats:
     """Length in km of the shortest path on the WGS84 ellipsoid (Karney 2013), to about 15 nanometres.
 
-    Arguments and result are as for `haversine`.
+    Arguments and result are those of `haversine`.
 
     Raises:
         ConfigError: pyproj is not installed.
@@ -75,17 +76,17 @@ def geodesic(latitude: Floats, longitude: Floats, other_latitude: Floats, other_
         raise ConfigError(message, remedy="Install pyproj, or use distance = 'haversine'.") from error
     columns = np.broadcast_arrays(longitude, latitude, other_longitude, other_latitude)
     points = [np.array(column, dtype=np.float64, copy=True) for column in columns]
-    known = np.isfinite(points).all(axis=0)
-    metres = np.full(known.shape, np.nan)
-    east, north, other_east, other_north = (column[known] for column in points)
-    metres[known] = Geod(ellps="WGS84").inv(east, north, other_east, other_north)[2]
+    is_complete = np.isfinite(points).all(axis=0)
+    metres = np.full(is_complete.shape, np.nan)
+    east, north, other_east, other_north = (column[is_complete] for column in points)
+    metres[is_complete] = Geod(ellps="WGS84").inv(east, north, other_east, other_north)[2]
     return metres / _METRES_PER_KM
 
 
 def valid_coordinates(latitude: Floats, longitude: Floats) -> Bools:
-    """Whether latitude lies in [-90, 90] and longitude in [-180, 360], or the point is missing (nan in both).
+    """Whether latitude lies in [-90, 90] and longitude in [-180, 360], or the point is missing (both are nan).
 
-    nan in only one of the two, and infinity, are not valid.
+    A point in which only one of the two is nan, or one is infinite, is not valid.
     """
     inside = (np.abs(latitude) <= MAX_LATITUDE) & (longitude >= MIN_LONGITUDE) & (longitude <= MAX_LONGITUDE)
     return np.asarray(inside | (np.isnan(latitude) & np.isnan(longitude)))
@@ -102,9 +103,9 @@ def likely_swapped(
 ) -> Bools:
     """Whether a predicted point looks as if latitude and longitude were exchanged.
 
-    It does when it is no valid point but the exchanged one is, or when it is farther than `far_km` from the gold point
-    and the exchanged one is within `near_km` of it. A wrong prediction that is anywhere on Earth looks like this in
-    less than one of a million cases; many such rows are a fault of the input.
+    It does if it is not a valid point but the exchanged point is, or if it is farther than `far_km` from the gold point
+    while the exchanged point is within `near_km` of it. A wrong prediction at a random place on Earth looks like this
+    in less than one case in a million, so that several such rows point to a fault in the input.
 
     Returns:
         The broadcast shape; False where a coordinate is nan.

@@ -1,9 +1,9 @@
-"""One-to-one matchings between two sides of very many, mostly tiny, separate graphs at once.
+"""One-to-one matchings in very many, mostly tiny, separate bipartite graphs at once.
 
-A matching takes each gold and each predicted item at most once. Items of the two sides that may be matched are joined
-by an edge; the connected components are independent of each other. Most of them are one edge or a star, which are
-solved for all components together; the rest is a minimum-cost assignment by the shortest augmenting paths of Jonker
-and Volgenant (1987), as implemented in scipy.
+A matching uses each gold and each predicted item at most once. Items of the two sides that may be matched are joined by
+an edge, and the connected components are independent of each other. Most components are a single edge or a star, which
+are solved for all components together. The others are minimum-cost assignments, solved by the shortest augmenting paths
+of Jonker and Volgenant (1987) as implemented in scipy.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ UNMATCHED = -1
 # The assignment clears an array of all columns for every row, so its cost is quadratic in the rows of one call.
 _ROWS_PER_CALL = 256
 _CLOSENESS_STEPS = 1000
-_EXACT = 2**50
+_LARGEST_VALUE = 2**50  # sums of whole values up to here are exact in doubles
 
 
 @dataclass(frozen=True)
 class Edges:
-    """Pairs that may be matched, no pair twice.
+    """Pairs that may be matched, each pair once.
 
     Attributes:
         gold: Index of the gold item, shape (E,).
         predicted: Index of the predicted item, shape (E,).
-        closeness: How well the pair agrees, from 0 to 1; 1: the two are identical. It decides between matchings of
-            the same size only.
+        closeness: How well the pair agrees, from 0 to 1, where 1 means that the two are identical. It only decides
+            between matchings of the same size.
     """
 
     gold: Ints
@@ -43,28 +43,29 @@ class Edges:
     closeness: Floats
 
     def where(self, mask: NDArray[np.bool_]) -> Edges:
-        """The edges that a mask of shape (E,) keeps."""
+        """The edges that a mask of shape (E,) selects."""
         return Edges(self.gold[mask], self.predicted[mask], self.closeness[mask])
 
 
 def maximum_matching(edges: Edges, n_gold: int, score: Floats) -> Ints:
-    """A largest matching; among the largest, the predictions with the highest scores and then the closest pairs.
+    """A largest matching; of all largest ones, that with the highest scores and then with the closest pairs.
 
-    For every threshold t at once, the matched predictions with a score ≥ t are as many as a largest matching of the
-    predictions with a score ≥ t has: the sets of predictions that can be matched are the independent sets of a
-    transversal matroid (Edmonds and Fulkerson 1965), so the set that is best for all predictions is best at every
-    threshold (Rado 1957). Among the matchings that do this, as many identical pairs as possible are kept, and then the
-    sum of closeness, in steps of 0.001, is as large as possible.
+    For every threshold t at once, the number of matched predictions with a score ≥ t equals the size of a largest
+    matching of the predictions with a score ≥ t. The reason is that the sets of predictions that can be matched are the
+    independent sets of a transversal matroid (Edmonds and Fulkerson 1965), so that the set that is best for all
+    predictions is best at every threshold (Rado 1957). Among the matchings with this property, the number of identical
+    pairs is maximised, and then the sum of closeness, in steps of 0.001.
 
     Args:
         edges: Pairs that may be matched.
         n_gold: Number of gold items, G.
-        score: Finite score of every predicted item, shape (P,); all equal if there are none.
+        score: Finite score of every predicted item, shape (P,); all equal if there are no scores.
 
     Returns:
-        Shape (G,): index of the matched prediction, or -1. What remains open after the preferences above depends on
-        the order of the items.
+        Shape (G,): index of the matched prediction, or -1. Where the preferences above leave a choice, the result
+        depends on the order of the items.
     """
+    # pairs that share neither item with another pair
     matched = np.full(n_gold, UNMATCHED, dtype=np.int64)
     degree = np.bincount(edges.gold, minlength=n_gold)
     spread = np.bincount(edges.predicted, minlength=len(score))
@@ -73,6 +74,7 @@ def maximum_matching(edges: Edges, n_gold: int, score: Floats) -> Ints:
     alone = ~shared & ~several
     matched[edges.gold[alone]] = edges.predicted[alone]
 
+    # components in which all edges share one item, and then all others
     centred_on_gold = ~_any_edge(edges.gold, shared, n_gold)[edges.gold]
     star = centred_on_gold | ~_any_edge(edges.predicted, several, len(score))[edges.predicted]
     _match_stars(edges.where(star & ~alone), centred_on_gold[star & ~alone], score, matched)
@@ -81,10 +83,10 @@ def maximum_matching(edges: Edges, n_gold: int, score: Floats) -> Ints:
 
 
 def first_come_matching(edges: Edges, n_gold: int, n_predicted: int) -> Ints:
-    """The matching of a loop over the gold items in order that gives each the first prediction still free.
+    """The matching of a loop over the gold items that gives each the first prediction that is still free.
 
-    It need not be the largest. All items that nobody earlier competes with are matched at once, then again among the
-    rest, so the number of rounds is the length of the longest chain of competitors.
+    It need not be a largest matching. In every round, all items without an earlier competitor are matched at once; the
+    number of rounds is therefore the length of the longest chain of competitors.
 
     Returns:
         Shape (n_gold,): index of the matched prediction, or -1.
@@ -94,6 +96,7 @@ def first_come_matching(edges: Edges, n_gold: int, n_predicted: int) -> Ints:
     gold, predicted = edges.gold[order], edges.predicted[order]
     used = np.zeros(n_predicted, dtype=np.bool_)
     while len(gold):
+        # edges that come first among those of their gold item and among those of their prediction
         rank = np.arange(len(gold))
         first_of_gold = np.empty(n_gold, dtype=np.int64)
         first_of_predicted = np.empty(n_predicted, dtype=np.int64)
@@ -102,6 +105,7 @@ def first_come_matching(edges: Edges, n_gold: int, n_predicted: int) -> Ints:
         taken = (first_of_gold[gold] == rank) & (first_of_predicted[predicted] == rank)
         matched[gold[taken]] = predicted[taken]
         used[predicted[taken]] = True
+        # edges whose items are both still unmatched
         free = (matched[gold] == UNMATCHED) & ~used[predicted]
         gold, predicted = gold[free], predicted[free]
     return matched
@@ -109,13 +113,13 @@ def first_come_matching(edges: Edges, n_gold: int, n_predicted: int) -> Ints:
 
 def _any_edge(items: Ints, marked: NDArray[np.bool_], size: int) -> NDArray[np.bool_]:
     """Whether any edge of each item is marked."""
-    found = np.zeros(size, dtype=np.bool_)
-    found[items[marked]] = True
-    return found
+    has_marked = np.zeros(size, dtype=np.bool_)
+    has_marked[items[marked]] = True
+    return has_marked
 
 
 def _match_stars(edges: Edges, centred_on_gold: NDArray[np.bool_], score: Floats, matched: Ints) -> None:
-    """The best edge of every component in which all edges share one item."""
+    """Match the best edge of every component in which all edges share one item."""
     centre = np.where(centred_on_gold, edges.gold, len(matched) + edges.predicted)
     other = np.where(centred_on_gold, edges.predicted, edges.gold)
     order = np.lexsort((other, -edges.closeness, -score[edges.predicted], centre))
@@ -129,9 +133,10 @@ def _starts(values: Ints) -> NDArray[np.bool_]:
 
 
 def _match_components(edges: Edges, score: Floats, matched: Ints) -> None:
-    """Best matching of components that are no stars, a few hundred rows at a time."""
+    """Match components that are not stars in the best way, a few hundred rows at a time."""
     if not len(edges.gold):
         return
+    # number the items that occur, and find their components
     golds, gold = np.unique(edges.gold, return_inverse=True)
     predictions, predicted = np.unique(edges.predicted, return_inverse=True)
     of_gold, of_predicted = _components(gold, predicted, len(golds), len(predictions))
@@ -140,6 +145,7 @@ def _match_components(edges: Edges, score: Floats, matched: Ints) -> None:
     value = _values(edges, of_gold, of_predicted, score[predictions], predicted, gold)
     row, column = _positions(rows)[gold], _positions(columns)[predicted]
 
+    # whole components are put together in calls of about 256 rows, and edges sorted by call
     sizes = np.bincount(of_gold)
     call_of_component = (np.cumsum(sizes) - sizes) // _ROWS_PER_CALL
     order = np.lexsort((column, row))
@@ -148,17 +154,20 @@ def _match_components(edges: Edges, score: Floats, matched: Ints) -> None:
     row_limits = np.append(np.searchsorted(call_of_component[of_gold[rows]], calls), len(rows))
     column_limits = np.append(np.searchsorted(call_of_component[of_predicted[columns]], calls), len(columns))
     edge_limits = np.searchsorted(row, row_limits)
+    # rows, columns and edges of each call are contiguous; they are numbered from 0 within the call
     for call in range(len(calls)):
-        part = slice(edge_limits[call], edge_limits[call + 1])
-        shape = row_limits[call + 1] - row_limits[call], column_limits[call + 1] - column_limits[call]
-        chosen = _assign(row[part] - row_limits[call], column[part] - column_limits[call], value[part], shape)
-        here = np.flatnonzero(chosen != UNMATCHED)
-        won = columns[chosen[here] + column_limits[call]]
-        matched[golds[rows[here + row_limits[call]]]] = predictions[won]
+        edges_of_call = slice(edge_limits[call], edge_limits[call + 1])
+        first_row, first_column = row_limits[call], column_limits[call]
+        shape = row_limits[call + 1] - first_row, column_limits[call + 1] - first_column
+        in_call = row[edges_of_call] - first_row, column[edges_of_call] - first_column
+        chosen = _assign(*in_call, value[edges_of_call], shape)
+        matched_rows = np.flatnonzero(chosen != UNMATCHED)
+        won = columns[chosen[matched_rows] + first_column]
+        matched[golds[rows[matched_rows + first_row]]] = predictions[won]
 
 
 def _components(gold: Ints, predicted: Ints, n_gold: int, n_predicted: int) -> tuple[Ints, Ints]:
-    """Number of the component of every gold and every predicted item."""
+    """Component number of every gold and every predicted item."""
     from scipy.sparse import coo_array  # noqa: PLC0415
     from scipy.sparse.csgraph import connected_components  # noqa: PLC0415
 
@@ -171,18 +180,20 @@ def _components(gold: Ints, predicted: Ints, n_gold: int, n_predicted: int) -> t
 
 
 def _positions(order: Ints) -> Ints:
-    """Inverse of a permutation."""
+    """Inverse of a permutation: the position of every item in the order."""
     positions = np.empty_like(order)
     positions[order] = np.arange(len(order))
     return positions
 
 
 def _values(edges: Edges, of_gold: Ints, of_predicted: Ints, score: Floats, predicted: Ints, gold: Ints) -> Floats:
-    """Worth of every edge: whole numbers that rank score before identity before closeness in any sum over a matching.
+    """Value of every edge: whole numbers that rank score before identity before closeness in any sum over a matching.
 
-    With n gold items in the component a matching has at most n edges, so a unit of the level of the score, worth
-    s (n + 1)², outweighs n identical pairs, worth s (n + 1) each, and one of these n pairs of closeness below s.
+    A matching has at most n edges, where n is the number of gold items of the component. One level of the score is
+    worth s (n + 1)², which outweighs n identical pairs, worth s (n + 1) each; and one identical pair outweighs n pairs
+    with a closeness below s.
     """
+    # level of every score: its rank among the distinct scores of the component, from 1
     order = np.lexsort((score, of_predicted))
     component, ordered = of_predicted[order], score[order]
     new = _starts(component)
@@ -190,27 +201,28 @@ def _values(edges: Edges, of_gold: Ints, of_predicted: Ints, score: Floats, pred
     level = np.empty(len(score), dtype=np.int64)
     level[order] = higher - np.repeat(higher[new], np.diff(np.append(np.flatnonzero(new), len(order)))) + 1
 
+    # values in steps s of closeness, as many as exact sums allow
     more = np.bincount(of_gold)[of_gold[gold]] + 1
     levels = np.zeros(of_predicted.max() + 1, dtype=np.int64)
     np.maximum.at(levels, of_predicted, level)
-    scale = np.clip(_EXACT // (levels[of_gold[gold]] * more**2), 1, _CLOSENESS_STEPS)
+    scale = np.clip(_LARGEST_VALUE // (levels[of_gold[gold]] * more**2), 1, _CLOSENESS_STEPS)
     preference = np.where(edges.closeness == 1, scale * more, np.floor(edges.closeness * scale).astype(np.int64))
     return np.asarray(level[predicted] * scale * more**2 + preference, dtype=np.float64)
 
 
 def _assign(row: Ints, column: Ints, value: Floats, shape: tuple[int, int]) -> Ints:
-    """Columns of the matching with the largest sum of values, -1 for a row without; edges ordered by row."""
+    """Columns of the matching with the largest sum of values, -1 for rows without a match; edges are sorted by row."""
     from scipy.sparse import coo_array  # noqa: PLC0415
     from scipy.sparse.csgraph import min_weight_full_bipartite_matching  # noqa: PLC0415
 
     n_rows, n_columns = shape
-    # Every row has a column of its own that is worth nothing, so that a matching of all rows exists; a stored cost of
-    # 0 would be no edge, hence the + 1.
-    nothing = value.max() + 1
-    own = np.arange(n_rows)
-    costs = np.concatenate([nothing - value, np.full(n_rows, nothing)])
-    places = np.concatenate([row, own]), np.concatenate([column, n_columns + own])
-    narrow = tuple(index.astype(np.int32) for index in places)  # before SciPy 1.14 wider indices are refused here
+    # Every row has an extra column with value 0, so that a matching of all rows exists. A stored cost of 0 would not be
+    # an edge, hence the + 1.
+    cost_of_none = value.max() + 1
+    row_numbers = np.arange(n_rows)
+    costs = np.concatenate([cost_of_none - value, np.full(n_rows, cost_of_none)])
+    indices = np.concatenate([row, row_numbers]), np.concatenate([column, n_columns + row_numbers])
+    narrow = tuple(index.astype(np.int32) for index in indices)  # SciPy before 1.14 refuses wider indices here
     graph = coo_array((costs, narrow), shape=(n_rows, n_columns + n_rows)).tocsr()
     rows, columns = min_weight_full_bipartite_matching(graph)
     chosen = np.empty(n_rows, dtype=np.int64)

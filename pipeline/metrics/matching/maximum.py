@@ -1,13 +1,14 @@
-"""Maximum one-to-one matching of items with slots, where the better items go first.
+"""Maximum one-to-one matching of items with slots, in which better items go first.
 
-Every item may take one slot of a range, and the ranges are ordered alike: both of their ends are non-decreasing over
-the items. Points on a line with a margin are so: the items are predictions, the slots are true points, both sorted.
+Every item may take one slot from a range of slots, and both ends of the ranges are non-decreasing over the items. This
+is the case for points on a line with a margin: the items are predictions, the slots are true points, both sorted.
 
-A set of items can be matched as a whole if no run of slots is wanted by more items than it has (Hall 1935). These sets
-are the independent sets of a transversal matroid (Edmonds & Fulkerson 1965), so taking the items by descending score,
-each if it still fits, gives a maximum matching of all items at or above every score at once. To take an item x means to
-contract the matroid by it, and here that is one subtraction: with c(s) accepted items whose range starts before slot s
-and C(s) whose range ends at or before s, the remaining items have the ranges
+A set of items can be matched completely if no run of slots is wanted by more items than it has slots (Hall 1935). Such
+sets are the independent sets of a transversal matroid (Edmonds & Fulkerson 1965). Accepting the items by descending
+score, each one if it still fits, therefore gives a maximum matching of all items at or above every score at once.
+Accepting an item x contracts the matroid by x, which takes just a subtraction here: let c(s) be the number of accepted
+items whose range starts before slot s, and C(s) the number of those whose range ends at or before s; the remaining
+items then have the ranges
 
     first' = max over s ≤ first of (s - c(s))        last' = min over s ≥ last of (s - C(s))
 
@@ -30,24 +31,24 @@ Ints: TypeAlias = "NDArray[np.int64]"
 
 _WIDEST_SIDE_BY_SIDE = 256
 _FEWEST_TO_DIVIDE = 64
-_CELLS_AT_A_TIME = 1 << 18
+_ELEMENTS_AT_A_TIME = 1 << 18
 
 
 def match_greedily(first: Ints, stop: Ints, score: NDArray[np.float64]) -> Bools:
-    """Items of the maximum matching that takes the higher scores first.
+    """Items of the maximum matching that takes higher scores first.
 
-    The number of matched items with a score ≥ v is the size of the largest matching of all items with a score ≥ v, for
-    every v. Items with one score enter together: which of them are matched is arbitrary, and fixed as the earlier ones;
-    how many is not.
+    For every v, the number of matched items with a score ≥ v is the size of the largest matching of all items with a
+    score ≥ v. Items with equal scores enter together: how many of them are matched is determined; which ones is
+    arbitrary, and the earlier ones are chosen.
 
-    Items fall into components that share no slot, and components of equal size are taken side by side. A component of
-    w items costs O(w²) additions up to 256 items; a larger one is halved by score and its worse half contracted by the
-    matched items of its better half, O(w log² w).
+    Items fall into components that share no slot, and components of equal size are processed side by side. Up to 256
+    items, a component of w items costs O(w²) additions. A larger component is split into two halves by score, and the
+    lower half is contracted by the matched items of the upper half: O(w log² w).
 
     Args:
         first: First slot of every item, shape (N,), non-decreasing.
-        stop: One after its last slot, non-decreasing; an item with stop ≤ first has no slot.
-        score: Finite scores of the items; larger is better.
+        stop: One after the last slot of every item, non-decreasing; an item with stop ≤ first has no slot.
+        score: Finite scores of the items; higher is better.
 
     Returns:
         Whether each item is matched, shape (N,).
@@ -64,15 +65,15 @@ def match_greedily(first: Ints, stop: Ints, score: NDArray[np.float64]) -> Bools
         base = first[items[rows[:, :1]]]
         matched[batch] = _side_by_side(first[batch] - base, stop[batch] - base - 1)
     for component in np.flatnonzero(sizes > _WIDEST_SIDE_BY_SIDE):
-        own = items[starts[component] : starts[component] + sizes[component]]
-        base = first[own[0]]
-        own = own[np.argsort(-score[own], kind="stable")]
-        matched[own] = _by_halves(first[own] - base, stop[own] - base - 1)
+        members = items[starts[component] : starts[component] + sizes[component]]
+        base = first[members[0]]
+        members = members[np.argsort(-score[members], kind="stable")]
+        matched[members] = _by_halves(first[members] - base, stop[members] - base - 1)
     return matched
 
 
 def component_starts(first: Ints, stop: Ints) -> Ints:
-    """Index of the first item of every run of items that are linked by shared slots.
+    """Index of the first item in every run of items that are linked by shared slots.
 
     Args:
         first: First slot of every item, non-decreasing.
@@ -84,10 +85,10 @@ def component_starts(first: Ints, stop: Ints) -> Ints:
 
 
 def _batches(starts: Ints, sizes: Ints) -> Iterator[Ints]:
-    """Components of one size, side by side: rows of item numbers, a limited number of cells at a time."""
+    """Components of one size, as rows of item numbers, in batches of a limited number of elements."""
     for size in np.unique(sizes[(sizes > 1) & (sizes <= _WIDEST_SIDE_BY_SIDE)]):
         chosen = starts[sizes == size]
-        step = max(1, _CELLS_AT_A_TIME // int(size))
+        step = max(1, _ELEMENTS_AT_A_TIME // int(size))
         for at in range(0, len(chosen), step):
             yield chosen[at : at + step, np.newaxis] + np.arange(size)
 
@@ -95,16 +96,17 @@ def _batches(starts: Ints, sizes: Ints) -> Iterator[Ints]:
 def _side_by_side(first: Ints, last: Ints) -> Bools:
     """Matched items of many components, shape (components, items), items by descending score."""
     kind = np.int16 if last.max() < np.iinfo(np.int16).max else np.int32
-    lowest, highest = (np.ascontiguousarray(each.T, dtype=kind) for each in (first, last))
+    lowest, highest = (np.ascontiguousarray(slots.T, dtype=kind) for slots in (first, last))
     matched = np.empty(lowest.shape, dtype=np.bool_)
     out_of_reach = np.iinfo(kind).max
     for rank in range(len(lowest)):
         fits = np.less_equal(lowest[rank], highest[rank], out=matched[rank])
         taken_first = np.where(fits, lowest[rank], out_of_reach)
         taken_last = np.where(fits, highest[rank], out_of_reach)
-        rest, rest_last = lowest[rank + 1 :], highest[rank + 1 :]
-        np.subtract(rest, rest > taken_first, out=rest)
-        np.subtract(rest_last, rest_last >= taken_last, out=rest_last)
+        # contract the ranges of all later items by the accepted one: first -= first > x's, last -= last ≥ x's
+        later_lowest, later_highest = lowest[rank + 1 :], highest[rank + 1 :]
+        np.subtract(later_lowest, later_lowest > taken_first, out=later_lowest)
+        np.subtract(later_highest, later_highest >= taken_last, out=later_highest)
     return matched.T
 
 
@@ -123,14 +125,14 @@ def _by_halves(first: Ints, last: Ints) -> Bools:
 
 
 def _contracted_first(first: Ints, taken: Ints) -> Ints:
-    """Max over s ≤ first of s minus the number of `taken` (ascending) below s."""
+    """The maximum over s ≤ first of s minus the number of `taken` (ascending) below s."""
     floor = np.maximum.accumulate(taken - np.arange(len(taken)))
     below = np.searchsorted(taken, first, side="left")
     return np.asarray(np.maximum(first - below, np.append(floor, np.iinfo(np.int64).min)[below - 1]))
 
 
 def _contracted_last(last: Ints, taken: Ints) -> Ints:
-    """Min over s ≥ last of s minus the number of `taken` (ascending) up to s."""
+    """The minimum over s ≥ last of s minus the number of `taken` (ascending) up to s."""
     ceiling = np.minimum.accumulate((taken - np.arange(1, len(taken) + 1))[::-1])[::-1]
     until = np.searchsorted(taken, last, side="right")
     return np.asarray(np.minimum(last - until, np.append(ceiling, np.iinfo(np.int64).max)[until]))

@@ -1,10 +1,10 @@
 """One-to-one matching of gold and predicted mentions of entities in documents, for very many documents at once.
 
-Every rule says which pairs may be matched; the matching is always one-to-one, so true positives + misses are the gold
-mentions and true positives + false positives the predictions. Except for the order of file it is a largest matching,
-it does not depend on the order of the rows (rows equal in every attribute are interchangeable), and it takes
-predictions with a high score first: the matched predictions with a score ≥ t are then the true positives at threshold
-t, for every t (see `bipartite_matching.maximum_matching`).
+Every rule defines which pairs may be matched. The matching is always one-to-one, so that true positives + misses equal
+the gold mentions and true positives + false positives equal the predictions. Except with `file_order`, it is a largest
+matching, it does not depend on the order of the rows (rows that are equal in every attribute are interchangeable), and
+it prefers predictions with high scores: for every t, the matched predictions with a score ≥ t are the true positives at
+threshold t (see `bipartite.maximum_matching`).
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ ShareOf = Literal["union", "gold"]
 
 @dataclass(frozen=True)
 class Mentions:
-    """Mentions of all documents in flat arrays of shape (n,), in any order; fastest when sorted by document and start.
+    """Mentions of all documents in flat arrays of shape (n,), in any order; fastest if sorted by document and start.
 
     Attributes:
         document: Number of the document, from 0.
-        start: First character.
-        end: Character after the last; not before `start`.
-        code: Number that stands for what else must be equal (normalised text, type or both), from 0; the same for gold
-            and predicted mentions. All 0 where nothing else matters.
-        score: Confidence of predictions, finite; None: without.
+        start: Index of the first character.
+        end: Index one after the last character; not below `start`.
+        code: Number, from 0, for what else must be equal (normalised text, type or both), numbered alike in gold and
+            predicted mentions. All 0 if nothing else has to be equal.
+        score: Confidence of predictions, finite; None if there is none.
     """
 
     document: Ints
@@ -62,7 +62,7 @@ class Mentions:
 
     @property
     def scores(self) -> Floats:
-        """Scores; zeros where there are none."""
+        """The scores, or zeros if there are none."""
         return np.zeros(len(self)) if self.score is None else self.score
 
     def take(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> Mentions:
@@ -72,9 +72,9 @@ class Mentions:
 
 
 def match_spans(gold: Mentions, predicted: Mentions) -> Ints:
-    """Matching of mentions with the same document, start, end and code.
+    """Match mentions with the same document, start, end and code.
 
-    Of g equal gold mentions and p equal predictions min(g, p) are matched, those with the highest scores.
+    Of g equal gold mentions and p equal predictions, min(g, p) are matched: the predictions with the highest scores.
 
     Returns:
         Shape (len(gold),): row of the matched prediction, or -1.
@@ -85,17 +85,17 @@ def match_spans(gold: Mentions, predicted: Mentions) -> Ints:
 
 
 def match_texts(gold: Mentions, predicted: Mentions, *, assignment: Assignment = "maximum") -> Ints:
-    """Matching of mentions with the same document and code, wherever they stand.
+    """Match mentions with the same document and code, wherever they stand in the text.
 
-    Of g equal gold mentions and p equal predictions min(g, p) are matched: the predictions with the highest scores,
-    among these the ones at the place of a gold mention. Predictions at the place of a gold mention go to it, the others
-    to the remaining gold mentions in the order of the text.
+    Of g equal gold mentions and p equal predictions, min(g, p) are matched: the predictions with the highest scores
+    and, on ties, those with the span of a gold mention. Predictions with the span of a gold mention are matched with
+    it, the others with the remaining gold mentions in text order.
 
     Args:
         gold: Gold mentions.
         predicted: Predictions.
-        assignment: `file_order`: every gold mention in turn takes the first prediction still free, wherever it stands;
-            of scored predictions the highest come first. As many are matched.
+        assignment: With `file_order`, every gold mention in turn takes the first prediction that is still free,
+            wherever it stands; predictions with higher scores come first. The number of matches is the same.
 
     Returns:
         Shape (len(gold),): row of the matched prediction, or -1.
@@ -103,19 +103,21 @@ def match_texts(gold: Mentions, predicted: Mentions, *, assignment: Assignment =
     keys = [(gold.document, predicted.document), (gold.code, predicted.code)]
     if assignment == "file_order":
         return match_equal(keys, [] if predicted.score is None else [-predicted.score])
+    # which predictions are matched at all: highest scores first, then those with the span of a gold mention
     matched = match_spans(gold, predicted)
     exact = np.zeros(len(predicted), dtype=np.bool_)
     exact[matched[matched != UNMATCHED]] = True
     best = match_equal(keys, [-predicted.scores, ~exact, predicted.start, predicted.end])
 
+    # chosen predictions with the span of a gold mention stay with it; the others are paired in text order
     chosen = np.zeros(len(predicted), dtype=np.bool_)
     chosen[best[best != UNMATCHED]] = True
     matched[~np.append(chosen, False)[matched]] = UNMATCHED
     golds, predictions = _in_text(gold, matched == UNMATCHED), _in_text(predicted, chosen & ~exact)
-    rest_gold, rest = gold.take(golds), predicted.take(predictions)
-    paired = match_equal([(rest_gold.document, rest.document), (rest_gold.code, rest.code)], [])
-    found = paired != UNMATCHED
-    matched[golds[found]] = predictions[paired[found]]
+    open_gold, open_predicted = gold.take(golds), predicted.take(predictions)
+    paired = match_equal([(open_gold.document, open_predicted.document), (open_gold.code, open_predicted.code)], [])
+    is_paired = paired != UNMATCHED
+    matched[golds[is_paired]] = predictions[paired[is_paired]]
     return matched
 
 
@@ -127,22 +129,26 @@ def match_overlapping(
     share_of: ShareOf = "union",
     assignment: Assignment = "maximum",
 ) -> Ints:
-    """Matching of mentions of the same document and code that have characters in common.
+    """Match mentions of the same document and code that have characters in common.
 
     Args:
         gold: Gold mentions.
         predicted: Predictions.
-        minimum_share: The pair needs at least one common character, and common characters / length ≥ this.
-        share_of: The length: characters in either mention (`union`, the Jaccard index), or of the gold mention.
-        assignment: `maximum`: a largest matching; among the largest, highest scores, then most identical spans, then
-            largest sum of Jaccard indices. `file_order`: every gold mention in turn takes the first prediction still
-            free.
+        minimum_share: A pair must have at least one common character, and common characters / length must be at least
+            this share.
+        share_of: What the length is: the characters in either mention (`union`, the Jaccard index), or those of the
+            gold mention.
+        assignment: `maximum`: a largest matching; of all largest ones, that with the highest scores, then the most
+            identical spans, then the largest sum of Jaccard indices. `file_order`: every gold mention in turn takes the
+            first prediction that is still free.
 
     Returns:
         Shape (len(gold),): row of the matched prediction, or -1.
 
-    Memory is proportional to the pairs that overlap: n mentions that all overlap each other have n² of them.
+    Memory is proportional to the number of overlapping pairs: n gold mentions and n predictions that all overlap have
+    n² of them.
     """
+    # all pairs that overlap, with the length of what they have in common and of their union
     orders = _canonical(gold), _canonical(predicted)
     golds, predictions = gold.take(orders[0]), predicted.take(orders[1])
     left, right = _overlapping(golds, predictions)
@@ -151,10 +157,10 @@ def match_overlapping(
     )
     length = golds.end[left] - golds.start[left]
     union = length + predictions.end[right] - predictions.start[right] - common
-    kept = (common > 0) & (golds.code[left] == predictions.code[right])
-    left, right, common, length, union = (each[kept] for each in (left, right, common, length, union))
-    kept = common / (union if share_of == "union" else length) >= minimum_share
-    edges = Edges(left, right, common / union).where(kept)
+    may_match = (common > 0) & (golds.code[left] == predictions.code[right])
+    left, right, common, length, union = (values[may_match] for values in (left, right, common, length, union))
+    shares_enough = common / (union if share_of == "union" else length) >= minimum_share
+    edges = Edges(left, right, common / union).where(shares_enough)
     return _solve(edges, orders, predictions.scores, assignment)
 
 
@@ -165,29 +171,31 @@ def match_near(
     max_centre_distance: float = 10.0,
     assignment: Assignment = "maximum",
 ) -> Ints:
-    """Matching of mentions with the same document and code whose centres are close (Gritta et al. 2018).
+    """Match mentions with the same document and code whose centres are close to each other (Gritta et al. 2018).
 
     Args:
         gold: Gold mentions.
         predicted: Predictions.
-        max_centre_distance: The centres (start + end) / 2 are less than this number of characters apart.
-        assignment: As for `match_overlapping`, with closer centres in place of the Jaccard index; `file_order` is that
-            of the published scripts.
+        max_centre_distance: The centres (start + end) / 2 must be less than this number of characters apart.
+        assignment: As for `match_overlapping`, with the closeness of the centres in place of the Jaccard index;
+            `file_order` is the rule of the published scripts.
 
     Returns:
         Shape (len(gold),): row of the matched prediction, or -1.
     """
+    # Twice the centre is a whole number. All documents and codes are laid out on one line, too far apart to match.
     reach = math.ceil(2 * max_centre_distance) - 1
     group = numbered([(gold.document, predicted.document), (gold.code, predicted.code)])
     centre = np.concatenate([gold.start + gold.end, predicted.start + predicted.end])
     line = group * (np.ptp(centre) + reach + 1 if len(centre) else 1) + centre
     on_line = line[: len(gold)], line[len(gold) :]
     orders = np.lexsort((gold.start, on_line[0])), np.lexsort((-predicted.scores, predicted.start, on_line[1]))
-    ours, theirs = on_line[0][orders[0]], on_line[1][orders[1]]
-    left, right = _ranges(np.searchsorted(theirs, ours - reach), np.searchsorted(theirs, ours + reach, side="right"))
+    gold_line, predicted_line = on_line[0][orders[0]], on_line[1][orders[1]]
+    first = np.searchsorted(predicted_line, gold_line - reach)
+    left, right = _ranges(first, np.searchsorted(predicted_line, gold_line + reach, side="right"))
     golds, predictions = gold.take(orders[0]), predicted.take(orders[1])
     identical = (golds.start[left] == predictions.start[right]) & (golds.end[left] == predictions.end[right])
-    closeness = (reach + 1 - np.abs(ours[left] - theirs[right])) / (reach + 2)
+    closeness = (reach + 1 - np.abs(gold_line[left] - predicted_line[right])) / (reach + 2)
     edges = Edges(left, right, np.where(identical, 1.0, closeness))
     return _solve(edges, orders, predictions.scores, assignment)
 
@@ -201,13 +209,13 @@ def document_counts(gold: Mentions, predicted: Mentions, matched: Ints, n_docume
 
 
 def _in_text(mentions: Mentions, mask: NDArray[np.bool_]) -> Ints:
-    """Rows of a mask in the order of the text; of those with one span the highest scores first."""
+    """Rows selected by a mask, in text order; of rows with the same span, the highest scores come first."""
     rows = np.flatnonzero(mask)
     return rows[np.lexsort((-mentions.scores[rows], mentions.end[rows], mentions.start[rows]))]
 
 
 def _canonical(mentions: Mentions) -> Ints:
-    """Rows in the order of document, start, end, code and descending score."""
+    """Rows sorted by document, start, end, code and descending score."""
     empty = np.empty(0, dtype=np.int64)
     columns = [mentions.document, mentions.start, mentions.end, mentions.code]
     words = packed([(column, empty) for column in columns])
@@ -216,10 +224,10 @@ def _canonical(mentions: Mentions) -> Ints:
 
 
 def _overlapping(gold: Mentions, predicted: Mentions) -> tuple[Ints, Ints]:
-    """Pairs in which one mention starts inside the other, each once; both sides in canonical order.
+    """Pairs in which one mention starts inside the other, each pair once; both sides are in canonical order.
 
     All documents are laid out on one line. Either the prediction starts inside the gold mention, or the gold mention
-    starts inside the prediction but after its start: both are ranges of starts, however the mentions are nested.
+    starts inside the prediction but after its start. Both are ranges of starts, however the mentions are nested.
     """
     columns = gold.start, gold.end, predicted.start, predicted.end
     low = min(column.min(initial=0) for column in columns)
@@ -236,7 +244,7 @@ def _overlapping(gold: Mentions, predicted: Mentions) -> tuple[Ints, Ints]:
 
 
 def _ranges(starts: Ints, stops: Ints) -> tuple[Ints, Ints]:
-    """Every index i with every integer from starts[i] to before stops[i]."""
+    """Every index i paired with every integer from starts[i] up to, but not including, stops[i]."""
     counts = np.maximum(stops - starts, 0)
     index = np.repeat(np.arange(len(counts)), counts)
     before = np.cumsum(counts) - counts
@@ -244,12 +252,12 @@ def _ranges(starts: Ints, stops: Ints) -> tuple[Ints, Ints]:
 
 
 def _solve(edges: Edges, orders: tuple[Ints, Ints], score: Floats, assignment: Assignment) -> Ints:
-    """Matching of rows from the edges of rows that have been put in order."""
+    """Matching in terms of the original rows, from edges between sorted rows."""
     if assignment == "file_order":
         rows = Edges(orders[0][edges.gold], orders[1][edges.predicted], edges.closeness)
         return first_come_matching(rows, len(orders[0]), len(orders[1]))
-    found = maximum_matching(edges, len(orders[0]), score)
-    matched = np.full(len(found), UNMATCHED, dtype=np.int64)
-    hit = found != UNMATCHED
-    matched[orders[0][hit]] = orders[1][found[hit]]
+    matching = maximum_matching(edges, len(orders[0]), score)
+    matched = np.full(len(matching), UNMATCHED, dtype=np.int64)
+    hit = matching != UNMATCHED
+    matched[orders[0][hit]] = orders[1][matching[hit]]
     return matched

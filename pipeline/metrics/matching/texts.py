@@ -9,12 +9,12 @@ if TYPE_CHECKING:
 
 
 def normalised_text(column: pl.Expr) -> pl.Expr:
-    """Text without the differences of case, Unicode composition and white space; NULL stays NULL.
+    """Text without differences in case, Unicode composition and white space; NULL stays NULL.
 
-    Case is folded by lower, upper and again lower case, which also joins ß, ẞ and ss, and ς and σ; runs of white space
-    become one blank, and none is left at the ends; letters and their accents are composed (NFC). The result differs
-    from Unicode case folding in one letter: the dotless ı becomes i.
+    Case is folded by converting to lower, upper and again lower case, which also unifies ß, ẞ and ss, and ς and σ. Runs
+    of white space become one blank, and none is left at the ends. Letters and their accents are composed (NFC). The
+    result differs from Unicode case folding in one letter: the dotless ı becomes i.
     """
     lower = column.str.normalize("NFC").str.to_lowercase()
-    folded = lower.str.to_uppercase().str.to_lowercase().str.normalize("NFC")
-    return folded.str.replace_all(r"\s+", " ").str.strip_chars()
+    case_folded = lower.str.to_uppercase().str.to_lowercase().str.normalize("NFC")
+    return case_folded.str.replace_all(r"\s+", " ").str.strip_chars()

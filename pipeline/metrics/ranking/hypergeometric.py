@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
     from pipeline.metrics.uncertainty.jackknife import Floats
 
-_SMALL = 16  # up to here the error of Stirling's formula comes from the factorial itself
-_NEAR = 0.1  # relative distance from the mean within which the deviance is summed as a series
-_TERMS = 10  # of that series, whose terms shrink by 0.01
-_BLOCK = 64  # terms of a tail summed before looking whether more are needed
+_SMALL = 16  # up to here the error of Stirling's formula is computed from the factorial itself
+_CLOSE_TO_MEAN = 0.1  # relative distance from the mean within which the deviance is computed as a series
+_TERMS = 10  # of that series, whose terms shrink by a factor of 0.01
+_BLOCK = 64  # terms of a tail that are summed before checking whether more are needed
 _STIRLING = np.array(
     [0.0]
     + [math.lgamma(k + 1) - (k + 0.5) * math.log(k) + k - 0.5 * math.log(2 * math.pi) for k in range(1, _SMALL + 1)]
@@ -26,17 +26,17 @@ _STIRLING = np.array(
 def hypergeometric_pmf(hits: ArrayLike, population: ArrayLike, marked: ArrayLike, drawn: ArrayLike) -> Floats:
     """Probability of exactly this many marked items among those drawn without replacement.
 
-    As a ratio of three binomial probabilities with the success probability drawn / population, each from its deviance
-    and the error of Stirling's formula (Loader 2000), which loses no digits to large factorials.
+    It is a ratio of three binomial probabilities with success probability drawn / population. Each is computed from its
+    deviance and the error of Stirling's formula (Loader 2000), so that large factorials cost no digits.
 
     Args:
         hits: Whole numbers, any shape; outside the possible range the probability is 0.
         population: Size of the population, ≥ 1.
-        marked: Marked items in it, 0 to population.
-        drawn: Items drawn, 0 to population.
+        marked: Number of marked items in the population, 0 to population.
+        drawn: Number of items drawn, 0 to population.
     """
     k, n, m, t = np.broadcast_arrays(
-        *(np.asarray(each, dtype=np.float64) for each in (hits, population, marked, drawn))
+        *(np.asarray(numbers, dtype=np.float64) for numbers in (hits, population, marked, drawn))
     )
     possible = (k >= np.maximum(0, m + t - n)) & (k <= np.minimum(m, t))
     k = np.where(possible, k, np.maximum(0, m + t - n))
@@ -47,42 +47,44 @@ def hypergeometric_pmf(hits: ArrayLike, population: ArrayLike, marked: ArrayLike
 def hypergeometric_tail(hits: ArrayLike, population: ArrayLike, marked: ArrayLike, drawn: ArrayLike) -> Floats:
     """Probability of at least this many marked items among those drawn without replacement.
 
-    The shorter tail is summed from the given number outwards until terms no longer matter, by the ratios of
-    neighbouring terms; a probability above one half is 1 minus the other tail.
+    The shorter tail is summed from `hits` outwards, by the ratios of neighbouring terms, until the terms no longer
+    matter; a probability above one half is 1 minus the other tail.
 
     Args:
         hits: Whole numbers, any shape.
         population: Size of the population, ≥ 1.
-        marked: Marked items in it, 0 to population.
-        drawn: Items drawn, 0 to population.
+        marked: Number of marked items in the population, 0 to population.
+        drawn: Number of items drawn, 0 to population.
     """
     k, n, m, t = np.broadcast_arrays(
-        *(np.asarray(each, dtype=np.float64) for each in (hits, population, marked, drawn))
+        *(np.asarray(numbers, dtype=np.float64) for numbers in (hits, population, marked, drawn))
     )
     above = k * n > m * t
-    # Items that are not drawn turn the lower tail into an upper one: m - k of them are marked.
-    start, others = np.where(above, k, m - k + 1), np.where(above, t, n - t)
-    lowest = np.maximum(0, m + others - n)
-    tail = _upper_tail(np.maximum(start, lowest).ravel(), n.ravel(), m.ravel(), others.ravel()).reshape(k.shape)
+    # For the n - t items that are not drawn, the lower tail is an upper one: m - k of them are marked.
+    start, size = np.where(above, k, m - k + 1), np.where(above, t, n - t)
+    lowest = np.maximum(0, m + size - n)
+    tail = _upper_tail(np.maximum(start, lowest).ravel(), n.ravel(), m.ravel(), size.ravel()).reshape(k.shape)
     return np.asarray(np.clip(np.where(above, tail, 1 - tail), 0.0, 1.0))
 
 
 def _upper_tail(k: Floats, n: Floats, m: Floats, t: Floats) -> Floats:
+    """P(hits ≥ k), summed upwards: each term is the last one × (m - k) (t - k) / ((k + 1) (n - m - t + k + 1))."""
     first = hypergeometric_pmf(k, n, m, t)
     total, term, active = first.copy(), first.copy(), np.flatnonzero(first > 0)
     step = 0
     while len(active):
-        now, n_, m_, t_ = term[active], n[active], m[active], t[active]
-        added = np.zeros_like(now)
-        at = k[active] + step
+        current, n_, m_, t_ = term[active], n[active], m[active], t[active]
+        added = np.zeros_like(current)
+        k_ = k[active] + step
         for _ in range(_BLOCK):
-            now = now * ((m_ - at) / (at + 1)) * ((t_ - at) / (n_ - m_ - t_ + at + 1))
-            added += now
-            at += 1
+            current = current * ((m_ - k_) / (k_ + 1)) * ((t_ - k_) / (n_ - m_ - t_ + k_ + 1))
+            added += current
+            k_ += 1
         total[active] += added
-        term[active] = now
+        term[active] = current
         step += _BLOCK
-        active = active[(now > 0) & (now > total[active] * 2.0**-60)]
+        # go on only where the next terms can still change the sum
+        active = active[(current > 0) & (current > total[active] * 2.0**-60)]
     return total
 
 
@@ -102,7 +104,7 @@ def _log_binomial(k: Floats, n: Floats, p: Floats, q: Floats) -> Floats:
 
 
 def _stirling_error(n: Floats) -> Floats:
-    """The logarithm of n! less Stirling's formula for it."""
+    """log(n!) minus Stirling's formula for it."""
     large = np.maximum(n, _SMALL)
     square = large * large
     series = (1 / 12 - (1 / 360 - (1 / 1260 - (1 / 1680 - 1 / 1188 / square) / square) / square) / square) / large
@@ -116,4 +118,4 @@ def _deviance(x: Floats, mean: Floats) -> Floats:
     for j in range(1, _TERMS + 1):
         power = power * v * v
         series = series + power / (2 * j + 1)
-    return np.where(np.abs(v) < _NEAR, series, scipy.special.xlogy(x, x / mean) + mean - x)
+    return np.where(np.abs(v) < _CLOSE_TO_MEAN, series, scipy.special.xlogy(x, x / mean) + mean - x)

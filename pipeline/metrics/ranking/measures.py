@@ -1,7 +1,7 @@
-"""Measures of rankings from the places of their judged documents, for all rankings at once; ties expected over orders.
+"""Measures of rankings from the ranks of their judged documents, for all rankings at once.
 
-Documents with equal scores make a tie that takes several places. Where ties are broken, every tie holds one document.
-A measure of a tie is its mean over all orders of the documents in it (McSherry & Najork 2008).
+Documents with equal scores form a tie that takes several ranks. Where ties are broken, every tie holds one document.
+For a tie, a measure takes its mean over all orders of the documents in the tie (McSherry & Najork 2008).
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _NEGLIGIBLE = 1e-18  # probability that the first hit comes this late
 
 @dataclass(frozen=True)
 class Ties:
-    """Ties that hold judged documents; those without are left out. Each array has shape (B,).
+    """Ties that hold judged documents; other ties are left out. Each array has shape (B,).
 
     Attributes:
-        ranking: Number of the ranking, from 0, ascending; within a ranking best score first.
-        before: Documents ranked above.
-        size: Documents, judged or not.
-        hits: Relevant documents.
-        misses: Documents that are judged and not relevant.
+        ranking: Number of the ranking, from 0, ascending; within a ranking, the best score comes first.
+        before: Number of documents ranked above the tie.
+        size: Number of documents in the tie, judged or not.
+        hits: Number of relevant documents in the tie.
+        misses: Number of documents in the tie that are judged and not relevant.
     """
 
     ranking: NDArray[np.int64]
@@ -45,11 +45,11 @@ class Ties:
 
 @dataclass(frozen=True)
 class Judged:
-    """Judged documents of every ranking's query, retrieved or not; shape (rankings,) each.
+    """Judged documents for the query of every ranking, retrieved or not; each array has shape (rankings,).
 
     Attributes:
-        relevant: Relevant documents.
-        nonrelevant: Documents that are judged and not relevant.
+        relevant: Number of relevant documents.
+        nonrelevant: Number of documents that are judged and not relevant.
     """
 
     relevant: Floats
@@ -58,18 +58,18 @@ class Judged:
 
 @dataclass(frozen=True)
 class Measures:
-    """Measures of rankings, each of shape (rankings,) unless said otherwise; what has no relevant document is 0.
+    """Measures of rankings, each of shape (rankings,) unless stated otherwise; without a relevant document they are 0.
 
     Attributes:
-        retrieved_relevant: Relevant documents in the ranking.
-        retrieved_nonrelevant: Documents in it that are judged and not relevant.
+        retrieved_relevant: Number of relevant documents in the ranking.
+        retrieved_nonrelevant: Number of documents in the ranking that are judged and not relevant.
         precision_sum: Sum of the precision at every relevant document: average precision times its divisor.
-        relevant_at_r: Relevant documents among the first R, R being the number of relevant documents.
+        relevant_at_r: Number of relevant documents among the first R, R being the number of relevant documents.
         reciprocal_rank: 1 / rank of the first relevant document.
-        bpref: Preference of relevant over judged nonrelevant documents.
-        interpolated: Highest precision at or after each recall of `RECALL_LEVELS`, shape (rankings, 11).
-        hits: Relevant documents among the first k, shape (rankings, cutoffs).
-        straddled: Whether a tie of relevant and other documents lies across k, shape (rankings, cutoffs).
+        bpref: Preference for relevant over judged nonrelevant documents.
+        interpolated: Highest precision at or after each recall in `RECALL_LEVELS`, shape (rankings, 11).
+        hits: Number of relevant documents among the first k, shape (rankings, cutoffs).
+        straddled: Whether a tie of relevant and other documents extends across cut-off k, shape (rankings, cutoffs).
         mixed: Whether any tie holds relevant and other documents, so that the order within it matters.
     """
 
@@ -88,19 +88,19 @@ class Measures:
 def measures(ties: Ties, judged: Judged, cutoffs: Sequence[int]) -> Measures:
     """Every measure of every ranking.
 
-    Interpolated precision at recall r is the highest precision at a rank with at least r R relevant documents, rounded
-    to the nearest whole number, half upwards (trec_eval). Of ties that mix relevant and other documents it has no
-    closed form: it then stands for the order with relevant documents first, and `mixed` says so. Bpref is
-    (1/R) Σ (1 - min(n, R) / min(N, R)) over retrieved relevant documents, n being the judged nonrelevant ones above
-    and N all of them (Buckley & Voorhees 2004, as in trec_eval).
+    Interpolated precision at recall r is the highest precision at a rank with at least r R relevant documents, where
+    r R is rounded to the nearest whole number, half upwards (trec_eval). For ties that mix relevant and other documents
+    it has no closed form: it then refers to the order with relevant documents first, and `mixed` is true. Bpref is
+    (1/R) Σ (1 - min(n, R) / min(N, R)) over the retrieved relevant documents, n being the number of judged nonrelevant
+    documents above and N the number of all judged nonrelevant documents (Buckley & Voorhees 2004, as in trec_eval).
 
     Args:
         ties: The ties of all rankings.
-        judged: What is known of their queries.
-        cutoffs: Numbers of first documents.
+        judged: Numbers of judged documents for the queries of the rankings.
+        cutoffs: The cut-offs k.
     """
     count = len(judged.relevant)
-    above, nonrelevant_above = (_sums_before(ties.ranking, each) for each in (ties.hits, ties.misses))
+    above, nonrelevant_above = (_sums_before(ties.ranking, counts) for counts in (ties.hits, ties.misses))
     mixed = (ties.hits > 0) & (ties.hits < ties.size)
 
     def added(values: Floats) -> Floats:
@@ -113,12 +113,12 @@ def measures(ties: Ties, judged: Judged, cutoffs: Sequence[int]) -> Measures:
         inside = (ties.before < k) & (k < ties.before + ties.size)
         return added((mixed & inside).astype(np.float64)) > 0
 
-    own = judged.relevant[ties.ranking]
+    n_relevant = judged.relevant[ties.ranking]
     return Measures(
         retrieved_relevant=added(ties.hits),
         retrieved_nonrelevant=added(ties.misses),
         precision_sum=added(tie_gains(ties.before, above, ties.size, ties.hits)),
-        relevant_at_r=first(own),
+        relevant_at_r=first(n_relevant),
         reciprocal_rank=_reciprocal_rank(ties, above, count),
         bpref=_over(added(_preferences(ties, nonrelevant_above, judged)), judged.relevant),
         interpolated=_interpolated(ties, above, judged.relevant),
@@ -139,29 +139,30 @@ def _sums_before(ranking: NDArray[np.int64], values: Floats) -> Floats:
 
 
 def _reciprocal_rank(ties: Ties, above: Floats, count: int) -> Floats:
-    """Expected 1 / rank of the first hit, in the first tie with one.
+    """Expected 1 / rank of the first hit, which lies in the first tie with a hit.
 
-    It stands at the i-th place of the tie with a negative hypergeometric probability.
+    It is the i-th document of the tie with a negative hypergeometric probability.
     """
     start = np.flatnonzero((above == 0) & (ties.hits > 0))
-    found = np.zeros(count)
+    mean_reciprocal_rank = np.zeros(count)
     before, size, hits = ties.before[start], ties.size[start], ties.hits[start]
     chance, total = hits / size, np.zeros(len(start))
-    active, place = np.arange(len(start)), 1
+    active, rank_in_tie = np.arange(len(start)), 1
     while len(active):
-        total[active] += chance[active] / (before[active] + place)
-        left = size[active] - place
-        chance[active] *= np.divide(left - hits[active] + 1, left, out=np.zeros(len(active)), where=left > 0)
+        total[active] += chance[active] / (before[active] + rank_in_tie)
+        # P(first hit at i + 1) = P(first hit at i) × (g - r - i + 1) / (g - i), in a tie of g with r hits
+        lower = size[active] - rank_in_tie
+        chance[active] *= np.divide(lower - hits[active] + 1, lower, out=np.zeros(len(active)), where=lower > 0)
         active = active[chance[active] > _NEGLIGIBLE]
-        place += 1
-    found[ties.ranking[start]] = total
-    return found
+        rank_in_tie += 1
+    mean_reciprocal_rank[ties.ranking[start]] = total
+    return mean_reciprocal_rank
 
 
 def _preferences(ties: Ties, above: Floats, judged: Judged) -> Floats:
-    """What the relevant documents of each tie add to bpref times R.
+    """What the relevant documents of each tie contribute to bpref times R.
 
-    A relevant document has 0 … b of the b nonrelevant ones of its tie above it, each as likely.
+    Of the b nonrelevant documents in its tie, a relevant document has 0 … b above it, each number equally likely.
     """
     relevant, nonrelevant = judged.relevant[ties.ranking], judged.nonrelevant[ties.ranking]
     below_limit = np.clip(relevant - above, 0, ties.misses + 1)
@@ -171,14 +172,14 @@ def _preferences(ties: Ties, above: Floats, judged: Judged) -> Floats:
 
 
 def _interpolated(ties: Ties, above: Floats, relevant: Floats) -> Floats:
-    found = np.zeros((len(relevant), len(RECALL_LEVELS)))
+    precisions = np.zeros((len(relevant), len(RECALL_LEVELS)))
     hit = ties.hits > 0
     ranking, reached = ties.ranking[hit], (above + ties.hits)[hit]
     if not len(ranking):
-        return found
+        return precisions
     precision = reached / (ties.before + ties.hits)[hit]
     starts = np.flatnonzero(np.concatenate([[True], ranking[1:] != ranking[:-1]]))
-    for place, level in enumerate(RECALL_LEVELS):
+    for column, level in enumerate(RECALL_LEVELS):
         enough = reached >= np.floor(level * relevant[ranking] + 0.5)
-        found[ranking[starts], place] = np.maximum.reduceat(np.where(enough, precision, 0.0), starts)
-    return found
+        precisions[ranking[starts], column] = np.maximum.reduceat(np.where(enough, precision, 0.0), starts)
+    return precisions

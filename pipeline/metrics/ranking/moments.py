@@ -1,4 +1,4 @@
-"""Moments of average precision under random selection: every order of the n ranked documents equally likely.
+"""Moments of average precision under random selection: all orders of the n ranked documents are equally likely.
 
 AP = (1/m) Σ_t y_t S_t / t, with y_t = 1 where rank t is one of the m hits and S_t = y_1 + … + y_t.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _EXACT_SUMS = 256
 _LARGEST = 10**12
-_FEWEST = 4  # below, the closed form divides by 0
+_FEWEST_DOCUMENTS = 4  # below, the closed form divides by 0
 _SMALLEST_VARIANCES = {(2, 1): 1 / 16, (3, 1): 13 / 162, (3, 2): 19 / 648}
 
 
@@ -31,26 +31,26 @@ def average_precision_moments(n: int, m: int) -> tuple[float, float]:
     The mean is (m - 1) / (n - 1) + (n - m) H / (n (n - 1)) with H = 1 + 1/2 + … + 1/n (Bestgen 2015). The variance is
     (n - m) / m × (a H² + b G + c H + d) with G = 1 + 1/4 + … + 1/n²; its coefficients follow from summing the second
     moments over pairs of ranks. They replace the approximations of Zhang & Su (2012), see `zhang_su_2012_moments`.
-    Their numerators are whole numbers, so that nothing is lost before one division each: right to 1e-14.
+    The numerators are whole numbers, so that no digits are lost before one division each: accurate to 1e-14.
 
     Args:
-        n: Ranked documents, 1 to 10^12.
-        m: Relevant ones among them, 0 to n.
+        n: Number of ranked documents, 1 to 10^12.
+        m: Number of relevant documents among them, 0 to n.
 
     Returns:
         (mean, variance); (nan, nan) for m = 0, where AP is undefined; (1, 0) for m = n.
 
     Raises:
-        ValueError: n or m out of range.
+        ValueError: n or m is out of range.
     """
     check_sizes(n, m)
     if m == 0:
         return math.nan, math.nan
     if m == n:
         return 1.0, 0.0
-    harmonic, squares = (float(each) for each in harmonic_sums(n))
+    harmonic, squares = (float(total) for total in harmonic_sums(n))
     mean = (m - 1) / (n - 1) + (n - m) * harmonic / (n * (n - 1))
-    if n < _FEWEST:
+    if n < _FEWEST_DOCUMENTS:
         return mean, _SMALLEST_VARIANCES[n, m]
     a = m * n**3 + 6 * m * n**2 - 9 * m * n - 2 * n**3 + 2 * n**2 - 2 * m**2 * n**2 - 2 * m**2 * n + 6 * m**2
     common = (n - 1) * (n - 2) * (n - 3)
@@ -64,19 +64,19 @@ def average_precision_moments(n: int, m: int) -> tuple[float, float]:
 
 
 def average_precision_moments_of(n: ArrayLike, m: ArrayLike) -> tuple[Floats, Floats]:
-    """`average_precision_moments` of many rankings at once: the same formulas on doubles.
+    """`average_precision_moments` of many rankings at once: the same formulas in doubles.
 
-    Numerators are grouped so that what cancels is a difference of whole numbers below 2^53, which is exact.
+    Numerators are grouped so that terms which cancel are whole numbers below 2^53, whose differences are exact.
 
     Args:
-        n: Ranked documents, whole numbers 1 to 10^12, any shape.
-        m: Relevant ones among them, 0 to n, a shape that broadcasts.
+        n: Numbers of ranked documents, 1 to 10^12, any shape.
+        m: Numbers of relevant documents among them, 0 to n, of a shape that broadcasts.
 
     Returns:
         Mean and variance; nan where m = 0.
 
     Raises:
-        ValueError: n or m out of range somewhere.
+        ValueError: an n or m is out of range.
     """
     n_, m_ = np.broadcast_arrays(np.asarray(n, dtype=np.float64), np.asarray(m, dtype=np.float64))
     if not ((n_ >= 1) & (n_ <= _LARGEST) & (m_ >= 0) & (m_ <= n_)).all():
@@ -88,12 +88,13 @@ def average_precision_moments_of(n: ArrayLike, m: ArrayLike) -> tuple[Floats, Fl
         variance = (n_ - m_) / m_ * _bracket(n_, m_, harmonic, squares)
     for (small, relevant), value in _SMALLEST_VARIANCES.items():
         variance = np.where((n_ == small) & (m_ == relevant), value, variance)
-    whole, none = m_ == n_, m_ == 0
-    mean, variance = np.where(whole, 1.0, mean), np.where(whole, 0.0, variance)
-    return np.where(none, np.nan, mean), np.where(none, np.nan, variance)
+    all_relevant, none_relevant = m_ == n_, m_ == 0
+    mean, variance = np.where(all_relevant, 1.0, mean), np.where(all_relevant, 0.0, variance)
+    return np.where(none_relevant, np.nan, mean), np.where(none_relevant, np.nan, variance)
 
 
 def _bracket(n: Floats, m: Floats, harmonic: Floats, squares: Floats) -> Floats:
+    """The bracket a H² + b G + c H + d of the variance in `average_precision_moments`."""
     a = ((m - 2) * n - 2 * m * m + (6 * m + 2) - (2 * m + 9) * (m / n) + 6 * (m / n) * (m / n)) / (n - 1) * harmonic**2
     b = (n - 3 * m) * (n - m - 1) / n * squares
     c = (m - 1) * (2 * m - n + 1) * (n - 3) / n / (n - 1) * harmonic
@@ -108,38 +109,39 @@ def harmonic_sums(n: ArrayLike) -> tuple[Floats, Floats]:
         n: Whole numbers ≥ 0, any shape.
     """
     n_ = np.asarray(n, dtype=np.float64)
-    few = np.minimum(n_, _EXACT_SUMS).astype(np.int64)
+    summed = np.minimum(n_, _EXACT_SUMS).astype(np.int64)
     first, second = _first_sums()
     large = np.maximum(n_, _EXACT_SUMS) + 1
-    harmonic = np.where(n_ > _EXACT_SUMS, scipy.special.digamma(large) + np.euler_gamma, first[few])
-    return harmonic, np.where(n_ > _EXACT_SUMS, np.pi**2 / 6 - scipy.special.zeta(2, large), second[few])
+    harmonic = np.where(n_ > _EXACT_SUMS, scipy.special.digamma(large) + np.euler_gamma, first[summed])
+    return harmonic, np.where(n_ > _EXACT_SUMS, np.pi**2 / 6 - scipy.special.zeta(2, large), second[summed])
 
 
 @functools.cache
 def _first_sums() -> tuple[Floats, Floats]:
     terms = [1 / k for k in range(1, _EXACT_SUMS + 1)]
     squares = [1 / (k * k) for k in range(1, _EXACT_SUMS + 1)]
-    first, second = ([math.fsum(each[:k]) for k in range(_EXACT_SUMS + 1)] for each in (terms, squares))
+    first, second = ([math.fsum(series[:k]) for k in range(_EXACT_SUMS + 1)] for series in (terms, squares))
     return np.array(first), np.array(second)
 
 
 def average_precision_skewness(n: int, m: int) -> float:
     """Exact skewness of average precision under random selection.
 
-    E[X^r | k hits in t ranks] is a sum of a_j(t) (k)_j / (t)_j over j = 1 … 2r, with falling factorials (·)_j. Where
-    a hit at rank t that is the k-th adds w_t + v_t k, a_j grows from t - 1 to t by terms of lower powers only, so that
-    all are cumulative sums. Hits add k / t to m AP. Where misses are fewer, m AP is n less what they take away:
-    H_n - H_{t-1} - k / t for the k-th, at rank t. That keeps digits which differences would lose.
+    E[X^r | k hits in t ranks] is a sum of a_j(t) (k)_j / (t)_j over j = 1 … 2r, with falling factorials (·)_j. If the
+    k-th hit, at rank t, contributes w_t + v_t k, the change of a_j from t - 1 to t consists of terms of lower powers
+    only, so that all a_j are cumulative sums. Hits contribute k / t to m AP. If there are fewer misses than hits, m AP
+    is n minus what the misses take away, which is H_n - H_{t-1} - k / t for the k-th miss, at rank t. This preserves
+    digits that differences would lose.
 
     Args:
-        n: Ranked documents, 1 to about 10^7: time and memory grow with n.
-        m: Relevant ones among them, 0 to n.
+        n: Number of ranked documents, 1 to about 10^7: time and memory grow with n.
+        m: Number of relevant documents among them, 0 to n.
 
     Returns:
         The skewness; nan for m = 0 and m = n, where nothing varies. Errors are below 1e-6 up to n = 10^5.
 
     Raises:
-        ValueError: n or m out of range.
+        ValueError: n or m is out of range.
     """
     check_sizes(n, m)
     if m in {0, n}:
@@ -152,15 +154,16 @@ def average_precision_skewness(n: int, m: int) -> float:
 
 
 def _skewness(n: int, marked: int, level: Floats, slope: Floats) -> float:
-    """Skewness of the sum of level_t + slope_t k over the marked ranks t, k counting them from the top."""
+    """Skewness of the sum of level_t + slope_t k over the marked ranks t, where k numbers them from the top."""
     sequences: list[list[Floats]] = [[np.ones(n)]]
     ranks = np.arange(1, n + 1, dtype=np.float64)
-    raw = []
+    raw_moments = []
     for power in (1, 2, 3):
         sequences.append([_grown(sequences, power, j, ranks, level, slope) for j in range(2 * power + 1)])
         factors = np.cumprod([1.0, *((marked - j) / (n - j) if n > j else 0.0 for j in range(2 * power))])
-        raw.append(math.fsum(each[-1] * factor for each, factor in zip(sequences[-1], factors, strict=True)))
-    first, second, third = raw
+        # E[X^r] = Σ a_j(n) (m)_j / (n)_j
+        raw_moments.append(math.fsum(a[-1] * factor for a, factor in zip(sequences[-1], factors, strict=True)))
+    first, second, third = raw_moments
     variance = second - first * first
     return float((third - 3 * first * second + 2 * first**3) / variance**1.5)
 
@@ -168,12 +171,13 @@ def _skewness(n: int, marked: int, level: Floats, slope: Floats) -> float:
 def _grown(
     sequences: Sequence[Sequence[Floats]], power: int, j: int, ranks: Floats, level: Floats, slope: Floats
 ) -> Floats:
-    """a_j(t) of one power for t = 1 … n, from those of lower powers at t - 1."""
+    """a_j(t) of one power for t = 1 … n, from the a_j of lower powers at t - 1."""
     growth = np.zeros_like(ranks)
     for lower in range(power):
-        rest = power - lower
-        for degree in range(rest + 1):
-            scale = math.comb(power, lower) * math.comb(rest, degree) * level ** (rest - degree) * slope**degree
+        remaining = power - lower
+        for degree in range(remaining + 1):
+            choices = math.comb(power, lower) * math.comb(remaining, degree)
+            scale = choices * level ** (remaining - degree) * slope**degree
             for shift in range(degree + 1):
                 base = j - shift  # k^degree (k)_base has (k)_(base + shift) with the coefficient below
                 if not 1 <= base <= len(sequences[lower]):

@@ -15,16 +15,17 @@ _SYMMETRIC = 1e-6  # skewness below which the distribution is taken as normal
 
 
 def shifted_lognormal_tail(standard: Floats, skewness: float) -> Floats:
-    """P(Z ≥ standard) of a lognormal Z shifted and scaled to mean 0 and variance 1, turned round for negative skewness.
+    """P(Z ≥ standard) for a lognormal Z, shifted and scaled to mean 0 and variance 1; reflected for negative skewness.
 
-    With r = exp(σ²) - 1, σ being the standard deviation of log, the skewness is (r + 3) √r.
+    With r = exp(σ²) - 1, σ being the standard deviation of the logarithm, the skewness is (r + 3) √r.
 
     Args:
-        standard: Any shape.
+        standard: Standardised values, any shape.
         skewness: The third standardised moment.
     """
     if abs(skewness) < _SYMMETRIC:
         return np.asarray(scipy.special.ndtr(-standard))
+    # √r solves x³ + 3 x = |skewness|
     root = 2 * math.sinh(math.asinh(abs(skewness) / 2) / 3)
     sigma = math.sqrt(math.log1p(root * root))
     sign = math.copysign(1.0, skewness)

@@ -215,8 +215,8 @@ class Cube:
         counts = by_group(self.counts, self.keys)
         exclusive = self.thresholds is None and self.boundary == ">"
         for key, rows in by_group(curve.sort(THRESHOLD), self.keys).items():
-            own = counts[key]
-            yield rows, GroupCounts(own, rows[THRESHOLD].to_numpy(), np.unique(own[REPLICATE].to_numpy()), exclusive)
+            replicates = np.unique(counts[key][REPLICATE].to_numpy())
+            yield rows, GroupCounts(counts[key], rows[THRESHOLD].to_numpy(), replicates, exclusive)
 
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
         """The counts of many groups at a time, of all replicates, in blocks of at most `BLOCK_CELLS` cells.
@@ -250,8 +250,8 @@ class Cube:
             falling = pl.DataFrame({THRESHOLD: self.thresholds[::-1]}, schema={THRESHOLD: pl.Float64})
             summed = summed.join(falling.with_row_index("_rank"), on=THRESHOLD, how="left")
             rank = pl.col("_rank")
-        known = pl.when(pl.col(THRESHOLD).is_not_null()).then(rank.cast(pl.Int64))
-        return summed.with_columns(known.fill_null(-1).alias("_rank"))
+        is_retrieved = pl.col(THRESHOLD).is_not_null()
+        return summed.with_columns(pl.when(is_retrieved).then(rank.cast(pl.Int64)).fill_null(-1).alias("_rank"))
 
 
 def _falling(rows: pl.DataFrame, name: str, shape: tuple[int, int]) -> Floats:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 Floats: TypeAlias = "NDArray[np.float64]"
 Limits: TypeAlias = "tuple[Floats, Floats]"
 
-_FEW = 10.0
-_ENOUGH = 30
+_FEW_COUNTS = 10.0
+_ENOUGH_COUNTS = 30
 _FEWEST_DEGREES = 4.0
 _SMALLEST_LOG, _HALVINGS = -745.0, 80  # of doubles above 0; enough halvings for the last bit
 _MANY_DEGREES = 1e6
@@ -156,7 +156,7 @@ def fieller_interval(
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
-def dispersion(own: Floats, degrees: Floats, count: Floats) -> tuple[Floats, Floats]:
+def dispersion(observed: Floats, degrees: Floats, count: Floats) -> tuple[Floats, Floats]:
     """Variance over mean of nested counts, at least 1, and its degrees of freedom.
 
     Variance over mean is 1 + c + κ × mean: copies that come together make c, clusters that differ make κ. Above the
@@ -165,18 +165,18 @@ def dispersion(own: Floats, degrees: Floats, count: Floats) -> tuple[Floats, Flo
     which adds degrees of freedom (Satterthwaite 1946).
 
     Args:
-        own: Shape (T,): variance over mean at each threshold; anything where the count is 0.
+        observed: Shape (T,): variance over mean at each threshold; anything where the count is 0.
         degrees: Shape (T,): degrees of freedom of these variances.
         count: Shape (T,), not rising.
     """
-    source = max(int((count >= _ENOUGH).sum()) - 1, 0)
+    source = max(int((count >= _ENOUGH_COUNTS).sum()) - 1, 0)
     above = np.arange(len(count)) > source
-    own = np.where(count > 0, own, 1.0)
-    kappa = max(0.0, own[0] - 1) / max(count[0], 1.0)
-    borrowed = own[source] - kappa * (count[source] - count)
-    weight = np.minimum(count / _ENOUGH, 1.0)
-    mixed = weight * own + (1 - weight) * np.maximum(own, borrowed)
-    phi = np.maximum(np.where(above, mixed, own), 1.0)
+    observed = np.where(count > 0, observed, 1.0)
+    kappa = max(0.0, observed[0] - 1) / max(count[0], 1.0)
+    borrowed = observed[source] - kappa * (count[source] - count)
+    weight = np.minimum(count / _ENOUGH_COUNTS, 1.0)
+    mixed = weight * observed + (1 - weight) * np.maximum(observed, borrowed)
+    phi = np.maximum(np.where(above, mixed, observed), 1.0)
     degrees = np.where(above, np.maximum(degrees, degrees[source]), degrees)
     return phi, np.minimum(degrees * (phi / (phi - 1)) ** 2, _MANY_DEGREES)
 
@@ -196,11 +196,11 @@ def gamma_interval(count: Floats, phi: Floats, tail_probability: Floats | float)
         tail_probability: On each side, as from `tail`.
     """
     effective = count / phi
-    share = 0.5 * np.minimum(effective / _FEW, 1.0)
+    share = 0.5 * np.minimum(effective / _FEW_COUNTS, 1.0)
     lower = scipy.special.gammaincinv(effective + share, tail_probability) * phi
     upper = scipy.special.gammainccinv(effective + 1 - share, tail_probability) * phi
     log_upper = count * np.exp(-scipy.special.ndtri(tail_probability) / np.sqrt(np.maximum(effective, 1.0)))
-    upper = upper + np.minimum(count / _FEW, 1.0) * np.maximum(log_upper - upper, 0.0)
+    upper = upper + np.minimum(count / _FEW_COUNTS, 1.0) * np.maximum(log_upper - upper, 0.0)
     return np.where(effective > 0, lower, 0.0), np.asarray(upper)
 
 
@@ -214,8 +214,8 @@ def mean_count_interval(count: Floats, rate: Floats, pairs: Floats, confidence: 
         pairs: What the counts are divided by; held fixed.
         confidence: Such as 0.95.
     """
-    own = covariance(rate) * pairs**2 / np.maximum(count, 1.0)
-    phi, degrees = dispersion(own, effective_degrees(rate), count)
+    observed = covariance(rate) * pairs**2 / np.maximum(count, 1.0)
+    phi, degrees = dispersion(observed, effective_degrees(rate), count)
     return gamma_interval(count, phi, tail(confidence, degrees))
 
 
@@ -233,12 +233,12 @@ def paired_dispersion(first: Floats, second: Floats, expected: Floats, residuals
         residuals: Shape (G, T): second less what is expected of it, scaled so that their sum has the variance of the
             count if that is Poisson.
     """
-    count, rest = (first + second).sum(axis=0), leave_one_out(residuals)
+    count, jackknifed = (first + second).sum(axis=0), leave_one_out(residuals)
     product = np.where((first > 0) & (second > 0), (expected + 1 / expected) * (first * second), 0.0)
     alike = (first**2 + second**2 - product).sum(axis=0)
     few = np.nan_to_num(np.minimum(2.5 * count / (count + ((first + second) ** 2).sum(axis=0)), 1.0))
-    own = (few * alike + (1 - few) * covariance(rest)) / np.maximum(count, 1.0)
-    return dispersion(own, effective_degrees(rest), count)
+    observed = (few * alike + (1 - few) * covariance(jackknifed)) / np.maximum(count, 1.0)
+    return dispersion(observed, effective_degrees(jackknifed), count)
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
@@ -274,17 +274,17 @@ def binomial_limits(hits: Floats, misses: Floats, tail_probability: Floats | flo
 def _beta_quantile(a: Floats, b: Floats, probability: Floats | float, *, above: bool = False) -> Floats:
     """The value below or above which a beta distribution has some probability; where scipy finds none, by bisection."""
     inverse = scipy.special.betainccinv if above else scipy.special.betaincinv
-    found = np.asarray(inverse(a, b, probability))
-    open_ = np.isnan(found) & ~(np.isnan(a) | np.isnan(b) | np.isnan(probability))
-    if open_.any():
-        found = found.copy()
-        first, second, tails = (np.broadcast_to(each, found.shape)[open_] for each in (a, b, probability))
-        found[open_] = 1 - _bisected(second, first, tails) if above else _bisected(first, second, tails)
-    return found
+    quantiles = np.asarray(inverse(a, b, probability))
+    unsolved = np.isnan(quantiles) & ~(np.isnan(a) | np.isnan(b) | np.isnan(probability))
+    if unsolved.any():
+        quantiles = quantiles.copy()
+        first, second, tails = (np.broadcast_to(values, quantiles.shape)[unsolved] for values in (a, b, probability))
+        quantiles[unsolved] = 1 - _bisected(second, first, tails) if above else _bisected(first, second, tails)
+    return quantiles
 
 
 def _bisected(a: Floats, b: Floats, probability: Floats) -> Floats:
-    """Beta quantiles by halving the logarithm of what they may be."""
+    """Beta quantiles by bisection on the log scale."""
     low, high = np.full(len(a), _SMALLEST_LOG), np.zeros(len(a))
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
@@ -295,7 +295,7 @@ def _bisected(a: Floats, b: Floats, probability: Floats) -> Floats:
 
 def _beta_shapes(hits: Floats, misses: Floats) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
     """Shapes of the beta distributions of the lower and of the upper limit; at no hit or miss any that is defined."""
-    share = 0.5 * np.minimum((hits + misses) / (4 * _FEW), 1.0)
+    share = 0.5 * np.minimum((hits + misses) / (4 * _FEW_COUNTS), 1.0)
     low = np.where(hits > 0, hits + share, 1.0), misses + 1 - share
     return low, (hits + 1 - share, np.where(misses > 0, misses + share, 1.0))
 

@@ -22,7 +22,7 @@ Floats: TypeAlias = "NDArray[np.float64]"
 Limits: TypeAlias = "tuple[Floats, Floats]"
 
 RATIOS = ("precision", "recall", "f1", "fpr")
-_MANY = 1e6
+_MANY_DEGREES = 1e6
 
 
 @dataclass(frozen=True)
@@ -63,14 +63,14 @@ def intervals_of_rows(counts: Confusion, squares: Confusion | None, confidence: 
     Returns:
         Lower and upper limits by ratio; nan where the ratio is undefined.
     """
-    of_squares = {} if squares is None else squares.proportions()
-    found = {}
+    squares_by_ratio = {} if squares is None else squares.proportions()
+    limits = {}
     for name, (hits, misses) in counts.proportions().items():
         total = np.asarray(hits + misses, dtype=np.float64)
-        size = total if squares is None else _effective_size(hits, misses, *of_squares[name])
+        size = total if squares is None else _effective_size(hits, misses, *squares_by_ratio[name])
         share = hits / total
-        found[name] = _limits(name, share, size, tail(confidence, _MANY))
-    return found
+        limits[name] = _limits(name, share, size, tail(confidence, _MANY_DEGREES))
+    return limits
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
@@ -97,44 +97,47 @@ def intervals_of_clusters(replicates: Confusion, confidence: float) -> dict[str,
     Returns:
         Limits of shape (K,) by ratio; nan where the ratio is undefined, and for one replicate.
     """
-    found = {}
+    limits = {}
     for name, (hits, misses) in replicates.proportions().items():
         total_hits, total = hits.sum(axis=0).astype(np.float64), (hits + misses).sum(axis=0).astype(np.float64)
         if len(hits) < 2:  # noqa: PLR2004 - a spread needs two
-            found[name] = (np.full(len(total), np.nan), np.full(len(total), np.nan))
+            limits[name] = (np.full(len(total), np.nan), np.full(len(total), np.nan))
             continue
-        rest_hits, rest_misses = leave_one_out(hits), leave_one_out(misses)
-        share, rest = total_hits / total, rest_hits / (rest_hits + rest_misses)
-        rest = np.where(np.isnan(rest), share, rest)
-        effect = covariance(rest) * total / (share * (1 - share))
+        jackknifed_hits, jackknifed_misses = leave_one_out(hits), leave_one_out(misses)
+        share, jackknifed = total_hits / total, jackknifed_hits / (jackknifed_hits + jackknifed_misses)
+        jackknifed = np.where(np.isnan(jackknifed), share, jackknifed)
+        effect = covariance(jackknifed) * total / (share * (1 - share))
         mixed = (total_hits > 0) & (total_hits < total) & (effect > 0)
         effect = np.where(mixed, effect, np.maximum(_carried(effect, mixed), 1.0))
-        degrees = np.where(mixed, effective_degrees(rest), len(hits) - 1.0)
-        found[name] = _limits(name, share, total / effect, tail(confidence, degrees))
-    return found
+        degrees = np.where(mixed, effective_degrees(jackknifed), len(hits) - 1.0)
+        limits[name] = _limits(name, share, total / effect, tail(confidence, degrees))
+    return limits
 
 
-def _carried(values: Floats, known: NDArray[np.bool_]) -> Floats:
-    """Values with those not known replaced by the nearest known one before, else the first known, else 1."""
-    if not known.any():
+def _carried(values: Floats, usable: NDArray[np.bool_]) -> Floats:
+    """Values in which those that are not usable are replaced by the nearest usable one before.
+
+    Without one before, the first usable value takes its place; without any, 1.
+    """
+    if not usable.any():
         return np.ones_like(values)
-    place = np.maximum.accumulate(np.where(known, np.arange(len(values)), -1))
-    return np.asarray(values[np.where(place >= 0, place, int(np.argmax(known)))])
+    nearest = np.maximum.accumulate(np.where(usable, np.arange(len(values)), -1))
+    return np.asarray(values[np.where(nearest >= 0, nearest, int(np.argmax(usable)))])
 
 
 def _limits(name: str, share: Floats, size: Floats, tail_probability: Floats) -> Limits:
-    known = size > 0
-    hits, misses = np.where(known, share * size, 0.0), np.where(known, (1 - share) * size, 0.0)
+    defined = size > 0
+    hits, misses = np.where(defined, share * size, 0.0), np.where(defined, (1 - share) * size, 0.0)
     lower, upper = _once(hits, misses, np.broadcast_to(tail_probability, hits.shape))
     lower, upper = np.minimum(lower, share), np.maximum(upper, share)  # quantiles of huge counts are rounded
-    lower, upper = (np.where(known, each, np.nan) for each in (lower, upper))
+    lower, upper = (np.where(defined, limit, np.nan) for limit in (lower, upper))
     return (2 * lower / (1 + lower), 2 * upper / (1 + upper)) if name == "f1" else (lower, upper)
 
 
 def _once(hits: Floats, misses: Floats, tails: Floats) -> Limits:
-    """`binomial_limits`, with equal rows computed once: small groups repeat their counts, and quantiles are dear."""
+    """`binomial_limits`, computed once for equal rows, because small groups repeat counts and quantiles are slow."""
     rows = np.stack([hits.ravel(), misses.ravel(), tails.ravel()], axis=1)
-    unique, place = np.unique(rows, axis=0, return_inverse=True)
+    unique, row_of_each = np.unique(rows, axis=0, return_inverse=True)
     lower, upper = binomial_limits(*unique.T)
-    place = place.reshape(hits.shape)
-    return lower[place], upper[place]
+    row_of_each = row_of_each.reshape(hits.shape)
+    return lower[row_of_each], upper[row_of_each]

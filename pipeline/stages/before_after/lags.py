@@ -127,7 +127,7 @@ class Lag:
         words = (
             f"input pairs: the lag {theirs!r}, read as {unit} from event to article, contradicts the times "
             f"({self._times_in_words()}) in {found.n_apart:,} of {found.n_rows:,} sampled rows: {found.cause}; "
-            f"for example event {found.event}: {theirs} says {found.given:g} hours, the times say {found.from_times:g}"
+            f"for example event {found.event}: {theirs} says {found.lag:g} hours, the times say {found.from_times:g}"
         )
         if found.is_rare:
             return (words,)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.before_after.intervals import TWO
+from pipeline.metrics.before_after.intervals import MIN_REPLICATES
 from pipeline.metrics.before_after.placebo import placebo, placebo_joint
 from pipeline.stages.before_after.uncertainty import groups_of
 from pipeline.tables.columns import doubles, nulls
@@ -33,12 +33,10 @@ def table(curve: pl.DataFrame, cube: Cube, params: BeforeAfterParameters) -> pl.
     """The table `before_after_placebo`.
 
     One row per group and threshold, and one with a NULL threshold for the joint test; only the latter where the two
-    parts cannot be compared at all. It has no row with `uncertainty = "none"`.
+    parts cannot be compared at all.
     """
     keys = list(cube.keys)
     order = [*keys, THRESHOLD, *COUNTS, *VALUES, *PRECISIONS, "undefined"]
-    if params.uncertainty == "none" or curve.is_empty():
-        return _untested(curve.clear().select(keys), None).select(order)
     if not cube.within_budget(curve.height):
         return _untested(curve.select(keys).unique(maintain_order=True), "budget").select(order)
     pairs_known = bool(cube.counts["n_near"].sum())
@@ -86,7 +84,7 @@ def _tested(group: EstimatedGroup, keys: Sequence[str], confidence: float) -> pl
         doubles("precision_far", _precision(group, counts[2], n_far.sum())),
         doubles("precision_near", _precision(group, counts[3], n_near.sum())),
     )
-    single = ((n_far + n_near) > 0).sum() < TWO
+    single = ((n_far + n_near) > 0).sum() < MIN_REPLICATES
     joint = doubles("p_value", np.array([placebo_joint(m_far, m_near, n_far, n_near)]))
     empty = (THRESHOLD, "m_far", "m_near", *VALUES[:-1], *PRECISIONS)
     last = rows.head(1).with_columns(*(pl.lit(None, dtype=rows.schema[name]).alias(name) for name in empty), joint)

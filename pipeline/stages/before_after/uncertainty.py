@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.metrics.before_after import estimates as estimator
-from pipeline.metrics.before_after.intervals import NAMES, intervals
+from pipeline.metrics.before_after.intervals import INTERVAL_NAMES, intervals
 from pipeline.metrics.before_after.placebo import realised_precision_interval
 from pipeline.metrics.before_after.simultaneous import precision_at_least
 from pipeline.metrics.uncertainty.limits import Interval, with_limits
@@ -74,7 +74,7 @@ def with_intervals(curve: pl.DataFrame, cube: Cube, params: BeforeAfterParameter
     def of_group(rows: pl.DataFrame, counts: GroupCounts) -> dict[str, Interval]:
         return _intervals(EstimatedGroup(rows, counts), params)
 
-    return with_limits(curve, cube, (*NAMES, REALISED), of_group, wanted=params.uncertainty == "jackknife")
+    return with_limits(curve, cube, (*INTERVAL_NAMES, REALISED), of_group, wanted=params.uncertainty == "jackknife")
 
 
 def _intervals(group: EstimatedGroup, params: BeforeAfterParameters) -> dict[str, Interval]:
@@ -87,8 +87,7 @@ def _intervals(group: EstimatedGroup, params: BeforeAfterParameters) -> dict[str
     )
     # Where the realised interval is missing for another reason, one of the others is missing for it, too.
     missing = np.full(group.rows.height, None if group.near[1].any() else "no_near", dtype=object)
-    of_ratios = {name: Interval(expected[name].lower, expected[name].upper, expected[name].reason) for name in NAMES}
-    return of_ratios | {REALISED: Interval(realised.lower, realised.upper, missing)}
+    return expected | {REALISED: Interval(realised.lower, realised.upper, missing)}
 
 
 def with_safe_limits(curve: pl.DataFrame, cube: Cube, params: BeforeAfterParameters) -> pl.DataFrame:

@@ -10,7 +10,7 @@ import polars as pl
 from pipeline.plan.nodes import After
 from pipeline.queries.load import statement
 from pipeline.stages.change_points.contract import DELAYS, SERIES_COLUMNS, SERIES_ID
-from pipeline.stages.change_points.points import POSITIONS, RUN
+from pipeline.stages.change_points.points import RUN
 from pipeline.stages.change_points.ratios import with_ratios
 from pipeline.tables.groupings import Grouping
 from pipeline.tables.ratios import quotient
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from pipeline.tables.schemas import Column
 
 Finish = Callable[[pl.DataFrame, Mapping[str, pl.DataFrame]], pl.DataFrame]
-TYPES = {"BIGINT": pl.Int64(), "DOUBLE": pl.Float64(), "VARCHAR": pl.String(), "KEY": pl.String()}
 
 
 def series_table(relations: Relations, *, tcpd: bool, covered: bool) -> After:
@@ -60,17 +59,3 @@ def _named(rows: pl.DataFrame, runs: pl.DataFrame, relations: Relations, columns
     grouping = pl.lit(Grouping(tuple(by)).label).alias(GROUPING.name)
     names = [column.name for column in columns]
     return rows.join(runs, on=RUN, how="inner").select(grouping, *by, *names)
-
-
-def empty(counts: pl.DataFrame, keys: Sequence[str], columns: Sequence[Column], *, times: bool) -> pl.DataFrame:
-    """A table without a row.
-
-    Args:
-        counts: The count table.
-        keys: Columns that identify a group.
-        columns: Those of the table.
-        times: Whether positions are times.
-    """
-    types = TYPES | {"POSITION": POSITIONS[times]}
-    nulls = (pl.lit(None, dtype=types[column.type]).alias(column.name) for column in columns)
-    return counts.clear().select(*keys, *nulls)

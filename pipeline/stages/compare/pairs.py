@@ -19,9 +19,10 @@ from pipeline.metrics.comparison.paired_tests import (
     wilcoxon_signed_rank,
     win_tie_loss,
 )
-from pipeline.metrics.comparison.pooled import RATIOS, standard_errors
+from pipeline.metrics.comparison.pooled import standard_errors
 from pipeline.metrics.comparison.significance import minimum_detectable_difference
 from pipeline.metrics.uncertainty.jackknife import t_quantile
+from pipeline.tables.ratios import RATIOS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -193,7 +194,7 @@ def _complete(a: Floats, b: Floats) -> tuple[Floats, Floats]:
 
 
 def _events(counts: Floats) -> pl.DataFrame:
-    columns = {name: pl.Series(counts[:, number], dtype=pl.Int64) for number, name in enumerate(paired.COUNTS)}
+    columns = {name: pl.Series(counts[:, number], dtype=pl.Int64) for number, name in enumerate(paired.EVENT_COUNTS)}
     return pl.DataFrame({"event_id": np.arange(len(counts)), **columns})
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.matching.document_averages import POOLED
+from pipeline.metrics.matching.document_averages import POOLED_AVERAGES
 from pipeline.metrics.uncertainty.limits import Interval, limit_columns
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
 from pipeline.tables.columns import doubles
@@ -43,7 +43,7 @@ def average_of(group: Group, kind: Average, confidence: float | None) -> pl.Data
         doubles(THRESHOLD, group.thresholds),
         pl.lit(group.n_documents, dtype=pl.Int64).alias("n_documents"),
     )
-    values, dropped, limits = _pooled(group, frame, kind) if kind in POOLED else _of_documents(group, kind)
+    values, dropped, limits = _pooled(group, frame, kind) if kind in POOLED_AVERAGES else _of_documents(group, kind)
     return frame.with_columns(
         *(doubles(name, column) for name, column in values.items()),
         *(pl.Series(f"{name}_dropped", column.astype(np.int64)) for name, column in dropped.items()),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from pipeline.errors import DataError
-from pipeline.metrics.matching.document_averages import POOLED
+from pipeline.metrics.matching.document_averages import POOLED_AVERAGES
 from pipeline.plan.checks import doubtful_groups, duplicate_check, missing_check
 from pipeline.plan.counts import Query, Sweep
 from pipeline.plan.nodes import Frame, Relation
@@ -100,7 +100,7 @@ class _Planner:
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """The inputs that are given, the row input first."""
+        """The inputs that are given, the primary input first."""
         return tuple(each for each in (self.predicted, self.gold, self.documents) if each is not None)
 
     @property
@@ -154,7 +154,7 @@ class _Planner:
         return statement(f"entity_recognition/{name}", segment)
 
     def _sums_of_documents(self) -> Iterator[Reduction]:
-        if set(self.params.averages) - POOLED:
+        if set(self.params.averages) - POOLED_AVERAGES:
             grid = self.params.grid() if self.scored else None
             yield sums_of_documents(self.params, grid, scored=self.scored, listed=self.mentions.may_be_empty)
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.stages.entity_recognition import outcomes
 from pipeline.stages.entity_recognition.averages import average_of
 from pipeline.stages.entity_recognition.contract import COUNT_NAMES, SCORES
 from pipeline.stages.entity_recognition.document_sums import TABLE as SUMS_OF_DOCUMENTS
@@ -15,7 +14,7 @@ from pipeline.stages.entity_recognition.documents import group_of
 from pipeline.stages.mentions.rules import DOCUMENT
 from pipeline.stages.stage import Summary, group_text, integer, interval, number, of_group
 from pipeline.tables.columns import by_group
-from pipeline.tables.schemas import GROUPING
+from pipeline.tables.schemas import GROUPING, polars_types
 from pipeline.tables.sweep import REPLICATE, THRESHOLD, add_up
 
 if TYPE_CHECKING:
@@ -34,7 +33,6 @@ def derive(params: EntityRecognitionParameters, counts: Mapping[str, pl.DataFram
     return {
         "entity_recognition_scores": _scores(params, counts["counts"], counts.get(SUMS_OF_DOCUMENTS), documents, keys),
         "entity_recognition_documents": _documents(documents, ids, keys),
-        "entity_recognition_outcomes": outcomes.empty(documents, ids, keys),
     }
 
 
@@ -101,8 +99,7 @@ def _scores(
 
 
 def _nothing(documents: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    types = {"BIGINT": pl.Int64(), "DOUBLE": pl.Float64(), "VARCHAR": pl.String()}
-    of_table = {column.name: types[column.type] for column in SCORES}
+    of_table = {column.name: polars_types(column.type)[0] for column in SCORES}
     return pl.DataFrame(schema={name: documents.schema[name] for name in keys} | of_table)
 
 
@@ -113,12 +110,12 @@ def _documents(documents: pl.DataFrame, ids: pl.Series, keys: Sequence[str]) -> 
 
 
 def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
-    """Doubts that the numbers themselves raise."""
+    """Warnings that the numbers themselves give rise to."""
     scores = tables["entity_recognition_scores"]
     lowest = scores.sort("average", THRESHOLD, nulls_last=False)
     keys = scores.columns[1 : scores.columns.index("average")]
     groups = lowest.unique(keys, keep="first", maintain_order=True)
-    found = []
+    messages = []
     for words, condition in (
         ("no gold mention", pl.col("tp") + pl.col("fn") == 0),
         ("no prediction", pl.col("tp") + pl.col("fp") == 0),
@@ -126,8 +123,8 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
         number_of = groups.filter(condition).height
         if number_of:
             where = "there is" if groups.height == 1 else f"{number_of:,} of {groups.height:,} groups have"
-            found.append(f"{where} {words}: what needs one is NULL")
-    return tuple(found)
+            messages.append(f"{where} {words}: what needs one is NULL")
+    return tuple(messages)
 
 
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:

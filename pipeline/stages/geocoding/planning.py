@@ -90,7 +90,7 @@ class _Planner:
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """The inputs, the row input first."""
+        """The inputs, the primary input first."""
         return self.predicted, self.gold
 
     @property

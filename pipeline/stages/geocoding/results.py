@@ -10,7 +10,7 @@ from pipeline.metrics.geocoding.accuracy import add_ratios
 from pipeline.metrics.uncertainty.cube import Cube
 from pipeline.metrics.uncertainty.limits import intervals_of, with_limits
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
-from pipeline.stages.geocoding.contract import COUNT_NAMES, ERRORS, OUTCOMES, RATIOS, SCORES
+from pipeline.stages.geocoding.contract import COUNT_NAMES, RATIOS, SCORES
 from pipeline.stages.geocoding.planning import grid
 from pipeline.stages.stage import Summary, group_text, integer, interval, number, of_group
 from pipeline.tables.ratios import divide
@@ -18,12 +18,11 @@ from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import REPLICATE, THRESHOLD
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from pipeline.metrics.uncertainty.cube import GroupCounts
     from pipeline.metrics.uncertainty.limits import Interval
     from pipeline.stages.geocoding.contract import GeocodingParameters
-    from pipeline.tables.schemas import Column
 
 TOLERANCE = "tolerance_km"
 
@@ -42,15 +41,7 @@ def derive(params: GeocodingParameters, counts: Mapping[str, pl.DataFrame]) -> d
     scores = with_limits(_scores(cube), cube, RATIOS, intervals, wanted=params.uncertainty == "jackknife")
     return {
         "geocoding_scores": scores.select(*keys, *(column.name for column in SCORES)),
-        "geocoding_errors": _empty(frame, keys, ERRORS),
-        "geocoding_outcomes": _empty(frame, keys, OUTCOMES),
     }
-
-
-def _empty(frame: pl.DataFrame, keys: Sequence[str], columns: Sequence[Column]) -> pl.DataFrame:
-    types = {"BIGINT": pl.Int64(), "DOUBLE": pl.Float64(), "VARCHAR": pl.String(), "KEY": pl.String()}
-    of_table = {column.name: types[column.type] for column in columns}
-    return pl.DataFrame(schema={name: frame.schema[name] for name in keys} | of_table)
 
 
 def _scores(cube: Cube) -> pl.DataFrame:
@@ -77,9 +68,9 @@ def _confusion(group: GroupCounts) -> Confusion:
 
 
 def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
-    """Doubts that the numbers themselves raise."""
+    """Warnings that the numbers themselves give rise to."""
     errors = tables["geocoding_errors"]
-    found = []
+    messages = []
     for words, condition in (
         ("no gold mention", (pl.col("n_gold") == 0).all()),  # one group is that of spurious predictions, if any
         ("no located gold mention", (pl.col("n_gold") > 0) & (pl.col("n_located") == 0)),
@@ -87,8 +78,8 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
         groups = errors.filter(condition).height
         if groups:
             where = "there is" if errors.height == 1 else f"{groups:,} of {errors.height:,} groups have"
-            found.append(f"{where} {words}: what needs one is NULL")
-    return tuple(found)
+            messages.append(f"{where} {words}: what needs one is NULL")
+    return tuple(messages)
 
 
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.metrics.ranking.ranks import Documents, Places
+from pipeline.metrics.ranking.ranks import Documents, RankCounter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,8 +49,8 @@ def tied_places(judged: pl.DataFrame, blocks: Iterator[pl.DataFrame]) -> Iterato
     )
 
 
-def _counted(marked: pl.DataFrame, blocks: Iterator[pl.DataFrame]) -> Places:
-    places = Places(_documents(marked))
+def _counted(marked: pl.DataFrame, blocks: Iterator[pl.DataFrame]) -> RankCounter:
+    places = RankCounter(_documents(marked))
     for block in blocks:
         places.add(_documents(block))
     return places

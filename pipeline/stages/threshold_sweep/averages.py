@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from pipeline.stages.threshold_sweep.contract import AVERAGES, RATIOS
+from pipeline.tables.columns import nulls
 from pipeline.tables.groupings import Grouping
-from pipeline.tables.schemas import GROUPING
+from pipeline.tables.schemas import GROUPING, polars_types
 from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
@@ -28,45 +29,41 @@ def averages_table(
     """
     by = [name for name in keys if name != GROUPING.name]
     positives = areas.select(*keys, "n_positive")
-    frames = [areas.with_columns(pl.lit(None, dtype=pl.Float64).alias(THRESHOLD))]
+    frames = [areas.with_columns(nulls([THRESHOLD]))]
     if params.threshold_values is not None:
         frames.append(curve.join(positives, on=list(keys), how="left", nulls_equal=True))
     order = [*keys, *(column.name for column in AVERAGES)]
     frames = [frame.sort([*keys, THRESHOLD]) for frame in frames]  # sums of one order are the same to the last bit
-    parts = [part.select(order) for frame in frames for part in _averages(params, frame, by)]
-    if parts:
-        return pl.concat(parts)
-    types = {"VARCHAR": pl.String(), "BIGINT": pl.Int64(), "DOUBLE": pl.Float64()}
-    own = {column.name: types[column.type] for column in AVERAGES}
-    return pl.DataFrame(schema={name: curve.schema[name] for name in keys} | own)
+    averages = [rows.select(order) for frame in frames for rows in _averages(params, frame, by)]
+    if averages:
+        return pl.concat(averages)
+    of_table = {column.name: polars_types(column.type)[0] for column in AVERAGES}
+    return pl.DataFrame(schema={name: curve.schema[name] for name in keys} | of_table)
 
 
 def _averages(params: ThresholdSweepParameters, frame: pl.DataFrame, by: Sequence[str]) -> Iterator[pl.DataFrame]:
     """The averages over each grouping that has groups, at each threshold of a frame."""
     for grouping, over in params.averaged():
-        rest = Grouping(tuple(name for name in grouping.columns if name not in over.columns))
-        keys = [*rest.columns, THRESHOLD]
+        outer = Grouping(tuple(name for name in grouping.columns if name not in over.columns))
+        keys, label = [*outer.columns, THRESHOLD], _label(params, outer)
         rows = frame.filter(pl.col(GROUPING.name) == grouping.label)
-        whole = frame.filter(pl.col(GROUPING.name) == _name(params, rest)) if _name(params, rest) else None
+        n_groups = rows.group_by(keys).agg(pl.len().cast(pl.Int64).alias("n_groups"))
         for average in params.averages:
-            if average == "micro" and whole is None:
+            if average == "micro" and label is None:
                 continue
-            source = whole if average == "micro" and whole is not None else rows
-            made = _average(source, average, keys)
-            groups = rows.group_by(keys).agg(pl.len().cast(pl.Int64).alias("n_groups"))
-            made = made.join(groups, on=keys, how="inner", nulls_equal=True)
-            missing = [name for name in by if name not in rest.columns]
-            yield made.with_columns(
-                pl.lit(rest.label).alias(GROUPING.name),
-                *(pl.lit(None, dtype=frame.schema[name]).alias(name) for name in missing),
+            source = frame.filter(pl.col(GROUPING.name) == label) if average == "micro" else rows
+            averages = _average(source, average, keys).join(n_groups, on=keys, how="inner", nulls_equal=True)
+            yield averages.with_columns(
+                pl.lit(outer.label).alias(GROUPING.name),
+                *(pl.lit(None, dtype=frame.schema[name]).alias(name) for name in by if name not in outer.columns),
                 pl.lit(over.label).alias("averaged"),
                 pl.lit(average).alias("average"),
             )
 
 
-def _name(params: ThresholdSweepParameters, rest: Grouping) -> str | None:
-    """The grouping that holds all groups together, as it is called; None if the stage does not have it."""
-    return next((each.label for each in params.groupings if set(each.columns) == set(rest.columns)), None)
+def _label(params: ThresholdSweepParameters, outer: Grouping) -> str | None:
+    """Label of the grouping that holds all groups together; None if the stage does not have it."""
+    return next((each.label for each in params.groupings if set(each.columns) == set(outer.columns)), None)
 
 
 def _average(rows: pl.DataFrame, average: Average, keys: Sequence[str]) -> pl.DataFrame:
@@ -82,5 +79,4 @@ def _average(rows: pl.DataFrame, average: Average, keys: Sequence[str]) -> pl.Da
         total = (pl.col(name) * weight).sum() / weight.sum()
         return pl.when(weight.sum() > 0).then(total).alias(name)
 
-    made = rows.group_by(keys).agg(*(mean(name) for name in present), undefined)
-    return made.with_columns(pl.lit(None, dtype=pl.Float64).alias(name) for name in absent)
+    return rows.group_by(keys).agg(*(mean(name) for name in present), undefined).with_columns(nulls(absent))

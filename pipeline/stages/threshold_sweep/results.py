@@ -48,9 +48,9 @@ def _curve(cube: Cube) -> pl.DataFrame:
     frame = frame.with_columns(
         *_confusion("n", ""), *_confusion("weight", "_weight"), *_confusion("squares", "_squares")
     )
-    known = pl.lit(weighted)
     weights = [
-        pl.when(known).then(pl.col(f"{name}_weight").cast(pl.Float64)).alias(f"{name}_weight") for name in CONFUSION
+        pl.when(pl.lit(weighted)).then(pl.col(f"{name}_weight").cast(pl.Float64)).alias(f"{name}_weight")
+        for name in CONFUSION
     ]
     squares = [pl.col(f"{name}_squares").cast(pl.Float64) for name in CONFUSION]
     counted = _whole(frame.select(f"{name}_weight" for name in CONFUSION)) if weighted else frame.select(CONFUSION)
@@ -113,18 +113,20 @@ def operating_point(curve: pl.DataFrame, keys: Sequence[str], criterion: Criteri
 
 
 def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
-    """Doubts that the numbers themselves raise."""
+    """Warnings that the numbers themselves give rise to."""
     areas = tables["threshold_sweep_areas"]
-    found = []
+    messages = []
     for column, words in (("no_positive", "no row with a true label"), ("no_negative", "no row with a false label")):
         groups = areas.filter(pl.col("undefined") == column).height
         if groups:
             where = "there is" if areas.height == 1 else f"{groups:,} of {areas.height:,} groups have"
-            found.append(f"{where} {words}: what needs one is NULL")
+            messages.append(f"{where} {words}: what needs one is NULL")
     few = areas.filter(pl.col("n_positive").is_between(1, 19)).height
     if few:
-        found.append(f"{few:,} of {areas.height:,} groups have fewer than 20 positives: their areas are very uncertain")
-    return tuple(found)
+        messages.append(
+            f"{few:,} of {areas.height:,} groups have fewer than 20 positives: their areas are very uncertain"
+        )
+    return tuple(messages)
 
 
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:

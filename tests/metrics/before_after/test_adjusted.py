@@ -46,20 +46,20 @@ tables = st.integers(2, 5).flatmap(
 @given(tables)
 def test_false_positives_are_those_of_exact_fractions(strata: list[Counts]) -> None:
     replicates = len(strata[0])
-    found = standardise([stratum(rows) for rows in strata], replicates, 1)
+    actual = standardise([stratum(rows) for rows in strata], replicates, 1)
     expected = exactly(strata)
     if expected is None:
-        assert found.n_unsupported > 0
+        assert actual.n_unsupported > 0
     else:
-        assert found.n_unsupported == 0
-        assert found.fp[0] == pytest.approx(float(expected), rel=1e-12)
+        assert actual.n_unsupported == 0
+        assert actual.fp[0] == pytest.approx(float(expected), rel=1e-12)
         for leave in range(replicates):
             without = exactly(strata, leave)
-            value = found.fp_rest[leave, 0]
+            value = actual.fp_jackknifed[leave, 0]
             assert np.isnan(value) if without is None else value == pytest.approx(float(without), rel=1e-12)
-    assert found.n_strata == sum(any(before or after for _, before, after in rows) for rows in strata)
+    assert actual.n_strata == sum(any(before or after for _, before, after in rows) for rows in strata)
     turned = standardise([stratum(rows) for rows in reversed(strata)], replicates, 1)
-    assert turned.fp[0] == pytest.approx(found.fp[0], rel=1e-12)
+    assert turned.fp[0] == pytest.approx(actual.fp[0], rel=1e-12)
 
 
 @settings(max_examples=40)
@@ -70,9 +70,9 @@ def test_one_stratum_has_the_plain_false_positives_and_intervals(seed: int, refe
     m_before, m_after = (
         np.sort(rng.binomial(n[:, None], p, (12, 2)))[:, ::-1] for n, p in ((n_before, 0.1), (n_after, 0.3))
     )
-    found = standardise([Stratum(m_before, n_before, n_after)], 12, 2)
-    assert found.fp.tolist() == (m_before.sum(axis=0) * n_after.sum() / n_before.sum()).tolist()
-    mine = adjusted_intervals(found, m_after, n_before, n_after, reference=reference, confidence=0.9)
+    actual = standardise([Stratum(m_before, n_before, n_after)], 12, 2)
+    assert actual.fp.tolist() == (m_before.sum(axis=0) * n_after.sum() / n_before.sum()).tolist()
+    mine = adjusted_intervals(actual, m_after, n_before, n_after, reference=reference, confidence=0.9)
     plain = intervals(m_before, m_after, n_before, n_after, reference=reference, confidence=0.9)
     for name in ("fpr", "precision"):
         for side in ("lower", "upper"):
@@ -101,12 +101,12 @@ def test_intervals_of_the_adjusted_rate_hold_the_true_one_where_the_plain_rate_i
             np.sum([getattr(each, name) for each in strata], axis=0) for name in ("n_before", "n_after")
         )
         m_before = np.sum([each.m_before for each in strata], axis=0)
-        found = standardise(strata, len(n_before), 1)
-        limits = adjusted_intervals(found, m_after, n_before, n_after, reference=0, confidence=0.95)["fpr"]
+        actual = standardise(strata, len(n_before), 1)
+        limits = adjusted_intervals(actual, m_after, n_before, n_after, reference=0, confidence=0.95)["fpr"]
         simple = intervals(m_before, m_after, n_before, n_after, reference=0, confidence=0.95)["fpr"]
         held += int(limits.lower[0] <= truth <= limits.upper[0])
         held_plain += int(simple.lower[0] <= truth <= simple.upper[0])
-        adjusted.append(found.fp[0] / n_after.sum())
+        adjusted.append(actual.fp[0] / n_after.sum())
         plain.append(m_before.sum() / n_before.sum())
     assert np.mean(adjusted) == pytest.approx(0.034, rel=0.02)
     assert np.mean(plain) == pytest.approx(0.0175, rel=0.03)

@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from pipeline.metrics.before_after.audit import VAGUE, audited_precision, combined_precision
+from pipeline.metrics.before_after.audit import VAGUE_WEIGHT, audited_precision, combined_precision
 from pipeline.metrics.before_after.placebo import Prediction, predicted
 
 SURE = np.array([1e6])  # degrees of freedom with which t is normal
@@ -37,15 +37,15 @@ def test_limits_of_the_sample_are_quantiles_of_the_beta_binomial_around_the_esti
     sample: tuple[int, int, int], level: float
 ) -> None:
     m, n, k = sample
-    found = audited_precision(one(m), one(n), one(k), confidence=level)
-    rest, tail = stats.betabinom(m - n, k + 0.5, n - k + 0.5), (1 - level) / 2
-    lower, upper = (round(float(each[0]) * m) - k for each in (found.lower, found.upper))
-    assert found.estimate[0] == k / n
-    assert found.lower[0] <= found.estimate[0] <= found.upper[0]
-    is_quantile = rest.cdf(lower - 1) < tail + 1e-9 < rest.cdf(lower) + 2e-9
-    assert found.lower[0] == 0 if k == 0 else is_quantile or lower + k == math.floor(Fraction(k * m, n))
-    is_quantile = rest.cdf(upper - 1) < 1 - tail + 1e-9 < rest.cdf(upper) + 2e-9
-    assert found.upper[0] == 1 if k == n else is_quantile or upper + k == math.ceil(Fraction(k * m, n))
+    actual = audited_precision(one(m), one(n), one(k), confidence=level)
+    unsampled, tail = stats.betabinom(m - n, k + 0.5, n - k + 0.5), (1 - level) / 2
+    lower, upper = (round(float(each[0]) * m) - k for each in (actual.lower, actual.upper))
+    assert actual.estimate[0] == k / n
+    assert actual.lower[0] <= actual.estimate[0] <= actual.upper[0]
+    is_quantile = unsampled.cdf(lower - 1) < tail + 1e-9 < unsampled.cdf(lower) + 2e-9
+    assert actual.lower[0] == 0 if k == 0 else is_quantile or lower + k == math.floor(Fraction(k * m, n))
+    is_quantile = unsampled.cdf(upper - 1) < 1 - tail + 1e-9 < unsampled.cdf(upper) + 2e-9
+    assert actual.upper[0] == 1 if k == n else is_quantile or upper + k == math.ceil(Fraction(k * m, n))
 
 
 @settings(deadline=None)
@@ -54,18 +54,20 @@ def test_the_combination_is_bayes_theorem_over_all_numbers_of_right_ones(
     sample: tuple[int, int, int], count: int, odds: float
 ) -> None:
     m, n, k = sample
-    found, p_value = combined_precision(one(m), one(n), one(k), prediction(count, 1.0, odds), confidence=0.95)
+    actual, p_value = combined_precision(one(m), one(n), one(k), prediction(count, 1.0, odds), confidence=0.95)
     right = np.arange(m + 1)
     from_before = stats.nbinom(count + 0.5, 1 / (1 + odds)).pmf(m - right)
-    prior = (1 - VAGUE) * from_before / from_before.sum() + VAGUE * stats.betabinom(m, 0.5, 0.5).pmf(right)
+    prior = (1 - VAGUE_WEIGHT) * from_before / from_before.sum() + VAGUE_WEIGHT * stats.betabinom(m, 0.5, 0.5).pmf(
+        right
+    )
     posterior = prior * stats.hypergeom(m, right, n).pmf(k)
     posterior /= posterior.sum()
-    assert found.estimate[0] == pytest.approx(posterior @ right / m, abs=1e-6)
+    assert actual.estimate[0] == pytest.approx(posterior @ right / m, abs=1e-6)
     below, mean = posterior.cumsum(), posterior @ right
     lower = min((below <= 0.025 + 1e-9).sum(), math.floor(mean + 1e-6))
-    assert found.lower[0] == pytest.approx(lower / m, abs=1.01 / m)
-    assert found.upper[0] >= (below < 0.975 - 1e-9).sum() / m - 1e-9
-    assert found.lower[0] <= found.estimate[0] <= found.upper[0]
+    assert actual.lower[0] == pytest.approx(lower / m, abs=1.01 / m)
+    assert actual.upper[0] >= (below < 0.975 - 1e-9).sum() / m - 1e-9
+    assert actual.lower[0] <= actual.estimate[0] <= actual.upper[0]
     numbers = np.arange(n + 1)
     mass = from_before / from_before.sum() @ stats.hypergeom(m, right[:, None], n).pmf(numbers)
     tails = mass[: k + 1].sum() - mass[k] / 2, mass[k:].sum() - mass[k] / 2
@@ -77,23 +79,29 @@ def test_every_estimate_lies_between_its_limits_and_these_between_0_and_1(m: int
     """Every sample of m matches, beside predictions from none to many, of which almost none or almost all are after."""
     cells = [(m, n, k) for n in range(1, m + 1) for k in range(n + 1)]
     matches, audited, right = (np.array(column, dtype=np.int64) for column in zip(*cells, strict=True))
-    found = [audited_precision(matches, audited, right, confidence=level) for level in (0.5, 0.95, 0.999)]
+    actual = [audited_precision(matches, audited, right, confidence=level) for level in (0.5, 0.95, 0.999)]
     for count, odds, phi in product((0, 1, 40), (1e-3, 1.0, 50.0), (1.0, 9.0)):
         counts, sure = np.full(len(cells), float(count)), np.full(len(cells), SURE[0])
         before = Prediction(counts, np.full(len(cells), phi), sure, 1.0, np.array([odds]))
         both, p_value = combined_precision(matches, audited, right, before, confidence=0.95)
         assert ((p_value >= 0) & (p_value <= 1)).all()
-        found.append(both)
-    for each in found:
-        inside = (each.lower >= 0) & (each.lower <= each.estimate) & (each.estimate <= each.upper) & (each.upper <= 1)
+        actual.append(both)
+    for audit in actual:
+        inside = (
+            (audit.lower >= 0) & (audit.lower <= audit.estimate) & (audit.estimate <= audit.upper) & (audit.upper <= 1)
+        )
         assert [cell for cell, held in zip(cells, inside, strict=True) if not held] == []
 
 
 def test_everything_checked_is_known() -> None:
-    found = audited_precision(one(5000), one(5000), one(4321), confidence=0.95)
+    actual = audited_precision(one(5000), one(5000), one(4321), confidence=0.95)
     both, _ = combined_precision(one(5000), one(5000), one(4321), prediction(300, 1.0, 2.0), confidence=0.95)
-    for each in (found, both):
-        assert (each.lower[0], each.estimate[0], each.upper[0]) == pytest.approx((0.8642, 0.8642, 0.8642))
+    for audit in (actual, both):
+        assert (
+            audit.lower[0],
+            audit.estimate[0],
+            audit.upper[0],
+        ) == pytest.approx((0.8642, 0.8642, 0.8642))
 
 
 def test_nothing_checked_gives_nothing() -> None:
@@ -141,9 +149,9 @@ def test_nineteen_of_twenty_intervals_hold_the_precision_of_the_data(fpr: float,
         after = false + rng.poisson(3 * rng.gamma(1, 1, 100))
         m, r = int(after.sum()), int((after - false).sum())
         k = int(rng.hypergeometric(r, m - r, audited))
-        found = predicted((far + near)[:, None], after[:, None], ones * 168, ones * 72, near[:, None], ones * 72)
-        assert found is not None
-        both, _ = combined_precision(one(m), one(audited), one(k), found, confidence=0.95)
+        actual = predicted((far + near)[:, None], after[:, None], ones * 168, ones * 72, near[:, None], ones * 72)
+        assert actual is not None
+        both, _ = combined_precision(one(m), one(audited), one(k), actual, confidence=0.95)
         alone = audited_precision(one(m), one(audited), one(k), confidence=0.95)
         held += both.lower[0] - 1e-9 <= r / m <= both.upper[0] + 1e-9
         of_sample += alone.lower[0] - 1e-9 <= r / m <= alone.upper[0] + 1e-9

@@ -156,11 +156,11 @@ def test_estimates_equal_exact_rationals(
     actual = result_of(rows, rule=rule, min_precision=float(min_precision), threshold=threshold)
     assert len(actual) == len(rows)
     by_key = {(row.group, row.threshold): row for row in rows}
-    for found in actual:
-        row = by_key[found["group"], found["threshold"]]
-        own = [each for each in rows if each.group == row.group]
-        reference = reference_of(own, rule, Fraction(min_precision), threshold)
-        assert_same(found, row.expected(reference))
+    for evaluated in actual:
+        row = by_key[evaluated["group"], evaluated["threshold"]]
+        rows_of_group = [each for each in rows if each.group == row.group]
+        reference = reference_of(rows_of_group, rule, Fraction(min_precision), threshold)
+        assert_same(evaluated, row.expected(reference))
 
 
 def test_without_pairs_before_every_ratio_is_undefined() -> None:
@@ -247,8 +247,8 @@ def test_the_three_rules_choose_three_references() -> None:
     rows[0] = Row("a", 1.0, 1000, 1000, 98, 100)
 
     def chosen(rule: ReferenceRule, threshold: float | None = None) -> list[float]:
-        found = result_of(rows, rule=rule, threshold=threshold)
-        return [row["threshold"] for row in found if row["is_reference"]]
+        actual = result_of(rows, rule=rule, threshold=threshold)
+        return [row["threshold"] for row in actual if row["is_reference"]]
 
     assert chosen("lowest") == [2.0]
     assert chosen("max") == [3.0], "equal true positives: the lowest threshold"
@@ -264,9 +264,9 @@ def test_every_group_has_its_own_reference_and_null_is_a_group() -> None:
         Row(None, 1.0, 10, 10, 10, 10),
         Row(None, 2.0, 10, 10, 0, 5),
     ]
-    found = result_of(rows)
-    assert [row["is_reference"] for row in found] == [True, False, False, True]
-    assert [row["recall"] for row in found] == [1, 0.5, 0, 1]
+    actual = result_of(rows)
+    assert [row["is_reference"] for row in actual] == [True, False, False, True]
+    assert [row["recall"] for row in actual] == [1, 0.5, 0, 1]
 
 
 def test_huge_counts_are_exact() -> None:
@@ -305,8 +305,8 @@ def test_corrected_columns_recover_planted_truth(truth: dict[str, Any], recall_a
         )
         for number, (fpr, recall) in enumerate(rates)
     ]
-    found = result_of(rows, rule="fixed", threshold=0.0, reference_recall=recall_at_reference / 20)
-    for row, (fpr, recall) in zip(found, rates, strict=True):
+    actual = result_of(rows, rule="fixed", threshold=0.0, reference_recall=recall_at_reference / 20)
+    for row, (fpr, recall) in zip(actual, rates, strict=True):
         right = positives * recall / 20
         assert row["fpr"] == pytest.approx(fpr / 20, rel=1e-12)
         assert row["tp_corrected"] == pytest.approx(right, rel=1e-12, abs=1e-9)
@@ -345,29 +345,31 @@ def _point(rows: Sequence[Row], criterion: Criterion, **options: Any) -> dict[st
 def test_operating_points_are_the_best_rows_by_exact_rationals(
     rows: list[Row], min_precision: str, min_recall: str
 ) -> None:
-    own = [row for row in rows if row.group == rows[0].group]
-    reference = reference_of(own, "lowest", Fraction("0.05"), None)
-    known = [(row, row.expected(reference)) for row in sorted(own, key=lambda row: row.threshold)]
+    rows_of_group = [row for row in rows if row.group == rows[0].group]
+    reference = reference_of(rows_of_group, "lowest", Fraction("0.05"), None)
+    candidates = [(row, row.expected(reference)) for row in sorted(rows_of_group, key=lambda row: row.threshold)]
     for criterion, eligible, value in (
         (Criterion(beta=1), lambda _: True, "f1"),
         (
             Criterion(min_precision=float(min_precision)),
-            lambda each: each["precision"] is not None and each["precision"] >= Fraction(min_precision),
+            lambda element: element["precision"] is not None and element["precision"] >= Fraction(min_precision),
             "recall",
         ),
         (
             Criterion(min_recall=float(min_recall)),
-            lambda each: each["recall"] is not None and each["recall"] >= Fraction(min_recall),
+            lambda element: element["recall"] is not None and element["recall"] >= Fraction(min_recall),
             "precision",
         ),
     ):
-        found = [(row, ratios[value]) for row, ratios in known if eligible(ratios) and ratios[value] is not None]
-        actual = _point(own, criterion)
-        if not found:
+        evaluated = [
+            (row, ratios[value]) for row, ratios in candidates if eligible(ratios) and ratios[value] is not None
+        ]
+        actual = _point(rows_of_group, criterion)
+        if not evaluated:
             assert (actual["threshold"], actual["undefined"]) == (None, "not_reached")
             continue
-        best = max(each for _, each in found if isinstance(each, Fraction))
-        chosen = next(row for row, each in found if each == best)
+        best = max(element for _, element in evaluated if isinstance(element, Fraction))
+        chosen = next(row for row, element in evaluated if element == best)
         assert actual["threshold"] == chosen.threshold
         assert actual["m_after"] == chosen.m_after
 

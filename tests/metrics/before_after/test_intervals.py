@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.metrics.before_after.estimates import estimates
-from pipeline.metrics.before_after.intervals import NAMES, intervals
+from pipeline.metrics.before_after.intervals import INTERVAL_NAMES, intervals
 from pipeline.metrics.before_after.placebo import placebo, placebo_joint, realised_precision_interval
 from pipeline.simulations.before_after_counts import Setting, simulate, truth
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pipeline.metrics.before_after.intervals import Interval
+    from pipeline.metrics.uncertainty.limits import Interval
 
     Ints = NDArray[np.int64]
     Four = tuple[Ints, Ints, Ints, Ints]
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 def simulated(setting: Setting, count: int, seed: int) -> list[tuple[Four, Ints, Ints, Ints]]:
     """The four arguments of `intervals`, matches and pairs near to the event, and true matches after it."""
     batch = simulate(setting, count, np.random.default_rng(seed))
-    found = []
+    actual = []
     for i in range(count):
         before, after = batch.far[i] + batch.near[i], batch.false_after[i] + batch.true_after[i]
         four = before, after, batch.n_far[i] + batch.n_near[i], batch.n_after[i]
-        found.append((four, batch.near[i], batch.n_near[i], batch.true_after[i]))
-    return found
+        actual.append((four, batch.near[i], batch.n_near[i], batch.true_after[i]))
+    return actual
 
 
 def points(four: Four, reference: int | None, recall: float = 1.0) -> dict[str, NDArray[np.float64]]:
@@ -46,7 +46,7 @@ def points(four: Four, reference: int | None, recall: float = 1.0) -> dict[str, 
     )
     at = -1.0 if reference is None else float(reference)
     result = estimates(frame, ["g"], rule="fixed", threshold=at, reference_recall=recall).sort("threshold")
-    return {name: result[name].fill_null(np.nan).to_numpy() for name in NAMES}
+    return {name: result[name].fill_null(np.nan).to_numpy() for name in INTERVAL_NAMES}
 
 
 @st.composite
@@ -70,11 +70,11 @@ def count_tables(draw: st.DrawFn) -> Four:
 def test_every_interval_holds_its_estimate_or_says_why_not(four: Four, reference: int | None, recall: float) -> None:
     if reference is not None:
         reference = min(reference, four[0].shape[1] - 1)
-    found, expected = (
+    actual, expected = (
         intervals(*four, reference=reference, confidence=0.95, reference_recall=recall),
         points(four, reference, recall),
     )
-    for name, interval in found.items():
+    for name, interval in actual.items():
         given_ = np.array([reason is None for reason in interval.reason])
         assert (np.isnan(interval.lower) == ~given_).all(), name
         assert (np.isnan(interval.upper) == ~given_).all(), name
@@ -87,7 +87,7 @@ def test_every_interval_holds_its_estimate_or_says_why_not(four: Four, reference
 def test_more_confidence_is_wider_and_nested() -> None:
     four = simulated(Setting(60, 1.0, bursty=True), 1, 4)[0][0]
     narrow, wide = (intervals(*four, reference=0, confidence=c) for c in (0.8, 0.99))
-    for name in NAMES:
+    for name in INTERVAL_NAMES:
         both = ~np.isnan(narrow[name].lower) & ~np.isnan(wide[name].lower)
         assert (wide[name].lower[both] <= narrow[name].lower[both] + 1e-12).all(), name
         assert (wide[name].upper[both] >= narrow[name].upper[both] - 1e-12).all(), name
@@ -100,7 +100,7 @@ def test_empty_replicates_and_their_order_change_nothing() -> None:
     plain, other = (
         intervals(*arrays, reference=0, confidence=0.95) for arrays in (four, (mixed[0], mixed[1], mixed[2], mixed[3]))
     )
-    for name in NAMES:
+    for name in INTERVAL_NAMES:
         np.testing.assert_allclose(plain[name].lower, other[name].lower, rtol=1e-6, err_msg=name)
         np.testing.assert_allclose(plain[name].upper, other[name].upper, rtol=1e-6, err_msg=name)
 
@@ -116,28 +116,28 @@ def reasons(interval: Interval) -> list[str | None]:
 def test_reasons_for_no_interval() -> None:
     m_before, m_after = table([4, 1], [3, 0], [5, 1]), table([40, 0], [30, 0], [20, 0])
     n_before, n_after = np.array([100, 90, 120]), np.array([200, 210, 190])
-    found = intervals(m_before, m_after, n_before, n_after, reference=0, confidence=0.95)
-    assert reasons(found["fpr"]) == [None, None]
-    assert reasons(found["precision"]) == [None, "no_prediction"]
-    assert reasons(found["recall"]) == [None, "negative_tp"]
-    found = intervals(m_before, m_after, n_before, n_after, reference=None, confidence=0.95)
-    assert reasons(found["precision"])[0] is None
+    actual = intervals(m_before, m_after, n_before, n_after, reference=0, confidence=0.95)
+    assert reasons(actual["fpr"]) == [None, None]
+    assert reasons(actual["precision"]) == [None, "no_prediction"]
+    assert reasons(actual["recall"]) == [None, "negative_tp"]
+    actual = intervals(m_before, m_after, n_before, n_after, reference=None, confidence=0.95)
+    assert reasons(actual["precision"])[0] is None
     for name in ("recall", "f1", "precision_corrected", "recall_corrected"):
-        assert reasons(found[name])[0] == "no_reference"
+        assert reasons(actual[name])[0] == "no_reference"
     alone = intervals(m_before[:1], m_after[:1], n_before[:1], n_after[:1], reference=0, confidence=0.95)
     nothing = intervals(m_before * 0, m_after, n_before * 0, n_after, reference=None, confidence=0.95)
     after = intervals(m_before, m_after * 0, n_before, n_after * 0, reference=None, confidence=0.95)
-    assert {reason for name in NAMES for reason in reasons(alone[name])} == {"one_replicate"}
-    assert {reason for name in NAMES for reason in reasons(nothing[name])} == {"no_before"}
+    assert {reason for name in INTERVAL_NAMES for reason in reasons(alone[name])} == {"one_replicate"}
+    assert {reason for name in INTERVAL_NAMES for reason in reasons(nothing[name])} == {"no_before"}
     assert reasons(after["precision"]) == ["no_prediction"] * 2
     assert reasons(after["fpr"]) == [None, None]
 
 
 def test_recall_is_one_at_the_reference_and_unknown_without_signal() -> None:
     four = simulated(Setting(300), 1, 6)[0][0]
-    found = intervals(*four, reference=0, confidence=0.95)
-    assert (found["recall"].lower[0], found["recall"].upper[0]) == (1.0, 1.0)
-    assert (found["recall"].lower[1:] > 0).all()
+    actual = intervals(*four, reference=0, confidence=0.95)
+    assert (actual["recall"].lower[0], actual["recall"].upper[0]) == (1.0, 1.0)
+    assert (actual["recall"].lower[1:] > 0).all()
     m_after = table([30, 2], [0, 3], [1, 0], [0, 1])
     same = np.full(4, 100)
     weak = intervals(table([3, 0], [4, 0], [6, 1], [5, 0]), m_after, same, same, reference=0, confidence=0.95)
@@ -148,34 +148,34 @@ def test_no_match_before_still_bounds_the_false_positive_rate() -> None:
     events = 50
     m_before, m_after = np.zeros((events, 1), dtype=np.int64), np.full((events, 1), 3)
     pairs = np.full(events, 1000)
-    found = intervals(m_before, m_after, pairs, pairs, reference=0, confidence=0.95)
-    assert found["fpr"].lower[0] == 0.0
-    assert found["fpr"].upper[0] == pytest.approx(-np.log(0.025) / (events * 1000), rel=1e-3)
-    assert found["precision"].upper[0] == 1.0
-    assert found["precision"].lower[0] == pytest.approx(1 - 3.689 / 150, abs=2e-3)
+    actual = intervals(m_before, m_after, pairs, pairs, reference=0, confidence=0.95)
+    assert actual["fpr"].lower[0] == 0.0
+    assert actual["fpr"].upper[0] == pytest.approx(-np.log(0.025) / (events * 1000), rel=1e-3)
+    assert actual["precision"].upper[0] == 1.0
+    assert actual["precision"].lower[0] == pytest.approx(1 - 3.689 / 150, abs=2e-3)
 
 
 def test_negative_precision_is_its_own_lower_limit() -> None:
     m_before, m_after = np.full((30, 1), 10), np.full((30, 1), 2)
     pairs = np.full(30, 100)
-    found = intervals(m_before, m_after, pairs, pairs, reference=None, confidence=0.95)["precision"]
-    assert found.lower[0] == pytest.approx(-4.0)
-    assert -4.0 < found.upper[0] < 0
+    actual = intervals(m_before, m_after, pairs, pairs, reference=None, confidence=0.95)["precision"]
+    assert actual.lower[0] == pytest.approx(-4.0)
+    assert -4.0 < actual.upper[0] < 0
 
 
 @pytest.mark.parametrize(("heterogeneity", "bursty"), [(0.0, False), (1.0, True)])
 def test_coverage_on_simulated_counts(heterogeneity: float, bursty: bool) -> None:  # noqa: FBT001 - a parameter of pytest
     setting = Setting(100, heterogeneity, bursty)
     true, sets = truth(setting), simulated(setting, 200, 7)
-    covered = dict.fromkeys([*NAMES, "realised"], 0.0)
+    covered = dict.fromkeys([*INTERVAL_NAMES, "realised"], 0.0)
     for four, near, n_near, true_after in sets:
         for name, interval in intervals(*four, reference=0, confidence=0.95).items():
             lower = np.nan_to_num(interval.lower, nan=0.0)
             upper = np.nan_to_num(interval.upper, nan=1.0)
             covered[name] += float(np.mean((lower <= true[name] + 1e-9) & (true[name] <= upper + 1e-9))) / len(sets)
         realised = realised_precision_interval(*four, near, n_near, confidence=0.95, reference=0)
-        own = true_after.sum(axis=0) / four[1].sum(axis=0)
-        covered["realised"] += float(np.mean((realised.lower <= own) & (own <= realised.upper))) / len(sets)
+        precision = true_after.sum(axis=0) / four[1].sum(axis=0)
+        covered["realised"] += float(np.mean((realised.lower <= precision) & (precision <= realised.upper))) / len(sets)
     assert min(covered.values()) > 0.92, covered
 
 
@@ -184,8 +184,8 @@ def test_correction_removes_the_bias_of_recall() -> None:
     sets = simulated(setting, 60, 8)
     errors = np.zeros((2, setting.thresholds))
     for four, *_ in sets:
-        found = points(four, 0)
-        errors += np.array([found["recall"], found["recall_corrected"]]) - setting.recall
+        actual = points(four, 0)
+        errors += np.array([actual["recall"], actual["recall_corrected"]]) - setting.recall
     plain, corrected = np.abs(errors[:, 1:] / len(sets)).max(axis=1)
     assert corrected < plain / 5
 
@@ -202,10 +202,10 @@ def test_realised_precision_holds_the_estimate_it_is_about() -> None:
     for four, near, n_near, _ in simulated(Setting(40, 1.0, bursty=True), 20, 10):
         expected = points(four, 0)
         for reference, name in ((None, "precision"), (0, "precision_corrected")):
-            found = realised_precision_interval(*four, near, n_near, confidence=0.95, reference=reference)
-            some = ~np.isnan(found.lower) & ~np.isnan(expected[name])
-            assert (found.lower[some] <= expected[name][some] + 1e-9).all()
-            assert (found.upper[some] >= np.minimum(expected[name][some], 1.0) - 1e-9).all()
+            actual = realised_precision_interval(*four, near, n_near, confidence=0.95, reference=reference)
+            defined = ~np.isnan(actual.lower) & ~np.isnan(expected[name])
+            assert (actual.lower[defined] <= expected[name][defined] + 1e-9).all()
+            assert (actual.upper[defined] >= np.minimum(expected[name][defined], 1.0) - 1e-9).all()
 
 
 def parts(near_factor: float, count: int) -> list[tuple[Ints, Ints, Ints, Ints]]:
@@ -215,12 +215,12 @@ def parts(near_factor: float, count: int) -> list[tuple[Ints, Ints, Ints, Ints]]
 
 def test_placebo_interval_and_p_value_agree() -> None:
     for arguments in parts(1.5, 10):
-        found = placebo(*arguments, confidence=0.95)
-        known = ~np.isnan(found.log_rate_ratio)
-        assert (found.lower[known] <= found.log_rate_ratio[known]).all()
-        assert (found.upper[known] >= found.log_rate_ratio[known]).all()
-        outside = (found.lower > 0) | (found.upper < 0)
-        assert outside.tolist() == (found.p_value < 0.05).tolist()
+        actual = placebo(*arguments, confidence=0.95)
+        defined = ~np.isnan(actual.log_rate_ratio)
+        assert (actual.lower[defined] <= actual.log_rate_ratio[defined]).all()
+        assert (actual.upper[defined] >= actual.log_rate_ratio[defined]).all()
+        outside = (actual.lower > 0) | (actual.upper < 0)
+        assert outside.tolist() == (actual.p_value < 0.05).tolist()
 
 
 def test_placebo_has_its_size_and_power() -> None:

@@ -42,11 +42,11 @@ def f1_at(row: Row, reference: Row, odds: Fraction, kappa: Fraction) -> Fraction
 
 def gains(rows: Sequence[Row], reference: int, chosen: int, odds: Fraction) -> list[Fraction]:
     """By how much the best F1 exceeds the chosen one, at every step of κ."""
-    found = []
+    actual = []
     for step in STEPS:
         values = [f1_at(row, rows[reference], odds, Fraction(step)) for row in rows]
-        found.append(max(values) - values[chosen])
-    return found
+        actual.append(max(values) - values[chosen])
+    return actual
 
 
 @settings(max_examples=25)
@@ -56,9 +56,9 @@ def test_the_overturning_ratio_is_the_first_step_with_a_better_threshold(
 ) -> None:
     n_before, n_after, rows = sweep
     reference, chosen = (data.draw(st.integers(0, len(rows) - 1)) for _ in range(2))
-    found = gains(rows, reference, chosen, Fraction(n_after, n_before))
-    assume(all(abs(gain - Fraction("0.01")) > Fraction(1, 10**9) for gain in found))
-    expected = next((step for step, gain in zip(STEPS, found, strict=True) if gain > Fraction("0.01")), math.nan)
+    evaluated = gains(rows, reference, chosen, Fraction(n_after, n_before))
+    assume(all(abs(gain - Fraction("0.01")) > Fraction(1, 10**9) for gain in evaluated))
+    expected = next((step for step, gain in zip(STEPS, evaluated, strict=True) if gain > Fraction("0.01")), math.nan)
     before, after = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
     actual = overturning_kappa(before, after, n_before, n_after, reference=reference, chosen=chosen)
     assert actual == pytest.approx(expected, rel=1e-12, nan_ok=True)
@@ -74,11 +74,11 @@ def test_a_low_threshold_that_is_best_at_equal_rates_is_overturned_when_false_po
 @given(st.integers(0, 10**6), st.integers(1, 10**6), st.integers(0, 10**6), st.integers(0, 10**6))
 def test_the_vanishing_ratio_leaves_no_true_positive(m_before: int, n_before: int, m_after: int, n_after: int) -> None:
     fp = m_before * n_after / n_before
-    found = pl.DataFrame({"m_after": [m_after], "fp": [fp]}).select(vanishing_kappa()).item()
+    actual = pl.DataFrame({"m_after": [m_after], "fp": [fp]}).select(vanishing_kappa()).item()
     if fp == 0:
-        assert found is None
+        assert actual is None
     else:
-        assert m_after - found * fp == pytest.approx(0, abs=1e-9 * max(m_after, 1))
+        assert m_after - actual * fp == pytest.approx(0, abs=1e-9 * max(m_after, 1))
 
 
 def precision_of(row: Row, odds: Fraction) -> Fraction | None:
@@ -94,7 +94,7 @@ def expected_reference(rows: Sequence[Row], odds: Fraction, rule: str, least: Fr
             enough.append((row[1] - odds * row[0], index))
     if not enough:
         return None
-    return max(enough, key=lambda each: (each[0], -each[1]))[1] if rule == "max" else enough[0][1]
+    return max(enough, key=lambda element: (element[0], -element[1]))[1] if rule == "max" else enough[0][1]
 
 
 def as_frame(groups: Sequence[tuple[int, int, list[Row]]]) -> pl.DataFrame:
@@ -119,7 +119,7 @@ def test_every_reference_is_found_by_exact_rationals(
     groups: list[tuple[int, int, list[Row]]], data: st.DataObject
 ) -> None:
     frame = as_frame(groups)
-    indices = [data.draw(st.none() | st.integers(0, len(own) - 1)) for _, _, own in groups]
+    indices = [data.draw(st.none() | st.integers(0, len(rows_of_group) - 1)) for _, _, rows_of_group in groups]
     chosen = pl.DataFrame(
         {
             "group": [None if number == 0 else f"g{number}" for number in range(len(groups))],
@@ -129,33 +129,33 @@ def test_every_reference_is_found_by_exact_rationals(
     )
     own_precision = data.draw(st.sampled_from([0.0, 0.05, 0.3]))
     least_ones = {*MIN_PRECISIONS, own_precision}
-    found = over_references(frame, ["group"], chosen, own_precision)
-    assert found.height == 2 * len(least_ones) * len(groups)
-    for row in found.to_dicts():
+    actual = over_references(frame, ["group"], chosen, own_precision)
+    assert actual.height == 2 * len(least_ones) * len(groups)
+    for row in actual.to_dicts():
         number = 0 if row["group"] is None else int(row["group"][1:])
-        n_before, n_after, own = groups[number]
+        n_before, n_after, rows_of_group = groups[number]
         odds, index = Fraction(n_after, n_before), indices[number]
         least = Fraction(str(row["min_precision"]))
-        reference = expected_reference(own, odds, row["rule"], least)
+        reference = expected_reference(rows_of_group, odds, row["rule"], least)
         assert row["threshold"] == (None if index is None else float(index))
         if reference is None:
             names = ("reference_threshold", "reference_precision", "reference_tp", "recall", "f1", "best_f1")
             assert [row[name] for name in names] == [None] * 6
             continue
-        tps = [after - odds * before for before, after in own]
+        tps = [after - odds * before for before, after in rows_of_group]
         assert row["reference_threshold"] == float(reference)
         assert row["reference_tp"] == pytest.approx(float(tps[reference]), rel=1e-12)
-        values = [f1_at(each, own[reference], odds, Fraction(1)) for each in own]
-        known = [value for value, tp in zip(values, tps, strict=True) if tp >= 0]
-        assert row["best_f1"] == pytest.approx(float(max(known)), rel=1e-12)
-        assert values[int(row["best_threshold"])] == max(known)
+        values = [f1_at(each, rows_of_group[reference], odds, Fraction(1)) for each in rows_of_group]
+        measured = [value for value, tp in zip(values, tps, strict=True) if tp >= 0]
+        assert row["best_f1"] == pytest.approx(float(max(measured)), rel=1e-12)
+        assert values[int(row["best_threshold"])] == max(measured)
         if index is None or tps[index] < 0:
             assert (row["recall"], row["f1"]) == (None, None)
         else:
             recall = min(tps[index] / tps[reference], Fraction(1))
             assert row["recall"] == pytest.approx(float(recall), rel=1e-12)
             assert row["f1"] == pytest.approx(float(values[index]), rel=1e-12)
-    assert set(found["min_precision"].to_list()) == least_ones
+    assert set(actual["min_precision"].to_list()) == least_ones
 
 
 def test_operating_points_keep_their_order_and_points_without_a_threshold_have_no_ratio() -> None:
@@ -167,7 +167,7 @@ def test_operating_points_keep_their_order_and_points_without_a_threshold_have_n
         pl.lit(None, dtype=curve.schema[name]).alias(name) for name in curve.columns if name != "group"
     )
     points = pl.concat([nothing, curve[2:3], curve[0:1]])
-    found = with_kappas(points, curve, ["group"])
-    assert found.drop("kappa_vanishing", "kappa_overturning").equals(points)
-    assert found["kappa_vanishing"].to_list() == [None, 3.0, 3.0]
-    assert found["kappa_overturning"].is_null().to_list() == [True, True, False]
+    actual = with_kappas(points, curve, ["group"])
+    assert actual.drop("kappa_vanishing", "kappa_overturning").equals(points)
+    assert actual["kappa_vanishing"].to_list() == [None, 3.0, 3.0]
+    assert actual["kappa_overturning"].is_null().to_list() == [True, True, False]

@@ -28,8 +28,8 @@ def test_independent_thresholds_need_nearly_what_bonferroni_asks() -> None:
 
 def test_equal_thresholds_need_no_more_than_one() -> None:
     column = np.random.default_rng(2).normal(size=(300, 1))
-    one, many = (single_confidence(np.repeat(column, times, axis=1), 0.95) for times in (1, 50))
-    assert many == pytest.approx(one, abs=0.01)
+    one, hundred = (single_confidence(np.repeat(column, times, axis=1), 0.95) for times in (1, 50))
+    assert hundred == pytest.approx(one, abs=0.01)
 
 
 def test_without_any_spread_bonferroni_decides() -> None:

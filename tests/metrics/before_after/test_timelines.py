@@ -28,7 +28,7 @@ spans = st.builds(
 
 @given(moments, moments, spans)
 def test_counts_around_events_equal_a_double_loop(events: list[int], articles: list[int], span: Span) -> None:
-    found = counts_around(np.array(events, dtype=np.int64), np.array(sorted(articles), dtype=np.int64), span)
+    actual = counts_around(np.array(events, dtype=np.int64), np.array(sorted(articles), dtype=np.int64), span)
     lags = [[article - event for article in articles] for event in events]
     end = span.after_end + 1 if span.closed else span.after_end
     for name, start, stop in (
@@ -36,15 +36,15 @@ def test_counts_around_events_equal_a_double_loop(events: list[int], articles: l
         ("n_near", span.near_start, span.before_end),
         ("n_after", span.after_start, max(end, span.after_start)),
     ):
-        assert found[name].tolist() == [sum(start <= lag < stop for lag in own) for own in lags], name
+        assert actual[name].tolist() == [sum(start <= lag < stop for lag in own) for own in lags], name
 
 
 @given(moments, moments, st.lists(st.integers(-15, 15), max_size=6, unique=True))
 def test_counts_between_edges_equal_a_double_loop(events: list[int], articles: list[int], edges: list[int]) -> None:
     edges = sorted(edges)
-    found = counts_between(np.array(events, dtype=np.int64), np.array(sorted(articles), dtype=np.int64), edges)
+    actual = counts_between(np.array(events, dtype=np.int64), np.array(sorted(articles), dtype=np.int64), edges)
     expected = [
         [sum(start <= article - event < stop for article in articles) for event in events]
         for start, stop in pairwise(edges)
     ]
-    assert [each.tolist() for each in found] == expected
+    assert [each.tolist() for each in actual] == expected

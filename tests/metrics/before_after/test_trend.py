@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from pipeline.metrics.before_after.trend import FEWEST_REPLICATES, Trend, trend
+from pipeline.metrics.before_after.trend import MIN_REPLICATES_FOR_TREND, Trend, trend
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,22 +48,22 @@ def test_the_slope_is_that_of_a_poisson_model_with_a_level_for_every_event() -> 
 
 def test_the_test_is_a_t_test_of_the_scores() -> None:
     matches, pairs = counts(2, events=30, slope=0.15)
-    found = of(matches, pairs)
-    for slope, p_value in ((0.0, found.p_value[0]), (found.lower[0], 0.05), (found.upper[0], 0.05)):
+    actual = of(matches, pairs)
+    for slope, p_value in ((0.0, actual.p_value[0]), (actual.lower[0], 0.05), (actual.upper[0], 0.05)):
         weights = pairs * np.exp(slope * DAYS)
         expected = (weights @ DAYS) / weights.sum(axis=1)
         scores = matches @ DAYS - matches.sum(axis=1) * expected
         assert stats.ttest_1samp(scores[matches.sum(axis=1) > 0], 0).pvalue == pytest.approx(p_value, rel=1e-6)
-    assert found.reason[0] is None
+    assert actual.reason[0] is None
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6), st.floats(-0.4, 0.4))
 def test_limits_hold_the_slope_and_agree_with_the_p_value(seed: int, slope: float) -> None:
     matches, pairs = counts(seed, events=25, slope=slope)
-    found = of(matches, pairs)
+    actual = of(matches, pairs)
     lower, estimate, upper, p_value = (
-        float(each[0]) for each in (found.lower, found.slope, found.upper, found.p_value)
+        float(each[0]) for each in (actual.lower, actual.slope, actual.upper, actual.p_value)
     )
     assert lower < estimate < upper
     assert (p_value < 0.05) == (not lower <= 0 <= upper)
@@ -103,7 +103,7 @@ def test_what_cannot_be_tested_says_why() -> None:
     assert list(of(matches * 0, pairs).reason) == ["no_match"]
     assert list(of(matches * 0, pairs * 0).reason) == ["no_before"]
     assert list(of(matches[:, :1], pairs[:, :1], DAYS[:1]).reason) == ["one_day"]
-    few = of(matches * (np.arange(30)[:, None] < FEWEST_REPLICATES - 1), pairs)
+    few = of(matches * (np.arange(30)[:, None] < MIN_REPLICATES_FOR_TREND - 1), pairs)
     assert list(few.reason) == ["few_replicates"]
     assert np.isnan([few.slope, few.lower, few.upper, few.p_value]).all()
 
@@ -112,8 +112,8 @@ def test_matches_on_the_last_day_only_have_no_finite_slope_but_a_p_value() -> No
     _, pairs = counts(5, events=30)
     last = np.zeros_like(pairs)
     last[:, -1] = 1
-    found = of(last, pairs)
-    assert list(found.reason) == ["unbounded"]
-    assert np.isnan(found.slope[0])
-    assert np.isnan([found.lower[0], found.upper[0]]).all()
-    assert 2.0**-29 <= found.p_value[0] < 1e-6
+    actual = of(last, pairs)
+    assert list(actual.reason) == ["unbounded"]
+    assert np.isnan(actual.slope[0])
+    assert np.isnan([actual.lower[0], actual.upper[0]]).all()
+    assert 2.0**-29 <= actual.p_value[0] < 1e-6

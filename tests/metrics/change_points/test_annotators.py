@@ -25,12 +25,12 @@ def test_the_union_holds_every_position_once(pairs: list[tuple[int, int]]) -> No
 
 @given(PAIRS)
 def test_every_series_begins_with_index_0(pairs: list[tuple[int, int]]) -> None:
-    found = with_origin(points(pairs), np.arange(5)[::-1])
+    actual = with_origin(points(pairs), np.arange(5)[::-1])
     wanted = sorted(set(pairs) | {(series, 0) for series in range(5)})
-    assert list(zip(found.series.tolist(), found.position.tolist(), strict=True)) == wanted
+    assert list(zip(actual.series.tolist(), actual.position.tolist(), strict=True)) == wanted
 
 
 def test_the_mean_leaves_undefined_values_out() -> None:
     value = np.array([1.0, 0.5, np.nan, 0.25, np.nan])
-    found = mean_over_annotators(value, np.array([0, 0, 0, 2, 3]), 4)
-    np.testing.assert_array_equal(found, [0.75, np.nan, 0.25, np.nan])
+    actual = mean_over_annotators(value, np.array([0, 0, 0, 2, 3]), 4)
+    np.testing.assert_array_equal(actual, [0.75, np.nan, 0.25, np.nan])

@@ -32,9 +32,9 @@ def test_areas_are_means_over_true_points(items: list[tuple[bool, int]], missed:
     entered = [[hit for hit, score in items if score >= threshold] for threshold in thresholds]
     tp, n_predicted = np.array([sum(hits) for hits in entered]), np.array([len(hits) for hits in entered])
     precision = [Fraction(sum(hits), len(hits)) for hits in entered]
-    found = [thresholds.index(score) for hit, score in items if hit]
-    step = sum((precision[at] for at in found), Fraction(0)) / n_true
-    trapezoid = sum(((precision[max(at - 1, 0)] + precision[at]) / 2 for at in found), Fraction(0)) / n_true
+    actual = [thresholds.index(score) for hit, score in items if hit]
+    step = sum((precision[at] for at in actual), Fraction(0)) / n_true
+    trapezoid = sum(((precision[max(at - 1, 0)] + precision[at]) / 2 for at in actual), Fraction(0)) / n_true
     assert average_precision(tp, n_predicted, n_true) == pytest.approx(float(step))
     assert trapezoid_area(tp, n_predicted, n_true) == pytest.approx(float(trapezoid))
     shares, recall = np.array([float(value) for value in precision]), tp / n_true
@@ -55,8 +55,8 @@ def test_without_true_points_areas_are_undefined(area: Any) -> None:  # noqa: AN
 
 def test_without_predictions_only_the_end_points_are_left() -> None:
     nothing = np.empty(0, dtype=np.int64)
-    found = {area: area(nothing, nothing, 3) for area in AREAS}
-    assert found == {average_precision: 0, trapezoid_area: 0, unclosed_area: 0, roerich_area: 0.5}
+    actual = {area: area(nothing, nothing, 3) for area in AREAS}
+    assert actual == {average_precision: 0, trapezoid_area: 0, unclosed_area: 0, roerich_area: 0.5}
 
 
 def test_one_threshold() -> None:

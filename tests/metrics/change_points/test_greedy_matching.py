@@ -27,28 +27,28 @@ def found_by_roerich(case: Case, entered: NDArray[np.bool_]) -> int:
     near, position = case.near[entered], case.position[entered]
     series = case.series[entered]
     used: set[tuple[int, Any]] = set()
-    found = 0
+    actual = 0
     for true in range(near.shape[1]):
         for row in np.flatnonzero(near[:, true]):
             value = (int(series[row]), position[row])
             if value not in used:
                 used.add(value)
-                found += 1
+                actual += 1
                 break
-    return found
+    return actual
 
 
 def found_by_tcpdbench(case: Case, entered: NDArray[np.bool_]) -> int:
     """The loops of TCPDBench's true_positives, true points ascending, per series."""
     near, position = case.near[entered], case.position[entered]
     free = set(range(len(position)))
-    found = 0
+    actual = 0
     for true in case.true_order:
         close = [(abs(case.true_position[true] - position[row]), position[row], row) for row in free if near[row, true]]
         if close:
             free.remove(min(close)[2])
-            found += 1
-    return found
+            actual += 1
+    return actual
 
 
 def assert_as_roerich(case: Case) -> None:
@@ -133,9 +133,9 @@ def test_batches_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(2)
     truth, predictions = one_series(rng.integers(0, 900, 60).tolist()), one_series(rng.integers(0, 900, 80).tolist())
     score, margin = rng.random(80), Margin(9, 9, closed=True)
-    whole = added_nearest(truth, predictions, margin, score)
+    at_once = added_nearest(truth, predictions, margin, score)
     monkeypatch.setattr(greedy_matching, "_CELLS_AT_A_TIME", 5)
-    assert (added_nearest(truth, predictions, margin, score) == whole).all()
+    assert (added_nearest(truth, predictions, margin, score) == at_once).all()
 
 
 @pytest.mark.parametrize("score", [[1.0], [1.0, float("nan")], [1.0, float("inf")]])
@@ -146,7 +146,7 @@ def test_every_prediction_has_a_finite_score(rule: Rule, score: list[float]) -> 
 
 
 def test_no_true_point_or_no_prediction() -> None:
-    nothing, some, margin = one_series([]), one_series([1, 2]), Margin(5, 5, closed=True)
+    nothing, two_points, margin = one_series([]), one_series([1, 2]), Margin(5, 5, closed=True)
     for rule in (added_as_roerich, added_nearest):
-        assert rule(nothing, some, margin, np.ones(2)).tolist() == [0, 0]
-        assert rule(some, nothing, margin, np.ones(0)).tolist() == []
+        assert rule(nothing, two_points, margin, np.ones(2)).tolist() == [0, 0]
+        assert rule(two_points, nothing, margin, np.ones(0)).tolist() == []

@@ -75,12 +75,12 @@ def test_the_best_prediction_of_a_true_point(case: Case) -> None:
 def found_by_ruptures(near: NDArray[np.bool_]) -> int:
     """The rule of ruptures written out: rows are predictions, columns true points, in the order of input."""
     used: set[int] = set()
-    found = 0
+    actual = 0
     for column in near.T:
         free = [int(row) for row in np.flatnonzero(column) if int(row) not in used]
         used.update(free)
-        found += bool(free)
-    return found
+        actual += bool(free)
+    return actual
 
 
 @given(cases())
@@ -121,8 +121,8 @@ def test_no_true_point_between_two_pairs_is_nearer_to_the_first(case: Case) -> N
 def delays(true: list[int], predicted: list[int], margin: float) -> list[int]:
     truth, predictions, within = one_series(true), one_series(predicted), Margin(margin, margin, closed=True)
     matched = matched_truth(truth, predictions, within, added_one_to_one(truth, predictions, within))
-    found = matched >= 0
-    return [int(delay) for delay in predictions.position[found] - truth.position[matched[found]]]
+    actual = matched >= 0
+    return [int(delay) for delay in predictions.position[actual] - truth.position[matched[actual]]]
 
 
 def test_delays_are_those_to_the_nearest_true_point_where_there_is_a_choice() -> None:
@@ -142,8 +142,8 @@ def test_the_usage_example_of_roerich(rule: Rule, closed: bool) -> None:  # noqa
     score = np.array([1.0, 2.0, 3.0, 0.1, 5.0, 6.0])
     margin = Margin(20, 20, closed=closed)
     added = rule(truth, predictions, margin, score)
-    found = [int(added[score >= threshold].sum()) for threshold in (0.1, 1, 2, 3, 5, 6)]
-    assert found == [4, 4, 3, 3, 2, 1]
+    actual = [int(added[score >= threshold].sum()) for threshold in (0.1, 1, 2, 3, 5, 6)]
+    assert actual == [4, 4, 3, 3, 2, 1]
     assert rule(truth, predictions, margin).sum() == 4
 
 
@@ -168,11 +168,11 @@ def test_the_boundary_of_the_margin() -> None:
 
 @pytest.mark.parametrize("rule", RULES)
 def test_no_true_point_or_no_prediction(rule: Rule) -> None:
-    nothing, some, margin = one_series([]), one_series([1, 2]), Margin(5, 5, closed=True)
-    assert rule(nothing, some, margin, np.ones(2)).tolist() == [0, 0]
-    assert rule(some, nothing, margin, np.ones(0)).tolist() == []
+    nothing, two_points, margin = one_series([]), one_series([1, 2]), Margin(5, 5, closed=True)
+    assert rule(nothing, two_points, margin, np.ones(2)).tolist() == [0, 0]
+    assert rule(two_points, nothing, margin, np.ones(0)).tolist() == []
     assert rule(nothing, nothing, margin).tolist() == []
-    assert matched_truth(nothing, some, margin, np.zeros(2, dtype=np.int64)).tolist() == [-1, -1]
+    assert matched_truth(nothing, two_points, margin, np.zeros(2, dtype=np.int64)).tolist() == [-1, -1]
 
 
 @pytest.mark.parametrize("rule", RULES)

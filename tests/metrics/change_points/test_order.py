@@ -60,8 +60,8 @@ def test_distinct_points_are_those_of_a_set(
 ) -> None:
     series, position, _ = given_rows
     points = distinct_in_order(series, position)
-    found = list(zip(points.series.tolist(), points.position.tolist(), strict=True))
-    assert found == sorted(set(zip(series.tolist(), position.tolist(), strict=True)))
+    actual = list(zip(points.series.tolist(), points.position.tolist(), strict=True))
+    assert actual == sorted(set(zip(series.tolist(), position.tolist(), strict=True)))
     assert points.series.dtype == np.int64
     assert points.position.dtype == position.dtype
 

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 def segments(change_points: list[int], n_obs: int) -> list[set[int]]:
     """Sets of observations; a change point begins a new one."""
-    found: list[set[int]] = [set()]
+    actual: list[set[int]] = [set()]
     for observation in range(n_obs):
-        if observation in change_points and found[-1]:
-            found.append(set())
-        found[-1].add(observation)
-    return found
+        if observation in change_points and actual[-1]:
+            actual.append(set())
+        actual[-1].add(observation)
+    return actual
 
 
 def covering_of_sets(true: list[int], predicted: list[int], n_obs: int) -> Fraction:
@@ -47,9 +47,9 @@ MARKS = st.lists(st.integers(-2, 22), max_size=8)
 @given(st.lists(st.tuples(MARKS, MARKS, st.integers(0, 20)), max_size=4))
 def test_it_is_the_covering_of_sets(series: list[tuple[list[int], list[int], int]]) -> None:
     n_obs = np.array([own[2] for own in series], dtype=np.int64)
-    found = covering(points([own[0] for own in series]), points([own[1] for own in series]), n_obs)
-    assert len(found) == len(series)
-    for value, (true, predicted, size) in zip(found, series, strict=True):
+    actual = covering(points([own[0] for own in series]), points([own[1] for own in series]), n_obs)
+    assert len(actual) == len(series)
+    for value, (true, predicted, size) in zip(actual, series, strict=True):
         if size:
             assert value == pytest.approx(float(covering_of_sets(true, predicted, size)), abs=1e-14)
         else:

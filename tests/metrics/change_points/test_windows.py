@@ -32,15 +32,15 @@ def test_the_nearest_true_point_of_a_window_and_the_earlier_of_two(case: Case) -
     truth, predictions = case.truth, case.predictions
     windows = find_windows(truth, predictions, case.margin)
     nearest = nearest_truth(truth, predictions, windows)
-    for prediction, found in enumerate(nearest):
+    for prediction, actual in enumerate(nearest):
         window = range(windows.first[prediction], windows.stop[prediction])
-        own = predictions.position[prediction]
-        distances = [abs(own - truth.position[number]) for number in window]
-        assert (found >= 0) == bool(distances)
+        position = predictions.position[prediction]
+        distances = [abs(position - truth.position[number]) for number in window]
+        assert (actual >= 0) == bool(distances)
         if distances:
-            assert abs(own - truth.position[found]) == min(distances)
+            assert abs(position - truth.position[actual]) == min(distances)
             earliest = truth.position[window[int(np.argmin(distances))]]
-            assert truth.position[found] == earliest
+            assert truth.position[actual] == earliest
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=30), st.data(), st.sampled_from([1, 4, 1 << 15]))
@@ -52,12 +52,12 @@ def test_the_best_of_a_range_is_the_earliest_of_its_largest_keys(
     stop = np.array(sorted(data.draw(st.lists(edges, min_size=8, max_size=8))))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(windows_module, "_POINTS_AT_A_TIME", at_a_time)
-        found = best_of_ranges(np.array(keys), first, stop)
+        actual = best_of_ranges(np.array(keys), first, stop)
     wanted = [
         low + keys[low:high].index(max(keys[low:high])) if low < high else -1
         for low, high in zip(first, stop, strict=True)
     ]
-    assert found.tolist() == wanted
+    assert actual.tolist() == wanted
 
 
 def matches(truth: int, prediction: int, margin: Margin) -> bool:
@@ -79,8 +79,8 @@ def test_integers_beyond_doubles_are_exact(start: int) -> None:
 )
 def test_a_margin_between_integers(side: float, closed: bool, farthest: int) -> None:  # noqa: FBT001 - a parameter
     margin = Margin(side, side, closed=closed)
-    found = [distance for distance in range(-5, 6) if matches(100, 100 + distance, margin)]
-    assert found == list(range(-farthest, farthest + 1))
+    actual = [distance for distance in range(-5, 6) if matches(100, 100 + distance, margin)]
+    assert actual == list(range(-farthest, farthest + 1))
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.float64])
@@ -131,9 +131,9 @@ def test_points_are_sorted(series: list[int], position: list[float], message: st
 def test_points_are_whole_or_double() -> None:
     with pytest.raises(ValueError, match="int32"):
         Points(np.array([0]), np.array([1], dtype="int32"))
-    whole, double = one_series([1]), one_series([1], np.float64)
+    integers, double = one_series([1]), one_series([1], np.float64)
     with pytest.raises(ValueError, match="one type"):
-        find_windows(whole, double, Margin(1, 1, closed=True))
+        find_windows(integers, double, Margin(1, 1, closed=True))
 
 
 def test_positions_whose_difference_overflows_are_refused() -> None:

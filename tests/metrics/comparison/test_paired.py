@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from scipy.stats import t as student
 
-from pipeline.metrics.comparison.paired import COUNTS, compare_matchers
+from pipeline.metrics.comparison.paired import EVENT_COUNTS, compare_matchers
 
 
 def units(rng: np.random.Generator, events: int, share: float, noise: int = 3) -> pl.DataFrame:
@@ -30,8 +30,8 @@ def units(rng: np.random.Generator, events: int, share: float, noise: int = 3) -
     )
 
 
-def by_hand(frame: pl.DataFrame) -> dict[str, float]:
-    total = {name: float(frame[name].sum()) for name in COUNTS}
+def reference_values(frame: pl.DataFrame) -> dict[str, float]:
+    total = {name: float(frame[name].sum()) for name in EVENT_COUNTS}
     rate = total["m_before"] / total["n_before"]
     tp = total["m_after"] - rate * total["n_after"]
     reference = total["m_after_reference"] - total["m_before_reference"] / total["n_before"] * total["n_after"]
@@ -46,13 +46,13 @@ def test_values_intervals_and_p_values_are_those_of_the_definition() -> None:
     rng = np.random.default_rng(1)
     first = units(rng, 8, 0.9)
     second = first.with_columns(m_after=(pl.col("m_after") - 1).clip(0), m_before=pl.col("m_before_reference"))
-    found = {row["metric"]: row for row in compare_matchers(first, second, flips=200_000).iter_rows(named=True)}
-    for name, row in found.items():
-        a, b = by_hand(first)[name], by_hand(second)[name]
+    actual = {row["metric"]: row for row in compare_matchers(first, second, flips=200_000).iter_rows(named=True)}
+    for name, row in actual.items():
+        a, b = reference_values(first)[name], reference_values(second)[name]
         assert (row["n_events"], row["value_a"], row["value_b"]) == (8, pytest.approx(a), pytest.approx(b))
         differences = [
-            by_hand(first.filter(pl.col("event_id") != event))[name]
-            - by_hand(second.filter(pl.col("event_id") != event))[name]
+            reference_values(first.filter(pl.col("event_id") != event))[name]
+            - reference_values(second.filter(pl.col("event_id") != event))[name]
             for event in range(8)
         ]
         without = np.array(differences)
@@ -73,10 +73,12 @@ def test_p_values_in_the_middle_of_their_range_are_those_of_all_flips(seed: int)
     middling = 0
     for row in compare_matchers(first, second, flips=100_000).iter_rows(named=True):
         name = row["metric"]
-        full = by_hand(first)[name] - by_hand(second)[name]
+        full = reference_values(first)[name] - reference_values(second)[name]
         kept = [pl.col("event_id") != event for event in range(7)]
-        rest = np.array([by_hand(first.filter(each))[name] - by_hand(second.filter(each))[name] for each in kept])
-        pseudo = 7 * full - 6 * rest
+        jackknifed = np.array(
+            [reference_values(first.filter(each))[name] - reference_values(second.filter(each))[name] for each in kept]
+        )
+        pseudo = 7 * full - 6 * jackknifed
         exact = float(np.mean(np.abs(flips @ pseudo) >= abs(pseudo.sum()) * (1 - 1e-12)))
         assert row["p_value"] == pytest.approx(exact, abs=0.008)
         middling += 0.05 < exact < 0.95

@@ -33,34 +33,34 @@ def two(values: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
 @given(VALUES)
 def test_the_t_test_is_that_of_scipy(values: list[tuple[int, int]]) -> None:
     a, b = two(values)
-    found = paired_t(a, b, confidence=0.9)
-    assert found.n_units == len(a)
-    assert (found.mean_a, found.mean_b) == pytest.approx((a.mean(), b.mean()))
+    actual = paired_t(a, b, confidence=0.9)
+    assert actual.n_units == len(a)
+    assert (actual.mean_a, actual.mean_b) == pytest.approx((a.mean(), b.mean()))
     gap = np.round(a - b, 9)
     if not gap.any():
-        assert found.p_value == 1
+        assert actual.p_value == 1
     elif len(np.unique(gap)) == 1:
-        assert math.isnan(found.p_value)
+        assert math.isnan(actual.p_value)
     else:
         expected = stats.ttest_rel(a, b)
         low, high = expected.confidence_interval(0.9)
-        assert (found.statistic, found.p_value) == pytest.approx((expected.statistic, expected.pvalue), abs=1e-12)
-        assert (found.lower, found.upper) == pytest.approx((low, high), abs=1e-12)
-        assert found.effect_size == pytest.approx((a - b).mean() / (a - b).std(ddof=1))
+        assert (actual.statistic, actual.p_value) == pytest.approx((expected.statistic, expected.pvalue), abs=1e-12)
+        assert (actual.lower, actual.upper) == pytest.approx((low, high), abs=1e-12)
+        assert actual.effect_size == pytest.approx((a - b).mean() / (a - b).std(ddof=1))
 
 
 @given(VALUES)
 def test_signed_ranks_are_those_of_all_signs(values: list[tuple[int, int]]) -> None:
     a, b = two(values)
-    found = wilcoxon_signed_rank(a, b)
+    actual = wilcoxon_signed_rank(a, b)
     gap = np.round(a - b, 9)
     gap = gap[gap != 0]
     ranks = stats.rankdata(np.abs(gap))
     signs = np.array(list(itertools.product((0, 1), repeat=len(gap))))
     lesser = min(ranks[gap > 0].sum(), ranks[gap < 0].sum())
     expected = min(1.0, 2 * np.mean(signs @ ranks <= lesser)) if len(gap) else 1.0
-    assert found.p_value == pytest.approx(expected, rel=1e-12)
-    assert found.n_units == len(a)
+    assert actual.p_value == pytest.approx(expected, rel=1e-12)
+    assert actual.n_units == len(a)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -70,8 +70,8 @@ def test_signed_ranks_are_those_of_scipy_for_few_units_with_ties_and_zeros(seed:
     exact = stats.PermutationMethod(n_resamples=np.inf)
     kept = a != b
     expected = stats.wilcoxon(a[kept] - b[kept], method=exact)
-    found = wilcoxon_signed_rank(a, b)
-    assert (found.statistic, found.p_value) == pytest.approx((expected.statistic, expected.pvalue), rel=1e-9)
+    actual = wilcoxon_signed_rank(a, b)
+    assert (actual.statistic, actual.p_value) == pytest.approx((expected.statistic, expected.pvalue), rel=1e-9)
 
 
 @pytest.mark.parametrize("units", [20, 49, 150])
@@ -79,8 +79,8 @@ def test_signed_ranks_without_ties_are_the_published_distribution(units: int) ->
     rng = np.random.default_rng(units)
     a, b = rng.normal(0.2, 1, units), np.zeros(units)
     expected = stats.wilcoxon(a, b, method="exact")
-    found = wilcoxon_signed_rank(a, b)
-    assert (found.statistic, found.p_value) == pytest.approx((expected.statistic, expected.pvalue), rel=1e-9)
+    actual = wilcoxon_signed_rank(a, b)
+    assert (actual.statistic, actual.p_value) == pytest.approx((expected.statistic, expected.pvalue), rel=1e-9)
 
 
 @pytest.mark.parametrize("digits", [0, 6])
@@ -88,7 +88,7 @@ def test_many_signed_ranks_are_normal(monkeypatch: pytest.MonkeyPatch, digits: i
     rng = np.random.default_rng(9)
     a, b = np.round(rng.normal(0.07, 1, 900), digits), np.zeros(900)
     normal = wilcoxon_signed_rank(a, b)
-    monkeypatch.setattr(paired_tests, "_EXACT", 1000)
+    monkeypatch.setattr(paired_tests, "_MOST_EXACT", 1000)
     exact = wilcoxon_signed_rank(a, b)
     assert 1e-4 < exact.p_value < 0.5
     assert normal.p_value == pytest.approx(exact.p_value, rel=0.02)
@@ -101,10 +101,10 @@ def test_the_sign_test_is_binomial(values: list[tuple[int, int]]) -> None:
     a, b = two(values)
     wins, ties, losses = win_tie_loss(a, b)
     assert (wins, ties, losses) == tuple(sum(c(x, y) for x, y in values) for c in (int.__gt__, int.__eq__, int.__lt__))
-    found = sign_test(a, b)
+    actual = sign_test(a, b)
     expected = stats.binomtest(wins, wins + losses).pvalue if wins + losses else 1.0
-    assert found.statistic == wins
-    assert found.p_value == pytest.approx(expected)
+    assert actual.statistic == wins
+    assert actual.p_value == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -113,9 +113,9 @@ def test_randomization_is_that_of_all_swaps(seed: int) -> None:
     a, b = rng.random(9), rng.random(9)
     signs = np.array(list(itertools.product((-1, 1), repeat=9)))
     exact = np.mean(np.abs(signs @ (a - b)) >= abs((a - b).sum()) * (1 - 1e-12))
-    found = randomization_test(a, b, resamples=40_000, seed=seed)
-    assert found.p_value == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / 40_000) + 1e-4)
-    assert found.difference == pytest.approx((a - b).mean())
+    actual = randomization_test(a, b, resamples=40_000, seed=seed)
+    assert actual.p_value == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / 40_000) + 1e-4)
+    assert actual.difference == pytest.approx((a - b).mean())
 
 
 def test_a_randomization_p_value_counts_the_order_that_was_seen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +127,7 @@ def test_a_randomization_p_value_counts_the_order_that_was_seen(monkeypatch: pyt
     once = randomization_test(first, second, resamples=500, seed=7)
     assert randomization_test(first, second, resamples=500, seed=7) == once
     assert randomization_test(second, first, resamples=500, seed=7).p_value == once.p_value
-    monkeypatch.setattr(paired_tests, "_BATCH", 40 * 8)  # whole machine words, so that batches draw the same
+    monkeypatch.setattr(paired_tests, "_BYTES_AT_ONCE", 40 * 8)  # whole machine words, so that batches draw the same
     assert randomization_test(first, second, resamples=500, seed=7).p_value == pytest.approx(once.p_value, abs=0.08)
 
 
@@ -145,9 +145,9 @@ def test_pooled_counts_are_tested_by_all_swaps(seed: int) -> None:
         chosen = np.array(swap)[:, None]
         gap = ratios(*np.where(chosen, b, a).sum(axis=0)) - ratios(*np.where(chosen, a, b).sum(axis=0))
         extreme += np.abs(gap) >= observed - 1e-12
-    found = pooled_randomization_tests(a, b, resamples=40_000, seed=seed)
-    assert list(found) == ["precision", "recall", "f1"]
-    for test, size, exact in zip(found.values(), observed, extreme / 2**8, strict=True):
+    actual = pooled_randomization_tests(a, b, resamples=40_000, seed=seed)
+    assert list(actual) == ["precision", "recall", "f1"]
+    for test, size, exact in zip(actual.values(), observed, extreme / 2**8, strict=True):
         assert abs(test.difference) == pytest.approx(size)
         assert test.p_value == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / 40_000) + 1e-4)
 

@@ -48,15 +48,15 @@ def test_standard_errors_are_those_of_leaving_one_unit_out(
 ) -> None:
     first, second = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     n = len(pairs)
-    rest = []
+    jackknifed = []
     for left in range(n):
         kept = [[each[:left] + each[left + 1 :]][0] for each in (first, second)]
-        rest.append([a - b for a, b in zip(exact(kept[0]), exact(kept[1]), strict=True)])
-    for place, found in enumerate(standard_errors(first, second)):
-        values = [row[place] for row in rest]
+        jackknifed.append([a - b for a, b in zip(exact(kept[0]), exact(kept[1]), strict=True)])
+    for column, actual in enumerate(standard_errors(first, second)):
+        values = [row[column] for row in jackknifed]
         mean = sum(values) / n
         variance = Fraction(n - 1, n) * sum((value - mean) ** 2 for value in values)
-        assert found == pytest.approx(math.sqrt(variance), rel=1e-9, abs=1e-14)
+        assert actual == pytest.approx(math.sqrt(variance), rel=1e-9, abs=1e-14)
 
 
 @pytest.mark.parametrize("units", [0, 1])
@@ -66,5 +66,5 @@ def test_fewer_than_two_units_have_no_standard_error(units: int) -> None:
 
 
 def test_a_ratio_that_one_unit_decides_has_no_standard_error() -> None:
-    found = standard_errors([[2, 1, 0], [0, 0, 3]], [[1, 1, 1], [1, 1, 1]])
-    assert np.isnan(found).tolist() == [True, False, False]
+    actual = standard_errors([[2, 1, 0], [0, 0, 3]], [[1, 1, 1], [1, 1, 1]])
+    assert np.isnan(actual).tolist() == [True, False, False]

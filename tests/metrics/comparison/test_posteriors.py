@@ -52,8 +52,8 @@ def test_methods_of_f1_fit_together(tp: int, fp: int, fn: int) -> None:
     posterior, share = f1_posterior(tp, fp, fn), stats.beta(tp + 0.5, fp + fn + 1)
 
     def integral(power: int) -> float:
-        found, _ = integrate.quad(lambda q: (2 * share.ppf(q) / (1 + share.ppf(q))) ** power, 0, 1, epsabs=1e-13)
-        return float(found)
+        actual, _ = integrate.quad(lambda q: (2 * share.ppf(q) / (1 + share.ppf(q))) ** power, 0, 1, epsabs=1e-13)
+        return float(actual)
 
     assert posterior.mean() == pytest.approx(integral(1), rel=1e-9)
     assert posterior.var() == pytest.approx(integral(2) - integral(1) ** 2, rel=1e-4, abs=1e-12)
@@ -68,10 +68,10 @@ def test_methods_of_f1_fit_together(tp: int, fp: int, fn: int) -> None:
 
 def test_arrays_give_what_their_numbers_give() -> None:
     tp, fp, fn = (np.array(each) for each in zip(*COUNTS, strict=True))
-    found = f1_posterior(tp, fp, fn)
+    actual = f1_posterior(tp, fp, fn)
     single = [f1_posterior(*each) for each in COUNTS]
-    assert found.mean() == pytest.approx([float(each.mean()) for each in single])
-    assert found.interval()[0] == pytest.approx([float(each.interval()[0]) for each in single])
+    assert actual.mean() == pytest.approx([float(each.mean()) for each in single])
+    assert actual.interval()[0] == pytest.approx([float(each.interval()[0]) for each in single])
     greater = probability_greater(precision_posterior(tp, fp), precision_posterior(fn, tp))
     one_by_one = [probability_greater(precision_posterior(a, b), precision_posterior(c, a)) for a, b, c in COUNTS]
     assert greater == pytest.approx([float(each) for each in one_by_one], rel=1e-11)
@@ -92,8 +92,8 @@ def test_the_greater_of_two_is_the_closed_sum_for_whole_shapes(a: int, b: int, c
     """P(X > Y) = Σ over i < a of B(c + i, b + d) / ((b + i) B(1 + i, b) B(c, d)), with X and Y in these roles."""
     ways = [comb(b + i - 1, i) for i in range(a)]  # 1 / ((b + i) B(1 + i, b))
     total = sum(way * np.exp(special.betaln(c + i, b + d) - special.betaln(c, d)) for i, way in enumerate(ways))
-    found = probability_greater(BetaPosterior(a, b), BetaPosterior(c, d))
-    assert float(found) == pytest.approx(total, rel=1e-10)
+    actual = probability_greater(BetaPosterior(a, b), BetaPosterior(c, d))
+    assert float(actual) == pytest.approx(total, rel=1e-10)
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,8 @@ def test_adjusted_p_values_are_those_of_their_definitions(values: list[float]) -
     count = len(values)
     order = sorted(range(count), key=values.__getitem__)
     holm = [0.0] * count
-    for place, i in enumerate(order):
-        holm[i] = min(1.0, max((count - j) * values[order[j]] for j in range(place + 1)))
+    for rank, i in enumerate(order):
+        holm[i] = min(1.0, max((count - j) * values[order[j]] for j in range(rank + 1)))
     assert adjust_p_values(values).tolist() == pytest.approx(holm)
     expected = stats.false_discovery_control(values) if values else []
     assert adjust_p_values(values, "bh") == pytest.approx(expected)

@@ -20,8 +20,10 @@ SLACK = 1e-13
 def bounds_of(scores: Floats, labels: NDArray[np.bool_], weights: Floats | None, edges: Floats) -> dict[str, Bounds]:
     """The bounds from the counts in the cells between edges."""
     cell = np.unique(np.searchsorted(edges, scores, side="right"), return_inverse=True)[1]
-    own = np.ones(len(scores)) if weights is None else weights
-    positive, negative = (np.bincount(cell, weights=own * each).astype(np.float64) for each in (labels, ~labels))
+    row_weights = np.ones(len(scores)) if weights is None else weights
+    positive, negative = (
+        np.bincount(cell, weights=row_weights * each).astype(np.float64) for each in (labels, ~labels)
+    )
     single = np.array([len(np.unique(scores[cell == each])) == 1 for each in range(len(positive))])
     first = np.full(len(positive), 1.0 if weights is None else 0.0)
     return {
@@ -31,10 +33,10 @@ def bounds_of(scores: Floats, labels: NDArray[np.bool_], weights: Floats | None,
 
 
 def areas_of(scores: Floats, labels: NDArray[np.bool_], weights: Floats | None) -> dict[str, float]:
-    own = np.ones(len(scores)) if weights is None else weights
+    row_weights = np.ones(len(scores)) if weights is None else weights
     return {
-        "average_precision": value(average_precision, scores, labels, own),
-        "roc_auc": value(roc_auc, scores, labels, own),
+        "average_precision": value(average_precision, scores, labels, row_weights),
+        "roc_auc": value(roc_auc, scores, labels, row_weights),
     }
 
 
@@ -52,11 +54,11 @@ def test_the_bounds_hold_the_area_of_any_rows_in_any_cells(
     if labels.all() or not labels.any():
         return
     weights = np.array([row[2] for row in rows]) if weighted else None
-    found = bounds_of(scores, labels, weights, np.array(sorted(edges), dtype=float))
+    actual = bounds_of(scores, labels, weights, np.array(sorted(edges), dtype=float))
     for name, area in areas_of(scores, labels, weights).items():
-        assert found[name].lowest <= area <= found[name].highest, name
-        assert found[name].lowest >= 0
-        assert found[name].highest <= 1
+        assert actual[name].lowest <= area <= actual[name].highest, name
+        assert actual[name].lowest >= 0
+        assert actual[name].highest <= 1
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -69,10 +71,10 @@ def test_many_rows_lie_within_bounds_that_narrow_as_cells_do(seed: int, weighted
     exact = areas_of(scores, labels, weights)
     widths = []
     for cells in (1, 4, 16, 64, 256, 20_000):
-        found = bounds_of(scores, labels, weights, np.linspace(scores.min(), scores.max(), cells + 1)[1:-1])
+        actual = bounds_of(scores, labels, weights, np.linspace(scores.min(), scores.max(), cells + 1)[1:-1])
         for name, area in exact.items():
-            assert found[name].lowest <= area <= found[name].highest
-        widths.append([found[name].highest - found[name].lowest for name in sorted(exact)])
+            assert actual[name].lowest <= area <= actual[name].highest
+        widths.append([actual[name].highest - actual[name].lowest for name in sorted(exact)])
     for wide, narrow in itertools.pairwise(widths):
         assert narrow[0] < wide[0]
         assert narrow[1] < wide[1]
@@ -82,7 +84,7 @@ def test_many_rows_lie_within_bounds_that_narrow_as_cells_do(seed: int, weighted
 @pytest.mark.parametrize("cells", [[(1, 1)], [(2, 1), (1, 2)], [(2, 2), (0, 1), (1, 1)], [(1, 3), (2, 0)]])
 def test_small_cells_have_the_bounds_of_every_order_with_and_without_ties(cells: list[tuple[int, int]]) -> None:
     """Up to two positives in a cell the lower bound is reached as well; single scores are not known to be single."""
-    found: dict[str, list[float]] = {"average_precision": [], "roc_auc": []}
+    actual: dict[str, list[float]] = {"average_precision": [], "roc_auc": []}
     orders = [
         sorted(set(itertools.product(range(sum(cell)), repeat=sum(cell)))) if sum(cell) else [()] for cell in cells
     ]
@@ -90,14 +92,14 @@ def test_small_cells_have_the_bounds_of_every_order_with_and_without_ties(cells:
     for ranks in itertools.product(*orders):
         scores = np.array([100.0 * number + rank for number, cell in enumerate(ranks) for rank in cell])
         for name, area in areas_of(scores, labels, None).items():
-            found[name].append(area)
+            actual[name].append(area)
     positive, negative = (np.array([float(cell[side]) for cell in cells]) for side in (0, 1))
     single, first = np.zeros(len(cells), dtype=bool), np.ones(len(cells))
     bounds = {
         "average_precision": average_precision_bounds(positive, negative, single, first),
         "roc_auc": roc_auc_bounds(positive, negative, single),
     }
-    for name, areas in found.items():
+    for name, areas in actual.items():
         assert bounds[name].lowest == pytest.approx(min(areas), abs=SLACK)
         assert bounds[name].highest == pytest.approx(max(areas), abs=SLACK)
 
@@ -114,21 +116,21 @@ def test_cells_of_one_score_leave_nothing_open() -> None:
     rng = np.random.default_rng(8)
     labels = rng.uniform(size=300) < 0.3
     scores = rng.integers(0, 12, 300).astype(float)
-    found = bounds_of(scores, labels, None, np.arange(13.0))
+    actual = bounds_of(scores, labels, None, np.arange(13.0))
     for name, area in areas_of(scores, labels, None).items():
-        assert found[name].highest - found[name].lowest < 1e-13
-        assert (found[name].lowest + found[name].highest) / 2 == pytest.approx(area, abs=1e-14)
-        assert (found[name].open == 0).all()
+        assert actual[name].highest - actual[name].lowest < 1e-13
+        assert (actual[name].lowest + actual[name].highest) / 2 == pytest.approx(area, abs=1e-14)
+        assert (actual[name].open == 0).all()
 
 
 def test_what_each_cell_leaves_open_is_the_width_of_the_bounds() -> None:
     rng = np.random.default_rng(9)
     labels = rng.uniform(size=300) < 0.3
-    found = bounds_of(rng.uniform(size=300), labels, None, np.linspace(0, 1, 9))
-    for each in found.values():
-        assert each.open.shape == (8,)
-        assert (each.open >= 0).all()
-        assert each.open.sum() == pytest.approx(each.highest - each.lowest, abs=1e-12)
+    actual = bounds_of(rng.uniform(size=300), labels, None, np.linspace(0, 1, 9))
+    for bounds in actual.values():
+        assert bounds.open.shape == (8,)
+        assert (bounds.open >= 0).all()
+        assert bounds.open.sum() == pytest.approx(bounds.highest - bounds.lowest, abs=1e-12)
 
 
 def test_cells_of_one_class_leave_the_roc_area_known() -> None:

@@ -41,25 +41,25 @@ def areas_of(items: list[tuple[int, bool]]) -> dict[str, float]:
 @given(st.lists(scored, min_size=1, max_size=4), st.integers(1, 5))
 def test_bounds_of_every_group_hold_what_scikit_learn_finds(groups: list[list[tuple[int, bool]]], width: int) -> None:
     cells = cells_of(groups, width)
-    for known in (cells, AreaCells(cells.rows, None)):
-        bounds = known.bounds(len(groups), weighted=False)
+    for variant in (cells, AreaCells(cells.rows, None)):
+        bounds = variant.bounds(len(groups), weighted=False)
         for number, items in enumerate(groups):
             for area, value in areas_of(items).items():
                 if math.isnan(value):
                     continue
-                found = bounds[area][number]
-                assert found.lowest <= value + 1e-12
-                assert found.highest >= value - 1e-12
-                if known is cells and width == 1:
-                    assert found.highest - found.lowest == pytest.approx(0, abs=1e-12)
+                actual = bounds[area][number]
+                assert actual.lowest <= value + 1e-12
+                assert actual.highest >= value - 1e-12
+                if variant is cells and width == 1:
+                    assert actual.highest - actual.lowest == pytest.approx(0, abs=1e-12)
 
 
 def test_a_group_without_cells_has_no_bounds_and_takes_none_from_others() -> None:
     cells = cells_of([[(1, True), (2, False)], [], [(3, True), (1, False)]], 1)
-    found = cells.bounds(3, weighted=False)["roc_auc"]
-    assert found[0].highest == pytest.approx(0, abs=1e-12)
-    assert len(found[1].open) == 0
-    assert found[2].lowest == pytest.approx(1, abs=1e-12)
+    actual = cells.bounds(3, weighted=False)["roc_auc"]
+    assert actual[0].highest == pytest.approx(0, abs=1e-12)
+    assert len(actual[1].open) == 0
+    assert actual[2].lowest == pytest.approx(1, abs=1e-12)
 
 
 def test_open_cells_stand_in_order_of_score_over_all_groups() -> None:

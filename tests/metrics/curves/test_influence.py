@@ -29,9 +29,9 @@ NOTHING = ClassMoments(*(np.zeros(1) for _ in range(8)))
 
 def test_without_weights_a_class_adds_the_variance_of_a_mean() -> None:
     psi = np.random.default_rng(1).normal(size=30)
-    found = moments(np.ones(30), psi)
-    assert found.mean[0] == pytest.approx(psi.mean())
-    assert found.variance[0] == pytest.approx(psi.var(ddof=1) / 30, rel=1e-12)
+    actual = moments(np.ones(30), psi)
+    assert actual.mean[0] == pytest.approx(psi.mean())
+    assert actual.variance[0] == pytest.approx(psi.var(ddof=1) / 30, rel=1e-12)
 
 
 def test_with_weights_the_shifts_of_all_rows_are_squared() -> None:
@@ -70,8 +70,8 @@ def test_classes_add_up_and_random_sizes_add_the_spread_of_the_share_of_positive
 def test_a_class_without_rows_adds_nothing_but_one_row_is_unknown() -> None:
     first, slope = moments(np.ones(20), np.arange(20.0)), np.zeros(1)
     for random_sizes in (False, True):
-        found = variance_of_rows(first, NOTHING, slope, random_sizes=random_sizes)
-        assert found[0] == pytest.approx(first.variance[0])
+        actual = variance_of_rows(first, NOTHING, slope, random_sizes=random_sizes)
+        assert actual[0] == pytest.approx(first.variance[0])
         one = variance_of_rows(first, moments(np.ones(1), np.ones(1)), slope, random_sizes=random_sizes)
         assert np.isnan(one[0])
 
@@ -80,8 +80,8 @@ def test_the_spread_of_the_share_of_positives_is_that_of_a_binomial_proportion()
     """An area that is the share of positives itself has slope share (1 - share), so the variance is that over n."""
     positives, negatives = 30, 70
     flat = [moments(np.ones(size), np.zeros(size)) for size in (positives, negatives)]
-    found = variance_of_rows(flat[0], flat[1], np.array([0.3 * 0.7]), random_sizes=True)
-    assert found[0] == pytest.approx(0.3 * 0.7 / 100, rel=1e-12)
+    actual = variance_of_rows(flat[0], flat[1], np.array([0.3 * 0.7]), random_sizes=True)
+    assert actual[0] == pytest.approx(0.3 * 0.7 / 100, rel=1e-12)
 
 
 def test_replicates_are_shifts_added_up_before_they_are_squared() -> None:
@@ -89,16 +89,16 @@ def test_replicates_are_shifts_added_up_before_they_are_squared() -> None:
     positive, negative = rng.uniform(0, 3, (12, 2)), rng.uniform(0, 9, (12, 2))
     of_positive, of_negative = rng.normal(size=(12, 2)), rng.normal(size=(12, 2))
     slope = np.array([0.2, -0.4])
-    found = variance_of_clusters((positive, negative), (of_positive, of_negative), slope)
-    for place in range(2):
-        total, others = positive[:, place].sum(), negative[:, place].sum()
+    actual = variance_of_clusters((positive, negative), (of_positive, of_negative), slope)
+    for column in range(2):
+        total, others = positive[:, column].sum(), negative[:, column].sum()
         shifts = [
-            (of_positive[g, place] - positive[g, place] * of_positive[:, place].sum() / total) / total
-            + slope[place] * (positive[g, place] / total - negative[g, place] / others)
-            + (of_negative[g, place] - negative[g, place] * of_negative[:, place].sum() / others) / others
+            (of_positive[g, column] - positive[g, column] * of_positive[:, column].sum() / total) / total
+            + slope[column] * (positive[g, column] / total - negative[g, column] / others)
+            + (of_negative[g, column] - negative[g, column] * of_negative[:, column].sum() / others) / others
             for g in range(12)
         ]
-        assert found[place] == pytest.approx(12 * np.var(shifts, ddof=1), rel=1e-12)
+        assert actual[column] == pytest.approx(12 * np.var(shifts, ddof=1), rel=1e-12)
 
 
 def test_one_row_in_every_replicate_is_a_row() -> None:
@@ -117,9 +117,9 @@ def test_a_mean_over_clusters_is_a_ratio_of_sums() -> None:
 
 def test_one_replicate_has_no_spread() -> None:
     assert np.isnan(variance_of_means(np.ones(1), np.ones(1)))
-    found = variance_of_clusters((np.ones((1, 3)), np.ones((1, 3))), (np.ones((1, 3)), np.ones((1, 3))), np.zeros(3))
-    assert found.shape == (3,)
-    assert np.isnan(found).all()
+    actual = variance_of_clusters((np.ones((1, 3)), np.ones((1, 3))), (np.ones((1, 3)), np.ones((1, 3))), np.zeros(3))
+    assert actual.shape == (3,)
+    assert np.isnan(actual).all()
 
 
 def test_kurtosis_is_that_of_scipy_and_never_below_that_of_a_normal() -> None:
@@ -141,10 +141,10 @@ def test_short_tails_have_the_degrees_of_freedom_of_welch() -> None:
     from scipy.stats import ttest_ind
 
     first, second = np.linspace(0, 1, 12), 3 * np.linspace(0, 1, 40) ** 2
-    parts = moments(np.ones(12), first), moments(np.ones(40), second)
-    variance = variance_of_rows(*parts, np.zeros(1), random_sizes=False)
+    classes = moments(np.ones(12), first), moments(np.ones(40), second)
+    variance = variance_of_rows(*classes, np.zeros(1), random_sizes=False)
     wanted = ttest_ind(first, second, equal_var=False).df
-    assert degrees_of_rows(*parts, variance)[0] == pytest.approx(wanted, rel=1e-10)
+    assert degrees_of_rows(*classes, variance)[0] == pytest.approx(wanted, rel=1e-10)
 
 
 def test_long_tails_have_fewer_degrees_but_four_at_least_and_few_rows_those_of_welch() -> None:
@@ -177,5 +177,5 @@ def test_degrees_of_clusters_lie_between_four_and_their_number_less_one() -> Non
         (np.ones(1), 1, 1),
     ):
         nothing = np.zeros_like(values)
-        found = float(degrees_of_clusters((np.ones_like(values), nothing), (values, nothing), 0.0))
-        assert low <= found <= high
+        actual = float(degrees_of_clusters((np.ones_like(values), nothing), (values, nothing), 0.0))
+        assert low <= actual <= high

@@ -21,13 +21,13 @@ def test_rows_come_back_by_group_score_and_label(rows: list[tuple[int, float, bo
     label = np.array([row[2] for row in rows], dtype=np.bool_)
     packed = PackedScores(np.bincount(group, minlength=5))
     for start in range(0, len(rows), step):
-        own = slice(start, start + step)
-        packed.add(group[own], score[own], label[own])
-    parts = list(packed.in_order(taken))
-    assert [len(part[0]) for part in parts[:-1]] == [taken] * (len(parts) - 1)
-    assert sum(len(part[0]) for part in parts) == len(rows)
-    found = [row for part in parts for row in zip(*(each.tolist() for each in part), strict=True)]
-    assert found == sorted(rows)
+        rows_of_block = slice(start, start + step)
+        packed.add(group[rows_of_block], score[rows_of_block], label[rows_of_block])
+    blocks = list(packed.in_order(taken))
+    assert [len(part[0]) for part in blocks[:-1]] == [taken] * (len(blocks) - 1)
+    assert sum(len(part[0]) for part in blocks) == len(rows)
+    actual = [row for part in blocks for row in zip(*(each.tolist() for each in part), strict=True)]
+    assert actual == sorted(rows)
 
 
 def test_zero_has_one_sign() -> None:

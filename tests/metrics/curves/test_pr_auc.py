@@ -27,8 +27,8 @@ def sample(seed: int, rows: int = 60, levels: int = 25) -> tuple[NDArray[np.floa
     return np.round(rng.normal(labels * 1.2, 1.0), 4 if levels > 100 else 1), labels
 
 
-def numbers(found: PrAuc) -> tuple[float, float, float]:
-    return found.auc, found.se_true_points, found.se
+def numbers(actual: PrAuc) -> tuple[float, float, float]:
+    return actual.auc, actual.se_true_points, actual.se
 
 
 def retrieved(
@@ -36,8 +36,8 @@ def retrieved(
 ) -> Retrieved:
     above = [scores >= each if boundary == ">=" else scores > each for each in sorted(set(thresholds), reverse=True)]
 
-    def sums(part: NDArray[np.bool_]) -> NDArray[np.float64]:
-        return np.array([[weights[part & each].sum() for each in above]])
+    def sums(mask: NDArray[np.bool_]) -> NDArray[np.float64]:
+        return np.array([[weights[mask & each].sum() for each in above]])
 
     return Retrieved(sums(labels), sums(~labels), np.array([weights[labels].sum()]), np.array([weights[~labels].sum()]))
 
@@ -47,10 +47,10 @@ def retrieved(
 def test_the_area_is_the_mean_over_true_points_as_published(seed: int, boundary: Boundary) -> None:
     scores, labels = sample(seed)
     thresholds = list(np.random.default_rng(seed).choice(np.round(np.linspace(-2, 4, 61), 1), 12))
-    found = pr_auc(scores, labels, thresholds, boundary)
+    actual = pr_auc(scores, labels, thresholds, boundary)
     area = pr_auc_at(thresholds, boundary)
-    assert found.auc == pytest.approx(value(area, scores, labels, np.ones(len(scores))), abs=1e-14)
-    assert found.se == pytest.approx(se_of_rows(area, scores, labels), rel=1e-10)
+    assert actual.auc == pytest.approx(value(area, scores, labels, np.ones(len(scores))), abs=1e-14)
+    assert actual.se == pytest.approx(se_of_rows(area, scores, labels), rel=1e-10)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -63,9 +63,9 @@ def test_the_published_standard_error_is_the_spread_of_the_worth_of_true_points(
     for score in scores[labels]:
         first = next((place for place, each in enumerate(kept) if score > each), None)
         worth.append(0.0 if first is None else (precision[max(first - 1, 0)] + precision[first]) / 2)
-    found = pr_auc(scores, labels, thresholds)
-    assert found.auc == pytest.approx(np.mean(worth), abs=1e-14)
-    assert found.se_true_points == pytest.approx(np.std(worth, ddof=1) / math.sqrt(len(worth)), rel=1e-12)
+    actual = pr_auc(scores, labels, thresholds)
+    assert actual.auc == pytest.approx(np.mean(worth), abs=1e-14)
+    assert actual.se_true_points == pytest.approx(np.std(worth, ddof=1) / math.sqrt(len(worth)), rel=1e-12)
 
 
 @pytest.mark.parametrize("levels", [25, 1000])
@@ -89,13 +89,13 @@ def test_the_area_of_any_few_rows_is_the_definition(
     rows: list[tuple[int, bool]], thresholds: list[float], boundary: Boundary
 ) -> None:
     scores, labels = np.array([row[0] for row in rows], dtype=float), np.array([row[1] for row in rows])
-    found = pr_auc(scores, labels, thresholds, boundary)
+    actual = pr_auc(scores, labels, thresholds, boundary)
     if not labels.any():
-        assert math.isnan(found.auc)
+        assert math.isnan(actual.auc)
     else:
         wanted = value(pr_auc_at(thresholds, boundary), scores, labels, np.ones(len(rows)))
-        assert found.auc == pytest.approx(wanted, abs=1e-13)
-        assert 0 <= found.auc <= 1
+        assert actual.auc == pytest.approx(wanted, abs=1e-13)
+        assert 0 <= actual.auc <= 1
 
 
 def test_a_perfect_ranking_scores_one_and_a_constant_score_the_prevalence() -> None:
@@ -122,8 +122,8 @@ def test_without_a_positive_nothing_is_known_and_with_one_no_spread() -> None:
 
 def test_without_a_usable_threshold_the_area_is_zero() -> None:
     for thresholds in ([5.0, 6.0], []):
-        found = pr_auc([0.1, 0.9, 0.4], [1, 1, 0], thresholds)
-        assert (found.auc, found.se_true_points) == (0, 0)
+        actual = pr_auc([0.1, 0.9, 0.4], [1, 1, 0], thresholds)
+        assert (actual.auc, actual.se_true_points) == (0, 0)
 
 
 def test_true_points_that_no_threshold_retrieves_are_worth_nothing() -> None:
@@ -151,21 +151,25 @@ def test_weighted_areas_and_their_errors_are_those_of_derivatives_by_weights(see
     scores, labels = sample(seed)
     weights = np.random.default_rng(seed).choice([0.5, 1.0, 3.0], len(scores))
     thresholds = [-0.5, 0.0, 0.6, 1.1, 2.0]
-    parts = [retrieved(scores, labels, each, thresholds, ">=") for each in (weights, weights**2, np.ones(len(scores)))]
-    found = true_point_areas(*parts, random_sizes=random_sizes)
+    counts_of_powers = [
+        retrieved(scores, labels, each, thresholds, ">=") for each in (weights, weights**2, np.ones(len(scores)))
+    ]
+    actual = true_point_areas(*counts_of_powers, random_sizes=random_sizes)
     area = pr_auc_at(thresholds, ">=")
-    assert found.auc[0] == pytest.approx(value(area, scores, labels, weights), abs=1e-13)
+    assert actual.auc[0] == pytest.approx(value(area, scores, labels, weights), abs=1e-13)
     wanted = se_of_rows(area, scores, labels, weights, random_sizes=random_sizes)
-    assert found.se[0] == pytest.approx(wanted, rel=1e-10)
+    assert actual.se[0] == pytest.approx(wanted, rel=1e-10)
 
 
 def test_several_groups_at_once_are_the_groups_one_by_one() -> None:
     thresholds = [-0.5, 0.0, 0.6, 1.1, 9.0]
     alone = [retrieved(*sample(seed), np.ones(60), thresholds, ">=") for seed in range(3)]
     names = ("tp", "fp", "positives", "negatives")
-    together = true_point_areas(Retrieved(*(np.concatenate([getattr(each, name) for each in alone]) for name in names)))
-    for number, each in enumerate(alone):
-        one = true_point_areas(each)
+    together = true_point_areas(
+        Retrieved(*(np.concatenate([getattr(single, name) for single in alone]) for name in names))
+    )
+    for number, single in enumerate(alone):
+        one = true_point_areas(single)
         for name in ("auc", "se_true_points", "se"):
             assert getattr(together, name)[number] == pytest.approx(getattr(one, name)[0], rel=1e-13)
 
@@ -176,12 +180,12 @@ def test_the_error_of_clusters_is_that_of_derivatives_by_weights(seed: int) -> N
     rng = np.random.default_rng(seed)
     weights, clusters = rng.choice([0.5, 1.0, 3.0], len(scores)), rng.integers(0, 9, len(scores))
     thresholds = [-0.5, 0.0, 0.6, 1.1, 2.0]
-    parts = [
+    counts_of_powers = [
         retrieved(scores[clusters == each], labels[clusters == each], weights[clusters == each], thresholds, ">=")
         for each in range(9)
     ]
     names = ("tp", "fp", "positives", "negatives")
-    replicates = Retrieved(*(np.concatenate([getattr(each, name) for each in parts]) for name in names))
+    replicates = Retrieved(*(np.concatenate([getattr(each, name) for each in counts_of_powers]) for name in names))
     wanted = se_of_clusters(pr_auc_at(thresholds, ">="), scores, labels, clusters, weights)
     assert true_point_cluster_se(replicates) == pytest.approx(wanted, rel=1e-10)
 
@@ -189,10 +193,10 @@ def test_the_error_of_clusters_is_that_of_derivatives_by_weights(seed: int) -> N
 def test_the_linearised_error_is_larger_than_the_published_one_and_near_the_true_spread() -> None:
     rng = np.random.default_rng(11)
     labels = np.arange(550) < 50
-    found = [pr_auc(rng.normal(labels * 1.5, 1.0), labels) for _ in range(400)]
-    spread = np.std([each.auc for each in found], ddof=1)
-    assert np.mean([each.se for each in found]) == pytest.approx(spread, rel=0.12)
-    assert np.mean([each.se_true_points for each in found]) < 0.8 * spread
+    actual = [pr_auc(rng.normal(labels * 1.5, 1.0), labels) for _ in range(400)]
+    spread = np.std([each.auc for each in actual], ddof=1)
+    assert np.mean([each.se for each in actual]) == pytest.approx(spread, rel=0.12)
+    assert np.mean([each.se_true_points for each in actual]) < 0.8 * spread
 
 
 @pytest.mark.parametrize(

@@ -20,24 +20,24 @@ def test_sums_of_a_group_are_exact_but_for_their_own_rounding(groups: list[list[
     values = np.array([value for group in groups for value in group])
     first = np.cumsum([0, *map(len, groups[:-1])])
     exact = [total for group in groups for total in accumulate(map(Fraction, group))]
-    for found, wanted in zip(running_sums(values, first).tolist(), exact, strict=True):
-        assert abs(Fraction(found) - wanted) <= wanted * Fraction(8, 2**53)
+    for actual, wanted in zip(running_sums(values, first).tolist(), exact, strict=True):
+        assert abs(Fraction(actual) - wanted) <= wanted * Fraction(8, 2**53)
 
 
 def test_whole_numbers_are_added_up_without_any_error() -> None:
     rng = np.random.default_rng(1)
     values = rng.integers(0, 2**20, 100_000).astype(np.float64)
     first = np.unique(np.append(0, rng.integers(0, len(values), 3000)))
-    found = running_sums(values, first)
+    actual = running_sums(values, first)
     for start, stop in pairwise([*first.tolist(), len(values)]):
-        assert np.array_equal(found[start:stop], np.cumsum(values[start:stop]))
+        assert np.array_equal(actual[start:stop], np.cumsum(values[start:stop]))
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e300])
 def test_groups_that_are_very_far_apart(scale: float) -> None:
-    found = running_sums(np.array([1e6, 1e6, scale, scale, 0.0, 3.0]), np.array([0, 2, 4]))
-    assert found[[0, 1, 4, 5]].tolist() == [1e6, 2e6, 0.0, 3.0]
-    assert found[2] <= scale
+    actual = running_sums(np.array([1e6, 1e6, scale, scale, 0.0, 3.0]), np.array([0, 2, 4]))
+    assert actual[[0, 1, 4, 5]].tolist() == [1e6, 2e6, 0.0, 3.0]
+    assert actual[2] <= scale
 
 
 def test_one_group_is_a_cumsum() -> None:

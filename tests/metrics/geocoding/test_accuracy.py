@@ -64,10 +64,10 @@ def test_spurious_predictions_lower_precision_only() -> None:
 def test_area_is_the_trapezoid_of_sorted_log_errors(errors: list[float], data: st.DataObject) -> None:
     logs = np.sort(np.log(np.array(errors) + 1))
     expected = np.trapezoid(logs) / (np.log(20039) * (len(logs) - 1))
-    found = log_error_auc(np.array(errors))
-    assert found == pytest.approx(expected, abs=1e-12)
-    assert 0 <= found <= 1
-    assert log_error_auc(np.array(data.draw(st.permutations(errors)))) == found
+    actual = log_error_auc(np.array(errors))
+    assert actual == pytest.approx(expected, abs=1e-12)
+    assert 0 <= actual <= 1
+    assert log_error_auc(np.array(data.draw(st.permutations(errors)))) == actual
 
 
 def test_area_at_its_ends() -> None:
@@ -79,22 +79,22 @@ def test_area_at_its_ends() -> None:
 
 def test_statistics_of_errors() -> None:
     errors = np.array([4.0, np.nan, 0.0, 1.0, np.nan, 7.0])
-    found = error_statistics(errors)
-    assert (found["n_gold"], found["n_located"]) == (6, 4)
-    assert (found["mean_km"], found["median_km"]) == (3.0, 2.5)
-    assert found["log_error_auc"] == log_error_auc(np.array([0.0, 1.0, 4.0, 7.0]))
+    actual = error_statistics(errors)
+    assert (actual["n_gold"], actual["n_located"]) == (6, 4)
+    assert (actual["mean_km"], actual["median_km"]) == (3.0, 2.5)
+    assert actual["log_error_auc"] == log_error_auc(np.array([0.0, 1.0, 4.0, 7.0]))
     worst = error_statistics(errors, missing="max_error")
     assert (worst["n_gold"], worst["n_located"]) == (6, 4)
     assert worst["median_km"] == 5.5
     assert worst["mean_km"] == pytest.approx((12 + 2 * 20038) / 6)
-    assert worst["log_error_auc"] > found["log_error_auc"]
+    assert worst["log_error_auc"] > actual["log_error_auc"]
 
 
 @pytest.mark.parametrize("size", [0, 3])
 def test_nothing_located_has_no_error_instead_of_none(size: int) -> None:
-    found = error_statistics(np.full(size, np.nan))
-    assert (found["n_gold"], found["n_located"]) == (size, 0)
-    assert all(math.isnan(found[name]) for name in ("mean_km", "median_km", "log_error_auc"))
+    actual = error_statistics(np.full(size, np.nan))
+    assert (actual["n_gold"], actual["n_located"]) == (size, 0)
+    assert all(math.isnan(actual[name]) for name in ("mean_km", "median_km", "log_error_auc"))
     row = tolerance_counts(np.full(size, np.nan), [10.0]).to_dicts()[0]
     assert row["precision"] is None
     assert row["recall"] == (0.0 if size else None)

@@ -84,9 +84,9 @@ def test_it_is_the_angle_between_two_vectors(a: float, b: float, c: float, d: fl
 
 
 def test_shapes_missing_values_and_the_radius() -> None:
-    found = haversine(degrees(0, np.nan, 0), degrees(0, 0, np.nan), degrees(0), degrees(1), radius_km=1.0)
-    assert found[0] == pytest.approx(math.radians(1))
-    assert np.isnan(found[1:]).all()
+    actual = haversine(degrees(0, np.nan, 0), degrees(0, 0, np.nan), degrees(0), degrees(1), radius_km=1.0)
+    assert actual[0] == pytest.approx(math.radians(1))
+    assert np.isnan(actual[1:]).all()
     grid = haversine(degrees(0, 10)[:, None], degrees(0)[:, None], degrees(0, 10, 20), degrees(0, 0, 0))
     assert grid.shape == (2, 3)
     np.testing.assert_allclose(grid, np.abs(np.subtract.outer([0, 10], [0, 10, 20])) * HALF / 180)

@@ -94,16 +94,16 @@ def test_arrays_shapes_and_missing_coordinates() -> None:
     points = np.degrees(np.arcsin(rng.uniform(-1, 1, 2000))), rng.uniform(-180, 360, 2000)
     first, second = [each[:1000] for each in points], [each[1000:] for each in points]
     expected = [theirs(*row) for row in zip(*first, *second, strict=True)]
-    found = geodesic(*first, *second)
-    np.testing.assert_allclose(1000 * found, expected, rtol=0, atol=TOLERANCE_M)
+    actual = geodesic(*first, *second)
+    np.testing.assert_allclose(1000 * actual, expected, rtol=0, atol=TOLERANCE_M)
     sphere = haversine(*first, *second, radius_km=EARTH_RADIUS_KM)
-    assert 0.003 < np.abs(sphere / found - 1).max() < 0.0057
+    assert 0.003 < np.abs(sphere / actual - 1).max() < 0.0057
 
     first[0][::7], second[1][::5] = np.nan, np.nan
     missing = np.isnan(first[0]) | np.isnan(second[1])
     again = geodesic(*first, *second)
     assert (np.isnan(again) == missing).all()
-    assert (again[~missing] == found[~missing]).all()
+    assert (again[~missing] == actual[~missing]).all()
     grid = geodesic(points[0][:4, None], points[1][:4, None], points[0][:3], points[1][:3])
     assert grid.shape == (4, 3)
     assert grid[2, 1] == pytest.approx(grid[1, 2], rel=0, abs=TOLERANCE_M / 1000)

@@ -32,8 +32,8 @@ def edges_of(graph: Graph) -> Edges:
 
 def largest(gold: Ints, predicted: Ints, shape: tuple[int, int]) -> int:
     """Pairs of a largest matching, by Hopcroft and Karp."""
-    places = gold.astype(np.int32), predicted.astype(np.int32)  # before SciPy 1.14 wider indices are refused
-    matched = maximum_bipartite_matching(coo_array((np.ones(len(gold)), places), shape=shape).tocsr())
+    indices = gold.astype(np.int32), predicted.astype(np.int32)  # before SciPy 1.14 wider indices are refused
+    matched = maximum_bipartite_matching(coo_array((np.ones(len(gold)), indices), shape=shape).tocsr())
     return int((matched >= 0).sum())
 
 
@@ -44,8 +44,8 @@ def all_matchings(graph: Graph) -> Iterator[Graph]:
     (pair, closeness), *others = graph.items()
     yield from all_matchings(dict(others))
     free = {other: value for other, value in others if other[0] != pair[0] and other[1] != pair[1]}
-    for rest in all_matchings(free):
-        yield {pair: closeness, **rest}
+    for matching in all_matchings(free):
+        yield {pair: closeness, **matching}
 
 
 def merit(matching: Graph, score: list[float]) -> tuple[float, ...]:
@@ -57,9 +57,9 @@ def merit(matching: Graph, score: list[float]) -> tuple[float, ...]:
 
 @given(graph=GRAPHS, score=st.lists(st.sampled_from([0.1, 0.4, 0.9]), min_size=5, max_size=5))
 def test_it_is_the_best_of_all_matchings_at_every_threshold(graph: Graph, score: list[float]) -> None:
-    found = maximum_matching(edges_of(graph), 5, np.array(score))
+    actual = maximum_matching(edges_of(graph), 5, np.array(score))
     matching = {
-        (gold, int(predicted)): graph[gold, predicted] for gold, predicted in enumerate(found) if predicted >= 0
+        (gold, int(predicted)): graph[gold, predicted] for gold, predicted in enumerate(actual) if predicted >= 0
     }
     assert len({predicted for _, predicted in matching}) == len(matching)
     everything = list(all_matchings(graph))
@@ -78,10 +78,10 @@ def test_size_is_that_of_hopcroft_and_karp(density: float) -> None:
     edges = Edges(keys // size, keys % size, rng.random(len(keys)))
     expected = largest(edges.gold, edges.predicted, (size, size))
     for score in (np.zeros(size), rng.random(size), rng.integers(0, 5, size) / 5):
-        found = maximum_matching(edges, size, score)
-        chosen = found[found >= 0]
+        actual = maximum_matching(edges, size, score)
+        chosen = actual[actual >= 0]
         assert len(np.unique(chosen)) == len(chosen) == expected
-        assert {(gold, found[gold]) for gold in np.flatnonzero(found >= 0)} <= set(
+        assert {(gold, actual[gold]) for gold in np.flatnonzero(actual >= 0)} <= set(
             zip(edges.gold.tolist(), edges.predicted.tolist(), strict=True)
         )
 
@@ -92,11 +92,11 @@ def test_a_component_larger_than_one_call_is_matched_at_every_threshold() -> Non
     kept = (gold + predicted) % 7 < 3
     edges = Edges(gold[kept], predicted[kept], rng.random(kept.sum()))
     score = rng.integers(0, 50, 700) / 50
-    found = maximum_matching(edges, 300, score)
+    actual = maximum_matching(edges, 300, score)
     for least in (0.0, 0.5, 0.8, 0.98):
         allowed = score[edges.predicted] >= least
         expected = largest(edges.gold[allowed], edges.predicted[allowed], (300, 700))
-        assert (score[found[found >= 0]] >= least).sum() == expected
+        assert (score[actual[actual >= 0]] >= least).sum() == expected
 
 
 @given(graph=GRAPHS, other=GRAPHS, score=st.lists(st.sampled_from([0.1, 0.4, 0.9]), min_size=5, max_size=5))
@@ -111,14 +111,14 @@ def test_what_is_beside_a_component_does_not_change_its_matching(
 
 @given(graph=GRAPHS)
 def test_first_come_is_the_loop_over_both_files(graph: Graph) -> None:
-    found = first_come_matching(edges_of(graph), 5, 5)
+    actual = first_come_matching(edges_of(graph), 5, 5)
     used: set[int] = set()
     expected = []
     for gold in range(5):
         free = [predicted for predicted in range(5) if (gold, predicted) in graph and predicted not in used]
         used |= set(free[:1])
         expected.append(free[0] if free else -1)
-    assert found.tolist() == expected
+    assert actual.tolist() == expected
 
 
 def test_nothing_to_match() -> None:

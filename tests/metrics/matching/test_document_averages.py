@@ -42,29 +42,29 @@ def test_by_hand() -> None:
 
 @given(counts=st.lists(COUNTS, max_size=6))
 def test_as_means_of_single_documents(counts: list[tuple[int, int, int]]) -> None:
-    def ratio(part: int, whole: int) -> Fraction | None:
-        return Fraction(part, whole) if whole else None
+    def ratio(numerator: int, denominator: int) -> Fraction | None:
+        return Fraction(numerator, denominator) if denominator else None
 
     def mean(values: list[Fraction]) -> Fraction | None:
         return sum(values, start=Fraction(0)) / len(values) if values else None
 
     frame = documents(*counts)
-    found = {kind: only(frame, kind) for kind in ("micro", "macro", "semeval")}
-    parts = {
+    actual = {kind: only(frame, kind) for kind in ("micro", "macro", "semeval")}
+    pairs_by_ratio = {
         "precision": [(tp, tp + fp) for tp, fp, _ in counts],
         "recall": [(tp, tp + fn) for tp, _, fn in counts],
         "f1": [(2 * tp, 2 * tp + fp + fn) for tp, fp, fn in counts],
     }
-    for name, pairs in parts.items():
-        each = [ratio(*pair) for pair in pairs]
-        known = [value for value in each if value is not None]
-        assert found["macro"][name] == approximately(mean(known))
-        assert found["macro"][f"{name}_dropped"] == len(each) - len(known)
-        total = ratio(sum(part for part, _ in pairs), sum(whole for _, whole in pairs))
-        assert found["micro"][name] == (None if total is None else float(total))
+    for name, pairs in pairs_by_ratio.items():
+        document_ratios = [ratio(*pair) for pair in pairs]
+        defined = [value for value in document_ratios if value is not None]
+        assert actual["macro"][name] == approximately(mean(defined))
+        assert actual["macro"][f"{name}_dropped"] == len(document_ratios) - len(defined)
+        total = ratio(sum(numerator for numerator, _ in pairs), sum(denominator for _, denominator in pairs))
+        assert actual["micro"][name] == (None if total is None else float(total))
         if name != "f1":
-            assert found["semeval"][name] == approximately(
-                mean([Fraction(1) if value is None else value for value in each])
+            assert actual["semeval"][name] == approximately(
+                mean([Fraction(1) if value is None else value for value in document_ratios])
             )
 
 
@@ -96,16 +96,16 @@ def test_semeval_averages_are_what_the_scorer_of_the_task_prints(
     counts: list[tuple[int, int, int]], macro: tuple[float, ...], micro: tuple[float, ...]
 ) -> None:
     for kind, printed in (("semeval", macro), ("semeval_micro", micro)):
-        found = only(documents(*counts), kind)
-        assert [found[name] for name in ("precision", "recall", "f1")] == pytest.approx(printed, rel=1e-15)
+        actual = only(documents(*counts), kind)
+        assert [actual[name] for name in ("precision", "recall", "f1")] == pytest.approx(printed, rel=1e-15)
 
 
 @given(counts=st.lists(COUNTS, min_size=1, max_size=6))
 def test_semeval_averages_follow_the_rules_of_the_scorer(counts: list[tuple[int, int, int]]) -> None:
     """Each 0 / 0 is 1 by itself, F1 is harmonic and 0 if both are 0; micro scores take the corpus as one document."""
 
-    def share(part: int, other: int) -> float:
-        return part / (part + other) if part + other else 1.0
+    def share(numerator: int, other: int) -> float:
+        return numerator / (numerator + other) if numerator + other else 1.0
 
     def harmonic(precision: float, recall: float) -> float:
         return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
@@ -117,9 +117,9 @@ def test_semeval_averages_follow_the_rules_of_the_scorer(counts: list[tuple[int,
         "semeval_micro": (share(tp, fp), share(tp, fn)),
     }
     for kind, (precision, recall) in expected.items():
-        found = only(documents(*counts), kind)
+        actual = only(documents(*counts), kind)
         printed = precision, recall, harmonic(precision, recall)
-        assert [found[name] for name in ("precision", "recall", "f1")] == pytest.approx(printed, rel=1e-14)
+        assert [actual[name] for name in ("precision", "recall", "f1")] == pytest.approx(printed, rel=1e-14)
 
 
 def test_semeval_averages_of_no_document_are_undefined() -> None:
@@ -131,12 +131,12 @@ def test_groups_are_apart_and_in_order() -> None:
     frame = documents((1, 0, 0), (0, 1, 0), (1, 1, 0), (0, 0, 1)).with_columns(
         system=pl.Series(["b", "a", "b", None]), threshold=pl.Series([0.5, 0.5, 0.7, 0.5])
     )
-    found = averages(frame, ["system", "threshold"], ["micro", "macro"])
-    assert found.select("system", "threshold", "average").rows() == [
+    actual = averages(frame, ["system", "threshold"], ["micro", "macro"])
+    assert actual.select("system", "threshold", "average").rows() == [
         (system, threshold, average)
         for system, threshold in [(None, 0.5), ("a", 0.5), ("b", 0.5), ("b", 0.7)]
         for average in ("micro", "macro")
     ]
-    assert found["precision"].to_list() == [None, None, 0, 0, 1, 1, 0.5, 0.5]
-    assert found["precision_dropped"].to_list() == [0, 1, 0, 0, 0, 0, 0, 0]
-    assert found.schema["n_documents"] == found.schema["f1_dropped"] == found.schema["tp"] == pl.Int64
+    assert actual["precision"].to_list() == [None, None, 0, 0, 1, 1, 0.5, 0.5]
+    assert actual["precision_dropped"].to_list() == [0, 1, 0, 0, 0, 0, 0, 0]
+    assert actual.schema["n_documents"] == actual.schema["f1_dropped"] == actual.schema["tp"] == pl.Int64

@@ -18,7 +18,7 @@ PREFERENCES = st.tuples(st.integers(0, 2), st.booleans())
 Key = tuple[int, int]
 
 
-def by_hand(gold: list[Key], predicted: list[Key], preference: list[tuple[int, bool]]) -> list[int]:
+def reference_matching(gold: list[Key], predicted: list[Key], preference: list[tuple[int, bool]]) -> list[int]:
     """Every gold row in turn takes the first prediction still free, in the order of preference."""
     free: dict[Key, list[int]] = defaultdict(list)
     for row in sorted(range(len(predicted)), key=lambda row: (*preference[row], row)):
@@ -46,4 +46,4 @@ def test_equal_rows_are_matched_in_turn(
         drawn = data.draw(st.lists(PREFERENCES, min_size=n, max_size=n))
     given_columns = [np.array([each[number] for each in drawn]) for number in (0, 1)] if preferred else []
     keys = list(zip(columns(gold), columns(predicted), strict=True))
-    assert match_equal(keys, given_columns).tolist() == by_hand(gold, predicted, drawn)
+    assert match_equal(keys, given_columns).tolist() == reference_matching(gold, predicted, drawn)

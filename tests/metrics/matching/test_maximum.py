@@ -90,9 +90,9 @@ def test_of_equal_scores_the_earlier_item_goes_first() -> None:
 def test_a_batch_holds_a_limited_number_of_cells(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(5)
     items = random_items(rng, 400, 800, 4)
-    whole = match_greedily(*items)
-    monkeypatch.setattr(maximum, "_CELLS_AT_A_TIME", 7)
-    assert (match_greedily(*items) == whole).all()
+    at_once = match_greedily(*items)
+    monkeypatch.setattr(maximum, "_ELEMENTS_AT_A_TIME", 7)
+    assert (match_greedily(*items) == at_once).all()
 
 
 def test_nothing_to_match() -> None:

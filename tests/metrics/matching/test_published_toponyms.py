@@ -36,8 +36,8 @@ LITERAL = ["Literal", "Literal_Modifier", "Mixed", "Coercion", "Embedded_Literal
 
 
 def read_expected(folder: Path) -> Expected:
-    found: Expected = json.loads((folder / "expected.json").read_text(encoding="utf-8"))
-    return found
+    actual: Expected = json.loads((folder / "expected.json").read_text(encoding="utf-8"))
+    return actual
 
 
 def numbered(*columns: pl.Series) -> list[NDArray[np.int64]]:
@@ -119,8 +119,8 @@ def test_gold_that_is_not_filtered_gives_the_numbers_that_are_known_to_be_wrong(
 def test_recall_by_type_of_gold(tagged: Tagged) -> None:
     everything, predictions, expected = tagged
     toponyms = everything.filter("is_toponym")
-    found = toponyms.with_columns(found=match_spans(*both(toponyms, predictions)) >= 0)
-    counts = found.group_by("type").agg(n=pl.len(), found=pl.col("found").sum())
+    evaluated = toponyms.with_columns(found=match_spans(*both(toponyms, predictions)) >= 0)
+    counts = evaluated.group_by("type").agg(n=pl.len(), found=pl.col("found").sum())
     actual = {row["type"]: {"n": row["n"], "found": row["found"]} for row in counts.to_dicts()}
     assert actual == expected["strict_recall_by_gold_type"]
 
@@ -180,8 +180,8 @@ def test_the_published_alignment_row_by_row(parsed: Parsed) -> None:
     assert (parsed.matched >= 0).tolist() == parsed.aligned["matched"].to_list()
     row = np.where(parsed.matched >= 0, parsed.matched, parsed.predicted.height)
     for name in ("lat", "lon"):
-        found = np.append(parsed.predicted[name].to_numpy(), np.nan)[row]
-        np.testing.assert_array_equal(found, parsed.aligned[f"pred_{name}"].to_numpy())
+        actual = np.append(parsed.predicted[name].to_numpy(), np.nan)[row]
+        np.testing.assert_array_equal(actual, parsed.aligned[f"pred_{name}"].to_numpy())
     assert_counts(parsed.matched, parsed.mentions[1], parsed.expected["recognition"])
 
 
@@ -192,29 +192,29 @@ def test_a_largest_matching_is_as_large_as_the_published_one_on_these_texts(pars
 
 
 def test_spans_alone(parsed: Parsed) -> None:
-    found = int((match_spans(*both(parsed.gold, parsed.predicted)) >= 0).sum())
-    assert found == (parsed.expected.get("strict_span_only") or parsed.expected["strict_span"]["TP"])
+    actual = int((match_spans(*both(parsed.gold, parsed.predicted)) >= 0).sum())
+    assert actual == (parsed.expected.get("strict_span_only") or parsed.expected["strict_span"]["TP"])
 
 
 def test_every_distance_and_their_statistics(parsed: Parsed) -> None:
     distances, expected = parsed.distances(GEOPY_RADIUS_KM), parsed.expected
     np.testing.assert_allclose(distances, parsed.errors["error_km"].to_numpy(), rtol=0, atol=1e-6)
-    found = error_statistics(distances)
-    assert found["n_gold"] == expected["n_gold"]
-    assert found["n_located"] == expected["n_errors"]
-    assert expected["n_matched_names"] - found["n_located"] == expected["n_matched_without_coordinates"]
-    assert found["mean_km"] == pytest.approx(expected["error_km"]["mean"], rel=1e-12)
-    assert found["median_km"] == pytest.approx(expected["error_km"]["median"], rel=1e-9)
-    assert found["log_error_auc"] == pytest.approx(expected["log_error"]["auc_trapezoid_sorted"], rel=1e-12)
+    actual = error_statistics(distances)
+    assert actual["n_gold"] == expected["n_gold"]
+    assert actual["n_located"] == expected["n_errors"]
+    assert expected["n_matched_names"] - actual["n_located"] == expected["n_matched_without_coordinates"]
+    assert actual["mean_km"] == pytest.approx(expected["error_km"]["mean"], rel=1e-12)
+    assert actual["median_km"] == pytest.approx(expected["error_km"]["median"], rel=1e-9)
+    assert actual["log_error_auc"] == pytest.approx(expected["log_error"]["auc_trapezoid_sorted"], rel=1e-12)
     ours = error_statistics(parsed.distances(6371.0088))
-    assert ours["log_error_auc"] == pytest.approx(found["log_error_auc"], rel=1e-7)
+    assert ours["log_error_auc"] == pytest.approx(actual["log_error_auc"], rel=1e-7)
 
 
 def test_accuracy_at_every_tolerance(parsed: Parsed) -> None:
     distances, accuracy = parsed.distances(GEOPY_RADIUS_KM), parsed.expected["accuracy"]
     tolerances = [float(name.removeprefix("le_").removesuffix("km")) for name in accuracy]
-    found = tolerance_counts(distances, tolerances)
-    assert found["precision"].to_list() == pytest.approx(list(accuracy.values()), rel=1e-14)
+    actual = tolerance_counts(distances, tolerances)
+    assert actual["precision"].to_list() == pytest.approx(list(accuracy.values()), rel=1e-14)
     below = tolerance_counts(distances, [161], inclusive=False)["precision"][0]
     assert below == pytest.approx(parsed.expected["accuracy_lt_161km"], rel=1e-14)
 
@@ -239,7 +239,7 @@ def test_the_published_table_but_for_one_precision(real_data: Path) -> None:
         distances, published = parsed.distances(GEOPY_RADIUS_KM), parsed.expected["published_table"]
         tp, n_predicted, n_gold = int((parsed.matched >= 0).sum()), parsed.predicted.height, parsed.gold.height
         logs = np.log1p(distances[~np.isnan(distances)])
-        found = {
+        actual = {
             "P": tp / n_predicted,
             "R": tp / n_gold,
             "F": 2 * tp / (n_predicted + n_gold),
@@ -248,7 +248,7 @@ def test_the_published_table_but_for_one_precision(real_data: Path) -> None:
             "mean": float(logs.mean()),
             "acc": tolerance_counts(distances, [161])["precision"][0],
         }
-        for name, value in found.items():
+        for name, value in actual.items():
             digits = 1 if name == "mean" or (name == "med" and value > 1) else 2
             if round(value, digits) != published[name]:
                 differing.append((system, name, round(value, 4), published[name]))
@@ -259,6 +259,6 @@ def test_the_published_code_tests_for_less_than_160_km(parsed: Parsed) -> None:
     code = parsed.expected["paper_code_print_stats"]
     distances = parsed.distances(GEOPY_RADIUS_KM)
     assert tolerance_counts(distances, [160], inclusive=False)["precision"][0] == pytest.approx(code["acc161"])
-    found = error_statistics(distances)
-    assert found["mean_km"] + 1 == pytest.approx(code["mean_exp"], rel=1e-12)
-    assert math.isclose(found["median_km"] + 1, code["median_exp"], rel_tol=1e-9)
+    actual = error_statistics(distances)
+    assert actual["mean_km"] + 1 == pytest.approx(code["mean_exp"], rel=1e-12)
+    assert math.isclose(actual["median_km"] + 1, code["median_exp"], rel_tol=1e-9)

@@ -103,10 +103,10 @@ def test_the_order_of_rows_does_not_matter(
 ) -> None:
     def pairs(golds: list[Row], predictions: list[Row]) -> Counter[tuple[Row, Row]]:
         others = mentions(*(row if scored else row[:4] for row in predictions))
-        found = RULES[rule][0](mentions(*(row[:4] for row in golds)), others)
+        actual = RULES[rule][0](mentions(*(row[:4] for row in golds)), others)
         without = (lambda row: row) if scored else (lambda row: (*row[:4], 0.0))
         return Counter(
-            ((*golds[row][:4], 0.0), without(predictions[other])) for row, other in enumerate(found) if other >= 0
+            ((*golds[row][:4], 0.0), without(predictions[other])) for row, other in enumerate(actual) if other >= 0
         )
 
     shuffled = data.draw(st.permutations(gold)), data.draw(st.permutations(predicted))
@@ -152,17 +152,17 @@ def test_the_order_of_file_is_the_loop_of_the_published_scripts(
 ) -> None:
     golds, predictions = mentions(*(row[:4] for row in gold)), mentions(*(row[:4] for row in predicted))
     if rule == "near":
-        found = match_near(golds, predictions, max_centre_distance=1.5, assignment="file_order")
+        actual = match_near(golds, predictions, max_centre_distance=1.5, assignment="file_order")
     elif rule == "text":
-        found = match_texts(golds, predictions, assignment="file_order")
+        actual = match_texts(golds, predictions, assignment="file_order")
     else:
-        found = match_overlapping(golds, predictions, assignment="file_order")
+        actual = match_overlapping(golds, predictions, assignment="file_order")
     free, expected = list(range(len(predicted))), []
     for row in gold:
         first = next((other for other in free if allowed(rule, row, predicted[other])), -1)
         expected.append(first)
         free = [other for other in free if other != first]
-    assert found.tolist() == expected
+    assert actual.tolist() == expected
 
 
 def test_taking_identical_spans_first_is_not_the_largest_matching() -> None:
@@ -184,8 +184,8 @@ def test_of_matchings_with_as_many_identical_spans_the_closest() -> None:
     assert match_overlapping(in_document((0, 10)), in_document((0, 20), (2, 10))).tolist() == [1]
     for spans in ((9, 14), (13, 18)), ((11, 16), (15, 20)), ((15, 20), (11, 16)):
         distances = [abs(start - 12) for start, _ in spans]
-        found = match_near(in_document((12, 17)), in_document(*spans), max_centre_distance=20)
-        assert found.tolist() == [distances.index(min(distances))]
+        actual = match_near(in_document((12, 17)), in_document(*spans), max_centre_distance=20)
+        assert actual.tolist() == [distances.index(min(distances))]
     near = match_near(in_document((10, 14), (20, 24)), in_document((21, 25), (11, 15)), max_centre_distance=20)
     assert near.tolist() == [1, 0]
 
@@ -231,8 +231,8 @@ def test_the_worked_table_of_the_source_text() -> None:
     """One caption each; B is taken for X, F and G are not found, H is found with another toponym beside it."""
     names = {name: code for code, name in enumerate("ABCDEFGHXY")}
     gold = mentions(*((caption, 0, 1, names[name]) for caption, name in enumerate("ABCDEFGH")))
-    found = [(0, "A"), (1, "X"), (2, "C"), (3, "D"), (4, "E"), (7, "H"), (7, "Y")]
-    predicted = mentions(*((caption, 0, 1, names[name]) for caption, name in found))
+    actual = [(0, "A"), (1, "X"), (2, "C"), (3, "D"), (4, "E"), (7, "H"), (7, "Y")]
+    predicted = mentions(*((caption, 0, 1, names[name]) for caption, name in actual))
     counts = document_counts(gold, predicted, match_texts(gold, predicted), 8)
     tp, fp, fn = (int(each.sum()) for each in counts)
     assert (tp, fp, fn) == (5, 2, 3)

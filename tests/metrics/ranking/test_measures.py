@@ -25,31 +25,31 @@ Tie = tuple[Label, ...]
 
 def values_of(labels: Sequence[Label], relevant: int, nonrelevant: int) -> dict[str, Fraction]:
     """Measures of one order, as their definitions say."""
-    at = [place for place, label in enumerate(labels, start=1) if label == RELEVANT]
-    precision = [Fraction(number, place) for number, place in enumerate(at, start=1)]
+    at = [rank for rank, label in enumerate(labels, start=1) if label == RELEVANT]
+    precision = [Fraction(number, rank) for number, rank in enumerate(at, start=1)]
     preferred = Fraction(0)
-    for place in at:
-        above = sum(label == NONRELEVANT for label in labels[:place])
+    for rank in at:
+        above = sum(label == NONRELEVANT for label in labels[:rank])
         preferred += 1 - Fraction(min(above, relevant), min(nonrelevant, relevant)) if above else 1
-    found = {
+    actual = {
         "precision_sum": sum(precision, Fraction(0)),
-        "relevant_at_r": Fraction(sum(place <= relevant for place in at)),
+        "relevant_at_r": Fraction(sum(rank <= relevant for rank in at)),
         "reciprocal_rank": Fraction(1, at[0]) if at else Fraction(0),
         "bpref": preferred / relevant if relevant else Fraction(0),
     }
     for k in CUTOFFS:
-        found[f"hits_{k}"] = Fraction(sum(place <= k for place in at))
+        actual[f"hits_{k}"] = Fraction(sum(rank <= k for rank in at))
     for number, level in enumerate(RECALL_LEVELS):
         needed = max(floor(level * relevant + 0.5), 1)
-        found[f"interpolated_{number}"] = max(precision[needed - 1 :], default=Fraction(0))
-    return found
+        actual[f"interpolated_{number}"] = max(precision[needed - 1 :], default=Fraction(0))
+    return actual
 
 
 def expected(ties: Sequence[Tie], relevant: int, nonrelevant: int) -> dict[str, Fraction]:
     """Means over every order of the documents in each tie."""
     orders = [tuple(permutations(tie)) for tie in ties]
-    found = [values_of(sum(order, ()), relevant, nonrelevant) for order in product(*orders)]
-    return {name: sum((each[name] for each in found), Fraction(0)) / len(found) for name in found[0]}
+    actual = [values_of(sum(order, ()), relevant, nonrelevant) for order in product(*orders)]
+    return {name: sum((each[name] for each in actual), Fraction(0)) / len(actual) for name in actual[0]}
 
 
 def as_arrays(rankings: Sequence[Sequence[Tie]]) -> Ties:
@@ -75,11 +75,11 @@ def measured(
     return measures(as_arrays(rankings), judged, CUTOFFS), totals
 
 
-def flat(found: Measures, number: int) -> dict[str, float]:
+def flat(actual: Measures, number: int) -> dict[str, float]:
     names = ("precision_sum", "relevant_at_r", "reciprocal_rank", "bpref")
-    values = {name: float(getattr(found, name)[number]) for name in names}
-    values |= {f"hits_{k}": float(found.hits[number, place]) for place, k in enumerate(CUTOFFS)}
-    return values | {f"interpolated_{level}": float(found.interpolated[number, level]) for level in range(11)}
+    values = {name: float(getattr(actual, name)[number]) for name in names}
+    values |= {f"hits_{k}": float(actual.hits[number, place]) for place, k in enumerate(CUTOFFS)}
+    return values | {f"interpolated_{level}": float(actual.interpolated[number, level]) for level in range(11)}
 
 
 labels = st.sampled_from([RELEVANT, NONRELEVANT, UNJUDGED])
@@ -91,12 +91,12 @@ outside = st.tuples(st.integers(0, 3), st.integers(0, 3))
 @given(st.lists(st.tuples(rankings_with_ties, outside), min_size=1, max_size=3))
 def test_every_measure_is_its_mean_over_the_orders_of_ties(drawn: list[tuple[list[Tie], tuple[int, int]]]) -> None:
     rankings, unretrieved = [each for each, _ in drawn], [each for _, each in drawn]
-    found, totals = measured(rankings, unretrieved)
+    actual, totals = measured(rankings, unretrieved)
     for number, (ties, (relevant, nonrelevant)) in enumerate(zip(rankings, totals, strict=True)):
         truth = expected(ties, relevant, nonrelevant)
         mixed = any(0 < tie.count(RELEVANT) < len(tie) for tie in ties)
-        assert bool(found.mixed[number]) == mixed
-        for name, value in flat(found, number).items():
+        assert bool(actual.mixed[number]) == mixed
+        for name, value in flat(actual, number).items():
             if not (mixed and name.startswith("interpolated")):
                 assert value == pytest.approx(float(truth[name]), abs=1e-13), name
 
@@ -104,41 +104,41 @@ def test_every_measure_is_its_mean_over_the_orders_of_ties(drawn: list[tuple[lis
 @settings(deadline=None)
 @given(st.lists(labels, max_size=12), outside)
 def test_without_ties_every_measure_is_its_definition(order: list[Label], unretrieved: tuple[int, int]) -> None:
-    found, [(relevant, nonrelevant)] = measured([[(label,) for label in order]], [unretrieved])
+    actual, [(relevant, nonrelevant)] = measured([[(label,) for label in order]], [unretrieved])
     truth = values_of(order, relevant, nonrelevant)
-    assert flat(found, 0) == pytest.approx({name: float(value) for name, value in truth.items()}, abs=1e-14)
-    assert not found.mixed[0]
-    assert not found.straddled.any()
+    assert flat(actual, 0) == pytest.approx({name: float(value) for name, value in truth.items()}, abs=1e-14)
+    assert not actual.mixed[0]
+    assert not actual.straddled.any()
 
 
 def test_a_tie_straddles_the_cutoffs_inside_it_if_its_documents_differ() -> None:
     ties = [(UNJUDGED,), (RELEVANT, RELEVANT), (RELEVANT, UNJUDGED)]
-    found, _ = measured([ties], [(0, 0)])
-    assert found.straddled[0].tolist() == [False, False, False, False, False]
-    found, _ = measured([[(UNJUDGED, RELEVANT), (RELEVANT, RELEVANT, NONRELEVANT)]], [(0, 0)])
-    assert found.straddled[0].tolist() == [True, False, True, False, False]
-    assert found.hits[0].tolist() == pytest.approx([1 / 2, 1, 1 + 2 / 3, 3, 3])
+    actual, _ = measured([ties], [(0, 0)])
+    assert actual.straddled[0].tolist() == [False, False, False, False, False]
+    actual, _ = measured([[(UNJUDGED, RELEVANT), (RELEVANT, RELEVANT, NONRELEVANT)]], [(0, 0)])
+    assert actual.straddled[0].tolist() == [True, False, True, False, False]
+    assert actual.hits[0].tolist() == pytest.approx([1 / 2, 1, 1 + 2 / 3, 3, 3])
 
 
 def test_the_first_hit_of_a_large_tie() -> None:
     """One relevant document among 1,000: the mean of 1 / rank is H / 1,000."""
-    found, _ = measured([[(RELEVANT, *[UNJUDGED] * 999)]], [(0, 0)])
-    assert found.reciprocal_rank[0] == pytest.approx(sum(1 / rank for rank in range(1, 1001)) / 1000, rel=1e-12)
-    assert found.precision_sum[0] == pytest.approx(found.reciprocal_rank[0], rel=1e-12)
+    actual, _ = measured([[(RELEVANT, *[UNJUDGED] * 999)]], [(0, 0)])
+    assert actual.reciprocal_rank[0] == pytest.approx(sum(1 / rank for rank in range(1, 1001)) / 1000, rel=1e-12)
+    assert actual.precision_sum[0] == pytest.approx(actual.reciprocal_rank[0], rel=1e-12)
 
 
 def test_recall_levels_are_rounded_half_upwards() -> None:
     """Of 5 relevant documents recall 0.1 needs 1, 0.3 needs 2 and 0.5 needs 3."""
     ties: list[Tie] = [(RELEVANT,), (UNJUDGED,), (RELEVANT,), (UNJUDGED,), (UNJUDGED,), (RELEVANT,)]
-    found, _ = measured([ties], [(2, 0)])
+    actual, _ = measured([ties], [(2, 0)])
     levels = [1, 1, 1, 2 / 3, 2 / 3, 1 / 2, 1 / 2, 0, 0, 0, 0]
-    assert found.interpolated[0].tolist() == pytest.approx(levels)
+    assert actual.interpolated[0].tolist() == pytest.approx(levels)
 
 
 def test_rankings_without_judged_documents_are_zero() -> None:
     nothing = np.zeros(0)
     ties = Ties(np.zeros(0, dtype=np.int64), nothing, nothing, nothing, nothing)
-    found = measures(ties, Judged(np.array([3.0, 0.0]), np.array([0.0, 0.0])), (1,))
-    assert found.precision_sum.tolist() == found.bpref.tolist() == [0, 0]
-    assert found.hits.tolist() == [[0], [0]]
-    assert found.interpolated.shape == (2, 11)
+    actual = measures(ties, Judged(np.array([3.0, 0.0]), np.array([0.0, 0.0])), (1,))
+    assert actual.precision_sum.tolist() == actual.bpref.tolist() == [0, 0]
+    assert actual.hits.tolist() == [[0], [0]]
+    assert actual.interpolated.shape == (2, 11)

@@ -66,8 +66,8 @@ def in_many_digits(n: int, m: int) -> tuple[float, float]:
 def shapes(n: int) -> list[int]:
     rng = np.random.default_rng(n)
     few = [int(math.exp(x)) for x in rng.uniform(0, math.log(n), 25)]
-    some = {1, 2, 3, n // 2, n // 3, n // 3 + 1, n // 10, *few, *(n - each for each in few), *rng.integers(1, n, 25)}
-    return sorted(int(m) for m in some if 1 <= m < n)
+    numbers = {1, 2, 3, n // 2, n // 3, n // 3 + 1, n // 10, *few, *(n - each for each in few), *rng.integers(1, n, 25)}
+    return sorted(int(m) for m in numbers if 1 <= m < n)
 
 
 @pytest.mark.parametrize("n", range(1, 10))
@@ -76,9 +76,9 @@ def test_small_sizes_are_those_of_every_order(n: int) -> None:
         values = every_average_precision(n, m)
         mean = sum(values) / len(values)
         variance = sum((each - mean) ** 2 for each in values) / len(values)
-        for found in (average_precision_moments(n, m), average_precision_moments_of(n, m)):
-            assert float(found[0]) == pytest.approx(float(mean), rel=1e-14)
-            assert float(found[1]) == pytest.approx(float(variance), rel=1e-13, abs=0)
+        for actual in (average_precision_moments(n, m), average_precision_moments_of(n, m)):
+            assert float(actual[0]) == pytest.approx(float(mean), rel=1e-14)
+            assert float(actual[1]) == pytest.approx(float(variance), rel=1e-13, abs=0)
         if m < n:
             third = sum((each - mean) ** 3 for each in values) / len(values)
             expected = float(third) / float(variance) ** 1.5

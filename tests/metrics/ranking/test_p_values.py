@@ -44,10 +44,10 @@ def fine_grid(n: int, m: int, cells: int) -> tuple[np.ndarray, np.ndarray]:
         for k in range(max(0, m - (n - t)), min(m, t) + 1):
             below[k] += (1 - k / t) * mass[k]
             if k:
-                whole, part = divmod(k / t / width, 1)
-                moved = mass[k, : length - int(whole)] * (k / t)
-                below[k - 1, int(whole) :] += (1 - part) * moved
-                below[k - 1, int(whole) + 1 :] += part * moved[:-1]
+                n_cells, fraction = divmod(k / t / width, 1)
+                moved = mass[k, : length - int(n_cells)] * (k / t)
+                below[k - 1, int(n_cells) :] += (1 - fraction) * moved
+                below[k - 1, int(n_cells) + 1 :] += fraction * moved[:-1]
         mass = below
     last, sums = mass[0], np.arange(length) * width
     spread = float(last @ sums**2) - float(last @ sums) ** 2
@@ -59,8 +59,8 @@ def assert_close(n: int, m: int, cells: int, share: float, method: str = "auto")
     values, tails = fine_grid(n, m, cells)
     for size in SIZES:
         at = int(np.argmin(np.abs(np.log(np.maximum(tails, 1e-300) / size))))
-        found = average_precision_p_value(float(values[at]), n, m, method=method)  # type: ignore[arg-type]
-        assert found == pytest.approx(tails[at], rel=share), (n, m, size)
+        actual = average_precision_p_value(float(values[at]), n, m, method=method)  # type: ignore[arg-type]
+        assert actual == pytest.approx(tails[at], rel=share), (n, m, size)
 
 
 @pytest.mark.parametrize("n", range(1, 10))
@@ -107,8 +107,8 @@ def test_p_values_where_half_of_many_documents_are_relevant(n: int, m: int, ap: 
 def test_the_grid_is_good_where_a_hit_at_the_top_makes_a_jump(n: int, m: int) -> None:
     for ap in (np.concatenate([1 + np.geomspace(0.004, 0.3, 8), 0.5 + np.geomspace(0.01, 0.2, 6)]) / m).tolist():
         exact = average_precision_p_value(ap, n, m, method="exact")
-        found = average_precision_p_value(ap, n, m, method="grid")
-        assert found == pytest.approx(exact, rel=0.04, abs=4e-5)
+        actual = average_precision_p_value(ap, n, m, method="grid")
+        assert actual == pytest.approx(exact, rel=0.04, abs=4e-5)
 
 
 def test_p_values_of_a_million_documents_are_those_of_random_rankings() -> None:
@@ -126,8 +126,8 @@ def test_the_lognormal_distribution_serves_where_the_skewness_is_small() -> None
     values, tails = fine_grid(300, 100, 60)
     for size in (0.01, 0.05, 0.2, 0.5, 0.9):
         at = int(np.argmin(np.abs(np.log(np.maximum(tails, 1e-300) / size))))
-        found = average_precision_p_value(float(values[at]), 300, 100, method="lognormal")
-        assert found == pytest.approx(tails[at], rel=0.1)
+        actual = average_precision_p_value(float(values[at]), 300, 100, method="lognormal")
+        assert actual == pytest.approx(tails[at], rel=0.1)
 
 
 @pytest.mark.parametrize("skewness", [-2.0, -0.4, 0.0, 0.3, 3.0])
@@ -198,17 +198,17 @@ def test_auto_says_what_it_takes(n: int, m: int, method: str) -> None:
 def test_p_values_fall_as_average_precision_rises(n: int, data: st.DataObject) -> None:
     m = data.draw(st.integers(1, max(1, n // 2)))
     values = np.linspace(0, 1, 12)
-    found, names = average_precision_p_values(values, n, m)
+    actual, names = average_precision_p_values(values, n, m)
     assert names == [null_method(n, m)] * 12
-    assert (np.diff(found) <= 1e-12).all()
-    assert ((found > 0) & (found <= 1)).all()
+    assert (np.diff(actual) <= 1e-12).all()
+    assert ((actual > 0) & (actual <= 1)).all()
 
 
 def test_many_queries_are_those_taken_one_by_one() -> None:
     ap, n, m = [0.5, np.nan, 0.2, 0.3, 0.1, 0.9], [10, 10, 1000, 1000, 60, 5], [3, 2, 50, 0, 50, 5]
-    found, names = average_precision_p_values(ap, n, m)
+    actual, names = average_precision_p_values(ap, n, m)
     single = [average_precision_p_value(*each) for each in zip(ap, n, m, strict=True)]
-    assert found == pytest.approx(single, nan_ok=True)
+    assert actual == pytest.approx(single, nan_ok=True)
     assert [math.isnan(each) for each in single] == [False, True, False, True, False, False]
     assert names == ["exact", "exact", "grid", "exact", "monte_carlo", "exact"]
     assert single[5] == 1

@@ -59,9 +59,9 @@ def test_large_blocks_are_the_sum_over_their_places(before: int, size: int, hits
         Fraction(hits, size) * (above + 1 + Fraction((i - 1) * (hits - 1), size - 1)) / (before + i)
         for i in range(1, size + 1)
     ]
-    found = expected_average_precision_of([0, 0], [before, size], [int(above), hits], queries=1, n_relevant=[1.0])
+    actual = expected_average_precision_of([0, 0], [before, size], [int(above), hits], queries=1, n_relevant=[1.0])
     head = expected_average_precision_of([0], [before], [int(above)], queries=1, n_relevant=[1.0])
-    assert float(found[0] - head[0]) == pytest.approx(float(sum(terms)), rel=1e-12 if before < 1000 else 1e-9)
+    assert float(actual[0] - head[0]) == pytest.approx(float(sum(terms)), rel=1e-12 if before < 1000 else 1e-9)
 
 
 def test_one_block_of_everything_is_random_selection() -> None:
@@ -82,14 +82,16 @@ def test_many_queries_are_those_taken_one_by_one() -> None:
     query = np.repeat([0, 2, 3], [4, 6, 5])
     sizes = rng.integers(1, 60, 15)
     relevant = rng.binomial(sizes, 0.3)
-    found = expected_average_precision_of(query, sizes, relevant, queries=5)
-    for each in (0, 2, 3):
-        one = expected_average_precision(sizes[query == each].tolist(), relevant[query == each].tolist())
-        assert found[each] == pytest.approx(one, rel=1e-14)
-    assert np.isnan(found[[1, 4]]).all()
+    actual = expected_average_precision_of(query, sizes, relevant, queries=5)
+    for query_number in (0, 2, 3):
+        one = expected_average_precision(
+            sizes[query == query_number].tolist(), relevant[query == query_number].tolist()
+        )
+        assert actual[query_number] == pytest.approx(one, rel=1e-14)
+    assert np.isnan(actual[[1, 4]]).all()
     divided = expected_average_precision_of(query, sizes, relevant, queries=5, n_relevant=[1, 2, 0, 4, 5])
     totals = np.bincount(query, relevant, 5)
-    assert divided[[0, 3]] == pytest.approx((found * totals)[[0, 3]] / [1, 4])
+    assert divided[[0, 3]] == pytest.approx((actual * totals)[[0, 3]] / [1, 4])
     assert divided[1] == 0
     assert np.isnan(divided[2])
 
@@ -117,8 +119,8 @@ def test_hits_are_hypergeometric(n: int, data: st.DataObject) -> None:
 def test_hits_come_as_numbers_or_as_arrays() -> None:
     assert isinstance(hits_p_value(2, 10, 5, 4), float)
     assert all(isinstance(each, float) for each in hits_moments(10, 5, 4))
-    found = hits_p_value([0, 1.5, 2, np.nan], 10, 5, 4)
-    assert found == pytest.approx([1, hypergeom.sf(1, 10, 5, 4), hypergeom.sf(1, 10, 5, 4), np.nan], nan_ok=True)
+    actual = hits_p_value([0, 1.5, 2, np.nan], 10, 5, 4)
+    assert actual == pytest.approx([1, hypergeom.sf(1, 10, 5, 4), hypergeom.sf(1, 10, 5, 4), np.nan], nan_ok=True)
     assert hits_moments([1, 10], [1, 5], 1)[1] == pytest.approx([0, 0.25])
 
 

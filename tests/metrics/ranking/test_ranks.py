@@ -1,4 +1,4 @@
-"""Places of marked documents: against sorting every ranking, whatever the order and the blocks of the documents."""
+"""Ranks of selected documents: against sorting every ranking, whatever the order and the blocks of the documents."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.metrics.ranking import ranks
-from pipeline.metrics.ranking.ranks import Documents, Places
+from pipeline.metrics.ranking.ranks import Documents, RankCounter
 
 if TYPE_CHECKING:
     import pytest
@@ -27,8 +27,8 @@ DOCUMENTS = st.lists(
 
 def in_order(documents: list[Document]) -> list[Document]:
     """By ranking, then best value first, then last name first."""
-    by_name = sorted(documents, key=lambda each: each[2].encode(), reverse=True)
-    return sorted(by_name, key=lambda each: (each[0], -each[1]))
+    by_name = sorted(documents, key=lambda document: document[2].encode(), reverse=True)
+    return sorted(by_name, key=lambda document: (document[0], -document[1]))
 
 
 def as_documents(documents: list[Document], *, names: bool = True) -> Documents:
@@ -39,22 +39,22 @@ def as_documents(documents: list[Document], *, names: bool = True) -> Documents:
     )
 
 
-def counted(marked: Documents, documents: list[Document], cuts: list[int], *, names: bool) -> Places:
-    places = Places(marked)
+def counted(selected: Documents, documents: list[Document], cuts: list[int], *, names: bool) -> RankCounter:
+    counter = RankCounter(selected)
     for start, end in pairwise([0, *sorted(cut % (len(documents) + 1) for cut in cuts), len(documents)]):
-        places.add(as_documents(documents[start:end], names=names))
-    return places
+        counter.add(as_documents(documents[start:end], names=names))
+    return counter
 
 
 @given(DOCUMENTS, st.data(), st.lists(st.integers(0, 40), max_size=3))
 def test_ranks_are_those_of_sorted_rankings(documents: list[Document], data: st.DataObject, cuts: list[int]) -> None:
     chosen = data.draw(st.sets(st.sampled_from(documents), min_size=1))
-    marked = [each for each in in_order(documents) if each in chosen]
-    places = counted(as_documents(marked), documents, cuts, names=True)
+    selected = [each for each in in_order(documents) if each in chosen]
+    counter = counted(as_documents(selected), documents, cuts, names=True)
     ordered = in_order(documents)
     first = {ranking: [each[0] for each in ordered].index(ranking) for ranking, _, _ in ordered}
     truth = [place - first[each[0]] for place, each in enumerate(ordered) if each in chosen]
-    assert places.before().tolist() == truth
+    assert counter.before().tolist() == truth
 
 
 @given(DOCUMENTS, st.data(), st.lists(st.integers(0, 40), max_size=3))
@@ -62,32 +62,32 @@ def test_ties_count_what_is_above_and_what_is_equal(
     documents: list[Document], data: st.DataObject, cuts: list[int]
 ) -> None:
     chosen = data.draw(st.sets(st.sampled_from(documents), min_size=1))
-    marked = in_order(list({(ranking, value): (ranking, value, "") for ranking, value, _ in chosen}.values()))
-    places = counted(as_documents(marked, names=False), documents, cuts, names=False)
-    own = [[each for each in documents if each[0] == ranking] for ranking, _, _ in marked]
-    assert places.before().tolist() == [
-        sum(each[1] > tie[1] for each in rest) for tie, rest in zip(marked, own, strict=True)
+    selected = in_order(list({(ranking, value): (ranking, value, "") for ranking, value, _ in chosen}.values()))
+    counter = counted(as_documents(selected, names=False), documents, cuts, names=False)
+    documents_of_rankings = [[each for each in documents if each[0] == ranking] for ranking, _, _ in selected]
+    assert counter.before().tolist() == [
+        sum(each[1] > tie[1] for each in rest) for tie, rest in zip(selected, documents_of_rankings, strict=True)
     ]
-    assert places.equal().tolist() == [
-        sum(each[1] == tie[1] for each in rest) for tie, rest in zip(marked, own, strict=True)
+    assert counter.equal().tolist() == [
+        sum(each[1] == tie[1] for each in rest) for tie, rest in zip(selected, documents_of_rankings, strict=True)
     ]
 
 
 def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(4)
     documents = [(int(q), float(v), f"d{n}") for n, (q, v) in enumerate(rng.integers(0, 30, (5_000, 2)))]
-    marked = as_documents(in_order(documents[::50]))
-    whole = counted(marked, documents, [], names=True).before()
-    monkeypatch.setattr(ranks, "CHUNK_ROWS", 7)
-    assert counted(marked, documents, [1_000, 1_001], names=True).before().tolist() == whole.tolist()
-    assert whole.max() > 100
+    selected = as_documents(in_order(documents[::50]))
+    at_once = counted(selected, documents, [], names=True).before()
+    monkeypatch.setattr(ranks, "_CHUNK_ROWS", 7)
+    assert counted(selected, documents, [1_000, 1_001], names=True).before().tolist() == at_once.tolist()
+    assert at_once.max() > 100
 
 
 def test_a_long_ranking_beside_short_ones() -> None:
     values = np.arange(100_000, dtype=np.float64)
     documents = Documents(np.where(values < 3, 8, 9).astype(np.int32), values)
-    marked = Documents(np.array([8, 9, 9], dtype=np.int32), np.array([1.0, 99_990.0, 3.0]))
-    places = Places(marked)
-    places.add(documents)
-    assert places.before().tolist() == [1, 9, 99_996]
-    assert places.equal().tolist() == [1, 1, 1]
+    selected = Documents(np.array([8, 9, 9], dtype=np.int32), np.array([1.0, 99_990.0, 3.0]))
+    counter = RankCounter(selected)
+    counter.add(documents)
+    assert counter.before().tolist() == [1, 9, 99_996]
+    assert counter.equal().tolist() == [1, 1, 1]

@@ -35,8 +35,8 @@ LEVELS = st.sampled_from([1e-6, 0.5, 0.95, 1 - 1e-9])
 @st.composite
 def falling(draw: st.DrawFn, replicates: int, thresholds: int) -> Ints:
     """Counts at or above rising thresholds, shape (replicates, thresholds)."""
-    own = draw(arrays.arrays(np.int64, (replicates, thresholds), elements=SIZES))
-    return np.ascontiguousarray(own[:, ::-1].cumsum(axis=1)[:, ::-1])
+    counts = draw(arrays.arrays(np.int64, (replicates, thresholds), elements=SIZES))
+    return np.ascontiguousarray(counts[:, ::-1].cumsum(axis=1)[:, ::-1])
 
 
 @st.composite
@@ -53,17 +53,17 @@ def before_and_after(draw: st.DrawFn) -> tuple[Ints, ...]:
 @settings(max_examples=50)
 def test_before_and_after(counts: tuple[Ints, ...], reference: int | None, level: float, recall: float) -> None:
     m_before, m_after, n_before, n_after, m_near, n_near = counts
-    found = intervals(
+    actual = intervals(
         m_before, m_after, n_before, n_after, reference=reference, confidence=level, reference_recall=recall
     )
     realised = realised_precision_interval(*counts, confidence=level, reference=reference, reference_recall=recall)
-    for each in (*found.values(), realised):
-        given_ = ~np.isnan(each.lower)
-        assert (given_ == ~np.isnan(each.upper)).all()
-        assert (each.lower[given_] <= each.upper[given_]).all()
-    parts = m_before - m_near, m_near, n_before - n_near, n_near
-    assert not np.isinf(placebo(*parts, confidence=level).p_value).any()
-    assert not math.isinf(placebo_joint(*parts, flips=9))
+    for interval in (*actual.values(), realised):
+        given_ = ~np.isnan(interval.lower)
+        assert (given_ == ~np.isnan(interval.upper)).all()
+        assert (interval.lower[given_] <= interval.upper[given_]).all()
+    near_and_far = m_before - m_near, m_near, n_before - n_near, n_near
+    assert not np.isinf(placebo(*near_and_far, confidence=level).p_value).any()
+    assert not math.isinf(placebo_joint(*near_and_far, flips=9))
     limits = precision_at_least(m_before, m_after, n_before, n_after, confidence=max(level, 0.5))
     assert ((limits <= 1) | np.isnan(limits)).all()
 
@@ -74,8 +74,8 @@ def test_labelled_counts_and_weights(data: st.DataObject, weight: float, level: 
     size, thresholds = data.draw(st.sampled_from([1, 2, 5])), 3
     tp, fp, fn, tn = (data.draw(falling(size, thresholds)) * weight for _ in range(4))
     rows = Confusion(*(each[0] for each in (tp, fp, fn, tn)))
-    for found in (intervals_of_clusters(Confusion(tp, fp, fn, tn), level), intervals_of_rows(rows, None, level)):
-        for lower, upper in found.values():
+    for actual in (intervals_of_clusters(Confusion(tp, fp, fn, tn), level), intervals_of_rows(rows, None, level)):
+        for lower, upper in actual.values():
             assert ((lower <= upper) | np.isnan(lower)).all()
             assert not np.isinf(lower + upper).any()
     retrieved = Retrieved(tp[:, ::-1], fp[:, ::-1], tp[:, 0] + fn[:, 0], fp[:, 0] + tn[:, 0])
@@ -102,11 +102,11 @@ def test_values_without_each_replicate(values: NDArray[np.float64], level: float
 
 @given(st.integers(0, 9).flatmap(lambda n: arrays.arrays(np.float64, (2, n), elements=UNITS)))
 def test_paired_values(values: NDArray[np.float64]) -> None:
-    found = paired_t(*values)
-    for test in (found, wilcoxon_signed_rank(*values), randomization_test(*values, resamples=9)):
+    actual = paired_t(*values)
+    for test in (actual, wilcoxon_signed_rank(*values), randomization_test(*values, resamples=9)):
         assert math.isnan(test.p_value) or 0 <= test.p_value <= 1
-    if not math.isnan(found.lower):
-        assert found.lower <= found.difference <= found.upper
+    if not math.isnan(actual.lower):
+        assert actual.lower <= actual.difference <= actual.upper
 
 
 @pytest.mark.parametrize("scale", [1e-310, 1e-200, 1e200, 1e307])

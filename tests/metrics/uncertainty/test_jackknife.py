@@ -44,11 +44,11 @@ def floats(*values: float) -> Floats:
 def test_jackknife_of_totals_is_the_variance_of_a_sum() -> None:
     rng = np.random.default_rng(1)
     first, second = rng.poisson(3.0, (40, 5)), rng.poisson(9.0, (40, 5))
-    rest = leave_one_out(first), leave_one_out(second)
+    jackknifed = leave_one_out(first), leave_one_out(second)
     for column in range(5):
         expected = 40 * np.cov(first[:, column], second[:, column])
-        assert covariance(rest[0])[column] == pytest.approx(expected[0, 0])
-        assert covariance(*rest)[column] == pytest.approx(expected[0, 1])
+        assert covariance(jackknifed[0])[column] == pytest.approx(expected[0, 0])
+        assert covariance(*jackknifed)[column] == pytest.approx(expected[0, 1])
 
 
 def test_jackknife_of_a_ratio_by_hand() -> None:
@@ -191,9 +191,9 @@ def test_dispersion_is_carried_to_thresholds_with_few_counts() -> None:
     assert (bursts[3:] > 2.5).all()
     differing, _ = dispersion(1 + count / 100, degrees, count)
     np.testing.assert_allclose(differing, 1 + count / 100)
-    alone, many = dispersion(floats(0.5, 0.9, 1.0, 1.0, 1.0), degrees, count)
+    alone, carried = dispersion(floats(0.5, 0.9, 1.0, 1.0, 1.0), degrees, count)
     assert alone.tolist() == [1.0] * 5
-    assert (many > 1e5).all()
+    assert (carried > 1e5).all()
 
 
 def test_binomial_interval_excludes_what_its_tail_rejects() -> None:
@@ -222,9 +222,9 @@ def test_sign_flips_find_a_shift_and_repeat_themselves() -> None:
     shifted = nothing + floats(0, 0, 1.0)
     for contributions, low, high in ((nothing, 0.05, 1.0), (shifted, 0.001, 0.01)):
         observed = np.abs(contributions.sum(axis=0)) / np.sqrt((contributions**2).sum(axis=0))
-        found = sign_flip_test(contributions, observed, seed=2)
-        assert low <= found <= high
-        assert found == sign_flip_test(contributions, observed, seed=2)
+        actual = sign_flip_test(contributions, observed, seed=2)
+        assert low <= actual <= high
+        assert actual == sign_flip_test(contributions, observed, seed=2)
     assert math.isnan(sign_flip_test(np.zeros((4, 2)), np.zeros(2)))
 
 

@@ -33,44 +33,44 @@ def of_f1(jaccard: float) -> float:
 @pytest.mark.parametrize("counts", [(0, 3, 2, 9), (1, 0, 1, 1), (2, 3, 0, 4), (7, 2, 5, 1), (12, 3, 9, 8)])
 def test_few_counts_lie_between_the_exact_and_the_mid_limits(counts: tuple[int, int, int, int]) -> None:
     """Exact: Clopper and Pearson; mid: the beta quantiles of Jeffreys."""
-    own = confusion(*([each] for each in counts))
-    found = intervals_of_rows(own, None, 0.95)
-    for name, (hits, misses) in parts(own).items():
-        k, rest = int(hits[0]), int(misses[0])
-        exact = binomtest(k, k + rest).proportion_ci(0.95, method="exact")
-        mid = beta.ppf([0.025, 0.975], k + 0.5, rest + 0.5)
-        outer, inner = [exact.low, exact.high], [mid[0] if k else 0, mid[1] if rest else 1]
+    outcomes = confusion(*([each] for each in counts))
+    actual = intervals_of_rows(outcomes, None, 0.95)
+    for name, (hits, misses) in parts(outcomes).items():
+        k, n_misses = int(hits[0]), int(misses[0])
+        exact = binomtest(k, k + n_misses).proportion_ci(0.95, method="exact")
+        mid = beta.ppf([0.025, 0.975], k + 0.5, n_misses + 0.5)
+        outer, inner = [exact.low, exact.high], [mid[0] if k else 0, mid[1] if n_misses else 1]
         if name == "f1":
             outer, inner = [of_f1(each) for each in outer], [of_f1(each) for each in inner]
-        lower, upper = found[name][0][0], found[name][1][0]
+        lower, upper = actual[name][0][0], actual[name][1][0]
         assert outer[0] - 1e-6 <= lower <= inner[0] + 1e-6, name
         assert inner[1] - 1e-6 <= upper <= outer[1] + 1e-6, name
-        if k + rest <= 2:
+        if k + n_misses <= 2:
             assert (lower, upper) == pytest.approx(outer, abs=0.02)
 
 
 @pytest.mark.parametrize("confidence", [0.8, 0.95, 0.99])
 def test_many_counts_have_the_beta_quantiles_of_jeffreys(confidence: float) -> None:
-    own = confusion([40, 900, 3, 60], [10, 100, 400, 0], [30, 5000, 70, 50], [1000, 77, 0, 90])
-    found = intervals_of_rows(own, None, confidence)
+    outcomes = confusion([40, 900, 3, 60], [10, 100, 400, 0], [30, 5000, 70, 50], [1000, 77, 0, 90])
+    actual = intervals_of_rows(outcomes, None, confidence)
     ends = np.array([(1 - confidence) / 2, (1 + confidence) / 2])
-    for name, (hits, misses) in parts(own).items():
-        for place, (k, rest) in enumerate(zip(hits, misses, strict=True)):
-            wanted = beta.ppf(ends, k + 0.5, rest + 0.5)
-            wanted = [wanted[0] if k else 0.0, wanted[1] if rest else 1.0]
+    for name, (hits, misses) in parts(outcomes).items():
+        for column, (k, n_misses) in enumerate(zip(hits, misses, strict=True)):
+            wanted = beta.ppf(ends, k + 0.5, n_misses + 0.5)
+            wanted = [wanted[0] if k else 0.0, wanted[1] if n_misses else 1.0]
             wanted = [of_f1(each) for each in wanted] if name == "f1" else wanted
-            assert [found[name][side][place] for side in (0, 1)] == pytest.approx(wanted, abs=1e-6), name
+            assert [actual[name][side][column] for side in (0, 1)] == pytest.approx(wanted, abs=1e-6), name
 
 
 def test_limits_hold_their_ratio_and_0_over_0_has_none() -> None:
-    own = confusion([0, 3, 0], [0, 1, 0], [4, 0, 0], [9, 2, 0])
-    found = intervals_of_rows(own, None, 0.95)
-    assert np.isnan(found["precision"]).tolist() == [[True, False, True]] * 2
-    assert np.isnan(found["recall"]).tolist() == [[False, False, True]] * 2
-    assert np.isnan(found["f1"]).tolist() == [[False, False, True]] * 2
-    assert np.isnan(found["fpr"]).tolist() == [[False, False, True]] * 2
-    assert found["recall"][0][0] == 0 < found["recall"][1][0] < 1
-    assert found["recall"][1][1] == 1 > found["recall"][0][1] > 0
+    outcomes = confusion([0, 3, 0], [0, 1, 0], [4, 0, 0], [9, 2, 0])
+    actual = intervals_of_rows(outcomes, None, 0.95)
+    assert np.isnan(actual["precision"]).tolist() == [[True, False, True]] * 2
+    assert np.isnan(actual["recall"]).tolist() == [[False, False, True]] * 2
+    assert np.isnan(actual["f1"]).tolist() == [[False, False, True]] * 2
+    assert np.isnan(actual["fpr"]).tolist() == [[False, False, True]] * 2
+    assert actual["recall"][0][0] == 0 < actual["recall"][1][0] < 1
+    assert actual["recall"][1][1] == 1 > actual["recall"][0][1] > 0
 
 
 @pytest.mark.parametrize("weight", [1.0, 0.01, 250.0])
@@ -78,9 +78,9 @@ def test_equal_weights_change_nothing(weight: float) -> None:
     counts = (np.array([0.0, 5, 60]), np.array([3.0, 0, 7]), np.array([2.0, 9, 0]), np.array([40.0, 3, 11]))
     plain = intervals_of_rows(Confusion(*counts), None, 0.95)
     scaled, squares = (Confusion(*(each * factor for each in counts)) for factor in (weight, weight**2))
-    found = intervals_of_rows(scaled, squares, 0.95)
+    actual = intervals_of_rows(scaled, squares, 0.95)
     for name in RATIOS:
-        assert np.array(found[name]) == pytest.approx(np.array(plain[name]), rel=1e-9), name
+        assert np.array(actual[name]) == pytest.approx(np.array(plain[name]), rel=1e-9), name
 
 
 def test_the_effective_number_of_weighted_rows_has_the_variance_of_the_weighted_share() -> None:
@@ -93,17 +93,19 @@ def test_the_effective_number_of_weighted_rows_has_the_variance_of_the_weighted_
     size = share * (1 - share) / variance
     assert size < 480
     wanted = beta.ppf([0.025, 0.975], share * size + 0.5, (1 - share) * size + 0.5)
-    own = Confusion(*(np.array([each]) for each in (*sums, 0.0, 1.0)))
-    found = intervals_of_rows(own, Confusion(*(np.array([each]) for each in (*squares, 0.0, 1.0))), 0.95)
-    assert [found["precision"][side][0] for side in (0, 1)] == pytest.approx(wanted, abs=1e-6)
+    outcomes = Confusion(*(np.array([each]) for each in (*sums, 0.0, 1.0)))
+    actual = intervals_of_rows(outcomes, Confusion(*(np.array([each]) for each in (*squares, 0.0, 1.0))), 0.95)
+    assert [actual["precision"][side][0] for side in (0, 1)] == pytest.approx(wanted, abs=1e-6)
 
 
 def test_weighted_rows_of_one_outcome_have_the_effective_number_of_kish() -> None:
     weights = np.array([1.0, 1, 2, 4])
     size = weights.sum() ** 2 / (weights**2).sum()
-    own = Confusion(*(np.array([each]) for each in (weights.sum(), 0.0, 0.0, 1.0)))
-    found = intervals_of_rows(own, Confusion(*(np.array([each]) for each in ((weights**2).sum(), 0.0, 0.0, 1.0))), 0.95)
-    lower, upper = (found["precision"][side][0] for side in (0, 1))
+    outcomes = Confusion(*(np.array([each]) for each in (weights.sum(), 0.0, 0.0, 1.0)))
+    actual = intervals_of_rows(
+        outcomes, Confusion(*(np.array([each]) for each in ((weights**2).sum(), 0.0, 0.0, 1.0))), 0.95
+    )
+    lower, upper = (actual["precision"][side][0] for side in (0, 1))
     assert upper == 1
     assert beta.ppf(0.025, size, 1) - 1e-6 <= lower <= beta.ppf(0.025, size + 0.5, 0.5) + 1e-6
 
@@ -117,11 +119,11 @@ def rows_by_replicate(seed: int, rows: int, replicates: int, *, alike: bool) -> 
         truth, score = truth[replicate], score[replicate]
     labels = truth < 0.4
     cells = np.zeros((4, replicates, 3))
-    for place, threshold in enumerate((0.2, 0.5, 0.8)):
+    for column, threshold in enumerate((0.2, 0.5, 0.8)):
         kept = score >= threshold
         masks = (kept & labels, kept & ~labels, ~kept & labels, ~kept & ~labels)
         for number, mask in enumerate(masks):
-            cells[number, :, place] = np.bincount(replicate[mask], minlength=replicates)
+            cells[number, :, column] = np.bincount(replicate[mask], minlength=replicates)
     return Confusion(*cells)
 
 
@@ -129,8 +131,8 @@ def total(replicates: Confusion) -> Confusion:
     return Confusion(*(each.sum(axis=0) for each in (replicates.tp, replicates.fp, replicates.fn, replicates.tn)))
 
 
-def widths(found: dict[str, tuple[Floats, Floats]]) -> Floats:
-    return np.array([found[name][1] - found[name][0] for name in RATIOS])
+def widths(actual: dict[str, tuple[Floats, Floats]]) -> Floats:
+    return np.array([actual[name][1] - actual[name][0] for name in RATIOS])
 
 
 def test_one_row_in_every_replicate_is_nearly_independent_rows() -> None:
@@ -157,10 +159,10 @@ def test_copies_of_rows_within_their_cluster_add_nothing() -> None:
 def test_the_design_effect_is_the_jackknife_variance_over_the_binomial_one() -> None:
     replicates = rows_by_replicate(5, 3000, 30, alike=False)
     hits, misses = replicates.tp[:, 1], replicates.fp[:, 1]
-    rest = np.array(
+    n_misses = np.array(
         [np.delete(hits, g).sum() / (np.delete(hits, g).sum() + np.delete(misses, g).sum()) for g in range(30)]
     )
-    jackknife = 29 / 30 * ((rest - rest.mean()) ** 2).sum()
+    jackknife = 29 / 30 * ((n_misses - n_misses.mean()) ** 2).sum()
     share = hits.sum() / (hits + misses).sum()
     lower, upper = (each[1] for each in intervals_of_clusters(replicates, 0.95)["precision"])
     assert lower < share < upper
@@ -171,10 +173,10 @@ def test_a_threshold_without_misses_takes_the_design_effect_of_a_lower_one() -> 
     replicates = rows_by_replicate(6, 9000, 1000, alike=True)
     hits = np.stack([replicates.tp[:, 0], replicates.tp[:, 2]], axis=1)
     misses = np.stack([replicates.fp[:, 0], np.zeros(1000)], axis=1)
-    own = Confusion(hits, misses, np.ones_like(hits), np.ones_like(hits))
-    lower, upper = intervals_of_clusters(own, 0.95)["precision"]
+    outcomes = Confusion(hits, misses, np.ones_like(hits), np.ones_like(hits))
+    lower, upper = intervals_of_clusters(outcomes, 0.95)["precision"]
     assert upper[1] == 1
-    independent = intervals_of_rows(total(own), None, 0.95)["precision"][0][1]
+    independent = intervals_of_rows(total(outcomes), None, 0.95)["precision"][0][1]
     assert (1 - lower[1]) / (1 - independent) == pytest.approx(9, rel=0.1)
 
 

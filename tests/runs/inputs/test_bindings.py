@@ -150,8 +150,8 @@ def test_expressions_on_floating_columns_are_missing_where_these_are_not_finite(
         ({"score": ""}, "write the name of a column"),
         ({"score": False}, "it is required"),
         ({"score": "s", "label": "s"}, "a column has one role"),
-        ({"score": "s", "labl": "label"}, "which nothing uses"),
-        ({"score": "s", "labl": False}, "which nothing uses"),
+        ({"score": "s", "labl": "label"}, "which is not used"),
+        ({"score": "s", "labl": False}, "which is not used"),
         ({"label": "score"}, "no column 'score'"),
     ],
 )

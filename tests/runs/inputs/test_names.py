@@ -223,7 +223,7 @@ def test_plain_stage_names_work(workplace: Workplace, name: str) -> None:
 
 @pytest.mark.parametrize("ours", ["scroe", 'x"; DROP TABLE pairs; --'])
 def test_a_mapped_name_that_nothing_uses_is_refused(workplace: Workplace, ours: str) -> None:
-    workplace.refuse(78, "which nothing uses", pairs={"path": "pairs.parquet", "columns": {ours: "score"}})
+    workplace.refuse(78, "which is not used", pairs={"path": "pairs.parquet", "columns": {ours: "score"}})
 
 
 def test_a_path_with_a_nul_character_is_an_error_of_the_user(workplace: Workplace) -> None:

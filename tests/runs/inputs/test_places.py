@@ -47,7 +47,7 @@ def test_a_wrong_key_is_named_with_its_place(workplace: Workplace, keys: dict[st
     [
         ("outptu = 'x'", ["unknown key `outptu`", "Did you mean `output`?"]),
         ("engine = 'sparkle'", ["engine"]),
-        ("[resources]\nmemory = 'much'", ["'much' is no size"]),
+        ("[resources]\nmemory = 'much'", ["'much' is not a size"]),
         ("[resources]\nthreads = 0", ["threads must be at least 1"]),
         ("[resources]\nthread = 2", ["unknown key `resources.thread`", "Did you mean `threads`?"]),
         ("a = = b", ["cannot be read as TOML"]),
@@ -67,7 +67,7 @@ def test_two_stages_of_one_name_are_refused(workplace: Workplace) -> None:
 def test_a_config_without_stages_is_refused(workplace: Workplace) -> None:
     config = workplace.folder / "none.toml"
     config.write_text("output = 'x'\n")
-    assert_error(call("run", config), 78, "no stage is given", "thresher init")
+    assert_error(call("run", config), 78, "the config has no stage", "thresher init")
 
 
 def test_an_unlisted_stage_named_by_only(workplace: Workplace) -> None:
@@ -116,7 +116,7 @@ def test_without_a_folder_for_temporary_files_the_config_key_is_named(workplace:
 def test_a_bug_is_told_where_no_file_can_be_written(workplace: Workplace) -> None:
     bug = "import pipeline.runs.runner\npipeline.runs.runner.run = None\napp()"
     called = spawn("run", workplace.config(), script=NO_TEMPORARY_FOLDER + bug)
-    assert_error(called, 70, "TypeError: 'NoneType' object is not callable", "report it", "execute in ", "command.py")
+    assert_error(called, 70, "TypeError: 'NoneType' object is not callable", "report it", "execute in ", "session.py")
 
 
 def test_too_little_memory_says_which_limit_to_raise(workplace: Workplace) -> None:

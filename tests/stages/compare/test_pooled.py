@@ -12,13 +12,14 @@ from running import compared, run_compare
 from scipy import stats
 
 from pipeline.errors import DataError
-from pipeline.metrics.comparison.paired import COUNTS, METRICS, compare_matchers
+from pipeline.metrics.comparison.paired import EVENT_COUNTS, compare_matchers
+from pipeline.tables.ratios import RATIOS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 CELLS = ("tp", "fp", "fn")
-RATIOS = ("pooled_precision", "pooled_recall", "pooled_f1")
+POOLED = ("pooled_precision", "pooled_recall", "pooled_f1")
 T = 9999
 
 
@@ -44,7 +45,7 @@ def ratio(name: str, totals: np.ndarray[Any, np.dtype[np.int64]]) -> float:
     }[name]
 
 
-@pytest.mark.parametrize("name", RATIOS)
+@pytest.mark.parametrize("name", POOLED)
 def test_swaps_of_counts_are_those_of_every_enumerated_swap(tmp_path: Path, name: str) -> None:
     frame = documents(1, 9)
     a, b = counts_of(frame, "crf"), counts_of(frame, "lstm")
@@ -65,7 +66,7 @@ def test_intervals_are_those_of_leaving_one_unit_out(tmp_path: Path) -> None:
     frame = documents(2, 30)
     a, b = counts_of(frame, "crf"), counts_of(frame, "lstm")
     tests = compared(tmp_path, frame, confidence=0.9)["tests"]
-    for name in RATIOS:
+    for name in POOLED:
         row = tests.row(by_predicate=pl.col("metric") == name, named=True)
         rest = [
             ratio(name, np.delete(a, unit, axis=0).sum(axis=0)) - ratio(name, np.delete(b, unit, axis=0).sum(axis=0))
@@ -82,7 +83,7 @@ def test_intervals_are_those_of_leaving_one_unit_out(tmp_path: Path) -> None:
 def test_posteriors_are_those_of_scipy(tmp_path: Path) -> None:
     frame = documents(3, 40)
     found = compared(tmp_path, frame, prior=1.0, confidence=0.8)["posteriors"]
-    assert found["metric"].to_list() == sorted(RATIOS)
+    assert found["metric"].to_list() == sorted(POOLED)
     for row in found.iter_rows(named=True):
         draws: list[np.ndarray[Any, np.dtype[np.float64]]] = []
         for side, system in (("a", "crf"), ("b", "lstm")):
@@ -144,7 +145,7 @@ def test_a_unit_without_counts_is_dropped_from_the_sums(tmp_path: Path) -> None:
     [
         ([(0, 0, 2), (0, 0, 3)], {"pooled_precision": "undefined_ratio", "pooled_recall": None, "pooled_f1": None}),
         ([(2, 1, 1), (0, 0, 3)], {"pooled_precision": "one_unit_decides", "pooled_recall": None, "pooled_f1": None}),
-        ([(2, 1, 1)], dict.fromkeys(RATIOS, "one_unit")),
+        ([(2, 1, 1)], dict.fromkeys(POOLED, "one_unit")),
     ],
 )
 def test_undefined_ratios_are_null_with_a_reason(
@@ -187,7 +188,7 @@ def events(seed: int, units: int, noise: float) -> pl.DataFrame:
     n_before, n_after = rng.integers(200, 300, units), rng.integers(80, 120, units)
     false_before, false_after, true = rng.poisson(4.0, units), rng.poisson(1.5, units), rng.poisson(5.0, units)
     counts = (n_before, n_after, rng.binomial(false_before, noise), rng.binomial(false_after, noise) + true)
-    columns = zip(COUNTS, (*counts, false_before, false_after + true), strict=True)
+    columns = zip(EVENT_COUNTS, (*counts, false_before, false_after + true), strict=True)
     return pl.DataFrame({"event_id": np.arange(units)} | dict(columns))
 
 
@@ -196,7 +197,7 @@ def test_matchers_are_compared_as_by_compare_matchers(tmp_path: Path) -> None:
     frame = pl.concat([a.with_columns(system=pl.lit("a")), b.with_columns(system=pl.lit("b"))])
     tests = compared(tmp_path, frame, units={"columns": {"unit": "event_id"}}, resamples=999, seed=5)["tests"]
     expected = compare_matchers(a, b, flips=999, seed=5)
-    for name in METRICS:
+    for name in RATIOS:
         row = tests.row(by_predicate=pl.col("metric") == f"pooled_{name}", named=True)
         wanted = expected.row(by_predicate=pl.col("metric") == name, named=True)
         pairs = {"mean_a": "value_a", "mean_b": "value_b", "n_units": "n_events"}
@@ -214,5 +215,5 @@ def test_one_event_and_no_match_are_no_comparison(tmp_path: Path) -> None:
         return set(tests["undefined"].to_list())
 
     assert reasons("one", events(1, 1, 0.5)) == {"one_unit"}
-    nothing = events(1, 4, 0.5).with_columns(pl.lit(0).alias(name) for name in COUNTS[2:])
+    nothing = events(1, 4, 0.5).with_columns(pl.lit(0).alias(name) for name in EVENT_COUNTS[2:])
     assert reasons("nothing", nothing) == {"undefined_ratio"}

@@ -100,7 +100,7 @@ def test_the_intervals_hold_the_truth_as_often_as_they_say(tmp_path: Path) -> No
     """200 simulated samples in one run: each is a group of documents with its own mentions."""
     from pipeline.simulations import entity_recognition as simulation
 
-    system, samples = simulation.SYSTEMS[0], 200
+    system, samples = simulation.MENTION_SYSTEMS[0], 200
     parts = []
     for number in range(samples):
         gold, predicted, documents = simulation.simulate(seed=number, documents=60)
