@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from pipeline.interrupts import StopRequest
     from pipeline.plan.counting import Counted
     from pipeline.runs.config import Config
-    from pipeline.sources.source import Source
     from pipeline.stages.stage import Summary
     from pipeline.tables.schemas import Table
 
@@ -269,7 +268,7 @@ class _Job:
             )
             opened.append(stage)
             self.watcher.on_opened(stage)
-            folders = {folder for source in stage.sources.values() for folder in _folders(source)}
+            folders = {folder for source in stage.sources.values() for folder in source.folders}
             with DuckDB(resources, folders, self.stop, self.watcher.on_progress) as engine:
                 result, counted = _run_stage(engine, stage, staging, self.stop)
             results.append(result)
@@ -287,12 +286,6 @@ class _Job:
                 if changed is not None:
                     message = f"input {source.name}: {changed} changed while it was read"
                     raise DataError(message, remedy="Run again when its writer is done.")
-
-
-def _folders(source: Source) -> Iterator[Path]:
-    for file in source.files:
-        yield file.path.parent
-        yield file.path.resolve().parent
 
 
 def _run_stage(engine: DuckDB, opened: OpenedStage, staging: Staging, stop: StopRequest) -> tuple[StageResult, Counted]:
