@@ -36,7 +36,7 @@ from pipeline.storage.layout import FORMAT_VERSION, RUN_RECORD, Layout, new_run_
 from pipeline.storage.manifest import Manifest
 from pipeline.storage.publish import Staging, exclusive
 from pipeline.tables.groupings import in_users_names
-from pipeline.tables.schemas import COUNTS, conform
+from pipeline.tables.schemas import COUNT_TABLE, conform
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -308,7 +308,7 @@ def _run_stage(engine: DuckDB, opened: OpenedStage, staging: Staging, stop: Stop
         staging.write(table.name, params.name, in_users_names(checked), metadata)
         return checked
 
-    write(counts_table(stage), counted.tables[COUNTS])
+    write(counts_table(stage), counted.tables[COUNT_TABLE])
     with stop.at_once():
         derived = stage.derive(params, counted.tables)
     with naming_user_sql(engine, plan):

@@ -14,7 +14,7 @@ from pipeline.sources.inputs import Input, InputContract
 from pipeline.stages.compare.unit_tables import UNIT_TABLES
 from pipeline.stages.upstream import UpstreamParameters
 from pipeline.tables.groupings import Grouping
-from pipeline.tables.schemas import GROUPING, STAGE, Column, Table, limits_of
+from pipeline.tables.schemas import GROUPING, STAGE_COLUMN, Column, Table, limits_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -194,7 +194,7 @@ class CompareParameters(UpstreamParameters):
             message = f"{next(iter(kinds))} has units for the total only: name several stages in of, without by"
             raise ValueError(message)
         names = [exp.Literal.string(self._grouping(stage, wanted)) for stage in upstream]
-        columns = {"unit": table.unit, "system": self.system or STAGE.name, **table.columns}
+        columns = {"unit": table.unit, "system": self.system or STAGE_COLUMN.name, **table.columns}
         rows = exp.In(this=column(GROUPING.name), expressions=names)
         path = tuple(stage.file(table.table) for stage in upstream)
         units = Input(path=path, columns=columns, where=render(rows, pretty=False))
