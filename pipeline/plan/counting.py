@@ -51,7 +51,7 @@ def count(engine: Engine, options: Options, plan: Plan) -> Counted:
         NoInputError: there is nothing to evaluate.
     """
     progress = begin(options, plan)
-    run_nodes(engine, options, plan, progress, Phase.RELATIONS, Phase.COUNT_TABLE)
+    run_nodes(engine, options, plan, progress, Phase.RELATIONS, Phase.COUNTS)
     counts = progress.counts[COUNT_TABLE]
     accounts = account(engine, options, plan, _rows_counted(plan, counts))
     refuse_nothing(options, plan, accounts)

@@ -91,7 +91,7 @@ class Query:
         additive: Whether counts of a grouping are sums of those of a finer one; else each grouping is counted.
     """
 
-    phase: ClassVar[Phase] = Phase.COUNT_TABLE
+    phase: ClassVar[Phase] = Phase.COUNTS
     name: str
     params: Parameters = field(default_factory=dict)
     columns: tuple[str, ...] = ()
@@ -131,7 +131,7 @@ class CountFunction:
         into: The count table it adds to; `counts` is the one that is saved.
     """
 
-    phase: ClassVar[Phase] = Phase.COUNT_TABLE
+    phase: ClassVar[Phase] = Phase.COUNTS
     name: str
     reads: Mapping[str, exp.Query]
     function: Callable[[Mapping[str, pl.DataFrame], Sequence[str]], pl.DataFrame]
