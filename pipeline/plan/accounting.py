@@ -204,12 +204,12 @@ def _positives(engine: Engine, plan: Plan, positive: exp.Expr) -> tuple[int, int
 
 def kept_rows(engine: Engine, sources: Sequence[Source]) -> int:
     """Rows of some inputs together that `where` keeps."""
-    queries = (_kept_rows(source) for source in sources)
+    queries = (_number_of_rows(source) for source in sources)
     return sum(int(engine.fetch(query).item()) for query in queries)
 
 
-def _kept_rows(source: Source) -> exp.Query:
-    return statement("accounting/kept_rows", relations={"input_read": f"{source.name}_read"})
+def _number_of_rows(source: Source) -> exp.Query:
+    return statement("accounting/number_of_rows", relations={"input_read": f"{source.name}_read"})
 
 
 def _account_other(engine: Engine, source: Source, plan: Plan) -> InputAccount:
@@ -219,7 +219,7 @@ def _account_other(engine: Engine, source: Source, plan: Plan) -> InputAccount:
         found = engine.fetch(expand(load(query.name), ()), query.params)
         known = dict(zip(found["status"].to_list(), found["n_rows"].to_list(), strict=True))
         return InputAccount(source.name, len(source.files), source.rows, {USED: 0} | known)
-    rows = engine.fetch(_kept_rows(source)).item()
+    rows = engine.fetch(_number_of_rows(source)).item()
     used = rows
     if source.name == plan.units:
         complete = statement("accounting/complete_units", relations={"units": source.name})

@@ -42,7 +42,7 @@ class Sweep:
 
     phase: ClassVar[Phase] = Phase.TRANSFORMS
     into: str
-    rows: exp.Select
+    rows: exp.Query
     score: str
     grid: Grid | None
     exact: bool = False

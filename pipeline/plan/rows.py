@@ -12,7 +12,7 @@ import sqlglot.expressions as exp
 from pipeline.errors import DataError
 from pipeline.plan.nodes import Relation
 from pipeline.queries.dialect import column, double, is_finite, present
-from pipeline.queries.load import expand, fill, load
+from pipeline.queries.load import statement
 from pipeline.sources.canonical import canonical_relation
 from pipeline.sources.inputs import Field
 from pipeline.sources.source import PASSES_WHERE, SCORE_GIVEN, Source
@@ -212,8 +212,9 @@ def units_relations(
     source: Source | None,
     by: Sequence[Grouped],
     *,
-    flag: exp.Expr | None = None,
-    origin: str | None = None,
+    complete: str | None = None,
+    file: str = "units/of_input",
+    values: Mapping[str, float | str] | None = None,
 ) -> tuple[Relation, ...]:
     """The unit relation: one row per unit with its replicate, its flag `complete` and its grouping columns.
 
@@ -224,51 +225,36 @@ def units_relations(
         units: The units.
         source: The input of units, if there is one.
         by: The grouping columns.
-        flag: Whether a unit, called `u`, takes part; default: every unit does.
-        origin: Relation of the keys, with the column `passes_where`; by default that of the input of units if there is
-            one, else that of the rows.
+        complete: Column of `source` that says whether a unit takes part; default: every unit does.
+        file: The query of the units of `source`; that without replicates has `_together` behind its name.
+        values: Values of its parameters.
     """
-    origin = origin or f"{(source or row).name}_read"
-    made: list[Relation] = []
+    read = f"{(source or row).name}_read"
     columns = [units.key, *units.fields, *(each.name for each in by if source and each.source == source.name)]
-    flag = flag or exp.true()
-    query = exp.select(
-        *(column(name, "u") for name in dict.fromkeys(columns)), exp.alias_(exp.cast(flag, "BOOLEAN"), FLAG)
+    file = file if source else "units/of_rows"
+    query = statement(
+        file if units.replicated else f"{file}_together",
+        tuple(dict.fromkeys(columns)),
+        relations={"units_read": read, "rows_read": read},
+        columns={"unit": units.key, "unit_cluster": units.cluster_key, "complete": complete or exp.true()},
+        values=values,
     )
-    if units.replicated:
-        made += replicate_relations(origin, units.cluster_key, units.replicates)
-        query = query.select(column(REPLICATE, "r"))
-    else:
-        query = query.select(exp.alias_(exp.cast(exp.Literal.number(0), "SMALLINT"), REPLICATE))
-    query = query.from_(exp.to_table(origin).as_("u"))
-    if units.replicated:
-        matches = exp.EQ(this=column(units.cluster_key, "u"), expression=column("cluster", "r"))
-        query = query.join(exp.to_table("replicates").as_("r"), on=matches, join_type="inner")
-    query = query.where(column(PASSES_WHERE, "u"))
-    if source is None:
-        query = query.where(present(column(units.key, "u"))).distinct()
-    return (*made, Relation(units.name, query, keep=source is not None or units.replicated))
+    replicates = replicate_relations(read, units.cluster_key, units.replicates) if units.replicated else ()
+    return (*replicates, Relation(units.name, query, keep=source is not None or units.replicated))
 
 
-def replicate_relations(origin: str, cluster: str, count: int | None) -> tuple[Relation, Relation]:
+def replicate_relations(read: str, cluster: str, count: int | None) -> tuple[Relation, Relation]:
     """The relation `replicates`: which replicate every cluster of a relation falls into.
 
     Args:
-        origin: A relation with the columns `passes_where` and `cluster`.
+        read: A relation with the columns `passes_where` and `cluster`.
         cluster: Its column whose values are independent.
         count: Number of replicates; None: own up to 1,000 clusters, else 64 groups.
     """
-    return _clusters(origin, cluster), _replicates(count)
-
-
-def _clusters(relation: str, cluster: str) -> Relation:
-    query = exp.select(exp.alias_(column(cluster), "cluster")).distinct().from_(exp.to_table(relation))
-    return Relation("clusters", query.where(present(column(cluster)), column(PASSES_WHERE)))
-
-
-def _replicates(count: int | None) -> Relation:
+    clusters = statement("replicates/clusters", relations={"input_read": read}, columns={"value": cluster})
     limits = {"own_limit": count or MAX_OWN_REPLICATES, "hash_groups": count or HASH_REPLICATES}
-    return Relation("replicates", fill(expand(load("replicates/of_clusters"), ()), limits), keep=True)
+    replicates = statement("replicates/of_clusters", values=limits)
+    return Relation("clusters", clusters), Relation("replicates", replicates, keep=True)
 
 
 def joined_rows(

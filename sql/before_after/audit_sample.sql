@@ -1,5 +1,5 @@
 -- grain: one row per drawn match
--- reads: pairs_of_audit (event_id, article_id, score, lag_hours)
+-- reads: used_pairs (event_id, article_id, score, lag_hours)
 -- params: $lowest_score, $after_start, $after_end, $seed, $size
 -- caution: the order of draws is that of a digest of the seed and the keys, so it depends on neither rows nor files, and
 --   the first k draws are a sample of size k
@@ -24,7 +24,7 @@ FROM (
       )
       AS BIGINT
     ) AS draw
-  FROM pairs_of_audit
+  FROM used_pairs
   WHERE score >= $lowest_score AND lag_hours >= $after_start AND lag_hours <= $after_end
 ) AS drawn
 WHERE draw <= $size

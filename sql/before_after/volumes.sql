@@ -1,5 +1,5 @@
 -- grain: one row per UTC day with articles
--- reads: days_of_articles (article_day)
+-- reads: articles (article_time)
 -- params: none
 -- caution: quartile 1 has the days with the fewest articles; days with as many articles share a quartile, so the four
 --   need not be of one size
@@ -7,7 +7,10 @@ WITH days AS (
   SELECT
     article_day,
     count(*) AS n_articles
-  FROM days_of_articles
+  FROM (
+    SELECT CAST(floor(CAST(article_time AS DOUBLE) / CAST('86400000000' AS DOUBLE)) AS BIGINT) AS article_day
+    FROM articles
+  ) AS days_of_articles
   GROUP BY article_day
 ),
 ranked AS (

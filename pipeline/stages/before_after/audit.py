@@ -13,15 +13,14 @@ from pipeline.errors import ConfigError, DataError
 from pipeline.metrics.before_after.audit import audited_precision, combined_precision
 from pipeline.metrics.before_after.placebo import predicted
 from pipeline.plan import rows
-from pipeline.plan.checks import duplicate_check, missing_check
+from pipeline.plan.checks import duplicate_check, file_check, missing_check
 from pipeline.plan.counts import Query, Sweep
 from pipeline.plan.nodes import After, Check, CrossCheck, Node, Relation
 from pipeline.plan.plan import Plan
-from pipeline.queries.dialect import column
-from pipeline.queries.load import expand, fill, load, statement
+from pipeline.queries.load import statement
 from pipeline.stages.before_after.uncertainty import groups_of
 from pipeline.stages.before_after.units import lowest_retrieved
-from pipeline.tables.columns import doubles, nulls
+from pipeline.tables.columns import doubles
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import THRESHOLD, at_or_above
 
@@ -75,25 +74,27 @@ def parameters(audit: Audit, bounds: Mapping[str, float], boundary: Boundary) ->
     return {**region, "seed": audit.seed, "size": audit.size}
 
 
-def sample(pairs: exp.Select, drawn: Mapping[str, float]) -> After:
+def sample(drawn: Mapping[str, float]) -> After:
     """The sample: the matches with the lowest digests of the seed and their keys."""
 
     def finish(found: pl.DataFrame, _frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         return found.with_columns(pl.lit("all").alias(GROUPING.name))
 
-    relation = Relation("pairs_of_audit", pairs)
-    return After(SAMPLE, relation, statement("before_after/audit_sample"), dict(drawn), {}, finish)
+    query = statement("before_after/audit_sample")
+    return After(SAMPLE, None, query, dict(drawn), {}, finish)
 
 
-def relations(
-    audited: Source, by: Sequence[rows.Grouped], pairs: exp.Select, drawn: Mapping[str, float]
-) -> Iterator[Relation]:
+def relations(audited: Source, by: Sequence[rows.Grouped], drawn: Mapping[str, float]) -> Iterator[Relation]:
     """The labels, and the audited pairs among those that could be drawn."""
     yield rows.read(audited, [*KEY, "is_match"], (), {})
-    yield Relation("audited", rows.passing_rows(audited), keep=True)
-    yield Relation("pairs_of_audit", pairs)
-    query = expand(load("before_after/audit_pairs"), [each.name for each in by])
-    yield Relation("audit_found", fill(query, drawn), keep=True)
+    labels = statement("inputs/rows", [*KEY, "is_match"], relations={"input_read": "audited_read"})
+    yield Relation("audited", labels, keep=True)
+    query = statement(
+        "before_after/audit_pairs",
+        [grouped.name for grouped in by],
+        values=drawn,
+    )
+    yield Relation("audit_found", query, keep=True)
 
 
 def checks(pairs: Source, audited: Source | None, audit: Audit) -> Iterator[Check]:
@@ -104,23 +105,8 @@ def checks(pairs: Source, audited: Source | None, audit: Audit) -> Iterator[Chec
     for name in (*KEY, "is_match"):
         yield missing_check(audited, name)
     yield duplicate_check(audited, KEY, remedy="Keep one label per pair.")
-
-    def explain(faults: list[dict[str, object]]) -> tuple[str, str]:
-        fault = faults[0]
-        message = (
-            f"input audited: {fault['n_rows']:,} pairs are no match after their event with a score from "
-            f"{audit.threshold:g} on, so the sample cannot hold them (event_id = {fault['event_id']}, "
-            f"article_id = {fault['article_id']})"
-        )
-        return message, f"Give back the labels of {SAMPLE}, drawn from the same pairs with the same audit."
-
-    on = [exp.EQ(this=column(key, "a"), expression=column(key, "f")) for key in KEY]
-    query = exp.select(*(column(key, "a") for key in KEY)).from_(exp.to_table("audited").as_("a"))
-    query = query.join(exp.to_table("audit_found").as_("f"), on=exp.and_(*on), join_type="left")
-    missing = query.where(exp.Is(this=column("event_id", "f"), expression=exp.null()))
-    number = exp.Window(this=exp.Count(this=exp.Star()))
-    counted = exp.select(*(column(key) for key in KEY), exp.alias_(exp.cast(number, "BIGINT"), "n_rows"))
-    yield Check(counted.from_(missing.subquery("outside")).order_by(*(column(key) for key in KEY)).limit(1), explain)
+    threshold = {"threshold": audit.threshold}
+    yield file_check("before_after/checks/outside_sample", audited, words=lambda _: threshold)
 
 
 def plan(
@@ -128,7 +114,6 @@ def plan(
     pairs: Source,
     audited: Source | None,
     by: Sequence[rows.Grouped],
-    drawable: exp.Select,
     drawn: Mapping[str, float],
 ) -> Plan:
     """The sample of matches to check; with labels also their checks and counts.
@@ -138,14 +123,13 @@ def plan(
         pairs: The input of pairs.
         audited: The labels of an earlier sample, if given.
         by: The grouping columns.
-        drawable: The rows that take part, with event_id and article_id.
         drawn: Parameters of the query that draws the sample.
     """
     if params.audit is None:
         return Plan()
-    nodes: list[Node] = [*checks(pairs, audited, params.audit), sample(drawable, drawn)]
+    nodes: list[Node] = [*checks(pairs, audited, params.audit), sample(drawn)]
     if audited is not None:
-        nodes += [*relations(audited, by, drawable, drawn), undrawn(drawn), query(params.grid())]
+        nodes += [*relations(audited, by, drawn), undrawn(drawn), query(params.grid())]
     return Plan(tuple(nodes))
 
 
@@ -158,8 +142,8 @@ def query(grid: Grid | None) -> Query:
 def undrawn(drawn: Mapping[str, float]) -> CrossCheck:
     """Audited pairs that this seed does not draw."""
     frames = {
-        "drawn": fill(expand(load("before_after/audit_sample"), ()), drawn),
-        "audited": exp.select(*(column(key) for key in KEY)).from_("audited"),
+        "drawn": statement("before_after/audit_sample", values=drawn),
+        "audited": statement("before_after/audited_pairs"),
     }
 
     def compare(found: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
@@ -173,29 +157,19 @@ def undrawn(drawn: Mapping[str, float]) -> CrossCheck:
     return CrossCheck(frames, compare)
 
 
-def empty_sample(curve: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """The table of the sample without a row."""
-    ids = nulls(("event_id", "article_id"), pl.String)
-    empty = (*nulls(("draw",), pl.Int64), *ids, *nulls(("score", "lag_hours")))
-    return curve.clear().select(*keys).with_columns(*empty)
-
-
 def table(
     curve: pl.DataFrame, counts: Mapping[str, pl.DataFrame], cube: Cube, params: BeforeAfterParameters
 ) -> pl.DataFrame:
-    """The table `before_after_audit`; without labels it has no row.
+    """The table `before_after_audit`.
 
     Args:
         curve: Estimates, one row per group × threshold.
-        counts: The count tables, with labels `audit` among them.
+        counts: The count tables, `audit` among them.
         cube: The counts of `counts`.
         params: The parameters of the stage.
     """
     keys = list(cube.keys)
     order = [*keys, THRESHOLD, *COLUMNS, *VALUES, "undefined"]
-    if "audit" not in counts or params.audit is None or curve.is_empty():
-        empty = (*nulls(COLUMNS, pl.Int64), *nulls(VALUES), *nulls(("undefined",), pl.String))
-        return curve.clear().select(*keys, THRESHOLD).with_columns(*empty).select(order)
     audited = at_or_above(counts["audit"], keys, COLUMNS, params.threshold_values)
     return pl.concat([_group(group, audited, keys, params).select(order) for group in groups_of(curve, cube)])
 

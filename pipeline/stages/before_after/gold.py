@@ -14,8 +14,7 @@ from pipeline.plan.checks import missing_check
 from pipeline.plan.counts import Query, Sweep
 from pipeline.plan.nodes import CrossCheck, Relation
 from pipeline.plan.plan import Plan
-from pipeline.queries.dialect import column
-from pipeline.queries.load import expand, fill, load
+from pipeline.queries.load import statement
 from pipeline.tables.ratios import ratios as ratios_of
 from pipeline.tables.sweep import THRESHOLD
 
@@ -49,7 +48,7 @@ def check_grouping(by: Sequence[rows.Grouped], matchers: Matchers, pairs: Source
 
 
 def relations(
-    gold: Source, coded: Source | None, by: Sequence[rows.Grouped], pairs: exp.Select, bounds: Mapping[str, float]
+    gold: Source, coded: Source | None, by: Sequence[rows.Grouped], pairs: exp.Query, bounds: Mapping[str, float]
 ) -> Iterator[Relation]:
     """Gold pairs, coded articles, and the judged pairs: found or missed.
 
@@ -61,24 +60,22 @@ def relations(
         bounds: Which lags lie after the event.
     """
     yield rows.read(gold, KEY, (), {})
-    distinct = exp.select(*(column(name) for name in KEY)).distinct().from_("gold_read").where(column("passes_where"))
-    yield Relation("gold", distinct, keep=True)
-    origin = "gold" if coded is None else "gold_articles_read"
+    yield Relation("gold", statement("before_after/gold"), keep=True)
     if coded is not None:
         yield rows.read(coded, ["article_id"], (), {})
-    articles = exp.select(column("article_id")).distinct().from_(origin)
-    yield Relation("coded", articles if coded is None else articles.where(column("passes_where")), keep=True)
+    articles = "coded_articles_of_gold" if coded is None else "coded_articles"
+    yield Relation("coded", statement(f"before_after/{articles}"), keep=True)
     yield Relation("pairs_of_gold", pairs)
-    judged = expand(load("before_after/gold_pairs"), [each.name for each in by])
     after = {name: bounds[name] for name in ("after_start", "after_end")}
-    yield Relation("gold_judged", fill(judged, after), keep=True)
+    annotated = statement("before_after/gold_pairs", [grouped.name for grouped in by], values=after)
+    yield Relation("annotated_pairs", annotated, keep=True)
 
 
 def plan(
     gold: Source,
     coded: Source | None,
     by: Sequence[rows.Grouped],
-    pairs: exp.Select,
+    pairs: exp.Query,
     bounds: Mapping[str, float],
     grid: Grid | None,
 ) -> Plan:
@@ -99,7 +96,7 @@ def plan(
 
 def queries(grid: Grid | None) -> tuple[Query, ...]:
     """Counts at the level of matches and of articles; articles count once in a group, so groups do not add up."""
-    sweep = Sweep("gold_pairs", exp.select("*").from_("gold_judged"), "score", grid, exact=True)
+    sweep = Sweep("gold_pairs", exp.select("*").from_("annotated_pairs"), "score", grid, exact=True)
     names = ("gold_matches", "gold_articles", "gold_totals")
     return tuple(
         Query(
@@ -116,31 +113,22 @@ def queries(grid: Grid | None) -> tuple[Query, ...]:
 
 def repeated() -> CrossCheck:
     """Gold pairs that stand more than once; they count once."""
-    distinct = exp.select(*(column(name) for name in KEY)).distinct().from_("gold_read").where(column("passes_where"))
-    number = exp.alias_(exp.cast(exp.Count(this=exp.Star()), "BIGINT"), "n_rows")
-    frames = {
-        "all": exp.select(number).from_("gold_read").where(column("passes_where")),
-        "distinct": exp.select(number.copy()).from_(distinct.subquery("pairs_once")),
-    }
 
-    def compare(found: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
-        more = found["all"].item() - found["distinct"].item()
-        return (f"{more:,} gold rows repeat a pair; each pair counts once",) if more else ()
+    def compare(frames: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
+        n_repeated = frames["repeated"].item()
+        return (f"{n_repeated:,} gold rows repeat a pair; each pair counts once",) if n_repeated else ()
 
-    return CrossCheck(frames, compare)
+    return CrossCheck({"repeated": statement("before_after/repeated_gold")}, compare)
 
 
-def table(gold: pl.DataFrame | None, cube: Cube) -> pl.DataFrame:
-    """The table `before_after_gold`; without gold it has no row.
+def table(gold: pl.DataFrame, cube: Cube) -> pl.DataFrame:
+    """The table `before_after_gold`, without the difference from the estimate.
 
     Args:
-        gold: The count table `gold`, or None.
+        gold: The count table `gold`.
         cube: The counts of the estimates, with the same groups and thresholds.
     """
     keys = cube.keys
-    if gold is None:
-        zeros = (pl.lit(0).cast(pl.Int64).alias(name) for name in COLUMNS)
-        gold = cube.counts.clear().with_columns(pl.lit("match").alias("level"), *zeros)
     frame = Cube.of(gold, [*keys, "level"], cube.thresholds, cube.boundary).curve(["tp", "fp"], ["n_gold"])
     fn = (pl.col("n_gold") - pl.col("tp")).alias("fn")
     return frame.with_columns(fn).select(*keys, THRESHOLD, "level", "tp", "fp", "fn").with_columns(ratios())

@@ -13,7 +13,8 @@ from pipeline.metrics.before_after.lag_agreement import lag_agreement
 from pipeline.metrics.before_after.timelines import MICROSECONDS_PER_HOUR
 from pipeline.plan import rows
 from pipeline.plan.nodes import CrossCheck, Relation
-from pipeline.queries.dialect import column
+from pipeline.queries.dialect import column, double
+from pipeline.queries.load import statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -85,8 +86,8 @@ class Lag:
         if self.column == "lag_hours":
             return {}
         if self.column == "lag_days":
-            return {"lag_hours": exp.Mul(this=column("lag_days"), expression=_double("24"))}
-        return {"lag_hours": self._from_times("canonical")}
+            return {"lag_hours": column("lag_days") * double(24)}
+        return {"lag_hours": self._from_times()}
 
     def lookups(self) -> list[rows.Lookup]:
         """The relations in which pairs find times, before their lag is computed."""
@@ -99,36 +100,23 @@ class Lag:
         """The times of events and of articles by their keys, one row each, as far as pairs find theirs there."""
         if not self.is_timed:
             return
-        for holder, alias, key, time in (
-            (self.event_time == "events", EVENT_TIMES, "event_id", "event_time"),
-            (self.article_time == "articles", ARTICLE_TIMES, "article_id", "article_time"),
-        ):
-            if holder:
-                origin = "events_read" if key == "event_id" else "articles_read"
-                first = exp.alias_(exp.Min(this=column(time)), time)
-                query = exp.select(column(key), first).from_(origin).where(column("passes_where")).group_by(column(key))
-                yield Relation(alias, query, keep=self.column is None)
+        if self.event_time == "events":
+            yield Relation(EVENT_TIMES, statement("before_after/event_times"), keep=self.column is None)
+        if self.article_time == "articles":
+            yield Relation(ARTICLE_TIMES, statement("before_after/article_times"), keep=self.column is None)
 
     def cross_check(self) -> CrossCheck:
         """The lags of the first rows of every file beside the times of the same pairs."""
-        query = exp.select(
-            column("event_id", "p"),
-            exp.alias_(self._given_hours(), "given"),
-            exp.alias_(self._from_times("p"), "from_times"),
-        ).from_(exp.to_table("pairs_read").as_("p"))
-        for holder, relation, key, alias in (
-            (self.event_time, EVENT_TIMES, "event_id", "e"),
-            (self.article_time, ARTICLE_TIMES, "article_id", "a"),
-        ):
-            if holder != "pairs":
-                matches = exp.EQ(this=column(key, "p"), expression=column(key, alias))
-                query = query.join(exp.to_table(relation).as_(alias), on=matches, join_type="inner")
-        first = max(SAMPLED_ROWS // max(len(self.pairs.files), 1), FEWEST_OF_A_FILE)
-        sampled = exp.LT(this=column("file_row_number", "p"), expression=exp.Literal.number(first))
-        sample = exp.select("*").from_(query.where(column("passes_where", "p"), sampled).subquery("sample"))
-        known = [exp.Not(this=exp.Is(this=column(name), expression=exp.null())) for name in ("given", "from_times")]
-        frames = {"sample": sample.where(*known).order_by("event_id", "given", "from_times")}
-        return CrossCheck(frames, self._compare)
+        looked_up = {
+            ("pairs", "pairs"): "lags_and_times",
+            ("events", "pairs"): "lags_and_times_of_events",
+            ("pairs", "articles"): "lags_and_times_of_articles",
+            ("events", "articles"): "lags_and_times_of_both",
+        }
+        file = looked_up[str(self.event_time), str(self.article_time)]
+        n_rows = max(SAMPLED_ROWS // max(len(self.pairs.files), 1), FEWEST_OF_A_FILE)
+        sample = statement(f"before_after/{file}", values={"n_rows_of_file": n_rows})
+        return CrossCheck({"sample": sample}, self._compare)
 
     def _compare(self, frames: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
         unit = "days" if self.column == "lag_days" else "hours"
@@ -168,15 +156,11 @@ class Lag:
         sources = ((holders[holder], name) for holder, name in timed if holder is not None)
         return any(source is not None and source.is_date(name) for source, name in sources)
 
-    def _given_hours(self) -> exp.Expr:
-        given = column(str(self.column), "p")
-        return given if self.column == "lag_hours" else exp.Mul(this=given, expression=_double("24"))
-
-    def _from_times(self, alias_of_pairs: str) -> exp.Expr:
-        article = column("article_time", alias_of_pairs if self.article_time == "pairs" else "a")
-        event = column("event_time", alias_of_pairs if self.event_time == "pairs" else "e")
-        difference = exp.paren(exp.Sub(this=article, expression=event))
-        return exp.Div(this=exp.cast(difference, "DOUBLE"), expression=_double(str(MICROSECONDS_PER_HOUR)))
+    def _from_times(self) -> exp.Expr:
+        """The difference of the times of a canonical pair and of what it has looked up, in hours."""
+        article = column("article_time", "canonical" if self.article_time == "pairs" else "a")
+        event = column("event_time", "canonical" if self.event_time == "pairs" else "e")
+        return exp.cast(exp.paren(article - event), "DOUBLE") / double(MICROSECONDS_PER_HOUR)
 
     def inapplicable(self) -> dict[str, str]:
         """Why mapped columns of lags and times are not read."""
@@ -219,7 +203,3 @@ def _holder(name: str, pairs: Source, other: Holder, source: Source | None) -> H
     if pairs.has(name):
         return "pairs"
     return other if source is not None and source.has(name) else None
-
-
-def _double(text: str) -> exp.Expr:
-    return exp.cast(exp.Literal.string(text), "DOUBLE")

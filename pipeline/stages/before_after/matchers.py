@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import sqlglot.expressions as exp
-
 from pipeline.errors import DataError
 from pipeline.plan.nodes import Relation
-from pipeline.queries.dialect import column
+from pipeline.queries.load import statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     import polars as pl
+    import sqlglot.expressions as exp
 
     from pipeline.plan import rows
     from pipeline.stages.before_after.contract import Compared
@@ -45,35 +44,24 @@ class Matchers:
         """Whether there are any."""
         return bool(self.columns)
 
-    def relations(self) -> Iterator[Relation]:
+    def relations(self, of_events: Sequence[str]) -> Iterator[Relation]:
         """The matchers, numbered from 1, and the events that pairs were compared with, once for each of them.
 
-        A matcher is every combination of values in pairs that `where` keeps, NULL too, whether a pair is used or not.
+        Args:
+            of_events: Columns of the events that counting needs.
         """
-        query = exp.select("*").from_(exp.to_table("events").as_("e"))
-        if not self:
-            yield Relation(COMPARED_EVENTS, query.select(_number(exp.Literal.number(0))))
-            return
-        names = [column(name) for name in self.columns]
-        found = exp.select(*names).distinct().from_("pairs_read").where(column("passes_where"))
-        order = exp.Order(expressions=[exp.Ordered(this=name.copy(), nulls_first=False) for name in names])
-        number = _number(exp.Window(this=exp.RowNumber(), order=order))
-        numbered = exp.select(*(name.copy() for name in names), number).from_(found.subquery("values_of_pairs"))
-        yield Relation(MATCHERS, numbered, keep=True)
-        yield Relation(COMPARED_EVENTS, query.join(exp.to_table(MATCHERS).as_("m"), on=exp.true(), join_type="left"))
+        query = statement("before_after/matchers", self.columns) if self else statement("before_after/one_matcher")
+        yield Relation(MATCHERS, query, keep=True)
+        segment = {"events": of_events, "matchers": self.columns}
+        yield Relation(COMPARED_EVENTS, statement("before_after/compared_events", segment))
 
-    def numbered(self, pairs: exp.Select) -> exp.Select:
-        """Rows of pairs with the number of their matcher."""
-        if not self:
-            return exp.select("*", _number(exp.Literal.number(0))).from_(pairs.subquery("p"))
-        same = (exp.NullSafeEQ(this=column(name, "p"), expression=column(name, "m")) for name in self.columns)
-        every = exp.Column(this=exp.Star(), table=exp.to_identifier("p"))
-        query = exp.select(every, column(MATCHER, "m")).from_(pairs.subquery("p"))
-        return query.join(exp.to_table(MATCHERS).as_("m"), on=exp.and_(*same), join_type="inner")
+    def numbered(self, columns: Sequence[str]) -> exp.Query:
+        """Used pairs with the number of their matcher, and with some of their columns."""
+        return statement("before_after/pairs_of_matchers", {"used_pairs": columns, "matchers": self.columns})
 
     def frames(self) -> dict[str, exp.Query]:
         """What `repeated` needs."""
-        return {MATCHERS: exp.select("*").from_(MATCHERS)} if self else {}
+        return {MATCHERS: statement("before_after/known_matchers", self.columns)} if self else {}
 
     def known(self, segment: Sequence[str]) -> list[str]:
         """Those of some grouping columns that do not name the matcher."""
@@ -111,7 +99,3 @@ class Matchers:
             if self and wanted:
                 message = f"{name} does not go with a grouping column of pairs, which names the matcher"
                 raise DataError(message, remedy="Run one stage for each matcher: name it in where of pairs.")
-
-
-def _number(value: exp.Expr) -> exp.Expr:
-    return exp.alias_(exp.cast(value, "BIGINT"), MATCHER, quoted=True)

@@ -16,16 +16,18 @@ from pipeline.plan.counts import CountFunction, Query, Sweep
 from pipeline.plan.nodes import Relation
 from pipeline.plan.plan import Plan
 from pipeline.queries.dialect import column, double
+from pipeline.queries.load import statement
 from pipeline.sources.bins import Grid
 from pipeline.stages.before_after import audit, faults, fields, gold, lags, plausibility, strata, trend
 from pipeline.stages.before_after.compared import check_grouping, has, resolve_compared
 from pipeline.stages.before_after.matchers import Matchers
+from pipeline.stages.before_after.pairs import PAIR, USED_PAIRS, UsedPairs, every_used_pair
 from pipeline.stages.before_after.tables import COUNT_NAMES
 from pipeline.stages.before_after.timelines import (
     N_COLUMNS,
-    complete_window,
+    articles_of_timeline,
+    events_of_timeline,
     given_against_timelines,
-    range_of_articles,
     timeline_counts,
 )
 from pipeline.stages.before_after.units import table as units_table
@@ -42,7 +44,6 @@ if TYPE_CHECKING:
     from pipeline.stages.before_after.contract import BeforeAfterParameters, Compared
     from pipeline.stages.before_after.lags import Lag
 
-PAIR = ("event_id", "article_id")
 ACCOUNTED = ("before_start", "before_end", "after_start", "after_end")
 
 
@@ -82,14 +83,14 @@ class _Planner:
         faults.check_zones(self.sources)
         layers = self._strata(compared)
         every = tuple(dict.fromkeys((*by, *layers.columns)))
-        units = self._units(compared, timed=layers.moment == "events")
+        units = self._units(compared, timed=layers.timed_by == "events")
         core = self._core(units, by, every, layers, compared, matchers)
         return (
             core
-            + self._lag_plan(units, by, compared, matchers)
+            + self._lag_plan(by, compared, matchers)
             + self._strata_plan(layers, units, every, compared, matchers)
-            + self._gold_plan(units, by, matchers)
-            + self._audit_plan(units, by)
+            + self._gold_plan(by, matchers)
+            + self._audit_plan(by)
         )
 
     def _core(
@@ -107,12 +108,13 @@ class _Planner:
         accounting = "accounting_of_articles" if lists_articles else "accounting"
         return Plan(
             nodes=(
-                *self._relations(units, every, timed=layers.moment == "pairs"),
-                *matchers.relations(),
+                *self._relations(units, every, timed=layers.timed_by == "pairs"),
+                *matchers.relations(self._columns_of_events(units, every)),
+                *self._used_pairs(units, by).relations(),
                 *self._checks(units, by),
                 *self._cross_checks(compared),
                 *self._main_counts(units, by, compared, matchers),
-                *self._after_results(units, by, compared, matchers),
+                *self._after_results(compared, matchers),
             ),
             sources=self.sources,
             by=by,
@@ -128,12 +130,12 @@ class _Planner:
             facts={"compared": compared, "lag": lag.words},
         )
 
-    def _lag_plan(self, units: rows.Units, by: Sequence[rows.Grouped], compared: Compared, matchers: Matchers) -> Plan:
+    def _lag_plan(self, by: Sequence[rows.Grouped], compared: Compared, matchers: Matchers) -> Plan:
         """Matches and compared pairs by day; nothing without `lag_thresholds`."""
         if not self.params.lag_thresholds:
             return Plan()
         grid = Grid(self.params.lag_thresholds, self.params.boundary)
-        pairs = Sweep("pairs_of_lags", self._rows(units, by, "lag_day"), "score", grid)
+        pairs = Sweep("pairs_of_lags", every_used_pair(), "score", grid)
         matches = Query("before_after/lags", self._accounted, ("matches",), ("lag_days",), pairs, "lags")
         timed = (self._timeline_rows(by), self._span()) if self._timed_events else None
         return Plan((matches, *trend.counts(compared, self.bounds, timed, matchers)))
@@ -149,22 +151,34 @@ class _Planner:
         """Counts by stratum; `every` holds the grouping columns and those of the strata."""
         if not layers:
             return Plan()
-        return Plan((*layers.relations(), *self._by_stratum(layers, units, every, compared, matchers)))
+        names = [grouped.name for grouped in every]
+        used_pairs = self._used_pairs(units, every, layers.timed_by, into=strata.USED_PAIRS_OF_STRATA)
+        timelines = (self._timelines_of_strata(layers, every), self._span()) if compared == "timelines" else None
+        counts = strata.queries(
+            compared,
+            layers.pairs(names),
+            self.params.grid(),
+            self._accounted,
+            timelines,
+            matchers,
+            missed=self._counts_missed(compared),
+        )
+        relations = layers.relations(compared, every, matchers.columns)
+        return Plan((*used_pairs.relations(), *relations, *counts))
 
-    def _gold_plan(self, units: rows.Units, by: Sequence[rows.Grouped], matchers: Matchers) -> Plan:
+    def _gold_plan(self, by: Sequence[rows.Grouped], matchers: Matchers) -> Plan:
         """Counts on gold labels, if there are any."""
         if self.gold is None:
             return Plan()
         gold.check_grouping(by, matchers, self.pairs)
-        annotated = matchers.numbered(self._rows(units, by, "event_id", "article_id"))
-        return gold.plan(self.gold, self.coded, by, annotated, self.bounds, self.params.grid())
+        numbered = matchers.numbered([*PAIR, *(grouped.name for grouped in by)])
+        return gold.plan(self.gold, self.coded, by, numbered, self.bounds, self.params.grid())
 
-    def _audit_plan(self, units: rows.Units, by: Sequence[rows.Grouped]) -> Plan:
+    def _audit_plan(self, by: Sequence[rows.Grouped]) -> Plan:
         """The sample of matches to check, and counts of those that were checked."""
         if self.params.audit is None or self._drawn is None:
             return Plan()
-        pairs = self._rows(units, by, *audit.KEY)
-        return audit.plan(self.params, self.pairs, self.audited, by, pairs, self._drawn)
+        return audit.plan(self.params, self.pairs, self.audited, by, self._drawn)
 
     @property
     def _accounted(self) -> dict[str, float]:
@@ -197,21 +211,6 @@ class _Planner:
         found = (self.pairs, self.events, self.articles)
         return strata.resolve(self.params.strata, {each.name: each for each in found if each is not None}, compared)
 
-    def _by_stratum(
-        self,
-        layers: strata.Strata,
-        units: rows.Units,
-        every: Sequence[rows.Grouped],
-        compared: Compared,
-        matchers: Matchers,
-    ) -> Iterator[Query | CountFunction]:
-        """Counts by stratum; `every` holds the grouping columns and those of the strata."""
-        pairs = self._rows(units, every, moment=layers.moment)
-        bounds = {name: self.bounds[name] for name in ACCOUNTED}
-        timelines = (self._timeline_rows(every), self._span()) if compared == "timelines" else None
-        missed = self._counts_missed(compared)
-        return strata.queries(layers, compared, pairs, self.params.grid(), bounds, timelines, matchers, missed=missed)
-
     def _units(self, compared: str, *, timed: bool) -> rows.Units:
         return rows.Units(
             "events",
@@ -239,8 +238,11 @@ class _Planner:
         if not self.params.lag_thresholds:
             return computed
         hours = computed.get("lag_hours", column("lag_hours"))
-        day = exp.Floor(this=exp.Div(this=exp.paren(hours.copy()), expression=double(24.0)))
-        return computed | {"lag_day": day}
+        return computed | {"lag_day": exp.func("floor", exp.paren(hours.copy()) / double(24.0))}
+
+    def _columns_of_events(self, units: rows.Units, by: Sequence[rows.Grouped]) -> list[str]:
+        """The columns of the relation `events`, beside its flag and its replicate."""
+        return [units.key, *units.fields, *(grouped.name for grouped in by if grouped.source == "events")]
 
     @property
     def _names_articles(self) -> bool:
@@ -262,21 +264,22 @@ class _Planner:
         if self.articles is not None:
             names = [name for name in ("article_id", "article_time") if self.articles.has(name)]
             yield rows.read(self.articles, names, by, {})
-            yield Relation("articles", rows.passing_rows(self.articles), keep=self._looks_up_articles(by))
+            columns = [*names, *(grouped.name for grouped in by if grouped.source == "articles")]
+            articles = statement("inputs/rows", columns, relations={"input_read": "articles_read"})
+            yield Relation("articles", articles, keep=self._looks_up_articles(by))
             if self._timed_events:
-                yield Relation("archive", range_of_articles())
+                yield Relation("archive", statement("before_after/archive"))
         yield from lag.relations()
         wanted = ["event_id", "score", *lag.fields, *keys, *own]
         yield rows.read(self.pairs, wanted, by, self._computed(), lookups=lag.lookups(), located=lag.is_compared)
-        yield from rows.units_relations(self.pairs, units, self.events, by, flag=self._complete())
-
-    def _complete(self) -> exp.Expr | None:
-        """Whether an event, called `u`, has a complete window: as given, else computed from the range of articles."""
         if has(self.events, "complete_window"):
-            return column("complete_window", "u")
-        if not self._timed_events:
-            return None
-        return complete_window(self._span())
+            yield from rows.units_relations(self.pairs, units, self.events, by, complete="complete_window")
+        elif self._timed_events:
+            window = {"before_start": self._span().before_start, "after_end": self._span().after_end}
+            covered = "before_after/covered_events"
+            yield from rows.units_relations(self.pairs, units, self.events, by, file=covered, values=window)
+        else:
+            yield from rows.units_relations(self.pairs, units, self.events, by)
 
     def _span(self) -> Span:
         if self.params.window is None:
@@ -284,32 +287,38 @@ class _Planner:
             raise ConfigError(message)
         return self.params.window.span()
 
-    def _rows(
-        self, units: rows.Units, by: Sequence[rows.Grouped], *more: str, moment: strata.Moment | None = None
-    ) -> exp.Select:
-        """The pairs that take part; `moment`: with the column that tells the time of the article."""
-        needed = units if self.events is not None or units.replicated else None
-        dated = moment == "articles"
-        lookup = rows.Lookup("articles", "article_id", "a", ("article_time",) if dated else ())
-        others = [lookup] if dated or self._looks_up_articles(by) else []
-        more = (*more, "article_time") if moment == "pairs" else more
-        merged = self.params.duplicates == "max" and self.pairs.has("article_id")
-        wanted = tuple(dict.fromkeys((*(PAIR if merged else ()), *more, "score", "lag_hours")))
-        of_events = ("event_time",) if moment == "events" else ()
-        required = ("event_id",) if needed is None and self.pairs.may_be_null("event_id") else ()
-        missed = self.params.counts_missed
-        query = rows.joined_rows(
-            self.pairs, needed, others, wanted, by, of_units=of_events, required=required, missed=missed
+    def _used_pairs(
+        self,
+        units: rows.Units,
+        by: Sequence[rows.Grouped],
+        timed_by: strata.TimedBy | None = None,
+        *,
+        into: str = USED_PAIRS,
+    ) -> UsedPairs:
+        """The pairs that take part; `timed_by`: with the column that tells the time of the article."""
+        has_articles = self.pairs.has("article_id")
+        columns = ["event_id", *(["article_id"] if has_articles else [])]
+        columns += ["lag_day"] if self.params.lag_thresholds else []
+        looks_up_events = self.events is not None or units.replicated
+        return UsedPairs(
+            by=by,
+            columns=[*columns, *(["article_time"] if timed_by == "pairs" else [])],
+            looks_up_events=looks_up_events,
+            of_events=["event_time"] if timed_by == "events" else [],
+            looks_up_articles=timed_by == "articles" or self._looks_up_articles(by),
+            of_articles=["article_time"] if timed_by == "articles" else [],
+            is_event_required=self.pairs.may_be_null("event_id"),
+            counts_missed=self.params.counts_missed,
+            key=self._key(by) if self.params.duplicates == "max" and has_articles else None,
+            into=into,
         )
-        order = ("score", "lag_hours", *(each.name for each in by))
-        return rows.distinct_rows(query, self._key(by), order) if merged else query
 
     def _main_counts(
         self, units: rows.Units, by: Sequence[rows.Grouped], compared: Compared, matchers: Matchers
     ) -> Iterator[Query | CountFunction]:
         """Matches, and the compared pairs."""
         missed, grid = self._counts_missed(compared), self.params.grid()
-        main = Sweep("pairs", self._rows(units, by), "score", grid, replicated=units.replicated, missed=missed)
+        main = Sweep("pairs", every_used_pair(), "score", grid, replicated=units.replicated, missed=missed)
         swept = "before_after/every_pair" if compared == "pairs" else "before_after/matches"
         yield Query(swept, self.bounds, COUNT_NAMES, sweep=main)
         if compared == "events":
@@ -323,23 +332,26 @@ class _Planner:
         own = () if self.params.audit is not None else (each.name for each in by if each.source == "pairs")
         return (*PAIR, *own)
 
-    def _timeline_rows(self, by: Sequence[rows.Grouped]) -> dict[str, exp.Query]:
+    def _timeline_rows(self, by: Sequence[rows.Grouped], *of_events: str) -> dict[str, exp.Query]:
         """Events and articles with their times and grouping columns."""
-        of_events = [each.name for each in by if each.source == "events"]
-        of_articles = [each.name for each in by if each.source == "articles"]
-        events = exp.select(*(column(name) for name in (*of_events, REPLICATE, "event_time"))).from_("events")
-        articles = exp.select(*(column(name) for name in (*of_articles, "article_time"))).from_("articles")
-        return {"events": events.where(column("complete")), "articles": articles}
+        names = {source: [each.name for each in by if each.source == source] for source in ("events", "articles")}
+        return {
+            "events": events_of_timeline([*names["events"], REPLICATE, "event_time", *of_events]),
+            "articles": articles_of_timeline([*names["articles"], "article_time"]),
+        }
+
+    def _timelines_of_strata(self, layers: strata.Strata, every: Sequence[rows.Grouped]) -> dict[str, exp.Query]:
+        """Events and articles with their times, grouping columns and strata."""
+        names = {source: [each.name for each in every if each.source == source] for source in ("events", "articles")}
+        return {"events": layers.events(names["events"]), "articles": layers.articles(names["articles"])}
 
     def _timelines(self, by: Sequence[rows.Grouped], names: Sequence[str], matchers: Matchers) -> CountFunction:
         """Compared pairs per group and replicate, from the two timelines.
 
         Beside given numbers, which they do not fit, they count for nothing.
         """
-        frames, span = self._timeline_rows(by) | matchers.frames(), self._span()
-        given = set(N_COLUMNS).isdisjoint(names)
-        if given:
-            frames["events"] = frames["events"].select(column("n_before"))
+        given, span = set(N_COLUMNS).isdisjoint(names), self._span()
+        frames = self._timeline_rows(by, *(["n_before"] if given else [])) | matchers.frames()
 
         def compute(found: Mapping[str, pl.DataFrame], segment: Sequence[str]) -> pl.DataFrame:
             counts = timeline_counts(found["events"], found["articles"], span, matchers.known(segment), names)
@@ -349,13 +361,10 @@ class _Planner:
 
         return CountFunction("before_after/timelines", frames, compute, tuple(names))
 
-    def _after_results(
-        self, units: rows.Units, by: Sequence[rows.Grouped], compared: Compared, matchers: Matchers
-    ) -> Iterator[After]:
+    def _after_results(self, compared: Compared, matchers: Matchers) -> Iterator[After]:
         if table_of_events(self.pairs, asked=self.params.event_counts).is_possible:
             span = self._span() if compared == "timelines" else None
-            pairs = self._rows(units, by, "event_id")
-            yield units_table(pairs, self._accounted, self.params.boundary, (compared, span), matchers)
+            yield units_table(self._accounted, self.params.boundary, (compared, span), matchers)
 
     def _cross_checks(self, compared: Compared) -> Iterator[CrossCheck]:
         if self._lag.is_compared:

@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
-import sqlglot.expressions as exp
 
 from pipeline.errors import DataError
 from pipeline.metrics.before_after.timelines import counts_around
 from pipeline.plan.nodes import CrossCheck
-from pipeline.queries.dialect import column
-from pipeline.queries.load import expand, fill, load
+from pipeline.queries.load import statement
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,7 +30,7 @@ SIDES = ("before", "after")
 def unlisted_articles(pairs: Source, articles: Source, bounds: Mapping[str, float], compared: Compared) -> CrossCheck:
     """Pairs whose article the articles lack: numbers of compared articles counted from them are then too small."""
     params = {name: bounds[name] for name in ("before_start", "after_end")}
-    query = fill(expand(load("before_after/unlisted_articles"), ()), params)
+    query = statement("before_after/unlisted_articles", values=params)
 
     def compare(frames: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
         row = frames["articles"].row(0, named=True)
@@ -55,16 +53,13 @@ def unlisted_articles(pairs: Source, articles: Source, bounds: Mapping[str, floa
 
 def given_windows(span: Span) -> CrossCheck:
     """The given `complete_window` of the events beside what their times, the window and the articles tell."""
-    names = ("event_id", "event_time", "complete")
-    events = exp.select(*(column(name) for name in names)).from_("events").order_by(column("event_id"))
-    frames = {"events": events, "archive": exp.select("*").from_("archive")}
 
-    def compare(found: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
-        first, last = found["archive"].row(0)
-        if first is None:
-            return ()
-        starts, ends = pl.col("event_time") + span.before_start, pl.col("event_time") + span.after_end
-        computed = found["events"].with_columns(((starts >= first) & (ends <= last)).alias("computed"))
+    def compare(frames: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
+        events = frames["events"].filter(pl.col("first_time").is_not_null())  # else there are no articles
+        is_inside = (pl.col("event_time") + span.before_start >= pl.col("first_time")) & (
+            pl.col("event_time") + span.after_end <= pl.col("last_time")
+        )
+        computed = events.with_columns(is_inside.alias("computed"))
         differing = computed.filter(pl.col("complete") != pl.col("computed"))
         if differing.is_empty():
             return ()
@@ -75,7 +70,7 @@ def given_windows(span: Span) -> CrossCheck:
         )
         return (message,)
 
-    return CrossCheck(frames, compare)
+    return CrossCheck({"events": statement("before_after/given_windows")}, compare)
 
 
 def lags_and_window(lag: Lag, bounds: Mapping[str, float]) -> Iterator[str]:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Literal
 import sqlglot.expressions as exp
 
 from pipeline.errors import ConfigError, DataError
+from pipeline.metrics.before_after.timelines import MICROSECONDS_PER_HOUR
 from pipeline.plan import rows
 from pipeline.plan.counts import CountFunction, Query, Sweep
 from pipeline.plan.nodes import Relation
 from pipeline.queries.dialect import column, double
-from pipeline.queries.load import expand, load
-from pipeline.stages.before_after.matchers import COMPARED_EVENTS
+from pipeline.queries.load import statement
 from pipeline.stages.before_after.timelines import N_COLUMNS, timeline_counts
 
 if TYPE_CHECKING:
@@ -31,8 +31,9 @@ OF_TIME = ("weekday", "hour", "volume")
 KEYS = ("event_stratum", "article_stratum")
 COLUMNS = (*N_COLUMNS, "m_before")
 COUNTED = "strata"
-HOUR, DAY = 3.6e9, 86.4e9
-Moment = Literal["articles", "pairs", "events"]
+USED_PAIRS_OF_STRATA = "used_pairs_of_strata"
+VALUES_OF_TIME = {"weekday": "weekday", "hour": "hour_of_day", "volume": "volume"}  # columns of the queries
+TimedBy = Literal["articles", "pairs", "events"]
 
 
 @dataclass(frozen=True)
@@ -42,81 +43,79 @@ class Strata:
     Attributes:
         columns: Those that are columns of an input.
         of_time: Those that are computed of the time of the article.
-        moment: Where the time of the article of a pair comes from: the row of `articles`, the pair itself, or the time
-            of the event and the lag; None: it is not needed.
+        timed_by: Where the time of the article of a pair comes from: the row of `articles`, the pair itself, or the
+            time of the event and the lag; None: it is not needed.
     """
 
     columns: tuple[rows.Grouped, ...]
     of_time: tuple[str, ...]
-    moment: Moment | None
+    timed_by: TimedBy | None
 
     def __bool__(self) -> bool:
         """Whether there are any."""
         return bool(self.columns or self.of_time)
 
-    def relations(self) -> Iterator[Relation]:
-        """How busy the days are, and the events with their stratum."""
-        if "volume" in self.of_time:
-            day = exp.alias_(_whole(column("article_time"), DAY), "article_day")
-            yield Relation("days_of_articles", exp.select(day).from_("articles"))
-            yield Relation("volumes", expand(load("before_after/volumes"), ()), keep=True)
-        yield Relation("events_of_strata", self.of_events(exp.select("*").from_(COMPARED_EVENTS)))
+    def relations(
+        self, compared: Compared, by: Sequence[rows.Grouped], columns_of_matchers: Sequence[str]
+    ) -> Iterator[Relation]:
+        """How busy the days are, pairs and articles with their dates, and the events with their stratum.
 
-    def of_events(self, query: exp.Query) -> exp.Select:
-        """Rows of events with their stratum; that of the article is empty."""
-        return self._labelled(query, ("events",), None)
+        Args:
+            compared: Where the numbers of compared pairs come from.
+            by: The grouping columns and those of the strata.
+            columns_of_matchers: The grouping columns that name the matcher.
+        """
+        names = {source: [each.name for each in by if each.source == source] for source in ("events", "articles")}
+        if self.of_time:
+            volumes = "volumes" if "volume" in self.of_time else "no_volumes"
+            yield Relation("volumes", statement(f"before_after/{volumes}"), keep=True)
+            pairs = statement(
+                "before_after/dated_pairs",
+                [grouped.name for grouped in by],
+                relations={"used_pairs": USED_PAIRS_OF_STRATA},
+                columns={"time_of_article": self._time_of_article()},
+            )
+            yield Relation("dated_pairs", pairs)
+        if self.of_time and compared == "timelines":
+            yield Relation("dated_articles", statement("before_after/dated_articles", names["articles"]))
+        if compared == "events":
+            columns = [*names["events"], *columns_of_matchers]
+            yield Relation("events_of_strata", self._labelled("events_of_strata", columns))
 
-    def of_articles(self, query: exp.Query) -> exp.Select:
-        """Rows of articles with their stratum; that of the event is empty."""
-        return self._labelled(query, ("articles",), column("article_time"))
+    def events(self, columns: Sequence[str]) -> exp.Query:
+        """Events with their times, their stratum and some of their columns."""
+        return self._labelled("timeline_of_events_by_stratum", columns)
 
-    def of_pairs(self, query: exp.Query) -> exp.Select:
-        """Rows of pairs, with the columns of the strata and the time of `moment`, with both strata."""
-        moment: exp.Expr = column("article_time")
-        if self.moment == "events":
-            lag = exp.Add(this=exp.Mul(this=column("lag_hours"), expression=double(HOUR)), expression=double(0.5))
-            moment = exp.Add(this=column("event_time"), expression=exp.Floor(this=lag))
-        return self._labelled(query, ("events", "articles", "pairs"), moment)
+    def articles(self, columns: Sequence[str]) -> exp.Query:
+        """Articles with their times, their stratum and some of their columns."""
+        relations = {"articles": "dated_articles"} if self.of_time else {}
+        return self._labelled("timeline_of_articles_by_stratum", columns, relations, ("articles",))
 
-    def _labelled(self, query: exp.Query, sources: Sequence[str], moment: exp.Expr | None) -> exp.Select:
-        of_events = [column(each.name) for each in self.columns if each.source == "events" and "events" in sources]
-        others: list[exp.Expr] = []
-        others += [column(each.name) for each in self.columns if each.source != "events" and each.source in sources]
-        labelled = exp.select("*").from_(query.subquery("rows_of_strata"))
-        if moment is not None and self.of_time:
-            labelled = self._timed(labelled, moment)
-            day, hour = column("day_of_stratum"), column("hour_of_stratum")
-            values = {
-                "weekday": _remainder(day, 7),
-                "hour": _remainder(hour, 24),
-                "volume": column("quartile_of_volume", "v"),
-            }
-            others += [values[name] for name in self.of_time]
-        texts = (_text(of_events), _text(others))
-        return labelled.select(*(exp.alias_(text, name) for name, text in zip(KEYS, texts, strict=True)))
+    def pairs(self, columns: Sequence[str]) -> exp.Query:
+        """Pairs with both strata and some of their columns."""
+        relations = {"used_pairs": "dated_pairs" if self.of_time else USED_PAIRS_OF_STRATA}
+        return self._labelled("pairs_of_strata", columns, relations, ("articles", "pairs"))
 
-    def _timed(self, query: exp.Query, moment: exp.Expr) -> exp.Select:
-        """With the day and the hour of a moment, and how busy the day was."""
-        named = (("day_of_stratum", DAY), ("hour_of_stratum", HOUR))
-        timed = query.select(*(exp.alias_(_whole(moment, unit), name) for name, unit in named))
-        timed = exp.select("*").from_(timed.subquery("timed"))
-        if "volume" not in self.of_time:
-            return timed
-        on = exp.EQ(this=column("day_of_stratum"), expression=column("article_day", "v"))
-        return timed.join(exp.to_table("volumes").as_("v"), on=on, join_type="left")
+    def _labelled(
+        self,
+        file: str,
+        columns: Sequence[str],
+        relations: Mapping[str, str] | None = None,
+        of_others: Sequence[str] = (),
+    ) -> exp.Query:
+        """Rows with the texts of their values: those of the event, and those of inputs other than events."""
+        events = [column(grouped.name) for grouped in self.columns if grouped.source == "events"]
+        others = [column(grouped.name) for grouped in self.columns if grouped.source in of_others]
+        times = [column(VALUES_OF_TIME[name]) for name in self.of_time]
+        labels = {"event_label": _text(events), "article_label": _text([*others, *times])}
+        return statement(f"before_after/{file}", columns, relations=relations, columns=labels)
 
-
-def _whole(moment: exp.Expr, unit: float) -> exp.Expr:
-    """Whole units since 1970 of a moment in microseconds, rounded down."""
-    quotient = exp.Div(this=exp.cast(exp.paren(moment.copy()), "DOUBLE"), expression=double(unit))
-    return exp.cast(exp.Floor(this=quotient), "BIGINT")
-
-
-def _remainder(value: exp.Expr, divisor: int) -> exp.Expr:
-    """Never negative, before 1970 too."""
-    number = exp.Literal.number(divisor)
-    once = exp.Mod(this=value, expression=number)
-    return exp.Mod(this=exp.paren(exp.Add(this=once, expression=number.copy())), expression=number.copy())
+    def _time_of_article(self) -> exp.Expr:
+        """When the article of a pair appeared, in microseconds: as it is known, or computed from the lag."""
+        if self.timed_by != "events":
+            return column("article_time")
+        lag = column("lag_hours") * double(MICROSECONDS_PER_HOUR) + double(0.5)
+        return column("event_time") + exp.func("floor", lag)
 
 
 def _text(values: Sequence[exp.Expr]) -> exp.Expr:
@@ -124,10 +123,10 @@ def _text(values: Sequence[exp.Expr]) -> exp.Expr:
     text: exp.Expr = exp.Literal.string("")
     for value in values:
         written = exp.cast(value.copy(), "VARCHAR")
-        length = exp.cast(exp.Length(this=written.copy()), "VARCHAR")
-        told = exp.DPipe(this=exp.DPipe(this=length, expression=exp.Literal.string(":")), expression=written)
-        missing = exp.Is(this=value.copy(), expression=exp.null())
-        text = exp.DPipe(this=text, expression=exp.Case().when(missing, exp.Literal.string("-")).else_(told))
+        length = exp.cast(exp.func("length", written.copy()), "VARCHAR")
+        with_length = exp.DPipe(this=exp.DPipe(this=length, expression=exp.Literal.string(":")), expression=written)
+        label = exp.Case().when(value.is_(exp.null()), exp.Literal.string("-")).else_(with_length)
+        text = exp.DPipe(this=text, expression=label)
     return text
 
 
@@ -154,8 +153,7 @@ def resolve(names: Sequence[str], sources: Mapping[str, Source], compared: Compa
     if any(each.source == "articles" for each in columns) and not keyed:
         message = "strata of articles need article_id in pairs and in articles"
         raise DataError(message, remedy="Map article_id in both.")
-    moment = _moment(sources, keyed=keyed) if of_time else None
-    return Strata(columns, of_time, moment)
+    return Strata(columns, of_time, _timed_by(sources, keyed=keyed) if of_time else None)
 
 
 def _check_known(columns: Sequence[rows.Grouped], of_time: Sequence[str], compared: Compared) -> None:
@@ -173,7 +171,7 @@ def _has(sources: Mapping[str, Source], name: str, field: str) -> bool:
     return name in sources and sources[name].has(field)
 
 
-def _moment(sources: Mapping[str, Source], *, keyed: bool) -> Moment:
+def _timed_by(sources: Mapping[str, Source], *, keyed: bool) -> TimedBy:
     if keyed and _has(sources, "articles", "article_time"):
         return "articles"
     if _has(sources, "pairs", "article_time"):
@@ -188,9 +186,8 @@ def _moment(sources: Mapping[str, Source], *, keyed: bool) -> Moment:
 
 
 def queries(
-    strata: Strata,
     compared: Compared,
-    pairs: exp.Select,
+    pairs: exp.Query,
     grid: Grid | None,
     bounds: Mapping[str, float],
     timelines: tuple[Mapping[str, exp.Query], Span] | None,
@@ -201,16 +198,15 @@ def queries(
     """What counts matches and compared pairs by stratum.
 
     Args:
-        strata: The strata.
         compared: Where the numbers of compared pairs come from.
-        pairs: The rows that take part, with the columns of the strata and the time of their `moment`.
+        pairs: The pairs with their strata.
         grid: The thresholds.
         bounds: Which lags lie before and after the event.
-        timelines: The rows of events and of articles, and the window; only for timelines.
+        timelines: The `events` and the `articles` with their strata, and the window; only for timelines.
         matchers: Who compared them.
         missed: Whether pairs without a score count, below every threshold.
     """
-    sweep = Sweep("pairs_of_strata", strata.of_pairs(pairs), "score", grid, missed=missed)
+    sweep = Sweep("pairs_of_strata", pairs, "score", grid, missed=missed)
     before = {name: bounds[name] for name in ("before_start", "before_end")}
     yield Query("before_after/matches_by_stratum", before, COLUMNS, KEYS, sweep, COUNTED)
     if compared == "pairs":
@@ -218,16 +214,13 @@ def queries(
     elif compared == "events":
         yield Query("before_after/compared_by_stratum", {}, COLUMNS, KEYS, into=COUNTED)
     elif timelines is not None:
-        found, span = timelines
-        frames: dict[str, exp.Query] = {
-            "events": strata.of_events(found["events"]),
-            "articles": strata.of_articles(found["articles"]),
-        }
-        frames |= matchers.frames()
+        frames, span = timelines
 
         def compute(frames: Mapping[str, pl.DataFrame], segment: Sequence[str]) -> pl.DataFrame:
-            events, articles = frames["events"].drop(KEYS[1]), frames["articles"].drop(KEYS[0])
-            counted = timeline_counts(events, articles, span, [*matchers.known(segment), *KEYS], N_COLUMNS)
+            counted = timeline_counts(
+                frames["events"], frames["articles"], span, [*matchers.known(segment), *KEYS], N_COLUMNS
+            )
             return matchers.repeated(counted, frames, segment)
 
-        yield CountFunction("before_after/timelines_by_stratum", frames, compute, COLUMNS, KEYS, COUNTED)
+        reads = {**frames, **matchers.frames()}
+        yield CountFunction("before_after/timelines_by_stratum", reads, compute, COLUMNS, KEYS, COUNTED)

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
-import sqlglot.expressions as exp
 
 from pipeline.metrics.before_after.timelines import MICROSECONDS_PER_HOUR, counts_around, counts_between
 from pipeline.plan.nodes import CrossCheck
-from pipeline.queries.dialect import column
+from pipeline.queries.load import statement
 from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    import sqlglot.expressions as exp
     from numpy.typing import NDArray
 
     from pipeline.metrics.before_after.timelines import Span
@@ -86,28 +86,21 @@ def _no_counts(
     return pl.DataFrame(schema={name: types[name] for name in (*segment, REPLICATE, *names)})
 
 
-def range_of_articles() -> exp.Select:
-    """The earliest and the latest time of the articles."""
-    first = exp.alias_(exp.Min(this=column("article_time")), "first_time")
-    return exp.select(first, exp.alias_(exp.Max(this=column("article_time")), "last_time")).from_("articles")
+def events_of_timeline(columns: Sequence[str]) -> exp.Query:
+    """Some columns of the events that take part."""
+    return statement("before_after/timeline_of_events", columns)
 
 
-def complete_window(span: Span) -> exp.Expr:
-    """Whether the range of the articles, `archive`, covers the whole window of an event, called `u`."""
-    start = exp.Add(this=column("event_time", "u"), expression=exp.Literal.number(span.before_start))
-    end = exp.Add(this=column("event_time", "u"), expression=exp.Literal.number(span.after_end))
-    first = exp.select("first_time").from_("archive").subquery()
-    last = exp.select("last_time").from_("archive").subquery()
-    inside = exp.and_(exp.GTE(this=start, expression=first), exp.LTE(this=end, expression=last))
-    return exp.Coalesce(this=inside, expressions=[exp.false()])
+def articles_of_timeline(columns: Sequence[str] = ("article_time",)) -> exp.Query:
+    """Some columns of the articles."""
+    return statement("before_after/timeline_of_articles", columns)
 
 
 def given_against_timelines(span: Span) -> CrossCheck:
     """The given numbers of compared articles beside those that the timelines show."""
-    names = ("event_id", "event_time", *N_COLUMNS)
-    events = exp.select(*(column(name) for name in names)).from_("events").where(column("complete"))
-    frames = {"events": events, "articles": exp.select(column("article_time")).from_("articles")}
-    return CrossCheck(frames, lambda found: compare_counts(found["events"], found["articles"], span))
+    events = events_of_timeline(("event_id", "event_time", *N_COLUMNS))
+    frames = {"events": events, "articles": articles_of_timeline()}
+    return CrossCheck(frames, lambda frames: compare_counts(frames["events"], frames["articles"], span))
 
 
 def compare_counts(events: pl.DataFrame, articles: pl.DataFrame, span: Span) -> tuple[str, ...]:

@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import polars as pl
-import sqlglot.expressions as exp
 
 from pipeline.metrics.before_after.timelines import counts_around
-from pipeline.plan.nodes import After, Relation
+from pipeline.plan.nodes import After
 from pipeline.plan.optional_tables import OptionalTable
-from pipeline.queries.dialect import column
-from pipeline.queries.load import expand, fill, load, statement
+from pipeline.queries.load import statement
 from pipeline.stages.before_after.tables import EVENT_COLUMNS
+from pipeline.stages.before_after.timelines import N_COLUMNS, articles_of_timeline, events_of_timeline
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
+
+    import sqlglot.expressions as exp
 
     from pipeline.metrics.before_after.timelines import Span
     from pipeline.sources.bins import Boundary
@@ -29,11 +30,9 @@ if TYPE_CHECKING:
 
 TABLE = "before_after_events"
 MOST_ROWS = 10_000_000
-N_COLUMNS = ("n_before", "n_after")
 
 
 def table(
-    pairs: exp.Select,
     bounds: Mapping[str, float],
     boundary: Boundary,
     compared: tuple[Compared, Span | None],
@@ -42,7 +41,6 @@ def table(
     """Matches of every event at the first criterion's threshold of the total.
 
     Args:
-        pairs: The rows that take part, with event_id, score and lag_hours.
         bounds: Which lags lie before and after the event.
         boundary: Whether a score equal to the threshold is retrieved.
         compared: Where the numbers of compared pairs come from, and for timelines the window in microseconds.
@@ -63,9 +61,8 @@ def table(
         joined = found.join(compared_with, on="event_id", how="left").with_columns(pl.col(N_COLUMNS).fill_null(0))
         return joined.select(pl.lit("all").alias(GROUPING.name), *(each.name for each in EVENT_COLUMNS))
 
-    relation = Relation("pairs_of_events", pairs)
     frames = _frames(compared[0], bounds) | matchers.frames()
-    return After(TABLE, relation, statement("before_after/events"), params, frames, finish)
+    return After(TABLE, None, statement("before_after/events"), params, frames, finish)
 
 
 def table_of_events(pairs: Source, *, asked: Literal["auto"] | bool) -> OptionalTable:
@@ -94,17 +91,11 @@ def chosen_threshold(tables: Mapping[str, pl.DataFrame], criterion: str | None =
 
 
 def _frames(compared: Compared, bounds: Mapping[str, float]) -> dict[str, exp.Query]:
-    names = {"events": ("event_id", *N_COLUMNS), "timelines": ("event_id", "event_time")}
     if compared == "pairs":
-        return {"pairs": _counted_pairs(bounds)}
-    events = exp.select(*(column(name) for name in names[compared])).from_("events").where(column("complete"))
+        return {"pairs": statement("before_after/pairs_per_event", values=bounds)}
     if compared == "events":
-        return {"events": events}
-    return {"events": events, "articles": exp.select(column("article_time")).from_("articles")}
-
-
-def _counted_pairs(bounds: Mapping[str, float]) -> exp.Query:
-    return fill(expand(load("before_after/pairs_per_event"), ()), bounds)
+        return {"events": events_of_timeline(("event_id", *N_COLUMNS))}
+    return {"events": events_of_timeline(("event_id", "event_time")), "articles": articles_of_timeline()}
 
 
 def _compared(frames: Mapping[str, pl.DataFrame], span: Span | None) -> pl.DataFrame:
@@ -116,14 +107,3 @@ def _compared(frames: Mapping[str, pl.DataFrame], span: Span | None) -> pl.DataF
         events["event_time"].to_numpy(), np.sort(frames["articles"]["article_time"].to_numpy()), span
     )
     return events.select("event_id").with_columns(pl.Series(name, counts[name]) for name in N_COLUMNS)
-
-
-def empty(counts: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """The table without a row.
-
-    Args:
-        counts: The count table.
-        keys: Columns that identify a group.
-    """
-    zeros = [pl.lit(0, dtype=pl.Int64).alias(each.name) for each in EVENT_COLUMNS[1:]]
-    return counts.clear().select(*keys, pl.lit(None, dtype=pl.String).alias("event_id"), *zeros)
