@@ -10,7 +10,7 @@ import sqlglot.expressions as exp
 from pipeline.plan.area_work import IN_CELLS, SCORED, areas, rows_in_cells, rows_in_order
 from pipeline.plan.nodes import Phase, Statement
 from pipeline.queries.load import expand, load
-from pipeline.tables.schemas import COUNTS
+from pipeline.tables.schemas import COUNT_TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -50,7 +50,7 @@ class Areas:
     def run(self, engine: Engine, progress: Progress) -> None:
         """Add the table; how many positives and negatives a group has tell the counts."""
         counts = progress.counts
-        progress.tables[self.into] = areas(engine, self, counts.groupings, counts.by, counts[COUNTS])
+        progress.tables[self.into] = areas(engine, self, counts.groupings, counts.by, counts[COUNT_TABLE])
 
     def statements(self, by: Sequence[str]) -> Iterator[Statement]:
         """The rows, and what is asked of them."""

@@ -36,7 +36,7 @@ from pipeline.storage.layout import FORMAT_VERSION, RUN_RECORD, Layout, new_run_
 from pipeline.storage.manifest import Manifest
 from pipeline.storage.publish import Staging, exclusive
 from pipeline.tables.groupings import in_users_names
-from pipeline.tables.schemas import COUNTS, conform, empty_table
+from pipeline.tables.schemas import COUNT_TABLE, conform, empty_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -301,11 +301,11 @@ def _run_stage(engine: DuckDB, opened: OpenedStage, staging: Staging, stop: Stop
         staging.write(table.name, params.name, in_users_names(checked), metadata)
         return checked
 
-    write(counts_table(stage), counted.tables[COUNTS])
+    write(counts_table(stage), counted.tables[COUNT_TABLE])
     with stop.at_once():
         derived = stage.derive(params, counted.tables)
     for table in stage.tables:
-        derived.setdefault(table.name, empty_table(table, counted.tables[COUNTS], by))
+        derived.setdefault(table.name, empty_table(table, counted.tables[COUNT_TABLE], by))
     with naming_user_sql(engine, plan):
         derived = after_results(engine, params, plan.without(counted.omitted), derived)
     tables = {
