@@ -20,8 +20,7 @@ def render_opened(opened: OpenedStage, *, dialect: str) -> str:
         opened: The stage, its inputs found.
         dialect: `duckdb` or `spark`.
     """
-    folders = {folder for source in opened.sources.values() for folder in source.folders}
-    with DuckDBWithoutRows(Resources(), folders, StopRequest()) as engine:
+    with DuckDBWithoutRows(Resources(), opened.folders, StopRequest()) as engine:
         progress = begin(opened.configured.params, opened.plan)
         schemas = schemas_of_transforms(engine, opened.plan, progress)
     return render_stage(opened.name, opened.plan, schemas, dialect=dialect)

@@ -268,8 +268,7 @@ class _Job:
             )
             opened.append(stage)
             self.watcher.on_opened(stage)
-            folders = {folder for source in stage.sources.values() for folder in source.folders}
-            with DuckDB(resources, folders, self.stop, self.watcher.on_progress) as engine:
+            with DuckDB(resources, stage.folders, self.stop, self.watcher.on_progress) as engine:
                 result, counted = _run_stage(engine, stage, staging, self.stop)
             results.append(result)
             self.watcher.on_result(result)

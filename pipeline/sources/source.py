@@ -106,11 +106,6 @@ class Source:
             groups.setdefault((signature, values), []).append(file)
         return tuple(tuple(group) for group in groups.values())
 
-    @property
-    def folders(self) -> set[Path]:
-        """The folders of the files, as they are named and as links lead to them."""
-        return {folder for file in self.files for folder in (file.path.parent, file.path.resolve().parent)}
-
     @cached_property
     def where(self) -> exp.Expr | None:
         """The parsed predicate of the user; None if every row is used."""
