@@ -38,7 +38,7 @@ class Areas:
 
     phase: ClassVar[Phase] = Phase.AREAS
     into: ClassVar[str] = "areas"
-    rows: exp.Select
+    rows: exp.Query
     exact: bool
     width: float
     span: tuple[float, float] | None

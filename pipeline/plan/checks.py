@@ -63,10 +63,11 @@ def file_check(
     source: Source,
     segment: Sequence[str] = (),
     *,
-    relations: Mapping[str, str] | None = None,
+    relations: Mapping[str, str | exp.Query] | None = None,
     columns: Mapping[str, str] | None = None,
     values: Mapping[str, float | str] | None = None,
     words: Callable[[Faults], Mapping[str, object]] | None = None,
+    located: bool = True,
 ) -> Check:
     """A check of sql/: its query, with the message and the remedy of its header.
 
@@ -79,10 +80,12 @@ def file_check(
         name: `<stage>/checks/<file>`, or `checks/<file>`.
         source: The input that the fault is in.
         segment: The columns of a key: what stands where the file says `segment`.
-        relations: The relation to read, by the name that the file gives it; `input_read` is that of the input.
+        relations: The relation to read, or its query, by the name that the file gives it; `input_read` is that of the
+            input.
         columns: The column to read, by the name that the file gives it; default: the same name.
         values: Values of the parameters.
         words: Further words for the texts, from the rows.
+        located: Whether the message tells where the first fault is.
     """
     canonical, columns = f"{source.name}_read", columns or {}
     query = statement(
@@ -97,6 +100,8 @@ def file_check(
         header = load(name).header
         return header["message"].format_map(texts), header["remedy"].format_map(texts)
 
+    if not located:
+        return Check(query, explain)
     return Check(query, explain, source, lambda faults: _faulty_rows(query, canonical, faults[0]))
 
 

@@ -56,7 +56,7 @@ def resolve_by(by: Iterable[Sequence[str]], sources: Sequence[Source], *, key: s
 
     Args:
         by: The groupings; names may be written `input.column`.
-        sources: The row input first.
+        sources: The primary input first.
         key: Key of the config that names the columns, for messages.
 
     Raises:
@@ -272,7 +272,7 @@ def joined_rows(
     """The rows that take part: kept rows of units that take part, with replicate and grouping columns.
 
     Args:
-        row: The row input.
+        row: The primary input.
         units: The units to look up; None: every row takes part and counts in replicate 0.
         others: Further relations to look up, each by a key of the rows.
         fields: Columns of the rows that counting needs.

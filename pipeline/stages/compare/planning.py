@@ -10,20 +10,22 @@ import sqlglot.expressions as exp
 
 from pipeline.errors import DataError
 from pipeline.plan import rows
-from pipeline.plan.checks import missing_check, negative_check, rows_check, shown_name
+from pipeline.plan.checks import file_check, missing_check, negative_check, shown_name
 from pipeline.plan.counts import Query
 from pipeline.plan.nodes import Check, Frame, Relation
 from pipeline.plan.plan import Plan
 from pipeline.queries.dialect import column
+from pipeline.queries.load import statement
 from pipeline.sources.inputs import Field
 from pipeline.sources.source import PASSES_WHERE
-from pipeline.stages.compare.contract import CELLS, EVENT_COUNTS
-from pipeline.stages.compare.unit_tables import POOLED
+from pipeline.stages.compare.contract import CELLS, EVENT_COUNTS, POOLED
 from pipeline.tables.ratios import RATIOS
+from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from pipeline.plan.checks import Faults
     from pipeline.sources.source import Source
     from pipeline.stages.compare.contract import CompareParameters
 
@@ -33,12 +35,13 @@ _IN_PLACE_OF = {"fp": "n_predicted", "fn": "n_true"}
 _FLOATING = {"double", "float", "halffloat"}
 
 
-def plan(params: CompareParameters, units: Source) -> Plan:
+def plan(params: CompareParameters, sources: Mapping[str, Source]) -> Plan:
     """Bind the units, check that they can be paired, count them and fetch their metrics.
 
     Raises:
         DataError: the units lack a column that the parameters need.
     """
+    units = sources["units"]
     columns = units.spec.columns | ({"system": params.system} if params.system is not None else {})
     mapped = replace(units, spec=units.spec.model_copy(update={"columns": columns}))
     mapped.types("system", Field("system", "key", "the system that the row is about"))
@@ -88,17 +91,13 @@ class _Planner:
         self._check_metrics()
         by = rows.resolve_by(self.params.by, [self.units])
         fields = tuple(dict.fromkeys((*_KEYS, *self.counts, *self.values)))
-        every = rows.joined_rows(self.units, None, (), fields, by)
         keys = [*_KEYS, *(each.name for each in by)]
-        metrics_of_units = exp.select(
-            *(column(name) for name in keys),
-            *(exp.alias_(column(name), f"{COUNT}{name}", quoted=True) for name in self.counts),
-            *(exp.alias_(column(name), f"{METRIC}{name}", quoted=True) for name in self.values),
-        ).from_("units")
+        prefixed = [f"{prefix}{name}" for prefix, names in self._prefixed for name in names]
+        metrics_of_units = statement("compare/metrics_of_units", [*keys[len(_KEYS) :], *prefixed])
         return Plan(
             nodes=(
                 rows.read(self.units, fields, by, {}),
-                Relation("units", every),
+                Relation("units", self._units(keys)),
                 *self._checks(keys),
                 Query("compare/counts", columns=("n_units",), keys=("system",)),
                 Frame("units", metrics_of_units),
@@ -110,6 +109,17 @@ class _Planner:
             warnings=tuple(self._warnings()),
             facts={"metrics": ", ".join(self.metrics)},
         )
+
+    @property
+    def _prefixed(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        return (COUNT, self.counts), (METRIC, self.values)
+
+    def _units(self, keys: Sequence[str]) -> exp.Select:
+        """Units with their counts and metrics, which have a prefix so that no name of them meets one of ours."""
+        replicate = exp.cast(exp.convert(0), "SMALLINT").as_(REPLICATE)
+        units = exp.select(*map(column, keys), replicate).from_("units_read").where(column(PASSES_WHERE))
+        named = (column(name).as_(f"{prefix}{name}", quoted=True) for prefix, names in self._prefixed for name in names)
+        return units.select(*named)
 
     @cached_property
     def counts(self) -> tuple[str, ...]:
@@ -164,67 +174,34 @@ class _Planner:
             yield "no posteriors: bayes needs the counts tp, fp and fn of every unit, and a pooled ratio in metrics"
 
 
-def _kept(*columns: exp.Expr) -> exp.Select:
-    return exp.select(*columns).from_("units_read").where(column(PASSES_WHERE))
-
-
-def _number(value: exp.Expr, name: str) -> exp.Expr:
-    return exp.alias_(exp.cast(value, "BIGINT"), name)
-
-
 def _exceeding_check(units: Source, name: str) -> Check:
-    words = f"{units.source_name('tp')} exceeds {units.source_name(name)}"
-    exceeding = exp.GT(this=column("tp"), expression=column(name))
-    return rows_check(units, exceeding, words, "True positives are part of both totals.")
+    return file_check("compare/checks/exceeding", units, columns={"total": name})
 
 
 def _repeated_check(units: Source, keys: Sequence[str]) -> Check:
     """A unit that a system has twice; NULL in a grouping column is a value like any other."""
 
-    def explain(faults: list[dict[str, object]]) -> tuple[str, str]:
-        shown = "; ".join(f"{_named(units, fault, keys)} ({fault['n_rows']} rows)" for fault in faults)
-        return f"input units: rows repeat: {shown}", "Keep one row per unit and system; name other columns in by."
+    def words(faults: Faults) -> dict[str, object]:
+        return {"examples": "; ".join(f"{_named(units, fault, keys)} ({fault['n_rows']} rows)" for fault in faults)}
 
-    counted = _kept(*(column(key) for key in keys), _number(exp.Count(this=exp.Star()), "n_rows"))
-    more = exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(1))
-    named = [column(key) for key in keys]
-    return Check(counted.group_by(*named).having(more).order_by(*named).limit(2), explain)
+    return file_check("compare/checks/repeated_units", units, keys, words=words, located=False)
 
 
 def _one_system_check(units: Source) -> Check:
     """Rows of a single system, which nothing can be compared with."""
-
-    def explain(faults: list[dict[str, object]]) -> tuple[str, str]:
-        message = f"input units: column {units.source_name('system')!r} has one value only: {faults[0]['system']!r}"
-        return message, "Two systems or more are needed on the same units."
-
-    systems = exp.Count(this=exp.Distinct(expressions=[column("system")]))
-    query = _kept(exp.alias_(exp.Min(this=column("system")), "system"))
-    return Check(query.having(exp.EQ(this=systems, expression=exp.Literal.number(1))), explain)
+    return file_check("compare/checks/one_system", units, located=False)
 
 
 def _missing_units_check(units: Source, keys: Sequence[str]) -> Check:
     """A unit that not every system has."""
 
-    def explain(faults: list[dict[str, object]]) -> tuple[str, str]:
-        shown = "; ".join(
-            f"{_named(units, fault, keys)} ({fault['n_systems']} of {fault['of_systems']} systems)" for fault in faults
-        )
-        message = f"input units: not every system has every unit, for example {shown}"
-        return message, 'Set missing_units = "skip" to compare each pair on the units that both have.'
+    def words(faults: Faults) -> dict[str, object]:
+        numbers = (f"{fault['n_systems']} of {fault['of_systems']} systems" for fault in faults)
+        units_in_words = (_named(units, fault, keys) for fault in faults)
+        return {"examples": "; ".join(f"{unit} ({n})" for unit, n in zip(units_in_words, numbers, strict=True))}
 
-    systems = exp.Count(this=exp.Distinct(expressions=[column("system")]))
-    whole = _kept(_number(systems, "of_systems"))
-    per_unit = _kept(*(column(key) for key in keys), _number(exp.Count(this=exp.Star()), "n_systems"))
-    per_unit = per_unit.group_by(*(column(key) for key in keys))
-    query = (
-        exp.select("*")
-        .from_(per_unit.subquery("per_unit"))
-        .join(whole.subquery("whole"), join_type="cross")
-        .where(exp.LT(this=column("n_systems"), expression=column("of_systems")))
-    )
-    return Check(query.order_by(*(column(key) for key in keys)).limit(2), explain)
+    return file_check("compare/checks/missing_units", units, keys, words=words, located=False)
 
 
-def _named(units: Source, fault: dict[str, object], keys: Sequence[str]) -> str:
+def _named(units: Source, fault: Mapping[str, object], keys: Sequence[str]) -> str:
     return ", ".join(f"{shown_name(units, key)} = {fault[key]}" for key in keys)

@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import polars as pl
-import sqlglot.expressions as exp
 
 from pipeline.plan.transforms import Reduction
-from pipeline.queries.dialect import column
+from pipeline.queries.load import statement
 from pipeline.stages.mentions.rules import DOCUMENT
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import REPLICATE, THRESHOLD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -37,7 +36,6 @@ TABLE = "sums_of_documents"
 RATIOS = ("precision", "recall", "f1")
 SUMS = (*RATIOS, *(f"n_{name}" for name in RATIOS), "n_documents")
 TYPES: dict[str, type[pl.DataType]] = {REPLICATE: pl.Int64} | dict.fromkeys((THRESHOLD, *SUMS), pl.Float64)
-_NEEDED = (REPLICATE, DOCUMENT, "score", "is_gold", "is_predicted")
 _DENSE = 1 << 20
 
 
@@ -56,8 +54,7 @@ def sums_of_documents(
         scored: Whether predictions have scores.
         listed: Whether documents may be without any mention, and have to be listed.
     """
-    scores = exp.select(column("score")).distinct().from_("mentions").where(column("is_predicted"))
-    frames = {"scores": scores} if scored and grid is None else {}
+    frames = {"scores": statement("entity_recognition/scores")} if scored and grid is None else {}
 
     def fold(blocks: Iterator[pl.DataFrame], given: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         thresholds = _Thresholds.of(grid, given.get("scores"))
@@ -74,22 +71,8 @@ def sums_of_documents(
             return pl.DataFrame(schema=keys | TYPES)
         return pl.concat(parts, how="diagonal")
 
-    return Reduction(TABLE, _ordered(params.by_columns, listed=listed), frames, fold)
-
-
-def _ordered(by: Sequence[str], *, listed: bool) -> exp.Select:
-    """Mentions, and a row for every listed document, in the order of documents."""
-    mentions = exp.select(*map(column, (*by, *_NEEDED))).from_("mentions")
-    if not listed:
-        return mentions.order_by(column(DOCUMENT))
-    documents = exp.select(
-        *map(column, (*by, REPLICATE, DOCUMENT)),
-        exp.alias_(exp.cast(exp.Literal.number(0), "DOUBLE"), "score"),
-        exp.alias_(exp.false(), "is_gold"),
-        exp.alias_(exp.false(), "is_predicted"),
-    ).from_("listed_documents")
-    everything = exp.union(mentions, documents, distinct=False).subquery("documents_and_mentions")
-    return exp.select("*").from_(everything).order_by(column(DOCUMENT))
+    name = "mentions_by_document_listed" if listed else "mentions_by_document"
+    return Reduction(TABLE, statement(f"entity_recognition/{name}", params.by_columns), frames, fold)
 
 
 @dataclass(frozen=True)

@@ -17,15 +17,14 @@ from pipeline.plan.nodes import Frame, Relation
 from pipeline.plan.optional_tables import OptionalTable
 from pipeline.plan.plan import Plan
 from pipeline.plan.transforms import Reduction, Transform
-from pipeline.queries.dialect import column
-from pipeline.queries.load import expand, fill, load, statement
+from pipeline.queries.load import statement
 from pipeline.sources.keys import KeyMatch
 from pipeline.stages.entity_recognition.contract import COUNT_NAMES
 from pipeline.stages.entity_recognition.document_sums import sums_of_documents
 from pipeline.stages.entity_recognition.matching import SHOWN, matcher
 from pipeline.stages.entity_recognition.outcomes import TABLE as OUTCOMES
 from pipeline.stages.entity_recognition.outcomes import follow_up
-from pipeline.stages.mentions.rows import NUMBERED, MentionRows, resolve_by
+from pipeline.stages.mentions.rows import MentionRows, resolve_by
 from pipeline.stages.mentions.rules import DOCUMENT
 
 if TYPE_CHECKING:
@@ -62,7 +61,7 @@ class _Planner:
             raise DataError(message, remedy="Map it with columns = { score = … }, or leave thresholds out.")
         match = matcher(self.params, mentions.passed_on, shown=self.with_outcomes)
         frames = {"gold": mentions.rows_of_gold(), "predicted": mentions.rows_of_predicted()}
-        listed = Relation("listed_documents", mentions.listed())
+        listed = Relation("listed_documents", self._listed())
         return Plan(
             nodes=(
                 *mentions.relations(),
@@ -101,7 +100,7 @@ class _Planner:
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """The inputs that are given, the row input first."""
+        """The inputs that are given, the primary input first."""
         return tuple(each for each in (self.predicted, self.gold, self.documents) if each is not None)
 
     @property
@@ -142,12 +141,17 @@ class _Planner:
     def _frames(self) -> Iterator[Frame]:
         by = [each.name for each in self.mentions.by]
         name = "documents_listed" if self.mentions.may_be_empty else "documents"
-        counts = expand(load(f"entity_recognition/{name}"), by)
-        ids = exp.select("doc_id").from_(NUMBERED)
+        counts = statement(f"entity_recognition/{name}", by, values={"lowest_score": self.lowest_score})
         if self.above_lowest:
             yield Frame("lowest", statement("entity_recognition/lowest_predictions", by))
-        yield Frame("documents", fill(counts, {"lowest_score": self.lowest_score}))
-        yield Frame("document_ids", ids.order_by(column(DOCUMENT)))
+        yield Frame("documents", counts)
+        yield Frame("document_ids", statement("entity_recognition/document_ids"))
+
+    def _listed(self) -> exp.Query:
+        """Every document, once for each system; it has no type."""
+        segment = {"s": self.mentions.systems, "d": self.mentions.of_documents}
+        name = "documents_of_systems" if self.params.type_group is None else "documents_of_systems_and_types"
+        return statement(f"entity_recognition/{name}", segment)
 
     def _sums_of_documents(self) -> Iterator[Reduction]:
         if set(self.params.averages) - POOLED_AVERAGES:
@@ -168,7 +172,7 @@ class _Planner:
         if self.documents is not None:
             yield missing_check(self.documents, "doc_id")
             yield duplicate_check(self.documents, ("doc_id",), remedy="Keep one row per document.")
-            cluster = self.mentions.units().cluster
+            cluster = self.mentions.cluster
             if cluster is not None:
                 yield missing_check(self.documents, cluster)
 

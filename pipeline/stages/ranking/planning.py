@@ -9,22 +9,21 @@ import sqlglot.expressions as exp
 
 from pipeline.errors import DataError
 from pipeline.plan import rows
-from pipeline.plan.checks import duplicate_check, missing_check
+from pipeline.plan.checks import duplicate_check, file_check, missing_check
 from pipeline.plan.counts import Query
 from pipeline.plan.nodes import Check, Relation
 from pipeline.plan.plan import Plan
 from pipeline.plan.transforms import RankedAmong, Reduction
 from pipeline.queries.dialect import column, double
-from pipeline.queries.load import expand, fill, load, page
-from pipeline.sources.keys import KeyMatch, repeated_keys
+from pipeline.queries.load import page, statement
+from pipeline.sources.keys import KeyMatch
 from pipeline.stages.ranking.contract import COUNTS
 from pipeline.stages.ranking.lists import Lists
-from pipeline.stages.ranking.places import NAME, NUMBER, VALUE, judged_places, tied_places
+from pipeline.stages.ranking.places import NUMBER, judged_places, tied_places
 from pipeline.tables.groupings import users_name
-from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pipeline.sources.source import Source
     from pipeline.stages.ranking.contract import RankingParameters
@@ -32,13 +31,13 @@ if TYPE_CHECKING:
 KEYS = ("query_id", "doc_id")
 
 
-def plan(params: RankingParameters, ranking: Source, relevance: Source | None) -> Plan:
+def plan(params: RankingParameters, sources: Mapping[str, Source]) -> Plan:
     """Bind the inputs, find the places of judged documents, and fold them into measures of every ranking.
 
     Raises:
         DataError: the inputs lack a column that the parameters need.
     """
-    return _Planner(params, ranking, relevance).plan()
+    return _Planner(params, sources["ranking"], sources.get("relevance")).plan()
 
 
 @dataclass(frozen=True)
@@ -57,9 +56,10 @@ class _Planner:
         names = [each.name for each in by]
         labelled = self.relevance is None and not self.counts_missed
         lists = Lists(self.params, tuple(names), tuple(own), labelled=labelled, judged_apart=self.relevance is not None)
-        frames = {"rankings": exp.select("*").from_("rankings")}
+        frames = {"rankings": statement("ranking/every_ranking", names)}
         if not labelled:
-            frames["judged_queries"] = exp.select("*").from_("judged_queries")
+            judged_by = own if self.relevance is None else [name for name in names if name not in own]
+            frames["judged_queries"] = statement("ranking/every_judged_query", judged_by)
         return Plan(
             nodes=(
                 *self._relations(by),
@@ -95,13 +95,13 @@ class _Planner:
         return exp.GTE(this=column("relevance"), expression=double(self.params.relevance_level))
 
     def _ranked(self) -> RankedAmong:
-        names = [] if self.params.ties == "expected" else [NAME]
+        expected = self.params.ties == "expected"
         return RankedAmong(
-            rows=exp.select("*").from_("judged_places"),
-            among=exp.select(*(column(name) for name in (NUMBER, VALUE, *names))).from_("numbered_documents"),
+            rows=statement("ranking/every_judged_place"),
+            among=statement("ranking/values_of_documents" if expected else "ranking/values_and_names_of_documents"),
             key=NUMBER,
-            sizes=load("ranking/judged_per_ranking").tree.copy(),
-            function=judged_places if names else tied_places,
+            sizes=statement("ranking/judged_per_ranking"),
+            function=tied_places if expected else judged_places,
         )
 
     @property
@@ -121,48 +121,49 @@ class _Planner:
             raise DataError(message, remedy="Give the input relevance, or map the column.")
 
     def _relations(self, by: tuple[rows.Grouped, ...]) -> Iterator[Relation]:
-        order = "score" if self.scored else "rank"
         labels = ["relevance"] if self.relevance is None else []
-        yield rows.read(self.ranking, [*KEYS, order, *labels], by, {})
-        own = [each for each in by if each.source == self.ranking.name]
-        ranked = rows.joined_rows(self.ranking, None, (), [*KEYS, order, *labels], own, required=[*KEYS, order])
-        if self.params.duplicates == "max":
-            ranked = rows.distinct_rows(ranked, [*(each.name for each in own), *KEYS], [order])
-        value = column(order) if self.scored else exp.Neg(this=column(order))
-        names = [each.name for each in own]
-        kept = [column(name) for name in (*names, REPLICATE, *KEYS, *labels)]
-        query = exp.select(*kept, exp.alias_(value, VALUE, quoted=True)).from_(ranked.subquery("ranked_rows"))
-        sorts = self.params.duplicates == "max"
-        yield Relation("ranked_documents", query, keep=sorts)  # it is read thrice
-        retrieved = expand(load("ranking/retrieved"), names)
+        unlabelled = {} if labels else {"relevance": exp.cast(exp.null(), "DOUBLE")}
+        yield rows.read(self.ranking, [*KEYS, "score" if self.scored else "rank", *labels], by, unlabelled)
+        own = [group.name for group in by if group.source == self.ranking.name]
+        name = "distinct_documents" if self.params.duplicates == "max" else "ranked_documents"
+        ranked = statement(f"ranking/{name}" if self.scored else f"ranking/{name}_by_rank", own)
+        yield Relation("ranked_documents", ranked, keep=self.params.duplicates == "max")  # it is read thrice
+        retrieved = statement("ranking/retrieved", own)
         if self.relevance is None:
             yield Relation("rankings", retrieved, keep=True)
             if self.counts_missed:
                 yield from self._labelled(own)
         else:
-            theirs = [each.name for each in by if each.source == self.relevance.name]
-            yield from self._judged(self.relevance, by, theirs)
+            of_queries = [group.name for group in by if group.source == self.relevance.name]
+            yield from self._judged(self.relevance, by, of_queries)
             yield Relation("retrieved", retrieved, keep=True)
-            yield Relation("rankings", _looked_up("retrieved", "judged_queries", ("query_id",), theirs), keep=True)
-        yield from _places(names, labels, self._level)
+            yield Relation("rankings", statement("ranking/rankings", {"p": own, "o": of_queries}), keep=True)
+        yield from self._places(own)
 
-    def _labelled(self, own: list[rows.Grouped]) -> Iterator[Relation]:
+    def _labelled(self, own: list[str]) -> Iterator[Relation]:
         """Labels of all documents of the ranking, those without a valid score too, as judgements of its queries."""
-        names = [each.name for each in own]
-        labels = rows.joined_rows(self.ranking, None, (), [*KEYS, "score", "relevance"], own, required=KEYS)
-        if self.params.duplicates == "max":
-            labels = rows.distinct_rows(labels, [*names, *KEYS], ["score"])
-        yield Relation("judged_documents", labels)
-        queries = expand(load("ranking/judged_queries"), names)
-        yield Relation("judged_queries", fill(queries, self._level), keep=True)
+        name = "distinct_labelled_ranking" if self.params.duplicates == "max" else "labelled_ranking"
+        yield Relation("judged_documents", statement(f"ranking/{name}", own))
+        yield self._judged_queries(own)
 
-    def _judged(self, source: Source, by: tuple[rows.Grouped, ...], theirs: list[str]) -> Iterator[Relation]:
+    def _judged(self, source: Source, by: tuple[rows.Grouped, ...], of_queries: list[str]) -> Iterator[Relation]:
         yield rows.read(source, [*KEYS, "relevance"], by, {})
-        judged = rows.passing_rows(source)
-        if self.params.duplicates != "error":
-            judged = rows.distinct_rows(judged, KEYS, ["relevance", *theirs])
-        yield Relation("judged_documents", judged, keep=True)
-        yield Relation("judged_queries", fill(expand(load("ranking/judged_queries"), theirs), self._level), keep=True)
+        name = "judged_documents" if self.params.duplicates == "error" else "distinct_judged_documents"
+        yield Relation("judged_documents", statement(f"ranking/{name}", of_queries), keep=True)
+        yield self._judged_queries(of_queries)
+
+    def _judged_queries(self, segment: list[str]) -> Relation:
+        return Relation("judged_queries", statement("ranking/judged_queries", segment, values=self._level), keep=True)
+
+    def _places(self, own: list[str]) -> Iterator[Relation]:
+        """Documents with the number of their ranking, and the judged ones among them."""
+        yield Relation("numbered_documents", statement("ranking/numbered_documents", own))
+        labelled = "numbered_documents"
+        if self.relevance is not None:
+            labelled = "labelled_documents"
+            yield Relation(labelled, statement("ranking/labelled_documents"))
+        places = statement("ranking/judged_places", relations={"labelled_documents": labelled}, values=self._level)
+        yield Relation("judged_places", places, keep=True)
 
     def _checks(self, own: list[str], names: list[str]) -> Iterator[Check]:
         if self.relevance is not None:
@@ -187,37 +188,7 @@ class _Planner:
             yield f"null = {self.params.null!r}: these moments are wrong; {page('ranking')} says how far"
 
 
-def _places(own: list[str], labels: list[str], level: dict[str, float]) -> Iterator[Relation]:
-    """Documents with the number of their ranking, and the judged ones among them."""
-    name = exp.alias_(exp.cast(column("doc_id", "p"), "TEXT"), NAME, quoted=True)
-    kept = (column(each, "p") for each in (VALUE, *KEYS, *labels))
-    query = exp.select(column(NUMBER, "o"), *kept, name).from_(exp.to_table("ranked_documents").as_("p"))
-    same = [exp.NullSafeEQ(this=column(each, "p"), expression=column(each, "o")) for each in (*own, "query_id")]
-    query = query.join(exp.to_table("rankings").as_("o"), on=exp.and_(*same), join_type="inner")
-    yield Relation("numbered_documents", query)
-    labelled = exp.select("*").from_("numbered_documents")
-    if not labels:
-        labelled = _looked_up("numbered_documents", "judged_documents", KEYS, ["relevance"], kind="inner")
-    yield Relation("labelled_documents", labelled)
-    yield Relation("judged_places", fill(expand(load("ranking/judged_places"), ()), level), keep=True)
-
-
-def _looked_up(relation: str, other: str, keys: tuple[str, ...], names: list[str], *, kind: str = "left") -> exp.Select:
-    """A relation with columns of another that has at most one row for each key."""
-    matches = exp.and_(*(exp.EQ(this=column(key, "p"), expression=column(key, "o")) for key in keys))
-    theirs = (column(name, "o") for name in names)
-    star = exp.Column(this=exp.Star(), table=exp.to_identifier("p"))
-    query = exp.select(star, *theirs).from_(exp.to_table(relation).as_("p"))
-    return query.join(exp.to_table(other).as_("o"), on=matches, join_type=kind)
-
-
 def _one_value_check(source: Source, names: list[str]) -> Check:
     """A query whose judged documents differ in a grouping column."""
-
-    def explain(faults: list[dict[str, object]]) -> tuple[str, str]:
-        query = faults[0]["query_id"]
-        shown = ", ".join(map(users_name, names))
-        message = f"input {source.name}: {source.source_name('query_id')} = {query} has several values of {shown}"
-        return message, "A grouping column of relevance describes the query: give it one value in all rows of a query."
-
-    return Check(repeated_keys("judged_queries", ("query_id",), everything=True), explain)
+    words = {"groups": ", ".join(map(users_name, names))}
+    return file_check("ranking/checks/several_values", source, words=lambda _: words, located=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,33 +10,33 @@ import sqlglot.expressions as exp
 
 from pipeline.plan import rows
 from pipeline.plan.areas import Areas
-from pipeline.plan.checks import doubtful_groups, duplicate_check, missing_check, outside_check, rows_check
+from pipeline.plan.checks import doubtful_groups, duplicate_check, file_check, missing_check, outside_check
 from pipeline.plan.counts import Query, Sweep
 from pipeline.plan.nodes import Check, Relation
 from pipeline.plan.plan import Plan
 from pipeline.queries.dialect import column, double, is_finite
-from pipeline.sources.source import PASSES_WHERE, SCORE_GIVEN
+from pipeline.queries.load import statement
+from pipeline.sources.source import SCORE_GIVEN
 from pipeline.stages.threshold_sweep.contract import COUNT_NAMES
-from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pipeline.sources.source import Source
     from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
 
-UNITS = "clusters_of_rows"
+SCORE_OR_LOWEST = "score_or_lowest"
 MOST_WEIGHT, LEAST_WEIGHT = 1e6, 1e-6
 LIKELIHOOD = ("n", "n_outside", "weights", "squares", "first", "weighted", "second", "squared_errors")
 
 
-def plan(params: ThresholdSweepParameters, predictions: Source) -> Plan:
+def plan(params: ThresholdSweepParameters, sources: Mapping[str, Source]) -> Plan:
     """Bind the predictions, count labels per bin, and ask for areas and likelihoods.
 
     Raises:
         DataError: the predictions lack a column that the parameters need.
     """
-    return _Planner(params, predictions).plan()
+    return _Planner(params, sources["predictions"]).plan()
 
 
 @dataclass(frozen=True)
@@ -45,21 +46,19 @@ class _Planner:
 
     def plan(self) -> Plan:
         by = rows.resolve_by(self.params.by, [self.predictions])
-        units = self._units()
-        every = self._rows(units, by)
-        labelled = exp.Not(this=exp.Is(this=column("label", "p"), expression=exp.null()))
-        used = every.where(is_finite(column(SCORE_GIVEN, "p")), labelled)
+        names = [each.name for each in by]
+        evaluated = self._evaluated(names)
         missed = self.params.counts_missed
-        sweep = Sweep("predictions", every, "score", self.params.grid(), replicated=self.replicated, missed=missed)
+        sweep = Sweep("predictions", evaluated, "score", self.params.grid(), replicated=self.replicated, missed=missed)
         name = "weighted_counts" if self.weighted else "counts"
         likelihood = Query("threshold_sweep/likelihood", columns=LIKELIHOOD, into="likelihood")
         return Plan(
             nodes=(
-                *self._relations(units, by, used),
+                *self._relations(by, evaluated),
                 *self._checks(),
                 Query(f"threshold_sweep/{name}", columns=COUNT_NAMES, sweep=sweep),
                 likelihood,
-                self._areas(every.where(labelled.copy()) if missed else used, by),
+                self._areas(names),
             ),
             sources=(self.predictions,),
             by=by,
@@ -80,34 +79,39 @@ class _Planner:
         """Whether replicates of clusters, not rows, are independent."""
         return self.params.cluster is not None and self.params.uncertainty == "jackknife"
 
-    def _units(self) -> rows.Units | None:
-        if not self.replicated or self.params.cluster_column is None:
-            return None
-        replicates = None if self.params.replicates == "auto" else self.params.replicates
-        return rows.Units(UNITS, self.params.cluster_column, replicates=replicates)
+    def _evaluated(self, by: Sequence[str]) -> exp.Query:
+        """The rows that `where` keeps, with replicate; those without a valid score may count, as minus infinity."""
+        score = {"score_given": SCORE_OR_LOWEST} if self.params.counts_missed else {}
+        if not self.replicated:
+            return statement("threshold_sweep/evaluated_predictions", by, columns=score)
+        columns = score | {"cluster_key": str(self.params.cluster_column)}
+        segment = {"p": by}
+        return statement("threshold_sweep/evaluated_predictions_of_clusters", segment, columns=columns)
 
-    def _rows(self, units: rows.Units | None, by: Sequence[rows.Grouped]) -> exp.Select:
-        fields = ("score", "label", *(["weight"] if self.weighted else []))
-        missed = self.params.counts_missed
-        return rows.joined_rows(self.predictions, units, (), fields, by, checked=False, missed=missed)
-
-    def _relations(self, units: rows.Units | None, by: Sequence[rows.Grouped], used: exp.Select) -> Iterator[Relation]:
+    def _relations(self, by: Sequence[rows.Grouped], evaluated: exp.Query) -> Iterator[Relation]:
         names = ["score", "label", *(name for name in ("weight", "id") if self.predictions.is_mapped(name))]
-        cluster = [self.params.cluster_column] if self.params.cluster_column is not None else []
-        yield rows.read(self.predictions, [*names, *cluster], by, {})
-        if units is not None:
-            yield from rows.units_relations(self.predictions, units, None, by)
-        weight = column("weight") if self.weighted else double(1.0)
-        names = [*(each.name for each in by), REPLICATE, "score", "label"]
-        weighted = exp.select(*(column(name) for name in names), exp.alias_(weight, "weight", quoted=True))
-        yield Relation("weighted_predictions", weighted.from_(used.subquery("used_predictions")))
+        cluster = self.params.cluster_column
+        yield rows.read(self.predictions, [*names, *([cluster] if cluster is not None else [])], by, self._derived())
+        if self.replicated and cluster is not None:
+            count = None if self.params.replicates == "auto" else self.params.replicates
+            yield from rows.replicate_relations(f"{self.predictions.name}_read", cluster, count)
+        yield Relation("evaluated_predictions", evaluated)
+        used = statement("threshold_sweep/weighted_predictions", [each.name for each in by])
+        yield Relation("weighted_predictions", used)
 
-    def _areas(self, used: exp.Select, by: Sequence[rows.Grouped]) -> Areas:
-        names = [*(each.name for each in by), REPLICATE, "score", "label"]
-        as_counted = exp.cast(exp.cast(column("weight"), "DECIMAL(38, 15)"), "DOUBLE")
-        weight = [exp.alias_(as_counted, "weight", quoted=True)] if self.weighted else []
+    def _derived(self) -> dict[str, exp.Expr]:
+        """The weight of rows that have none, and the score that counts where rows without a valid one do."""
+        weight: dict[str, exp.Expr] = {} if self.weighted else {"weight": double(1.0)}
+        if not self.params.counts_missed:
+            return weight
+        score = column(SCORE_GIVEN)
+        lowest = exp.Case().when(is_finite(score), score.copy()).else_(double(-math.inf))
+        return weight | {SCORE_OR_LOWEST: lowest}
+
+    def _areas(self, by: Sequence[str]) -> Areas:
+        name = "scored_or_missed" if self.params.counts_missed else "scored"
         return Areas(
-            rows=exp.select(*map(column, names), *weight).from_(used.subquery("used_predictions")),
+            rows=statement(f"threshold_sweep/{name}", by),
             exact=self.params.method == "exact",
             width=self.params.width,
             span=self.predictions.span("score"),
@@ -138,20 +142,9 @@ class _Planner:
 
 def _no_weight(predictions: Source) -> Check:
     """Weights that are 0 in every row."""
-
-    def explain(_: list[dict[str, object]]) -> tuple[str, str]:
-        message = f"input {predictions.name}: column {predictions.source_name('weight')!r} is 0 in every row"
-        return message, "Weights say how much a row counts: some must be above 0."
-
-    most = exp.alias_(exp.Max(this=column("weight")), "most")
-    query = exp.select(most).from_(exp.to_table(f"{predictions.name}_read")).where(column(PASSES_WHERE))
-    return Check(query.having(exp.EQ(this=exp.Max(this=column("weight")), expression=double(0))), explain)
+    return file_check("threshold_sweep/checks/no_weight", predictions, located=False)
 
 
 def _tiny_weight(predictions: Source) -> Check:
     """Weights of which 15 decimals keep too little."""
-    above = exp.GT(this=column("weight"), expression=double(0.0))
-    below = exp.LT(this=column("weight"), expression=double(LEAST_WEIGHT))
-    words = f"column {predictions.source_name('weight')!r} is above 0 but below {LEAST_WEIGHT:g}"
-    remedy = "Multiply all weights by one number, such as 1e6: only their ratios matter."
-    return rows_check(predictions, exp.and_(above, below), words, remedy)
+    return file_check("threshold_sweep/checks/tiny_weight", predictions, values={"least": LEAST_WEIGHT})

@@ -1,0 +1,12 @@
+-- grain: one row per listed document
+-- reads: documents_read (passes_where, doc_id, segment, cluster_key), replicates (cluster, replicate)
+-- params: none
+-- caution: segment stands for the grouping columns of documents; _document numbers them in the order of their ids
+SELECT
+  d.doc_id,
+  d.segment,
+  r.replicate,
+  CAST(row_number() OVER (ORDER BY d.doc_id) AS BIGINT) AS _document
+FROM documents_read AS d
+INNER JOIN replicates AS r ON d.cluster_key = r.cluster
+WHERE d.passes_where

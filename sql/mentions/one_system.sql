@@ -1,0 +1,6 @@
+-- grain: one row: all predictions are those of one system
+-- reads: none
+-- params: none
+-- caution: stands for systems.sql where no grouping column is one of predictions only
+SELECT
+  CAST(0 AS BIGINT) AS _system

@@ -1,0 +1,24 @@
+-- grain: one row per retrieved document of a ranking: the one with the highest score
+-- reads: ranking_read (passes_where, segment, query_id, doc_id, score, relevance)
+-- params: none
+-- caution: as ranked_documents.sql; a key with NULL is not known, so such documents never repeat
+SELECT
+  segment,
+  replicate,
+  query_id,
+  doc_id,
+  relevance,
+  score AS _value
+FROM (
+  SELECT
+    segment,
+    CAST(0 AS SMALLINT) AS replicate,
+    query_id,
+    doc_id,
+    relevance,
+    score,
+    row_number() OVER (PARTITION BY segment, query_id, doc_id ORDER BY score DESC NULLS LAST) AS rank_in_key
+  FROM ranking_read
+  WHERE passes_where AND query_id IS NOT NULL AND doc_id IS NOT NULL AND score IS NOT NULL
+) AS numbered
+WHERE rank_in_key = 1 OR segment IS NULL
