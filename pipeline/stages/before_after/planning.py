@@ -152,19 +152,18 @@ class _Planner:
         if not layers:
             return Plan()
         names = [grouped.name for grouped in every]
-        used_pairs = self._used_pairs(units, every, layers.timed_by, into="used_pairs_of_strata")
+        used_pairs = self._used_pairs(units, every, layers.timed_by, into=strata.USED_PAIRS_OF_STRATA)
         timelines = (self._timelines_of_strata(layers, every), self._span()) if compared == "timelines" else None
         counts = strata.queries(
             compared,
-            layers.pairs(names, used_pairs.into),
+            layers.pairs(names),
             self.params.grid(),
             self._accounted,
             timelines,
             matchers,
             missed=self._counts_missed(compared),
         )
-        of_events = [grouped.name for grouped in every if grouped.source == "events"]
-        relations = layers.relations(compared, [*of_events, *matchers.columns])
+        relations = layers.relations(compared, every, matchers.columns)
         return Plan((*used_pairs.relations(), *relations, *counts))
 
     def _gold_plan(self, by: Sequence[rows.Grouped], matchers: Matchers) -> Plan:

@@ -14,7 +14,6 @@ from pipeline.plan.counts import CountFunction, Query, Sweep
 from pipeline.plan.nodes import Relation
 from pipeline.queries.dialect import column, double
 from pipeline.queries.load import statement
-from pipeline.stages.before_after.pairs import USED_PAIRS
 from pipeline.stages.before_after.timelines import N_COLUMNS, timeline_counts
 
 if TYPE_CHECKING:
@@ -32,6 +31,7 @@ OF_TIME = ("weekday", "hour", "volume")
 KEYS = ("event_stratum", "article_stratum")
 COLUMNS = (*N_COLUMNS, "m_before")
 COUNTED = "strata"
+USED_PAIRS_OF_STRATA = "used_pairs_of_strata"
 VALUES_OF_TIME = {"weekday": "weekday", "hour": "hour_of_day", "volume": "volume"}  # columns of the queries
 TimedBy = Literal["articles", "pairs", "events"]
 
@@ -55,16 +55,31 @@ class Strata:
         """Whether there are any."""
         return bool(self.columns or self.of_time)
 
-    def relations(self, compared: Compared, columns: Sequence[str]) -> Iterator[Relation]:
-        """How busy the days are, and the events with their stratum where numbers of pairs are given per event.
+    def relations(
+        self, compared: Compared, by: Sequence[rows.Grouped], columns_of_matchers: Sequence[str]
+    ) -> Iterator[Relation]:
+        """How busy the days are, pairs and articles with their dates, and the events with their stratum.
 
         Args:
             compared: Where the numbers of compared pairs come from.
-            columns: Columns of the compared events that counting needs, and those of the strata.
+            by: The grouping columns and those of the strata.
+            columns_of_matchers: The grouping columns that name the matcher.
         """
-        volumes = "volumes" if "volume" in self.of_time else "no_volumes"
-        yield Relation("volumes", statement(f"before_after/{volumes}"), keep=True)
+        names = {source: [each.name for each in by if each.source == source] for source in ("events", "articles")}
+        if self.of_time:
+            volumes = "volumes" if "volume" in self.of_time else "no_volumes"
+            yield Relation("volumes", statement(f"before_after/{volumes}"), keep=True)
+            pairs = statement(
+                "before_after/dated_pairs",
+                [grouped.name for grouped in by],
+                relations={"used_pairs": USED_PAIRS_OF_STRATA},
+                columns={"time_of_article": self._time_of_article()},
+            )
+            yield Relation("dated_pairs", pairs)
+        if self.of_time and compared == "timelines":
+            yield Relation("dated_articles", statement("before_after/dated_articles", names["articles"]))
         if compared == "events":
+            columns = [*names["events"], *columns_of_matchers]
             yield Relation("events_of_strata", self._labelled("events_of_strata", columns))
 
     def events(self, columns: Sequence[str]) -> exp.Query:
@@ -72,28 +87,28 @@ class Strata:
         return self._labelled("timeline_of_events_by_stratum", columns)
 
     def articles(self, columns: Sequence[str]) -> exp.Query:
-        """Articles with their times, their stratum and some of their columns, which include those of the strata."""
-        return self._labelled("timeline_of_articles_by_stratum", columns, of_others=("articles",))
+        """Articles with their times, their stratum and some of their columns."""
+        relations = {"articles": "dated_articles"} if self.of_time else {}
+        return self._labelled("timeline_of_articles_by_stratum", columns, relations, ("articles",))
 
-    def pairs(self, columns: Sequence[str], used_pairs: str) -> exp.Query:
-        """Pairs with both strata and some of their columns, which include those of the strata."""
-        file = "timed_pairs_of_strata" if self.of_time else "pairs_of_strata"
-        return self._labelled(file, columns, of_others=("articles", "pairs"), used_pairs=used_pairs)
+    def pairs(self, columns: Sequence[str]) -> exp.Query:
+        """Pairs with both strata and some of their columns."""
+        relations = {"used_pairs": "dated_pairs" if self.of_time else USED_PAIRS_OF_STRATA}
+        return self._labelled("pairs_of_strata", columns, relations, ("articles", "pairs"))
 
     def _labelled(
-        self, file: str, columns: Sequence[str], *, of_others: Sequence[str] = (), used_pairs: str = USED_PAIRS
+        self,
+        file: str,
+        columns: Sequence[str],
+        relations: Mapping[str, str] | None = None,
+        of_others: Sequence[str] = (),
     ) -> exp.Query:
         """Rows with the texts of their values: those of the event, and those of inputs other than events."""
         events = [column(grouped.name) for grouped in self.columns if grouped.source == "events"]
         others = [column(grouped.name) for grouped in self.columns if grouped.source in of_others]
         times = [column(VALUES_OF_TIME[name]) for name in self.of_time]
         labels = {"event_label": _text(events), "article_label": _text([*others, *times])}
-        return statement(
-            f"before_after/{file}",
-            columns,
-            relations={"used_pairs": used_pairs},
-            columns=labels | {"time_of_article": self._time_of_article()},
-        )
+        return statement(f"before_after/{file}", columns, relations=relations, columns=labels)
 
     def _time_of_article(self) -> exp.Expr:
         """When the article of a pair appeared, in microseconds: as it is known, or computed from the lag."""
