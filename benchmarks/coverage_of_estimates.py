@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.before_after.intervals import Interval
+    from pipeline.metrics.uncertainty.limits import Interval
 
 CLASSES = ((0.0, 1.0, "<1"), (1.0, 10.0, "1-10"), (10.0, 100.0, "10-100"), (100.0, np.inf, ">100"))
 GROUPS = 64

@@ -93,8 +93,8 @@ def leaving_at_once(say: Callable[[Interrupted], str]) -> Iterator[None]:
         os.write(2, say(error).encode())
         os._exit(error.code)
 
-    ours = threading.current_thread() is threading.main_thread()
-    numbers = [number for number in STOP_SIGNALS if ours and signal.getsignal(number) is not signal.SIG_IGN]
+    on_main_thread = threading.current_thread() is threading.main_thread()
+    numbers = [number for number in STOP_SIGNALS if on_main_thread and signal.getsignal(number) is not signal.SIG_IGN]
     previous = {number: signal.signal(number, leave) for number in numbers}
     try:
         yield

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from cli.calls import call
 
 from pipeline import errors, open_results
 from pipeline.runs.config import load_config, parse_config
@@ -198,11 +199,12 @@ def test_every_column_of_an_input_is_on_its_page(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [entry.kind for entry in STAGES])
-def test_the_starter_runs_beside_the_demo(kind: str, demo: Path) -> None:
+def test_the_starter_runs_beside_the_demo(kind: str, demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copy(ROOT / "configs" / f"{kind}.toml", demo.parent / "my.toml")
-    command = [sys.executable, "-m", "pipeline", "run", "my.toml", "--quiet"]
-    finished = subprocess.run(command, cwd=demo.parent, check=True, capture_output=True, text=True)
-    assert json.loads((Path(finished.stdout.strip()) / "run.json").read_text("utf-8"))["status"] == "published"
+    monkeypatch.chdir(demo.parent)
+    finished = call("run", "my.toml", "--quiet")
+    assert finished.code == 0, finished.err
+    assert json.loads((Path(finished.out.strip()) / "run.json").read_text("utf-8"))["status"] == "published"
 
 
 # Links and wording ---------------------------------------------------------------------------------------------------

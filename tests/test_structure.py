@@ -9,8 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 import pipeline
+from pipeline.cli.app import app
 from pipeline.queries.load import resource_folder
 from pipeline.stages import STAGES
 
@@ -33,11 +35,9 @@ def tree_of(path: Path) -> ast.Module:
 
 def command_line(*words: str) -> str:
     """Standard output of the command."""
-    environment = os.environ | {"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "200"}
-    done = subprocess.run(
-        [sys.executable, "-m", "pipeline", *words], capture_output=True, text=True, check=True, env=environment
-    )
-    return done.stdout
+    called = CliRunner().invoke(app, words, env={"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "200"})
+    assert called.exit_code == 0
+    return called.stdout
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -197,21 +197,24 @@ def test_files_and_functions_keep_their_budgets() -> None:
 
 @pytest.mark.parametrize(("variable", "code"), [("", 0), ("1", 1)])
 @pytest.mark.parametrize(
-    "text",
+    "texts",
     [
-        "import pytest\ndef test_skipped():\n    pytest.skip('no data')\n",
-        "import pytest\npytest.skip('no data', allow_module_level=True)\ndef test_nothing():\n    pass\n",
-        "def test_needs_data(real_data):\n    pass\n",
+        [
+            "import pytest\ndef test_skipped():\n    pytest.skip('no data')\n",
+            "def test_needs_data(real_data):\n    pass\n",
+        ],
+        ["import pytest\npytest.skip('no data', allow_module_level=True)\ndef test_nothing():\n    pass\n"],
     ],
-    ids=["test", "module", "fixture"],
+    ids=["tests", "module"],
 )
 @pytest.mark.parametrize("workers", [[], ["-n", "1"]], ids=["alone", "xdist"])
 def test_a_skip_fails_where_nothing_may_be_skipped(
-    tmp_path: Path, text: str, workers: list[str], variable: str, code: int
+    tmp_path: Path, texts: list[str], workers: list[str], variable: str, code: int
 ) -> None:
     shutil.copy(Path(__file__).parent / "conftest.py", tmp_path)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    (tmp_path / "test_skips.py").write_text(text + "def test_passes():\n    pass\n")
+    for number, text in enumerate(texts):
+        (tmp_path / f"test_skips_{number}.py").write_text(text + "def test_passes():\n    pass\n")
     (tmp_path / "test_more.py").write_text("def test_passes():\n    pass\n")
     drop = {"THRESHER_REAL_DATA", "PYTEST_ADDOPTS"}
     environment = {key: value for key, value in os.environ.items() if key not in drop and "XDIST" not in key}
@@ -224,4 +227,6 @@ def test_a_skip_fails_where_nothing_may_be_skipped(
         env=environment | {"THRESHER_NO_SKIPS": variable},
     )
     assert bool(done.returncode) == bool(code), done.stdout
+    refused = set(re.findall(r"(?m)^(?:FAILED|ERROR) (test_skips_\d\.py)", done.stdout))
+    assert refused == {f"test_skips_{number}.py" for number in range(len(texts)) if code}
     assert ("nothing may be skipped" in done.stdout) == bool(code)

@@ -28,7 +28,7 @@ def package() -> ModuleType:
     """
     if OWN_NAME in sys.modules:
         return sys.modules[OWN_NAME]
-    if _is_ours():
+    if _is_this_package():
         return import_module(NAME)
     sys.meta_path.insert(0, _Finder())
     try:
@@ -43,7 +43,7 @@ def module(name: str) -> ModuleType:
     return import_module(f"{package().__name__}.{name}")
 
 
-def _is_ours() -> bool:
+def _is_this_package() -> bool:
     """Whether `import pipeline` leads to the package beside this one."""
     try:
         spec = find_spec(NAME)

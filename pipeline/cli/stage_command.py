@@ -106,12 +106,12 @@ def _document(kind: str, stage: Stage, values: dict[str, Any]) -> dict[str, Any]
         if values[contract.name]:
             table[contract.name] = {"path": list(values[contract.name])}
     for text in values["mapping"] or ():
-        column, _, theirs = text.partition("=")
-        name, _, ours = column.partition(".")
-        if not ours or not theirs:
+        column, _, file_column = text.partition("=")
+        name, _, canonical = column.partition(".")
+        if not canonical or not file_column:
             message = f"--map {text}: write INPUT.NAME=COLUMN"
             raise UsageError(message, remedy="For example --map pairs.score=weight.")
-        _input(table, name, f"--map {text}").setdefault("columns", {})[ours] = _mapped(theirs)
+        _input(table, name, f"--map {text}").setdefault("columns", {})[canonical] = _mapped(file_column)
     for text in values["where"] or ():
         name, equals, predicate = text.partition("=")
         if not equals:

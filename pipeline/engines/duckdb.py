@@ -242,8 +242,8 @@ class DuckDB:
             try:
                 return future.result(timeout=POLL_SECONDS)
             except FutureTimeout:
-                if future.done():
-                    raise
+                if future.done():  # it ended just as the wait did
+                    return future.result()
                 if self._progress is not None:
                     self._progress(self._connection.query_progress())
             if self._stop.is_set:

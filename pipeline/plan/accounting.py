@@ -54,13 +54,13 @@ class InputAccount:
 
 
 def account(engine: Engine, options: Options, plan: Plan, used: int) -> tuple[InputAccount, ...]:
-    """What became of every row of every input; the row input is asked again only if rows were left out.
+    """What became of every row of every input; the primary input is asked again only if rows were left out.
 
     Args:
         engine: Where the relations of the plan are defined.
         options: What the parameters of the stage say of counting.
         plan: What was counted.
-        used: Rows of the row input that the counts hold.
+        used: Rows of the primary input that the counts hold.
 
     Raises:
         DataError: rows were left out that may not be.
@@ -95,7 +95,7 @@ def _rows_by_status(engine: Engine, plan: Plan) -> dict[str, int]:
 def row_faults(
     engine: Engine, options: Options, plan: Plan, rows_by_status: Mapping[str, int] | None = None
 ) -> list[DataError]:
-    """Rows of the row input that must not be left out: one fault for each kind, each with its first file and row.
+    """Rows of the primary input that must not be left out: one fault for each kind, each with its first file and row.
 
     Args:
         engine: Where the relations of the plan are defined.
@@ -135,14 +135,14 @@ def _fault(engine: Engine, row: Source, problem: exp.Expr, words: str, remedy: s
 def refuse_nothing(options: Options, plan: Plan, accounts: Sequence[InputAccount]) -> None:
     """Stop where no input has a row that could be evaluated, or a `where` matches nothing, unless that is allowed.
 
-    What an input must hold to be evaluated by itself, its contract says. A row input without a row in its files is a
-    result beside others; one of which `where` keeps nothing is a partition that is late, or a slip. Rows that were
-    there and were all left out for another reason than `where` are not judged here.
+    The contract of an input says whether it can be evaluated by itself. A primary input whose files have no row is a
+    result beside others; one of which no row passes `where` is a partition that is late, or a mistake. Rows that were
+    there and were all left out for another reason than `where` are not considered here.
 
     Args:
         options: What the parameters of the stage say of counting.
         plan: What was counted.
-        accounts: What became of the rows of every input, the row input first.
+        accounts: What became of the rows of every input, the primary input first.
 
     Raises:
         NoInputError: names these inputs, and whether they are empty or `where` leaves nothing of them.
@@ -174,7 +174,7 @@ def unscored(engine: Engine, options: Options, plan: Plan, accounts: Sequence[In
         engine: Where the relations of the plan are defined.
         options: What the parameters of the stage say of counting.
         plan: The plan.
-        accounts: What became of the rows of every input, the row input first.
+        accounts: What became of the rows of every input, the primary input first.
     """
     dropped = sum(accounts[0].rows_by_status.get(state, 0) for state in STATES)
     if options.invalid_scores != "drop" or not dropped:
@@ -195,7 +195,7 @@ def _share(part: int, whole: int, noun: str) -> str:
 
 
 def _positives(engine: Engine, plan: Plan, positive: exp.Expr) -> tuple[int, int]:
-    """Positives of the row input in all, and those without a valid score."""
+    """Positives of the primary input in all, and those without a valid score."""
     relations = {"input_read": f"{plan.sources[0].name}_read"}
     query = statement("accounting/unscored_positives", relations=relations, columns={"is_positive": positive})
     n_positive, n_lost = engine.fetch(query).row(0)

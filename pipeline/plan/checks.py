@@ -10,7 +10,6 @@ import sqlglot.expressions as exp
 from pipeline.plan.nodes import Check
 from pipeline.queries.dialect import column
 from pipeline.queries.load import load, statement
-from pipeline.sources.keys import count_where
 from pipeline.sources.source import PASSES_WHERE
 from pipeline.tables.groupings import users_name
 
@@ -63,7 +62,7 @@ def file_check(
     source: Source,
     segment: Sequence[str] = (),
     *,
-    relations: Mapping[str, str] | None = None,
+    relations: Mapping[str, str | exp.Query] | None = None,
     columns: Mapping[str, str] | None = None,
     values: Mapping[str, float | str] | None = None,
     words: Callable[[Faults], Mapping[str, object]] | None = None,
@@ -80,7 +79,8 @@ def file_check(
         name: `<stage>/checks/<file>`, or `checks/<file>`.
         source: The input that the fault is in.
         segment: The columns of a key: what stands where the file says `segment`.
-        relations: The relation to read, by the name that the file gives it; `input_read` is that of the input.
+        relations: The relation to read, or its query, by the name that the file gives it; `input_read` is that of the
+            input.
         columns: The column to read, by the name that the file gives it; default: the same name.
         values: Values of the parameters.
         words: Further words for the texts, from the rows.
@@ -115,23 +115,6 @@ def _faulty_rows(query: exp.Query, canonical: str, fault: Mapping[str, object]) 
     terms = list(where.this.flatten()) if isinstance(where.this, exp.And) else [where.this]
     condition = exp.and_(*(term for term in terms if term.name != PASSES_WHERE))
     return condition.transform(lambda node: column(node.name) if isinstance(node, exp.Column) else node)
-
-
-def rows_check(source: Source, problem: exp.Expr, words: str, remedy: str) -> Check:
-    """Kept rows of an input that satisfy a condition; the message says how many, and where the first is.
-
-    Args:
-        source: The input.
-        problem: A condition on its canonical columns.
-        words: What is wrong, for example `column 'weight' is negative`.
-        remedy: What the user can do.
-    """
-
-    def explain(faults: Faults) -> tuple[str, str]:
-        return f"input {source.name}: {words} in {rows_in_words(faults[0]['n_rows'])}", remedy
-
-    query = count_where(f"{source.name}_read", problem)
-    return Check(query, explain, source, lambda _: problem.copy())
 
 
 def missing_check(source: Source, name: str) -> Check:

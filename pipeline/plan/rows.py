@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
@@ -11,16 +10,16 @@ import sqlglot.expressions as exp
 
 from pipeline.errors import DataError
 from pipeline.plan.nodes import Relation
-from pipeline.queries.dialect import column, double, is_finite, present
+from pipeline.queries.dialect import column
 from pipeline.queries.load import statement
 from pipeline.sources.canonical import canonical_relation
 from pipeline.sources.inputs import Field
-from pipeline.sources.source import PASSES_WHERE, SCORE_GIVEN, Source
 from pipeline.tables.groupings import internal_name, users_name
-from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from pipeline.sources.source import Source
 
 MAX_OWN_REPLICATES = 1000
 HASH_REPLICATES = 64
@@ -56,7 +55,7 @@ def resolve_by(by: Iterable[Sequence[str]], sources: Sequence[Source], *, key: s
 
     Args:
         by: The groupings; names may be written `input.column`.
-        sources: The row input first.
+        sources: The primary input first.
         key: Key of the config that names the columns, for messages.
 
     Raises:
@@ -138,9 +137,6 @@ class Lookup:
     fields: tuple[str, ...] = ()
 
 
-FLAG = "complete"
-
-
 def read(
     source: Source,
     wanted: Iterable[str],
@@ -201,11 +197,6 @@ def check_keys(sources: Iterable[Source], key: str) -> None:
         raise DataError(message, remedy="Write one of the inputs again with the type of the other.")
 
 
-def passing_rows(source: Source) -> exp.Select:
-    """Select the rows of an input that satisfy its `where`."""
-    return exp.select("*").from_(exp.to_table(f"{source.name}_read")).where(column(PASSES_WHERE))
-
-
 def units_relations(
     row: Source,
     units: Units,
@@ -255,66 +246,3 @@ def replicate_relations(read: str, cluster: str, count: int | None) -> tuple[Rel
     limits = {"own_limit": count or MAX_OWN_REPLICATES, "hash_groups": count or HASH_REPLICATES}
     replicates = statement("replicates/of_clusters", values=limits)
     return Relation("clusters", clusters), Relation("replicates", replicates, keep=True)
-
-
-def joined_rows(
-    row: Source,
-    units: Units | None,
-    others: Sequence[Lookup],
-    fields: Sequence[str],
-    by: Sequence[Grouped],
-    *,
-    of_units: tuple[str, ...] = (),
-    required: Sequence[str] = (),
-    checked: bool = True,
-    missed: bool = False,
-) -> exp.Select:
-    """The rows that take part: kept rows of units that take part, with replicate and grouping columns.
-
-    Args:
-        row: The row input.
-        units: The units to look up; None: every row takes part and counts in replicate 0.
-        others: Further relations to look up, each by a key of the rows.
-        fields: Columns of the rows that counting needs.
-        by: The grouping columns, from the rows, the units or the others.
-        of_units: Columns of the units that rows take over, beside the grouping columns.
-        required: Columns that must not be NULL where no units are looked up; a look-up drops NULL by itself.
-        checked: Whether a score that is NaN or infinite is NULL; else the reader checks scores, as cells do.
-        missed: Whether a score that is NULL, NaN or infinite is minus infinity: below every threshold.
-    """
-    own = [column(each.name, "p") for each in by if each.source == row.name]
-    given: exp.Expr = column(SCORE_GIVEN, "p")
-    if missed:
-        given = exp.Case().when(is_finite(given), given.copy()).else_(double(-math.inf))
-    score = column("score", "p") if checked and not missed else exp.alias_(given, "score", quoted=True)
-    taken = [score if name == "score" else column(name, "p") for name in fields]
-    query = exp.select(*taken, *own).from_(exp.to_table(f"{row.name}_read").as_("p"))
-    query = query.where(column(PASSES_WHERE, "p"))
-    if units is None:
-        query = query.select(exp.alias_(exp.cast(exp.Literal.number(0), "SMALLINT"), REPLICATE))
-        query = query.where(*(present(column(name, "p")) for name in required))
-    else:
-        query = query.select(column(REPLICATE, "u")).where(column(FLAG, "u"))
-    lookups = [*([Lookup(units.name, units.key, "u", of_units)] if units is not None else []), *others]
-    for each in lookups:
-        grouped = (grouped.name for grouped in by if grouped.source == each.relation)
-        theirs = [column(name, each.alias) for name in (*each.fields, *grouped)]
-        matches = exp.EQ(this=column(each.key, "p"), expression=column(each.key, each.alias))
-        query = query.select(*theirs).join(exp.to_table(each.relation).as_(each.alias), on=matches, join_type="inner")
-    return query
-
-
-def distinct_rows(rows: exp.Select, keys: Sequence[str], order: Sequence[str]) -> exp.Select:
-    """One row for each key: the one with the highest values in `order`; rows whose key has NULL are all kept."""
-    rank = exp.Window(
-        this=exp.RowNumber(),
-        partition_by=[column(key) for key in keys],
-        order=exp.Order(expressions=[exp.Ordered(this=column(name), desc=True, nulls_first=False) for name in order]),
-    )
-    ranked = exp.select("*", exp.alias_(rank, "rank_in_key")).from_(rows.subquery("rows_of_key"))
-    first = exp.EQ(this=column("rank_in_key"), expression=exp.Literal.number(1))
-    return (
-        exp.select("*")
-        .from_(ranked.subquery("ranked"))
-        .where(exp.or_(first, *(exp.Is(this=column(key), expression=exp.null()) for key in keys)))
-    )

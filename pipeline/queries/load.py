@@ -132,7 +132,7 @@ def statement(
     name: str,
     segment: Segment = (),
     *,
-    relations: Mapping[str, str] | None = None,
+    relations: Mapping[str, str | exp.Query] | None = None,
     columns: Mapping[str, str | exp.Expr] | None = None,
     values: Mapping[str, float | str] | None = None,
 ) -> exp.Query:
@@ -141,7 +141,7 @@ def statement(
     Args:
         name: `<folder>/<file>` without the suffix.
         segment: Names of the grouping columns, or of the columns of a key: what stands where the file says `segment`.
-        relations: The relation to read, by the name that the file gives it; default: the same name.
+        relations: The relation to read, or its query, by the name that the file gives it; default: the same name.
         columns: The column or condition to read, by the name that the file gives it; default: the same name.
         values: Literals for parameters, for a query that becomes a relation: views take no parameters.
     """
@@ -151,7 +151,7 @@ def statement(
         actual = (relations or {}).get(table.name)
         if actual is not None:
             alias = table.alias or table.name
-            table.replace(exp.to_table(actual).as_(alias))
+            table.replace(exp.to_table(actual).as_(alias) if isinstance(actual, str) else actual.subquery(alias))
     return tree if values is None else fill(tree, values)
 
 

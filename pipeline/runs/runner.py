@@ -36,7 +36,7 @@ from pipeline.storage.layout import FORMAT_VERSION, RUN_RECORD, Layout, new_run_
 from pipeline.storage.manifest import Manifest
 from pipeline.storage.publish import Staging, exclusive
 from pipeline.tables.groupings import in_users_names
-from pipeline.tables.schemas import COUNTS, conform
+from pipeline.tables.schemas import COUNTS, conform, empty_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -311,6 +311,8 @@ def _run_stage(engine: DuckDB, opened: OpenedStage, staging: Staging, stop: Stop
     write(counts_table(stage), counted.tables[COUNTS])
     with stop.at_once():
         derived = stage.derive(params, counted.tables)
+    for table in stage.tables:
+        derived.setdefault(table.name, empty_table(table, counted.tables[COUNTS], by))
     with naming_user_sql(engine, plan):
         derived = after_results(engine, params, plan.without(counted.omitted), derived)
     tables = {

@@ -1,4 +1,4 @@
-"""The stages: one file per task. `STAGES` is the whole list; adding a stage adds one line to it."""
+"""The stages: one folder per task. `STAGES` is the whole list; adding a stage adds one line to it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class StageEntry:
 
     def load(self) -> Stage:
         """Import the stage."""
-        stage: Stage = import_module(f"{__name__}.{self.kind}").STAGE
+        stage: Stage = import_module(f"{__name__}.{self.kind}.stage").STAGE
         return stage
 
 

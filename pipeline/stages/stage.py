@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from pipeline.tables.groupings import TOTAL, internal_name
 from pipeline.tables.schemas import COUNTS, GROUPING, Column, Table
 from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     import polars as pl
 
@@ -41,54 +41,55 @@ class Summary:
     curve_title: str = ""
 
 
-class Stage(Protocol):
-    """One task. A stage never opens a file or a connection: it plans, and it derives."""
+@dataclass(frozen=True)
+class UnitTable:
+    """A result table with one row per unit, on which `compare` can compare stages.
 
-    @property
-    def kind(self) -> str:
-        """Name of the task, the same in every place."""
-        ...
+    Attributes:
+        table: Its name.
+        unit: Its column that identifies a unit.
+        columns: Its names of counts, where they differ from those of `compare`: name there → name here.
+        metrics: What is compared unless the config says otherwise; none: pooled precision, recall and F1.
+        grouped: Whether it has rows for the groupings of its stage, not only for the total.
+    """
 
-    @property
-    def parameters(self) -> type[StageParameters]:
-        """The parameter class."""
-        ...
+    table: str
+    unit: str
+    columns: Mapping[str, str] = field(default_factory=dict)
+    metrics: tuple[str, ...] = ()
+    grouped: bool = True
 
-    @property
-    def inputs(self) -> tuple[InputContract, ...]:
-        """The inputs, the row input first."""
-        ...
 
-    @property
-    def tables(self) -> tuple[Table, ...]:
-        """The result tables."""
-        ...
+@dataclass(frozen=True)
+class Stage:
+    """One task, as data. A stage never opens a file or a connection: it plans, and it derives.
 
-    @property
-    def count_columns(self) -> tuple[Column, ...]:
-        """The counts of the saved count table."""
-        ...
+    Attributes:
+        kind: Name of the task, the same in every place.
+        parameters: The parameter class.
+        inputs: The inputs, the primary input first.
+        tables: The result tables.
+        count_columns: The counts of the saved count table.
+        plan: What to bind, check and count, from the parameters and the inputs by name.
+        derive: Result tables by name, from the parameters and the tables of the plan: count tables with the columns
+            `grouping`, the `by` columns, `replicate`, `threshold` and the counts, and frames. A table that it leaves
+            out has no row.
+        warnings: What the numbers themselves call for, from the result tables: said in the summary and kept in the
+            run record.
+        summarize: The result for a person, from the result tables.
+        units: The table with one row per unit, if it has one.
+    """
 
-    def plan(self, params: Any, sources: Mapping[str, Source]) -> Plan:  # noqa: ANN401 - each stage has its own class
-        """What to bind, check and count."""
-        ...
-
-    def derive(self, params: Any, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:  # noqa: ANN401 - see plan
-        """Result tables by name, from the count tables of all groupings.
-
-        Args:
-            params: The parameters of the stage.
-            counts: By name; columns `grouping`, the `by` columns, `replicate`, `threshold` and the counts.
-        """
-        ...
-
-    def warnings(self, tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
-        """What the numbers themselves call for: said in the summary and kept in the run record."""
-        ...
-
-    def summarize(self, tables: Mapping[str, pl.DataFrame]) -> Summary:
-        """The result for a person."""
-        ...
+    kind: str
+    parameters: type[StageParameters]
+    inputs: tuple[InputContract, ...]
+    tables: tuple[Table, ...]
+    count_columns: tuple[Column, ...]
+    plan: Callable[[Any, Mapping[str, Source]], Plan]
+    derive: Callable[[Any, Mapping[str, pl.DataFrame]], dict[str, pl.DataFrame]]
+    warnings: Callable[[Mapping[str, pl.DataFrame]], tuple[str, ...]]
+    summarize: Callable[[Mapping[str, pl.DataFrame]], Summary]
+    units: UnitTable | None = None
 
 
 _REPLICATE = Column(REPLICATE, "BIGINT", "group of clusters; intervals leave one out at a time")

@@ -98,6 +98,21 @@ def polars_types(sql_type: SqlType) -> tuple[pl.DataType, ...]:
     return types[sql_type]
 
 
+def empty_table(table: Table, groups: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """Return a result without a row, with the columns and types of its contract.
+
+    Args:
+        table: The contract; a column that has one of several types is text, or a timestamp.
+        groups: A frame with the `by` columns, which keep the type they have.
+        by: Internal names of the grouping columns.
+    """
+    import polars as pl  # noqa: PLC0415 - see polars_types
+
+    types = {column.name: polars_types(column.type)[-1] for column in table.columns}
+    leading = {GROUPING.name: pl.String(), **{name: groups.schema[name] for name in by}}
+    return pl.DataFrame(schema={**leading, **types})
+
+
 def conform(frame: pl.DataFrame, table: Table, *, stage: str, by: Sequence[str]) -> pl.DataFrame:
     """Make a result follow its contract (leading columns, column order, types, row order); refuse what breaks it.
 

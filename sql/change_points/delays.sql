@@ -1,5 +1,5 @@
 -- grain: one row per matched prediction
--- reads: matched_points (run_number, score, position, true_position, delay)
+-- reads: outcomes (run_number, score, position, true_position, delay)
 -- params: none
 -- caution: predictions that add nothing have no delay
 SELECT
@@ -9,5 +9,5 @@ SELECT
   true_position,
   delay,
   score
-FROM matched_points
+FROM outcomes
 WHERE delay IS NOT NULL

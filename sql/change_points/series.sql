@@ -1,5 +1,5 @@
 -- grain: one row per run on a series
--- reads: detailed_points (run_number, is_run, tp, n_true, share, covering, delay)
+-- reads: outcomes (run_number, is_run, tp, n_true, share, delay)
 -- params: none
 -- caution: all predictions, whatever their score; delays are decimals before they are added
 SELECT
@@ -9,7 +9,6 @@ SELECT
   CAST(sum(tp) AS BIGINT) AS tp,
   sum(CAST(share AS DECIMAL(38, 15))) AS mean_recall,
   CAST(count(delay) AS BIGINT) AS n_delays,
-  sum(CAST(delay AS DECIMAL(38, 15))) AS delay_sum,
-  max(covering) AS covering
-FROM detailed_points
+  sum(CAST(delay AS DECIMAL(38, 15))) AS delay_sum
+FROM outcomes
 GROUP BY run_number

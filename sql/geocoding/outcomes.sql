@@ -1,5 +1,6 @@
 -- grain: one row per gold mention
--- reads: toponyms (segment, mention_id, doc_id, gold_start, gold_end, gold_text, gold_latitude, gold_longitude, predicted_latitude, predicted_longitude, distance_km, is_gold, is_predicted)
+-- reads: toponyms (segment, mention_id, doc_id, gold_start, gold_end, gold_text, gold_latitude, gold_longitude,
+--   predicted_latitude, predicted_longitude, distance_km, is_gold, is_predicted)
 -- params: $lowest_score
 -- caution: $lowest_score is minus the largest distance that is within the smallest tolerance
 SELECT

@@ -42,6 +42,10 @@ FUNCTIONS = {
     exp.Ln: "natural in every engine, unlike log",
     exp.Greatest: "of values that are never NULL",
     exp.Least: "see Greatest",
+    exp.Sin: "of distances on the Earth, whose last bits differ between engines; likewise the next three",
+    exp.Cos: "see Sin",
+    exp.Asin: "see Sin",
+    exp.Sqrt: "see Sin",
 }
 DECIMAL = "DECIMAL(38, 15)"
 EXACT_INTEGERS = re.compile(r"^(n|m|tp|fp|fn|hits|matches|count)(_|$)")

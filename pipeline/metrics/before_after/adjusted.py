@@ -16,14 +16,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeline.metrics.before_after.intervals import MIN_REPLICATES, Sums, intervals_of_sums, no_interval
+from pipeline.metrics.before_after.intervals import MIN_REPLICATES, Sums, intervals_of_sums
 from pipeline.metrics.uncertainty.jackknife import leave_one_out
+from pipeline.metrics.uncertainty.limits import Interval
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pipeline.metrics.before_after.intervals import Counts, Interval
+    from pipeline.metrics.before_after.intervals import Counts
     from pipeline.metrics.uncertainty.jackknife import Floats
+    from pipeline.metrics.uncertainty.reasons import Reason
 
 
 ADJUSTED_NAMES = ("fpr", "precision")
@@ -120,10 +122,10 @@ def adjusted_intervals(
     """
     size = m_after.shape[1]
     if len(n_before) < MIN_REPLICATES or not n_after.any():
-        return dict.fromkeys(ADJUSTED_NAMES, no_interval(size, "one_replicate"))
+        return dict.fromkeys(ADJUSTED_NAMES, Interval.none(size, "one_replicate"))
     if standardised.n_unsupported or np.isnan(standardised.fp_jackknifed).any():
-        reason = "unsupported_stratum" if standardised.n_unsupported else "thin_stratum"
-        return dict.fromkeys(ADJUSTED_NAMES, no_interval(size, reason))
+        reason: Reason = "unsupported_stratum" if standardised.n_unsupported else "thin_stratum"
+        return dict.fromkeys(ADJUSTED_NAMES, Interval.none(size, reason))
     counts = (m_after, n_before[:, None], n_after[:, None])
     sums = [values.sum(axis=0).astype(np.float64) for values in counts]
     without = [leave_one_out(values) for values in counts]

@@ -29,11 +29,13 @@ from pipeline.metrics.uncertainty.jackknife import (
     mean_count_interval,
     t_quantile,
 )
+from pipeline.metrics.uncertainty.limits import Interval
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pipeline.metrics.uncertainty.jackknife import Floats, Limits
+    from pipeline.metrics.uncertainty.reasons import Reason
 
 Counts: TypeAlias = "NDArray[np.int64]"
 Reasons: TypeAlias = "NDArray[np.str_]"
@@ -41,23 +43,6 @@ Reasons: TypeAlias = "NDArray[np.str_]"
 INTERVAL_NAMES = ("fpr", "precision", "recall", "f1", "precision_corrected", "recall_corrected")
 FEW_MATCHES = 10
 MIN_REPLICATES = 2  # a spread needs two
-
-
-@dataclass(frozen=True)
-class Interval:
-    """Limits at every threshold.
-
-    Attributes:
-        lower: Shape (T,); nan where no interval can be given.
-        upper: Shape (T,); nan where `lower` is.
-        reason: Shape (T,), objects: why there is no interval; None where there is one. `one_replicate` (the estimate
-            depends on a single replicate); `no_before`; `no_prediction`; `negative_tp`; `no_reference`; `all_positive`
-            (no pair after the event is left to be negative); `unbounded` (nothing in [0, 1] can be excluded).
-    """
-
-    lower: Floats
-    upper: Floats
-    reason: NDArray[np.object_]
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
@@ -90,8 +75,8 @@ def intervals(
     used = (n_before + n_after) > 0
     counts = [values[used] for values in (m_before, m_after, n_before[:, None], n_after[:, None])]
     if (n_before > 0).sum() < MIN_REPLICATES:
-        reason = "one_replicate" if used.sum() < MIN_REPLICATES or n_before.any() else "no_before"
-        return dict.fromkeys(INTERVAL_NAMES, no_interval(m_before.shape[1], reason))
+        reason: Reason = "one_replicate" if used.sum() < MIN_REPLICATES or n_before.any() else "no_before"
+        return dict.fromkeys(INTERVAL_NAMES, Interval.none(m_before.shape[1], reason))
     totals = Sums(reference, reference_recall, *(values.sum(axis=0).astype(np.float64) for values in counts))
     jackknifed = Sums(reference, reference_recall, *(leave_one_out(values) for values in counts))
     return intervals_of_sums(totals, jackknifed, confidence=confidence, degrees=int(used.sum()) - 1)
@@ -283,11 +268,6 @@ class _Limits:
         (lower, upper), _ = self._fieller(tops, (totals.positives, jackknifed.positives))
         estimate = totals.tp_corrected / totals.positives
         return np.minimum(lower, estimate), np.maximum(upper, estimate)
-
-
-def no_interval(thresholds: int, reason: str) -> Interval:
-    """An interval without limits at any threshold, for one reason."""
-    return as_interval((np.zeros(thresholds), np.zeros(thresholds)), np.full(thresholds, reason))
 
 
 def as_interval(limits: Limits, reason: Reasons, *, unit: bool = False) -> Interval:

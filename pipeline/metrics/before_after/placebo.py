@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy
 
-from pipeline.metrics.before_after.intervals import FEW_MATCHES, MIN_REPLICATES, Sums, as_interval, no_interval
+from pipeline.metrics.before_after.intervals import FEW_MATCHES, MIN_REPLICATES, Sums, as_interval
 from pipeline.metrics.uncertainty.jackknife import (
     binomial_interval,
     negative_binomial_quantile,
@@ -22,9 +22,10 @@ from pipeline.metrics.uncertainty.jackknife import (
     sign_flip_test,
     tail,
 )
+from pipeline.metrics.uncertainty.limits import Interval
 
 if TYPE_CHECKING:
-    from pipeline.metrics.before_after.intervals import Counts, Interval
+    from pipeline.metrics.before_after.intervals import Counts
     from pipeline.metrics.uncertainty.jackknife import Floats
 
 
@@ -75,7 +76,7 @@ def realised_precision_interval(
         m_before, m_after, n_before, n_after, m_near, n_near, reference=reference, reference_recall=reference_recall
     )
     if prediction is None:
-        return no_interval(m_before.shape[1], "no_before" if n_after.any() else "no_prediction")
+        return Interval.none(m_before.shape[1], "no_before" if n_after.any() else "no_prediction")
     size, odds, phi = prediction.size, prediction.probability, prediction.phi
     # quantiles of the predicted FP
     tails, expected = tail(confidence, prediction.degrees), prediction.expected

@@ -2,7 +2,3 @@
 
 `contract` says what goes in and out, `planning` what to count, `results` what follows from the counts.
 """
-
-from pipeline.stages.before_after.stage import STAGE
-
-__all__ = ["STAGE"]

@@ -18,7 +18,7 @@ from pipeline.metrics.before_after.adjusted import (
 from pipeline.metrics.uncertainty.limits import Interval
 from pipeline.stages.before_after.strata import COUNTED, KEYS
 from pipeline.stages.before_after.uncertainty import groups_of
-from pipeline.tables.columns import by_group, doubles, nulls, texts
+from pipeline.tables.columns import by_group, doubles, texts
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import THRESHOLD, add_up
 
@@ -50,7 +50,7 @@ def table(
 
     Args:
         curve: Estimates, one row per group × threshold.
-        counts: The count tables `counts` and, with strata, `strata`.
+        counts: The count tables, `counts` and `strata` among them.
         cube: The counts of `counts`.
         params: The parameters of the stage.
 
@@ -58,9 +58,6 @@ def table(
         DataError: the strata do not hold the pairs that the estimates hold.
     """
     keys = list(cube.keys)
-    if COUNTED not in counts or curve.is_empty():
-        empty = (*nulls(COUNTS, pl.Int64), *nulls(VALUES), *nulls(REASONS, pl.String))
-        return curve.clear().select(*keys, THRESHOLD).with_columns(*empty)
     _check_complete(counts, keys)
     strata = by_group(counts[COUNTED], keys)
     groups = ((group, group.rows.select(keys).row(0)) for group in groups_of(curve, cube))
@@ -127,7 +124,7 @@ def _intervals(
         reason: Reason = "none" if params.uncertainty == "none" else "budget"
         return dict.fromkeys(ADJUSTED_NAMES, Interval.none(group.rows.height, reason))
     _, m_after, n_before, n_after = group.sides
-    intervals = adjusted_intervals(
+    return adjusted_intervals(
         standardised,
         m_after[used],
         n_before[used],
@@ -135,7 +132,6 @@ def _intervals(
         reference=group.reference,
         confidence=params.confidence,
     )
-    return {name: Interval(adjusted.lower, adjusted.upper, adjusted.reason) for name, adjusted in intervals.items()}
 
 
 def _estimates(

@@ -20,7 +20,7 @@ from pipeline.plan.plan import Plan
 from pipeline.queries.load import statement
 from pipeline.stages.before_after.uncertainty import groups_of
 from pipeline.stages.before_after.units import lowest_retrieved
-from pipeline.tables.columns import doubles, nulls
+from pipeline.tables.columns import doubles
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import THRESHOLD, at_or_above
 
@@ -157,29 +157,19 @@ def undrawn(drawn: Mapping[str, float]) -> CrossCheck:
     return CrossCheck(frames, compare)
 
 
-def empty_sample(curve: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """The table of the sample without a row."""
-    ids = nulls(("event_id", "article_id"), pl.String)
-    empty = (*nulls(("draw",), pl.Int64), *ids, *nulls(("score", "lag_hours")))
-    return curve.clear().select(*keys).with_columns(*empty)
-
-
 def table(
     curve: pl.DataFrame, counts: Mapping[str, pl.DataFrame], cube: Cube, params: BeforeAfterParameters
 ) -> pl.DataFrame:
-    """The table `before_after_audit`; without labels it has no row.
+    """The table `before_after_audit`.
 
     Args:
         curve: Estimates, one row per group × threshold.
-        counts: The count tables, with labels `audit` among them.
+        counts: The count tables, `audit` among them.
         cube: The counts of `counts`.
         params: The parameters of the stage.
     """
     keys = list(cube.keys)
     order = [*keys, THRESHOLD, *COLUMNS, *VALUES, "undefined"]
-    if "audit" not in counts or params.audit is None or curve.is_empty():
-        empty = (*nulls(COLUMNS, pl.Int64), *nulls(VALUES), *nulls(("undefined",), pl.String))
-        return curve.clear().select(*keys, THRESHOLD).with_columns(*empty).select(order)
     audited = at_or_above(counts["audit"], keys, COLUMNS, params.threshold_values)
     return pl.concat([_group(group, audited, keys, params).select(order) for group in groups_of(curve, cube)])
 

@@ -38,7 +38,7 @@ def checks_of_articles(articles: Source, *, timed: bool) -> Iterator[Check]:
 
 
 def doubtful_types(sources: Sequence[Source], by: Sequence[Grouped]) -> Iterator[str]:
-    """Floating numbers where they may surprise; `sources` has the row input first."""
+    """Floating numbers where they may surprise; `sources` has the primary input first."""
     yield from doubtful_groups(sources, by)
     if sources[0].has_float32("score"):
         yield "scores are single precision (FLOAT); they are compared with the thresholds as DOUBLE"

@@ -121,17 +121,14 @@ def repeated() -> CrossCheck:
     return CrossCheck({"repeated": statement("before_after/repeated_gold")}, compare)
 
 
-def table(gold: pl.DataFrame | None, cube: Cube) -> pl.DataFrame:
-    """The table `before_after_gold`; without gold it has no row.
+def table(gold: pl.DataFrame, cube: Cube) -> pl.DataFrame:
+    """The table `before_after_gold`, without the difference from the estimate.
 
     Args:
-        gold: The count table `gold`, or None.
+        gold: The count table `gold`.
         cube: The counts of the estimates, with the same groups and thresholds.
     """
     keys = cube.keys
-    if gold is None:
-        zeros = (pl.lit(0).cast(pl.Int64).alias(name) for name in COLUMNS)
-        gold = cube.counts.clear().with_columns(pl.lit("match").alias("level"), *zeros)
     frame = Cube.of(gold, [*keys, "level"], cube.thresholds, cube.boundary).curve(["tp", "fp"], ["n_gold"])
     fn = (pl.col("n_gold") - pl.col("tp")).alias("fn")
     return frame.with_columns(fn).select(*keys, THRESHOLD, "level", "tp", "fp", "fn").with_columns(ratios())

@@ -24,7 +24,7 @@ NAMES = ("precision_difference", "precision_difference_lower", "precision_differ
 
 
 def with_difference(
-    table: pl.DataFrame, curve: pl.DataFrame, cube: Cube, gold: pl.DataFrame | None, params: BeforeAfterParameters
+    table: pl.DataFrame, curve: pl.DataFrame, cube: Cube, gold: pl.DataFrame, params: BeforeAfterParameters
 ) -> pl.DataFrame:
     """The table `before_after_gold` with the difference at the level of matches.
 
@@ -35,10 +35,10 @@ def with_difference(
         table: The table without the difference.
         curve: Estimates, one row per group × threshold.
         cube: The counts that the estimates rest on.
-        gold: The count table `gold`, or None.
+        gold: The count table `gold`.
         params: The parameters of the stage.
     """
-    if gold is None or params.uncertainty == "none" or not cube.within_budget(curve.height):
+    if params.uncertainty == "none" or not cube.within_budget(curve.height):
         return table.with_columns(nulls(NAMES))
     keys = list(cube.keys)
     matches = by_group(gold.filter(pl.col("level") == "match", pl.col(THRESHOLD).is_not_null()), keys)

@@ -33,12 +33,10 @@ def table(curve: pl.DataFrame, cube: Cube, params: BeforeAfterParameters) -> pl.
     """The table `before_after_placebo`.
 
     One row per group and threshold, and one with a NULL threshold for the joint test; only the latter where the two
-    parts cannot be compared at all. It has no row with `uncertainty = "none"`.
+    parts cannot be compared at all.
     """
     keys = list(cube.keys)
     order = [*keys, THRESHOLD, *COUNTS, *VALUES, *PRECISIONS, "undefined"]
-    if params.uncertainty == "none" or curve.is_empty():
-        return _untested(curve.clear().select(keys), None).select(order)
     if not cube.within_budget(curve.height):
         return _untested(curve.select(keys).unique(maintain_order=True), "budget").select(order)
     pairs_known = bool(cube.counts["n_near"].sum())

@@ -187,7 +187,7 @@ class _Planner:
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """The inputs that are given, the row input first."""
+        """The inputs that are given, the primary input first."""
         every = (self.pairs, self.events, self.articles, self.gold, self.coded, self.audited)
         return tuple(source for source in every if source is not None)
 

@@ -11,7 +11,7 @@ from pipeline.metrics.before_after import estimates as estimator
 from pipeline.metrics.before_after import sensitivity
 from pipeline.metrics.curves.operating_points import pick
 from pipeline.metrics.uncertainty.cube import Cube
-from pipeline.stages.before_after import adjusted, audit, gold, placebo, plausibility, trend, units
+from pipeline.stages.before_after import adjusted, audit, gold, placebo, plausibility, strata, trend
 from pipeline.stages.before_after.gold_difference import with_difference
 from pipeline.stages.before_after.tables import COUNT_NAMES
 from pipeline.stages.before_after.uncertainty import with_intervals, with_safe_limits
@@ -21,7 +21,7 @@ from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import REPLICATE, THRESHOLD, at_or_above
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pipeline.stages.before_after.contract import BeforeAfterParameters
 
@@ -49,28 +49,41 @@ def derive(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame]) ->
     points = [rows.drop(set(safe.columns) - set(curve.columns)) for rows in chosen]
     at_reference = pick(curve, keys, criterion="recall_reference", among=pl.col("is_reference"), best=pl.col(THRESHOLD))
     first = points[0].select(*keys, THRESHOLD)
-    annotated = counts.get("gold")
     return {
         "before_after_estimates": curve,
         "before_after_operating_points": sensitivity.with_kappas(pl.concat([*points, at_reference]), curve, keys),
         "before_after_sensitivity": sensitivity.over_references(frame, keys, first, reference.min_precision),
-        placebo.TABLE: placebo.table(curve, cube, params),
-        adjusted.TABLE: adjusted.table(curve, counts, cube, params),
-        "before_after_lags": _lags(params, counts, keys),
-        trend.TABLE: trend.table(params, counts, keys),
-        "before_after_events": units.empty(counts["counts"], keys),
-        audit.SAMPLE: audit.empty_sample(curve, keys),
-        audit.TABLE: audit.table(curve, counts, cube, params),
-        "before_after_gold": with_difference(gold.table(annotated, cube), curve, cube, annotated, params),
+        **dict(_optional_tables(params, counts, curve, cube)),
     }
+
+
+def _optional_tables(
+    params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame], curve: pl.DataFrame, cube: Cube
+) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Tables of what the config asks for and the inputs have, by name."""
+    keys = list(cube.keys)
+    if "gold" in counts:
+        yield (
+            "before_after_gold",
+            with_difference(gold.table(counts["gold"], cube), curve, cube, counts["gold"], params),
+        )
+    if params.lag_thresholds:
+        yield "before_after_lags", _lags(params, counts, keys)
+    if curve.is_empty():
+        return
+    if params.uncertainty != "none":
+        yield placebo.TABLE, placebo.table(curve, cube, params)
+    if strata.COUNTED in counts:
+        yield adjusted.TABLE, adjusted.table(curve, counts, cube, params)
+    if params.lag_thresholds:
+        yield trend.TABLE, trend.table(params, counts, keys)
+    if "audit" in counts:
+        yield audit.TABLE, audit.table(curve, counts, cube, params)
 
 
 def _lags(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame], keys: Sequence[str]) -> pl.DataFrame:
     """Matches at or above each lag threshold, by day; days without any match have no row."""
     order = [*keys, THRESHOLD, "lag_days"]
-    if not params.lag_thresholds:
-        empty = counts["counts"].clear().with_columns(pl.lit(0, dtype=pl.Int64).alias("lag_days"))
-        return empty.with_columns(pl.col("lag_days").alias("matches")).select(*order, "matches")
     swept = at_or_above(counts["lags"], [*keys, "lag_days"], ["matches"], params.lag_thresholds)
     return swept.filter(pl.col("matches") > 0).select(*order, "matches")
 

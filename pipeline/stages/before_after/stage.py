@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
 from pipeline.stages.before_after import planning, results
 from pipeline.stages.before_after.contract import (
     ARTICLES,
@@ -16,45 +13,17 @@ from pipeline.stages.before_after.contract import (
     BeforeAfterParameters,
 )
 from pipeline.stages.before_after.tables import COUNT_TABLE, TABLES
+from pipeline.stages.stage import Stage, UnitTable
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import polars as pl
-
-    from pipeline.plan.plan import Plan
-    from pipeline.sources.inputs import InputContract
-    from pipeline.sources.source import Source
-    from pipeline.stages.parameters import StageParameters
-    from pipeline.stages.stage import Stage, Summary
-    from pipeline.tables.schemas import Column, Table
-
-
-@dataclass(frozen=True)
-class BeforeAfter:
-    """Precision and recall of event-article matching without gold labels."""
-
-    kind: str = "before_after"
-    parameters: type[StageParameters] = BeforeAfterParameters
-    inputs: tuple[InputContract, ...] = (PAIRS, EVENTS, ARTICLES, GOLD, GOLD_ARTICLES, AUDITED)
-    tables: tuple[Table, ...] = TABLES
-    count_columns: tuple[Column, ...] = COUNT_TABLE
-
-    def plan(self, params: BeforeAfterParameters, sources: Mapping[str, Source]) -> Plan:
-        """See `planning.plan`."""
-        return planning.plan(params, sources)
-
-    def derive(self, params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
-        """See `results.derive`."""
-        return results.derive(params, counts)
-
-    def warnings(self, tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
-        """See `results.warnings`."""
-        return results.warnings(tables)
-
-    def summarize(self, tables: Mapping[str, pl.DataFrame]) -> Summary:
-        """See `results.summarize`."""
-        return results.summarize(tables)
-
-
-STAGE: Stage = BeforeAfter()
+STAGE = Stage(
+    kind="before_after",
+    parameters=BeforeAfterParameters,
+    inputs=(PAIRS, EVENTS, ARTICLES, GOLD, GOLD_ARTICLES, AUDITED),
+    tables=TABLES,
+    count_columns=COUNT_TABLE,
+    plan=planning.plan,
+    derive=results.derive,
+    warnings=results.warnings,
+    summarize=results.summarize,
+    units=UnitTable("before_after_events", "event_id", grouped=False),
+)

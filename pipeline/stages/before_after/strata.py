@@ -135,7 +135,7 @@ def resolve(names: Sequence[str], sources: Mapping[str, Source], compared: Compa
 
     Args:
         names: As in the config.
-        sources: The inputs that may have columns of strata, the row input first.
+        sources: The inputs that may have columns of strata, the primary input first.
         compared: Where the numbers of compared pairs come from.
 
     Raises:

@@ -64,7 +64,7 @@ def counts(
 
 
 def table(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame], keys: Sequence[str]) -> pl.DataFrame:
-    """The table `before_after_trend`; without `lag_thresholds` it has no row.
+    """The table `before_after_trend`, for at least one group.
 
     Args:
         params: The parameters of the stage.
@@ -72,9 +72,6 @@ def table(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame], key
         keys: Columns that identify a group.
     """
     groups = counts["counts"].select(keys).unique().sort(keys, nulls_last=True)
-    if not params.lag_thresholds or groups.is_empty():
-        integers = nulls(("n_days", "matches"), pl.Int64)
-        return groups.clear().with_columns(*nulls((THRESHOLD, *VALUES)), *integers, *nulls(("undefined",), pl.String))
     before = counts["lags"].filter(pl.col(KEY) < 0, pl.col(THRESHOLD).is_not_null())
     matches, pairs = by_group(before, keys), by_group(counts.get(COUNTED, before.clear()), keys)
     compared = by_group(add_up(counts["counts"], [*keys, REPLICATE], ["n_before"]), keys)

@@ -87,10 +87,7 @@ def _intervals(group: EstimatedGroup, params: BeforeAfterParameters) -> dict[str
     )
     # Where the realised interval is missing for another reason, one of the others is missing for it, too.
     missing = np.full(group.rows.height, None if group.near[1].any() else "no_near", dtype=object)
-    of_ratios = {
-        name: Interval(expected[name].lower, expected[name].upper, expected[name].reason) for name in INTERVAL_NAMES
-    }
-    return of_ratios | {REALISED: Interval(realised.lower, realised.upper, missing)}
+    return expected | {REALISED: Interval(realised.lower, realised.upper, missing)}
 
 
 def with_safe_limits(curve: pl.DataFrame, cube: Cube, params: BeforeAfterParameters) -> pl.DataFrame:

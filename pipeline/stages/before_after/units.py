@@ -18,7 +18,7 @@ from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     import sqlglot.expressions as exp
 
@@ -107,14 +107,3 @@ def _compared(frames: Mapping[str, pl.DataFrame], span: Span | None) -> pl.DataF
         events["event_time"].to_numpy(), np.sort(frames["articles"]["article_time"].to_numpy()), span
     )
     return events.select("event_id").with_columns(pl.Series(name, counts[name]) for name in N_COLUMNS)
-
-
-def empty(counts: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """The table without a row.
-
-    Args:
-        counts: The count table.
-        keys: Columns that identify a group.
-    """
-    zeros = [pl.lit(0, dtype=pl.Int64).alias(each.name) for each in EVENT_COLUMNS[1:]]
-    return counts.clear().select(*keys, pl.lit(None, dtype=pl.String).alias("event_id"), *zeros)

@@ -1,18 +1,15 @@
-"""Faults and doubts of the inputs of change_points."""
+"""Faults of the inputs of change_points, and warnings about them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import sqlglot.expressions as exp
-
 from pipeline.errors import DataError
 from pipeline.plan import rows
 from pipeline.plan.checks import doubtful_groups, duplicate_check, missing_check, negative_check, outside_check
 from pipeline.plan.nodes import CrossCheck
-from pipeline.queries.dialect import column
+from pipeline.queries.load import statement
 from pipeline.stages.change_points.contract import ANNOTATOR, POSITION, SERIES_ID
-from pipeline.stages.change_points.relations import JUDGED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -47,9 +44,9 @@ def check_columns(params: ChangePointsParameters, inputs: Inputs, by: Sequence[r
         raise DataError(message, remedy="Give series, with a row per series and that column.")
     _check_clocks(inputs)
     if inputs.runs is not None:
-        for each in by:
-            if each.source == "predictions":
-                _check_same(inputs.predictions, inputs.runs, each)
+        for grouped in by:
+            if grouped.source == "predictions":
+                _check_same(inputs.predictions, inputs.runs, grouped)
 
 
 def _check_same(predictions: Source, runs: Source, grouped: rows.Grouped) -> None:
@@ -57,10 +54,10 @@ def _check_same(predictions: Source, runs: Source, grouped: rows.Grouped) -> Non
     if not runs.has(grouped.column):
         message = f"input runs: it has no column {grouped.column!r}, by which predictions are grouped"
         raise DataError(message, remedy="It lists what was run: one row per series and value of these columns.")
-    found = predictions.known_type(grouped.column, grouped.field), runs.known_type(grouped.column, grouped.field)
-    kinds = {each for each in found if each is not None}
-    if len(kinds) > 1:
-        message = f"column {grouped.column} is {' but '.join(sorted(kinds))} in predictions and runs"
+    types = {source.known_type(grouped.column, grouped.field) for source in (predictions, runs)}
+    known_types = sorted(sql_type for sql_type in types if sql_type is not None)
+    if len(known_types) > 1:
+        message = f"column {grouped.column} is {' but '.join(known_types)} in predictions and runs"
         raise DataError(message, remedy="Write one of the inputs again with the type of the other.")
 
 
@@ -106,55 +103,31 @@ def checks(params: ChangePointsParameters, inputs: Inputs, relations: Relations)
 
 
 def cross_checks(params: ChangePointsParameters, inputs: Inputs, relations: Relations) -> Iterator[CrossCheck]:
-    """Marks that repeat, marks that are left out, and series that may not have been looked at."""
-    marks = exp.select("*").from_("annotations_read").where(column("passes_where"))
-    if inputs.series is not None:  # else every series with a mark takes part
-        outside = exp.select(_number()).from_(marks.subquery("a"))
-        yield CrossCheck({"outside": outside.where(_is_absent("a", JUDGED))}, _outside)
+    """Annotations that repeat, annotations that are left out, and series that may not have been looked at."""
+    if inputs.series is not None:  # else every series with an annotation is evaluated
+        yield CrossCheck({"outside": statement("change_points/annotations_elsewhere")}, _outside)
     if params.duplicates != "keep":
-        by_annotator = inputs.annotations.has(ANNOTATOR)
-        if relations.one_run_each and not by_annotator:  # then what is matched are the distinct marks
-            distinct = exp.select(_total("n_true")).from_("matched").where(column("is_run"))
-            every = exp.select(_total("n_marks")).from_(JUDGED)
-        else:
-            names = [SERIES_ID, POSITION, *([ANNOTATOR] if by_annotator else [])]
-            once = exp.select(*(column(name) for name in names)).distinct().from_(marks.subquery("every_mark"))
-            distinct = exp.select(_number()).from_(once.subquery("once"))
-            every = exp.select(_number()).from_(marks.subquery("marks"))
-        yield CrossCheck({"all": every, "distinct": distinct}, _repeated)
+        by_annotator = [ANNOTATOR] if inputs.annotations.has(ANNOTATOR) else []
+        repeated = statement("change_points/repeated_annotations", by_annotator)
+        if relations.one_run_each and not by_annotator:  # then what is matched are the distinct annotations
+            repeated = statement("change_points/repeated_annotations_of_runs")
+        yield CrossCheck({"repeated": repeated}, _repeated)
     if relations.counted:
-        without = exp.EQ(this=column("n_marks"), expression=exp.Literal.number(0))
-        yield CrossCheck({"unmarked": exp.select(_number()).from_(JUDGED).where(without)}, _unmarked)
+        yield CrossCheck({"unmarked": statement("change_points/series_without_annotation")}, _unmarked)
 
 
-def _number() -> exp.Expr:
-    return exp.alias_(exp.cast(exp.Count(this=exp.Star()), "BIGINT"), "n_rows")
+def _outside(frames: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
+    count = frames["outside"].item()
+    return (f"{count:,} rows of annotations are of series that are not listed; they are left out",) if count else ()
 
 
-def _total(name: str) -> exp.Expr:
-    total = exp.Coalesce(this=exp.Sum(this=column(name)), expressions=[exp.Literal.number(0)])
-    return exp.alias_(exp.cast(total, "BIGINT"), "n_rows")
+def _repeated(frames: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
+    count = frames["repeated"].item()
+    return (f"{count:,} rows of annotations repeat a mark; each counts once",) if count else ()
 
 
-def _is_absent(alias: str, relation: str) -> exp.Expr:
-    """Whether the series of a row is not in a relation."""
-    one = exp.select(exp.Literal.number(1)).from_(exp.to_table(relation).as_("other"))
-    found = one.where(exp.EQ(this=column(SERIES_ID, "other"), expression=column(SERIES_ID, alias)))
-    return exp.Not(this=exp.Exists(this=found))
-
-
-def _outside(found: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
-    rows_ = found["outside"].item()
-    return (f"{rows_:,} rows of annotations are of series that are not listed; they are left out",) if rows_ else ()
-
-
-def _repeated(found: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
-    more = found["all"].item() - found["distinct"].item()
-    return (f"{more:,} rows of annotations repeat a mark; each counts once",) if more else ()
-
-
-def _unmarked(found: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
-    count = found["unmarked"].item()
+def _unmarked(frames: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
+    count = frames["unmarked"].item()
     if not count:
         return ()
     words = (

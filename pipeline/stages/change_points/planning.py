@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import sqlglot.expressions as exp
 
 from pipeline.errors import DataError
 from pipeline.plan import rows
@@ -15,13 +14,12 @@ from pipeline.plan.counts import Query, Sweep
 from pipeline.plan.optional_tables import OptionalTable
 from pipeline.plan.plan import Plan
 from pipeline.plan.transforms import Transform
-from pipeline.queries.dialect import column
 from pipeline.sources.keys import KeyMatch
 from pipeline.sources.types import TIMES
 from pipeline.stages.change_points import checking, units
 from pipeline.stages.change_points.contract import ANNOTATOR, COUNT_NAMES, POSITION, SERIES_ID
 from pipeline.stages.change_points.points import RUN, Matcher
-from pipeline.stages.change_points.relations import RUNS_OF_SERIES, Inputs, Relations
+from pipeline.stages.change_points.relations import OUTCOMES, Inputs, Relations
 from pipeline.tables.groupings import users_name
 
 if TYPE_CHECKING:
@@ -134,14 +132,7 @@ class _Planner:
         return self.inputs.annotations, self.inputs.predictions
 
     def _matching(self, relations: Relations) -> Transform:
-        params, numbers = self.params, [RUN, "is_first", *(["n_obs"] if self.covered else [])]
-        frames = {
-            "runs": exp.select(*(column(name) for name in numbers)).from_(RUNS_OF_SERIES),
-            "predictions": relations.predictions(),
-            "marks": relations.marks(),
-        }
-        if params.annotators == "tcpd":
-            frames["annotators"] = relations.annotators_of_runs()
+        params = self.params
         matcher = Matcher(
             rule=params.rule,
             annotators=params.annotators,
@@ -153,13 +144,11 @@ class _Planner:
             detailed=self._delays.is_possible or self._series.is_possible,
         )
         size = self.inputs.predictions.rows + self.inputs.annotations.rows
-        return Transform("matched", frames, (RUN,), matcher.match, size, sizes=relations.sizes())
+        return Transform(OUTCOMES, relations.frames(), (RUN,), matcher.match, size, sizes=relations.sizes())
 
     def _counts(self, relations: Relations) -> Iterator[Query]:
         if self._scored:
-            known = exp.Not(this=column("is_always", "m"))
-            points = relations.with_runs(("score", "is_row", "tp", "share"), known)
-            sweep = Sweep("predictions", points, "score", self.params.grid())
+            sweep = Sweep("predictions", relations.outcomes_by_score(), "score", self.params.grid())
             yield Query("change_points/counts", columns=COUNT_NAMES, sweep=sweep)
             if self.params.area_scores == "every" and self.params.threshold_values is not None:
                 yield Query("change_points/scores", columns=("n_predicted", "tp"), keys=("score",), into="scores")

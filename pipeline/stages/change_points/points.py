@@ -1,4 +1,4 @@
-"""The matched relation of change_points: what every prediction adds, and what every run has."""
+"""The outcomes of change_points: what every prediction adds to the true positives, and what every run has."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _FIRST = np.finfo(np.float64).max
 
 @dataclass(frozen=True)
 class Matcher:
-    """How the points of runs become rows of the matched relation.
+    """How the points of runs become rows of the relation of outcomes.
 
     Attributes:
         rule: What a true positive is.
@@ -67,8 +67,8 @@ class Matcher:
 
         Args:
             frames: `runs` (run_number, is_first, n_obs if covering is wanted), `predictions` (run_number, position
-                and, if scored, score), `marks` (run_number, position and, with `tcpd`, annotator) and, with `tcpd`,
-                `annotators` (run_number, annotator); rows in any order.
+                and, if scored, score), `annotations` (run_number, position and, with `tcpd`, annotator) and, with
+                `tcpd`, `annotators` (run_number, annotator); rows in any order.
 
         Returns:
             run_number, is_row, is_run, is_always (whether it counts at every threshold), score, tp, n_true, share (of
@@ -81,46 +81,54 @@ class Matcher:
         predictions, order = in_order(*_columns(frames["predictions"], numbers, self.kind), score)
         score = None if score is None else score[order]
         is_row = runs["is_first"].to_numpy()[predictions.series]
-        truth = distinct_in_order(*_columns(frames["marks"], numbers, self.kind))
+        truth = distinct_in_order(*_columns(frames["annotations"], numbers, self.kind))
         if self.annotators == "tcpd":
             return self._tcpd(frames, runs, truth, (predictions, score, is_row))
         added = self._added(truth, predictions, score)
-        own = _rows(numbers[predictions.series], is_row, None if score is None else score, added)
-        own = own.with_columns(*self._details(truth, predictions, added, np.ones(len(added), dtype=np.bool_)))
+        details = self._details(truth, predictions, added, np.ones(len(added), dtype=np.bool_))
+        of_predictions = _rows(numbers[predictions.series], is_row, score, added).with_columns(*details)
         covered = self._covering(truth, predictions, runs) if self.covered else None
-        return pl.concat([own, self._of_runs(numbers, truth, covered)], how="diagonal")
+        return pl.concat([of_predictions, self._of_runs(numbers, truth, covered)], how="diagonal")
 
     def _tcpd(
         self,
         frames: Mapping[str, pl.DataFrame],
         runs: pl.DataFrame,
         marks: Points,
-        given: tuple[Points, NDArray[np.float64] | None, NDArray[np.bool_]],
+        scored_predictions: tuple[Points, NDArray[np.float64] | None, NDArray[np.bool_]],
     ) -> pl.DataFrame:
         """Precision against the union and recall averaged over annotators, index 0 added to both sides."""
-        numbers, every = runs[RUN].to_numpy(), np.arange(runs.height)
-        truth, predictions = with_origin(marks, every), with_origin(given[0], every)
+        # precision: predictions against all annotations of their run, whoever made them
+        numbers, every_run = runs[RUN].to_numpy(), np.arange(runs.height)
+        truth, predictions = with_origin(marks, every_run), with_origin(scored_predictions[0], every_run)
         is_origin = predictions.position == 0
-        score, is_row = _with_origin(is_origin, given)
+        score, is_row = _with_origin(is_origin, scored_predictions)
         added = self._added(truth, predictions, score)
+        # recall: the same predictions once for every annotator of the series, against the annotations of that one
         pairs = frames["annotators"].sort(RUN, "annotator").with_row_index("pair")
         pair_run = np.searchsorted(numbers, pairs[RUN].to_numpy())
-        own_marks, pair_numbers = frames["marks"].join(pairs, on=[RUN, "annotator"]), np.arange(pairs.height)
-        own_points = distinct_in_order(*_columns(own_marks, pair_numbers, self.kind, "pair"))
-        own_truth = with_origin(own_points, pair_numbers)
+        marks_of_pairs, pair_numbers = frames["annotations"].join(pairs, on=[RUN, "annotator"]), np.arange(pairs.height)
+        points_of_pairs = distinct_in_order(*_columns(marks_of_pairs, pair_numbers, self.kind, "pair"))
+        truth_of_pairs = with_origin(points_of_pairs, pair_numbers)
         copies = _copies(predictions.series, pair_run)
         repeated = Points(np.repeat(pair_numbers, copies.lengths), predictions.position[copies.index])
-        own_added = self._added(own_truth, repeated, None if score is None else score[copies.index])
-        n_true = np.bincount(own_truth.series, minlength=pairs.height)
+        added_in_pairs = self._added(truth_of_pairs, repeated, None if score is None else score[copies.index])
+        # a match is worth one in n true points of its annotator, one in m annotators of its run: the shares of a run
+        # add up to its mean recall
+        n_true = np.bincount(truth_of_pairs.series, minlength=pairs.height)
         weight = 1 / (n_true * np.bincount(pair_run, minlength=runs.height)[pair_run])
-        share = np.bincount(copies.index, own_added * weight[repeated.series], minlength=len(added)).astype(np.float64)
+        share = np.bincount(copies.index, added_in_pairs * weight[repeated.series], minlength=len(added)).astype(
+            np.float64
+        )
         shown = None if score is None else np.where(is_origin, np.nan, score)
-        rows = _rows(numbers[predictions.series], is_row, shown, added)
-        rows = rows.with_columns(pl.Series("share", share), *self._details(truth, predictions, added, ~is_origin))
+        details = self._details(truth, predictions, added, ~is_origin)
+        rows = _rows(numbers[predictions.series], is_row, shown, added).with_columns(
+            pl.Series("share", share), *details
+        )
         covered = None
         if self.covered:
-            own = self._covering(own_truth, repeated, runs[pl.Series(pair_run)])
-            covered = mean_over_annotators(own, pair_run, runs.height)
+            of_pairs = self._covering(truth_of_pairs, repeated, runs[pl.Series(pair_run)])
+            covered = mean_over_annotators(of_pairs, pair_run, runs.height)
         return pl.concat([rows, self._of_runs(numbers, truth, covered)], how="diagonal")
 
     def _added(self, truth: Points, predictions: Points, score: NDArray[np.float64] | None) -> NDArray[np.int64]:
@@ -170,20 +178,20 @@ class Matcher:
 
 def _with_origin(
     is_origin: NDArray[np.bool_],
-    given: tuple[Points, NDArray[np.float64] | None, NDArray[np.bool_]],
+    scored_predictions: tuple[Points, NDArray[np.float64] | None, NDArray[np.bool_]],
 ) -> tuple[NDArray[np.float64] | None, NDArray[np.bool_]]:
     """Scores of the predictions with index 0, which enters first, and whether each is a row of the input."""
-    before, own_score, own_row = given
-    known = np.flatnonzero(~is_origin)
-    kept = before.position != 0
+    before, score_before, is_row_before = scored_predictions
+    elsewhere, was_elsewhere = np.flatnonzero(~is_origin), before.position != 0
     is_row = np.zeros(len(is_origin), dtype=np.bool_)
-    is_row[known] = own_row[kept]
+    is_row[elsewhere] = is_row_before[was_elsewhere]
+    # every run has index 0 once, in the order of runs, and it is a row where the input has it
     at_origin = np.flatnonzero(is_origin)
-    is_row[at_origin[before.series[~kept]]] = own_row[~kept]
-    if own_score is None:
+    is_row[at_origin[before.series[~was_elsewhere]]] = is_row_before[~was_elsewhere]
+    if score_before is None:
         return None, is_row
     score = np.full(len(is_origin), _FIRST)
-    score[known] = own_score[kept]
+    score[elsewhere] = score_before[was_elsewhere]
     return score, is_row
 
 
@@ -224,6 +232,7 @@ class _Copies:
 
 
 def _copies(series: NDArray[np.int64], wanted: NDArray[np.int64]) -> _Copies:
+    """The points of wanted series, which may repeat, of points that are sorted by series."""
     begin, end = np.searchsorted(series, wanted, side="left"), np.searchsorted(series, wanted, side="right")
     lengths = end - begin
     start = np.cumsum(lengths) - lengths

@@ -9,8 +9,7 @@ import polars as pl
 
 from pipeline.metrics.change_points.areas import average_precision, roerich_area, trapezoid_area
 from pipeline.metrics.uncertainty.cube import Cube
-from pipeline.stages.change_points import units
-from pipeline.stages.change_points.contract import AREAS, COUNT_NAMES, CURVE, DELAYS, SERIES_COLUMNS
+from pipeline.stages.change_points.contract import AREAS, COUNT_NAMES, CURVE
 from pipeline.stages.change_points.ratios import with_ratios
 from pipeline.stages.change_points.uncertainty import with_intervals
 from pipeline.stages.stage import Summary, group_text, integer, interval, number, of_group, percent
@@ -38,12 +37,10 @@ def derive(params: ChangePointsParameters, counts: Mapping[str, pl.DataFrame]) -
     table = counts["counts"]
     keys = [name for name in table.columns if name not in {THRESHOLD, REPLICATE, *COUNT_NAMES}]
     cube = Cube.of(table, keys, params.threshold_values, params.boundary)
-    curve, times = with_intervals(_curve(params, cube), cube, params), params.margin.is_duration
+    curve = with_intervals(_curve(params, cube), cube, params)
     return {
         "change_points_curve": curve.select(*keys, *(column.name for column in CURVE)),
         "change_points_areas": _areas(params, counts, curve, keys),
-        "change_points_series": units.empty(table, keys, SERIES_COLUMNS, times=times),
-        "change_points_delays": units.empty(table, keys, DELAYS, times=times),
     }
 
 

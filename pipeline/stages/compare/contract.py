@@ -11,19 +11,22 @@ from pipeline.metrics.comparison.significance import Correction
 from pipeline.queries.dialect import column, render
 from pipeline.sources.inputs import Field as InputField
 from pipeline.sources.inputs import Input, InputContract
-from pipeline.stages.compare.unit_tables import UNIT_TABLES
+from pipeline.stages import STAGES, find_stage
 from pipeline.stages.upstream import UpstreamParameters
 from pipeline.tables.groupings import Grouping
+from pipeline.tables.ratios import RATIOS
 from pipeline.tables.schemas import GROUPING, STAGE, Column, Table, limits_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pipeline.stages.stage import UnitTable
     from pipeline.stages.upstream import UpstreamStage
 
 Test = Literal["paired_t", "wilcoxon", "sign", "randomization", "bayes"]
 EVENT_COUNTS = ("n_before", "n_after", "m_before", "m_after", "m_before_reference", "m_after_reference")
 CELLS = ("tp", "fp", "fn")
+POOLED = tuple(f"pooled_{name}" for name in RATIOS)
 
 UNITS = InputContract(
     "units",
@@ -184,21 +187,24 @@ class CompareParameters(UpstreamParameters):
             ValueError: their kinds differ or have no table of units, or they lack the grouping that is needed.
         """
         kinds = dict.fromkeys(stage.kind for stage in upstream)
-        table = UNIT_TABLES.get(next(iter(kinds)))
+        table = units_of(next(iter(kinds)))
         if len(kinds) > 1 or table is None:
             wrong = "several kinds" if len(kinds) > 1 else "a kind without units"
-            message = f"of names stages of {wrong} ({', '.join(kinds)}); kinds with units: {', '.join(UNIT_TABLES)}"
+            comparable = ", ".join(entry.kind for entry in STAGES if units_of(entry.kind) is not None)
+            message = f"of names stages of {wrong} ({', '.join(kinds)}); kinds with units: {comparable}"
             raise ValueError(message)
         wanted = {*self.by_names, *([self.system] if self.system is not None else [])}
         if wanted and not table.grouped:
             message = f"{next(iter(kinds))} has units for the total only: name several stages in of, without by"
             raise ValueError(message)
         names = [exp.Literal.string(self._grouping(stage, wanted)) for stage in upstream]
-        columns = {"unit": table.unit, "system": self.system or STAGE.name, **table.columns}
+        metrics = self.metrics or table.metrics or POOLED
+        counts = table.columns if set(metrics) & set(POOLED) else {}  # a mapping that nothing reads is refused
+        columns = {"unit": table.unit, "system": self.system or STAGE.name, **counts}
         rows = exp.In(this=column(GROUPING.name), expressions=names)
         path = tuple(stage.file(table.table) for stage in upstream)
         units = Input(path=path, columns=columns, where=render(rows, pretty=False))
-        return self.model_copy(update={"units": units, "metrics": self.metrics or table.metrics})
+        return self.model_copy(update={"units": units, "metrics": metrics})
 
     @staticmethod
     def _grouping(stage: UpstreamStage, wanted: set[str]) -> str:
@@ -212,3 +218,9 @@ class CompareParameters(UpstreamParameters):
             message = f"stage {stage.name!r} has no grouping {needed}"
             raise ValueError(message)
         return Grouping.of(found).label
+
+
+def units_of(kind: str) -> UnitTable | None:
+    """The table with one row per unit that stages of a kind have; None: they have none."""
+    entry = find_stage(kind)
+    return None if entry is None or entry.kind == "compare" else entry.load().units

@@ -18,8 +18,7 @@ from pipeline.queries.dialect import column
 from pipeline.queries.load import statement
 from pipeline.sources.inputs import Field
 from pipeline.sources.source import PASSES_WHERE
-from pipeline.stages.compare.contract import CELLS, EVENT_COUNTS
-from pipeline.stages.compare.unit_tables import POOLED
+from pipeline.stages.compare.contract import CELLS, EVENT_COUNTS, POOLED
 from pipeline.tables.ratios import RATIOS
 from pipeline.tables.sweep import REPLICATE
 
@@ -36,12 +35,13 @@ _IN_PLACE_OF = {"fp": "n_predicted", "fn": "n_true"}
 _FLOATING = {"double", "float", "halffloat"}
 
 
-def plan(params: CompareParameters, units: Source) -> Plan:
+def plan(params: CompareParameters, sources: Mapping[str, Source]) -> Plan:
     """Bind the units, check that they can be paired, count them and fetch their metrics.
 
     Raises:
         DataError: the units lack a column that the parameters need.
     """
+    units = sources["units"]
     columns = units.spec.columns | ({"system": params.system} if params.system is not None else {})
     mapped = replace(units, spec=units.spec.model_copy(update={"columns": columns}))
     mapped.types("system", Field("system", "key", "the system that the row is about"))

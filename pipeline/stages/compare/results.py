@@ -10,10 +10,9 @@ import polars as pl
 
 from pipeline.metrics.comparison.pooled import pooled_ratios
 from pipeline.metrics.comparison.significance import adjust_p_values
-from pipeline.stages.compare.contract import CELLS, EVENT_COUNTS, POSTERIORS, TESTS
+from pipeline.stages.compare.contract import CELLS, EVENT_COUNTS, POOLED, POSTERIORS, TESTS
 from pipeline.stages.compare.pairs import Pair
 from pipeline.stages.compare.planning import COUNT, METRIC
-from pipeline.stages.compare.unit_tables import POOLED
 from pipeline.stages.stage import Summary, group_text, integer, number
 from pipeline.tables.ratios import RATIOS
 from pipeline.tables.schemas import GROUPING, polars_types

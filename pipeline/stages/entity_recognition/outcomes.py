@@ -55,18 +55,3 @@ def _above_lowest(found: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     without = [pl.when(~pl.col("_lost")).then(name).alias(name) for name in _OF_PREDICTION]
     outcome = pl.when("_lost").then(pl.lit("fn")).otherwise("outcome").alias("outcome")
     return judged.with_columns(outcome, *without).drop("_lost")
-
-
-def empty(counts: pl.DataFrame, ids: pl.Series, keys: Sequence[str]) -> pl.DataFrame:
-    """The table without a row.
-
-    Args:
-        counts: A count table.
-        ids: Ids of documents.
-        keys: Columns that identify a group.
-    """
-    types = {"BIGINT": pl.Int64(), "DOUBLE": pl.Float64(), "VARCHAR": pl.String(), "KEY": pl.String()}
-    others = [column for column in OUTCOMES if column.name != "doc_id"]
-    return counts.clear().select(
-        *keys, ids.clear(), *(pl.lit(None, dtype=types[column.type]).alias(column.name) for column in others)
-    )

@@ -100,7 +100,7 @@ class _Planner:
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """The inputs that are given, the row input first."""
+        """The inputs that are given, the primary input first."""
         return tuple(each for each in (self.predicted, self.gold, self.documents) if each is not None)
 
     @property

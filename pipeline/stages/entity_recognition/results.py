@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.stages.entity_recognition import outcomes
 from pipeline.stages.entity_recognition.averages import average_of
 from pipeline.stages.entity_recognition.contract import COUNT_NAMES, SCORES
 from pipeline.stages.entity_recognition.document_sums import TABLE as SUMS_OF_DOCUMENTS
@@ -34,7 +33,6 @@ def derive(params: EntityRecognitionParameters, counts: Mapping[str, pl.DataFram
     return {
         "entity_recognition_scores": _scores(params, counts["counts"], counts.get(SUMS_OF_DOCUMENTS), documents, keys),
         "entity_recognition_documents": _documents(documents, ids, keys),
-        "entity_recognition_outcomes": outcomes.empty(documents, ids, keys),
     }
 
 

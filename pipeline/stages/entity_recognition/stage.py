@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
 from pipeline.stages.entity_recognition import planning, results
 from pipeline.stages.entity_recognition.contract import (
     COUNTS,
@@ -14,47 +11,17 @@ from pipeline.stages.entity_recognition.contract import (
     TABLES,
     EntityRecognitionParameters,
 )
+from pipeline.stages.stage import Stage, UnitTable
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import polars as pl
-
-    from pipeline.plan.plan import Plan
-    from pipeline.sources.inputs import InputContract
-    from pipeline.sources.source import Source
-    from pipeline.stages.parameters import StageParameters
-    from pipeline.stages.stage import Stage, Summary
-    from pipeline.tables.schemas import Column, Table
-
-
-@dataclass(frozen=True)
-class EntityRecognition:
-    """Gold and predicted mentions, matched one to one."""
-
-    kind: str = "entity_recognition"
-    parameters: type[StageParameters] = EntityRecognitionParameters
-    inputs: tuple[InputContract, ...] = (PREDICTED, GOLD, DOCUMENTS)
-    tables: tuple[Table, ...] = TABLES
-    count_columns: tuple[Column, ...] = COUNTS
-
-    def plan(self, params: EntityRecognitionParameters, sources: Mapping[str, Source]) -> Plan:
-        """See `planning.plan`."""
-        return planning.plan(params, sources)
-
-    def derive(
-        self, params: EntityRecognitionParameters, counts: Mapping[str, pl.DataFrame]
-    ) -> dict[str, pl.DataFrame]:
-        """See `results.derive`."""
-        return results.derive(params, counts)
-
-    def warnings(self, tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
-        """See `results.warnings`."""
-        return results.warnings(tables)
-
-    def summarize(self, tables: Mapping[str, pl.DataFrame]) -> Summary:
-        """See `results.summarize`."""
-        return results.summarize(tables)
-
-
-STAGE: Stage = EntityRecognition()
+STAGE = Stage(
+    kind="entity_recognition",
+    parameters=EntityRecognitionParameters,
+    inputs=(PREDICTED, GOLD, DOCUMENTS),
+    tables=TABLES,
+    count_columns=COUNTS,
+    plan=planning.plan,
+    derive=results.derive,
+    warnings=results.warnings,
+    summarize=results.summarize,
+    units=UnitTable("entity_recognition_documents", "doc_id"),
+)

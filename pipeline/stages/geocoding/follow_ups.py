@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
-import sqlglot.expressions as exp
 
 from pipeline.metrics.geocoding.accuracy import error_statistics
 from pipeline.metrics.geocoding.distance import likely_swapped
@@ -18,7 +17,6 @@ from pipeline.metrics.uncertainty.jackknife import (
     t_quantile,
 )
 from pipeline.plan.nodes import After, CrossCheck
-from pipeline.queries.dialect import column, double
 from pipeline.queries.load import statement
 from pipeline.stages.geocoding.contract import ERRORS, OUTCOMES
 from pipeline.tables.groupings import Grouping
@@ -39,30 +37,30 @@ _COORDINATES = ("predicted_latitude", "predicted_longitude", "gold_latitude", "g
 def errors(params: GeocodingParameters, by: Sequence[str]) -> After:
     """Mean, median and area of the distances of every group, also of one that has spurious predictions alone."""
 
-    def finish(found: pl.DataFrame, given: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-        rows = found.sort(*by, REPLICATE, "distance_km", nulls_last=True)
-        frames = [_of_group(rows.clear(), params).clear()]
+    def finish(distances: pl.DataFrame, frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+        rows = distances.sort(*by, REPLICATE, "distance_km", nulls_last=True)
+        statistics = [_of_group(rows.clear(), params).clear()]
         for grouping in params.groupings:
             columns, label = grouping.columns, pl.lit(grouping.label).alias(GROUPING.name)
-            for part in rows.partition_by(columns, maintain_order=True) if columns else [rows]:
-                values = (pl.lit(part[name][0], dtype=part.schema[name]).alias(name) for name in columns)
-                frames.append(_of_group(part, params).select(label, *values, pl.all()))
+            for group in rows.partition_by(columns, maintain_order=True) if columns else [rows]:
+                values = (pl.lit(group[name][0], dtype=group.schema[name]).alias(name) for name in columns)
+                statistics.append(_of_group(group, params).select(label, *values, pl.all()))
             if columns:
-                groups = given["groups"].select(columns).unique()
+                groups = frames["groups"].select(columns).unique()
                 others = groups.join(rows, on=columns, how="anti", nulls_equal=True)
-                frames.append(others.select(label, *columns).join(_of_group(rows.clear(), params), how="cross"))
-        return pl.concat(frames[1:] or frames, how="diagonal")
+                statistics.append(others.select(label, *columns).join(_of_group(rows.clear(), params), how="cross"))
+        return pl.concat(statistics[1:] or statistics, how="diagonal")
 
-    groups = {"groups": exp.select(*map(column, by)).distinct().from_("toponyms")} if by else {}
+    groups = {"groups": statement("geocoding/groups", by)} if by else {}
     return After("geocoding_errors", None, statement("geocoding/errors", by), {}, groups, finish)
 
 
 def _of_group(rows: pl.DataFrame, params: GeocodingParameters) -> pl.DataFrame:
     distances = rows["distance_km"].fill_null(np.nan).to_numpy()
-    found = error_statistics(distances, missing=params.missing_errors)
     lower, upper = _limits(rows, params)
-    values = found | {"mean_km_lower": lower, "mean_km_upper": upper}
-    types = {each.name: pl.Int64() if each.type == "BIGINT" else pl.Float64() for each in ERRORS}
+    values = error_statistics(distances, missing=params.missing_errors)
+    values |= {"mean_km_lower": lower, "mean_km_upper": upper}
+    types = {column.name: pl.Int64() if column.type == "BIGINT" else pl.Float64() for column in ERRORS}
     frame = pl.DataFrame({name: [values[name]] for name in types}, schema=types)
     return frame.with_columns(pl.col(pl.Float64).fill_nan(None))
 
@@ -89,31 +87,28 @@ def outcomes(by: Sequence[str], lowest_score: float) -> After:
         lowest_score: Minus the largest distance that is within that tolerance.
     """
 
-    def finish(found: pl.DataFrame, _: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-        found = found.rename({f"gold_{name}": name for name in ("start", "end", "text")})
-        names = [each.name for each in OUTCOMES if each.name != "mention"]
+    def finish(mentions: pl.DataFrame, _: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+        mentions = mentions.rename({f"gold_{name}": name for name in ("start", "end", "text")})
+        names = [column.name for column in OUTCOMES if column.name != "mention"]
         first = ["doc_id", "start", "end", "mention_id"]
-        rows = found.sort(*by, *first, *(name for name in names if name not in first), nulls_last=True)
+        rows = mentions.sort(*by, *first, *(name for name in names if name not in first), nulls_last=True)
         number = pl.int_range(1, pl.len() + 1, dtype=pl.Int64)
         number = (number.over(by) if by else number).alias("mention")
         return rows.select(pl.lit(Grouping(tuple(by)).label).alias(GROUPING.name), *by, number, *names)
 
-    params = {"lowest_score": lowest_score}
-    return After(TABLE, None, statement("geocoding/outcomes", by), params, {}, finish)
+    return After(TABLE, None, statement("geocoding/outcomes", by), {"lowest_score": lowest_score}, {}, finish)
 
 
 def exchanged() -> CrossCheck:
     """Whether many predictions look as if latitude and longitude were exchanged."""
-    located = exp.cast(exp.CountIf(this=column("is_located")), "BIGINT")
-    far = exp.GT(this=column("distance_km"), expression=double(FARTHER_KM))
     frames = {
-        "located": exp.select(exp.alias_(located, "n_rows")).from_("toponyms").where(column("is_gold")),
-        "far": exp.select(*(column(name) for name in _COORDINATES)).from_("toponyms").where(column("is_gold"), far),
+        "located": statement("geocoding/located_mentions"),
+        "far": statement("geocoding/far_mentions", values={"farther_km": FARTHER_KM}),
     }
 
-    def compare(found: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
-        number = int(likely_swapped(*(found["far"][name].to_numpy() for name in _COORDINATES)).sum())
-        n_located = found["located"].item() or 0
+    def compare(frames: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
+        coordinates = (frames["far"][name].to_numpy() for name in _COORDINATES)
+        number, n_located = int(likely_swapped(*coordinates).sum()), frames["located"].item() or 0
         if number <= FEWEST_EXCHANGED * n_located:
             return ()
         share = f"{number:,} of {n_located:,} located mentions"

@@ -54,8 +54,8 @@ def by_matching(
         matched = matched_rows(gold, mentions, params)
         number = pl.Series("_mention", np.append(mentions["_mention"].to_numpy(), -1)[matched])
         left = _gold_rows(gold, [*systems, *of_gold], number)
-        found = candidates.select("_mention", *_places("predicted"), *_rank(candidates))
-        pairs = left.join(found, on="_mention", how="left", maintain_order="left_right")
+        ranked = candidates.select("_mention", *_places("predicted"), *_rank(candidates))
+        pairs = left.join(ranked, on="_mention", how="left", maintain_order="left_right")
         absent = [name for name in left.columns if name not in {*systems, "replicate", "doc_id", "_mention", *_FLAGS}]
         others = candidates.filter(~pl.col("_mention").is_in(number.unique().implode()))
         spurious = others.select(
@@ -84,9 +84,10 @@ def _numbered(predicted: pl.DataFrame, params: GeocodingParameters) -> pl.DataFr
     ordered = in_order(predicted, (*keys, "rank", *PLACE))
     if not set(SPAN) <= set(keys):
         return ordered.with_columns(pl.int_range(pl.len(), dtype=pl.Int64).alias("_mention"))
+    # rows that differ from the one before start a mention; those whose span is not known are mentions of their own
     unknown = [pl.col(name).is_null() for name in SPAN]
-    new = pl.any_horizontal(*(pl.col(name).ne_missing(pl.col(name).shift()) for name in keys), *unknown)
-    return ordered.with_columns((new.cast(pl.Int64).cum_sum() - 1).alias("_mention"))
+    starts = pl.any_horizontal(*(pl.col(name).ne_missing(pl.col(name).shift()) for name in keys), *unknown)
+    return ordered.with_columns((starts.cast(pl.Int64).cum_sum() - 1).alias("_mention"))
 
 
 def _check_alone(candidates: pl.DataFrame, names: Callable[[str], str]) -> None:
@@ -120,7 +121,7 @@ def _gold_rows(gold: pl.DataFrame, groups: Sequence[str], number: pl.Series) -> 
         "replicate",
         mention_id.alias("mention_id"),
         "doc_id",
-        *(each.name.prefix("gold_") for each in shown),
+        *(value.name.prefix("gold_") for value in shown),
         *_places("gold"),
     ).with_columns(
         number,

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import sqlglot.expressions as exp
 
 from pipeline.errors import ConfigError, DataError
 from pipeline.metrics.geocoding.distance import geodesic
@@ -18,7 +17,7 @@ from pipeline.plan.counts import Query, Sweep
 from pipeline.plan.optional_tables import OptionalTable
 from pipeline.plan.plan import Plan
 from pipeline.plan.transforms import Transform
-from pipeline.queries.dialect import column
+from pipeline.queries.load import statement
 from pipeline.sources.bins import Grid
 from pipeline.sources.keys import KeyMatch
 from pipeline.stages.geocoding.aligned import AlignedPlaces
@@ -67,8 +66,8 @@ class _Planner:
     def plan(self) -> Plan:
         self._check_inputs()
         places = self.aligned if self.params.match is None else self.mentions
-        score = exp.alias_(exp.Neg(this=column("distance_km")), "score", quoted=True)
-        sweep = Sweep("toponyms_by_distance", exp.select("*", score).from_(TOPONYMS), "score", grid(self.params))
+        distances = statement("geocoding/distances", [grouped.name for grouped in self.by])
+        sweep = Sweep("toponyms_by_distance", distances, "score", grid(self.params))
         return Plan(
             nodes=(
                 *places.relations(),
@@ -91,7 +90,7 @@ class _Planner:
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """The inputs, the row input first."""
+        """The inputs, the primary input first."""
         return self.predicted, self.gold
 
     @property
@@ -176,7 +175,7 @@ class _Planner:
             match = by_matching(self.params, self.mentions.systems, self.mentions.of_gold, self.predicted.source_name)
             yield Transform(TOPONYMS, frames, ("doc_id",), match, number)
         elif self.params.distance == "geodesic":
-            pairs = {PAIRS: exp.select("*").from_(PAIRS)}
+            pairs = {PAIRS: self.aligned.pairs()}
             yield Transform(TOPONYMS, pairs, ("mention_id",), of_pairs(self.params, self.aligned.systems), number)
 
     def _after_results(self) -> Iterator[After]:

@@ -10,20 +10,19 @@ from pipeline.metrics.geocoding.accuracy import add_ratios
 from pipeline.metrics.uncertainty.cube import Cube
 from pipeline.metrics.uncertainty.limits import intervals_of, with_limits
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
-from pipeline.stages.geocoding.contract import COUNT_NAMES, ERRORS, OUTCOMES, RATIOS, SCORES
+from pipeline.stages.geocoding.contract import COUNT_NAMES, RATIOS, SCORES
 from pipeline.stages.geocoding.planning import grid
 from pipeline.stages.stage import Summary, group_text, integer, interval, number, of_group
 from pipeline.tables.ratios import divide
-from pipeline.tables.schemas import GROUPING, polars_types
+from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import REPLICATE, THRESHOLD
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from pipeline.metrics.uncertainty.cube import GroupCounts
     from pipeline.metrics.uncertainty.limits import Interval
     from pipeline.stages.geocoding.contract import GeocodingParameters
-    from pipeline.tables.schemas import Column
 
 TOLERANCE = "tolerance_km"
 
@@ -42,14 +41,7 @@ def derive(params: GeocodingParameters, counts: Mapping[str, pl.DataFrame]) -> d
     scores = with_limits(_scores(cube), cube, RATIOS, intervals, wanted=params.uncertainty == "jackknife")
     return {
         "geocoding_scores": scores.select(*keys, *(column.name for column in SCORES)),
-        "geocoding_errors": _empty(frame, keys, ERRORS),
-        "geocoding_outcomes": _empty(frame, keys, OUTCOMES),
     }
-
-
-def _empty(frame: pl.DataFrame, keys: Sequence[str], columns: Sequence[Column]) -> pl.DataFrame:
-    of_table = {column.name: polars_types(column.type)[-1] for column in columns}
-    return pl.DataFrame(schema={name: frame.schema[name] for name in keys} | of_table)
 
 
 def _scores(cube: Cube) -> pl.DataFrame:

@@ -23,7 +23,7 @@ from pipeline.stages.ranking.places import NUMBER, judged_places, tied_places
 from pipeline.tables.groupings import users_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pipeline.sources.source import Source
     from pipeline.stages.ranking.contract import RankingParameters
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 KEYS = ("query_id", "doc_id")
 
 
-def plan(params: RankingParameters, ranking: Source, relevance: Source | None) -> Plan:
+def plan(params: RankingParameters, sources: Mapping[str, Source]) -> Plan:
     """Bind the inputs, find the places of judged documents, and fold them into measures of every ranking.
 
     Raises:
         DataError: the inputs lack a column that the parameters need.
     """
-    return _Planner(params, ranking, relevance).plan()
+    return _Planner(params, sources["ranking"], sources.get("relevance")).plan()
 
 
 @dataclass(frozen=True)

@@ -2,50 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
 from pipeline.stages.ranking import planning, results
 from pipeline.stages.ranking.contract import COUNTS, RANKING, RELEVANCE, TABLES, RankingParameters
+from pipeline.stages.stage import Stage, UnitTable
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import polars as pl
-
-    from pipeline.plan.plan import Plan
-    from pipeline.sources.inputs import InputContract
-    from pipeline.sources.source import Source
-    from pipeline.stages.parameters import StageParameters
-    from pipeline.stages.stage import Stage, Summary
-    from pipeline.tables.schemas import Column, Table
-
-
-@dataclass(frozen=True)
-class Ranking:
-    """Rankings of documents with judged relevance."""
-
-    kind: str = "ranking"
-    parameters: type[StageParameters] = RankingParameters
-    inputs: tuple[InputContract, ...] = (RANKING, RELEVANCE)
-    tables: tuple[Table, ...] = TABLES
-    count_columns: tuple[Column, ...] = COUNTS
-
-    def plan(self, params: RankingParameters, sources: Mapping[str, Source]) -> Plan:
-        """See `planning.plan`."""
-        return planning.plan(params, sources["ranking"], sources.get("relevance"))
-
-    def derive(self, params: RankingParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
-        """See `results.derive`."""
-        return results.derive(params, counts)
-
-    def warnings(self, tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
-        """See `results.warnings`."""
-        return results.warnings(tables)
-
-    def summarize(self, tables: Mapping[str, pl.DataFrame]) -> Summary:
-        """See `results.summarize`."""
-        return results.summarize(tables)
-
-
-STAGE: Stage = Ranking()
+STAGE = Stage(
+    kind="ranking",
+    parameters=RankingParameters,
+    inputs=(RANKING, RELEVANCE),
+    tables=TABLES,
+    count_columns=COUNTS,
+    plan=planning.plan,
+    derive=results.derive,
+    warnings=results.warnings,
+    summarize=results.summarize,
+    units=UnitTable(
+        "ranking_queries",
+        "query_id",
+        columns={"tp": "n_relevant_retrieved", "n_predicted": "n_retrieved", "n_true": "n_relevant"},
+        metrics=("average_precision", "r_precision", "reciprocal_rank"),
+    ),
+)

@@ -20,7 +20,7 @@ from pipeline.sources.source import SCORE_GIVEN
 from pipeline.stages.threshold_sweep.contract import COUNT_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pipeline.sources.source import Source
     from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
@@ -30,13 +30,13 @@ MOST_WEIGHT, LEAST_WEIGHT = 1e6, 1e-6
 LIKELIHOOD = ("n", "n_outside", "weights", "squares", "first", "weighted", "second", "squared_errors")
 
 
-def plan(params: ThresholdSweepParameters, predictions: Source) -> Plan:
+def plan(params: ThresholdSweepParameters, sources: Mapping[str, Source]) -> Plan:
     """Bind the predictions, count labels per bin, and ask for areas and likelihoods.
 
     Raises:
         DataError: the predictions lack a column that the parameters need.
     """
-    return _Planner(params, predictions).plan()
+    return _Planner(params, sources["predictions"]).plan()
 
 
 @dataclass(frozen=True)

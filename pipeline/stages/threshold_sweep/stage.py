@@ -2,50 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
+from pipeline.stages.stage import Stage
 from pipeline.stages.threshold_sweep import planning, results
 from pipeline.stages.threshold_sweep.contract import COUNTS, PREDICTIONS, TABLES, ThresholdSweepParameters
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import polars as pl
-
-    from pipeline.plan.plan import Plan
-    from pipeline.sources.inputs import InputContract
-    from pipeline.sources.source import Source
-    from pipeline.stages.parameters import StageParameters
-    from pipeline.stages.stage import Stage, Summary
-    from pipeline.tables.schemas import Column, Table
-
-
-@dataclass(frozen=True)
-class ThresholdSweep:
-    """Labelled predictions at every threshold."""
-
-    kind: str = "threshold_sweep"
-    parameters: type[StageParameters] = ThresholdSweepParameters
-    inputs: tuple[InputContract, ...] = (PREDICTIONS,)
-    tables: tuple[Table, ...] = TABLES
-    count_columns: tuple[Column, ...] = COUNTS
-
-    def plan(self, params: ThresholdSweepParameters, sources: Mapping[str, Source]) -> Plan:
-        """See `planning.plan`."""
-        return planning.plan(params, sources["predictions"])
-
-    def derive(self, params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
-        """See `results.derive`."""
-        return results.derive(params, counts)
-
-    def warnings(self, tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
-        """See `results.warnings`."""
-        return results.warnings(tables)
-
-    def summarize(self, tables: Mapping[str, pl.DataFrame]) -> Summary:
-        """See `results.summarize`."""
-        return results.summarize(tables)
-
-
-STAGE: Stage = ThresholdSweep()
+STAGE = Stage(
+    kind="threshold_sweep",
+    parameters=ThresholdSweepParameters,
+    inputs=(PREDICTIONS,),
+    tables=TABLES,
+    count_columns=COUNTS,
+    plan=planning.plan,
+    derive=results.derive,
+    warnings=results.warnings,
+    summarize=results.summarize,
+)

@@ -16,7 +16,7 @@ from pipeline.simulations.before_after_counts import Setting, simulate, truth
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from pipeline.metrics.before_after.intervals import Interval
+    from pipeline.metrics.uncertainty.limits import Interval
 
     Ints = NDArray[np.int64]
     Four = tuple[Ints, Ints, Ints, Ints]

@@ -106,7 +106,7 @@ def tiny_inputs() -> dict[str, tuple[str, dict[str, pl.DataFrame], dict[str, Any
     """By stage: the input that has the grouping columns, the inputs, and further keys."""
     days = [-30.0, -20.0, -3.0, 1.0, 2.0, 5.0, -40.0, 12.0, 20.0]
     pairs = pl.DataFrame({"event_id": [1, 2, 3] * 3, "article_id": list(range(9)), "score": [0.2, 0.9, 0.6] * 3})
-    places = mentions(mention_id=list(range(5)), latitude=[1.0, 2.0, 3.0, 4.0, 5.0], longitude=[1.0] * 5)
+    toponyms = mentions(mention_id=list(range(5)), latitude=[1.0, 2.0, 3.0, 4.0, 5.0], longitude=[1.0] * 5)
     ranking = {"query_id": [1] * 6 + [2] * 6, "doc_id": list(range(6)) * 2, "score": [0.5, 0.1, 0.7] * 4}
     points = pl.DataFrame({"series_id": [1, 1, 2, 2, 3], "position": [10, 40, 11, 60, 12]})
     points = points.with_columns(pl.Series("score", [0.5, 0.1, 0.5, 0.1, 1.0]))
@@ -132,7 +132,11 @@ def tiny_inputs() -> dict[str, tuple[str, dict[str, pl.DataFrame], dict[str, Any
             {"gold": mentions(), "predicted": mentions(score=[0.1, 0.9, 0.4, 0.3, 0.4])},
             {"match": "span", "averages": ["micro", "macro"]},
         ),
-        "geocoding": ("predicted", {"gold": places, "predicted": places.with_columns(pl.col("latitude") + 0.3)}, {}),
+        "geocoding": (
+            "predicted",
+            {"gold": toponyms, "predicted": toponyms.with_columns(pl.col("latitude") + 0.3)},
+            {},
+        ),
         "change_points": (
             "predictions",
             {"predictions": points, "annotations": points.select("series_id", pl.col("position") + 2)},

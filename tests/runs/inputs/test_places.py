@@ -116,7 +116,7 @@ def test_without_a_folder_for_temporary_files_the_config_key_is_named(workplace:
 def test_a_bug_is_told_where_no_file_can_be_written(workplace: Workplace) -> None:
     bug = "import pipeline.runs.runner\npipeline.runs.runner.run = None\napp()"
     called = spawn("run", workplace.config(), script=NO_TEMPORARY_FOLDER + bug)
-    assert_error(called, 70, "TypeError: 'NoneType' object is not callable", "report it", "execute in ", "command.py")
+    assert_error(called, 70, "TypeError: 'NoneType' object is not callable", "report it", "execute in ", "session.py")
 
 
 def test_too_little_memory_says_which_limit_to_raise(workplace: Workplace) -> None:

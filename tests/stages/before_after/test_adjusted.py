@@ -6,12 +6,15 @@ import datetime as dt
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import numpy as np
 import polars as pl
 import pytest
 from running import read_table, run_before_after
 
 from pipeline.errors import ConfigError, DataError
+from pipeline.queries.dialect import render
+from pipeline.queries.load import expand, load
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -237,3 +240,15 @@ def test_articles_that_are_not_listed_are_told(tmp_path: Path) -> None:
     archive.articles = archive.articles.filter((pl.col("article_id") % 7 != 3) | (pl.col("article_id") < 2))
     with pytest.raises(DataError, match="have an article that is listed in articles"):
         run(tmp_path, archive, "pairs", strata=["weekday"])
+
+
+@pytest.mark.parametrize(
+    ("sizes", "quartiles"),
+    [([1, 2, 3, 4, 5, 6, 7, 8], [1, 1, 2, 2, 3, 3, 4, 4]), ([5, 5, 5, 9], [1, 1, 1, 4]), ([2, 1], [3, 1])],
+)
+def test_days_with_fewer_articles_are_in_lower_quartiles(sizes: list[int], quartiles: list[int]) -> None:
+    days = pl.DataFrame({"article_day": [day for day, size in enumerate(sizes) for _ in range(size)]})
+    with duckdb.connect(":memory:") as connection:
+        connection.register("days_of_articles", days.to_arrow())
+        rows = connection.execute(render(expand(load("before_after/volumes"), ()))).fetchall()
+    assert sorted(rows) == list(enumerate(quartiles))

@@ -165,7 +165,7 @@ def test_parts_hold_about_as_many_rows_each(tmp_path: Path, monkeypatch: pytest.
     sizes = []
 
     def match(self: Matcher, parts: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-        sizes.append(parts["predictions"].height + parts["marks"].height)
+        sizes.append(parts["predictions"].height + parts["annotations"].height)
         return own(self, parts)
 
     own = Matcher.match
@@ -399,8 +399,8 @@ def test_the_rows_that_are_matched_are_rendered(tmp_path: Path, dialect: str) ->
     config = parse_config(stage_config(tmp_path, POINTS, frames(), margin=5), base=tmp_path)
     opened = open_inputs(config, config.stages[0])
     text = render_stage(opened.name, opened.plan, dialect=dialect)
-    titles = [line for line in text.splitlines() if "matched part by part" in line]
-    assert [title.split()[3] for title in titles] == ["runs", "predictions", "marks"]
+    titles = [line for line in text.splitlines() if ", for relation outcomes" in line]
+    assert [title.split()[3] for title in titles] == ["runs,", "predictions,", "annotations,"]
 
 
 def test_big_tables_are_written_when_asked(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from pipeline.errors import ConfigError, DataError, NoInputError
 from pipeline.metrics.comparison.paired import compare_matchers
 from pipeline.runs.config import parse_config
 from pipeline.simulations import before_after
-from pipeline.stages.compare.contract import CompareParameters
-from pipeline.stages.compare.unit_tables import UNIT_TABLES
+from pipeline.stages import STAGES
+from pipeline.stages.compare.contract import POOLED, CompareParameters, units_of
 from pipeline.stages.upstream import UpstreamStage
 
 if TYPE_CHECKING:
@@ -211,9 +211,10 @@ def test_wrong_results_folders_are_refused(document: dict[str, Any], tmp_path: P
 # Tables of kinds ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", UNIT_TABLES)
+@pytest.mark.parametrize("kind", [entry.kind for entry in STAGES if units_of(entry.kind) is not None])
 def test_units_come_from_the_grouping_with_the_system(kind: str, tmp_path: Path) -> None:
-    table = UNIT_TABLES[kind]
+    table = units_of(kind)
+    assert table is not None
     params = CompareParameters.model_validate({"name": "compare", "of": "s", "system": "model", "by": ["language"]})
     stage = UpstreamStage("s", kind, ((), ("model",), ("model", "language")), tmp_path)
     if not table.grouped:
@@ -225,7 +226,7 @@ def test_units_come_from_the_grouping_with_the_system(kind: str, tmp_path: Path)
     assert compared_params.units.path == (str(tmp_path / table.table / "s.parquet"),)
     assert compared_params.units.where == "\"grouping\" IN ('model,language')"
     assert compared_params.units.columns["unit"] == table.unit
-    assert compared_params.metrics == table.metrics
+    assert compared_params.metrics == (table.metrics or POOLED)
     lacking = UpstreamStage("s", kind, ((), ("language",)), tmp_path)
     with pytest.raises(ValueError, match="has no grouping by language, model"):
         params.with_upstream([lacking])

@@ -1,0 +1,15 @@
+-- grain: one row per run on a series
+-- reads: outcomes (run_number, is_run, tp, n_true, share, covering, delay)
+-- params: none
+-- caution: as series, where segments can be counted in observations
+SELECT
+  run_number,
+  CAST(sum(n_true) AS BIGINT) AS n_true,
+  CAST(count_if(NOT is_run) AS BIGINT) AS n_predicted,
+  CAST(sum(tp) AS BIGINT) AS tp,
+  sum(CAST(share AS DECIMAL(38, 15))) AS mean_recall,
+  CAST(count(delay) AS BIGINT) AS n_delays,
+  sum(CAST(delay AS DECIMAL(38, 15))) AS delay_sum,
+  max(covering) AS covering
+FROM outcomes
+GROUP BY run_number

@@ -1,0 +1,9 @@
+-- grain: one row per series and system that was run on it
+-- reads: runs_read (passes_where, series_id, segment)
+-- params: none
+-- caution: also those that found nothing
+SELECT DISTINCT
+  series_id,
+  segment
+FROM runs_read
+WHERE passes_where

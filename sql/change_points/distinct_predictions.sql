@@ -1,0 +1,10 @@
+-- grain: one row per run and predicted position
+-- reads: predictions_read (passes_where, series_id, position, segment), runs_of_series (run_number, series_id, segment)
+-- params: none
+-- caution: as predictions, where a position counts once
+SELECT DISTINCT
+  r.run_number,
+  p.position
+FROM predictions_read AS p
+INNER JOIN runs_of_series AS r ON p.series_id = r.series_id AND p.segment IS NOT DISTINCT FROM r.segment
+WHERE p.passes_where AND NOT p.position IS NULL

@@ -1,0 +1,6 @@
+-- grain: one row: predictions without grouping columns are those of one system
+-- reads: none
+-- params: none
+-- caution: stands for systems
+SELECT
+  1 AS system

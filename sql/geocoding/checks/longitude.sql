@@ -1,0 +1,18 @@
+-- grain: one row, the first file in which a longitude is off the Earth; none where there is none
+-- reads: input_read (passes_where, latitude, longitude, source_file, file_row_number)
+-- params: none
+-- caution: n_exchangeable rows would be on the Earth with latitude and longitude exchanged
+-- message: input {input}: column {names[longitude]!r} is outside -180 to 360 in {rows} of
+--   {source_file}, first at row {row}
+-- remedy: {remedy}
+SELECT
+  source_file,
+  min(file_row_number) AS first_row,
+  CAST(count(*) AS BIGINT) AS n_rows,
+  CAST(count_if(longitude <= 90 AND longitude >= -90 AND latitude >= -180 AND latitude <= 360) AS BIGINT)
+    AS n_exchangeable
+FROM input_read
+WHERE passes_where AND (longitude < -180 OR longitude > 360)
+GROUP BY source_file
+ORDER BY source_file
+LIMIT 1
