@@ -147,10 +147,7 @@ def conform(frame: pl.DataFrame, table: Table, *, stage: str, by: Sequence[str])
     if ordered.select(same).to_series()[1:].any():
         message = f"table {table.name}: rows repeat in {', '.join(key)}"
         raise ThresherError(message)
-<<<<<<< HEAD
     return ordered.select(pl.lit(stage).alias(STAGE_COLUMN.name), pl.all())
-=======
-    return ordered.select(pl.lit(stage).alias(STAGE.name), pl.all())
 
 
 def _refuse_values(frame: pl.DataFrame, table: Table) -> None:
@@ -167,4 +164,3 @@ def _refuse_values(frame: pl.DataFrame, table: Table) -> None:
         if not is_finite.get(column.name, True):
             message = f"table {table.name}: {column.name} is not finite; an undefined value must be NULL"
             raise ThresherError(message)
->>>>>>> speed2
