@@ -68,30 +68,32 @@ def resolve_by(by: Iterable[Sequence[str]], sources: Sequence[Source], *, key: s
 
 def _resolve(name: str, sources: Sequence[Source], key: str) -> Grouped:
     head, _, tail = name.partition(".")
-    found = [Grouped(name, source.name, name) for source in sources if source.offers(name)]
-    found += [Grouped(name, head, tail) for source in sources if source.name == head and tail and source.offers(tail)]
-    if len(found) > 1:
+    candidates = [Grouped(name, source.name, name) for source in sources if source.offers(name)]
+    candidates += [
+        Grouped(name, head, tail) for source in sources if source.name == head and tail and source.offers(tail)
+    ]
+    if len(candidates) > 1:
         where = " and of ".join(
-            each.source if each.column == name else f"{each.source}, called {each.column!r}" for each in found
+            each.source if each.column == name else f"{each.source}, called {each.column!r}" for each in candidates
         )
-        choices = " or ".join(f"{each.source}.{each.column}" for each in found)
+        choices = " or ".join(f"{each.source}.{each.column}" for each in candidates)
         message = f"{key}: {name!r} is a column of {where}"
         plain = f"Write {choices}."
         dotted = f'Give the column with a dot another name: columns = {{ my_column = "{name}" }}.'
-        raise DataError(message, remedy=dotted if any(each.column != name for each in found) else plain)
-    if not found:
+        raise DataError(message, remedy=dotted if any(each.column != name for each in candidates) else plain)
+    if not candidates:
         for source in sources:
             if (role := source.bindings.role_of(name)) is not None:
                 message = f"{key}: the column {name!r} of {source.name} is mapped to {role}"
                 raise DataError(
                     message, remedy=f"Write {role}, or map a copy: columns = {{ … = {{ sql = '{name}' }} }}."
                 )
-        known = [each for source in sources for file in source.files[:1] for each in file.schema.names]
-        near = get_close_matches(name, known, n=1)
+        columns = [column_name for source in sources for file in source.files[:1] for column_name in file.schema.names]
+        near = get_close_matches(name, columns, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         message = f"{key}: no input has a column {name!r}"
         raise DataError(message, remedy=f"Looked in {', '.join(source.name for source in sources)}.{hint}")
-    return found[0]
+    return candidates[0]
 
 
 @dataclass(frozen=True)
@@ -122,19 +124,17 @@ class Units:
 
 @dataclass(frozen=True)
 class Lookup:
-    """A relation that rows find by a key.
+    """A relation in which rows find further columns by a key.
 
     Attributes:
-        relation: Its logical name, which is the name of its input.
+        relation: Its logical name.
         key: The column that both have.
         alias: Its name in the query.
-        fields: Its columns that rows take over, beside the grouping columns.
     """
 
     relation: str
     key: str
     alias: str
-    fields: tuple[str, ...] = ()
 
 
 def read(
@@ -163,9 +163,9 @@ def read(
     if computed:
         every = exp.Column(this=exp.Star(), table=exp.to_identifier("canonical"))
         query = exp.select(every, *computed).from_(query.subquery("canonical"))
-        for each in lookups:
-            matches = exp.EQ(this=column(each.key, "canonical"), expression=column(each.key, each.alias))
-            query = query.join(exp.to_table(each.relation).as_(each.alias), on=matches, join_type="left")
+        for lookup in lookups:
+            is_match = column(lookup.key, "canonical").eq(column(lookup.key, lookup.alias))
+            query = query.join(exp.to_table(lookup.relation).as_(lookup.alias), on=is_match, join_type="left")
     reads = tuple(dict.fromkeys(field.name for field in fields.values()))
     name, scans = f"{source.name}_read", source.scans(reads)
     return Relation(name, query, scans=scans, source=source, located=located, reads=reads)
@@ -186,13 +186,13 @@ def check_keys(sources: Iterable[Source], key: str) -> None:
     Raises:
         DataError: it is a number in one input and text in another.
     """
-    found: dict[str, Source] = {}
+    by_type: dict[str, Source] = {}
     for source in sources:
         field = source.contract.field(key)
         if field is not None and source.has(key) and (sql_type := source.known_type(key, field)) is not None:
-            found.setdefault(sql_type, source)
-    if len(found) > 1 and not set(found) <= {"BIGINT", "UBIGINT"}:  # integers of either kind compare exactly
-        kinds = " but ".join(f"{sql_type} in {source.name}" for sql_type, source in sorted(found.items()))
+            by_type.setdefault(sql_type, source)
+    if len(by_type) > 1 and not set(by_type) <= {"BIGINT", "UBIGINT"}:  # integers of either kind compare exactly
+        kinds = " but ".join(f"{sql_type} in {source.name}" for sql_type, source in sorted(by_type.items()))
         message = f"column {key} is {kinds}: the two cannot be compared"
         raise DataError(message, remedy="Write one of the inputs again with the type of the other.")
 

@@ -1,14 +1,9 @@
-"""Keys of the inputs: which repeat, which are missing, and which have no match in another input."""
+"""Keys by which inputs look up each other's rows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-import sqlglot.expressions as exp
-
-from pipeline.queries.dialect import column
-from pipeline.sources.source import PASSES_WHERE
 
 if TYPE_CHECKING:
     from pipeline.sources.source import Source
@@ -29,10 +24,3 @@ class KeyMatch:
     other: Source
     key: str
     unmatched_status: str | None = None
-
-
-def count_where(relation: str, condition: exp.Expr) -> exp.Select:
-    """Count the rows of a relation that pass `where` and satisfy a condition; the result is empty if none does."""
-    counted = exp.alias_(exp.cast(exp.Count(this=exp.Star()), "BIGINT"), "n_rows")
-    query = exp.select(counted).from_(exp.to_table(relation)).where(column(PASSES_WHERE), condition)
-    return query.having(exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0)))
