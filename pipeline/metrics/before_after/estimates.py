@@ -70,12 +70,11 @@ def estimates(
     A = TP(reference) / (r0 - FPR(reference)) estimates the positives (Rogan & Gladen 1978) and r0 is
     `reference_recall`; TP_c = TP + FPR A, P_c = TP_c / M_a, R_c = TP_c / A.
     """
-    frame = sweep.with_columns(_numerator().alias(_U), _retrieved().alias(_RETRIEVED))
-    frame = frame.with_columns((_qualifies(min_precision) & (pl.col("n_before") > 0)).alias("_qualifies"))
-    frame = _attach_reference(frame, keys, rule, threshold)
-    frame = _with_corrected(_with_recalls(_with_ratios(frame)), reference_recall)
+    frame = with_ratios(sweep)
+    references = reference_rows(frame, keys, rule=rule, min_precision=min_precision, threshold=threshold)
+    frame = _with_corrected(with_recalls(frame, keys, references), reference_recall)
     frame = frame.with_columns(_undefined().alias("undefined"))
-    return frame.drop(_U, _U_REFERENCE, _RETRIEVED, _FPR_REFERENCE, _REFERENCE, _POSITIVES, "_qualifies")
+    return frame.drop(_U, _U_REFERENCE, _RETRIEVED, _FPR_REFERENCE, _REFERENCE, _POSITIVES)
 
 
 def _wide(name: str) -> pl.Expr:
@@ -103,34 +102,18 @@ def at_least(numerator: pl.Expr, denominator: pl.Expr, bound: float) -> pl.Expr:
     return enough & (denominator > 0)
 
 
-def _qualifies(min_precision: float) -> pl.Expr:
-    return at_least(pl.col(_U), pl.col(_RETRIEVED), min_precision)
-
-
-def _attach_reference(
-    frame: pl.DataFrame, keys: Sequence[str], rule: ReferenceRule, threshold: float | None
-) -> pl.DataFrame:
-    if rule == "fixed":
-        candidates = frame.filter(pl.col(THRESHOLD) == threshold, pl.col(_U) > 0)
-    else:
-        candidates = frame.filter(pl.col("_qualifies"), pl.col(_U) > 0)
-    order = [pl.col(_U), pl.col(THRESHOLD)] if rule == "max" else [pl.col(THRESHOLD)]
-    chosen = candidates.sort(order, descending=[rule == "max", False][: len(order)])
-    chosen = chosen.unique(subset=list(keys), keep="first", maintain_order=True)
-    chosen = chosen.with_columns(_divide(chosen, pl.col("m_before"), pl.col("n_before")).alias(_FPR_REFERENCE))
-    chosen = chosen.select(
-        *keys, pl.col(THRESHOLD).alias(_REFERENCE), pl.col(_U).alias(_U_REFERENCE), pl.col(_FPR_REFERENCE)
-    )
-    joined = frame.join(chosen, on=list(keys), how="left", nulls_equal=True)
-    return joined.with_columns((pl.col(THRESHOLD) == pl.col(_REFERENCE)).fill_null(value=False).alias("is_reference"))
-
-
 def _divide(frame: pl.DataFrame, numerator: pl.Expr, denominator: pl.Expr) -> pl.Series:
     """`quotient` of two expressions over a frame."""
     return quotient(*(frame.select(expression).to_series() for expression in (numerator, denominator)))
 
 
-def _with_ratios(frame: pl.DataFrame) -> pl.DataFrame:
+def with_ratios(sweep: pl.DataFrame) -> pl.DataFrame:
+    """Add what no reference changes: `fpr`, `fp`, `tp`, `precision`, and working columns for `with_recalls`.
+
+    Args:
+        sweep: As for `estimates`.
+    """
+    frame = sweep.with_columns(_numerator().alias(_U), _retrieved().alias(_RETRIEVED))
     return frame.with_columns(
         _divide(frame, pl.col("m_before"), pl.col("n_before")).alias("fpr"),
         _divide(frame, _wide("m_before") * _wide("n_after"), _wide("n_before")).alias("fp"),
@@ -139,13 +122,53 @@ def _with_ratios(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _with_recalls(frame: pl.DataFrame) -> pl.DataFrame:
+def reference_rows(
+    frame: pl.DataFrame,
+    keys: Sequence[str],
+    *,
+    rule: ReferenceRule,
+    min_precision: float,
+    threshold: float | None = None,
+) -> pl.DataFrame:
+    """Return the row of every group that its recall is measured against; a group without one is not in it.
+
+    Args:
+        frame: Result of `with_ratios`.
+        keys: Columns that identify a group.
+        rule: As for `estimates`.
+        min_precision: As for `estimates`.
+        threshold: As for `estimates`.
+    """
+    if rule == "fixed":
+        eligible = pl.col(THRESHOLD) == threshold
+    else:
+        eligible = at_least(pl.col(_U), pl.col(_RETRIEVED), min_precision) & (pl.col("n_before") > 0)
+    candidates = frame.filter(eligible, pl.col(_U) > 0)
+    order = [pl.col(_U), pl.col(THRESHOLD)] if rule == "max" else [pl.col(THRESHOLD)]
+    ranked = candidates.sort(order, descending=[rule == "max", False][: len(order)])
+    return ranked.unique(subset=list(keys), keep="first", maintain_order=True)
+
+
+def with_recalls(frame: pl.DataFrame, keys: Sequence[str], references: pl.DataFrame) -> pl.DataFrame:
+    """Add `is_reference`, `recall_raw`, `recall` and `f1`, and working columns of the references.
+
+    Args:
+        frame: Result of `with_ratios`.
+        keys: Columns that identify a group.
+        references: Result of `reference_rows`.
+    """
+    names = {THRESHOLD: _REFERENCE, _U: _U_REFERENCE, "fpr": _FPR_REFERENCE}
+    renamed = references.select(*keys, *(pl.col(name).alias(alias) for name, alias in names.items()))
+    frame = frame.join(renamed, on=list(keys), how="left", nulls_equal=True)
     u = pl.when((pl.col(_U) >= 0) & (pl.col("n_before") > 0)).then(pl.col(_U))
     raw = _divide(frame, u, pl.col(_U_REFERENCE))
     positives = pl.max_horizontal(pl.col(_U), pl.col(_U_REFERENCE))
     doubled_u = pl.when(pl.col(_U_REFERENCE).is_not_null()).then(2 * u)
     f1 = _divide(frame, doubled_u, pl.col(_RETRIEVED) + positives)
-    return frame.with_columns(raw.alias("recall_raw"), raw.clip(upper_bound=1.0).alias("recall"), f1.alias("f1"))
+    is_reference = (pl.col(THRESHOLD) == pl.col(_REFERENCE)).fill_null(value=False).alias("is_reference")
+    return frame.with_columns(
+        is_reference, raw.alias("recall_raw"), raw.clip(upper_bound=1.0).alias("recall"), f1.alias("f1")
+    )
 
 
 def _with_corrected(frame: pl.DataFrame, reference_recall: float) -> pl.DataFrame:

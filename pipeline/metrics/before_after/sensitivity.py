@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.before_after.estimates import ReferenceRule, estimates
+from pipeline.metrics.before_after.estimates import ReferenceRule, reference_rows, with_ratios, with_recalls
 from pipeline.metrics.curves.operating_points import pick
 from pipeline.tables.sweep import THRESHOLD
 
@@ -38,17 +39,26 @@ def over_references(
         `reference_precision`, `reference_tp`, `threshold` (the chosen one), `recall`, `f1`, `best_threshold` and
         `best_f1`. Without a reference all columns but `rule`, `min_precision` and `threshold` are NULL.
     """
-    frames = []
-    for rule in _RULES:
-        for min_precision in sorted({*_MIN_PRECISIONS, min_precision_of_run}):
-            curve = estimates(sweep, keys, rule=rule, min_precision=min_precision)
-            labels = [pl.lit(rule).alias("rule"), pl.lit(min_precision).alias("min_precision")]
-            frames.append(_one_reference(curve, keys, chosen).with_columns(labels))
+    curve = with_ratios(sweep)
+    frames: list[pl.DataFrame] = []
+    results: list[tuple[pl.DataFrame, pl.DataFrame]] = []
+    for rule, min_precision in product(_RULES, sorted({*_MIN_PRECISIONS, min_precision_of_run})):
+        references = reference_rows(curve, keys, rule=rule, min_precision=min_precision)
+        # most minimum precisions lead to the same references, which give the same result
+        result = next((result for others, result in results if others.equals(references)), None)
+        if result is None:
+            result = _one_reference(curve, keys, chosen, references)
+            results.append((references, result))
+        labels = [pl.lit(rule).alias("rule"), pl.lit(min_precision).alias("min_precision")]
+        frames.append(result.with_columns(labels))
     return pl.concat(frames)
 
 
-def _one_reference(curve: pl.DataFrame, keys: Sequence[str], chosen: pl.DataFrame) -> pl.DataFrame:
-    reference = curve.filter("is_reference").select(
+def _one_reference(
+    ratios: pl.DataFrame, keys: Sequence[str], chosen: pl.DataFrame, references: pl.DataFrame
+) -> pl.DataFrame:
+    curve = with_recalls(ratios, keys, references).with_columns(pl.lit(None, dtype=pl.String).alias("undefined"))
+    reference = references.select(
         *keys,
         pl.col(THRESHOLD).alias("reference_threshold"),
         pl.col("precision").alias("reference_precision"),
