@@ -10,7 +10,7 @@ import polars as pl
 
 from pipeline.stages import STAGES
 from pipeline.tables.groupings import TOTAL, internal_name
-from pipeline.tables.schemas import COUNTS, GROUPING, conform, empty_table, polars_types
+from pipeline.tables.schemas import COUNT_TABLE, GROUPING, conform, empty_table, polars_types
 from pipeline.tables.sweep import REPLICATE, THRESHOLD
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def derived(
     by = params.by_columns
     tables = {}
     for table in stage.tables:
-        frame = {**results, **others}.get(table.name, empty_table(table, frames[COUNTS], by))
+        frame = {**results, **others}.get(table.name, empty_table(table, frames[COUNT_TABLE], by))
         tables[table.name] = conform(frame, table, stage=kind, by=by)
     assert set(results) <= set(tables)
     return Derived(stage, frozenset(results), tables)
