@@ -36,6 +36,13 @@ def real_data() -> Path:
     return Path(folder)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Measure no coverage where it costs much and adds nothing: random cases and real data run what small tests run."""
+    for item in items:
+        if item.get_closest_marker("fuzz") or "real_data" in getattr(item, "fixturenames", ()):
+            item.add_marker("no_cover")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
