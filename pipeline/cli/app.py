@@ -161,9 +161,9 @@ def render(ctx: typer.Context, config: ConfigPath, engine: EngineName = None, se
     Example:  thresher render nightly.toml --engine spark
     """
     with reporting(ctx):
-        from pipeline.plan.rendering import render_stage  # noqa: PLC0415
         from pipeline.runs.config import load_config  # noqa: PLC0415
         from pipeline.runs.opening import open_inputs  # noqa: PLC0415
+        from pipeline.runs.rendering import render_opened  # noqa: PLC0415
 
         parsed = load_config(config, overrides=_overrides(settings, engine=engine))
         for configured in parsed.stages:
@@ -172,7 +172,7 @@ def render(ctx: typer.Context, config: ConfigPath, engine: EngineName = None, se
                 echo(f"-- {configured.params.name}: reads tables of {upstream}, which are not there yet\n")
                 continue
             opened = open_inputs(parsed, configured)
-            echo(render_stage(opened.name, opened.plan, dialect=parsed.engine))
+            echo(render_opened(opened, dialect=parsed.engine))
 
 
 @app.command()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 CURVE_WIDTH = 60
-MOST_ROWS = 20
+MOST_SUMMARY_ROWS = 20
 
 
 class Console:
@@ -154,11 +154,11 @@ def _print_stage(rich: Any, stage: StageResult) -> None:  # noqa: ANN401 - a ric
     table = Table(title=Text(f"{stage.name}  {stage.kind}  {stage.seconds:.1f} s"), title_justify="left")
     for index, header in enumerate(headers):
         table.add_column(Text(header), justify="left" if index <= several else "right")
-    for row in rows[:MOST_ROWS]:
+    for row in rows[:MOST_SUMMARY_ROWS]:
         table.add_row(*(Text(cleaned(cell, layout="")) for cell in row))
     rich.print(table)
-    if len(rows) > MOST_ROWS:
-        rich.print(f"… {len(rows) - MOST_ROWS} more groups", highlight=False)
+    if len(rows) > MOST_SUMMARY_ROWS:
+        rich.print(f"… {len(rows) - MOST_SUMMARY_ROWS} more groups", highlight=False)
     rich.print(Text(cleaned(summary.sentence, layout="")))
     if summary.curve is not None:
         rich.print(Text(f"{draw(summary.curve)}  {summary.curve_title}"))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from duckdb.sqltypes import DuckDBPyType
 
 FORMATS = ("table", "csv", "json", "jsonl", "parquet")
-MOST_ROWS = 40
+MOST_TABLE_ROWS = 40
 MOST_RECORDS = 10
 GAP = "  "
 _NUMBERS = frozenset({"tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint"})
@@ -140,7 +140,7 @@ def _write_parquet(answer: pl.DataFrame) -> None:
 def _write_table(answer: pl.DataFrame) -> None:
     """Write a table, or, on a terminal that is too narrow for it, one record below the other."""
     names = [cleaned(name, layout="") for name in answer.columns]
-    rows = [[_cell(value) for value in row] for row in answer.head(MOST_ROWS).iter_rows()]
+    rows = [[_cell(value) for value in row] for row in answer.head(MOST_TABLE_ROWS).iter_rows()]
     widths = [max(map(cell_len, column)) for column in zip(names, *rows, strict=True)]
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     shown = len(rows)

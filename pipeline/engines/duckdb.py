@@ -119,16 +119,8 @@ class DuckDB:
             files: Absolute paths; wildcard characters in them are taken literally.
             located: Add the columns `source_file` and `file_row_number`.
         """
-        query = exp.select("*").from_(
-            exp.func(
-                "read_parquet",
-                exp.Array(expressions=[exp.Literal.string(glob.escape(file)) for file in files]),
-                exp.EQ(this=exp.column("hive_partitioning"), expression=exp.false()),
-                *_location(located=located),
-            )
-        )
         self._files |= dict.fromkeys(files)
-        self.define(name, query)
+        self.define(name, files_query(files, located=located))
 
     def define(self, name: str, query: exp.Query, *, keep: bool = False) -> None:
         """Give a query a name; with `keep` its rows are computed once and stored."""
@@ -252,6 +244,14 @@ class DuckDB:
                 self._stop.check()
 
 
+class DuckDBWithoutRows(DuckDB):
+    """An engine that reads the footers of files and none of their rows: it tells the types of all that a plan makes."""
+
+    def scan(self, name: str, files: Sequence[str], *, located: bool = False) -> None:
+        """Register no row of some files as a relation; arguments as those of `DuckDB.scan`."""
+        self.define(name, files_query(files, located=located).limit(0))
+
+
 def _frames(reader: pa.RecordBatchReader, rows: int) -> list[pl.DataFrame]:
     """Read the next frames until they have that many rows together; return an empty list at the end."""
     import polars as pl  # noqa: PLC0415 - as in `stream`
@@ -260,6 +260,13 @@ def _frames(reader: pa.RecordBatchReader, rows: int) -> list[pl.DataFrame]:
     while sum(frame.height for frame in frames) < rows and (batch := next(reader, None)) is not None:
         frames.append(pl.DataFrame(pl.from_arrow(batch)))
     return frames
+
+
+def files_query(files: Sequence[str], *, located: bool) -> exp.Select:
+    """Return a query of the rows of Parquet files; arguments as those of `DuckDB.scan`."""
+    paths = exp.Array(expressions=[exp.Literal.string(glob.escape(file)) for file in files])
+    no_folders = exp.EQ(this=exp.column("hive_partitioning"), expression=exp.false())
+    return exp.select("*").from_(exp.func("read_parquet", paths, no_folders, *_location(located=located)))
 
 
 def _temporary(name: exp.Table, query: exp.Query, kind: str) -> exp.Create:

@@ -11,14 +11,14 @@ from pipeline.errors import DataError, NoInputError, ThresherError, together
 from pipeline.plan.checks import missing_words, rows_in_words
 from pipeline.plan.fault_rows import first_place
 from pipeline.queries.dialect import column
-from pipeline.queries.load import expand, load, statement
-from pipeline.sources.keys import count_where
+from pipeline.queries.load import statement
 from pipeline.sources.source import SCORE_STATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pipeline.engines.engine import Engine
+    from pipeline.plan.counts import Query
     from pipeline.plan.options import Options
     from pipeline.plan.plan import Plan
     from pipeline.sources.source import Source
@@ -77,10 +77,11 @@ def account(engine: Engine, options: Options, plan: Plan, used: int) -> tuple[In
         rows_by_status |= {USED: used - missed} | ({"duplicate": repeated} if repeated else {})
     accounts = [InputAccount(row.name, len(row.files), row.rows, rows_by_status)]
     accounts += [_account_other(engine, source, plan) for source in others]
-    for each in accounts:
-        if sum(each.rows_by_status.values()) != each.rows_in:
-            known = sum(each.rows_by_status.values())
-            message = f"input {each.name}: {each.rows_in:,} rows were read, but {known:,} are accounted for"
+    for input_account in accounts:
+        n_accounted = sum(input_account.rows_by_status.values())
+        if n_accounted != input_account.rows_in:
+            n_read = f"{input_account.rows_in:,} rows were read"
+            message = f"input {input_account.name}: {n_read}, but {n_accounted:,} are accounted for"
             raise ThresherError(message, remedy="This is a bug of thresher, or a file changed meanwhile; run again.")
     return tuple(accounts)
 
@@ -88,7 +89,12 @@ def account(engine: Engine, options: Options, plan: Plan, used: int) -> tuple[In
 def _rows_by_status(engine: Engine, plan: Plan) -> dict[str, int]:
     if plan.accounting is None:
         return {USED: 0}
-    frame = engine.fetch(expand(load(plan.accounting.name), ()), plan.accounting.params)
+    return _counted(engine, plan.accounting)
+
+
+def _counted(engine: Engine, query: Query) -> dict[str, int]:
+    """Rows by status, of a query that accounts for the rows of an input."""
+    frame = engine.fetch(query.tree(()), query.params)
     return {USED: 0} | dict(zip(frame["status"].to_list(), frame["n_rows"].to_list(), strict=True))
 
 
@@ -108,7 +114,7 @@ def row_faults(
     faults = []
     for state, words in STATES.items():
         if options.invalid_scores == "error" and rows_by_status.get(state):
-            problem: exp.Expr = exp.EQ(this=column(SCORE_STATE), expression=exp.Literal.string(state))
+            problem: exp.Expr = column(SCORE_STATE).eq(state)
             faults.append(
                 _fault(engine, row, problem, f"column {row.source_name('score')!r} is {words}", _SCORE_REMEDY)
             )
@@ -116,7 +122,7 @@ def row_faults(
         if n_rows and status.startswith("null_") and status not in STATES:
             names = _named(row, status)
             shown = " or ".join(repr(row.source_name(name)) for name in names)
-            problem = exp.or_(*(exp.Is(this=column(name), expression=exp.null()) for name in names))
+            problem = exp.or_(*(column(name).is_(exp.null()) for name in names))
             words = f"column {shown} is {missing_words(row, names[0])}"
             faults.append(_fault(engine, row, problem, words, _KEY_REMEDY))
     return faults
@@ -127,9 +133,10 @@ _KEY_REMEDY = "It is required in every row: fill it in, or use where."
 
 
 def _fault(engine: Engine, row: Source, problem: exp.Expr, words: str, remedy: str) -> DataError:
-    n_rows = engine.fetch(count_where(f"{row.name}_read", problem))["n_rows"].sum()
-    place = first_place(engine, row, problem)
-    return DataError(f"input {row.name}: {words} in {rows_in_words(n_rows)}{place}", remedy=remedy)
+    relations = {"input_read": f"{row.name}_read"}
+    query = statement("accounting/faulty_rows", relations=relations, columns={"is_faulty": problem})
+    shown = f"{rows_in_words(engine.fetch(query).item())}{first_place(engine, row, problem)}"
+    return DataError(f"input {row.name}: {words} in {shown}", remedy=remedy)
 
 
 def refuse_nothing(options: Options, plan: Plan, accounts: Sequence[InputAccount]) -> None:
@@ -148,23 +155,22 @@ def refuse_nothing(options: Options, plan: Plan, accounts: Sequence[InputAccount
         NoInputError: names these inputs, and whether they are empty or `where` leaves nothing of them.
     """
     evaluated = {source.name for source in plan.sources if source.contract.evaluated}
-    known = [each for each in accounts if each.name in evaluated]
-    row, unmatched = accounts[0], accounts[0].rows_in > 0 and accounts[0].rows_kept == 0
-    if options.allow_empty or (any(each.rows_kept for each in known) and not unmatched):
+    evaluated_inputs = [each for each in accounts if each.name in evaluated]
+    primary, unmatched = accounts[0], accounts[0].rows_in > 0 and accounts[0].rows_kept == 0
+    if options.allow_empty or (any(each.rows_kept for each in evaluated_inputs) and not unmatched):
         return
-    known = [row] if unmatched else known
-    message = "nothing is left to evaluate: " + "; ".join(emptiness(known))
+    message = "nothing is left to evaluate: " + "; ".join(emptiness([primary] if unmatched else evaluated_inputs))
     remedy = "Check path and where; allow_empty = true publishes zeros, with a warning."
     raise NoInputError(message, remedy=remedy)
 
 
 def emptiness(accounts: Sequence[InputAccount]) -> Iterator[str]:
     """Inputs without a row, in words."""
-    for each in accounts:
-        if each.rows_in == 0:
-            yield f"input {each.name} has no rows"
-        elif each.rows_kept == 0:
-            yield f"input {each.name}: where keeps none of {rows_in_words(each.rows_in)}"
+    for input_account in accounts:
+        if input_account.rows_in == 0:
+            yield f"input {input_account.name} has no rows"
+        elif input_account.rows_kept == 0:
+            yield f"input {input_account.name}: where keeps none of {rows_in_words(input_account.rows_in)}"
 
 
 def unscored(engine: Engine, options: Options, plan: Plan, accounts: Sequence[InputAccount]) -> Iterator[str]:
@@ -179,9 +185,9 @@ def unscored(engine: Engine, options: Options, plan: Plan, accounts: Sequence[In
     dropped = sum(accounts[0].rows_by_status.get(state, 0) for state in STATES)
     if options.invalid_scores != "drop" or not dropped:
         return
-    kept = accounts[0].rows_kept
-    rest = 'invalid_scores = "missed" counts them as below every threshold'
-    yield f"input {accounts[0].name}: {_share(dropped, kept, 'rows')} have no valid score and are left out; {rest}"
+    shown = _share(dropped, accounts[0].rows_kept, "rows")
+    instead = 'invalid_scores = "missed" counts them as below every threshold'
+    yield f"input {accounts[0].name}: {shown} have no valid score and are left out; {instead}"
     if plan.positive is not None:
         positives, lost = _positives(engine, plan, plan.positive)
         if lost:
@@ -190,8 +196,8 @@ def unscored(engine: Engine, options: Options, plan: Plan, accounts: Sequence[In
             yield f"{shown} have no score and are left out: recall is of the rest; {instead}"
 
 
-def _share(part: int, whole: int, noun: str) -> str:
-    return f"{part:,} of {whole:,} {noun} ({part / whole:.1%})"
+def _share(count: int, total: int, noun: str) -> str:
+    return f"{count:,} of {total:,} {noun} ({count / total:.1%})"
 
 
 def _positives(engine: Engine, plan: Plan, positive: exp.Expr) -> tuple[int, int]:
@@ -216,21 +222,19 @@ def _account_other(engine: Engine, source: Source, plan: Plan) -> InputAccount:
     """Rows of an input that rows look up: left out by `where`, or as units that do not take part."""
     query = plan.other_accounting.get(source.name)
     if query is not None:
-        found = engine.fetch(expand(load(query.name), ()), query.params)
-        known = dict(zip(found["status"].to_list(), found["n_rows"].to_list(), strict=True))
-        return InputAccount(source.name, len(source.files), source.rows, {USED: 0} | known)
+        return InputAccount(source.name, len(source.files), source.rows, _counted(engine, query))
     rows = engine.fetch(_number_of_rows(source)).item()
     used = rows
     if source.name == plan.units:
         complete = statement("accounting/complete_units", relations={"units": source.name})
         used = engine.fetch(complete).item()
     rows_by_status = {USED: used, "incomplete_window": rows - used, WHERE: source.rows - rows}
-    kept = {key: n for key, n in rows_by_status.items() if n or key == USED}
-    return InputAccount(source.name, len(source.files), source.rows, kept)
+    rows_by_status = {status: n for status, n in rows_by_status.items() if n or status == USED}
+    return InputAccount(source.name, len(source.files), source.rows, rows_by_status)
 
 
 def _named(row: Source, status: str) -> list[str]:
     """Columns that a status `null_<column>` names: lag_hours or lag_days for `null_lag`, else the two times."""
     stem, fields = status.removeprefix("null_"), row.contract.fields
-    found = [field.name for field in fields if field.name.startswith(stem) and row.has(field.name)]
-    return found[:1] or [field.name for field in fields if field.kind == "instant" and row.has(field.name)]
+    names = [field.name for field in fields if field.name.startswith(stem) and row.has(field.name)]
+    return names[:1] or [field.name for field in fields if field.kind == "instant" and row.has(field.name)]

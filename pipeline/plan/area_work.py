@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pipeline.metrics.curves.area_bounds import Bounds
     from pipeline.plan.areas import Areas
 
-SCORED = "scored"  # the relation of the rows
+SCORED, IN_CELLS = "scored", "scored_cells"  # the relations of the rows
 MOST_CELLS = 250_000  # with the ends of every piece still four blocks
 CELLS_OF_REPLICATES = 1 << 12
 MOST_CELLS_OF_GROUPS = 1 << 22
@@ -269,7 +269,7 @@ class _Work:
 
     def _cells(self, grid: CellGrid | None, *, replicated: bool = False) -> AreaCells:
         """Counts in the cells of a grid; None: every score is a cell."""
-        self.engine.define("scored_cells", _in_cells(grid, missed=self.asked.missed))
+        self.engine.define(IN_CELLS, rows_in_cells(grid, missed=self.asked.missed))
         query = load("areas/weighted_cells" if self.asked.weighted else "areas/cells")
         names = (*self.groups.names, REPLICATE) if replicated else self.groups.names
         found = self.engine.fetch(expand(query, names))
@@ -284,7 +284,7 @@ class _Work:
 
     def _extremes(self, grid: CellGrid) -> Extremes:
         """Lowest and highest score in each cell of a grid."""
-        self.engine.define("scored_cells", _in_cells(grid, missed=self.asked.missed))
+        self.engine.define(IN_CELLS, rows_in_cells(grid, missed=self.asked.missed))
         found = self.engine.fetch(expand(load("areas/extremes"), self.groups.names))
         return Extremes(found["lowest"].to_numpy(), found["highest"].to_numpy())
 
@@ -309,7 +309,7 @@ def _alone(grouping: pl.Expr, series: list[pl.Series]) -> pl.DataFrame:
     return pl.DataFrame(series).with_columns(grouping)
 
 
-def _in_cells(grid: CellGrid | None, *, missed: bool) -> exp.Select:
+def rows_in_cells(grid: CellGrid | None, *, missed: bool) -> exp.Select:
     """The rows with their cell in a grid; None: with their score as cell.
 
     Where rows may have the score minus infinity they have the first cell, below those of the grid.

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import sqlglot.expressions as exp
 
-from pipeline.plan.area_work import SCORED, areas, rows_in_order
+from pipeline.plan.area_work import IN_CELLS, SCORED, areas, rows_in_cells, rows_in_order
 from pipeline.plan.nodes import Phase, Statement
 from pipeline.queries.load import expand, load
-from pipeline.tables.schemas import COUNTS
+from pipeline.tables.schemas import COUNT_TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -50,7 +50,7 @@ class Areas:
     def run(self, engine: Engine, progress: Progress) -> None:
         """Add the table; how many positives and negatives a group has tell the counts."""
         counts = progress.counts
-        progress.tables[self.into] = areas(engine, self, counts.groupings, counts.by, counts[COUNTS])
+        progress.tables[self.into] = areas(engine, self, counts.groupings, counts.by, counts[COUNT_TABLE])
 
     def statements(self, by: Sequence[str]) -> Iterator[Statement]:
         """The rows, and what is asked of them."""
@@ -58,6 +58,7 @@ class Areas:
         if self.exact:
             yield Statement("rows in order, for areas", rows_in_order(self, by), function=areas)
             return
+        yield Statement(f"relation {IN_CELLS}, every score a cell", rows_in_cells(None, missed=self.missed), IN_CELLS)
         cells = load("areas/weighted_cells" if self.weighted else "areas/cells")
         title = f"counts in cells that are made finer until bounds are narrower than {self.width:g}"
         yield Statement(title, expand(cells, by))

@@ -10,7 +10,6 @@ import sqlglot.expressions as exp
 from pipeline.plan.nodes import Check
 from pipeline.queries.dialect import column
 from pipeline.queries.load import load, statement
-from pipeline.sources.keys import count_where
 from pipeline.sources.source import PASSES_WHERE
 from pipeline.tables.groupings import users_name
 
@@ -24,7 +23,7 @@ Faults = list[dict[str, object]]
 
 
 def rows_in_words(number: object) -> str:
-    """A number of rows for people."""
+    """A number of rows in words."""
     return "1 row" if number == 1 else f"{number:,} rows"
 
 
@@ -34,11 +33,11 @@ def shown_name(source: Source, name: str) -> str:
 
 
 def doubtful_groups(sources: Sequence[Source], by: Sequence[Grouped]) -> Iterator[str]:
-    """Floating numbers as grouping columns."""
-    named = {source.name: source for source in sources}
-    for each in by:
-        if named[each.source].types(each.column, each.field) == "DOUBLE":
-            yield f"grouping column {each.label!r} is a floating number: NaN and infinite values count as NULL"
+    """Warnings of floating-point numbers as grouping columns."""
+    by_name = {source.name: source for source in sources}
+    for grouped in by:
+        if by_name[grouped.source].types(grouped.column, grouped.field) == "DOUBLE":
+            yield f"grouping column {grouped.label!r} is a floating number: NaN and infinite values count as NULL"
 
 
 @dataclass(frozen=True)
@@ -118,48 +117,31 @@ def _faulty_rows(query: exp.Query, canonical: str, fault: Mapping[str, object]) 
     return condition.transform(lambda node: column(node.name) if isinstance(node, exp.Column) else node)
 
 
-def rows_check(source: Source, problem: exp.Expr, words: str, remedy: str) -> Check:
-    """Kept rows of an input that satisfy a condition; the message says how many, and where the first is.
-
-    Args:
-        source: The input.
-        problem: A condition on its canonical columns.
-        words: What is wrong, for example `column 'weight' is negative`.
-        remedy: What the user can do.
-    """
-
-    def explain(faults: Faults) -> tuple[str, str]:
-        return f"input {source.name}: {words} in {rows_in_words(faults[0]['n_rows'])}", remedy
-
-    query = count_where(f"{source.name}_read", problem)
-    return Check(query, explain, source, lambda _: problem.copy())
-
-
 def missing_check(source: Source, name: str) -> Check:
-    """A required column that is NULL or not finite."""
+    """Check that a required column is nowhere NULL or not finite."""
     words = {"missing": missing_words(source, name)}
     return file_check("checks/missing", source, columns={"value": name}, words=lambda _: words)
 
 
 def missing_words(source: Source, name: str) -> str:
-    """What a required column is where it is NULL for us."""
+    """What a required column is where it is NULL in the canonical relation."""
     field = source.contract.field(name)
     return "NULL, or neither 0 nor 1," if field is not None and field.kind == "boolean" else "NULL or not finite"
 
 
 def negative_check(source: Source, name: str) -> Check:
-    """A count below zero."""
+    """Check that no count is below zero."""
     return file_check("checks/negative", source, columns={"value": name})
 
 
 def outside_check(source: Source, name: str, low: float, high: float) -> Check:
-    """A number below or above its range."""
+    """Check that no number lies below or above its range."""
     limits = {"lowest": float(low), "highest": float(high)}
     return file_check("checks/outside_range", source, columns={"value": name}, values=limits)
 
 
 def duplicate_check(source: Source, keys: Sequence[str], *, remedy: str) -> Check:
-    """Rows that repeat a key; the message names two of them, how many more there are, and where the first is."""
+    """Check that no key repeats; the message names two that do, how many more there are, and where the first is."""
 
     def words(faults: Faults) -> dict[str, object]:
         examples = "; ".join(
@@ -180,7 +162,7 @@ def duplicate_check(source: Source, keys: Sequence[str], *, remedy: str) -> Chec
 
 
 def one_cluster_check(source: Source, relation: str, key: str, cluster: str) -> Check:
-    """A unit that lies in two clusters; its rows would count twice."""
+    """Check that every unit lies in one cluster: the rows of a unit in two would count twice."""
     words = {"cluster": users_name(cluster)}
     return file_check(
         "checks/several_clusters",
@@ -192,7 +174,7 @@ def one_cluster_check(source: Source, relation: str, key: str, cluster: str) -> 
 
 
 def _with_key(fault: Mapping[str, object], keys: Sequence[str]) -> exp.Expr:
-    """The rows that have the key of a fault; none where a part of it is no number or text, which SQL could not say."""
+    """The rows that have the key of a fault; none if a value is neither number nor text, which no literal can say."""
     if not all(isinstance(fault[key], int | str) for key in keys):
         return exp.false()
     return exp.and_(*(column(key).eq(exp.convert(fault[key])) for key in keys))

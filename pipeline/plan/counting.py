@@ -13,7 +13,7 @@ from pipeline.plan.accounting import InputAccount, account, emptiness, kept_rows
 from pipeline.plan.count_tables import CountTables
 from pipeline.plan.nodes import Phase, Progress
 from pipeline.plan.plausibility import implausible, scales
-from pipeline.tables.schemas import COUNTS, GROUPING
+from pipeline.tables.schemas import COUNT_TABLE, GROUPING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,7 +52,7 @@ def count(engine: Engine, options: Options, plan: Plan) -> Counted:
     """
     progress = begin(options, plan)
     run_nodes(engine, options, plan, progress, Phase.RELATIONS, Phase.COUNTS)
-    counts = progress.counts[COUNTS]
+    counts = progress.counts[COUNT_TABLE]
     accounts = account(engine, options, plan, _rows_counted(plan, counts))
     refuse_nothing(options, plan, accounts)
     alarms = [*implausible(engine, options, plan, accounts)]

@@ -13,7 +13,7 @@ from pipeline.plan.count_tables import BIN
 from pipeline.plan.nodes import Parameters, Phase, Statement, frames_of, shown_reads
 from pipeline.queries.dialect import column, double, is_finite
 from pipeline.queries.load import expand, load
-from pipeline.tables.schemas import COUNTS
+from pipeline.tables.schemas import COUNT_TABLE
 from pipeline.tables.sweep import REPLICATE, THRESHOLD
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Query:
     columns: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
     sweep: Sweep | None = None
-    into: str = COUNTS
+    into: str = COUNT_TABLE
     additive: bool = True
 
     def tree(self, segment: Sequence[str]) -> exp.Query:
@@ -137,7 +137,7 @@ class CountFunction:
     function: Callable[[Mapping[str, pl.DataFrame], Sequence[str]], pl.DataFrame]
     columns: tuple[str, ...]
     keys: tuple[str, ...] = ()
-    into: str = COUNTS
+    into: str = COUNT_TABLE
 
     def run(self, engine: Engine, progress: Progress) -> None:
         """Count every grouping that is no sum of others."""

@@ -1,43 +1,130 @@
-"""`thresher render`: the SQL of a stage as text, in the order in which it would run."""
+"""The SQL of a plan as text that runs from top to bottom: `thresher render`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import polars as pl
+import sqlglot.expressions as exp
+
+from pipeline.engines.duckdb import files_query
+from pipeline.plan.nodes import Phase, Relation
+from pipeline.plan.transforms import Transform
 from pipeline.queries.dialect import render
-from pipeline.queries.load import file_of
+from pipeline.queries.load import file_of, fill
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from pipeline.plan.nodes import Statement
+    from pipeline.engines.engine import Engine
+    from pipeline.plan.nodes import Progress, Statement
     from pipeline.plan.plan import Plan
+    from pipeline.sources.source import Scan
+
+TYPES: dict[type[pl.DataType], str] = {
+    pl.Boolean: "BOOLEAN",
+    pl.Int8: "TINYINT",
+    pl.Int16: "SMALLINT",
+    pl.Int32: "INT",
+    pl.Int64: "BIGINT",
+    pl.UInt8: "SMALLINT",
+    pl.UInt16: "INT",
+    pl.UInt32: "BIGINT",
+    pl.UInt64: "DECIMAL(20, 0)",
+    pl.Float32: "FLOAT",
+    pl.Float64: "DOUBLE",
+    pl.String: "TEXT",
+    pl.Null: "TEXT",
+    pl.Date: "DATE",
+    pl.Datetime: "TIMESTAMP",
+}
 
 
-def render_stage(stage: str, plan: Plan, *, dialect: str) -> str:
-    """Every statement of a stage with its title, in a dialect."""
+def schemas_of_transforms(engine: Engine, plan: Plan, progress: Progress) -> dict[str, pl.Schema]:
+    """Return columns and types of the relations that pure functions make, by name.
+
+    Args:
+        engine: An engine without rows.
+        plan: The plan.
+        progress: Where its nodes put what comes out.
+    """
+    schemas = {}
+    for node in plan.nodes:
+        if node.phase <= Phase.TRANSFORMS and isinstance(node, Relation | Transform):
+            node.run(engine, progress)
+            if isinstance(node, Transform):
+                schemas[node.into] = engine.fetch(exp.select("*").from_(node.into)).schema
+    return schemas
+
+
+def render_stage(stage: str, plan: Plan, schemas: Mapping[str, pl.Schema], *, dialect: str) -> str:
+    """Return every statement of a stage with its title, in a dialect, parameters filled in.
+
+    A pure function is a comment that names it; the relation that it makes has its columns and types, and no row.
+
+    Args:
+        stage: Name of the stage.
+        plan: Its plan.
+        schemas: Columns and types of the relations that pure functions make, by name.
+        dialect: `duckdb` or `spark`.
+    """
     by = [grouped.name for grouped in plan.by]
-    shown = (_shown(stage, statement, dialect) for node in plan.nodes for statement in node.statements(by))
-    return "\n\n".join(shown) + "\n"
+    statements = (statement for node in plan.nodes for statement in node.statements(by))
+    return "\n\n".join("\n".join(_lines(stage, each, schemas, dialect)) for each in statements) + "\n"
 
 
-def _shown(stage: str, statement: Statement, dialect: str) -> str:
-    return "\n".join(_lines(stage, statement, dialect))
-
-
-def _lines(stage: str, statement: Statement, dialect: str) -> Iterator[str]:
+def _lines(stage: str, statement: Statement, schemas: Mapping[str, pl.Schema], dialect: str) -> Iterator[str]:
     for scan in statement.scans:
-        more = f" and {len(scan.files) - 1} more" if len(scan.files) > 1 else ""
-        yield f"-- {stage}: relation {scan.name} is {scan.files[0]}{more}"
+        yield f"-- {stage}: relation {scan.name}, of {len(scan.files):,} files of one schema"
+        yield _view(scan.name, _scan_query(scan, dialect, located=statement.located), dialect)
     file = file_of(statement.query) if statement.query is not None else None
     origin = "" if file is None else f", from sql/{file}.sql"
-    function = "" if statement.function is None else f", by {_name(statement.function)}"
-    params = ", ".join(f"${name} = {value!r}" for name, value in statement.params.items())
-    settings = f", parameters: {params}" if params else ""
-    yield f"-- {stage}: {statement.title}{origin}{function}{settings}"
-    if statement.query is not None:
-        yield f"{render(statement.query, dialect)};"
+    verb = "made" if statement.query is None else "read"
+    function = "" if statement.function is None else f", {verb} by {_name(statement.function)}"
+    yield f"-- {stage}: {statement.title}{origin}{function}"
+    query = statement.query
+    if query is None and statement.relation is not None:
+        query = _no_rows(schemas[statement.relation])
+    elif query is not None:
+        query = fill(query, statement.params)
+    if query is not None:
+        yield f"{render(query, dialect)};" if statement.relation is None else _view(statement.relation, query, dialect)
+
+
+def _view(name: str, query: exp.Query, dialect: str) -> str:
+    temporary = exp.Properties(expressions=[exp.TemporaryProperty()])
+    view = exp.Create(this=exp.to_table(name), kind="VIEW", expression=query, replace=True, properties=temporary)
+    return f"{render(view, dialect)};"
+
+
+def _scan_query(scan: Scan, dialect: str, *, located: bool) -> exp.Query:
+    if dialect == "duckdb":
+        return files_query(scan.files, located=located)
+    names = ("file_path", "source_file"), ("row_index", "file_row_number")
+    location = [exp.alias_(exp.column(name, table="_metadata"), alias) for name, alias in names] if located else []
+    tables = (
+        exp.Table(this=exp.to_identifier(file, quoted=True), db=exp.to_identifier("parquet")) for file in scan.files
+    )
+    queries = [exp.select("*", *location).from_(table) for table in tables]
+    return queries[0] if len(queries) == 1 else exp.union(*queries, distinct=False)
+
+
+def _no_rows(schema: pl.Schema) -> exp.Select:
+    """Return a query of no row with some columns and types."""
+    columns = [
+        exp.alias_(exp.cast(exp.null(), _sql_type(dtype), dialect="duckdb"), name, quoted=True)
+        for name, dtype in schema.items()
+    ]
+    return exp.select(*columns).where(exp.false())
+
+
+def _sql_type(dtype: pl.DataType) -> str:
+    if isinstance(dtype, pl.Decimal):
+        return f"DECIMAL({dtype.precision}, {dtype.scale})"
+    return TYPES[type(dtype)]
 
 
 def _name(function: object) -> str:
-    return str(getattr(function, "__qualname__", type(function).__qualname__))
+    """Return the name of a pure function, with its module."""
+    target = getattr(function, "__func__", function)
+    return f"{getattr(target, '__module__', '')}.{getattr(target, '__qualname__', type(target).__qualname__)}"

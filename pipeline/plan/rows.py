@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
@@ -11,16 +10,16 @@ import sqlglot.expressions as exp
 
 from pipeline.errors import DataError
 from pipeline.plan.nodes import Relation
-from pipeline.queries.dialect import column, double, is_finite, present
+from pipeline.queries.dialect import column
 from pipeline.queries.load import statement
 from pipeline.sources.canonical import canonical_relation
 from pipeline.sources.inputs import Field
-from pipeline.sources.source import PASSES_WHERE, SCORE_GIVEN, Source
 from pipeline.tables.groupings import internal_name, users_name
-from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from pipeline.sources.source import Source
 
 MAX_OWN_REPLICATES = 1000
 HASH_REPLICATES = 64
@@ -69,30 +68,32 @@ def resolve_by(by: Iterable[Sequence[str]], sources: Sequence[Source], *, key: s
 
 def _resolve(name: str, sources: Sequence[Source], key: str) -> Grouped:
     head, _, tail = name.partition(".")
-    found = [Grouped(name, source.name, name) for source in sources if source.offers(name)]
-    found += [Grouped(name, head, tail) for source in sources if source.name == head and tail and source.offers(tail)]
-    if len(found) > 1:
+    candidates = [Grouped(name, source.name, name) for source in sources if source.offers(name)]
+    candidates += [
+        Grouped(name, head, tail) for source in sources if source.name == head and tail and source.offers(tail)
+    ]
+    if len(candidates) > 1:
         where = " and of ".join(
-            each.source if each.column == name else f"{each.source}, called {each.column!r}" for each in found
+            each.source if each.column == name else f"{each.source}, called {each.column!r}" for each in candidates
         )
-        choices = " or ".join(f"{each.source}.{each.column}" for each in found)
+        choices = " or ".join(f"{each.source}.{each.column}" for each in candidates)
         message = f"{key}: {name!r} is a column of {where}"
         plain = f"Write {choices}."
         dotted = f'Give the column with a dot another name: columns = {{ my_column = "{name}" }}.'
-        raise DataError(message, remedy=dotted if any(each.column != name for each in found) else plain)
-    if not found:
+        raise DataError(message, remedy=dotted if any(each.column != name for each in candidates) else plain)
+    if not candidates:
         for source in sources:
             if (role := source.bindings.role_of(name)) is not None:
                 message = f"{key}: the column {name!r} of {source.name} is mapped to {role}"
                 raise DataError(
                     message, remedy=f"Write {role}, or map a copy: columns = {{ … = {{ sql = '{name}' }} }}."
                 )
-        known = [each for source in sources for file in source.files[:1] for each in file.schema.names]
-        near = get_close_matches(name, known, n=1)
+        columns = [column_name for source in sources for file in source.files[:1] for column_name in file.schema.names]
+        near = get_close_matches(name, columns, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         message = f"{key}: no input has a column {name!r}"
         raise DataError(message, remedy=f"Looked in {', '.join(source.name for source in sources)}.{hint}")
-    return found[0]
+    return candidates[0]
 
 
 @dataclass(frozen=True)
@@ -123,22 +124,17 @@ class Units:
 
 @dataclass(frozen=True)
 class Lookup:
-    """A relation that rows find by a key.
+    """A relation in which rows find further columns by a key.
 
     Attributes:
-        relation: Its logical name, which is the name of its input.
+        relation: Its logical name.
         key: The column that both have.
         alias: Its name in the query.
-        fields: Its columns that rows take over, beside the grouping columns.
     """
 
     relation: str
     key: str
     alias: str
-    fields: tuple[str, ...] = ()
-
-
-FLAG = "complete"
 
 
 def read(
@@ -167,9 +163,9 @@ def read(
     if computed:
         every = exp.Column(this=exp.Star(), table=exp.to_identifier("canonical"))
         query = exp.select(every, *computed).from_(query.subquery("canonical"))
-        for each in lookups:
-            matches = exp.EQ(this=column(each.key, "canonical"), expression=column(each.key, each.alias))
-            query = query.join(exp.to_table(each.relation).as_(each.alias), on=matches, join_type="left")
+        for lookup in lookups:
+            is_match = column(lookup.key, "canonical").eq(column(lookup.key, lookup.alias))
+            query = query.join(exp.to_table(lookup.relation).as_(lookup.alias), on=is_match, join_type="left")
     reads = tuple(dict.fromkeys(field.name for field in fields.values()))
     name, scans = f"{source.name}_read", source.scans(reads)
     return Relation(name, query, scans=scans, source=source, located=located, reads=reads)
@@ -190,20 +186,15 @@ def check_keys(sources: Iterable[Source], key: str) -> None:
     Raises:
         DataError: it is a number in one input and text in another.
     """
-    found: dict[str, Source] = {}
+    by_type: dict[str, Source] = {}
     for source in sources:
         field = source.contract.field(key)
         if field is not None and source.has(key) and (sql_type := source.known_type(key, field)) is not None:
-            found.setdefault(sql_type, source)
-    if len(found) > 1 and not set(found) <= {"BIGINT", "UBIGINT"}:  # integers of either kind compare exactly
-        kinds = " but ".join(f"{sql_type} in {source.name}" for sql_type, source in sorted(found.items()))
+            by_type.setdefault(sql_type, source)
+    if len(by_type) > 1 and not set(by_type) <= {"BIGINT", "UBIGINT"}:  # integers of either kind compare exactly
+        kinds = " but ".join(f"{sql_type} in {source.name}" for sql_type, source in sorted(by_type.items()))
         message = f"column {key} is {kinds}: the two cannot be compared"
         raise DataError(message, remedy="Write one of the inputs again with the type of the other.")
-
-
-def passing_rows(source: Source) -> exp.Select:
-    """Select the rows of an input that satisfy its `where`."""
-    return exp.select("*").from_(exp.to_table(f"{source.name}_read")).where(column(PASSES_WHERE))
 
 
 def units_relations(
@@ -255,66 +246,3 @@ def replicate_relations(read: str, cluster: str, count: int | None) -> tuple[Rel
     limits = {"own_limit": count or MAX_OWN_REPLICATES, "hash_groups": count or HASH_REPLICATES}
     replicates = statement("replicates/of_clusters", values=limits)
     return Relation("clusters", clusters), Relation("replicates", replicates, keep=True)
-
-
-def joined_rows(
-    row: Source,
-    units: Units | None,
-    others: Sequence[Lookup],
-    fields: Sequence[str],
-    by: Sequence[Grouped],
-    *,
-    of_units: tuple[str, ...] = (),
-    required: Sequence[str] = (),
-    checked: bool = True,
-    missed: bool = False,
-) -> exp.Select:
-    """The rows that take part: kept rows of units that take part, with replicate and grouping columns.
-
-    Args:
-        row: The primary input.
-        units: The units to look up; None: every row takes part and counts in replicate 0.
-        others: Further relations to look up, each by a key of the rows.
-        fields: Columns of the rows that counting needs.
-        by: The grouping columns, from the rows, the units or the others.
-        of_units: Columns of the units that rows take over, beside the grouping columns.
-        required: Columns that must not be NULL where no units are looked up; a look-up drops NULL by itself.
-        checked: Whether a score that is NaN or infinite is NULL; else the reader checks scores, as cells do.
-        missed: Whether a score that is NULL, NaN or infinite is minus infinity: below every threshold.
-    """
-    own = [column(each.name, "p") for each in by if each.source == row.name]
-    given: exp.Expr = column(SCORE_GIVEN, "p")
-    if missed:
-        given = exp.Case().when(is_finite(given), given.copy()).else_(double(-math.inf))
-    score = column("score", "p") if checked and not missed else exp.alias_(given, "score", quoted=True)
-    taken = [score if name == "score" else column(name, "p") for name in fields]
-    query = exp.select(*taken, *own).from_(exp.to_table(f"{row.name}_read").as_("p"))
-    query = query.where(column(PASSES_WHERE, "p"))
-    if units is None:
-        query = query.select(exp.alias_(exp.cast(exp.Literal.number(0), "SMALLINT"), REPLICATE))
-        query = query.where(*(present(column(name, "p")) for name in required))
-    else:
-        query = query.select(column(REPLICATE, "u")).where(column(FLAG, "u"))
-    lookups = [*([Lookup(units.name, units.key, "u", of_units)] if units is not None else []), *others]
-    for each in lookups:
-        grouped = (grouped.name for grouped in by if grouped.source == each.relation)
-        theirs = [column(name, each.alias) for name in (*each.fields, *grouped)]
-        matches = exp.EQ(this=column(each.key, "p"), expression=column(each.key, each.alias))
-        query = query.select(*theirs).join(exp.to_table(each.relation).as_(each.alias), on=matches, join_type="inner")
-    return query
-
-
-def distinct_rows(rows: exp.Select, keys: Sequence[str], order: Sequence[str]) -> exp.Select:
-    """One row for each key: the one with the highest values in `order`; rows whose key has NULL are all kept."""
-    rank = exp.Window(
-        this=exp.RowNumber(),
-        partition_by=[column(key) for key in keys],
-        order=exp.Order(expressions=[exp.Ordered(this=column(name), desc=True, nulls_first=False) for name in order]),
-    )
-    ranked = exp.select("*", exp.alias_(rank, "rank_in_key")).from_(rows.subquery("rows_of_key"))
-    first = exp.EQ(this=column("rank_in_key"), expression=exp.Literal.number(1))
-    return (
-        exp.select("*")
-        .from_(ranked.subquery("ranked"))
-        .where(exp.or_(first, *(exp.Is(this=column(key), expression=exp.null()) for key in keys)))
-    )

@@ -38,8 +38,3 @@ def is_finite(value: exp.Expr) -> exp.EQ:
     """
     difference = exp.paren(exp.Sub(this=value.copy(), expression=value.copy()))
     return exp.EQ(this=difference, expression=double(0))
-
-
-def present(value: exp.Expr) -> exp.Expr:
-    """That a value is not NULL."""
-    return exp.Not(this=exp.Is(this=value, expression=exp.null()))

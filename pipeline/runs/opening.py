@@ -51,6 +51,12 @@ class OpenedStage:
         return self.configured.params.name
 
     @property
+    def folders(self) -> set[Path]:
+        """The folders of its input files, as they are named and as links lead to them."""
+        paths = (file.path for source in self.sources.values() for file in source.files)
+        return {folder for path in paths for folder in (path.parent, path.resolve().parent)}
+
+    @property
     def bindings(self) -> tuple[Binding, ...]:
         """What every field of every input is read from, followed by other columns that are read."""
         return tuple(binding for source in self.plan.sources for binding in _bindings(source, self.plan))

@@ -36,7 +36,7 @@ from pipeline.storage.layout import FORMAT_VERSION, RUN_RECORD, Layout, new_run_
 from pipeline.storage.manifest import Manifest
 from pipeline.storage.publish import Staging, exclusive
 from pipeline.tables.groupings import in_users_names
-from pipeline.tables.schemas import COUNTS, conform, empty_table
+from pipeline.tables.schemas import COUNT_TABLE, conform, empty_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from pipeline.interrupts import StopRequest
     from pipeline.plan.counting import Counted
     from pipeline.runs.config import Config
-    from pipeline.sources.source import Source
     from pipeline.stages.stage import Summary
     from pipeline.tables.schemas import Table
 
@@ -303,8 +302,7 @@ def _stages(
         )
         opened.append(stage)
         watcher.on_opened(stage)
-        folders = {folder for source in stage.sources.values() for folder in _folders(source)}
-        with DuckDB(resources, folders, stop, watcher.on_progress) as engine:
+        with DuckDB(resources, stage.folders, stop, watcher.on_progress) as engine:
             result, counted = _run_stage(engine, stage, staging, stop)
         results.append(result)
         watcher.on_result(result)
@@ -313,12 +311,6 @@ def _stages(
         }
         stop.check()
     return opened, tuple(results), accounts
-
-
-def _folders(source: Source) -> Iterator[Path]:
-    for file in source.files:
-        yield file.path.parent
-        yield file.path.resolve().parent
 
 
 def _run_stage(engine: DuckDB, opened: OpenedStage, staging: Staging, stop: StopRequest) -> tuple[StageResult, Counted]:
@@ -334,11 +326,11 @@ def _run_stage(engine: DuckDB, opened: OpenedStage, staging: Staging, stop: Stop
         staging.write(table.name, params.name, in_users_names(checked), metadata)
         return checked
 
-    write(counts_table(stage), counted.tables[COUNTS])
+    write(counts_table(stage), counted.tables[COUNT_TABLE])
     with stop.at_once():
         derived = stage.derive(params, counted.tables)
     for table in stage.tables:
-        derived.setdefault(table.name, empty_table(table, counted.tables[COUNTS], by))
+        derived.setdefault(table.name, empty_table(table, counted.tables[COUNT_TABLE], by))
     with naming_user_sql(engine, plan):
         derived = after_results(engine, params, plan.without(counted.omitted), derived)
     tables = {

@@ -9,7 +9,7 @@ import sqlglot.expressions as exp
 from pipeline.queries.dialect import column, double, is_finite
 from pipeline.sources import predicates
 from pipeline.sources.source import PASSES_WHERE, SCORE_GIVEN, SCORE_STATE, Source
-from pipeline.sources.types import TIMES, UNKNOWN, canonical_type, microseconds, typed
+from pipeline.sources.types import TIME_TYPES, UNKNOWN, canonical_type, microseconds, typed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,7 +69,7 @@ def _typed(source: Source, file: DataFile, name: str, sql_type: str, kind: Kind)
     arrow = source.type_in(file, name)
     if arrow is None or isinstance(arrow, str):
         return source.constant(file, source.source_name(name))
-    is_time = kind in {"instant", "position"} and sql_type in TIMES
+    is_time = kind in {"instant", "position"} and sql_type in TIME_TYPES
     if canonical_type(arrow, kind) == UNKNOWN:
         return exp.cast(exp.null(), "BIGINT" if is_time else sql_type, dialect="duckdb")
     value = typed(_value(source, file, name), arrow, sql_type)

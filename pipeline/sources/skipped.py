@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAGICS = (b"PAR1", b"PARE")  # the second is that of encrypted footers
-SHOWN = 3
+MOST_NAMES = 3
 RENAME = f"Rename them to end in {ENDING}, or name them by a glob or a list: only folders are searched by the ending."
 
 
@@ -51,7 +51,7 @@ def _look(path: Path) -> Skipped:
 def skipped_words(skipped: Collection[Skipped]) -> str:
     """Say how many files of an input were skipped, why, the first names, and how many contain Parquet."""
     parquet = [each for each in skipped if each.is_parquet]
-    shown = (parquet or list(skipped))[:SHOWN]
+    shown = (parquet or list(skipped))[:MOST_NAMES]
     names = ", ".join(str(each.path) for each in shown) + (", …" if len(skipped) > len(shown) else "")
     plural = len(skipped) > 1
     verb, ending = ("are", "their names do") if plural else ("is", "its name does")

@@ -12,7 +12,7 @@ from pipeline.queries.dialect import is_finite
 if TYPE_CHECKING:
     from pipeline.sources.inputs import Kind
 
-TIMES = frozenset({"DATE", "TIMESTAMP", "TIMESTAMPTZ"})
+TIME_TYPES = frozenset({"DATE", "TIMESTAMP", "TIMESTAMPTZ"})
 TEXTS = frozenset({"string", "large_string", "string_view"})
 UNKNOWN = "NULL"
 ACCEPTS: dict[Kind, str] = {
@@ -40,8 +40,8 @@ def canonical_type(arrow: pa.DataType, kind: Kind) -> str | None:
         "integer": {"BIGINT", "UBIGINT"},
         "boolean": {"BOOLEAN", "BIGINT", "UBIGINT"},
         "key": {"BIGINT", "UBIGINT", "VARCHAR"},
-        "instant": TIMES,
-        "position": {"DOUBLE", "BIGINT", "UBIGINT", "DECIMAL"} | TIMES,
+        "instant": TIME_TYPES,
+        "position": {"DOUBLE", "BIGINT", "UBIGINT", "DECIMAL"} | TIME_TYPES,
         "any": {
             *("DOUBLE", "BIGINT", "UBIGINT", "DECIMAL", "VARCHAR"),
             *("BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMPTZ"),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pipeline.tables.groupings import TOTAL, internal_name
-from pipeline.tables.schemas import COUNTS, GROUPING, Column, Table
+from pipeline.tables.schemas import COUNT_TABLE, GROUPING, Column, Table
 from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def counts_table(stage: Stage) -> Table:
     """The saved count table of a stage."""
     keys = (REPLICATE, "threshold", *(each.name for each in stage.count_columns if each.type == "KEY"))
     columns = (_REPLICATE, _THRESHOLD, *stage.count_columns)
-    return Table(COUNTS, "one row per group, replicate and bin", columns, keys)
+    return Table(COUNT_TABLE, "one row per group, replicate and bin", columns, keys)
 
 
 def group_text(row: Mapping[str, Any]) -> str:

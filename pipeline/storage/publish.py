@@ -32,7 +32,7 @@ from pipeline.storage.durable import (
 from pipeline.storage.layout import MANIFEST, RUN_RECORD, Layout
 from pipeline.storage.manifest import Manifest, PublishedFile
 from pipeline.storage.state import Latest, latest_run, read_state
-from pipeline.tables.schemas import COUNTS
+from pipeline.tables.schemas import COUNT_TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,14 +95,14 @@ class Staging:
 
     def write(self, table: str, stage: str, frame: pl.DataFrame, metadata: dict[str, str]) -> None:
         """Write one table of one stage; counts are a table called `counts_<stage>` in the folder `counts`."""
-        counts = table == COUNTS
+        counts = table == COUNT_TABLE
         relative = f"{table}/{stage}.parquet"
         path = self.folder / relative
         with storage_errors(f"writing {path}"):
             path.parent.mkdir(parents=True, exist_ok=True)
             frame.write_parquet(path, compression="zstd", statistics=True, metadata=metadata)
         schema = {name: sql_type(kind) for name, kind in frame.schema.items()}
-        view = f"{COUNTS}_{stage}" if counts else table
+        view = f"{COUNT_TABLE}_{stage}" if counts else table
         self._record(relative, view, stage, frame.height, schema)
 
     def _record(self, relative: str, table: str, stage: str, rows: int, schema: dict[str, str]) -> None:

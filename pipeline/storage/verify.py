@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-MOST_FAULTS = 20
+MOST_DAMAGE = 20
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ def verify(results: Path, *, repair: bool = False) -> Verified:
         raise no_run(layout)
     damage = [*_chain_faults(state), *_catalog_faults(state), *state.damage]
     if damage:
-        more = f"; and {len(damage) - MOST_FAULTS:,} more" if len(damage) > MOST_FAULTS else ""
-        raise DataError("; ".join(damage[:MOST_FAULTS]) + more, remedy=_remedy(state, repair=repair))
+        more = f"; and {len(damage) - MOST_DAMAGE:,} more" if len(damage) > MOST_DAMAGE else ""
+        raise DataError("; ".join(damage[:MOST_DAMAGE]) + more, remedy=_remedy(state, repair=repair))
     files = sum(len(run.manifest.files) for run in state.runs if run.manifest is not None)
     return Verified(len(state.runs), files, (*healed, *_notes(state)))
 

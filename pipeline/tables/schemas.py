@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-COUNTS = "counts"  # name of the count table that every stage saves
+COUNT_TABLE = "counts"  # name of the count table that every stage saves
 
 SqlType = Literal["BIGINT", "DOUBLE", "DECIMAL", "VARCHAR", "BOOLEAN", "KEY", "POSITION"]
 
@@ -70,9 +70,9 @@ class Table:
     key: tuple[str, ...]
 
 
-STAGE = Column("stage", "VARCHAR", "name of the stage in the config")
+STAGE_COLUMN = Column("stage", "VARCHAR", "name of the stage in the config")
 GROUPING = Column("grouping", "VARCHAR", "`all`, or the names of the grouping columns, comma-separated")
-LEADING = (STAGE, GROUPING)
+LEADING = (STAGE_COLUMN, GROUPING)
 
 OF_HISTORY = ("run_id", "published_at")  # what tables in `history` have in addition
 
@@ -147,7 +147,7 @@ def conform(frame: pl.DataFrame, table: Table, *, stage: str, by: Sequence[str])
     if ordered.select(same).to_series()[1:].any():
         message = f"table {table.name}: rows repeat in {', '.join(key)}"
         raise ThresherError(message)
-    return ordered.select(pl.lit(stage).alias(STAGE.name), pl.all())
+    return ordered.select(pl.lit(stage).alias(STAGE_COLUMN.name), pl.all())
 
 
 def _refuse_values(frame: pl.DataFrame, table: Table) -> None:

@@ -1,14 +1,17 @@
 -- grain: one row per pair of the same event, article and group of pairs: the one with the highest score
 -- reads: pairs_of_key (replicate, score, lag_hours, segment)
 -- params: none
--- caution: pairs whose key has NULL all stay; pairs_of_key.segment and ranked.segment stand for the key
+-- caution: pairs whose key has NULL all stay; pairs_of_key.segment and ranked.segment stand for the key, segment alone
+--   for the other columns
 SELECT
+  ranked.segment,
   segment,
   replicate,
   score,
   lag_hours
 FROM (
   SELECT
+    pairs_of_key.segment,
     segment,
     replicate,
     score,

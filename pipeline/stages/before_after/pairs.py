@@ -76,16 +76,16 @@ class UsedPairs:
         else:
             every_row = f"{self.into}_of_every_row"
             yield Relation(every_row, joined)
-            yield Relation(self.into, self._distinct(every_row))
+            yield Relation(self.into, self._distinct(every_row, self.key))
 
     def _score(self) -> exp.Expr:
         """The score or, where it is not finite, minus infinity."""
         return exp.func("coalesce", column("score", "pairs_read"), double(-math.inf))
 
-    def _distinct(self, origin: str) -> exp.Query:
-        names = [grouped.name for grouped in self.by]
-        columns = (*names, *self.columns, *self.of_events, *self.of_articles)
-        segment = {"": tuple(dict.fromkeys(columns)), "pairs_of_key": self.key or (), "ranked": self.key or ()}
+    def _distinct(self, origin: str, key: Sequence[str]) -> exp.Query:
+        columns = [*(grouped.name for grouped in self.by), *self.columns, *self.of_events, *self.of_articles]
+        others = [name for name in dict.fromkeys(columns) if name not in key]
+        segment = {"": others, "pairs_of_key": key, "ranked": key}
         return statement("before_after/distinct_pairs", segment, relations={"pairs_of_key": origin})
 
     def _grouping(self, source: str) -> list[str]:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import polars as pl
 import sqlglot.expressions as exp
 
 from pipeline.errors import ConfigError, DataError
@@ -25,15 +24,13 @@ from pipeline.stages.before_after.pairs import PAIR, USED_PAIRS, UsedPairs, ever
 from pipeline.stages.before_after.tables import COUNT_NAMES
 from pipeline.stages.before_after.timelines import (
     N_COLUMNS,
-    articles_of_timeline,
-    events_of_timeline,
+    compared_pairs,
     given_against_timelines,
-    timeline_counts,
+    timelines_by,
 )
 from pipeline.stages.before_after.units import table as units_table
 from pipeline.stages.before_after.units import table_of_events
 from pipeline.stages.durations import EVERYTHING
-from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -137,7 +134,7 @@ class _Planner:
         grid = Grid(self.params.lag_thresholds, self.params.boundary)
         pairs = Sweep("pairs_of_lags", every_used_pair(), "score", grid)
         matches = Query("before_after/lags", self._accounted, ("matches",), ("lag_days",), pairs, "lags")
-        timed = (self._timeline_rows(by), self._span()) if self._timed_events else None
+        timed = (timelines_by(by), self._span()) if self._timed_events else None
         return Plan((matches, *trend.counts(compared, self.bounds, timed, matchers)))
 
     def _strata_plan(
@@ -151,20 +148,11 @@ class _Planner:
         """Counts by stratum; `every` holds the grouping columns and those of the strata."""
         if not layers:
             return Plan()
-        names = [grouped.name for grouped in every]
         used_pairs = self._used_pairs(units, every, layers.timed_by, into=strata.USED_PAIRS_OF_STRATA)
-        timelines = (self._timelines_of_strata(layers, every), self._span()) if compared == "timelines" else None
-        counts = strata.queries(
-            compared,
-            layers.pairs(names),
-            self.params.grid(),
-            self._accounted,
-            timelines,
-            matchers,
-            missed=self._counts_missed(compared),
-        )
-        relations = layers.relations(compared, every, matchers.columns)
-        return Plan((*used_pairs.relations(), *relations, *counts))
+        span, missed = self._span() if compared == "timelines" else None, self._counts_missed(compared)
+        grid, bounds = self.params.grid(), self._accounted
+        counted = strata.plan(layers, every, compared, matchers, grid, bounds, span, missed=missed)
+        return Plan(tuple(used_pairs.relations())) + counted
 
     def _gold_plan(self, by: Sequence[rows.Grouped], matchers: Matchers) -> Plan:
         """Counts on gold labels, if there are any."""
@@ -325,41 +313,12 @@ class _Planner:
             yield Query("before_after/compared", {}, COUNT_NAMES)
         if compared == "timelines" or (compared == "events" and self._timed_events):
             names = ["n_near"] if compared == "events" else [*N_COLUMNS, "n_near"]
-            yield self._timelines(by, names, matchers)
+            yield compared_pairs(by, self._span(), names, matchers)
 
     def _key(self, by: Sequence[rows.Grouped]) -> tuple[str, ...]:
         """What a pair may occur once for: its event and article, and its groups; for an audit it occurs once at all."""
         own = () if self.params.audit is not None else (each.name for each in by if each.source == "pairs")
         return (*PAIR, *own)
-
-    def _timeline_rows(self, by: Sequence[rows.Grouped], *of_events: str) -> dict[str, exp.Query]:
-        """Events and articles with their times and grouping columns."""
-        names = {source: [each.name for each in by if each.source == source] for source in ("events", "articles")}
-        return {
-            "events": events_of_timeline([*names["events"], REPLICATE, "event_time", *of_events]),
-            "articles": articles_of_timeline([*names["articles"], "article_time"]),
-        }
-
-    def _timelines_of_strata(self, layers: strata.Strata, every: Sequence[rows.Grouped]) -> dict[str, exp.Query]:
-        """Events and articles with their times, grouping columns and strata."""
-        names = {source: [each.name for each in every if each.source == source] for source in ("events", "articles")}
-        return {"events": layers.events(names["events"]), "articles": layers.articles(names["articles"])}
-
-    def _timelines(self, by: Sequence[rows.Grouped], names: Sequence[str], matchers: Matchers) -> CountFunction:
-        """Compared pairs per group and replicate, from the two timelines.
-
-        Beside given numbers, which they do not fit, they count for nothing.
-        """
-        given, span = set(N_COLUMNS).isdisjoint(names), self._span()
-        frames = self._timeline_rows(by, *(["n_before"] if given else [])) | matchers.frames()
-
-        def compute(found: Mapping[str, pl.DataFrame], segment: Sequence[str]) -> pl.DataFrame:
-            counts = timeline_counts(found["events"], found["articles"], span, matchers.known(segment), names)
-            if given and not plausibility.fit_given_numbers(found["events"], found["articles"], span):
-                counts = counts.with_columns(pl.lit(0, dtype=pl.Int64).alias(name) for name in names)
-            return matchers.repeated(counts, found, segment)
-
-        return CountFunction("before_after/timelines", frames, compute, tuple(names))
 
     def _after_results(self, compared: Compared, matchers: Matchers) -> Iterator[After]:
         if table_of_events(self.pairs, asked=self.params.event_counts).is_possible:

@@ -12,6 +12,7 @@ from pipeline.metrics.before_after.timelines import MICROSECONDS_PER_HOUR
 from pipeline.plan import rows
 from pipeline.plan.counts import CountFunction, Query, Sweep
 from pipeline.plan.nodes import Relation
+from pipeline.plan.plan import Plan
 from pipeline.queries.dialect import column, double
 from pipeline.queries.load import statement
 from pipeline.stages.before_after.timelines import N_COLUMNS, timeline_counts
@@ -185,42 +186,49 @@ def _timed_by(sources: Mapping[str, Source], *, keyed: bool) -> TimedBy:
     )
 
 
-def queries(
+def plan(
+    strata: Strata,
+    by: Sequence[rows.Grouped],
     compared: Compared,
-    pairs: exp.Query,
+    matchers: Matchers,
     grid: Grid | None,
     bounds: Mapping[str, float],
-    timelines: tuple[Mapping[str, exp.Query], Span] | None,
-    matchers: Matchers,
+    span: Span | None,
     *,
-    missed: bool = False,
-) -> Iterator[Query | CountFunction]:
-    """What counts matches and compared pairs by stratum.
+    missed: bool,
+) -> Plan:
+    """Matches and compared pairs by stratum.
 
     Args:
+        strata: The strata.
+        by: The grouping columns and those of the strata.
         compared: Where the numbers of compared pairs come from.
-        pairs: The pairs with their strata.
+        matchers: Who compared them.
         grid: The thresholds.
         bounds: Which lags lie before and after the event.
-        timelines: The `events` and the `articles` with their strata, and the window; only for timelines.
-        matchers: Who compared them.
+        span: The window, for timelines.
         missed: Whether pairs without a score count, below every threshold.
     """
-    sweep = Sweep("pairs_of_strata", pairs, "score", grid, missed=missed)
+    sweep = Sweep("pairs_of_strata", strata.pairs([grouped.name for grouped in by]), "score", grid, missed=missed)
     before = {name: bounds[name] for name in ("before_start", "before_end")}
-    yield Query("before_after/matches_by_stratum", before, COLUMNS, KEYS, sweep, COUNTED)
+    matches = Query("before_after/matches_by_stratum", before, COLUMNS, KEYS, sweep, COUNTED)
+    pairs: Query | CountFunction = Query("before_after/compared_by_stratum", {}, COLUMNS, KEYS, into=COUNTED)
     if compared == "pairs":
-        yield Query("before_after/pairs_by_stratum", dict(bounds), COLUMNS, KEYS, into=COUNTED)
-    elif compared == "events":
-        yield Query("before_after/compared_by_stratum", {}, COLUMNS, KEYS, into=COUNTED)
-    elif timelines is not None:
-        frames, span = timelines
+        pairs = Query("before_after/pairs_by_stratum", dict(bounds), COLUMNS, KEYS, into=COUNTED)
+    elif span is not None:
+        pairs = _pairs_of_timelines(strata, by, matchers, span)
+    return Plan((*strata.relations(compared, by, matchers.columns), matches, pairs))
 
-        def compute(frames: Mapping[str, pl.DataFrame], segment: Sequence[str]) -> pl.DataFrame:
-            counted = timeline_counts(
-                frames["events"], frames["articles"], span, [*matchers.known(segment), *KEYS], N_COLUMNS
-            )
-            return matchers.repeated(counted, frames, segment)
 
-        reads = {**frames, **matchers.frames()}
-        yield CountFunction("before_after/timelines_by_stratum", reads, compute, COLUMNS, KEYS, COUNTED)
+def _pairs_of_timelines(strata: Strata, by: Sequence[rows.Grouped], matchers: Matchers, span: Span) -> CountFunction:
+    """Compared pairs by stratum, where events and articles have their times."""
+
+    def compute(frames: Mapping[str, pl.DataFrame], segment: Sequence[str]) -> pl.DataFrame:
+        keys = [*matchers.known(segment), *KEYS]
+        counted = timeline_counts(frames["events"], frames["articles"], span, keys, N_COLUMNS)
+        return matchers.repeated(counted, frames, segment)
+
+    names = {source: [each.name for each in by if each.source == source] for source in ("events", "articles")}
+    reads = {"events": strata.events(names["events"]), "articles": strata.articles(names["articles"])}
+    reads |= matchers.frames()
+    return CountFunction("before_after/timelines_by_stratum", reads, compute, COLUMNS, KEYS, COUNTED)

@@ -8,17 +8,21 @@ import numpy as np
 import polars as pl
 
 from pipeline.metrics.before_after.timelines import MICROSECONDS_PER_HOUR, counts_around, counts_between
+from pipeline.plan.counts import CountFunction
 from pipeline.plan.nodes import CrossCheck
 from pipeline.queries.load import statement
+from pipeline.stages.before_after.plausibility import fit_given_numbers
 from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import sqlglot.expressions as exp
     from numpy.typing import NDArray
 
     from pipeline.metrics.before_after.timelines import Span
+    from pipeline.plan.rows import Grouped
+    from pipeline.stages.before_after.matchers import Matchers
 
 N_COLUMNS = ("n_before", "n_after")
 
@@ -94,6 +98,38 @@ def events_of_timeline(columns: Sequence[str]) -> exp.Query:
 def articles_of_timeline(columns: Sequence[str] = ("article_time",)) -> exp.Query:
     """Some columns of the articles."""
     return statement("before_after/timeline_of_articles", columns)
+
+
+def timelines_by(by: Sequence[Grouped], *of_events: str) -> dict[str, exp.Query]:
+    """Events and articles with their times and grouping columns, events with further columns."""
+    names = {source: [each.name for each in by if each.source == source] for source in ("events", "articles")}
+    return {
+        "events": events_of_timeline([*names["events"], REPLICATE, "event_time", *of_events]),
+        "articles": articles_of_timeline([*names["articles"], "article_time"]),
+    }
+
+
+def compared_pairs(by: Sequence[Grouped], span: Span, names: Sequence[str], matchers: Matchers) -> CountFunction:
+    """Compared pairs per group and replicate, from the two timelines.
+
+    Where they do not fit the numbers that are given, they count for nothing.
+
+    Args:
+        by: The grouping columns.
+        span: The window.
+        names: The counts that are wanted; n_before and n_after are given where they are not among them.
+        matchers: Who compared the pairs.
+    """
+    has_given_numbers = set(N_COLUMNS).isdisjoint(names)
+
+    def compute(frames: Mapping[str, pl.DataFrame], segment: Sequence[str]) -> pl.DataFrame:
+        counts = timeline_counts(frames["events"], frames["articles"], span, matchers.known(segment), names)
+        if has_given_numbers and not fit_given_numbers(frames["events"], frames["articles"], span):
+            counts = counts.with_columns(pl.lit(0, dtype=pl.Int64).alias(name) for name in names)
+        return matchers.repeated(counts, frames, segment)
+
+    reads = timelines_by(by, *(["n_before"] if has_given_numbers else [])) | matchers.frames()
+    return CountFunction("before_after/timelines", reads, compute, tuple(names))
 
 
 def given_against_timelines(span: Span) -> CrossCheck:

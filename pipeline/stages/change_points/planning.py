@@ -15,7 +15,7 @@ from pipeline.plan.optional_tables import OptionalTable
 from pipeline.plan.plan import Plan
 from pipeline.plan.transforms import Transform
 from pipeline.sources.keys import KeyMatch
-from pipeline.sources.types import TIMES
+from pipeline.sources.types import TIME_TYPES
 from pipeline.stages.change_points import checking, units
 from pipeline.stages.change_points.contract import ANNOTATOR, COUNT_NAMES, POSITION, SERIES_ID
 from pipeline.stages.change_points.points import RUN, Matcher
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 MOST_ROWS_FOR_SERIES = 10_000_000
 MOST_ROWS_FOR_DELAYS = 1_000_000
-KINDS = {"BIGINT": "integers", "DOUBLE": "floating numbers"} | dict.fromkeys(TIMES, "times")
+KINDS = {"BIGINT": "integers", "DOUBLE": "floating numbers"} | dict.fromkeys(TIME_TYPES, "times")
 
 
 def plan(params: ChangePointsParameters, sources: Mapping[str, Source]) -> Plan:

@@ -15,7 +15,7 @@ from pipeline.stages import STAGES, find_stage
 from pipeline.stages.upstream import UpstreamParameters
 from pipeline.tables.groupings import Grouping
 from pipeline.tables.ratios import RATIOS
-from pipeline.tables.schemas import GROUPING, STAGE, Column, Table, limits_of
+from pipeline.tables.schemas import GROUPING, STAGE_COLUMN, Column, Table, limits_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -200,7 +200,7 @@ class CompareParameters(UpstreamParameters):
         names = [exp.Literal.string(self._grouping(stage, wanted)) for stage in upstream]
         metrics = self.metrics or table.metrics or POOLED
         counts = table.columns if set(metrics) & set(POOLED) else {}  # a mapping that nothing reads is refused
-        columns = {"unit": table.unit, "system": self.system or STAGE.name, **counts}
+        columns = {"unit": table.unit, "system": self.system or STAGE_COLUMN.name, **counts}
         rows = exp.In(this=column(GROUPING.name), expressions=names)
         path = tuple(stage.file(table.table) for stage in upstream)
         units = Input(path=path, columns=columns, where=render(rows, pretty=False))

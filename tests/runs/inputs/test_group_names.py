@@ -14,10 +14,10 @@ import sqlglot.expressions as exp
 from running import read_table, run_stages, stage_config, swept
 
 from pipeline.errors import ConfigError
-from pipeline.plan.rendering import render_stage
 from pipeline.queries.load import load, query_names, resource_folder
 from pipeline.runs.config import parse_config
 from pipeline.runs.opening import open_inputs
+from pipeline.runs.rendering import render_opened
 from pipeline.stages import STAGES
 from pipeline.stages.stage import counts_table
 from pipeline.tables.schemas import result_names
@@ -196,7 +196,7 @@ def test_queries_meet_a_users_name_only_where_its_input_is_read(tmp_path: Path, 
     name = "name of theirs"
     config = parse_config(prepared(tmp_path, kind, [name], [[], [name]]), base=tmp_path)
     opened = open_inputs(config, config.stages[0])
-    statements = render_stage(opened.name, opened.plan, dialect="duckdb").split("\n\n")
+    statements = render_opened(opened, dialect="duckdb").split("\n\n")
     meeting = [part for part in statements if f'"{name}"' in part]
     origin = tiny_inputs()[kind][0]
     assert f"-- {kind}: relation {origin}_read" in {part.split("\n")[0] for part in meeting}

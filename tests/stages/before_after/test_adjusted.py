@@ -247,8 +247,9 @@ def test_articles_that_are_not_listed_are_told(tmp_path: Path) -> None:
     [([1, 2, 3, 4, 5, 6, 7, 8], [1, 1, 2, 2, 3, 3, 4, 4]), ([5, 5, 5, 9], [1, 1, 1, 4]), ([2, 1], [3, 1])],
 )
 def test_days_with_fewer_articles_are_in_lower_quartiles(sizes: list[int], quartiles: list[int]) -> None:
-    days = pl.DataFrame({"article_day": [day for day, size in enumerate(sizes) for _ in range(size)]})
+    times = [24 * 3_600_000_000 * day + 1 for day, size in enumerate(sizes) for _ in range(size)]
+    articles = pl.DataFrame({"article_time": times})
     with duckdb.connect(":memory:") as connection:
-        connection.register("days_of_articles", days.to_arrow())
+        connection.register("articles", articles.to_arrow())
         rows = connection.execute(render(expand(load("before_after/volumes"), ()))).fetchall()
     assert sorted(rows) == list(enumerate(quartiles))

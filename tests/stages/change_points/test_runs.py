@@ -14,9 +14,9 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
-from pipeline.plan.rendering import render_stage
 from pipeline.runs.config import parse_config
 from pipeline.runs.opening import open_inputs
+from pipeline.runs.rendering import render_opened
 from pipeline.stages.change_points.points import Matcher
 
 if TYPE_CHECKING:
@@ -398,9 +398,9 @@ def test_covering_without_observations_is_null(tmp_path: Path) -> None:
 def test_the_rows_that_are_matched_are_rendered(tmp_path: Path, dialect: str) -> None:
     config = parse_config(stage_config(tmp_path, POINTS, frames(), margin=5), base=tmp_path)
     opened = open_inputs(config, config.stages[0])
-    text = render_stage(opened.name, opened.plan, dialect=dialect)
-    titles = [line for line in text.splitlines() if "matched part by part" in line]
-    assert [title.split()[3] for title in titles] == ["runs", "predictions", "annotations"]
+    text = render_opened(opened, dialect=dialect)
+    titles = [line for line in text.splitlines() if "for relation outcomes" in line]
+    assert [title.split()[3].rstrip(",") for title in titles] == ["runs", "predictions", "annotations"]
 
 
 def test_big_tables_are_written_when_asked(tmp_path: Path) -> None:

@@ -258,10 +258,11 @@ def test_a_table_of_queries_is_read_as_units(tmp_path: Path) -> None:
     folder = tmp_path / "ranking_queries"
     folder.mkdir()
     pl.concat(frames).write_parquet(folder / "ranking.parquet")
-    params = CompareParameters.model_validate({"name": "compare", "of": "ranking", "system": "model"})
+    metrics = ["average_precision", "r_precision", "pooled_recall"]
+    keys = {"name": "compare", "of": "ranking", "system": "model", "metrics": metrics}
+    params = CompareParameters.model_validate(keys)
     units = params.with_upstream([UpstreamStage("ranking", "ranking", ((), ("model",)), tmp_path)]).units
     assert units is not None
-    metrics = ["average_precision", "r_precision", "pooled_recall"]
     stage = {
         "kind": "compare",
         "units": units.model_dump(),

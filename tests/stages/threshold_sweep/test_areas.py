@@ -27,7 +27,7 @@ from pipeline.errors import DataError
 from pipeline.metrics.curves.cell_grids import finer
 from pipeline.metrics.curves.packed_scores import PackedScores, SizesDifferError
 from pipeline.metrics.curves.pr_auc import pr_auc
-from pipeline.plan import areas
+from pipeline.plan import area_work as areas
 from pipeline.plan.area_work import rows_in_order
 
 if TYPE_CHECKING:

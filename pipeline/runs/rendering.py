@@ -1,0 +1,26 @@
+"""What a run would execute, as text: no row of an input is read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipeline.engines.duckdb import DuckDBWithoutRows, Resources
+from pipeline.interrupts import StopRequest
+from pipeline.plan.counting import begin
+from pipeline.plan.rendering import render_stage, schemas_of_transforms
+
+if TYPE_CHECKING:
+    from pipeline.runs.opening import OpenedStage
+
+
+def render_opened(opened: OpenedStage, *, dialect: str) -> str:
+    """Return the SQL of a stage in a dialect: it runs from top to bottom as it is.
+
+    Args:
+        opened: The stage, its inputs found.
+        dialect: `duckdb` or `spark`.
+    """
+    with DuckDBWithoutRows(Resources(), opened.folders, StopRequest()) as engine:
+        progress = begin(opened.configured.params, opened.plan)
+        schemas = schemas_of_transforms(engine, opened.plan, progress)
+    return render_stage(opened.name, opened.plan, schemas, dialect=dialect)

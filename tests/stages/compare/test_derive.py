@@ -1,0 +1,137 @@
+"""`derive` of compare from a few units: tests, ratios of all counts, posteriors, warnings and words."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+from deriving import derived, saved_counts
+
+from pipeline.tables.groupings import internal_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from deriving import Derived, Groupings
+
+UNITS = [("a", 1, 2.0), ("a", 2, 4.0), ("a", 3, 6.0), ("b", 1, 1.0), ("b", 2, 2.0), ("b", 3, 3.0)]  # by 1, 2 and 3
+RATIOS = ("precision", "recall", "f1")
+
+
+def compared(columns: Mapping[str, Sequence[Any] | pl.Series], by: Groupings = ((),), **keys: object) -> Derived:
+    groups = [name for names in by for name in names]
+    units = pl.DataFrame(dict(columns)).rename({name: internal_name(name) for name in groups})
+    frames = {"counts": saved_counts("compare", [], by), "units": units}
+    return derived("compare", frames, {}, units="rows.parquet", by=by, **{"tests": ["paired_t"]} | keys)
+
+
+def of_values(units: Sequence[tuple[str, int, float | None]], **keys: Any) -> Derived:  # noqa: ANN401
+    systems, numbers, values = zip(*units, strict=True)
+    return compared({"system": systems, "unit": numbers, "metric:delay": values}, metrics=["delay"], **keys)
+
+
+def of_counts(units: Sequence[tuple[str, int, int, int, int]], **keys: Any) -> Derived:  # noqa: ANN401
+    names = ("system", "unit", "count:tp", "count:fp", "count:fn")
+    return compared(dict(zip(names, zip(*units, strict=True), strict=True)), **keys)
+
+
+def test_tests_of_differences_within_units() -> None:
+    result = of_values(UNITS, tests=["paired_t", "wilcoxon", "sign"])
+    rows = {row["test"]: row for row in result["tests"].to_dicts()}
+    student = rows["paired_t"]
+    assert [student[name] for name in ("mean_a", "mean_b", "difference", "n_units")] == [4.0, 2.0, 2.0, 3]
+    assert [student[name] for name in ("wins_a", "ties", "wins_b", "effect_size")] == [3, 0, 0, 2.0]
+    # differences 1, 2, 3: t = 2 / (1 / √3), and with two degrees of freedom p = 1 − t / √(2 + t²)
+    assert student["statistic"] == pytest.approx(math.sqrt(12))
+    assert student["p_value"] == pytest.approx(1 - math.sqrt(12 / 14))
+    assert (student["difference_lower"] + student["difference_upper"]) / 2 == pytest.approx(2.0)
+    assert (rows["wilcoxon"]["statistic"], rows["wilcoxon"]["p_value"]) == (0.0, pytest.approx(2 / 8))
+    assert (rows["sign"]["statistic"], rows["sign"]["p_value"]) == (3.0, pytest.approx(2 / 8))
+
+
+def test_p_values_are_adjusted_for_all_pairs_of_a_test() -> None:
+    third = [("c", number, value) for number, value in ((1, 1.0), (2, 2.0), (3, 3.0))]  # as b
+    rows = of_values([*UNITS, *third], tests=["sign"])["tests"].to_dicts()
+    p_values = {(row["system_a"], row["system_b"]): (row["p_value"], row["p_adjusted"]) for row in rows}
+    assert p_values == {("a", "b"): (0.25, 0.75), ("a", "c"): (0.25, 0.75), ("b", "c"): (1.0, 1.0)}
+    plain = of_values([*UNITS, *third], tests=["sign"], correction="none")["tests"]
+    assert plain["p_adjusted"].to_list() == [0.25, 0.25, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("units", "reason", "n_dropped"),
+    [
+        (UNITS[:1] + UNITS[3:4], "one_unit", 0),
+        (UNITS[:1] + UNITS[4:5], "no_unit", 2),
+        ([("a", 1, 2.0), ("a", 2, 3.0), ("b", 1, 2.0), ("b", 2, 3.0)], "no_difference", 0),
+        ([("a", 1, 2.0), ("a", 2, 3.0), ("b", 1, 1.0), ("b", 2, 2.0)], "constant_difference", 0),
+        ([*UNITS[:2], ("a", 3, None), *UNITS[3:]], None, 1),
+    ],
+)
+def test_a_test_that_cannot_be_made_says_why(
+    units: list[tuple[str, int, float | None]], reason: str | None, n_dropped: int
+) -> None:
+    result = of_values(units)
+    row = result.row("tests")
+    assert (row["undefined"], row["n_dropped"]) == (reason, n_dropped)
+    assert (row["difference"] is None) == (reason == "no_unit")
+    assert (row["minimum_detectable_difference"] is None) == (reason is not None)
+    dropped = "1 of 1 comparisons leave out units in which a system has no value: see n_dropped"
+    assert (dropped in result.warnings) == (n_dropped > 0)
+    assert "1 of 1 comparisons rest on fewer than 20 units" in result.warnings
+
+
+def test_ratios_of_units_and_of_all_counts() -> None:
+    units = [("a", 1, 3, 1, 0), ("a", 2, 1, 0, 2), ("b", 1, 2, 2, 1), ("b", 2, 0, 0, 3)]
+    metrics = ["precision", "recall", "pooled_precision", "pooled_recall", "pooled_f1"]
+    result = of_counts(units, metrics=metrics, tests=["randomization", "bayes"], resamples=99)
+    means = {row["metric"]: (row["mean_a"], row["mean_b"], row["n_units"]) for row in result["tests"].to_dicts()}
+    assert means == {
+        "precision": (3 / 4, 2 / 4, 1),  # b has no prediction in the second unit
+        "recall": ((3 / 3 + 1 / 3) / 2, (2 / 3 + 0) / 2, 2),
+        "pooled_precision": (4 / 5, 2 / 4, 2),
+        "pooled_recall": (4 / 6, 2 / 6, 2),
+        "pooled_f1": (8 / 11, 4 / 10, 2),
+    }
+    posteriors = {row["metric"]: row for row in result["posteriors"].to_dicts()}
+    precision = posteriors["pooled_precision"]  # beta, with 1/2 added to both counts
+    assert (precision["mean_a"], precision["mean_b"]) == (pytest.approx(4.5 / 6), pytest.approx(2.5 / 5))
+    assert posteriors["pooled_recall"]["mean_a"] == pytest.approx(4.5 / 7)
+    assert precision["probability_a_better"] > 0.5
+
+
+def test_equal_systems_are_as_likely_better() -> None:
+    units = [(system, number, 3, 1, 1) for system in "ab" for number in (1, 2)]
+    result = of_counts(units, metrics=["pooled_recall"], tests=["bayes", "randomization"], resamples=99)
+    assert result.row("posteriors")["probability_a_better"] == pytest.approx(0.5)
+    row = result.row("tests")
+    assert (row["difference"], row["p_value"]) == (0.0, 1.0)
+    assert of_counts(units, metrics=["pooled_recall"])["posteriors"].is_empty()
+
+
+def test_groups_are_compared_apart_and_adjusted_apart() -> None:
+    systems, numbers, values = zip(*UNITS, *UNITS, strict=True)
+    columns = {"system": systems, "unit": numbers, "metric:delay": values, "day": ["mon"] * 6 + [None] * 6}
+    result = compared(columns, by=[[], ["day"]], metrics=["delay"], tests=["sign"])
+    rows = {(row["grouping"], row["by:day"]): row for row in result["tests"].to_dicts()}
+    assert {group: row["n_units"] for group, row in rows.items()} == {
+        ("all", None): 6,
+        ("day", "mon"): 3,
+        ("day", None): 3,
+    }
+    assert rows["day", None]["p_adjusted"] == 2 / 8
+    assert rows["all", None]["p_adjusted"] == 2 / 64
+    assert result.summary.sentence == "1 of 3 comparisons differ at the 5% level, adjusted for their number."
+
+
+def test_one_system_or_no_unit_gives_empty_tables_of_the_contract() -> None:
+    alone, both = of_values(UNITS[:3]), of_values(UNITS)
+    assert not both["tests"].is_empty()
+    assert all(table.is_empty() for table in alone.tables.values())
+    assert (alone.warnings, alone.summary.sentence) == ((), "No two systems were tested.")
+    types = {"system": pl.String(), "unit": pl.Int64(), "metric:delay": pl.Float64()}
+    result = compared({name: pl.Series([], dtype=kind) for name, kind in types.items()}, metrics=["delay"])
+    assert all(table.is_empty() for table in result.tables.values())
+    assert result["tests"].schema["system_a"] == pl.String()

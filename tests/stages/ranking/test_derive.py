@@ -1,0 +1,173 @@
+"""`derive` of ranking from the measures of a few rankings: queries, cutoffs, means, chance, warnings and words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+from deriving import derived, saved_counts
+
+from pipeline.stages.ranking.contract import INTERPOLATED
+from pipeline.tables.groupings import internal_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from deriving import Derived, Groupings, Rows
+
+INTEGERS = ("query_id", "n_retrieved", "n_relevant", "n_nonrelevant", "n_relevant_retrieved")
+NUMBERS = ("precision_sum", "relevant_at_r", "reciprocal_rank", "bpref", *INTERPOLATED, "hits_1", "hits_3")
+FLAGS = ("judged", "mixed", "straddled_1", "straddled_3")
+FIRST = {  # of 4 documents the first and the last are relevant
+    "query_id": 1,
+    "n_retrieved": 4,
+    "n_relevant": 2,
+    "n_nonrelevant": 2,
+    "n_relevant_retrieved": 2,
+    "precision_sum": 1 + 2 / 4,
+    "relevant_at_r": 1.0,
+    "reciprocal_rank": 1.0,
+    "bpref": 0.5,
+    "hits_1": 1.0,
+    "hits_3": 1.0,
+    "interpolated_100": 0.5,
+}
+SECOND = {  # of 2 documents the second is relevant, of 2 relevant ones
+    "query_id": 2,
+    "n_retrieved": 2,
+    "n_relevant": 2,
+    "n_nonrelevant": 1,
+    "n_relevant_retrieved": 1,
+    "precision_sum": 1 / 2,
+    "relevant_at_r": 1.0,
+    "reciprocal_rank": 0.5,
+    "hits_1": 0.0,
+    "hits_3": 1.0,
+}
+
+
+def ranked(rankings: Sequence[Mapping[str, Any]], by: Groupings = ((),), **keys: object) -> Derived:
+    groups = [name for names in by for name in names]
+    schema: dict[str, pl.DataType] = dict.fromkeys(groups, pl.String())
+    schema |= dict.fromkeys(INTEGERS, pl.Int64()) | dict.fromkeys(NUMBERS, pl.Float64())
+    schema |= dict.fromkeys(FLAGS, pl.Boolean())
+    default = dict.fromkeys(groups) | dict.fromkeys(INTEGERS, 0) | dict.fromkeys(NUMBERS, 0.0)
+    rows = [default | dict.fromkeys(FLAGS, False) | {"judged": True} | dict(row) for row in rankings]
+    lists = pl.DataFrame({name: [row[name] for row in rows] for name in schema}, schema=schema)
+    frames = {
+        "lists": lists.rename({name: internal_name(name) for name in groups}),
+        "counts": saved_counts("ranking", [], by),
+    }
+    return derived("ranking", frames, {}, **{"cutoffs": [1, 3], "by": by} | keys)
+
+
+def test_measures_of_a_query_are_ratios_of_its_counts() -> None:
+    result = ranked([FIRST, SECOND])
+    first, second = result["queries"].to_dicts()
+    assert (first["average_precision"], first["r_precision"], first["bpref"]) == (1.5 / 2, 1 / 2, 0.5)
+    assert (second["average_precision"], second["set_precision"], second["set_recall"]) == (0.5 / 2, 1 / 2, 1 / 2)
+    assert (first["n"], first["interpolated_100"], first["undefined"]) == (4, 0.5, None)
+    assert result["cutoffs"].select("query_id", "k", "hits", "precision", "recall").rows() == [
+        (1, 1, 1.0, 1.0, 1 / 2),
+        (1, 3, 1.0, 1 / 3, 1 / 2),
+        (2, 1, 0.0, 0.0, 0.0),
+        (2, 3, 1.0, 1 / 3, 1 / 2),
+    ]
+
+
+def test_chance_is_that_of_a_random_order() -> None:
+    pair = {
+        "query_id": 3,
+        "n_retrieved": 2,
+        "n_relevant": 1,
+        "n_relevant_retrieved": 1,
+        "precision_sum": 1.0,
+        "hits_1": 1.0,
+    }
+    query = ranked([pair]).row("queries")
+    # the relevant one of two documents is first or second, with average precision 1 or 1/2
+    assert (query["ap_expected"], query["ap_variance"]) == (pytest.approx(3 / 4), pytest.approx(1 / 16))
+    assert (query["ap_p_value"], query["ap_p_value_method"]) == (pytest.approx(1 / 2), "exact")
+    at_one = ranked([FIRST]).row("cutoffs", k=1)
+    assert (at_one["precision_expected"], at_one["precision_variance"]) == (2 / 4, pytest.approx(1 / 4))
+    assert (at_one["recall_expected"], at_one["p_value"]) == (1 / 4, pytest.approx(1 / 2))
+    assert ranked([FIRST]).row("cutoffs", k=3)["p_value"] == pytest.approx(1.0)  # 3 of 4 hold one of 2 at least
+
+
+def test_means_are_over_queries_with_limits_by_students_t() -> None:
+    row = ranked([FIRST, SECOND], confidence=0.5).row("summary")
+    assert (row["n_queries"], row["n_excluded"], row["map"]) == (2, 0, (0.75 + 0.25) / 2)
+    # t of one degree of freedom is 1 at 3/4; the standard error is half the distance of two values
+    assert (row["map_lower"], row["map_upper"]) == (pytest.approx(0.25), pytest.approx(0.75))
+    one = ranked([FIRST]).row("summary")
+    assert (one["map"], one["map_lower"], one["undefined_interval"]) == (0.75, None, "one_query")
+    assert ranked([FIRST, SECOND], uncertainty="none").row("summary")["undefined_interval"] == "none"
+
+
+@pytest.mark.parametrize(("no_relevant", "mean", "n_excluded"), [("null", 0.75, 1), ("zero", 0.375, 0)])
+def test_a_query_without_relevant_documents_counts_as_the_config_says(
+    no_relevant: str, mean: float, n_excluded: int
+) -> None:
+    without = {"query_id": 4, "n_retrieved": 3, "n_nonrelevant": 3}
+    result = ranked([FIRST, without], no_relevant=no_relevant)
+    summary = result.row("summary")
+    assert (summary["map"], summary["n_excluded"]) == (mean, n_excluded)
+    assert result.row("queries", query_id=4)["undefined"] == "no_relevant"
+    assert any("have no relevant document" in text for text in result.warnings) == (no_relevant == "null")
+
+
+@pytest.mark.parametrize(
+    ("change", "keys", "reason"),
+    [
+        ({"judged": False, "n_relevant": 0}, {}, "unjudged"),
+        ({"n_retrieved": 0, "n_relevant_retrieved": 0}, {}, "no_retrieved"),
+        ({}, {"n_candidates": 3}, "small_pool"),
+        ({"n_relevant": 3}, {}, "unranked_relevant"),
+        ({"mixed": True}, {}, "ties"),
+    ],
+)
+def test_what_is_unknown_of_chance_is_null_and_says_why(
+    change: dict[str, Any], keys: dict[str, Any], reason: str
+) -> None:
+    result = ranked([FIRST | change], **keys)
+    query = result.row("queries")
+    assert query["undefined"] == reason
+    assert query["ap_p_value"] is None
+    assert (query["interpolated_100"] is None) == (reason in {"ties", "unjudged"})
+    assert (query["ap_expected"] is None) == (reason != "ties")
+    assert any("more documents than n_candidates" in text for text in result.warnings) == (reason == "small_pool")
+
+
+def test_a_tie_across_the_cutoff_has_no_p_value() -> None:
+    row = ranked([FIRST | {"hits_1": 0.5, "straddled_1": True}])
+    assert (row.row("cutoffs", k=1)["p_value"], row.row("cutoffs", k=1)["undefined_p_value"]) == (None, "ties")
+    assert row.row("cutoffs", k=1)["hits"] == 0.5
+    assert row.row("cutoffs", k=3)["undefined_p_value"] is None
+
+
+def test_queries_are_listed_where_each_has_one_ranking() -> None:
+    rankings: Rows = [FIRST | {"system": "a"}, SECOND | {"system": "a"}, FIRST | {"system": None, "precision_sum": 1.0}]
+    result = ranked(rankings, by=[[], ["system"]])
+    assert set(result["queries"]["grouping"]) == {"system"}  # the first query has two rankings in the total
+    summary = {(row["grouping"], row["by:system"]): row for row in result["summary"].to_dicts()}
+    values = {group: (row["n_queries"], row["map"]) for group, row in summary.items()}
+    assert values == {("all", None): (3, 0.5), ("system", "a"): (2, 0.5), ("system", None): (1, 0.5)}
+    assert summary["all", None]["undefined_interval"] is None
+    assert result.warnings == ("3 of 3 groups have fewer than 10 queries: their means are very uncertain",)
+    assert result.summary.sentence.endswith("50 are relevant: the mean over relevant documents of 3 queries.")
+
+
+def test_without_any_ranking_only_the_total_has_a_row() -> None:
+    total, groups = ranked([]), ranked([], by=[["system"]])
+    row = total.row("summary")
+    assert (row["n_queries"], row["map"], row["undefined"], row["undefined_interval"]) == (
+        0,
+        None,
+        "no_query",
+        "no_query",
+    )
+    assert total.summary.sentence == "No query has a relevant document."
+    assert total["queries"].is_empty()
+    assert all(table.is_empty() for table in groups.tables.values())
+    assert groups.summary.sentence == "No group has any ranking."

@@ -1,0 +1,185 @@
+"""`derive` of threshold_sweep from a few counts: curve, operating points, averages, areas, warnings and words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+from deriving import DECIMAL, count_table, derived, saved_counts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from deriving import Derived, Groupings, Rows
+
+KIND = "threshold_sweep"
+LOSSES = {"n": pl.Int64(), "n_outside": pl.Int64()} | dict.fromkeys(
+    ("weights", "squares", "first", "weighted", "second", "squared_errors"), DECIMAL
+)
+OF_AREAS = tuple(
+    f"{name}{end}" for name in ("average_precision", "roc_auc") for end in ("", "_se", "_degrees", "_min", "_max")
+)
+FOUR: Rows = [  # 7 positives and 7 negatives; one of each kind more has no bin
+    {"threshold": 0.2, "n_positive": 1, "n_negative": 2},
+    {"threshold": 0.5, "n_positive": 2, "n_negative": 1},
+    {"threshold": 0.8, "n_positive": 3},
+    {"n_positive": 1, "n_negative": 4},
+]
+
+
+def sweep(
+    rows: Sequence[Mapping[str, Any]],
+    by: Groupings = ((),),
+    areas: Sequence[Mapping[str, Any]] = (),
+    losses: Sequence[Mapping[str, Any]] = (),
+    **keys: object,
+) -> Derived:
+    frames = {
+        "counts": saved_counts(KIND, rows, by),
+        "likelihood": count_table(losses, LOSSES, by),
+        "areas": count_table(areas, {}, by, dict.fromkeys(OF_AREAS, pl.Float64())).drop("replicate", "threshold"),
+    }
+    return derived(KIND, frames, {}, **{"thresholds": [0.2, 0.5, 0.8], "by": by} | keys)
+
+
+def ratios(row: Mapping[str, Any]) -> tuple[float | None, ...]:
+    return tuple(row[name] for name in ("precision", "recall", "f1", "fpr"))
+
+
+def test_every_threshold_retrieves_its_bin_and_those_above() -> None:
+    curve = sweep(FOUR)["curve"]
+    assert curve.select("threshold", "tp", "fp", "fn", "tn").rows() == [
+        (0.2, 6, 3, 1, 4),
+        (0.5, 5, 1, 2, 6),
+        (0.8, 3, 0, 4, 7),
+    ]
+    assert [ratios(row) for row in curve.to_dicts()] == [
+        (6 / 9, 6 / 7, 12 / 16, 3 / 7),
+        (5 / 6, 5 / 7, 10 / 13, 1 / 7),
+        (1.0, 3 / 7, 6 / 10, 0.0),
+    ]
+    assert curve["undefined"].to_list() == curve["tp_weight"].to_list() == [None] * 3
+
+
+def test_a_ratio_of_nothing_is_null_and_says_why() -> None:
+    rows: Rows = [
+        {"grouping": "model", "model": "silent", "n_positive": 2, "n_negative": 3},
+        {"grouping": "model", "model": "only false", "threshold": 0.5, "n_negative": 3},
+        {"grouping": "model", "model": "only true", "threshold": 0.8, "n_positive": 3},
+    ]
+    result = sweep(rows, by=[["model"]])
+    curve = {(row["by:model"], row["threshold"]): row for row in result["curve"].to_dicts()}
+    reasons = {key: (*ratios(row), row["undefined"]) for key, row in curve.items()}
+    assert reasons["silent", 0.2] == (None, 0.0, 0.0, 0.0, "no_prediction")
+    assert reasons["only false", 0.5] == (0.0, None, 0.0, 1.0, "no_positive")
+    assert reasons["only false", 0.8] == (None, None, None, 0.0, "no_prediction")
+    assert reasons["only true", 0.8] == (1.0, 1.0, 1.0, None, "no_negative")
+    assert curve["silent", 0.2]["undefined_interval"] == "undefined_ratio"
+
+
+def test_groups_keep_apart_also_where_their_name_is_null() -> None:
+    rows: Rows = [
+        {"threshold": 0.5, "n_positive": 3, "n_negative": 1},
+        {"grouping": "model", "model": "a", "threshold": 0.5, "n_positive": 1},
+        {"grouping": "model", "model": None, "threshold": 0.5, "n_positive": 2, "n_negative": 1},
+    ]
+    result = sweep(rows, by=[[], ["model"]])
+    at_half = {(row["grouping"], row["by:model"]): row for row in result.rows("curve", threshold=0.5)}
+    cells = {group: tuple(row[name] for name in ("tp", "fp", "fn", "tn")) for group, row in at_half.items()}
+    assert cells == {("all", None): (3, 1, 0, 0), ("model", "a"): (1, 0, 0, 0), ("model", None): (2, 1, 0, 0)}
+    assert result["areas"].select("n", "n_positive").sum().row(0) == (2 * 4, 2 * 3)
+    assert set(result["areas"]["undefined"]) == {"no_positive"}  # no area is known here
+
+
+def test_weights_are_divided_exactly() -> None:
+    weighted = {"n_weighted_positive": 1, "weight_positive": "0.3", "squares_positive": "0.09"}
+    rows: Rows = [
+        {"threshold": 0.8, "n_positive": 1, **weighted},
+        {"threshold": 0.8, "n_negative": 1, "n_weighted_negative": 1, "weight_negative": "0.1"},
+    ]
+    row = sweep(rows).row("curve", threshold=0.8)
+    assert (row["tp"], row["fp"], row["tp_weight"], row["fp_weight"]) == (1, 1, 0.3, 0.1)
+    assert row["precision"] == 0.75  # 0.3 / 0.4 in doubles is less
+
+
+def test_intervals_need_a_second_replicate_of_clusters() -> None:
+    two: Rows = [*FOUR, {"replicate": 1, "threshold": 0.8, "n_positive": 1, "n_negative": 1}]
+    one_cluster, two_clusters = (sweep(rows, cluster="page")["curve"] for rows in (FOUR, two))
+    assert set(one_cluster["undefined_interval"]) == {"one_replicate"}
+    assert one_cluster["precision_lower"].null_count() == one_cluster.height
+    assert set(two_clusters["undefined_interval"]) == {None}
+    assert two_clusters.select(((pl.col("f1_lower") < pl.col("f1")) & (pl.col("f1") < pl.col("f1_upper"))).all()).item()
+    rows_alone = sweep(FOUR)["curve"]  # rows are independent without clusters
+    assert set(rows_alone["undefined_interval"]) == {None}
+    # 3 of 3: the limit is (α / 2) ^ (1 / 3) (Clopper & Pearson), less a little for few counts
+    lower, upper = rows_alone.row(2, named=True)["precision_lower"], rows_alone.row(2, named=True)["precision_upper"]
+    assert 0.025 ** (1 / 3) <= lower < 0.5
+    assert upper == 1.0
+    assert set(sweep(FOUR, uncertainty="none")["curve"]["undefined_interval"]) == {"none"}
+
+
+def test_of_equally_good_thresholds_the_lowest_is_chosen() -> None:
+    tied: Rows = [{"threshold": 0.2, "n_positive": 1}, {"threshold": 0.8, "n_positive": 3}, {"n_positive": 1}]
+    points: Rows = [{"beta": 1}, {"min_precision": 0.9}, {"min_recall": 0.6}, {"min_recall": 0.9}]
+    result = sweep(tied, operating_points=points)
+    chosen = {row["criterion"]: row for row in result["operating_points"].to_dicts()}
+    assert chosen["max_f1"]["threshold"] == chosen["min_precision=0.9"]["threshold"] == 0.2
+    # recall 4/5, 3/5, 3/5 with precision 1 throughout: the lowest of three equal ones
+    assert chosen["min_recall=0.6"]["threshold"] == 0.2
+    missed = chosen["min_recall=0.9"]
+    assert (missed["threshold"], missed["tp"], missed["undefined"]) == (None, None, "not_reached")
+
+
+def test_averages_are_taken_over_the_groups_that_have_a_ratio() -> None:
+    groups: Rows = [
+        {"model": "a", "threshold": 0.5, "n_positive": 1, "n_negative": 1},  # precision 1/2, recall 1
+        {"model": "b", "threshold": 0.5, "n_positive": 3},  # precision 1, recall 3/4
+        {"model": "b", "n_positive": 1},
+        {"model": "c", "n_positive": 3, "n_negative": 1},  # nothing retrieved: recall 0
+    ]
+    total: Rows = [
+        {"threshold": 0.5, "n_positive": 4, "n_negative": 1},
+        {"n_positive": 4, "n_negative": 1},
+    ]
+    rows: Rows = [*total, *({"grouping": "model", **row} for row in groups)]
+    result = sweep(rows, by=[[], ["model"]], thresholds=[0.5], averages=["micro", "macro", "weighted"])
+    averages = {row["average"]: row for row in result.rows("averages", threshold=0.5)}
+    assert (averages["micro"]["precision"], averages["micro"]["recall"]) == (4 / 5, 4 / 8)
+    assert (averages["macro"]["precision"], averages["macro"]["recall"]) == ((1 / 2 + 1) / 2, (1 + 3 / 4 + 0) / 3)
+    assert averages["weighted"]["precision"] == pytest.approx((1 * 1 / 2 + 4 * 1) / 5)
+    assert averages["weighted"]["recall"] == pytest.approx((1 * 1 + 4 * 3 / 4 + 3 * 0) / 8)
+    assert [averages[name]["n_groups"] for name in ("micro", "macro")] == [3, 3]
+    assert averages["macro"]["n_undefined"] == 2  # b has no negative, c no prediction
+    assert sweep(FOUR)["averages"].is_empty()
+
+
+@pytest.mark.parametrize(("boundary", "tp"), [(">=", [3, 2]), (">", [2, 0])])
+def test_distinct_scores_are_the_thresholds_of_their_group(boundary: str, tp: list[int]) -> None:
+    rows: Rows = [{"threshold": 0.9, "n_positive": 2}, {"threshold": 0.3, "n_positive": 1, "n_negative": 1}]
+    curve = sweep(rows, thresholds="distinct", boundary=boundary)["curve"]
+    assert curve.select("threshold", "tp").rows() == [(0.3, tp[0]), (0.9, tp[1])]
+
+
+def test_areas_warn_of_few_positives_and_say_what_is_missing() -> None:
+    areas: Rows = [{"average_precision": 0.75, "roc_auc": 0.5}]
+    # two rows with scores 1/2: log-likelihood 2 ln(1/2) / 2, Brier score 1/4
+    losses: Rows = [{"n": 2, "weights": 2, "squares": 2, "first": "-1.4", "weighted": "-1.4", "second": "0.98"}]
+    losses[0]["squared_errors"] = "0.5"
+    rows: Rows = [{"threshold": 0.5, "n_positive": 1, "n_negative": 1}]
+    result = sweep(rows, areas=areas, losses=losses)
+    row = result.row("areas")
+    assert (row["n"], row["n_positive"], row["average_precision"], row["undefined"]) == (2, 1, 0.75, None)
+    assert (row["log_likelihood"], row["brier"]) == (-0.7, 0.25)
+    assert row["undefined_interval"] == "few_positives"
+    assert result.warnings == ("1 of 1 groups have fewer than 20 positives: their areas are very uncertain",)
+    outside = sweep(rows, areas=areas, losses=[losses[0] | {"n_outside": 1}]).row("areas")
+    assert (outside["brier"], outside["undefined"]) == (None, "no_probability")
+
+
+def test_no_group_gives_empty_tables_of_the_contract() -> None:
+    result = sweep([], by=[["model"]], averages=["macro"])
+    assert all(table.is_empty() for table in result.tables.values())
+    assert result.warnings == ()
+    assert result.summary.sentence == "No group has any prediction."
+    assert sweep(FOUR).summary.rows[0][:3] == ("all", "14", "7")
