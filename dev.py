@@ -37,11 +37,23 @@ TASKS: dict[str, tuple[str, tuple[tuple[str, ...], ...]]] = {
     "demo": ("the main job on data it makes itself", (("-m", "pipeline", "demo", "--output", "demo"),)),
     "test": (
         "all tests, with coverage",
-        (("-m", "pytest", "-n", "auto", "--cov", "--cov-report=term:skip-covered"),),
+        (("-m", "pytest", "-n", "auto", "--dist", "worksteal", "--cov", "--cov-report=term:skip-covered"),),
     ),
     "search": (
         "property tests and fuzz tests on new random examples, more of them",
-        (("-m", "pytest", "-n", "auto", "-m", "hypothesis or fuzz", "--hypothesis-profile=search"),),
+        (
+            (
+                "-m",
+                "pytest",
+                "-n",
+                "auto",
+                "--dist",
+                "worksteal",
+                "-m",
+                "hypothesis or fuzz",
+                "--hypothesis-profile=search",
+            ),
+        ),
     ),
     "check": (
         "format, lint, types, import contract",

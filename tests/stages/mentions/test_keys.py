@@ -22,27 +22,39 @@ def scores(folder: Path, kind: str, frames: dict[str, pl.DataFrame], **keys: Any
     return read_table(run_stages(stage_config(folder, kind, frames, **keys)), f"{kind}_scores", kind)
 
 
-@pytest.mark.parametrize("match", ["span", "text", "overlap", "text_near"])
-@pytest.mark.parametrize(
-    ("gold_type", "predicted_type"),
-    [
-        (pl.Int32, pl.Int64),
-        (pl.UInt64, pl.UInt64),
-        (pl.UInt64, pl.Int64),
-        (pl.String, pl.String),
-        (pl.UInt8, pl.UInt64),
-    ],
-)
-def test_documents_of_any_key_type(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gold_type: pl.DataType, predicted_type: pl.DataType, match: str
-) -> None:
-    for module in (locating, planning):
-        monkeypatch.setattr(module, "geodesic", haversine)
+KEY_TYPES = [
+    (pl.Int32, pl.Int64),
+    (pl.UInt64, pl.UInt64),
+    (pl.UInt64, pl.Int64),
+    (pl.String, pl.String),
+    (pl.UInt8, pl.UInt64),
+]
+
+
+def keyed(gold_type: pl.DataType, predicted_type: pl.DataType) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Gold mentions with places, and all but the first of them as predictions, with keys of these types."""
     gold = GOLD.with_columns(pl.col("doc_id").cast(gold_type), **{name: pl.Series(v) for name, v in PLACES.items()})
-    predicted = gold.with_columns(pl.col("doc_id").cast(predicted_type))[1:]
+    return gold, gold.with_columns(pl.col("doc_id").cast(predicted_type))[1:]
+
+
+@pytest.mark.parametrize("match", ["span", "text", "overlap", "text_near"])
+@pytest.mark.parametrize(("gold_type", "predicted_type"), KEY_TYPES)
+def test_documents_of_any_key_type(
+    tmp_path: Path, gold_type: pl.DataType, predicted_type: pl.DataType, match: str
+) -> None:
+    gold, predicted = keyed(gold_type, predicted_type)
     for kind in ("entity_recognition", "geocoding"):
         found = scores(tmp_path / kind, kind, {"gold": gold, "predicted": predicted}, match=match)
         assert found.row(0, named=True)["tp"] == 2
+
+
+@pytest.mark.parametrize(("gold_type", "predicted_type"), KEY_TYPES)
+def test_mentions_of_any_key_type(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gold_type: pl.DataType, predicted_type: pl.DataType
+) -> None:
+    for module in (locating, planning):
+        monkeypatch.setattr(module, "geodesic", haversine)
+    gold, predicted = keyed(gold_type, predicted_type)
     inputs = {
         "gold": gold.rename({"doc_id": "mention_id"})[1:],
         "predicted": predicted.rename({"doc_id": "mention_id"}),
