@@ -141,8 +141,8 @@ class Lag:
         crossed = sample.filter((pl.col("given") >= 0) != (pl.col("from_times") >= 0)).height
         if crossed > MOST_CROSSED * sample.height:
             yield (
-                f"input pairs: the lag {lag_name!r} is rounded, and in {crossed:,} of {sample.height:,} sampled rows it "
-                f"puts the article on the other side of the event than the times do ({self._times_in_words()}); "
+                f"input pairs: the lag {lag_name!r} is rounded, and in {crossed:,} of {sample.height:,} sampled rows "
+                f"it puts the article on the other side of the event than the times do ({self._times_in_words()}); "
                 f"columns = {{ {self.column} = false }} computes the lag from the times"
             )
 
