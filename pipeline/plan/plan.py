@@ -85,13 +85,22 @@ class Plan:
 
 
 def _in_order(nodes: Iterable[Node]) -> list[Node]:
-    """Nodes by phase, and the sweep of every counting query, each once, after the relations that it reads."""
+    """Nodes by phase, and the sweep of every counting query, each once, after the relations that it reads.
+
+    Raises:
+        ValueError: two different sweeps have one name.
+    """
+    sweeps: dict[str, Sweep] = {}
     listed: list[Node] = []
     for node in nodes:
-        sweep = node.sweep if isinstance(node, Query) else None
-        if sweep is not None and not any(isinstance(other, Sweep) and other.into == sweep.into for other in listed):
+        sweep = node.sweep if isinstance(node, Query) else node if isinstance(node, Sweep) else None
+        if sweep is not None and sweeps.setdefault(sweep.into, sweep) != sweep:
+            message = f"two sweeps are called {sweep.into!r}"
+            raise ValueError(message)
+        if sweep is not None and sweep not in listed:
             listed.append(sweep)
-        listed.append(node)
+        if node is not sweep:
+            listed.append(node)
     return sorted(listed, key=lambda node: node.phase)
 
 
