@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def usual(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Result hashes of the usual form."""
-    return Workplace(tmp_path_factory.mktemp("usual")).publish(uncertainty="jackknife").hashes
+    return Workplace(tmp_path_factory.mktemp("usual")).evaluate(uncertainty="jackknife")
 
 
 def without_accounts(hashes: dict[str, str]) -> dict[str, str]:
@@ -81,19 +81,19 @@ def test_the_form_of_an_input_does_not_change_a_byte(workplace: Workplace, usual
     folder = workplace.folder / "in"
     folder.mkdir()
     FORMS[form](make_pairs(), folder)
-    assert without_accounts(workplace.publish(pairs="in", uncertainty="jackknife").hashes) == without_accounts(usual)
+    assert without_accounts(workplace.evaluate(pairs="in", uncertainty="jackknife")) == without_accounts(usual)
 
 
 def test_a_shuffled_events_input_does_not_change_a_byte(workplace: Workplace, usual: dict[str, str]) -> None:
     by_duckdb(workplace.events.reverse(), workplace.folder / "events.parquet")
-    assert workplace.publish(uncertainty="jackknife").hashes == usual
+    assert workplace.evaluate(uncertainty="jackknife") == usual
 
 
 @pytest.mark.parametrize(
     "limits", ["threads = 1", "threads = 2", "threads = 4", "memory = '200MB'", "memory = '200MB'\nthreads = 4"]
 )
 def test_limits_do_not_change_a_byte(workplace: Workplace, usual: dict[str, str], limits: str) -> None:
-    assert workplace.publish(top=f"[resources]\n{limits}", uncertainty="jackknife").hashes == usual
+    assert workplace.evaluate(top=f"[resources]\n{limits}", uncertainty="jackknife") == usual
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_the_environment_does_not_change_a_byte(
 def test_partition_values_are_text_that_can_be_grouped_by(workplace: Workplace) -> None:
     folder = workplace.folder / "in"
     partitioned(workplace.pairs, folder)
-    workplace.publish(pairs="in", events=None, by=["day"])
+    workplace.evaluate(pairs="in", events=None, by=["day"])
     assert workplace.table("before_after_estimates")["day"].unique().sort().to_list() == [None, "00", "01", "02"]
 
 
@@ -124,7 +124,7 @@ def test_a_list_of_paths_equals_a_glob_and_a_folder_whatever_the_order(workplace
     split(workplace.pairs, folder, size=200)
     names = [f"in/{number}.parquet" for number in range(3)]
     forms: list[object] = ["in", "in/*.parquet", [*names[:0:-1], "in/0*.parquet"]]
-    seen = [without_accounts(workplace.publish(pairs=form).hashes) for form in forms]
+    seen = [without_accounts(workplace.evaluate(pairs=form)) for form in forms]
     name = "before_after_estimates/before_after.parquet"
     assert len({hashes[name] for hashes in seen}) == 1
     assert workplace.rows_by_status() == {"used": 500}
@@ -132,7 +132,7 @@ def test_a_list_of_paths_equals_a_glob_and_a_folder_whatever_the_order(workplace
 
 def test_a_home_folder_and_relative_paths_are_found(workplace: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(workplace.folder))
-    workplace.publish(pairs="~/pairs.parquet", events="./../" + workplace.folder.name + "/events.parquet")
+    workplace.evaluate(pairs="~/pairs.parquet", events="./../" + workplace.folder.name + "/events.parquet")
 
 
 def test_the_working_folder_does_not_matter(workplace: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,33 +49,28 @@ def with_invalid(frame: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([frame.head(100), extra, frame.tail(-100)])
 
 
-@pytest.mark.parametrize(("status", "value"), [*INVALID.items(), ("infinite_score", -math.inf)])
-def test_an_invalid_score_is_refused_with_file_row_and_remedy(
-    workplace: Workplace, status: str, value: float | None
-) -> None:
+def test_an_invalid_score_is_refused_with_file_row_and_remedy(workplace: Workplace) -> None:
     workplace.publish()
-    scores = workplace.pairs["score"].to_list()
-    scores[41] = value
-    workplace.pairs.with_columns(pl.Series("score", scores, dtype=pl.Float64)).write_parquet(
-        workplace.folder / "pairs.parquet"
-    )
-    words = {"null_score": "NULL", "nan_score": "NaN", "infinite_score": "infinite"}[status]
-    workplace.refuse(
-        65, f"column 'score' is {words} in 1 row", "pairs.parquet", "first at row 42", 'invalid_scores = "drop"'
-    )
+    for value, words in ((None, "NULL"), (math.nan, "NaN"), (math.inf, "infinite"), (-math.inf, "infinite")):
+        scores = workplace.pairs["score"].to_list()
+        scores[41] = value
+        workplace.pairs.with_columns(pl.Series("score", scores, dtype=pl.Float64)).write_parquet(
+            workplace.folder / "pairs.parquet"
+        )
+        workplace.refuse(
+            65, f"column 'score' is {words} in 1 row", "pairs.parquet", "first at row 42", 'invalid_scores = "drop"'
+        )
 
 
-@pytest.mark.parametrize("write", WRITERS)
-def test_dropped_scores_leave_the_bytes_of_the_file_without_them(
-    workplace: Workplace, write: Callable[[pl.DataFrame, Path], None]
-) -> None:
-    clean = workplace.publish(invalid_scores="drop").hashes
-    write(with_invalid(workplace.pairs), workplace.folder / "pairs.parquet")
-    hashes = workplace.publish(invalid_scores="drop").hashes
-    assert workplace.rows_by_status() == {"used": 500, "null_score": 1, "nan_score": 2, "infinite_score": 3}
-    assert {name: hashes[name] for name in hashes if not name.startswith("inputs/")} == {
-        name: clean[name] for name in clean if not name.startswith("inputs/")
-    }
+def test_dropped_scores_leave_the_bytes_of_the_file_without_them(workplace: Workplace) -> None:
+    clean = workplace.evaluate(invalid_scores="drop")
+    for write in WRITERS:
+        write(with_invalid(workplace.pairs), workplace.folder / "pairs.parquet")
+        hashes = workplace.evaluate(invalid_scores="drop")
+        assert workplace.rows_by_status() == {"used": 500, "null_score": 1, "nan_score": 2, "infinite_score": 3}
+        assert {name: hashes[name] for name in hashes if not name.startswith("inputs/")} == {
+            name: clean[name] for name in clean if not name.startswith("inputs/")
+        }
 
 
 @pytest.mark.parametrize("write", WRITERS)
@@ -87,21 +82,19 @@ def test_an_invalid_score_beside_equal_ones_is_called_by_its_name(
     scores = [5.0] * workplace.pairs.height
     changed = pl.Series("score", [value, *scores[1:]], dtype=pl.Float64)
     write(workplace.pairs.with_columns(changed), workplace.folder / "pairs.parquet")
-    workplace.publish(invalid_scores="drop")
+    workplace.evaluate(invalid_scores="drop")
     assert workplace.rows_by_status() == {"used": workplace.pairs.height - 1, status: 1}
 
 
-@pytest.mark.parametrize("write", WRITERS)
-def test_dropped_scores_leave_compared_pairs_too(
-    workplace: Workplace, write: Callable[[pl.DataFrame, Path], None]
-) -> None:
+def test_dropped_scores_leave_compared_pairs_too(workplace: Workplace) -> None:
     keys = {"invalid_scores": "drop", "events": None, "by": None, "compared": "pairs"}
-    clean = workplace.publish(**keys).hashes
-    write(with_invalid(workplace.pairs), workplace.folder / "pairs.parquet")
-    hashes = workplace.publish(**keys).hashes
-    assert workplace.rows_by_status()["nan_score"] == 2
-    name = "before_after_estimates/before_after.parquet"
-    assert hashes[name] == clean[name]
+    clean = workplace.evaluate(**keys)
+    for write in WRITERS:
+        write(with_invalid(workplace.pairs), workplace.folder / "pairs.parquet")
+        hashes = workplace.evaluate(**keys)
+        assert workplace.rows_by_status()["nan_score"] == 2
+        name = "before_after_estimates/before_after.parquet"
+        assert hashes[name] == clean[name]
 
 
 @pytest.mark.parametrize("write", WRITERS)
@@ -110,7 +103,7 @@ def test_where_on_a_column_with_nan_keeps_what_compares_as_true(
 ) -> None:
     weight = [math.nan if index % 7 == 0 else float(index) for index in range(500)]
     write(workplace.pairs.with_columns(pl.Series("weight", weight)), workplace.folder / "pairs.parquet")
-    workplace.publish(pairs={"path": "pairs.parquet", "where": "weight > 250"})
+    workplace.evaluate(pairs={"path": "pairs.parquet", "where": "weight > 250"})
     kept = sum(value > 250 for value in weight)
     assert workplace.rows_by_status() == {"used": kept, "where": 500 - kept}
 
@@ -118,7 +111,7 @@ def test_where_on_a_column_with_nan_keeps_what_compares_as_true(
 def test_scores_that_are_all_null_leave_nothing_used(workplace: Workplace) -> None:
     workplace.pairs.with_columns(score=pl.lit(None)).write_parquet(workplace.folder / "pairs.parquet")
     workplace.refuse(65, "input pairs: 500 of 500 rows left out: null score 500", invalid_scores="drop")
-    workplace.publish(invalid_scores="drop", allow_empty=True)
+    workplace.evaluate(invalid_scores="drop", allow_empty=True)
     assert workplace.rows_by_status() == {"used": 0, "null_score": 500}
     assert workplace.table("before_after_estimates")["m_after"].to_list() == [0] * (19 * 4)
 
@@ -134,7 +127,7 @@ def test_an_odd_finite_score_counts_as_comparison_says(workplace: Workplace, val
         workplace.folder / "pairs.parquet"
     )
     thresholds = [-0.5, 0.0, 5e-324, 2.0, 2.5, 1e300]
-    workplace.publish(thresholds=thresholds, by=None)
+    workplace.evaluate(thresholds=thresholds, by=None)
     rows = workplace.table("before_after_estimates").sort("threshold")
     assert rows["m_after"].to_list() == [5 * (value >= threshold) for threshold in thresholds]
 

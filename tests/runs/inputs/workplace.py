@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 import pytest
 from cli.calls import Called, call
-from storage.promises import Visible, assert_results_ok, attempts
+from running import run_stages
+from storage.promises import Visible, assert_results_ok, attempts, sha256
 
 SOURCES = ("noon", "dusk", "dawn")
 N_EVENTS, N_PAIRS = 30, 500
@@ -77,6 +78,7 @@ class Workplace:
         self.folder = folder
         self.pairs, self.events = make_pairs(), make_events()
         self._checked: tuple[bytes, Visible] | None = None
+        self._unpublished: Path | None = None
         self.pairs.write_parquet(folder / "pairs.parquet")
         self.events.write_parquet(folder / "events.parquet")
 
@@ -95,8 +97,14 @@ class Workplace:
         called = self.run(*words, **keys)
         assert called.code == 0, called.err
         visible = assert_results_ok(self.results)
+        self._unpublished = None
         self._checked = (self.results / "CURRENT").read_bytes(), visible
         return visible
+
+    def evaluate(self, **keys: Any) -> dict[str, str]:  # noqa: ANN401
+        """Make the tables of a run without publishing them, for tests of what is in them; their hashes by path."""
+        folder = self._unpublished = run_stages(self.config(**keys)).path
+        return {path.relative_to(folder).as_posix(): sha256(path) for path in sorted(folder.rglob("*.parquet"))}
 
     def refuse(self, code: int, *words: str, **keys: Any) -> Called:  # noqa: ANN401
         """Run, and see it fail: the code, one error that holds the words, results as before."""
@@ -112,8 +120,9 @@ class Workplace:
         return called
 
     def table(self, name: str, stage: str = "before_after") -> pl.DataFrame:
-        """A result table of the visible run."""
-        return pl.read_parquet(self.visible().folder / name / f"{stage}.parquet")
+        """A result table of the visible run, or of the run that was made last without publishing it."""
+        folder = self._unpublished or self.visible().folder
+        return pl.read_parquet(folder / name / f"{stage}.parquet")
 
     def visible(self) -> Visible:
         """The visible run, which is checked once."""
