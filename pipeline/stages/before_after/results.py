@@ -152,9 +152,8 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
         for row in shown.iter_rows(named=True)
     )
     first_row = shown.row(0, named=True)
-    first = curve.filter(pl.col(GROUPING.name) == curve[GROUPING.name][0])
-    if labels:
-        first = first.filter(pl.all_horizontal(pl.col(name).eq_missing(first[name][0]) for name in labels))
+    keys = [GROUPING.name, *labels]
+    first_curve = curve.join(shown.head(1).select(keys), on=keys, how="semi", nulls_equal=True).sort(THRESHOLD)
     return Summary(
         headers=("group", "threshold", "precision", "recall", "F1", "matches after"),
         rows=cells,
@@ -162,7 +161,7 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
         sentence=" ".join(
             part for part in (of_group(first_row, _sentence(first_row)), assumption.verdict(tables)) if part
         ),
-        curve=tuple(first["f1"].to_list()),
+        curve=tuple(first_curve["f1"].to_list()),
         curve_title=f"F1 from {number(first['threshold'].min())} to {number(first['threshold'].max())}",
     )
 

@@ -19,7 +19,7 @@ def drive(workplace: Workplace, *words: str) -> int:
     """Let the driver fail at moment after moment; the number it stopped at."""
     environment = {"PYTHONPATH": f"{TESTS}:{TESTS.parent}", "PATH": "/usr/bin:/bin"}
     done = subprocess.run(
-        [sys.executable, "-m", "faults.driver", str(workplace.folder), *words],
+        [sys.executable, "-m", "runs.faults.driver", str(workplace.folder), *words],
         capture_output=True,
         text=True,
         check=False,
