@@ -162,7 +162,7 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
             part for part in (of_group(first_row, _sentence(first_row)), assumption.verdict(tables)) if part
         ),
         curve=tuple(first_curve["f1"].to_list()),
-        curve_title=f"F1 from {number(first['threshold'].min())} to {number(first['threshold'].max())}",
+        curve_title=f"F1 from {number(first_curve['threshold'].min())} to {number(first_curve['threshold'].max())}",
     )
 
 
