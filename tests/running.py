@@ -7,13 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.interrupts import stop_requests
 from pipeline.runs import runner
 from pipeline.runs.config import Config, load_config, parse_config
-from pipeline.runs.opening import open_inputs
-from pipeline.storage.attempts import Attempt
-from pipeline.storage.layout import Layout, new_run_id
-from pipeline.storage.publish import Staging
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,15 +38,7 @@ def run_stages(config: Path | Mapping[str, Any] | Config) -> Run:
     """
     if not isinstance(config, Config):
         config = load_config(config) if isinstance(config, Path) else parse_config(config, base=Path.cwd())
-    config.check_engine()
-    layout = Layout(config.output)
-    staging = Staging(layout, new_run_id())
-    with stop_requests() as stop:
-        job = runner._Job(config, layout, Attempt(layout.attempt(staging.run_id), {}), runner.Watcher(), stop)
-        ready = {stage.params.name: open_inputs(config, stage) for stage in config.stages if not stage.upstream}
-        _, results, _ = job._stages(staging, ready)
-    warnings = runner._each_once({result.name: result.warnings for result in results})
-    return runner.Run(staging.folder, staging.run_id, 1, "staged", results, warnings, 0.0)
+    return runner.stage_tables(config)
 
 
 def stage_config(folder: Path, kind: str, frames: Mapping[str, pl.DataFrame], **keys: Any) -> dict[str, Any]:  # noqa: ANN401

@@ -83,7 +83,7 @@ class Run:
         path: Its folder.
         run_id: Its id.
         generation: Its place in the sequence of runs.
-        status: `published`, or `unchanged` if these results existed already.
+        status: `published`, or `unchanged` if these results existed already; `staged` if nothing was published.
         stages: Results of the stages; empty for an unchanged run that did not need to count.
         warnings: All warnings, each once, with the names of its stages.
         seconds: How long the run took.
@@ -134,6 +134,25 @@ def run(config: Config, watcher: Watcher | None = None) -> Run:
         return _Job(config, layout, attempt, watcher, stop).run()
 
 
+def stage_tables(config: Config) -> Run:
+    """Write the tables of a config's stages into a staging folder, unpublished: no reader or later run sees them.
+
+    Returns:
+        A run of the status `staged`, generation 0; its folder is the caller's to remove.
+
+    Raises:
+        ThresherError: as for `run`, up to the moment when it would publish.
+    """
+    refuse_after_fork()
+    started = time.monotonic()
+    staging = Staging(Layout(config.output), new_run_id())
+    with stop_requests() as stop:
+        config.check_engine()
+        _, results, _ = _stages(config, _opened(config), staging, Watcher(), stop)
+    warnings = _each_once({result.name: result.warnings for result in results})
+    return Run(staging.folder, staging.run_id, 0, "staged", results, warnings, time.monotonic() - started)
+
+
 @contextmanager
 def _attempt(layout: Layout, config: Config) -> Iterator[Attempt]:
     run_id = new_run_id()
@@ -181,13 +200,13 @@ class _Job:
     def run(self) -> Run:
         self.healed = heal(self.layout)
         base = self.healed.state.latest
-        ready = [open_inputs(self.config, each) for each in self.config.stages if not each.upstream]
-        fingerprint, identity = fingerprints(self.config, ready)
+        ready = _opened(self.config)
+        fingerprint, identity = fingerprints(self.config, list(ready.values()))
         if (run := self._existing(fingerprint)) is not None:
             return run
         staging = Staging(self.layout, self.attempt.record["run_id"])
         self.stop.check()
-        opened, results, accounts = self._stages(staging, {each.name: each for each in ready})
+        opened, results, accounts = _stages(self.config, ready, staging, self.watcher, self.stop)
         self._check_unmoved(opened)
         if (run := self._equal(staging, identity, results)) is not None:
             return run
@@ -253,31 +272,6 @@ class _Job:
     def _unchanged(self, manifest: Manifest) -> None:
         self.attempt.write(status="unchanged", exit=0, ended_at=utc_now(), generation=manifest.generation)
 
-    def _stages(
-        self, staging: Staging, ready: dict[str, OpenedStage]
-    ) -> tuple[list[OpenedStage], tuple[StageResult, ...], dict[str, Any]]:
-        """Run the stages in order; one with upstream stages is opened when these have been written."""
-        resources = Resources(**self.config.resources.model_dump())
-        opened: list[OpenedStage] = []
-        results: list[StageResult] = []
-        accounts = {}
-        for configured in self.config.stages:
-            self.watcher.on_stage(configured.params.name)
-            stage = ready.get(configured.params.name) or open_inputs(
-                self.config, configured, run=staging.folder, omitted={result.name: result.omitted for result in results}
-            )
-            opened.append(stage)
-            self.watcher.on_opened(stage)
-            with DuckDB(resources, stage.folders, self.stop, self.watcher.on_progress) as engine:
-                result, counted = _run_stage(engine, stage, staging, self.stop)
-            results.append(result)
-            self.watcher.on_result(result)
-            accounts[stage.name] = {
-                account.name: account.rows_by_status | {"rows_in": account.rows_in} for account in counted.inputs
-            }
-            self.stop.check()
-        return opened, tuple(results), accounts
-
     def _check_unmoved(self, opened: list[OpenedStage]) -> None:
         for stage in opened:
             for source in stage.sources.values():
@@ -285,6 +279,38 @@ class _Job:
                 if changed is not None:
                     message = f"input {source.name}: {changed} changed while it was read"
                     raise DataError(message, remedy="Run again when its writer is done.")
+
+
+def _opened(config: Config) -> dict[str, OpenedStage]:
+    """Open the inputs of all stages that read only files, by name of the stage."""
+    stages = (stage for stage in config.stages if not stage.upstream)
+    return {stage.params.name: open_inputs(config, stage) for stage in stages}
+
+
+def _stages(
+    config: Config, ready: dict[str, OpenedStage], staging: Staging, watcher: Watcher, stop: StopRequest
+) -> tuple[list[OpenedStage], tuple[StageResult, ...], dict[str, Any]]:
+    """Run the stages in order; one with upstream stages is opened when these have been written."""
+    resources = Resources(**config.resources.model_dump())
+    opened: list[OpenedStage] = []
+    results: list[StageResult] = []
+    accounts = {}
+    for configured in config.stages:
+        watcher.on_stage(configured.params.name)
+        stage = ready.get(configured.params.name) or open_inputs(
+            config, configured, run=staging.folder, omitted={result.name: result.omitted for result in results}
+        )
+        opened.append(stage)
+        watcher.on_opened(stage)
+        with DuckDB(resources, stage.folders, stop, watcher.on_progress) as engine:
+            result, counted = _run_stage(engine, stage, staging, stop)
+        results.append(result)
+        watcher.on_result(result)
+        accounts[stage.name] = {
+            account.name: account.rows_by_status | {"rows_in": account.rows_in} for account in counted.inputs
+        }
+        stop.check()
+    return opened, tuple(results), accounts
 
 
 def _run_stage(engine: DuckDB, opened: OpenedStage, staging: Staging, stop: StopRequest) -> tuple[StageResult, Counted]:

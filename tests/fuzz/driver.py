@@ -11,6 +11,7 @@ import os
 import random
 import re
 import secrets
+import shutil
 import traceback
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -19,14 +20,9 @@ import polars as pl
 from hypothesis import settings
 
 import pipeline
-from pipeline.engines.duckdb import DuckDB, Resources
 from pipeline.errors import ThresherError
-from pipeline.interrupts import stop_requests
 from pipeline.runs import runner
 from pipeline.runs.config import load_config, parse_config
-from pipeline.runs.opening import open_inputs
-from pipeline.storage.layout import Layout
-from pipeline.storage.publish import Staging
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,15 +86,10 @@ def _published(config: dict[str, Any], base: Path) -> dict[str, pl.DataFrame]:
 
 def _counted(config: dict[str, Any], base: Path) -> dict[str, pl.DataFrame]:
     checked = parse_config({"resources": {"threads": 1}} | config, base=base)
-    checked.check_engine()
-    staging = Staging(Layout(checked.output), "fuzz")
-    with stop_requests() as stop:
-        for stage in checked.stages:
-            opened = open_inputs(checked, stage)
-            folders = {file.path.parent for source in opened.sources.values() for file in source.files}
-            with DuckDB(Resources(**checked.resources.model_dump()), folders, stop, None) as engine:
-                runner._run_stage(engine, opened, staging, stop)
-    return _tables(staging.folder)
+    run = runner.stage_tables(checked)
+    tables = _tables(run.path)
+    shutil.rmtree(run.path)
+    return tables
 
 
 def _tables(folder: Path) -> dict[str, pl.DataFrame]:

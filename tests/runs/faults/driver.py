@@ -15,14 +15,17 @@ import signal
 import sys
 import traceback
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from storage.promises import assert_results_ok
 
 from pipeline.errors import ThresherError
+from pipeline.queries.load import load, query_names
 from pipeline.runs import runner
 from pipeline.runs.config import load_config
+from pipeline.runs.provenance import code_sha256, versions
 from pipeline.storage.verify import verify
 from runs.inputs.workplace import write_config
 
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 EVENTS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.chmod"}
+QUERIES = {"before_after", "checks", "inputs", "replicates"}
 CHILD_FAILED = 99
 NOT_REACHED = 98
 RUN_AGAIN_EVERY = 4
@@ -177,7 +181,21 @@ def configured(folder: Path, generation: int) -> Path:
     return write_config(folder / "c.toml", by=None, confidence=1 - 0.1 / generation)
 
 
+def warm(config: Path) -> None:
+    """Read what every run reads of the package itself: it is then there for every fork, and no moment of a run.
+
+    Nothing here starts a thread, which a fork would lose.
+    """
+    import_module("sqlglot.generators.duckdb")
+    load_config(config)
+    code_sha256()
+    versions()
+    for name in query_names():
+        if name.partition("/")[0] in QUERIES:
+            load(name)
+
+
 if __name__ == "__main__":
-    load_config(configured(Path(sys.argv[1]), 1))  # what it imports is then there for every fork
+    warm(configured(Path(sys.argv[1]), 1))
     here, what, *numbers = sys.argv[1:]
     print(every_size(Path(here)) if what == "size" else every_moment(Path(here), what, *map(int, numbers)))  # noqa: T201

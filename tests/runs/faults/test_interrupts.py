@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 ENDLESS = """
 import sys
+import pipeline.engines.duckdb as engine
 from pipeline.engines.duckdb import DuckDB
 from pipeline.cli.app import app
 
@@ -31,20 +32,23 @@ def fetch(self, query, params=None):
     return self._run(work, "an endless query")
 
 DuckDB.fetch = fetch
+engine.STOP_SECONDS = 600
 app()
 """
 DEAF = """
 import sys, time
+import pipeline.engines.duckdb as engine
 from pipeline.engines.duckdb import DuckDB
 from pipeline.cli.app import app
 
 def fetch(self, query, params=None):
     def work():
         print("started", flush=True)
-        time.sleep(60)
+        time.sleep(600)
     return self._run(work, "a query that cannot be interrupted")
 
 DuckDB.fetch = fetch
+engine.STOP_SECONDS = 600
 app()
 """
 EARLY = """
@@ -76,6 +80,9 @@ app()
 """
 
 
+AT_ONCE = 60.0  # seconds, on a busy machine: what does not end at once would take ten times as long here
+
+
 def start(script: str, config: Path) -> subprocess.Popen[str]:
     """A run whose queries are those of the script, up to the moment when the first one works."""
     words = [sys.executable, "-c", script, "run", str(config)]
@@ -91,8 +98,8 @@ def test_a_signal_stops_a_working_query_at_once(workplace: Workplace, number: si
     with start(ENDLESS, workplace.config(boundary=">", duplicates="keep")) as process:
         began = time.monotonic()
         process.send_signal(number)
-        _, err = process.communicate(timeout=60)
-    assert time.monotonic() - began < 2.0
+        _, err = process.communicate(timeout=300)
+    assert time.monotonic() - began < AT_ONCE
     assert process.returncode == code
     assert "Stopped. Published results are unchanged." in err
     assert "Traceback" not in err
@@ -153,18 +160,15 @@ def test_a_second_signal_ends_a_query_that_cannot_be_interrupted(workplace: Work
         time.sleep(0.2)
         began = time.monotonic()
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=60)
-    assert time.monotonic() - began < 2.0
+        process.communicate(timeout=300)
+    assert time.monotonic() - began < AT_ONCE
     assert process.returncode == 143
     assert assert_results_ok(workplace.results) == before
 
 
 def test_a_query_that_cannot_be_interrupted_is_left_behind(workplace: Workplace) -> None:
     workplace.publish()
-    script = DEAF.replace("time.sleep(60)", "time.sleep(1)").replace(
-        "from pipeline.cli.app",
-        "import pipeline.engines.duckdb as engine\nengine.STOP_SECONDS = 0.1\nfrom pipeline.cli.app",
-    )
+    script = DEAF.replace("time.sleep(600)", "time.sleep(1)").replace("STOP_SECONDS = 600", "STOP_SECONDS = 0.1")
     with start(script, workplace.config(boundary=">")) as process:
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=60)
