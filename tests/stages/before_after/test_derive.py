@@ -92,6 +92,16 @@ def test_a_ratio_that_is_not_defined_says_why(
     assert {name: row[name] for name in defined} == defined
 
 
+def test_a_threshold_with_more_true_positives_than_the_reference_has_recall_1() -> None:
+    matches: Rows = [{"threshold": 1.0, "m_before": 8, "m_after": 1}, {"threshold": 2.0, "m_before": 2, "m_after": 24}]
+    result = estimated([*COMPARED, *matches])
+    lowest, higher = (result.row("estimates", threshold=threshold) for threshold in (1.0, 2.0))
+    assert (lowest["is_reference"], lowest["tp"], higher["tp"]) == (True, 20.0, 23.0)
+    assert (higher["recall_raw"], higher["recall"], higher["f1"]) == (23 / 20, 1.0, 46 / (24 + 23))
+    most = estimated([*COMPARED, *matches], recall_reference={"rule": "max"}).row("estimates", threshold=1.0)
+    assert (most["is_reference"], most["recall"]) == (False, 20 / 23)
+
+
 def test_one_replicate_has_no_interval_and_says_so() -> None:
     alone: Rows = [row | {"replicate": 0} for row in PAIRS]
     one, two = estimated(alone)["estimates"], estimated(PAIRS)["estimates"]

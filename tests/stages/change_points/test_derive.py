@@ -103,10 +103,10 @@ def test_areas_are_taken_at_every_score_or_at_the_thresholds() -> None:
 def test_covering_is_a_mean_over_the_series_that_have_one() -> None:
     counts: dict[str, pl.DataType] = {"n_covered": pl.Int64(), "covering": DECIMAL}
     covering = count_table(
-        [{"n_covered": 1, "covering": "0.5"}, {"replicate": 1, "n_covered": 2, "covering": "1.75"}], counts
+        [{"n_covered": 1, "covering": "0.5"}, {"replicate": 1, "n_covered": 1, "covering": "0.75"}], counts
     )
     row = detected([*SCORED, SECOND_SERIES], frames={"covering": covering}).row("areas")
-    assert values(row, "n_series", "n_covered", "covering") == (3, 3, 2.25 / 3)
+    assert values(row, "n_series", "n_covered", "covering") == (3, 2, 1.25 / 2)
 
 
 def test_recall_of_tcpd_is_a_mean_over_series() -> None:
@@ -130,6 +130,8 @@ def test_a_prediction_that_serves_several_points_makes_precision_no_proportion()
     row = result.row("curve", threshold=0.5)
     assert values(row, "precision", "precision_lower", "undefined_interval") == (2.0, None, "not_a_proportion")
     assert row["recall_lower"] is not None
+    of_two = detected([*rows, {"threshold": 0.5, "n_predicted": 1}], matching="any").row("curve", threshold=0.5)
+    assert values(of_two, "precision", "precision_lower") == (1.0, None)  # it could have been above 1
     assert result.warnings[0].startswith("precision is above 1 in 2 of 2 rows of the curve")
 
 

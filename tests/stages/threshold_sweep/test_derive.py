@@ -136,19 +136,19 @@ def test_averages_are_taken_over_the_groups_that_have_a_ratio() -> None:
         {"model": "a", "threshold": 0.5, "n_positive": 1, "n_negative": 1},  # precision 1/2, recall 1
         {"model": "b", "threshold": 0.5, "n_positive": 3},  # precision 1, recall 3/4
         {"model": "b", "n_positive": 1},
-        {"model": "c", "n_positive": 0, "n_negative": 1},  # nothing retrieved, no positive
+        {"model": "c", "n_positive": 3, "n_negative": 1},  # nothing retrieved: recall 0
     ]
     total: Rows = [
         {"threshold": 0.5, "n_positive": 4, "n_negative": 1},
-        {"n_positive": 1, "n_negative": 1},
+        {"n_positive": 4, "n_negative": 1},
     ]
     rows: Rows = [*total, *({"grouping": "model", **row} for row in groups)]
     result = sweep(rows, by=[[], ["model"]], thresholds=[0.5], averages=["micro", "macro", "weighted"])
     averages = {row["average"]: row for row in result.rows("averages", threshold=0.5)}
-    assert (averages["micro"]["precision"], averages["micro"]["recall"]) == (4 / 5, 4 / 5)
-    assert (averages["macro"]["precision"], averages["macro"]["recall"]) == ((1 / 2 + 1) / 2, (1 + 3 / 4) / 2)
+    assert (averages["micro"]["precision"], averages["micro"]["recall"]) == (4 / 5, 4 / 8)
+    assert (averages["macro"]["precision"], averages["macro"]["recall"]) == ((1 / 2 + 1) / 2, (1 + 3 / 4 + 0) / 3)
     assert averages["weighted"]["precision"] == pytest.approx((1 * 1 / 2 + 4 * 1) / 5)
-    assert averages["weighted"]["recall"] == pytest.approx((1 * 1 + 4 * 3 / 4) / 5)
+    assert averages["weighted"]["recall"] == pytest.approx((1 * 1 + 4 * 3 / 4 + 3 * 0) / 8)
     assert [averages[name]["n_groups"] for name in ("micro", "macro")] == [3, 3]
     assert averages["macro"]["n_undefined"] == 2  # b has no negative, c no prediction
     assert sweep(FOUR)["averages"].is_empty()
