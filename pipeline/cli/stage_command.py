@@ -37,7 +37,8 @@ def stage_command(entry: StageEntry) -> Any:  # noqa: ANN401 - typer's own comma
         "mapping": _many(
             "--map",
             f"{first}.score=NAME",
-            'Canonical name = column of the files, for example pairs.score=weight; false for none, or { sql = "…" }.',
+            f"Canonical name = column of the files, for example {first}.{stage.inputs[0].fields[0].name}=my_column; "
+            'false for none, or { sql = "…" }.',
         ),
         "where": _many("--where", f"{first}=SQL", "Use only the rows of an input that satisfy a predicate."),
         "settings": _many("--set", "KEY=TOML", keys),

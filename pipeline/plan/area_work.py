@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from pipeline.engines.engine import Engine
     from pipeline.metrics.curves.area_bounds import Bounds
-    from pipeline.plan.areas import Areas
 
 SCORED, IN_CELLS = "scored", "scored_cells"  # the relations of the rows
 MOST_CELLS = 250_000  # with the ends of every piece still four blocks
@@ -44,27 +43,52 @@ COUNTS = ("n_positive", "n_negative")
 WEIGHTS = ("weight_positive", "weight_negative", "n_weighted_positive", "n_weighted_negative")
 
 
+@dataclass(frozen=True)
+class AreaRequest:
+    """Areas under the curves of scored and labelled rows, from every score.
+
+    Attributes:
+        rows: The rows: the grouping columns, `replicate`, `score`, `label` and, if weighted, `weight`.
+        exact: Whether every score is put in order; else scores are counted in cells, with certified bounds.
+        width: Widest bounds that are accepted.
+        span: Lowest and highest score that the files promise; only a hint.
+        weighted: Whether rows have weights.
+        replicated: Whether replicates, not rows, are independent.
+        random_sizes: Whether the number of positives would differ in another sample; see `metrics.curves.influence`.
+        missed: Whether rows may have the score minus infinity: they tie below all others.
+    """
+
+    rows: exp.Query
+    exact: bool
+    width: float
+    span: tuple[float, float] | None
+    weighted: bool
+    replicated: bool
+    random_sizes: bool
+    missed: bool = False
+
+
 def areas(
-    engine: Engine, asked: Areas, groupings: Sequence[Grouping], by: Sequence[str], counts: pl.DataFrame
+    engine: Engine, request: AreaRequest, groupings: Sequence[Grouping], by: Sequence[str], counts: pl.DataFrame
 ) -> pl.DataFrame:
     """Areas of every group: one row per group with the areas, their standard errors and, for cells, their bounds.
 
     Args:
         engine: Where the rows are.
-        asked: What is asked for.
+        request: What is asked for.
         groupings: The groupings; areas do not add up, so each is asked for by itself.
         by: All grouping columns.
         counts: The count table, which tells how many positives and negatives a group has.
     """
-    engine.define(SCORED, asked.rows)
+    engine.define(SCORED, request.rows)
     parts = []
     for grouping in groupings:
         own = counts.filter(pl.col(GROUPING.name) == grouping.label)
         sums = add_up(own, grouping.columns, [*COUNTS, *WEIGHTS])
-        groups = _Groups.of(sums, grouping.columns, weighted=asked.weighted)
-        replicates = 1 + max(own[REPLICATE].to_list(), default=0) if asked.replicated else 0
-        work = _Work(engine, asked, groups, replicates)
-        parts.append(work.exact() if asked.exact else work.binned())
+        groups = _Groups.of(sums, grouping.columns, weighted=request.weighted)
+        replicates = 1 + max(own[REPLICATE].to_list(), default=0) if request.replicated else 0
+        work = _Work(engine, request, groups, replicates)
+        parts.append(work.exact() if request.exact else work.binned())
     return pl.concat(parts, how="diagonal").select(GROUPING.name, *by, *_COLUMNS)
 
 
@@ -72,17 +96,17 @@ _CELL = ("cell_block", "cell")
 _COLUMNS = (*ROW_AREAS, *(f"{area}_{part}" for area in ROW_AREAS for part in ("se", "degrees", "min", "max")))
 
 
-def rows_in_order(asked: Areas, grouping: Sequence[str]) -> exp.Select:
+def rows_in_order(request: AreaRequest, grouping: Sequence[str]) -> exp.Select:
     """All rows by group and rising score.
 
     Ties come in one order whatever the order of the files, so that sums are the same to the last bit.
     """
-    rows = _selected(asked, grouping)
+    rows = _selected(request, grouping)
     return rows.order_by(*(each.copy() for each in rows.selects))
 
 
-def _selected(asked: Areas, grouping: Sequence[str]) -> exp.Select:
-    further = (("weight", asked.weighted), (REPLICATE, asked.replicated))
+def _selected(request: AreaRequest, grouping: Sequence[str]) -> exp.Select:
+    further = (("weight", request.weighted), (REPLICATE, request.replicated))
     names = (*grouping, "score", "label", *(name for name, given in further if given))
     return exp.select(*map(column, names)).from_(SCORED)
 
@@ -134,7 +158,7 @@ class _Work:
     """One grouping of one stage."""
 
     engine: Engine
-    asked: Areas
+    request: AreaRequest
     groups: _Groups
     replicates: int
 
@@ -148,14 +172,14 @@ class _Work:
 
     def _fits(self) -> bool:
         """Whether rows may be put in order in memory: bare scores and labels, few groups, a share of the limit."""
-        bare = not (self.asked.weighted or self.asked.replicated) and self.groups.size <= MOST_GROUPS
+        bare = not (self.request.weighted or self.request.replicated) and self.groups.size <= MOST_GROUPS
         return bare and self.groups.rows * BYTES <= SHARE_OF_MEMORY * self.engine.memory()
 
     def _packed(self) -> Iterator[Rows]:
         """Rows that are put in order here: it takes half the time of the engine's sort, and half the memory."""
         scores = PackedScores(self.groups.sizes)
         try:
-            for part in self._parts(_selected(self.asked, self.groups.names)):
+            for part in self._parts(_selected(self.request, self.groups.names)):
                 scores.add(self.groups.places(part), part["score"].to_numpy(), part["label"].to_numpy())
             for place, score, label in scores.in_order(PART_ROWS):
                 positive = label.astype(np.float64)
@@ -166,7 +190,7 @@ class _Work:
 
     def _streamed(self) -> Iterator[Rows]:
         """Rows that the engine puts in order; it spills what does not fit into memory."""
-        for part in self._parts(rows_in_order(self.asked, self.groups.names)):
+        for part in self._parts(rows_in_order(self.request, self.groups.names)):
             yield self._rows(part)
 
     def _parts(self, query: exp.Query) -> Iterator[pl.DataFrame]:
@@ -187,7 +211,7 @@ class _Work:
         positive = label.astype(np.float64)
         replicate = block[REPLICATE].cast(pl.Int64).to_numpy() if self.replicates else None
         place, score = self.groups.places(block), block["score"].to_numpy()
-        if not self.asked.weighted:
+        if not self.request.weighted:
             return Rows(place, score, positive, 1 - positive, replicate=replicate)
         weight = block["weight"].to_numpy()
         squares = weight * weight
@@ -222,7 +246,7 @@ class _Work:
     def _with_own_bounds(self, table: pl.DataFrame) -> pl.DataFrame:
         """Exact areas as their own bounds, but for rounding: of sums, and of what weights leave above a score."""
         totals, slack = self.groups.totals, ROUNDING * (1 + np.sqrt(self.groups.sizes))
-        if self.asked.weighted:
+        if self.request.weighted:
             with np.errstate(divide="ignore", invalid="ignore"):
                 slack *= (totals.positives + totals.negatives) / totals.positives
         open_ = pl.lit(pl.Series(slack))
@@ -239,7 +263,7 @@ class _Work:
         Which cells hold a single score, and so leave nothing open, is asked only where counts alone do not suffice.
         """
         most = max(64, MOST_CELLS_OF_GROUPS // max(self.groups.size, 1))
-        count = min(MOST_CELLS, most, max(64, math.ceil(2 / self.asked.width)))
+        count = min(MOST_CELLS, most, max(64, math.ceil(2 / self.request.width)))
         grid = CellGrid(self._span(), (count,))
         for _ in range(MOST_ROUNDS):
             counted = self._cells(grid)
@@ -254,14 +278,14 @@ class _Work:
         return None, None
 
     def _bounds(self, cells: AreaCells) -> dict[str, list[Bounds]]:
-        return cells.bounds(self.groups.size, weighted=self.asked.weighted)
+        return cells.bounds(self.groups.size, weighted=self.request.weighted)
 
     def _is_narrow(self, bounds: dict[str, list[Bounds]]) -> bool:
-        return max(each.highest - each.lowest for area in ROW_AREAS for each in bounds[area]) <= self.asked.width
+        return max(each.highest - each.lowest for area in ROW_AREAS for each in bounds[area]) <= self.request.width
 
     def _span(self) -> tuple[float, float]:
-        if self.asked.span is not None:
-            return self.asked.span
+        if self.request.span is not None:
+            return self.request.span
         ends = (exp.alias_(exp.Min(this=column("score")), "low"), exp.alias_(exp.Max(this=column("score")), "high"))
         found = exp.select(*ends).from_(SCORED).where(is_finite(column("score")))
         low, high = self.engine.fetch(found).row(0)
@@ -269,8 +293,8 @@ class _Work:
 
     def _cells(self, grid: CellGrid | None, *, replicated: bool = False) -> AreaCells:
         """Counts in the cells of a grid; None: every score is a cell."""
-        self.engine.define(IN_CELLS, rows_in_cells(grid, missed=self.asked.missed))
-        query = load("areas/weighted_cells" if self.asked.weighted else "areas/cells")
+        self.engine.define(IN_CELLS, rows_in_cells(grid, missed=self.request.missed))
+        query = load("areas/weighted_cells" if self.request.weighted else "areas/cells")
         names = (*self.groups.names, REPLICATE) if replicated else self.groups.names
         found = self.engine.fetch(expand(query, names))
         if replicated:
@@ -284,12 +308,12 @@ class _Work:
 
     def _extremes(self, grid: CellGrid) -> Extremes:
         """Lowest and highest score in each cell of a grid."""
-        self.engine.define(IN_CELLS, rows_in_cells(grid, missed=self.asked.missed))
+        self.engine.define(IN_CELLS, rows_in_cells(grid, missed=self.request.missed))
         found = self.engine.fetch(expand(load("areas/extremes"), self.groups.names))
         return Extremes(found["lowest"].to_numpy(), found["highest"].to_numpy())
 
     def _table(self, collected: OrderedAreas, bounds: dict[str, list[Bounds]]) -> pl.DataFrame:
-        found = collected.finish(random_sizes=self.asked.random_sizes)
+        found = collected.finish(random_sizes=self.request.random_sizes)
         series = []
         for area in ROW_AREAS:
             value = found.area[area]

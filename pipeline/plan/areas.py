@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-import sqlglot.expressions as exp
-
-from pipeline.plan.area_work import IN_CELLS, SCORED, areas, rows_in_cells, rows_in_order
+from pipeline.plan.area_work import IN_CELLS, SCORED, AreaRequest, areas, rows_in_cells, rows_in_order
 from pipeline.plan.nodes import Phase, Statement
 from pipeline.queries.load import expand, load
 from pipeline.tables.schemas import COUNT_TABLE
@@ -15,37 +13,16 @@ from pipeline.tables.schemas import COUNT_TABLE
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import sqlglot.expressions as exp
-
     from pipeline.engines.engine import Engine
     from pipeline.plan.nodes import Progress
 
 
 @dataclass(frozen=True)
-class Areas:
-    """Areas under the curves of scored and labelled rows, from every score; they become the table `areas`.
-
-    Attributes:
-        rows: The rows: the grouping columns, `replicate`, `score`, `label` and, if weighted, `weight`.
-        exact: Whether every score is put in order; else scores are counted in cells, with certified bounds.
-        width: Widest bounds that are accepted.
-        span: Lowest and highest score that the files promise; only a hint.
-        weighted: Whether rows have weights.
-        replicated: Whether replicates, not rows, are independent.
-        random_sizes: Whether the number of positives would differ in another sample; see `metrics.curves.influence`.
-        missed: Whether rows may have the score minus infinity: they tie below all others.
-    """
+class Areas(AreaRequest):
+    """Areas under the curves of scored and labelled rows, from every score; they become the table `areas`."""
 
     phase: ClassVar[Phase] = Phase.AREAS
     into: ClassVar[str] = "areas"
-    rows: exp.Query
-    exact: bool
-    width: float
-    span: tuple[float, float] | None
-    weighted: bool
-    replicated: bool
-    random_sizes: bool
-    missed: bool = False
 
     def run(self, engine: Engine, progress: Progress) -> None:
         """Add the table; how many positives and negatives a group has tell the counts."""

@@ -44,7 +44,7 @@ class Counted:
 
 
 def count(engine: Engine, options: Options, plan: Plan) -> Counted:
-    """Run everything that reads data for one stage, but for what needs its results.
+    """Run everything that reads data for one stage, except the nodes that need its results.
 
     Raises:
         DataError: the data break the contract of an input.

@@ -86,9 +86,11 @@ class Query:
         params: Values of its parameters.
         columns: The counts of its count table; those that the query lacks are 0.
         keys: Columns of its count table beside grouping, replicate and threshold.
-        sweep: The row relation that it reads and by whose bin it groups; None: it knows no thresholds.
+        sweep: The row relation that it reads and by whose bin it groups; with a grid its query must also select the
+            lowest and the highest score of a bin, as `lowest` and `highest`. None: it knows no thresholds.
         into: The count table it adds to; `counts` is the one that is saved.
-        additive: Whether counts of a grouping are sums of those of a finer one; else each grouping is counted.
+        additive: Whether counts of a grouping are sums of those of a finer one; if not, as for distinct values, every
+            grouping is counted by itself.
     """
 
     phase: ClassVar[Phase] = Phase.COUNTS
@@ -141,8 +143,9 @@ class CountFunction:
 
     def run(self, engine: Engine, progress: Progress) -> None:
         """Count every grouping that is no sum of others."""
+        frames = frames_of(engine, self.reads)
         for segment in progress.counts.segments(additive=True):
-            counts = self.function(frames_of(engine, self.reads), segment)
+            counts = self.function(frames, segment)
             progress.counts.add(self.into, segment, counts, self.keys, self.columns)
 
     def statements(self, by: Sequence[str]) -> Iterator[Statement]:  # noqa: ARG002 - all nodes are called alike

@@ -41,10 +41,11 @@ class Statement:
 
     Attributes:
         title: What it is for.
-        query: The query; None: a pure function computes what stands in `relation`.
+        query: The query; None: `function` makes the relation.
         relation: The relation that it defines; None: its rows are fetched.
         params: Values of its parameters.
         scans: Files that are registered before it.
+        located: Whether the scans have the columns `source_file` and `file_row_number`.
         function: Name of the pure function that its rows are handed to, or that makes the relation.
     """
 
@@ -81,7 +82,7 @@ class Node(Protocol):
 
     @property
     def into(self) -> str:
-        """Name of what it makes: a relation, a count table, a frame or a result table; of a check, what it checks."""
+        """Name of what it makes: a relation, a count table, a frame or a result table; for a check, the input."""
         ...
 
     def run(self, engine: Engine, progress: Progress) -> None:
@@ -210,7 +211,7 @@ class CrossCheck:
         """Add what differs to the warnings.
 
         Raises:
-            DataError: what differs is no detail.
+            DataError: the difference is too large for a warning.
         """
         progress.warnings += self.function(frames_of(engine, self.reads))
 
@@ -252,7 +253,7 @@ class After:
         params: Values of its parameters, or what finds them in the tables; None: there is nothing to ask, and the table
             has no row.
         reads: Further rows it needs, by name.
-        function: Makes the table of the query's rows and the further ones.
+        function: Makes the table from the rows of `query` and those of `reads`.
     """
 
     phase: ClassVar[Phase] = Phase.AFTER_RESULTS

@@ -1,4 +1,4 @@
-"""What a stage asks of an engine, as data: nodes that run and show themselves; plans add up, as count tables do."""
+"""A plan: the nodes that read the data of a stage. Plans can be added."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Plan:
         nodes: What is asked, in the order of phases.
         sources: The inputs, the primary input first.
         by: The grouping columns in order.
-        used: The count columns that together count every used row of the primary input once.
+        used: Count columns whose sum is the number of used rows of the primary input.
         accounting: Query that says what became of every row of the primary input; asked only when rows were left out.
         other_accounting: Queries that say what became of every row of other inputs, by input; default: those that
             `where` keeps are used.
@@ -63,7 +63,11 @@ class Plan:
         object.__setattr__(self, "nodes", tuple(_in_order(self.nodes)))
 
     def __add__(self, other: Plan) -> Plan:
-        """Both together: nodes of one phase run in the order of the sum; what only one of them may say, it says."""
+        """Both together: nodes of one phase run in the order of the sum.
+
+        Raises:
+            ValueError: both set a field that is not a collection.
+        """
         return Plan(**{each.name: _sum(getattr(self, each.name), getattr(other, each.name)) for each in fields(Plan)})
 
     @property
@@ -78,20 +82,27 @@ class Plan:
 
     def without(self, tables: Collection[str]) -> Plan:
         """The same without what makes some of the optional tables."""
-        is_after = Phase.AFTER_RESULTS
-        return replace(
-            self, nodes=tuple(node for node in self.nodes if node.phase != is_after or node.into not in tables)
-        )
+        nodes = (node for node in self.nodes if node.phase != Phase.AFTER_RESULTS or node.into not in tables)
+        return replace(self, nodes=tuple(nodes))
 
 
 def _in_order(nodes: Iterable[Node]) -> list[Node]:
-    """Nodes by phase, and the sweep of every counting query, each once, after the relations that it reads."""
+    """Nodes by phase, and the sweep of every counting query, each once, after the relations that it reads.
+
+    Raises:
+        ValueError: two different sweeps have one name.
+    """
+    sweeps: dict[str, Sweep] = {}
     listed: list[Node] = []
     for node in nodes:
-        sweep = node.sweep if isinstance(node, Query) else None
-        if sweep is not None and not any(isinstance(other, Sweep) and other.into == sweep.into for other in listed):
+        sweep = node.sweep if isinstance(node, Query) else node if isinstance(node, Sweep) else None
+        if sweep is not None and sweeps.setdefault(sweep.into, sweep) != sweep:
+            message = f"two sweeps are called {sweep.into!r}"
+            raise ValueError(message)
+        if sweep is not None and sweep not in listed:
             listed.append(sweep)
-        listed.append(node)
+        if node is not sweep:
+            listed.append(node)
     return sorted(listed, key=lambda node: node.phase)
 
 

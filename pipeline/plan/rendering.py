@@ -8,7 +8,7 @@ import polars as pl
 import sqlglot.expressions as exp
 
 from pipeline.engines.duckdb import files_query
-from pipeline.plan.nodes import Phase, Relation
+from pipeline.plan.nodes import Relation
 from pipeline.plan.transforms import Transform
 from pipeline.queries.dialect import render
 from pipeline.queries.load import file_of, fill
@@ -50,7 +50,7 @@ def schemas_of_transforms(engine: Engine, plan: Plan, progress: Progress) -> dic
     """
     schemas = {}
     for node in plan.nodes:
-        if node.phase <= Phase.TRANSFORMS and isinstance(node, Relation | Transform):
+        if isinstance(node, Relation | Transform):
             node.run(engine, progress)
             if isinstance(node, Transform):
                 schemas[node.into] = engine.fetch(exp.select("*").from_(node.into)).schema
@@ -70,25 +70,30 @@ def render_stage(stage: str, plan: Plan, schemas: Mapping[str, pl.Schema], *, di
     """
     by = [grouped.name for grouped in plan.by]
     statements = (statement for node in plan.nodes for statement in node.statements(by))
-    return "\n\n".join("\n".join(_lines(stage, each, schemas, dialect)) for each in statements) + "\n"
+    blocks = (block for statement in statements for block in _blocks(stage, statement, schemas, dialect))
+    return "\n\n".join(blocks) + "\n"
 
 
-def _lines(stage: str, statement: Statement, schemas: Mapping[str, pl.Schema], dialect: str) -> Iterator[str]:
+def _blocks(stage: str, statement: Statement, schemas: Mapping[str, pl.Schema], dialect: str) -> Iterator[str]:
     for scan in statement.scans:
-        yield f"-- {stage}: relation {scan.name}, of {len(scan.files):,} files of one schema"
-        yield _view(scan.name, _scan_query(scan, dialect, located=statement.located), dialect)
+        view = _view(scan.name, _scan_query(scan, dialect, located=statement.located), dialect)
+        yield f"-- {stage}: relation {scan.name}, of {len(scan.files):,} files of one schema\n{view}"
     file = file_of(statement.query) if statement.query is not None else None
     origin = "" if file is None else f", from sql/{file}.sql"
     verb = "made" if statement.query is None else "read"
     function = "" if statement.function is None else f", {verb} by {_name(statement.function)}"
-    yield f"-- {stage}: {statement.title}{origin}{function}"
+    title = f"-- {stage}: {statement.title}{origin}{function}"
     query = statement.query
     if query is None and statement.relation is not None:
         query = _no_rows(schemas[statement.relation])
     elif query is not None:
         query = fill(query, statement.params)
-    if query is not None:
-        yield f"{render(query, dialect)};" if statement.relation is None else _view(statement.relation, query, dialect)
+    if query is None:
+        yield title
+    elif statement.relation is None:
+        yield f"{title}\n{render(query, dialect)};"
+    else:
+        yield f"{title}\n{_view(statement.relation, query, dialect)}"
 
 
 def _view(name: str, query: exp.Query, dialect: str) -> str:

@@ -59,7 +59,7 @@ def resolve_by(by: Iterable[Sequence[str]], sources: Sequence[Source], *, key: s
         key: Key of the config that names the columns, for messages.
 
     Raises:
-        ConfigError: a name is in two inputs and does not say which.
+        DataError: a name is in two inputs and does not say which.
         DataError: no input has it.
     """
     names = dict.fromkeys(name for grouping in by for name in grouping)

@@ -38,8 +38,8 @@ class Transform:
         function: Turns the frames of a batch into the rows of the relation, with the same columns and types for any
             batch, empty ones too.
         rows: Rows of all frames together, as far as footers tell.
-        sizes: Every value of a key of one number, with about the `n_rows` that it has: batches are then ranges of the
-            key with about as many rows each. None: batches are made by hash.
+        sizes: Approximate `n_rows` for each value of the key, which must be a single column of integers: batches are
+            then ranges of the key with about as many rows each. None: batches are made by hash.
     """
 
     phase: ClassVar[Phase] = Phase.TRANSFORMS

@@ -27,7 +27,9 @@ RESOURCE_KEYS = ("memory", "threads", "scratch", "scratch_limit", "nobody")
 
 
 def example_of(kind: str) -> Example:
-    return next(example for example in EXAMPLES if example.kind == kind)
+    examples = [example for example in EXAMPLES if example.kind == kind]
+    assert examples, f"tests/stage_examples.py has no example of {kind}: add one"
+    return examples[0]
 
 
 def keys_of(kind: str) -> list[str]:

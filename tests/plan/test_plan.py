@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -77,7 +77,6 @@ def test_the_sweep_of_a_query_is_defined_before_it_and_once() -> None:
     assert [node.phase for node in plan.nodes][1:3] == [Phase.TRANSFORMS] * 2
 
 
-@pytest.mark.xfail(strict=True, reason="a sum lists a sweep once for each plan that reads it")
 def test_a_sweep_that_both_plans_of_a_sum_read_is_defined_once() -> None:
     shared = sweep_of("predictions")
     first, second = (Plan((Query(f"a/{name}", into=name, sweep=shared),)) for name in ("first", "second"))
@@ -118,3 +117,10 @@ def test_a_plan_without_a_table_lacks_the_node_that_makes_it_afterwards() -> Non
     assert [node.phase for node in plan.without({"events"}).nodes] == [Phase.COUNTS, Phase.AFTER_RESULTS]
     assert plan.without({"events"}).facts == {"x": "y"}
     assert plan.without(()) == plan
+
+
+def test_two_sweeps_of_one_name_are_refused() -> None:
+    first = Query("a/first", into="first", sweep=sweep_of("predictions"))
+    other = Query("a/second", into="second", sweep=replace(sweep_of("predictions"), exact=True))
+    with pytest.raises(ValueError, match="two sweeps are called 'predictions'"):
+        Plan((first, other))

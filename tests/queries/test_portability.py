@@ -230,7 +230,7 @@ def test_every_statement_of_a_run_can_take_the_way_through_spark(
 
     monkeypatch.setattr(engine, "render", detour)
     assert results("through spark") == direct
-    assert travelled > 3
+    assert travelled > 0
 
 
 def test_the_finite_barrier_is_the_same_text_on_both_engines() -> None:

@@ -97,9 +97,9 @@ def test_most_statements_of_the_starters_come_from_files(starters: dict[str, Ope
 
 def test_a_relation_of_a_pure_function_is_empty_and_has_its_types(starters: dict[str, OpenedStage]) -> None:
     text = render_opened(starters["entity_recognition"], dialect="duckdb")
-    title, _, rest = text.partition("made by ")[2].partition("\n")
+    title, _, after_title = text.partition("made by ")[2].partition("\n")
     assert title.startswith("pipeline.stages.entity_recognition.")
-    view = rest.partition(";")[0]
+    view = after_title.partition(";")[0]
     assert view.startswith("CREATE OR REPLACE TEMPORARY VIEW mentions AS")
     with duckdb.connect() as connection:
         connection.execute(view)

@@ -82,7 +82,7 @@ def test_a_broken_page_is_not_laid_at_the_door_of_the_predicate(tmp_path: Path) 
 
 @pytest.mark.parametrize("depth", [200, 500, 3000, 20000])
 @pytest.mark.parametrize(
-    "parts", [("(", "big = 1", ")"), ("NOT ", "TRUE", ""), ("CASE WHEN TRUE THEN ", "TRUE", " END")]
+    "pieces", [("(", "big = 1", ")"), ("NOT ", "TRUE", ""), ("CASE WHEN TRUE THEN ", "TRUE", " END")]
 )
 def test_a_predicate_that_is_nested_too_deep_is_a_fault_of_the_config(depth: int, pieces: tuple[str, str, str]) -> None:
     before, middle, after = pieces

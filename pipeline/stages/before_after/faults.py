@@ -1,4 +1,4 @@
-"""Faults and doubts of the inputs that do not hang on what is counted."""
+"""Faults of the inputs, and warnings about them, that do not depend on what is counted."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ class Lag:
         ]
 
     def relations(self) -> Iterator[Relation]:
-        """The times of events and of articles by their keys, one row each, as far as pairs find theirs there."""
+        """The times of events and of articles by their keys, one row each, as far as pairs find their times there."""
         if not self.is_timed:
             return
         if self.event_time == "events":
@@ -120,29 +120,29 @@ class Lag:
 
     def _compare(self, frames: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
         unit = "days" if self.column == "lag_days" else "hours"
-        theirs = self.pairs.source_name(str(self.column))
+        lag_name = self.pairs.source_name(str(self.column))
         found = lag_agreement(frames["sample"], in_days=unit == "days", dates=self._has_dates)
         if found is None:
-            return tuple(self._other_side(frames["sample"], theirs))
+            return tuple(self._other_side(frames["sample"], lag_name))
         words = (
-            f"input pairs: the lag {theirs!r}, read as {unit} from event to article, contradicts the times "
+            f"input pairs: the lag {lag_name!r}, read as {unit} from event to article, contradicts the times "
             f"({self._times_in_words()}) in {found.n_apart:,} of {found.n_rows:,} sampled rows: {found.cause}; "
-            f"for example event {found.event}: {theirs} says {found.lag:g} hours, the times say {found.from_times:g}"
+            f"for example event {found.event}: {lag_name} says {found.lag:g} hours, the times say {found.from_times:g}"
         )
         if found.is_rare:
             return (words,)
-        remedy = found.remedy.format(column=theirs) or "Mend the lag or the times."
+        remedy = found.remedy.format(column=lag_name) or "Mend the lag or the times."
         raise DataError(
             words, remedy=f"{remedy} columns = {{ {self.column} = false }} computes the lag from the times."
         )
 
-    def _other_side(self, sample: pl.DataFrame, theirs: str) -> Iterator[str]:
+    def _other_side(self, sample: pl.DataFrame, lag_name: str) -> Iterator[str]:
         """Rounded lags that put articles on the other side of their event."""
         crossed = sample.filter((pl.col("given") >= 0) != (pl.col("from_times") >= 0)).height
         if crossed > MOST_CROSSED * sample.height:
             yield (
-                f"input pairs: the lag {theirs!r} is rounded, and in {crossed:,} of {sample.height:,} sampled rows it "
-                f"puts the article on the other side of the event than the times do ({self._times_in_words()}); "
+                f"input pairs: the lag {lag_name!r} is rounded, and in {crossed:,} of {sample.height:,} sampled rows "
+                f"it puts the article on the other side of the event than the times do ({self._times_in_words()}); "
                 f"columns = {{ {self.column} = false }} computes the lag from the times"
             )
 

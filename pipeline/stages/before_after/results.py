@@ -12,10 +12,10 @@ from pipeline.metrics.before_after import sensitivity
 from pipeline.metrics.curves.operating_points import pick
 from pipeline.metrics.uncertainty.cube import Cube
 from pipeline.stages.before_after import adjusted, audit, gold, placebo, plausibility, strata, trend
+from pipeline.stages.before_after import verdict as assumption
 from pipeline.stages.before_after.gold_difference import with_difference
 from pipeline.stages.before_after.tables import COUNT_NAMES
 from pipeline.stages.before_after.uncertainty import with_intervals, with_safe_limits
-from pipeline.stages.before_after.verdict import doubts, verdict
 from pipeline.stages.stage import Summary, group_text, integer, interval, number, of_group
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import REPLICATE, THRESHOLD, at_or_above
@@ -106,7 +106,7 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
             "the matches are right, so the total it is measured against is itself uncertain; "
             "try another recall_reference, or check a sample by hand"
         )
-    messages += doubts(tables)
+    messages += assumption.warnings(tables)
     messages += audit.contradictions(tables)
     return tuple(messages)
 
@@ -152,16 +152,17 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
         for row in shown.iter_rows(named=True)
     )
     first_row = shown.row(0, named=True)
-    first = curve.filter(pl.col(GROUPING.name) == curve[GROUPING.name][0])
-    if labels:
-        first = first.filter(pl.all_horizontal(pl.col(name).eq_missing(first[name][0]) for name in labels))
+    keys = [GROUPING.name, *labels]
+    first_curve = curve.join(shown.head(1).select(keys), on=keys, how="semi", nulls_equal=True).sort(THRESHOLD)
     return Summary(
         headers=("group", "threshold", "precision", "recall", "F1", "matches after"),
         rows=cells,
         groupings=tuple(shown[GROUPING.name]),
-        sentence=" ".join(part for part in (of_group(first_row, _sentence(first_row)), verdict(tables)) if part),
-        curve=tuple(first["f1"].to_list()),
-        curve_title=f"F1 from {number(first['threshold'].min())} to {number(first['threshold'].max())}",
+        sentence=" ".join(
+            part for part in (of_group(first_row, _sentence(first_row)), assumption.verdict(tables)) if part
+        ),
+        curve=tuple(first_curve["f1"].to_list()),
+        curve_title=f"F1 from {number(first_curve['threshold'].min())} to {number(first_curve['threshold'].max())}",
     )
 
 

@@ -33,7 +33,7 @@ UNTESTED = {
 }
 
 
-def doubts(tables: Mapping[str, pl.DataFrame]) -> Iterator[str]:
+def warnings(tables: Mapping[str, pl.DataFrame]) -> Iterator[str]:
     """What speaks against the assumption for the total, or why it was not tested."""
     joint = _joint(tables)
     if joint is not None and joint["p_value"] is None:

@@ -24,7 +24,7 @@ PREDICTIONS = InputContract(
     (
         InputField(SERIES_ID, "key", "the series", required=True),
         InputField(POSITION, "position", "where the change is: an index, a number or a time", required=True),
-        InputField("score", "number", "score of the prediction; higher is surer"),
+        InputField("score", "number", "score of the prediction; higher means more confident"),
     ),
     "one row per predicted change point",
     required=True,

@@ -54,25 +54,24 @@ def sums_of_documents(
         scored: Whether predictions have scores.
         listed: Whether documents may be without any mention, and have to be listed.
     """
-    frames = {"scores": statement("entity_recognition/scores")} if scored and grid is None else {}
+    reads = {"scores": statement("entity_recognition/scores")} if scored and grid is None else {}
 
-    def fold(blocks: Iterator[pl.DataFrame], given: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-        thresholds = _Thresholds.of(grid, given.get("scores"))
-        found: dict[Grouping, pl.DataFrame] = {}
+    def reduce(blocks: Iterator[pl.DataFrame], frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+        thresholds = _Thresholds.of(grid, frames.get("scores"))
+        totals: dict[Grouping, pl.DataFrame] = {}
         for block in _whole_documents(blocks):
             bins = thresholds.bins(block)
             for grouping in params.groupings:
-                part = _sums(*_counted_in(block, bins, params, grouping), grouping, thresholds)
-                known = found.get(grouping)
-                found[grouping] = part if known is None else _added(known, part)
-        parts = [frame.with_columns(pl.lit(grouping.label).alias(GROUPING.name)) for grouping, frame in found.items()]
-        if not parts:
+                sums = _sums(*_counted_in(block, bins, params, grouping), grouping, thresholds)
+                totals[grouping] = _added(totals[grouping], sums) if grouping in totals else sums
+        tables = [frame.with_columns(pl.lit(grouping.label).alias(GROUPING.name)) for grouping, frame in totals.items()]
+        if not tables:
             keys: dict[str, type[pl.DataType]] = dict.fromkeys((GROUPING.name, *params.by_columns), pl.String)
             return pl.DataFrame(schema=keys | TYPES)
-        return pl.concat(parts, how="diagonal")
+        return pl.concat(tables, how="diagonal")
 
     name = "mentions_by_document_listed" if listed else "mentions_by_document"
-    return Reduction(TABLE, statement(f"entity_recognition/{name}", params.by_columns), frames, fold)
+    return Reduction(TABLE, statement(f"entity_recognition/{name}", params.by_columns), reads, reduce)
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ class _Thresholds:
 
     Attributes:
         values: Shape (K,); empty where predictions have no scores and are all retrieved at once.
-        grid: The same as they were given; None: the values are the scores.
+        grid: The same as a grid; None: the values are the scores.
     """
 
     values: Floats
@@ -90,8 +89,9 @@ class _Thresholds:
     @classmethod
     def of(cls, grid: Grid | None, scores: pl.DataFrame | None) -> _Thresholds:
         """Those of a grid, else the scores, else none."""
-        given = np.empty(0) if scores is None else np.unique(scores["score"].to_numpy())
-        return cls(given if grid is None else np.asarray(grid.thresholds), grid)
+        if grid is not None:
+            return cls(np.asarray(grid.thresholds), grid)
+        return cls(np.empty(0) if scores is None else np.unique(scores["score"].to_numpy()), None)
 
     @property
     def edges(self) -> Floats:
@@ -102,12 +102,12 @@ class _Thresholds:
         """Bin of every row: the number of thresholds that retrieve the prediction; 0: none does, or there is none."""
         scores = block["score"].fill_null(0.0).to_numpy()
         if not len(self.values):
-            found = np.ones(len(scores), dtype=np.int64)
+            bins = np.ones(len(scores), dtype=np.int64)
         elif self.grid is not None:
-            found = self.grid.bins(scores)
+            bins = self.grid.bins(scores)
         else:
-            found = np.searchsorted(self.values, scores, side="right")
-        return np.where(block["is_predicted"].to_numpy(), found, 0)
+            bins = np.searchsorted(self.values, scores, side="right")
+        return np.where(block["is_predicted"].to_numpy(), bins, 0)
 
 
 def _whole_documents(blocks: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
@@ -131,8 +131,8 @@ def _counted_in(
     if params.type_group is None or params.type_group not in grouping.columns:
         return block, bins
     has_one = pl.col("is_gold") | pl.col("is_predicted") | pl.col(params.type_group).is_not_null()
-    known = block.select(has_one.alias("known")).to_series()
-    return block.filter(known), bins[known.to_numpy()]
+    counts = block.select(has_one.alias("counts")).to_series()
+    return block.filter(counts), bins[counts.to_numpy()]
 
 
 def _sums(block: pl.DataFrame, bins: Ints, grouping: Grouping, thresholds: _Thresholds) -> pl.DataFrame:
@@ -140,8 +140,8 @@ def _sums(block: pl.DataFrame, bins: Ints, grouping: Grouping, thresholds: _Thre
     labels, group = _groups(block, grouping.columns)
     replicate = block[REPLICATE].to_numpy().astype(np.int64)
     n_replicates, edges = 1 + int(replicate.max(initial=0)), thresholds.edges
-    place, edge, sums = _changes(_rows_by_unit(block, group, replicate, bins, len(edges)))
-    group, replicate = np.divmod(place, n_replicates)
+    cell, edge, sums = _changes(_rows_by_unit(block, group, replicate, bins, len(edges)))
+    group, replicate = np.divmod(cell, n_replicates)
     keys = pl.Series(REPLICATE, replicate), pl.Series(THRESHOLD, edges[edge]).fill_nan(None)
     frame = pl.DataFrame([*keys, *(pl.Series(name, values) for name, values in sums.items())])
     return frame if labels is None else pl.concat([labels[group], frame], how="horizontal")
@@ -163,14 +163,14 @@ class _Rows:
 
     Attributes:
         unit: Number of the unit.
-        place: Number of the group and replicate.
+        cell: Number of the group and replicate.
         bin: Bin, 0 for what no threshold retrieves.
         is_gold: Whether there is a gold mention.
-        size: Number of places and of bins.
+        size: Number of cells and of bins.
     """
 
     unit: Ints
-    place: Ints
+    cell: Ints
     bin: Ints
     is_gold: Bools
     size: tuple[int, int]
@@ -178,33 +178,39 @@ class _Rows:
 
 def _rows_by_unit(block: pl.DataFrame, group: Ints, replicate: Ints, bins: Ints, n_bins: int) -> _Rows:
     documents = block[DOCUMENT].to_numpy()
-    n_groups, n_replicates = (1 + int(each.max(initial=0)) for each in (group, replicate))
+    n_groups, n_replicates = (1 + int(number.max(initial=0)) for number in (group, replicate))
     unit = (documents - documents[:1]) * n_groups + group
     order = np.argsort(unit * n_bins + (n_bins - 1 - bins), kind="stable")
-    place = group * n_replicates + replicate
+    cell = group * n_replicates + replicate
     is_gold = block["is_gold"].to_numpy()
-    return _Rows(unit[order], place[order], bins[order], is_gold[order], (n_groups * n_replicates, n_bins))
+    return _Rows(unit[order], cell[order], bins[order], is_gold[order], (n_groups * n_replicates, n_bins))
 
 
 def _changes(rows: _Rows) -> tuple[Ints, Ints, dict[str, Floats]]:
-    """Place, bin and sums of what every bin changes; bin 0: what documents add without any prediction."""
-    found = rows.bin > 0
+    """Cell, bin and sums of what every bin changes; bin 0: what documents add without any prediction."""
+    retrieved = rows.bin > 0
+    # one row per unit and bin, from the highest bin down: running counts of tp, fp and gold mentions at its end
     ends = _ends(rows.unit, rows.bin)
-    counts = [np.cumsum(each)[ends] for each in (found & rows.is_gold, found & ~rows.is_gold, rows.is_gold)]
-    unit, place, edge = (each[ends] for each in (rows.unit, rows.place, rows.bin))
+    flags = (retrieved & rows.is_gold, retrieved & ~rows.is_gold, rows.is_gold)
+    counts = [np.cumsum(flag)[ends] for flag in flags]
+    unit, cell, edge = (column[ends] for column in (rows.unit, rows.cell, rows.bin))
+    # the running counts go on over units: those before the first bin of a unit are taken off
     last = _ends(unit)
     sizes = np.diff(last, prepend=-1)
     first = last - sizes + 1
-    before = [np.append(0, each)[:-1] for each in counts]
-    base = [np.repeat(each[first], sizes) for each in before]
+    before = [np.append(0, count)[:-1] for count in counts]
+    base = [np.repeat(count[first], sizes) for count in before]
     n_gold = np.repeat(counts[2][last] - before[2][first], sizes)
-    now, then = ((each[0] - base[0], each[1] - base[1]) for each in (counts, before))
+    # tp and fp with the bin and without it; what a bin changes is the difference of the ratios
+    now, then = ((count[0] - base[0], count[1] - base[1]) for count in (counts, before))
     changed = np.flatnonzero(edge > 0)
-    new, old = (_ratios(*(each[changed] for each in (*of, n_gold))) for of in (now, then))
+    new, old = (_ratios(*(count[changed] for count in (*confusion, n_gold))) for confusion in (now, then))
+    # without any prediction recall and F1 are 0, and defined where there is a gold mention
     start = {"n_recall": n_gold[first] > 0, "n_f1": n_gold[first] > 0, "n_documents": np.ones(len(first), np.bool_)}
 
-    code = place * rows.size[1] + edge
-    starts = place[first] * rows.size[1]
+    # sums by cell and bin; the start of a unit stands in bin 0
+    code = cell * rows.size[1] + edge
+    starts = cell[first] * rows.size[1]
     codes, number = _numbered(np.append(starts, code[changed]), rows.size[0] * rows.size[1])
     at_start, at_change = number[: len(starts)], number[len(starts) :]
     sums = {name: np.zeros(len(codes)) for name in SUMS}
@@ -218,30 +224,30 @@ def _changes(rows: _Rows) -> tuple[Ints, Ints, dict[str, Floats]]:
 def _ends(*columns: Ints) -> Ints:
     """The last row of every run of equal rows."""
     new = np.ones(len(columns[0]), dtype=np.bool_)
-    new[:-1] = np.logical_or.reduce([each[1:] != each[:-1] for each in columns])
+    new[:-1] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
     return np.flatnonzero(new)
 
 
 def _ratios(tp: Ints, fp: Ints, n_gold: Ints) -> dict[str, Floats]:
     """Ratios, 0 where they are undefined, and whether they are defined, 0 or 1."""
-    parts = ((tp, tp + fp), (tp, n_gold), (2 * tp, tp + fp + n_gold))
-    found = {}
-    for name, (part, whole) in zip(RATIOS, parts, strict=True):
-        found[name] = np.divide(part, whole, out=np.zeros(len(whole)), where=whole > 0)
-        found[f"n_{name}"] = (whole > 0).astype(np.float64)
-    return found
+    quotients = ((tp, tp + fp), (tp, n_gold), (2 * tp, tp + fp + n_gold))
+    ratios = {}
+    for name, (numerator, denominator) in zip(RATIOS, quotients, strict=True):
+        ratios[name] = np.divide(numerator, denominator, out=np.zeros(len(denominator)), where=denominator > 0)
+        ratios[f"n_{name}"] = (denominator > 0).astype(np.float64)
+    return ratios
 
 
 def _numbered(codes: Ints, size: int) -> tuple[Ints, Ints]:
-    """The codes that occur, rising, and the place of each of the given ones among them."""
+    """The codes that occur, rising, and the index of every code among them."""
     if size > _DENSE:
-        found, number = np.unique(codes, return_inverse=True)
-        return found, number
+        occurring, number = np.unique(codes, return_inverse=True)
+        return occurring, number
     seen = np.zeros(size, dtype=np.bool_)
     seen[codes] = True
     return np.flatnonzero(seen), (np.cumsum(seen) - 1)[codes]
 
 
-def _added(known: pl.DataFrame, more: pl.DataFrame) -> pl.DataFrame:
-    keys = [name for name in known.columns if name not in SUMS]
-    return pl.concat([known, more]).group_by(keys, maintain_order=True).agg(pl.col(SUMS).sum())
+def _added(totals: pl.DataFrame, sums: pl.DataFrame) -> pl.DataFrame:
+    keys = [name for name in totals.columns if name not in SUMS]
+    return pl.concat([totals, sums]).group_by(keys, maintain_order=True).agg(pl.col(SUMS).sum())

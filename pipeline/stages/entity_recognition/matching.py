@@ -45,28 +45,29 @@ def matcher(
         matched = matched_rows(gold, predicted, params)
         spurious = np.ones(predicted.height, dtype=np.bool_)
         spurious[matched[matched >= 0]] = False
-        kept = [pl.col(name) for name in (*passed_on, *(["doc_id"] if shown else []))]
-        kept += [pl.col(TYPE).alias(params.type_group)] if params.type_group else []
-        pairs = _rows(gold, predicted, matched, kept, shown=shown)
-        others = predicted.filter(pl.Series(spurious))
-        absent = pl.Series(np.zeros(others.height, dtype=np.int64) - 1)
-        left = others.select(kept).with_columns(
-            _score(others), pl.lit(value=False).alias("is_gold"), pl.lit(value=True).alias("is_predicted")
+        columns = [pl.col(name) for name in (*passed_on, *(["doc_id"] if shown else []))]
+        columns += [pl.col(TYPE).alias(params.type_group)] if params.type_group else []
+        pairs = _rows(gold, predicted, matched, columns, shown=shown)
+        unmatched = predicted.filter(pl.Series(spurious))
+        absent = pl.Series(np.zeros(unmatched.height, dtype=np.int64) - 1)
+        false_positives = unmatched.select(columns).with_columns(
+            _score(unmatched), pl.lit(value=False).alias("is_gold"), pl.lit(value=True).alias("is_predicted")
         )
         if shown:
-            left = left.with_columns(*_shown(gold, "gold", absent), *_shown(others, "predicted", None))
-        return pl.concat([pairs, left.select(pairs.columns)])
+            shown_columns = (*_shown(gold, "gold", absent), *_shown(unmatched, "predicted", None))
+            false_positives = false_positives.with_columns(*shown_columns)
+        return pl.concat([pairs, false_positives.select(pairs.columns)])
 
     return match
 
 
 def _rows(
-    gold: pl.DataFrame, predicted: pl.DataFrame, matched: NDArray[np.int64], kept: Sequence[pl.Expr], *, shown: bool
+    gold: pl.DataFrame, predicted: pl.DataFrame, matched: NDArray[np.int64], columns: Sequence[pl.Expr], *, shown: bool
 ) -> pl.DataFrame:
     """A row for every gold mention, with the prediction that it is matched with."""
     row = pl.Series(matched)
     score = _taken(_score(predicted), row)
-    rows = gold.select(kept).with_columns(
+    rows = gold.select(columns).with_columns(
         score.alias("score"), pl.lit(value=True).alias("is_gold"), (row >= 0).alias("is_predicted")
     )
     return rows.with_columns(*_shown(gold, "gold", None), *_shown(predicted, "predicted", row)) if shown else rows
@@ -82,16 +83,16 @@ def _score(predicted: pl.DataFrame) -> pl.Series:
 def _shown(frame: pl.DataFrame, side: str, row: pl.Series | None) -> list[pl.Series]:
     """Span, text and type of rows of a frame, NULL where the row is -1 and where the frame lacks the column."""
     height = frame.height if row is None else len(row)
-    found = []
+    columns = []
     for name in SHOWN:
         if name not in frame.columns:
             column = pl.Series(values=[None], dtype=_TYPES[name]).new_from_index(0, height)
         else:
             column = frame[name] if row is None else _taken(frame[name], row)
-        found.append(column.alias(f"{side}_{name}"))
-    return found
+        columns.append(column.alias(f"{side}_{name}"))
+    return columns
 
 
 def _taken(column: pl.Series, row: pl.Series) -> pl.Series:
-    """Values of the given rows; NULL for row -1."""
+    """Values of some rows; NULL for row -1."""
     return column.gather(row.set(row < 0, None)) if len(column) else column.extend_constant(None, len(row))

@@ -30,13 +30,12 @@ def follow_up(by: Sequence[str], lowest_score: float, *, scored: bool, above_low
         above_lowest: Whether the lowest score of a group is not retrieved either, which is its lowest threshold.
     """
 
-    def finish(found: pl.DataFrame, _: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-        found = _above_lowest(found, by) if above_lowest else found
+    def finish(mentions: pl.DataFrame, _: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+        mentions = _above_lowest(mentions, by) if above_lowest else mentions
         names = [column.name for column in OUTCOMES if column.name != "mention"]
         within = [*by, "doc_id"]
-        place = pl.coalesce(_PLACES)
-        order = [pl.col(within), place, *(pl.col(name) for name in names if name != "doc_id")]
-        rows = found.sort(order, nulls_last=True)
+        order = [pl.col(within), pl.coalesce(_PLACES), *(pl.col(name) for name in names if name != "doc_id")]
+        rows = mentions.sort(order, nulls_last=True)
         if not scored:
             rows = rows.with_columns(pl.lit(None, dtype=pl.Float64).alias("score"))
         number = pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over(within).alias("mention")
@@ -47,11 +46,11 @@ def follow_up(by: Sequence[str], lowest_score: float, *, scored: bool, above_low
     return After(TABLE, None, statement("entity_recognition/outcomes", by), params, {}, finish)
 
 
-def _above_lowest(found: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+def _above_lowest(mentions: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     """The rows when predictions with the lowest score of their group are not retrieved: their gold is missed."""
     score = pl.col("score")
     lost = (score == (score.min().over(by) if by else score.min())).fill_null(value=False)
-    judged = found.with_columns(lost.alias("_lost")).filter(~pl.col("_lost") | (pl.col("outcome") == "tp"))
+    evaluated = mentions.with_columns(lost.alias("_lost")).filter(~pl.col("_lost") | (pl.col("outcome") == "tp"))
     without = [pl.when(~pl.col("_lost")).then(name).alias(name) for name in _OF_PREDICTION]
     outcome = pl.when("_lost").then(pl.lit("fn")).otherwise("outcome").alias("outcome")
-    return judged.with_columns(outcome, *without).drop("_lost")
+    return evaluated.with_columns(outcome, *without).drop("_lost")

@@ -91,16 +91,18 @@ def matched_rows(gold: pl.DataFrame, predicted: pl.DataFrame, params: MentionPar
     Returns:
         Shape (gold.height,): row of the matched prediction, or -1.
     """
-    ours, theirs = _mentions(gold, predicted, params)
+    of_gold, of_predicted = _mentions(gold, predicted, params)
     if params.match == "span":
-        return match_spans(ours, theirs)
+        return match_spans(of_gold, of_predicted)
     if params.match == "text":
-        return match_texts(ours, theirs, assignment=params.assignment)
+        return match_texts(of_gold, of_predicted, assignment=params.assignment)
     if params.match == "text_near":
-        return match_near(ours, theirs, max_centre_distance=params.max_centre_distance, assignment=params.assignment)
+        return match_near(
+            of_gold, of_predicted, max_centre_distance=params.max_centre_distance, assignment=params.assignment
+        )
     return match_overlapping(
-        ours,
-        theirs,
+        of_gold,
+        of_predicted,
         minimum_share=params.minimum_overlap,
         share_of=params.overlap_of,
         assignment=params.assignment,
@@ -115,7 +117,7 @@ def in_order(mentions: pl.DataFrame, further: Sequence[str] = ()) -> pl.DataFram
     if mentions.height < 2:  # noqa: PLR2004 - one row is in order
         return mentions
     first = [name for name in (DOCUMENT, SYSTEM, *PLACE) if name in mentions.columns]
-    known = list(dict.fromkeys([*first, *(name for name in further if name in mentions.columns)]))
+    keys = list(dict.fromkeys([*first, *(name for name in further if name in mentions.columns)]))
     outside = FARTHEST_CHARACTER + 1
     columns = mentions.select(pl.col(first).fill_null(outside).clip(-outside, outside))
     words = packed([(column.to_numpy(), np.empty(0, dtype=np.int64)) for column in columns])
@@ -123,7 +125,7 @@ def in_order(mentions: pl.DataFrame, further: Sequence[str] = ()) -> pl.DataFram
     same = np.logical_and.reduce([np.diff(word[order]) == 0 for word in words])
     repeated = np.append(False, same) | np.append(same, False)
     rows = order[repeated]
-    again = mentions.select(known)[rows].select(pl.arg_sort_by(known, nulls_last=True))
+    again = mentions.select(keys)[rows].select(pl.arg_sort_by(keys, nulls_last=True))
     order[repeated] = rows[again.to_series().to_numpy()]
     return mentions[order]
 
@@ -142,11 +144,11 @@ def _mentions(gold: pl.DataFrame, predicted: pl.DataFrame, params: MentionParame
     for name in ("text", "type"):
         if name in params.needs() and (name != "type" or params.match_type):
             codes = _combined(codes, _numbers([frame[name] for frame in frames], normalised=name == "text"))
-    made = []
+    sides = []
     for frame, document, code, (start, end) in zip(frames, documents, codes, _places(frames), strict=True):
         score = frame["score"].to_numpy() if "score" in frame.columns else None
-        made.append(Mentions(document, start, end, code, score))
-    return made[0], made[1]
+        sides.append(Mentions(document, start, end, code, score))
+    return sides[0], sides[1]
 
 
 def _places(frames: tuple[pl.DataFrame, pl.DataFrame]) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
@@ -158,13 +160,13 @@ def _places(frames: tuple[pl.DataFrame, pl.DataFrame]) -> list[tuple[NDArray[np.
     if not all(name in frame.columns for frame in frames for name in PLACE):
         nothing = [np.zeros(frame.height, dtype=np.int64) for frame in frames]
         return list(zip(nothing, nothing, strict=True))
-    made = []
+    places = []
     for behind, frame in enumerate(frames, start=1):
         somewhere = is_placed().fill_null(value=False)
         names = [pl.when(somewhere).then(name).otherwise(FARTHEST_CHARACTER + behind).alias(name) for name in PLACE]
         start, end = (column.to_numpy() for column in frame.select(names))
-        made.append((start, end))
-    return made
+        places.append((start, end))
+    return places
 
 
 def is_placed() -> pl.Expr:

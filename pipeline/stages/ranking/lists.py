@@ -56,37 +56,39 @@ class Lists:
             DataError: a query was not retrieved, and missing queries are an error; or documents that repeat make more
                 hits than there are relevant documents.
         """
-        known = frames["rankings"].drop(REPLICATE)
+        rankings = frames["rankings"].drop(REPLICATE)
         if self.labelled:
-            known = known.with_columns(pl.lit(value=True).alias("judged"))
+            rankings = rankings.with_columns(pl.lit(value=True).alias("judged"))
         else:
-            known = self._with_judgements(known, frames["judged_queries"])
-        known = known.sort([*self.by, QUERY], nulls_last=True).with_row_index(INDEX)
-        parts = [self._measured(part, known) for part in blocks]
-        rest = (
-            known.filter(~pl.col(INDEX).is_in(pl.concat([part[INDEX] for part in parts]).implode())) if parts else known
-        )
-        parts.append(self._table(rest, _no_ties()))
-        return pl.concat(parts).sort(INDEX).drop(INDEX)
+            rankings = self._with_judgements(rankings, frames["judged_queries"])
+        rankings = rankings.sort([*self.by, QUERY], nulls_last=True).with_row_index(INDEX)
+        tables = [self._measured(block, rankings) for block in blocks]
+        unmeasured = rankings
+        if tables:
+            measured = pl.concat([table[INDEX] for table in tables])
+            unmeasured = rankings.filter(~pl.col(INDEX).is_in(measured.implode()))
+        tables.append(self._table(unmeasured, _no_ties()))
+        return pl.concat(tables).sort(INDEX).drop(INDEX)
 
     def _with_judgements(self, rankings: pl.DataFrame, queries: pl.DataFrame) -> pl.DataFrame:
         """Every ranking with the judged documents of its query, and rankings of queries that are missing."""
-        theirs = [name for name in self.by if name not in self.own]
-        own = [] if self.judged_apart else list(self.own)  # what a judgement is told by, beside its query
+        of_queries = [name for name in self.by if name not in self.own]
+        of_judgements = [] if self.judged_apart else list(self.own)  # what tells judgements apart, beside the query
         groups = rankings.select(self.own).unique() if self.own else pl.DataFrame({"_": [0]}).drop("_")
-        wanted = queries.select(*own, QUERY, *theirs)
-        wanted = groups.join(wanted, how="cross") if self.own and not own else wanted
+        wanted = queries.select(*of_judgements, QUERY, *of_queries)
+        wanted = groups.join(wanted, how="cross") if self.own and not of_judgements else wanted
+        numbers, key = queries.drop(of_queries), [*of_judgements, QUERY]
         missing = wanted.join(rankings, on=[*self.own, QUERY], how="anti", nulls_equal=True)
-        missing = missing.join(queries.drop(theirs), on=[*own, QUERY], how="left", nulls_equal=True)
+        missing = missing.join(numbers, on=key, how="left", nulls_equal=True)
         self._refuse(missing.filter(pl.col("n_relevant") > 0))
-        found = rankings.join(queries.drop(theirs), on=[*own, QUERY], how="left", nulls_equal=True)
+        rankings = rankings.join(numbers, on=key, how="left", nulls_equal=True)
         if self.params.missing_queries != "skip":
             missing = missing.with_columns(
                 pl.lit(0, dtype=pl.Int64).alias("n_retrieved"), pl.lit(None, dtype=pl.Int32).alias(NUMBER)
             )
-            found = pl.concat([found, missing.select(found.columns)])
+            rankings = pl.concat([rankings, missing.select(rankings.columns)])
         judged = pl.col("n_relevant").is_not_null().alias("judged")
-        return found.with_columns(judged, *(pl.col(f"n_{name}").fill_null(0) for name in COUNTED))
+        return rankings.with_columns(judged, *(pl.col(f"n_{name}").fill_null(0) for name in COUNTED))
 
     def _refuse(self, missing: pl.DataFrame) -> None:
         if self.params.missing_queries != "error" or missing.is_empty():
@@ -97,14 +99,14 @@ class Lists:
         remedy = 'Set missing_queries = "zero" to count such a query as 0, or "skip" to leave it out.'
         raise DataError(message, remedy=remedy)
 
-    def _measured(self, places: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+    def _measured(self, places: pl.DataFrame, rankings: pl.DataFrame) -> pl.DataFrame:
         runs = places[NUMBER].rle_id()
         first = places.select(NUMBER).filter(runs.is_first_distinct())
-        part = first.join(known, on=NUMBER, how="left", maintain_order="left")
+        retrieved = first.join(rankings, on=NUMBER, how="left", maintain_order="left").select(rankings.columns)
         numbers = (
             places[name].cast(pl.Float64).to_numpy() for name in ("n_before", "n_documents", "n_hits", "n_misses")
         )
-        table = self._table(part.select(known.columns), Ties(runs.cast(pl.Int64).to_numpy(), *numbers))
+        table = self._table(retrieved, Ties(runs.cast(pl.Int64).to_numpy(), *numbers))
         self._refuse_repeated(table.filter(pl.col("n_relevant_retrieved") > pl.col("n_relevant")))
         return table
 
@@ -118,32 +120,31 @@ class Lists:
         message = f"input ranking: query {first[QUERY]}{where} retrieves {hits} ({rankings.height:,} such queries)"
         raise DataError(message, remedy='Documents repeat: set duplicates = "max" to keep the highest of each.')
 
-    def _table(self, part: pl.DataFrame, ties: Ties) -> pl.DataFrame:
+    def _table(self, rankings: pl.DataFrame, ties: Ties) -> pl.DataFrame:
         if self.labelled:
-            sums = (
-                np.bincount(ties.ranking, each, part.height).astype(np.float64) for each in (ties.hits, ties.misses)
-            )
+            numbers = (ties.hits, ties.misses)
+            sums = (np.bincount(ties.ranking, number, rankings.height).astype(np.float64) for number in numbers)
             judged = Judged(*sums)
             totals = zip(COUNTED, (judged.relevant, judged.nonrelevant), strict=True)
-            part = part.with_columns(pl.Series(f"n_{name}", each).cast(pl.Int64) for name, each in totals)
+            rankings = rankings.with_columns(pl.Series(f"n_{name}", total).cast(pl.Int64) for name, total in totals)
         else:
-            judged = Judged(*(part[f"n_{name}"].cast(pl.Float64).to_numpy() for name in COUNTED))
-        found = measures(ties, judged, self.params.cutoffs)
+            judged = Judged(*(rankings[f"n_{name}"].cast(pl.Float64).to_numpy() for name in COUNTED))
         columns = [INDEX, *self.by, QUERY, *TOTALS, "judged"]
-        return part.select(columns).with_columns(*_columns(found, self.params.cutoffs))
+        measured = _columns(measures(ties, judged, self.params.cutoffs), self.params.cutoffs)
+        return rankings.select(columns).with_columns(*measured)
 
 
-def _columns(found: Measures, cutoffs: tuple[int, ...]) -> Iterator[pl.Series]:
-    yield pl.Series("n_relevant_retrieved", found.retrieved_relevant).cast(pl.Int64)
+def _columns(measured: Measures, cutoffs: tuple[int, ...]) -> Iterator[pl.Series]:
+    yield pl.Series("n_relevant_retrieved", measured.retrieved_relevant).cast(pl.Int64)
     for name in ("precision_sum", "relevant_at_r", "reciprocal_rank", "bpref", "mixed"):
-        yield pl.Series(name, getattr(found, name))
-    for place, name in enumerate(INTERPOLATED):
-        yield pl.Series(name, found.interpolated[:, place])
-    for place, k in enumerate(cutoffs):
-        yield pl.Series(f"hits_{k}", found.hits[:, place])
-        yield pl.Series(f"straddled_{k}", found.straddled[:, place])
+        yield pl.Series(name, getattr(measured, name))
+    for level, name in enumerate(INTERPOLATED):
+        yield pl.Series(name, measured.interpolated[:, level])
+    for number, k in enumerate(cutoffs):
+        yield pl.Series(f"hits_{k}", measured.hits[:, number])
+        yield pl.Series(f"straddled_{k}", measured.straddled[:, number])
 
 
 def _no_ties() -> Ties:
-    nothing = np.zeros(0)
-    return Ties(np.zeros(0, dtype=np.int64), nothing, nothing, nothing, nothing)
+    numbers = (np.zeros(0) for _ in range(4))
+    return Ties(np.zeros(0, dtype=np.int64), *numbers)

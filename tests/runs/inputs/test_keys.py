@@ -30,6 +30,12 @@ def test_duplicates_in_two_files_are_found(workplace: Workplace) -> None:
     assert called.err.count("(2 rows)") == 1
 
 
+def test_duplicates_that_where_leaves_out_are_allowed(workplace: Workplace) -> None:
+    repeat_pairs(workplace)
+    workplace.publish(pairs={"path": "pairs.parquet", "where": "article_id >= 3"})
+    assert workplace.rows_by_status() == {"used": 497, "where": 6}
+
+
 def test_max_counts_every_pair_once_with_its_highest_score(workplace: Workplace) -> None:
     repeat_pairs(workplace)
     workplace.publish(duplicates="max")

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from running import read_table, run_before_after, run_stages
 
-from pipeline.stages.before_after.verdict import UNTESTED, doubts, verdict
+from pipeline.stages.before_after.verdict import UNTESTED, verdict, warnings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -351,7 +351,7 @@ def test_the_verdict_without_a_ratio_speaks_of_the_joint_test(chosen: float | No
     }
     doubtful = p_value < 0.05
     said = "differ by more than chance" if doubtful else "do not differ by more than chance"
-    sentences = [verdict(tables), *doubts(tables)]
+    sentences = [verdict(tables), *warnings(tables)]
     assert len(sentences) == 1 + doubtful
     for sentence in sentences:
         assert f"near to it and far from it {said}, all thresholds together; " in sentence

@@ -136,6 +136,17 @@ def test_repeated_predictions(tmp_path: Path) -> None:
         assert rows_by_status(run, "predictions", POINTS) == used
 
 
+def test_repeated_predictions_are_ranked_by_score_and_then_by_true_position(tmp_path: Path) -> None:
+    data = frames(
+        predictions={"series_id": ["a"] * 5, "position": [11, 11, 11, 30, 30], "score": [0.5, 0.9, 0.7, 0.4, 0.4]},
+        annotations={"series_id": ["a"] * 5, "position": [10, 11, 13, 29, 32]},
+    )
+    delays = points_tables(tmp_path, data, margin=5, duplicates="keep")["delays"].sort("position", "rank")
+    ranked = [(11, 1, 0.9), (11, 2, 0.7), (11, 3, 0.5), (30, 1, 0.4), (30, 2, 0.4)]
+    assert delays.select("position", "rank", "score").rows() == ranked
+    assert delays.filter(pl.col("position") == 30)["true_position"].to_list() == [29, 32]
+
+
 def test_repeated_marks_count_once(tmp_path: Path) -> None:
     marks: dict[str, list[Any]] = {"series_id": ["a"] * 3, "position": [12] * 3, "annotator_id": ["1", "1", "2"]}
     run = run_change_points(tmp_path, frames(annotations=marks), margin=5)
