@@ -50,7 +50,7 @@ def test_the_ending_counts_in_upper_and_lower_case(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["part-00000", "a.parquet.snappy", "a.pq", "a.parquet_1"])
 def test_parquet_of_another_ending_in_a_folder_is_warned_about(tmp_path: Path, name: str) -> None:
     write(tmp_path, "in/a.parquet", "in/b.parquet", f"in/{name}")
-    run = run_before_after(tmp_path, {}, pairs=str(tmp_path / "in"), thresholds=[0.5])
+    run = pipeline.run(before_after_config(tmp_path, {}, pairs=str(tmp_path / "in"), thresholds=[0.5]))
     (warning,) = (text for text in run.warnings if "not read" in text)
     assert "input pairs: 1 file in its folders is not read, because its name does not end in .parquet: " in warning
     assert f"in/{name}; it holds Parquet. Rename them" in warning
