@@ -16,14 +16,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeline.metrics.before_after.intervals import MIN_REPLICATES, Sums, intervals_of_sums
+from pipeline.metrics.before_after.intervals import MIN_REPLICATES, intervals_of_sums
+from pipeline.metrics.before_after.sums import Sums
 from pipeline.metrics.uncertainty.jackknife import leave_one_out
-from pipeline.metrics.uncertainty.limits import Interval
+from pipeline.metrics.uncertainty.limits import Interval, union
+from pipeline.metrics.uncertainty.spread import Spread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-    from pipeline.metrics.before_after.intervals import Counts
+    from pipeline.metrics.before_after.references import Choice
+    from pipeline.metrics.before_after.sums import Counts
     from pipeline.metrics.uncertainty.jackknife import Floats
     from pipeline.metrics.uncertainty.reasons import Reason
 
@@ -106,6 +109,8 @@ def adjusted_intervals(
     *,
     reference: int | None,
     confidence: float,
+    reference_recalls: Sequence[float] = (1.0,),
+    choice: Choice | None = None,
 ) -> dict[str, Interval]:
     """Intervals of the ratios based on the standardised rate, computed as `intervals` computes them for the plain rate.
 
@@ -119,6 +124,8 @@ def adjusted_intervals(
         n_after: Shape (G,): the same after it.
         reference: Index of the threshold that recall is measured against, or None if there is none.
         confidence: Such as 0.95.
+        reference_recalls: As for `intervals`.
+        choice: As for `intervals`.
     """
     size = m_after.shape[1]
     if len(n_before) < MIN_REPLICATES or not n_after.any():
@@ -129,8 +136,25 @@ def adjusted_intervals(
     counts = (m_after, n_before[:, None], n_after[:, None])
     sums = [values.sum(axis=0).astype(np.float64) for values in counts]
     without = [leave_one_out(values) for values in counts]
-    # FP_adj is the false positives after the event; FP_adj / N_a × N_b is the M_b that would give the same rate.
-    totals = Sums(reference, 1.0, standardised.fp / sums[2] * sums[1], *sums)
-    jackknifed = Sums(reference, 1.0, standardised.fp_jackknifed / without[2] * without[1], *without)
-    limits = intervals_of_sums(totals, jackknifed, confidence=confidence, degrees=len(n_before) - 1)
-    return {name: limits[name] for name in ADJUSTED_NAMES}
+    spread, of_recalls = Spread((len(n_before),)), []
+    for recall in dict.fromkeys(reference_recalls):
+        totals = adjusted_sums(standardised.fp, sums, reference, recall)
+        jackknifed = adjusted_sums(standardised.fp_jackknifed, without, reference, recall)
+        of_recalls.append(intervals_of_sums(totals, jackknifed, spread, confidence=confidence, choice=choice))
+    return {name: union([limits[name] for limits in of_recalls]) for name in ADJUSTED_NAMES}
+
+
+def adjusted_sums(fp: Floats, counts: Sequence[Floats], reference: int | None, reference_recall: float) -> Sums:
+    """The sums in which the standardised rate takes the place of the plain one.
+
+    FP / N_a × N_b is the M_b that gives the rate by which FP of the N_a pairs after the event would be false positives
+    if all of them were negative.
+
+    Args:
+        fp: As in `Standardised`: totals, or without each replicate.
+        counts: M_a, N_b and N_a likewise.
+        reference: Index of the threshold that recall is measured against, or None if there is none.
+        reference_recall: What recall is believed to be there.
+    """
+    m_after, n_before, n_after = counts
+    return Sums.of(reference, reference_recall, [fp / n_after * n_before, m_after, n_before, n_after])

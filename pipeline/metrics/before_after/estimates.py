@@ -5,17 +5,28 @@ measure the false positive rate, and the rest follows:
 
     FPR = M_b / N_b     FP = FPR N_a     TP = M_a - FP     P = TP / M_a     R = TP / TP(reference)
 
-All ratios are computed from exact integers, using the common numerator u = M_a N_b - M_b N_a:
+These are the formulas of the source text. They take all pairs after the event for negative, so FP is too large, and R
+does not converge to recall: R - recall = (FPR(reference) recall - FPR) / (1 - FPR(reference)). Only N_a - A pairs after
+the event are negative. With r0 for the recall at the reference, the number of positives is estimated there as
+
+    A = TP(reference) / (r0 - FPR(reference))       (Rogan & Gladen 1978)
+
+and what people read is corrected for it:
+
+    FP_c = FPR (N_a - A)     TP_c = M_a - FP_c = TP + FPR A     P_c = TP_c / M_a     R_c = TP_c / A
+
+All ratios of the source text are computed from exact integers, using the common numerator u = M_a N_b - M_b N_a:
 
     TP = u / N_b        P = u / (M_a N_b)        R = u / u(reference)
 
-so every sign, and every comparison with a minimum precision, is decided without rounding error.
+so every sign, and every comparison with a minimum precision, is decided without rounding error. Whether the corrected
+precision reaches a minimum is decided exactly too, with A = u(reference) / (r0 N_b - M_b(reference)).
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
@@ -24,16 +35,17 @@ from pipeline.tables.ratios import quotient
 from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 ReferenceRule = Literal["lowest", "max", "fixed"]
 
+RATIOS = ("fp", "tp", "precision", "recall_raw", "recall", "f1")  # each with a form as in the source text
 _U = "_u"
-_U_REFERENCE = "_u_reference"
 _RETRIEVED = "_retrieved"
-_FPR_REFERENCE = "_fpr_reference"
-_REFERENCE = "_reference_threshold"
+_REFERENCE = {THRESHOLD: "_reference_threshold", _U: "_u_reference", "m_before": "_m_reference", "fpr": "_f_reference"}
 _POSITIVES = "_positives"
+_GAP = "_gap"
+_ROUNDING = 1e-9  # within which a corrected precision is compared with a minimum by exact fractions
 
 
 def estimates(
@@ -53,28 +65,27 @@ def estimates(
         keys: Columns that identify a group.
         rule: Which threshold recall is measured against. `lowest`: the lowest whose precision is at least
             `min_precision` (source text of the method); `max`: among those, the one with the most true positives
-            (the gtdnews code; on ties the lowest); `fixed`: `threshold`.
+            (the gtdnews code; on ties the lowest); `fixed`: `threshold`. Precision and true positives are those of the
+            source text, since the corrected ones need the reference.
         min_precision: A fraction with at most 9 decimals, compared exactly.
         threshold: The reference threshold of the rule `fixed`; it must be one of the thresholds.
-        reference_recall: What recall is believed to be at the reference; only the corrected columns use it.
+        reference_recall: r0, what recall is believed to be at the reference; a fraction with at most 9 decimals.
 
     Returns:
-        The rows with the columns of the table `before_after_estimates`. Null rules: with N_b = 0 all ratios are NULL
-        (`no_before`); with M_a = 0 precision is NULL (`no_prediction`); with TP < 0 recall and F1 are NULL
-        (`negative_tp`); without a reference threshold recall and F1 are NULL (`no_reference`); if FPR(reference) is
-        not below r0 the corrected columns are NULL (`unidentified`). Precision may be negative and `recall_raw` may
-        exceed 1; `recall` is clipped to 1. F1 is computed from counts, 2 TP / (2 TP + FP + FN), so it is 0 and not
-        NULL where nothing is retrieved although something could be.
-
-    The corrected columns remove the overestimate of FP: only N_a - A pairs after the event are negative, where
-    A = TP(reference) / (r0 - FPR(reference)) estimates the positives (Rogan & Gladen 1978) and r0 is
-    `reference_recall`; TP_c = TP + FPR A, P_c = TP_c / M_a, R_c = TP_c / A.
+        The rows with the columns of the table `before_after_estimates`: `fp`, `tp`, `precision`, `recall_raw`, `recall`
+        and `f1`, corrected for the positives among the pairs after the event, and as the source text has them with the
+        suffix `_uncorrected`. Null rules: with N_b = 0 all ratios are NULL (`no_before`); with M_a = 0 precision is
+        NULL (`no_prediction`); with TP < 0 recall and F1 are NULL (`negative_tp`). The corrected columns and all
+        recalls need the reference (`no_reference`); the corrected ones are NULL too if FPR(reference) is not below r0
+        (`unidentified`), or if the estimated positives are more than the pairs after the event (`all_positive`).
+        Precision may be negative and `recall_raw` may exceed 1; `recall` is clipped to 1. F1 is computed from counts,
+        2 TP / (2 TP + FP + FN), so it is 0 and not NULL where nothing is retrieved although something could be.
     """
     frame = with_ratios(sweep)
     references = reference_rows(frame, keys, rule=rule, min_precision=min_precision, threshold=threshold)
-    frame = _with_corrected(with_recalls(frame, keys, references), reference_recall)
+    frame = with_recalls(frame, keys, references, reference_recall)
     frame = frame.with_columns(_undefined().alias("undefined"))
-    return frame.drop(_U, _U_REFERENCE, _RETRIEVED, _FPR_REFERENCE, _REFERENCE, _POSITIVES)
+    return frame.drop(_U, _RETRIEVED, _POSITIVES, _GAP, *_REFERENCE.values())
 
 
 def _wide(name: str) -> pl.Expr:
@@ -108,7 +119,7 @@ def _divide(frame: pl.DataFrame, numerator: pl.Expr, denominator: pl.Expr) -> pl
 
 
 def with_ratios(sweep: pl.DataFrame) -> pl.DataFrame:
-    """Add what no reference changes: `fpr`, `fp`, `tp`, `precision`, and working columns for `with_recalls`.
+    """Add what no reference changes: `fpr`, the uncorrected FP, TP and precision, and columns for `with_recalls`.
 
     Args:
         sweep: As for `estimates`.
@@ -116,9 +127,9 @@ def with_ratios(sweep: pl.DataFrame) -> pl.DataFrame:
     frame = sweep.with_columns(_numerator().alias(_U), _retrieved().alias(_RETRIEVED))
     return frame.with_columns(
         _divide(frame, pl.col("m_before"), pl.col("n_before")).alias("fpr"),
-        _divide(frame, _wide("m_before") * _wide("n_after"), _wide("n_before")).alias("fp"),
-        _divide(frame, pl.col(_U), _wide("n_before")).alias("tp"),
-        _divide(frame, pl.col(_U), pl.col(_RETRIEVED)).alias("precision"),
+        _divide(frame, _wide("m_before") * _wide("n_after"), _wide("n_before")).alias("fp_uncorrected"),
+        _divide(frame, pl.col(_U), _wide("n_before")).alias("tp_uncorrected"),
+        _divide(frame, pl.col(_U), pl.col(_RETRIEVED)).alias("precision_uncorrected"),
     )
 
 
@@ -149,55 +160,66 @@ def reference_rows(
     return ranked.unique(subset=list(keys), keep="first", maintain_order=True)
 
 
-def with_recalls(frame: pl.DataFrame, keys: Sequence[str], references: pl.DataFrame) -> pl.DataFrame:
-    """Add `is_reference`, `recall_raw`, `recall` and `f1`, and working columns of the references.
+def with_recalls(
+    frame: pl.DataFrame, keys: Sequence[str], references: pl.DataFrame, reference_recall: float
+) -> pl.DataFrame:
+    """Add `is_reference`, the ratios of the source text that need a reference, all corrected ratios, working columns.
 
     Args:
         frame: Result of `with_ratios`.
         keys: Columns that identify a group.
         references: Result of `reference_rows`.
+        reference_recall: As for `estimates`.
     """
-    names = {THRESHOLD: _REFERENCE, _U: _U_REFERENCE, "fpr": _FPR_REFERENCE}
-    renamed = references.select(*keys, *(pl.col(name).alias(alias) for name, alias in names.items()))
+    renamed = references.select(*keys, *(pl.col(name).alias(alias) for name, alias in _REFERENCE.items()))
     frame = frame.join(renamed, on=list(keys), how="left", nulls_equal=True)
-    u = pl.when((pl.col(_U) >= 0) & (pl.col("n_before") > 0)).then(pl.col(_U))
-    raw = _divide(frame, u, pl.col(_U_REFERENCE))
-    positives = pl.max_horizontal(pl.col(_U), pl.col(_U_REFERENCE))
-    doubled_u = pl.when(pl.col(_U_REFERENCE).is_not_null()).then(2 * u)
-    f1 = _divide(frame, doubled_u, pl.col(_RETRIEVED) + positives)
-    is_reference = (pl.col(THRESHOLD) == pl.col(_REFERENCE)).fill_null(value=False).alias("is_reference")
-    return frame.with_columns(
-        is_reference, raw.alias("recall_raw"), raw.clip(upper_bound=1.0).alias("recall"), f1.alias("f1")
+    u, u_reference = pl.when((pl.col(_U) >= 0) & (pl.col("n_before") > 0)).then(pl.col(_U)), pl.col(_REFERENCE[_U])
+    raw = _divide(frame, u, u_reference)
+    doubled_u = pl.when(u_reference.is_not_null()).then(2 * u)
+    f1 = _divide(frame, doubled_u, pl.col(_RETRIEVED) + pl.max_horizontal(pl.col(_U), u_reference))
+    is_reference = (pl.col(THRESHOLD) == pl.col(_REFERENCE[THRESHOLD])).fill_null(value=False)
+    frame = frame.with_columns(
+        is_reference.alias("is_reference"),
+        raw.alias("recall_raw_uncorrected"),
+        raw.clip(upper_bound=1.0).alias("recall_uncorrected"),
+        f1.alias("f1_uncorrected"),
     )
+    return _with_corrected(frame, reference_recall)
 
 
 def _with_corrected(frame: pl.DataFrame, reference_recall: float) -> pl.DataFrame:
-    """Add the columns without the overestimate of FP; NULL where FPR(reference) reaches the recall at the reference."""
-    gap = pl.when(pl.col(_FPR_REFERENCE) < reference_recall).then(reference_recall - pl.col(_FPR_REFERENCE))
-    frame = frame.with_columns(_divide(frame, pl.col(_U_REFERENCE), pl.col("n_before")).alias(_POSITIVES))
-    frame = frame.with_columns(_divide(frame, pl.col(_POSITIVES), gap).alias(_POSITIVES))
-    frame = frame.with_columns((pl.col("tp") + pl.col("fpr") * pl.col(_POSITIVES)).alias("tp_corrected"))
+    """Add the ratios without the overestimate of FP; at the reference recall is r0 by assumption."""
+    below = pl.col(_REFERENCE["fpr"]) < reference_recall
+    frame = frame.with_columns(pl.when(below).then(reference_recall - pl.col(_REFERENCE["fpr"])).alias(_GAP))
+    at_reference = _divide(frame, pl.col(_REFERENCE[_U]), pl.col("n_before"))
+    positives = quotient(at_reference, frame[_GAP])
+    frame = frame.with_columns(positives.alias(_POSITIVES))
+    left = pl.when(pl.col(_POSITIVES) <= pl.col("n_after")).then(pl.col("n_after") - pl.col(_POSITIVES))
+    frame = frame.with_columns((pl.col("fpr") * left).alias("fp"))
+    frame = frame.with_columns((pl.col("m_after") - pl.col("fp")).alias("tp"))
+    tp = pl.when(pl.col("tp") >= 0).then(pl.col("tp"))
+    recall = pl.when(pl.col("is_reference") & tp.is_not_null()).then(reference_recall)
+    raw = recall.otherwise(_divide(frame, tp, pl.col(_POSITIVES)))
+    f1 = _divide(frame, 2 * tp, pl.col("m_after") + pl.max_horizontal(tp, pl.col(_POSITIVES)))
     return frame.with_columns(
-        _divide(frame, pl.col("tp_corrected"), pl.col("m_after")).alias("precision_corrected"),
-        _divide(frame, pl.col("tp_corrected"), pl.col(_POSITIVES)).alias("recall_corrected"),
+        _divide(frame, pl.col("tp"), pl.col("m_after")).alias("precision"),
+        raw.alias("recall_raw"),
+        raw.clip(upper_bound=1.0).alias("recall"),
+        f1.alias("f1"),
     )
 
 
 def _undefined() -> pl.Expr:
     """Why the first undefined ratio of the row is NULL."""
-    return (
-        pl.when(pl.col("n_before") == 0)
-        .then(pl.lit("no_before"))
-        .when(pl.col("m_after") == 0)
-        .then(pl.lit("no_prediction"))
-        .when(pl.col(_U) < 0)
-        .then(pl.lit("negative_tp"))
-        .when(pl.col(_U_REFERENCE).is_null())
-        .then(pl.lit("no_reference"))
-        .when(pl.col("tp_corrected").is_null())
-        .then(pl.lit("unidentified"))
-        .otherwise(pl.lit(None, dtype=pl.String))
-    )
+    reasons = {
+        "no_before": pl.col("n_before") == 0,
+        "no_prediction": pl.col("m_after") == 0,
+        "no_reference": pl.col(_REFERENCE[_U]).is_null(),
+        "unidentified": pl.col(_GAP).is_null(),
+        "all_positive": pl.col("tp").is_null(),
+        "negative_tp": pl.col("tp") < 0,
+    }
+    return pl.coalesce(pl.when(holds).then(pl.lit(reason)) for reason, holds in reasons.items())
 
 
 def f_beta(beta: float) -> pl.Expr:
@@ -215,20 +237,61 @@ def safe_column(confidence: float) -> str:
     return f"_precision_at_least_{confidence!r}"
 
 
-def operating_point(curve: pl.DataFrame, keys: Sequence[str], criterion: Criterion) -> pl.DataFrame:
+def operating_point(
+    curve: pl.DataFrame, keys: Sequence[str], criterion: Criterion, reference_recall: float = 1.0
+) -> pl.DataFrame:
     """The row of every group that a criterion chooses, using exact precision and clipped recall.
 
     Args:
         curve: Result of `estimates`; a criterion with a confidence also needs the column named by `safe_column`.
         keys: Columns that identify a group.
         criterion: What the threshold is chosen for.
+        reference_recall: As for `estimates`.
     """
     if criterion.confidence is not None:
         among, best = pl.col(safe_column(criterion.confidence)) >= criterion.min_precision, pl.col("recall")
     elif criterion.beta is not None:
         among, best = pl.lit(value=True), f_beta(criterion.beta)
     elif criterion.min_precision is not None:
-        among, best = at_least(_numerator(), _retrieved(), criterion.min_precision), pl.col("recall")
+        reached = precision_reaches(curve, keys, criterion.min_precision, reference_recall)
+        among, best = pl.lit(reached), pl.col("recall")
     else:
         among, best = pl.col("recall") >= criterion.min_recall, pl.col("precision")
     return pick(curve, keys, criterion=criterion.text, among=among, best=best)
+
+
+def precision_reaches(
+    curve: pl.DataFrame, keys: Sequence[str], min_precision: float, reference_recall: float
+) -> pl.Series:
+    """Whether the corrected precision of every row is at least a minimum; NULL where it is undefined.
+
+    Doubles decide where they differ clearly, and exact fractions of the counts where they do not.
+
+    Args:
+        curve: Result of `estimates`.
+        keys: Columns that identify a group.
+        min_precision: A fraction with at most 9 decimals, taken to be the decimal that it prints as.
+        reference_recall: Likewise.
+    """
+    reached = curve.select((pl.col("precision") >= min_precision).alias("reached"))["reached"]
+    is_close = (curve["precision"] - min_precision).abs() <= _ROUNDING
+    close = is_close.fill_null(value=False).arg_true()
+    if close.is_empty():
+        return reached
+    names = ("m_before", "m_after")
+    references = curve.filter("is_reference").select(
+        *keys, *(pl.col(name).name.suffix("_at_reference") for name in names)
+    )
+    rows = curve[close].join(references, on=list(keys), how="left", nulls_equal=True, maintain_order="left")
+    minimum, recall = Fraction(repr(float(min_precision))), Fraction(repr(float(reference_recall)))
+    exact = [_exact_precision(row, recall) >= minimum for row in rows.iter_rows(named=True)]
+    return reached.scatter(close, exact)
+
+
+def _exact_precision(row: Mapping[str, Any], recall: Fraction) -> Fraction:
+    """1 - FPR (N_a - A) / M_a, with A = u(reference) / (r0 N_b - M_b(reference))."""
+    n_before, n_after = row["n_before"], row["n_after"]
+    at_reference, m_reference = row["m_after_at_reference"], row["m_before_at_reference"]
+    positives = Fraction(at_reference * n_before - m_reference * n_after) / Fraction(recall * n_before - m_reference)
+    false_positives = Fraction(row["m_before"], n_before) * (n_after - positives)
+    return 1 - false_positives / Fraction(row["m_after"])

@@ -1,13 +1,21 @@
 """Intervals of the before/after estimates from counts per replicate.
 
 Everything follows from three statistics and their jackknife covariances: the false positive rate F = M_b / N_b, the
-match rate after the event H = M_a / N_a, and the true positives TP = M_a - F N_a.
+match rate after the event H = M_a / N_a, and the true positives of the source text, TP = M_a - F N_a.
 
 - F: M_b is an overdispersed count with gamma limits, which also exist for M_b = 0 and approach those of the log scale
   when there are many matches (`gamma_interval`, `dispersion`).
-- P = 1 - F / H: the limits of F and of H are combined on the log scale (MOVER: Zou & Donner 2008).
-- R = TP / TP(reference), F1 = 2 TP / (M_a + TP(reference)): Fieller's (1954) limits, as the denominators are uncertain.
-- The corrected P and R: the same methods, applied to the corrected statistics.
+- P = 1 - F / H: the limits of F and of H are combined on the log scale (MOVER: Zou & Donner 2008). Corrected, H is
+  M_a / (N_a - A).
+- R and F1 are ratios with uncertain denominators, which get Fieller's (1954) limits. Written without dividing by the
+  number of positives A = TP0 / (r0 - F0), where 0 stands for the reference,
+
+      R = (TP (r0 - F0) + F TP0) / TP0        F1 = 2 (TP (r0 - F0) + F TP0) / (M_a (r0 - F0) + TP0)
+
+  The limits are [0, 1] where TP0 does not differ from 0 significantly, as where F0 approaches r0.
+- The reference is chosen from the same data. What the estimates would be at the other thresholds that might have been
+  chosen, weighted by how likely that is, adds to the variance (`references`).
+- Where recall at the reference is given as a range, the limits hold for every value in it.
 
 Quantiles are those of Student's t with one degree of freedom less than there are replicates with data, or fewer where
 a few replicates make up most of the variance (`effective_degrees`).
@@ -15,134 +23,105 @@ a few replicates make up most of the variance (`effective_degrees`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from pipeline.metrics.before_after.references import doubt_in_choice
+from pipeline.metrics.before_after.sums import Sums
 from pipeline.metrics.uncertainty.jackknife import (
-    covariance,
-    effective_degrees,
+    dispersion,
     fieller_interval,
+    gamma_interval,
     leave_one_out,
-    mean_count_interval,
     t_quantile,
+    tail,
 )
-from pipeline.metrics.uncertainty.limits import Interval
+from pipeline.metrics.uncertainty.limits import Interval, union
+from pipeline.metrics.uncertainty.spread import Spread
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
+    from pipeline.metrics.before_after.references import Choice
+    from pipeline.metrics.before_after.sums import Sides
     from pipeline.metrics.uncertainty.jackknife import Floats, Limits
     from pipeline.metrics.uncertainty.reasons import Reason
 
 Counts: TypeAlias = "NDArray[np.int64]"
 Reasons: TypeAlias = "NDArray[np.str_]"
 
-INTERVAL_NAMES = ("fpr", "precision", "recall", "f1", "precision_corrected", "recall_corrected")
+CORRECTED = ("precision", "recall", "f1")
+INTERVAL_NAMES = ("fpr", *CORRECTED, *(f"{name}_uncorrected" for name in CORRECTED))
 FEW_MATCHES = 10
 MIN_REPLICATES = 2  # a spread needs two
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def intervals(
-    m_before: Counts,
-    m_after: Counts,
-    n_before: Counts,
-    n_after: Counts,
+    sides: Sequence[Sides],
     *,
     reference: int | None,
     confidence: float,
-    reference_recall: float = 1.0,
+    reference_recalls: Sequence[float] = (1.0,),
+    choice: Choice | None = None,
 ) -> dict[str, Interval]:
     """Intervals of the ratios at every threshold of one group, for the expectation over new events.
 
     Args:
-        m_before: Shape (G, T): matches before the event at or above each threshold, ascending, per replicate.
-        m_after: Shape (G, T): the same after the event.
-        n_before: Shape (G,): compared pairs before the event.
-        n_after: Shape (G,): the same after the event.
-        reference: Index of the threshold that recall is measured against, held fixed; None if there is none.
+        sides: The counts before and after the event by replicate: over events; or over events, over the second parent
+            of the pairs, and over the intersections of both.
+        reference: Index of the threshold that recall is measured against; None if there is none.
         confidence: Such as 0.95.
-        reference_recall: What recall is believed to be at the reference; only the corrected ratios use it.
+        reference_recalls: What recall is believed to be at the reference; of several values the limits hold for each.
+        choice: How the reference was chosen; None if it was given.
 
     Returns:
-        By name: `fpr`, `precision`, `recall`, `f1`, `precision_corrected`, `recall_corrected`. Limits lie in [0, 1],
-        except that every interval contains its estimate: a negative precision is its own lower limit, and a corrected
-        recall outside [0, 1] is its own limit. An upper limit of precision below 0 shows that the assumption fails.
+        By name: `fpr`, `precision`, `recall`, `f1`, and the last three as the source text has them with the suffix
+        `_uncorrected`. Limits lie in [0, 1], except that every interval contains its estimate: a negative precision is
+        its own lower limit, and a recall outside [0, 1] is its own limit. An upper limit of precision below 0 shows
+        that the assumption fails.
     """
-    used = (n_before + n_after) > 0
-    counts = [values[used] for values in (m_before, m_after, n_before[:, None], n_after[:, None])]
-    if (n_before > 0).sum() < MIN_REPLICATES:
-        reason: Reason = "one_replicate" if used.sum() < MIN_REPLICATES or n_before.any() else "no_before"
-        return dict.fromkeys(INTERVAL_NAMES, Interval.none(m_before.shape[1], reason))
-    totals = Sums(reference, reference_recall, *(values.sum(axis=0).astype(np.float64) for values in counts))
-    jackknifed = Sums(reference, reference_recall, *(leave_one_out(values) for values in counts))
-    return intervals_of_sums(totals, jackknifed, confidence=confidence, degrees=int(used.sum()) - 1)
+    events = sides[0]
+    if (events.n_before > 0).sum() < MIN_REPLICATES:
+        too_few = events.used.sum() < MIN_REPLICATES or events.n_before.any()
+        reason: Reason = "one_replicate" if too_few else "no_before"
+        return dict.fromkeys(INTERVAL_NAMES, Interval.none(events.m_before.shape[1], reason))
+    counts = [clustering.with_data for clustering in sides]
+    totals = Sums.of(reference, reference_recalls[0], [values.sum(axis=0) for values in counts[0].columns])
+    spread = Spread(tuple(len(clustering.n_before) for clustering in counts))
+    columns = zip(*([leave_one_out(values) for values in clustering.columns] for clustering in counts), strict=True)
+    jackknifed = Sums.of(reference, reference_recalls[0], [np.concatenate(values) for values in columns])
+    limits = [
+        intervals_of_sums(
+            replace(totals, reference_recall=recall),
+            replace(jackknifed, reference_recall=recall),
+            spread,
+            confidence=confidence,
+            choice=choice,
+        )
+        for recall in dict.fromkeys(reference_recalls)
+    ]
+    return {name: union([of_recall[name] for of_recall in limits]) for name in INTERVAL_NAMES}
 
 
-@np.errstate(divide="ignore", invalid="ignore", over="ignore")
-def intervals_of_sums(totals: Sums, jackknifed: Sums, *, confidence: float, degrees: int) -> dict[str, Interval]:
-    """The intervals of `intervals`, from totals and from totals without each replicate.
+def intervals_of_sums(
+    totals: Sums, jackknifed: Sums, spread: Spread, *, confidence: float, choice: Choice | None = None
+) -> dict[str, Interval]:
+    """The intervals of `intervals` at one recall at the reference, from totals and totals without each replicate.
 
     Args:
         totals: Totals over all replicates.
         jackknifed: The same totals without each replicate in turn, as from `leave_one_out`.
+        spread: The clusterings of these replicates.
         confidence: Such as 0.95.
-        degrees: Degrees of freedom: the number of replicates less one.
+        choice: How the reference was chosen; None if it was given.
     """
-    return _Limits(totals, jackknifed, confidence, degrees).all()
-
-
-@dataclass(frozen=True)
-class Sums:
-    """Totals of shape (T,) and (1,), or totals without each replicate, which then have the replicates on axis 0.
-
-    Attributes:
-        reference: Index of the threshold that recall is measured against, or None.
-        reference_recall: What recall is believed to be at the reference, r0.
-        m_before: M_b, matches before the event.
-        m_after: M_a, matches after the event.
-        n_before: N_b, compared pairs before the event.
-        n_after: N_a, compared pairs after the event.
-    """
-
-    reference: int | None
-    reference_recall: float
-    m_before: Floats
-    m_after: Floats
-    n_before: Floats
-    n_after: Floats
-
-    @cached_property
-    def fpr(self) -> Floats:
-        """False positive rate, M_b / N_b."""
-        return self.m_before / self.n_before
-
-    @cached_property
-    def tp(self) -> Floats:
-        """Estimated true positives, M_a - F N_a."""
-        return self.m_after - self.fpr * self.n_after
-
-    @cached_property
-    def tp_reference(self) -> Floats:
-        """Estimated true positives at the reference."""
-        return self._at_reference(self.tp)
-
-    @cached_property
-    def positives(self) -> Floats:
-        """A: the number of positives, estimated at the reference: TP / (r0 - FPR) (Rogan & Gladen 1978)."""
-        gap = self.reference_recall - self._at_reference(self.fpr)
-        return np.where(gap > 0, self.tp_reference / gap, np.nan)
-
-    @cached_property
-    def tp_corrected(self) -> Floats:
-        """True positives when FP is not overestimated: TP + FPR A."""
-        return self.tp + self.fpr * self.positives
-
-    def _at_reference(self, values: Floats) -> Floats:
-        return np.full_like(values[..., :1], np.nan) if self.reference is None else values[..., [self.reference]]
+    return _Limits(totals, jackknifed, spread, confidence, choice).all()
 
 
 @dataclass(frozen=True)
@@ -151,65 +130,101 @@ class _Limits:
 
     totals: Sums
     jackknifed: Sums
+    spread: Spread
     confidence: float
-    degrees: int
+    choice: Choice | None
 
+    @np.errstate(divide="ignore", invalid="ignore", over="ignore")
     def all(self) -> dict[str, Interval]:
+        """Every interval by its name, with the reasons of those that are missing."""
         totals, always = self.totals, np.full(len(self.totals.m_before), "")
         after = np.where(totals.n_after > 0, always, "no_prediction")
         predicted = np.where(totals.m_after > 0, after, "no_prediction")
-        measured = np.where(totals.tp < 0, "negative_tp", np.where(totals.tp_reference > 0, after, "no_reference"))
-        identified = np.where(totals.positives > 0, after, "no_reference")
-        corrected = np.where(totals.positives < totals.n_after, predicted, "all_positive")
+        referred = np.where(totals.tp_reference > 0, after, "no_reference")
+        identified = np.where(totals.gap > 0, referred, np.where(referred == "", "unidentified", referred))
+        possible = np.where(totals.positives > totals.n_after, "all_positive", identified)
+        found = np.where((possible == "") & (totals.tp_corrected < 0), "negative_tp", possible)
+        plain = np.where(totals.tp < 0, "negative_tp", referred)
+        precise = np.where((predicted == "") & (totals.positives >= totals.n_after), "all_positive", predicted)
         return {
             "fpr": as_interval(self._fpr, always),
-            "precision": as_interval(self._precision, predicted),
-            "recall": as_interval(self._recall(), measured, unit=True),
-            "f1": as_interval(self._f1(), measured, unit=True),
-            "precision_corrected": as_interval(
-                self._mover(corrected=True), np.where(totals.positives > 0, corrected, "no_reference")
-            ),
-            "recall_corrected": as_interval(self._recall_corrected(), identified),
+            "precision": as_interval(self._corrected_precision, np.where(predicted == "", identified, precise)),
+            "recall": as_interval(self._recall(), found, unit=True),
+            "f1": as_interval(self._f1(), found, unit=True),
+            "precision_uncorrected": as_interval(self._uncorrected_precision, predicted),
+            "recall_uncorrected": as_interval(self._recall_uncorrected(), plain, unit=True),
+            "f1_uncorrected": as_interval(self._f1_uncorrected(), plain, unit=True),
         }
+
+    def _mean_count(self, count: Floats, rate: Floats, pairs: Floats) -> Limits:
+        """Limits of the means of nested counts, with their dispersion and its degrees of freedom from the replicates.
+
+        Args:
+            count: Shape (T,), not rising.
+            rate: Count / pairs without each replicate.
+            pairs: What the counts are divided by; held fixed.
+        """
+        observed = self.spread.variance(rate) * pairs**2 / np.maximum(count, 1.0)
+        phi, degrees = dispersion(observed, self.spread.degrees(rate), count)
+        return gamma_interval(count, phi, tail(self.confidence, degrees))
 
     @cached_property
     def _fpr(self) -> Limits:
         totals = self.totals
-        lower, upper = mean_count_interval(totals.m_before, self.jackknifed.fpr, totals.n_before, self.confidence)
+        lower, upper = self._mean_count(totals.m_before, self.jackknifed.fpr, totals.n_before)
         return lower / totals.n_before, upper / totals.n_before
 
     @cached_property
-    def _precision(self) -> Limits:
-        return self._mover(corrected=False)
+    def _uncorrected_precision(self) -> Limits:
+        return self._mover(self.totals.n_after, self.jackknifed.n_after, np.zeros(1))
 
-    def _mover(self, *, corrected: bool) -> Limits:
-        """Limits of 1 - F / H, with H = M_a / (N_a - A) if corrected (MOVER: Zou & Donner 2008).
+    @cached_property
+    def _corrected_precision(self) -> Limits:
+        """Limits of 1 - F / H with H = M_a / (N_a - A); the doubt in A is that of log(N_a - A)."""
+        totals, jackknifed = self.totals, self.jackknifed
+        negatives = totals.n_after - totals.positives
+        doubt = self._doubt * (totals.positives**2 / negatives) ** 2
+        return self._mover(negatives, jackknifed.n_after - jackknifed.positives, doubt)
+
+    def _mover(self, base: Floats, jackknifed_base: Floats, doubt: Floats) -> Limits:
+        """Limits of 1 - F / H, with H = M_a / base (MOVER: Zou & Donner 2008).
 
         The distances of log F and log H to their limits are added in quadrature. The sum is scaled by the ratio of the
         variance of log F - log H to the variance that it would have if F and H were independent. Half a match takes
         the place of M_b = 0.
+
+        Args:
+            base: Shape (1,): the pairs after the event that H refers to.
+            jackknifed_base: The same without each replicate.
+            doubt: Variance of log(base) that does not come from the replicates.
         """
         totals, jackknifed = self.totals, self.jackknifed
-        base, jackknifed_base = totals.n_after, jackknifed.n_after
-        if corrected:
-            base, jackknifed_base = base - totals.positives, jackknifed_base - jackknifed.positives
         jackknifed_h = jackknifed.m_after / jackknifed_base
         h, centre = totals.m_after / base, np.maximum(totals.m_before, 0.5) / totals.n_before
         # limits of F and of H, each on its own
         f_lower, f_upper = self._fpr
-        h_lower, h_upper = mean_count_interval(totals.m_after, jackknifed_h, base, self.confidence)
+        h_lower, h_upper = self._mean_count(totals.m_after, jackknifed_h, base)
         # Var(log F - log H) over its value under independence, by the delta method; 1 where it cannot be estimated
-        independent = covariance(jackknifed.fpr) / centre**2 + covariance(jackknifed_h) / h**2
-        joint = np.maximum(1 - 2 * covariance(jackknifed.fpr, jackknifed_h) / (centre * h * independent), 0.0)
+        var_f, var_h, shared = self.spread.moments(jackknifed.fpr, jackknifed_h, centre / h)
+        independent = var_f / centre**2 + var_h / h**2
+        joint = np.maximum(1 - 2 * shared / (centre * h * independent), 0.0)
         joint = np.where((totals.m_before > 0) & (independent > 0), joint, 1.0)
         # distances to the limits of log F - log H, upwards and downwards
-        up = np.sqrt(joint * (np.log(f_upper / centre) ** 2 + np.log(h * base / h_lower) ** 2))
-        down = np.sqrt(joint * (np.log(centre / f_lower) ** 2 + np.log(h_upper / (h * base)) ** 2))
+        doubtful = t_quantile(self.confidence, self.spread.most_degrees) ** 2 * doubt
+        up = np.sqrt(joint * (np.log(f_upper / centre) ** 2 + np.log(h * base / h_lower) ** 2) + doubtful)
+        down = np.sqrt(joint * (np.log(centre / f_lower) ** 2 + np.log(h_upper / (h * base)) ** 2) + doubtful)
         # back to precision, in which the directions are reversed; the interval contains the estimate
         estimate = 1 - totals.fpr / h
         lower = np.maximum(1 - centre / h * np.exp(up), 0.0)
         upper = 1 - np.where(totals.m_before > 0, centre / h * np.exp(-down), 0.0)
         return np.minimum(lower, estimate), np.maximum(upper, estimate)
+
+    @cached_property
+    def _doubt(self) -> Floats:
+        """Variance of 1 / A that comes from the choice of the reference; 0 where it was given."""
+        if self.choice is None or self.totals.reference is None:
+            return np.zeros(1)
+        return np.full(1, doubt_in_choice(self.totals, self.jackknifed, self.spread, self.choice))
 
     @cached_property
     def _rare(self) -> Floats:
@@ -219,55 +234,82 @@ class _Limits:
         the mean of M_a.
         """
         totals, jackknifed = self.totals, self.jackknifed
-        rate = jackknifed.m_after / jackknifed.n_after
-        _, upper = mean_count_interval(totals.m_after, rate, totals.n_after, self.confidence)
-        reached = ((upper - totals.m_after) / t_quantile(self.confidence, self.degrees)) ** 2
-        missing = np.maximum(reached - covariance(jackknifed.m_after), 0.0)
+        _, upper = self._mean_count(totals.m_after, jackknifed.m_after / jackknifed.n_after, totals.n_after)
+        reached = ((upper - totals.m_after) / t_quantile(self.confidence, self.spread.most_degrees)) ** 2
+        missing = np.maximum(reached - self.spread.variance(jackknifed.m_after), 0.0)
         return np.clip(1 - totals.m_after / FEW_MATCHES, 0.0, 1.0) * missing
 
-    def _fieller(self, tops: tuple[Floats, Floats], bottoms: tuple[Floats, Floats]) -> tuple[Limits, Limits]:
+    def _fieller(
+        self, tops: tuple[Floats, Floats], bottoms: tuple[Floats, Floats], more: Floats
+    ) -> tuple[Limits, Limits]:
         """Fieller's limits of a ratio, by t with all degrees of freedom and by t with the effective ones.
 
         Args:
             tops: The numerator in the totals, and without each replicate.
             bottoms: The denominator likewise.
+            more: What is added to the variance of the numerator.
         """
         (top, jackknifed_top), (bottom, jackknifed_bottom) = tops, bottoms
-        variances = (
-            covariance(jackknifed_top) + self._rare,
-            covariance(jackknifed_bottom),
-            covariance(jackknifed_top, jackknifed_bottom),
-        )
-        degrees = self.degrees, effective_degrees(jackknifed_top / jackknifed_bottom)
+        of_top, of_bottom, shared = self.spread.moments(jackknifed_top, jackknifed_bottom, top / bottom)
+        variances = of_top + more, of_bottom, shared
+        degrees = self.spread.most_degrees, self.spread.degrees(jackknifed_top / jackknifed_bottom)
         plain, wide = (fieller_interval(top, bottom, variances, t_quantile(self.confidence, d)) for d in degrees)
         return plain, wide
 
-    def _recall(self) -> Limits:
+    def _recall_uncorrected(self) -> Limits:
         totals, jackknifed = self.totals, self.jackknifed
-        (lower, upper), _ = self._fieller((totals.tp, jackknifed.tp), (totals.tp_reference, jackknifed.tp_reference))
-        exact = np.arange(len(lower)) == totals.reference
-        return np.where(exact, 1.0, lower), np.where(exact, 1.0, upper)
+        bottoms = totals.tp_reference, jackknifed.tp_reference
+        (lower, upper), _ = self._fieller((totals.tp, jackknifed.tp), bottoms, self._rare)
+        return np.where(self._is_reference, 1.0, lower), np.where(self._is_reference, 1.0, upper)
 
-    def _f1(self) -> Limits:
+    def _f1_uncorrected(self) -> Limits:
         """Fieller's limits, the upper one with the effective degrees, because sums of true matches are skewed.
 
         At the reference R = 1, so that F1 = 2 P / (1 + P) takes its limits from those of P.
         """
         totals, jackknifed = self.totals, self.jackknifed
         half = (totals.m_after + totals.tp_reference) / 2, (jackknifed.m_after + jackknifed.tp_reference) / 2
-        (lower, _), (_, upper) = self._fieller((totals.tp, jackknifed.tp), half)
-        low, high = (2 * p / (1 + p) for p in np.maximum(self._precision, 0.0))
-        exact = np.arange(len(lower)) == totals.reference
+        (lower, _), (_, upper) = self._fieller((totals.tp, jackknifed.tp), half, self._rare)
         estimate = 2 * totals.tp / (totals.m_after + np.maximum(totals.tp, totals.tp_reference))
-        lower, upper = np.where(exact, low, lower), np.where(exact, high, upper)
+        return self._f1_around(estimate, (lower, upper), self._uncorrected_precision, 1.0)
+
+    def _recall(self) -> Limits:
+        """Fieller's limits of recall; at a reference that was given recall is known by assumption."""
+        totals, jackknifed = self.totals, self.jackknifed
+        tops, bottoms = (totals.found, jackknifed.found), (totals.tp_reference, jackknifed.tp_reference)
+        chosen = (totals.tp_reference * totals.tp) ** 2 * self._doubt
+        (lower, upper), _ = self._fieller(tops, bottoms, self._rare * totals.gap**2 + chosen)
+        is_known = self._is_reference & (self._doubt == 0)
+        lower, upper = (np.where(is_known, totals.reference_recall, limit) for limit in (lower, upper))
+        estimate = np.where(self._is_reference, totals.reference_recall, totals.tp_corrected / totals.positives)
         return np.minimum(lower, estimate), np.maximum(upper, estimate)
 
-    def _recall_corrected(self) -> Limits:
+    def _f1(self) -> Limits:
+        """Fieller's limits, the upper one with the effective degrees; at the reference from those of precision."""
         totals, jackknifed = self.totals, self.jackknifed
-        tops = totals.tp_corrected, jackknifed.tp_corrected
-        (lower, upper), _ = self._fieller(tops, (totals.positives, jackknifed.positives))
-        estimate = totals.tp_corrected / totals.positives
+        halves = [(sums.m_after * sums.gap + sums.tp_reference) / 2 for sums in (totals, jackknifed)]
+        # the derivative of F1 by 1 / A, times the denominator of F1
+        slope = 2 * (totals.tp - totals.fpr * totals.m_after) / (totals.m_after / totals.positives + 1) ** 2
+        chosen = (halves[0] * slope) ** 2 * self._doubt
+        tops = totals.found, jackknifed.found
+        (lower, _), (_, upper) = self._fieller(tops, (halves[0], halves[1]), self._rare * totals.gap**2 + chosen)
+        right = totals.tp_corrected
+        estimate = 2 * right / (totals.m_after + np.maximum(right, totals.positives))
+        return self._f1_around(estimate, (lower, upper), self._corrected_precision, totals.reference_recall)
+
+    def _f1_around(self, estimate: Floats, limits: Limits, precision: Limits, recall: float) -> Limits:
+        """Limits of F1 that hold its estimate, at the reference 2 P R / (P + R) of the limits of P and the known R."""
+        low, high = (2 * p * recall / (p + recall) for p in np.maximum(precision, 0.0))
+        lower, upper = (
+            np.where(self._is_reference, known, limit) for known, limit in zip((low, high), limits, strict=True)
+        )
         return np.minimum(lower, estimate), np.maximum(upper, estimate)
+
+    @property
+    def _is_reference(self) -> NDArray[np.bool_]:
+        """Shape (T,): whether a threshold is the reference."""
+        reference = -1 if self.totals.reference is None else self.totals.reference
+        return np.asarray(np.arange(len(self.totals.m_before)) == reference)
 
 
 def as_interval(limits: Limits, reason: Reasons, *, unit: bool = False) -> Interval:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy
 
-from pipeline.metrics.before_after.intervals import FEW_MATCHES, MIN_REPLICATES, Sums, as_interval
+from pipeline.metrics.before_after.intervals import FEW_MATCHES, MIN_REPLICATES, as_interval
+from pipeline.metrics.before_after.sums import Sums
 from pipeline.metrics.uncertainty.jackknife import (
     binomial_interval,
     negative_binomial_quantile,
@@ -22,10 +23,12 @@ from pipeline.metrics.uncertainty.jackknife import (
     sign_flip_test,
     tail,
 )
-from pipeline.metrics.uncertainty.limits import Interval
+from pipeline.metrics.uncertainty.limits import Interval, union
 
 if TYPE_CHECKING:
-    from pipeline.metrics.before_after.intervals import Counts
+    from collections.abc import Sequence
+
+    from pipeline.metrics.before_after.sums import Counts
     from pipeline.metrics.uncertainty.jackknife import Floats
 
 
@@ -57,7 +60,7 @@ def realised_precision_interval(
     *,
     confidence: float,
     reference: int | None = None,
-    reference_recall: float = 1.0,
+    reference_recalls: Sequence[float] = (1.0,),
 ) -> Interval:
     """Interval of the precision realised in this data set, which depends on the false positives that occurred.
 
@@ -68,15 +71,24 @@ def realised_precision_interval(
     The arguments are those of `intervals`; `m_near` and `n_near` are the shares of `m_before` and `n_before` in the
     near part, which ideally is as long as the time after the event. With a reference, FP is predicted for the N_a - A
     pairs that are negative and the limits are those of the corrected precision. Without one, FP is predicted for all
-    N_a pairs and the limits are those of the uncorrected precision. Limits lie in [0, 1], except that a negative
-    precision is its own lower limit.
+    N_a pairs and the limits are those of the uncorrected precision. Of several recalls at the reference the limits hold
+    for each. Limits lie in [0, 1], except that a negative precision is its own lower limit.
     """
-    matched = m_after.sum(axis=0)
-    prediction = predicted(
-        m_before, m_after, n_before, n_after, m_near, n_near, reference=reference, reference_recall=reference_recall
-    )
-    if prediction is None:
-        return Interval.none(m_before.shape[1], "no_before" if n_after.any() else "no_prediction")
+    counts = (m_before, m_after, n_before, n_after, m_near, n_near)
+    recalls = dict.fromkeys(reference_recalls)
+    predictions = [predicted(*counts, reference=reference, reference_recall=recall) for recall in recalls]
+    intervals = [
+        Interval.none(m_before.shape[1], "no_before" if n_after.any() else "no_prediction")
+        if prediction is None
+        else _of_prediction(prediction, m_after.sum(axis=0), confidence)
+        for prediction in predictions
+    ]
+    return union(intervals)
+
+
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def _of_prediction(prediction: Prediction, matched: Counts, confidence: float) -> Interval:
+    """The interval of the realised precision among so many matches after the event."""
     size, odds, phi = prediction.size, prediction.probability, prediction.phi
     # quantiles of the predicted FP
     tails, expected = tail(confidence, prediction.degrees), prediction.expected

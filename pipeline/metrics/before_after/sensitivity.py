@@ -24,7 +24,11 @@ _F1_LOSS = 0.01  # that overturns the choice of a threshold
 
 
 def over_references(
-    sweep: pl.DataFrame, keys: Sequence[str], chosen: pl.DataFrame, min_precision_of_run: float
+    sweep: pl.DataFrame,
+    keys: Sequence[str],
+    chosen: pl.DataFrame,
+    min_precision_of_run: float,
+    reference_recall: float = 1.0,
 ) -> pl.DataFrame:
     """Recall at a chosen threshold and the best threshold, for every reference rule and minimum precision.
 
@@ -33,6 +37,7 @@ def over_references(
         keys: Columns that identify a group.
         chosen: One row per group: `keys` and `threshold`, the threshold whose recall is wanted.
         min_precision_of_run: The minimum precision of this run, used in addition to 0.01, 0.05, 0.1 and 0.2.
+        reference_recall: What recall is believed to be at every reference.
 
     Returns:
         One row per group, rule and minimum precision: `rule`, `min_precision`, `reference_threshold`,
@@ -47,7 +52,7 @@ def over_references(
         # most minimum precisions lead to the same references, which give the same result
         result = next((result for others, result in results if others.equals(references)), None)
         if result is None:
-            result = _one_reference(curve, keys, chosen, references)
+            result = _one_reference(curve, keys, chosen, references, reference_recall)
             results.append((references, result))
         labels = [pl.lit(rule).alias("rule"), pl.lit(min_precision).alias("min_precision")]
         frames.append(result.with_columns(labels))
@@ -55,10 +60,12 @@ def over_references(
 
 
 def _one_reference(
-    ratios: pl.DataFrame, keys: Sequence[str], chosen: pl.DataFrame, references: pl.DataFrame
+    ratios: pl.DataFrame, keys: Sequence[str], chosen: pl.DataFrame, references: pl.DataFrame, reference_recall: float
 ) -> pl.DataFrame:
-    curve = with_recalls(ratios, keys, references).with_columns(pl.lit(None, dtype=pl.String).alias("undefined"))
-    reference = references.select(
+    curve = with_recalls(ratios, keys, references, reference_recall).with_columns(
+        pl.lit(None, dtype=pl.String).alias("undefined")
+    )
+    reference = curve.filter("is_reference").select(
         *keys,
         pl.col(THRESHOLD).alias("reference_threshold"),
         pl.col("precision").alias("reference_precision"),
@@ -82,6 +89,7 @@ def overturning_kappa(
     *,
     reference: int,
     chosen: int,
+    reference_recall: float = 1.0,
 ) -> float:
     """Smallest κ ≥ 1 in FPR_after = κ FPR_before at which some other threshold has an F1 higher by more than 0.01.
 
@@ -94,39 +102,47 @@ def overturning_kappa(
         n_after: Compared pairs after it.
         reference: Index of the recall reference.
         chosen: Index of the chosen threshold.
+        reference_recall: What recall is believed to be at the reference, r0.
 
     Returns:
         κ, or nan if no κ up to 100 overturns the choice.
     """
-    # TP and F1 for every κ and threshold, shape (400, T)
-    expected = m_before * (n_after / n_before)
-    tp = m_after[None, :] - _KAPPAS[:, None] * expected[None, :]
-    positives = np.maximum(tp, tp[:, [reference]])
+    # false positive rates after the event for every κ and threshold, shape (400, T)
+    rates = _KAPPAS[:, None] * (m_before / n_before)[None, :]
     with np.errstate(invalid="ignore", divide="ignore"):
-        f1 = np.where(tp > 0, 2 * tp / (m_after[None, :] + positives), 0.0)
+        # A = TP(reference) / (r0 - FPR(reference)) for every κ; nan where the rate leaves nothing to be found
+        gap = reference_recall - rates[:, [reference]]
+        at_reference = m_after[reference] - rates[:, [reference]] * n_after
+        positives = np.where((gap > 0) & (at_reference > 0), at_reference / gap, np.nan)
+        # TP = M_a - FPR (N_a - A), F1 = 2 TP / (2 TP + FP + FN), which is 0 where nothing right is retrieved
+        tp = m_after[None, :] - rates * (n_after - positives)
+        f1 = np.where(tp > 0, 2 * tp / (m_after[None, :] + np.maximum(tp, positives)), 0.0)
     overturned = np.nonzero(f1.max(axis=1) - f1[:, chosen] > _F1_LOSS)[0]
     return float(_KAPPAS[overturned[0]]) if len(overturned) else float("nan")
 
 
-def with_kappas(points: pl.DataFrame, curve: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+def with_kappas(
+    points: pl.DataFrame, curve: pl.DataFrame, keys: Sequence[str], reference_recall: float = 1.0
+) -> pl.DataFrame:
     """Add `kappa_vanishing` and `kappa_overturning` to operating points.
 
     Args:
         points: One row per group and criterion, with `threshold`.
         curve: Estimates, one row per group × threshold.
         keys: Columns that identify a group.
+        reference_recall: What recall is believed to be at the reference.
     """
     curves = {group.select(keys).row(0): group for group in curve.sort(THRESHOLD).partition_by(list(keys))}
     labels = points.select(keys).rows()
     overturning = [
-        _overturning(curves[label], threshold) if threshold is not None else None
+        _overturning(curves[label], threshold, reference_recall) if threshold is not None else None
         for label, threshold in zip(labels, points[THRESHOLD].to_list(), strict=True)
     ]
     column = pl.Series("kappa_overturning", overturning, dtype=pl.Float64).fill_nan(None)
     return points.with_columns(vanishing_kappa().alias("kappa_vanishing"), column)
 
 
-def _overturning(curve: pl.DataFrame, threshold: float) -> float | None:
+def _overturning(curve: pl.DataFrame, threshold: float, reference_recall: float) -> float | None:
     reference = curve["is_reference"].arg_max()
     if reference is None or not curve["is_reference"].any() or curve["n_before"][0] == 0:
         return None
@@ -137,9 +153,14 @@ def _overturning(curve: pl.DataFrame, threshold: float) -> float | None:
         curve["n_after"][0],
         reference=reference,
         chosen=int(np.searchsorted(curve[THRESHOLD].to_numpy(), threshold)),
+        reference_recall=reference_recall,
     )
 
 
 def vanishing_kappa() -> pl.Expr:
-    """The κ in FPR_after = κ FPR_before at which no true positive is left: M_a / FP = 1 / (1 - P); NULL for FP = 0."""
-    return pl.when(pl.col("fp") > 0).then(pl.col("m_after") / pl.col("fp"))
+    """The κ in FPR_after = κ FPR_before at which no positive is left among the matches: M_a / (FPR N_a).
+
+    NULL where no false positive is expected. With no positive left, all pairs after the event are negative, so it is
+    the uncorrected FP that counts.
+    """
+    return pl.when(pl.col("fp_uncorrected") > 0).then(pl.col("m_after") / pl.col("fp_uncorrected"))

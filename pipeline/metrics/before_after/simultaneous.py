@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy
 
-from pipeline.metrics.before_after.intervals import intervals
+from pipeline.metrics.before_after.intervals import MIN_REPLICATES, intervals
+from pipeline.metrics.before_after.sums import Sums
 from pipeline.metrics.uncertainty.jackknife import leave_one_out
 
 if TYPE_CHECKING:
-    from pipeline.metrics.before_after.intervals import Counts
+    from collections.abc import Sequence
+
+    from pipeline.metrics.before_after.references import Choice
+    from pipeline.metrics.before_after.sums import Sides
     from pipeline.metrics.uncertainty.jackknife import Floats
 
 _DRAWS = 1999
@@ -43,28 +47,39 @@ def single_confidence(contributions: Floats, confidence: float, *, draws: int = 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def precision_at_least(
-    m_before: Counts, m_after: Counts, n_before: Counts, n_after: Counts, *, confidence: float
+    sides: Sequence[Sides],
+    *,
+    reference: int | None,
+    confidence: float,
+    reference_recalls: Sequence[float] = (1.0,),
+    choice: Choice | None = None,
 ) -> Floats:
     """Lower limits of precision that hold simultaneously at all thresholds.
 
     Whichever threshold is chosen by its limit, its precision is at least that limit, with this confidence.
 
     Args:
-        m_before: Shape (G, T), as for `intervals`.
-        m_after: Shape (G, T).
-        n_before: Shape (G,).
-        n_after: Shape (G,).
+        sides: As for `intervals`.
+        reference: As for `intervals`.
         confidence: One-sided, such as 0.95.
+        reference_recalls: As for `intervals`.
+        choice: As for `intervals`.
 
     Returns:
         Shape (T,); nan where no limit can be given.
     """
-    if (n_before > 0).sum() < 2:  # noqa: PLR2004 - one replicate has no spread
-        return np.full(m_before.shape[1], np.nan)
-    before, after, n_b, n_a = (leave_one_out(counts) for counts in (m_before, m_after, n_before, n_after))
+    events = sides[0].with_data
+    if (events.n_before > 0).sum() < MIN_REPLICATES:
+        return np.full(events.m_before.shape[1], np.nan)
+    recall = min(reference_recalls)
+    shares = [Sums.of(reference, recall, [leave_one_out(n) for n in way.with_data.columns]) for way in sides]
     # 1 - P without each replicate; its deviations from the mean are the contributions to the error
-    share = (before / n_b[:, None]) / (after / n_a[:, None])
-    contributions = np.nan_to_num(share.mean(axis=0) - share, posinf=0.0, neginf=0.0)
-    single = single_confidence(contributions, confidence)
-    limits = intervals(m_before, m_after, n_before, n_after, reference=None, confidence=single)
+    contributions = [
+        np.nan_to_num(sums.precision - sums.precision.mean(axis=0), posinf=0.0, neginf=0.0) for sums in shares
+    ]
+    # of two parents, the one that asks for the stricter limits
+    single = max(single_confidence(of_way, confidence) for of_way in contributions[:2])
+    limits = intervals(
+        sides, reference=reference, confidence=single, reference_recalls=reference_recalls, choice=choice
+    )
     return limits["precision"].lower

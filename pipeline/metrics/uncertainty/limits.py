@@ -54,6 +54,15 @@ class Interval:
         return cls.of((np.full(size, np.nan), np.full(size, np.nan)), reason)
 
 
+def union(intervals: Sequence[Interval]) -> Interval:
+    """The smallest interval that holds several; none where one of them is missing, for its reason."""
+    lower, upper = (
+        np.stack(sides) for sides in zip(*((limits.lower, limits.upper) for limits in intervals), strict=True)
+    )
+    reasons = [next(filter(None, row), None) for row in zip(*(limits.reason for limits in intervals), strict=True)]
+    return Interval(lower.min(axis=0), upper.max(axis=0), np.array(reasons, dtype=object))
+
+
 def intervals_of(limits: Mapping[str, Limits], replicates: int) -> dict[str, Interval]:
     """Limits of ratios that are undefined where they are missing, or for all of which one replicate is too few."""
     reason: Reason = "one_replicate" if replicates == 1 else "undefined_ratio"

@@ -13,6 +13,7 @@ from pipeline.metrics.before_after.adjusted import (
     Standardised,
     Stratum,
     adjusted_intervals,
+    adjusted_sums,
     standardise,
 )
 from pipeline.metrics.uncertainty.limits import Interval
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pipeline.metrics.uncertainty.cube import Cube
+    from pipeline.metrics.uncertainty.jackknife import Floats
     from pipeline.metrics.uncertainty.reasons import Reason
     from pipeline.stages.before_after.contract import BeforeAfterParameters
     from pipeline.stages.before_after.uncertainty import EstimatedGroup
@@ -92,9 +94,8 @@ def _group(group: EstimatedGroup, strata: pl.DataFrame, params: BeforeAfterParam
     used = n_before + n_after > 0
     standardised = standardise(_strata(group, strata, used), int(used.sum()), group.rows.height)
     intervals = _intervals(standardised, group, used, params)
-    values, reason = _estimates(
-        standardised, m_after.sum(axis=0), int(n_before.sum()), int(n_after.sum()), group.reference
-    )
+    counts = [np.atleast_1d(column.sum(axis=0)).astype(np.float64) for column in (m_after, n_before, n_after)]
+    values, reason = _estimates(standardised, counts, group.reference, params.recall_reference.middle)
     for name, interval in intervals.items():  # rounding apart, an interval holds its estimate
         estimate = values[f"{name}_adjusted"]
         values[f"{name}_adjusted_lower"] = np.minimum(interval.lower, estimate)
@@ -131,27 +132,45 @@ def _intervals(
         n_after[used],
         reference=group.reference,
         confidence=params.confidence,
+        reference_recalls=params.recall_reference.recalls,
+        choice=params.recall_reference.choice,
     )
 
 
+@np.errstate(divide="ignore", invalid="ignore")
 def _estimates(
-    standardised: Standardised, m_after: NDArray[np.int64], n_before: int, n_after: int, reference: int | None
-) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.object_]]:
-    """The ratios, by the null rules of the plain estimates, and why the first of them is missing."""
-    supported = n_before > 0 and not standardised.n_unsupported
-    fp = standardised.fp if supported else np.full_like(standardised.fp, np.nan)
-    tp = m_after - fp
-    positive = tp[reference] if reference is not None and tp[reference] > 0 else np.nan
-    with np.errstate(divide="ignore", invalid="ignore"):
-        fpr = fp / n_after if n_after else np.full_like(fp, np.nan)
-        precision = np.where(m_after > 0, tp / m_after, np.nan)
-        raw = np.where(tp >= 0, tp / positive, np.nan)
-        f1 = 2 * np.where(tp >= 0, tp, np.nan) / (m_after + np.maximum(tp, positive))
+    standardised: Standardised, counts: Sequence[Floats], reference: int | None, reference_recall: float
+) -> tuple[dict[str, Floats], NDArray[np.object_]]:
+    """The ratios, by the null rules of the plain estimates, and why the first of them is missing.
+
+    Args:
+        standardised: The false positives, if all pairs after the event were negative.
+        counts: M_a, N_b and N_a.
+        reference: Index of the recall reference.
+        reference_recall: What recall is believed to be there.
+    """
+    is_supported = bool(counts[1] > 0) and not standardised.n_unsupported
+    fp = standardised.fp if is_supported else np.full_like(standardised.fp, np.nan)
+    sums = adjusted_sums(fp, counts, reference, reference_recall)
+    identified = (sums.tp_reference > 0) & (sums.positives <= sums.n_after)
+    tp = np.where(identified, sums.tp_corrected, np.nan)
+    found = np.where(tp >= 0, tp, np.nan)
+    recall = np.minimum(found / sums.positives, 1.0)
+    f1 = 2 * found / (sums.m_after + np.maximum(found, sums.positives))
+    values = (sums.fpr, sums.m_after - tp, tp / sums.m_after, recall, f1)
+    reasons = {
+        "unsupported_stratum" if counts[1] > 0 else "no_before": not is_supported,
+        "no_prediction": sums.m_after == 0,
+        "no_reference": ~(sums.tp_reference > 0),
+        "unidentified": ~(sums.gap > 0),
+        "all_positive": ~(sums.positives <= sums.n_after),
+        "negative_tp": tp < 0,
+    }
     reason = np.full(len(fp), None, dtype=object)
-    reason[np.isnan(positive)] = "no_reference"
-    reason[tp < 0] = "negative_tp"
-    reason[m_after == 0] = "no_prediction"
-    if not supported:
-        reason[:] = "unsupported_stratum" if n_before else "no_before"
-    values = (fpr, fp, precision, np.minimum(raw, 1.0), f1)
-    return {f"{name}_adjusted": value for name, value in zip(RATIOS, values, strict=True)}, reason
+    for name, holds in reversed(reasons.items()):
+        reason[np.broadcast_to(holds, len(fp))] = name
+    named = {
+        f"{name}_adjusted": np.where(np.isfinite(of_name), of_name, np.nan)
+        for name, of_name in zip(RATIOS, values, strict=True)
+    }
+    return named, reason

@@ -229,7 +229,7 @@ def _prediction(group: EstimatedGroup, params: BeforeAfterParameters) -> tuple[P
     if not group.counts.within_budget or group.rows.height > MOST_THRESHOLDS:
         return None, "budget"
     prediction = predicted(
-        *group.sides, *group.near, reference=group.reference, reference_recall=params.recall_reference.recall
+        *group.sides, *group.near, reference=group.reference, reference_recall=params.recall_reference.middle
     )
     if prediction is None:
         return None, "no_near"

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from pipeline.metrics.before_after.estimates import ReferenceRule
+from pipeline.metrics.before_after.references import Choice
 from pipeline.metrics.curves.operating_points import MAX_DECIMALS, Criterion
 from pipeline.sources.inputs import Field as InputField
 from pipeline.sources.inputs import Input, InputContract
@@ -15,6 +16,7 @@ from pipeline.stages.parameters import StageParameters, ascending
 from pipeline.tables.groupings import unlike_but_for_case
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
+Recall = Annotated[float, Field(gt=0, le=1)]
 Compared = Literal["events", "timelines", "pairs"]
 
 PAIRS = InputContract(
@@ -104,7 +106,8 @@ class RecallReference(BaseModel):
             those; `fixed`: `threshold`.
         min_precision: Enough precision, at most 9 decimals.
         threshold: The reference of rule `fixed`.
-        recall: What recall is believed to be there.
+        recall: What recall is believed to be there: a number, or a range [lowest, highest]. The estimates take the
+            middle of a range, the intervals hold for all of it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -112,7 +115,7 @@ class RecallReference(BaseModel):
     rule: ReferenceRule = "lowest"
     min_precision: Fraction = 0.05
     threshold: float | None = Field(default=None, allow_inf_nan=False)
-    recall: Annotated[float, Field(gt=0, le=1)] = 1.0
+    recall: Recall | tuple[Recall, Recall] = 1.0
 
     @model_validator(mode="after")
     def _complete(self) -> RecallReference:
@@ -122,7 +125,28 @@ class RecallReference(BaseModel):
         if round(self.min_precision, MAX_DECIMALS) != self.min_precision:
             message = f"min_precision has more than {MAX_DECIMALS} decimals"
             raise ValueError(message)
+        if any(round(value, MAX_DECIMALS) != value for value in self.recalls):
+            message = f"recall has more than {MAX_DECIMALS} decimals"
+            raise ValueError(message)
+        if self.recalls[0] > self.recalls[-1]:
+            message = f"recall: give the lowest value of the range first: [{self.recalls[-1]!r}, {self.recalls[0]!r}]"
+            raise ValueError(message)
         return self
+
+    @property
+    def recalls(self) -> tuple[float, ...]:
+        """The number, or both ends of the range."""
+        return self.recall if isinstance(self.recall, tuple) else (self.recall,)
+
+    @property
+    def middle(self) -> float:
+        """The number, or the middle of the range, which the estimates take."""
+        return round(sum(self.recalls) / len(self.recalls), MAX_DECIMALS)
+
+    @property
+    def choice(self) -> Choice | None:
+        """How the reference is chosen; None if it is given."""
+        return None if self.rule == "fixed" else Choice(self.rule, self.min_precision)
 
 
 class BeforeAfterParameters(StageParameters):

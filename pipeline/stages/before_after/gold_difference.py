@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from pipeline.metrics.before_after.sums import Sums
 from pipeline.metrics.uncertainty.cube import jackknifed
 from pipeline.metrics.uncertainty.jackknife import covariance, t_quantile
 from pipeline.stages.before_after.uncertainty import groups_of
@@ -14,9 +15,8 @@ from pipeline.tables.columns import by_group, doubles, nulls
 from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from pipeline.metrics.uncertainty.cube import Cube
+    from pipeline.metrics.uncertainty.jackknife import Floats
     from pipeline.stages.before_after.contract import BeforeAfterParameters
     from pipeline.stages.before_after.uncertainty import EstimatedGroup
 
@@ -45,7 +45,7 @@ def with_difference(
     groups = ((group, matches.get(group.rows.select(keys).row(0))) for group in groups_of(curve, cube))
     frames = [
         group.rows.select(*keys, THRESHOLD).with_columns(
-            pl.lit("match").alias("level"), *_difference(group, annotated, params.confidence)
+            pl.lit("match").alias("level"), *_difference(group, annotated, params)
         )
         for group, annotated in groups
         if annotated is not None
@@ -55,31 +55,29 @@ def with_difference(
     return table.join(pl.concat(frames), on=[*keys, THRESHOLD, "level"], how="left", nulls_equal=True)
 
 
-def _difference(group: EstimatedGroup, gold: pl.DataFrame, confidence: float) -> list[pl.Series]:
+def _difference(group: EstimatedGroup, gold: pl.DataFrame, params: BeforeAfterParameters) -> list[pl.Series]:
     """The difference and its limits at every threshold of a group."""
     m_before, m_after, n_before, n_after = group.sides
     annotated = group.counts.with_counts(gold)
     tp, fp = annotated.at_or_above("tp"), annotated.at_or_above("fp")
-    counts = (m_before, m_after, tp, fp, n_before[:, None], n_after[:, None])
+    counts = (m_before, m_after, n_before[:, None], n_after[:, None], tp, fp)
+
+    def difference_of(*totals: Floats) -> Floats:
+        return _of_totals(Sums.of(group.reference, params.recall_reference.middle, totals[:4]), *totals[4:])
+
     if len(n_before) < 2:  # noqa: PLR2004 - a spread needs two
-        difference = _of_totals(*(count.sum(axis=0).astype(np.float64) for count in counts))
+        difference = difference_of(*(count.sum(axis=0).astype(np.float64) for count in counts))
         half = np.full(len(difference), np.nan)
     else:
-        difference, without_each = jackknifed(_of_totals, *counts)
-        half = t_quantile(confidence, len(n_before) - 1) * np.sqrt(covariance(without_each))
+        difference, without_each = jackknifed(difference_of, *counts)
+        half = t_quantile(params.confidence, len(n_before) - 1) * np.sqrt(covariance(without_each))
     values = (difference, difference - half, difference + half)
     return [doubles(name, column) for name, column in zip(NAMES, values, strict=True)]
 
 
-def _of_totals(
-    m_before: NDArray[np.float64],
-    m_after: NDArray[np.float64],
-    tp: NDArray[np.float64],
-    fp: NDArray[np.float64],
-    n_before: NDArray[np.float64],
-    n_after: NDArray[np.float64],
-) -> NDArray[np.float64]:
+def _of_totals(sums: Sums, tp: Floats, fp: Floats) -> Floats:
     """Estimated precision minus that of the gold pairs; nan where one of them is undefined."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        difference = (1 - m_before / n_before * n_after / m_after) - tp / (tp + fp)
+        is_possible = (sums.tp_reference > 0) & (sums.positives <= sums.n_after)
+        difference = np.where(is_possible, sums.precision, np.nan) - tp / (tp + fp)
     return np.where(np.isfinite(difference), difference, np.nan)

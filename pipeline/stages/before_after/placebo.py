@@ -9,6 +9,7 @@ import polars as pl
 
 from pipeline.metrics.before_after.intervals import MIN_REPLICATES
 from pipeline.metrics.before_after.placebo import placebo, placebo_joint
+from pipeline.metrics.before_after.sums import Sums
 from pipeline.stages.before_after.uncertainty import groups_of
 from pipeline.tables.columns import doubles, nulls
 from pipeline.tables.sweep import THRESHOLD
@@ -44,7 +45,7 @@ def table(curve: pl.DataFrame, cube: Cube, params: BeforeAfterParameters) -> pl.
     for group in groups_of(curve, cube):
         reason = _why_untested(group, params, pairs_known=pairs_known)
         label = group.rows.head(1).select(keys)
-        frames.append(_untested(label, reason) if reason else _tested(group, keys, params.confidence))
+        frames.append(_untested(label, reason) if reason else _tested(group, keys, params))
     return pl.concat([frame.select(order) for frame in frames])
 
 
@@ -69,20 +70,20 @@ def _untested(labels: pl.DataFrame, reason: Reason | None) -> pl.DataFrame:
     )
 
 
-def _tested(group: EstimatedGroup, keys: Sequence[str], confidence: float) -> pl.DataFrame:
+def _tested(group: EstimatedGroup, keys: Sequence[str], params: BeforeAfterParameters) -> pl.DataFrame:
     """The rows of one group, that of the joint test last."""
     m_before, _, n_before, _ = group.sides
     m_near, n_near = group.near
     m_far, n_far = m_before - m_near, n_before - n_near
-    tests = placebo(m_far, m_near, n_far, n_near, confidence=confidence)
+    tests = placebo(m_far, m_near, n_far, n_near, confidence=params.confidence)
     size = group.rows.height
     counts = (np.full(size, n_far.sum()), np.full(size, n_near.sum()), m_far.sum(axis=0), m_near.sum(axis=0))
     values = (tests.log_rate_ratio, tests.lower, tests.upper, tests.p_value)
     rows = group.rows.select(*keys, THRESHOLD).with_columns(
         *(pl.Series(name, column, dtype=pl.Int64) for name, column in zip(COUNTS, counts, strict=True)),
         *(doubles(name, column) for name, column in zip(VALUES, values, strict=True)),
-        doubles("precision_far", _precision(group, counts[2], n_far.sum())),
-        doubles("precision_near", _precision(group, counts[3], n_near.sum())),
+        doubles("precision_far", _precision(group, counts[2], n_far.sum(), params)),
+        doubles("precision_near", _precision(group, counts[3], n_near.sum(), params)),
     )
     single = ((n_far + n_near) > 0).sum() < MIN_REPLICATES
     joint = doubles("p_value", np.array([placebo_joint(m_far, m_near, n_far, n_near)]))
@@ -92,9 +93,12 @@ def _tested(group: EstimatedGroup, keys: Sequence[str], confidence: float) -> pl
     return pl.concat([rows, last]).with_columns(reason.alias("undefined"))
 
 
-def _precision(group: EstimatedGroup, matches: NDArray[np.int64], pairs: np.int64) -> NDArray[np.float64]:
+def _precision(
+    group: EstimatedGroup, matches: NDArray[np.int64], pairs: np.int64, params: BeforeAfterParameters
+) -> NDArray[np.float64]:
     """Precision with the false positive rate of one part of the time before the event."""
     _, m_after, _, n_after = group.sides
     with np.errstate(divide="ignore", invalid="ignore"):
-        precision = 1 - (matches / pairs) * n_after.sum() / m_after.sum(axis=0)
+        counts = (matches, m_after.sum(axis=0), np.full(1, pairs), np.full(1, n_after.sum()))
+        precision = Sums.of(group.reference, params.recall_reference.middle, counts).precision
     return np.where(np.isfinite(precision), precision, np.nan)

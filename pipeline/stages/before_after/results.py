@@ -11,7 +11,7 @@ from pipeline.metrics.before_after import estimates as estimator
 from pipeline.metrics.before_after import sensitivity
 from pipeline.metrics.curves.operating_points import pick
 from pipeline.metrics.uncertainty.cube import Cube
-from pipeline.stages.before_after import adjusted, audit, gold, placebo, plausibility, strata, trend
+from pipeline.stages.before_after import adjusted, audit, gold, placebo, plausibility, reference, strata, trend
 from pipeline.stages.before_after import verdict as assumption
 from pipeline.stages.before_after.gold_difference import with_difference
 from pipeline.stages.before_after.tables import COUNT_NAMES
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from pipeline.stages.before_after.contract import BeforeAfterParameters
 
-LOW_PRECISION = 0.2
-
 
 def derive(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
     """Estimates at every threshold, the chosen operating points, and matches per day."""
@@ -34,25 +32,26 @@ def derive(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame]) ->
     cube = Cube.of(counts["counts"], keys, params.threshold_values, params.boundary)
     frame = cube.curve(["m_before", "m_after"], ["n_before", "n_after"])
     _check_matches(cube)
-    reference = params.recall_reference
+    recall = params.recall_reference.middle
     curve = estimator.estimates(
         frame,
         keys,
-        rule=reference.rule,
-        min_precision=reference.min_precision,
-        threshold=reference.threshold,
-        reference_recall=reference.recall,
+        rule=params.recall_reference.rule,
+        min_precision=params.recall_reference.min_precision,
+        threshold=params.recall_reference.threshold,
+        reference_recall=recall,
     )
     curve = with_intervals(curve, cube, params)
     safe = with_safe_limits(curve, cube, params)
-    chosen = [estimator.operating_point(safe, keys, criterion) for criterion in params.operating_points]
+    chosen = [estimator.operating_point(safe, keys, criterion, recall) for criterion in params.operating_points]
     points = [rows.drop(set(safe.columns) - set(curve.columns)) for rows in chosen]
     at_reference = pick(curve, keys, criterion="recall_reference", among=pl.col("is_reference"), best=pl.col(THRESHOLD))
-    first = points[0].select(*keys, THRESHOLD)
+    chosen_points, first = pl.concat([*points, at_reference]), points[0].select(*keys, THRESHOLD)
+    sensitive = sensitivity.over_references(frame, keys, first, params.recall_reference.min_precision, recall)
     return {
         "before_after_estimates": curve,
-        "before_after_operating_points": sensitivity.with_kappas(pl.concat([*points, at_reference]), curve, keys),
-        "before_after_sensitivity": sensitivity.over_references(frame, keys, first, reference.min_precision),
+        "before_after_operating_points": sensitivity.with_kappas(chosen_points, curve, keys, recall),
+        "before_after_sensitivity": sensitive,
         **dict(_optional_tables(params, counts, curve, cube)),
     }
 
@@ -93,19 +92,8 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     total = tables["before_after_estimates"].filter(pl.col(GROUPING.name) == "all")
     if total.is_empty():
         return ()
-    doubtful = (plausibility.one_sided(total), plausibility.strictest_precision(total))
+    doubtful = (plausibility.one_sided(total), plausibility.strictest_precision(total), reference.doubtful(tables))
     messages = [words for words in doubtful if words is not None]
-    if not total["is_reference"].any():
-        messages.append("no threshold has enough precision to serve as recall reference: recall and F1 are undefined")
-    reference = total.filter("is_reference")
-    low = reference.filter(pl.col("precision") < LOW_PRECISION)
-    if not low.is_empty():
-        share = f"{low['precision'][0]:.0%}"
-        messages.append(
-            f"recall may be too high or too low: at its reference threshold {low[THRESHOLD][0]:g} only {share} of "
-            "the matches are right, so the total it is measured against is itself uncertain; "
-            "try another recall_reference, or check a sample by hand"
-        )
     messages += assumption.warnings(tables)
     messages += audit.contradictions(tables)
     return tuple(messages)
@@ -159,7 +147,13 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
         rows=cells,
         groupings=tuple(shown[GROUPING.name]),
         sentence=" ".join(
-            part for part in (of_group(first_row, _sentence(first_row)), assumption.verdict(tables)) if part
+            sentence
+            for sentence in (
+                of_group(first_row, _sentence(first_row)),
+                reference.verdict(tables),
+                assumption.verdict(tables),
+            )
+            if sentence
         ),
         curve=tuple(first_curve["f1"].to_list()),
         curve_title=f"F1 from {number(first_curve['threshold'].min())} to {number(first_curve['threshold'].max())}",
@@ -172,5 +166,5 @@ def _sentence(row: Mapping[str, object]) -> str:
         return "No threshold has both a precision and a recall."
     return (
         f"Keeping scores of {number(row['threshold'])} or more, about {precision * 100:.0f} of every 100 kept matches "
-        f"are right, and about {recall * 100:.0f} of every 100 matches that could be found are kept."
+        f"are right, and about {recall * 100:.0f} of every 100 true matches are kept."
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 import polars as pl
@@ -13,17 +13,27 @@ from pipeline.metrics.before_after import estimates as estimator
 from pipeline.metrics.before_after.intervals import INTERVAL_NAMES, intervals
 from pipeline.metrics.before_after.placebo import realised_precision_interval
 from pipeline.metrics.before_after.simultaneous import precision_at_least
+from pipeline.metrics.before_after.sums import Sides
 from pipeline.metrics.uncertainty.limits import Interval, with_limits
 from pipeline.tables.columns import doubles, nulls
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipeline.metrics.before_after.intervals import Counts
+    from pipeline.metrics.before_after.references import Choice
+    from pipeline.metrics.before_after.sums import Counts
     from pipeline.metrics.uncertainty.cube import Cube, GroupCounts
     from pipeline.stages.before_after.contract import BeforeAfterParameters
 
 REALISED = "precision_realised"
+
+
+class _Known(TypedDict):
+    """What is known of the recall reference: arguments of `intervals`."""
+
+    reference: int | None
+    reference_recalls: tuple[float, ...]
+    choice: Choice | None
 
 
 @dataclass(frozen=True)
@@ -56,6 +66,11 @@ class EstimatedGroup:
         return matches, np.zeros_like(pairs) if more_pairs.any() or more_matches.any() else pairs
 
     @property
+    def clusterings(self) -> tuple[Sides, ...]:
+        """The counts by every clustering of the pairs, that over events first."""
+        return (Sides(*self.sides),)
+
+    @property
     def reference(self) -> int | None:
         """Index of the recall reference."""
         references = np.flatnonzero(self.rows["is_reference"].to_numpy())
@@ -79,11 +94,13 @@ def with_intervals(curve: pl.DataFrame, cube: Cube, params: BeforeAfterParameter
 
 def _intervals(group: EstimatedGroup, params: BeforeAfterParameters) -> dict[str, Interval]:
     """Intervals of the expected ratios and, last, of the realised precision."""
-    reference, confidence = group.reference, params.confidence
-    recall = params.recall_reference.recall
-    expected = intervals(*group.sides, reference=reference, confidence=confidence, reference_recall=recall)
+    expected = intervals(group.clusterings, **_known(group, params), confidence=params.confidence)
     realised = realised_precision_interval(
-        *group.sides, *group.near, confidence=confidence, reference=reference, reference_recall=recall
+        *group.sides,
+        *group.near,
+        confidence=params.confidence,
+        reference=group.reference,
+        reference_recalls=params.recall_reference.recalls,
     )
     # Where the realised interval is missing for another reason, one of the others is missing for it, too.
     missing = np.full(group.rows.height, None if group.near[1].any() else "no_near", dtype=object)
@@ -98,10 +115,17 @@ def with_safe_limits(curve: pl.DataFrame, cube: Cube, params: BeforeAfterParamet
     confidences = list(dict.fromkeys(point.confidence for point in params.operating_points if point.confidence))
     if not confidences or not cube.within_budget(curve.height):
         return curve.with_columns(nulls(map(estimator.safe_column, confidences)))
-    return pl.concat([group.rows.with_columns(_safe_limits(group, confidences)) for group in groups_of(curve, cube)])
+    groups = groups_of(curve, cube)
+    return pl.concat([each.rows.with_columns(_safe_limits(each, confidences, _known(each, params))) for each in groups])
 
 
-def _safe_limits(group: EstimatedGroup, confidences: Sequence[float]) -> Iterator[pl.Series]:
+def _safe_limits(group: EstimatedGroup, confidences: Sequence[float], known: _Known) -> Iterator[pl.Series]:
     for confidence in confidences:
-        lower = precision_at_least(*group.sides, confidence=confidence)
+        lower = precision_at_least(group.clusterings, **known, confidence=confidence)
         yield doubles(estimator.safe_column(confidence), lower)
+
+
+def _known(group: EstimatedGroup, params: BeforeAfterParameters) -> _Known:
+    """What is known of the reference of a group."""
+    reference = params.recall_reference
+    return {"reference": group.reference, "reference_recalls": reference.recalls, "choice": reference.choice}

@@ -1,0 +1,96 @@
+"""The spread of a statistic over one way of clustering its rows, or over two that cross.
+
+Rows with two parents, such as pairs of an event and an article, are not independent if they share either. The variance
+is then that over the one parent, plus that over the other, less that over their intersections, which both hold
+(Cameron, Gelbach & Miller 2011, eq. 2.12). In samples this difference can come out below the variance over one parent
+alone, or below 0. The larger of the two one-way variances takes its place there: a second parent never makes a result
+look more certain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pipeline.metrics.uncertainty.jackknife import covariance, effective_degrees
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pipeline.metrics.uncertainty.jackknife import Floats
+
+Moments = tuple["Floats", "Floats", "Floats"]
+
+ONE_WAY, TWO_WAYS = 1, 3
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How values that are taken without each replicate in turn vary.
+
+    Attributes:
+        sizes: Number of replicates of every clustering, in their order on axis 0: of the one clustering, or of the
+            first parent, of the second parent, and of their intersections.
+    """
+
+    sizes: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse any other number of clusterings."""
+        if len(self.sizes) not in {ONE_WAY, TWO_WAYS}:
+            message = f"one clustering, or two and their intersections: {self.sizes}"
+            raise ValueError(message)
+
+    def _by_clustering(self, values: Floats) -> Iterator[Floats]:
+        """The values of every clustering."""
+        ends = np.cumsum(self.sizes)
+        for size, end in zip(self.sizes, ends, strict=True):
+            yield values[end - size : end]
+
+    def variance(self, values: Floats) -> Floats:
+        """Variance of a statistic.
+
+        Args:
+            values: Shape (sum of `sizes`, …): the statistic without each replicate of each clustering in turn.
+        """
+        return self._combined([covariance(of_clustering) for of_clustering in self._by_clustering(values)])
+
+    @staticmethod
+    def _combined(variances: list[Floats]) -> Floats:
+        if len(variances) == ONE_WAY:
+            return variances[0]
+        first, second, both = variances
+        return np.maximum(first + second - both, np.maximum(first, second))
+
+    @np.errstate(divide="ignore", invalid="ignore", over="ignore")
+    def moments(self, top: Floats, bottom: Floats, ratio: Floats) -> Moments:
+        """Variances of two statistics and their covariance, such that top - ratio × bottom has its `variance`.
+
+        Args:
+            top: Shape (sum of `sizes`, …): one statistic without each replicate in turn.
+            bottom: The same of another, of a shape that broadcasts.
+            ratio: Where two clusterings are combined, they are combined as for top - ratio × bottom.
+        """
+        pairs = zip(self._by_clustering(top), self._by_clustering(bottom), strict=True)
+        moments = [(covariance(over), covariance(under), covariance(over, under)) for over, under in pairs]
+        if len(moments) == ONE_WAY:
+            return moments[0]
+        shape = np.broadcast_shapes(top.shape[1:], bottom.shape[1:])
+        summed = tuple(first + second - both for first, second, both in zip(*moments, strict=True))
+        candidates = [[np.broadcast_to(moment, shape) for moment in triple] for triple in (*moments[:2], summed)]
+        of_difference = [over - 2 * ratio * shared + ratio**2 * under for over, under, shared in candidates]
+        largest = np.argmax(np.nan_to_num(np.stack(of_difference), nan=-np.inf), axis=0)
+        over, under, shared = (np.choose(largest, choices) for choices in zip(*candidates, strict=True))
+        return over, under, shared
+
+    def degrees(self, values: Floats) -> Floats:
+        """Degrees of freedom of the variance: of two parents the fewer (Cameron, Gelbach & Miller 2011, 2.4)."""
+        parents = list(self._by_clustering(values))[:2]
+        return np.asarray(np.min([effective_degrees(of_clustering) for of_clustering in parents], axis=0))
+
+    @property
+    def most_degrees(self) -> int:
+        """Degrees of freedom if the clusters are alike: the number of replicates of the smaller parent less one."""
+        return min(self.sizes[:2]) - 1
