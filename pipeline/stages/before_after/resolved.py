@@ -1,0 +1,166 @@
+"""What the inputs and the parameters of a run say together: where each thing comes from that counting needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from pipeline.errors import ConfigError
+from pipeline.plan import rows
+from pipeline.stages.before_after import audit, faults, lags
+from pipeline.stages.before_after.compared import check_grouping, has, resolve_compared
+from pipeline.stages.before_after.matchers import Matchers
+from pipeline.stages.before_after.pairs import PAIR
+from pipeline.stages.before_after.strata import resolve as resolve_strata
+from pipeline.stages.before_after.timelines import N_COLUMNS
+from pipeline.stages.before_after.units import table_of_events
+from pipeline.stages.durations import EVERYTHING
+
+if TYPE_CHECKING:
+    from pipeline.metrics.before_after.timelines import Span
+    from pipeline.plan.optional_tables import OptionalTable
+    from pipeline.sources.source import Source
+    from pipeline.stages.before_after.contract import BeforeAfterParameters, Compared
+    from pipeline.stages.before_after.lags import Lag
+    from pipeline.stages.before_after.strata import Strata
+
+ENDS_OF_WINDOW = ("before_start", "before_end", "after_start", "after_end")
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """The parameters and inputs of a run, and what follows from both; each is resolved when it is first asked for.
+
+    Attributes:
+        params: The parameters.
+        pairs: The primary input.
+        events: The events, if they are an input.
+        articles: The articles, if they are an input.
+        gold: The gold pairs, if they are an input.
+        coded: The input `gold_articles`, if there is one.
+        audited: The labels of an earlier sample, if they are an input.
+    """
+
+    params: BeforeAfterParameters
+    pairs: Source
+    events: Source | None
+    articles: Source | None
+    gold: Source | None
+    coded: Source | None
+    audited: Source | None
+
+    def check(self) -> None:
+        """Refuse inputs and parameters that do not fit each other.
+
+        Raises:
+            DataError: an input lacks what the parameters need.
+            ConfigError: the parameters do not fit each other.
+        """
+        by = self.by
+        for key in PAIR:
+            rows.check_keys(self.sources, key)
+        if self.coded is not None and self.gold is None:
+            message = "gold_articles goes with gold: without gold pairs nothing can be judged"
+            raise ConfigError(message, remedy="Give the gold pairs, or leave gold_articles out.")
+        audit.check_inputs(self.params, self.pairs, self.audited)
+        check_grouping(self.compared, by)
+        self.matchers.check({"audit": self.params.audit is not None})
+        faults.check_zones(self.sources)
+
+    @cached_property
+    def by(self) -> tuple[rows.Grouped, ...]:
+        """The grouping columns, of pairs, events or articles."""
+        n_sources = 1 + sum(source is not None for source in (self.events, self.articles))
+        return rows.resolve_by(self.params.by, self.sources[:n_sources])
+
+    @cached_property
+    def compared(self) -> Compared:
+        """Where the numbers of compared pairs come from."""
+        return resolve_compared(self.params, self.events, self.articles)
+
+    @cached_property
+    def matchers(self) -> Matchers:
+        """The grouping columns that name the matcher."""
+        return Matchers.of(self.by, self.compared)
+
+    @cached_property
+    def strata(self) -> Strata:
+        """What the false positive rate is adjusted for."""
+        sources = (source for source in (self.pairs, self.events, self.articles) if source is not None)
+        return resolve_strata(self.params.strata, {source.name: source for source in sources}, self.compared)
+
+    @cached_property
+    def groups_and_strata(self) -> tuple[rows.Grouped, ...]:
+        """The grouping columns and those of the strata, each once."""
+        return tuple(dict.fromkeys((*self.by, *self.strata.columns)))
+
+    @cached_property
+    def lag(self) -> Lag:
+        """How the lag of a pair is known."""
+        return lags.resolve(self.pairs, self.events, self.articles)
+
+    @cached_property
+    def units(self) -> rows.Units:
+        """The events, or the clusters that they lie in."""
+        has_times = self.has_timelines or self.strata.timed_by == "events"
+        return rows.Units(
+            "events",
+            "event_id",
+            fields=(*(N_COLUMNS if self.compared == "events" else ()), *(("event_time",) if has_times else ())),
+            cluster=self.params.cluster_column,
+            replicated=self.params.uncertainty == "jackknife",
+            replicates=None if self.params.replicates == "auto" else self.params.replicates,
+        )
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The inputs of the run, the primary input first."""
+        inputs = (self.pairs, self.events, self.articles, self.gold, self.coded, self.audited)
+        return tuple(source for source in inputs if source is not None)
+
+    @property
+    def bounds(self) -> dict[str, float]:
+        """Parameters of the queries: which lags lie before and after."""
+        return EVERYTHING if self.params.window is None else self.params.window.bounds()
+
+    @property
+    def ends_of_window(self) -> dict[str, float]:
+        """Those of `bounds` that tell which pairs lie in the window."""
+        return {name: self.bounds[name] for name in ENDS_OF_WINDOW}
+
+    @property
+    def counts_missed(self) -> bool:
+        """Whether pairs without a score count: where compared pairs are rows; elsewhere they never match."""
+        return self.params.counts_missed and self.compared == "pairs"
+
+    @property
+    def has_timelines(self) -> bool:
+        """Whether there is a window, and events and articles have their times."""
+        return self.params.window is not None and has(self.events, "event_time") and has(self.articles, "article_time")
+
+    @property
+    def names_articles(self) -> bool:
+        """Whether pairs and articles have the key of the articles."""
+        return self.pairs.has("article_id") and has(self.articles, "article_id")
+
+    @property
+    def groups_by_articles(self) -> bool:
+        """Whether a grouping column is one of articles."""
+        return any(grouped.source == "articles" for grouped in self.by)
+
+    @property
+    def table_of_events(self) -> OptionalTable:
+        """When counts per event are made."""
+        return table_of_events(self.pairs, asked=self.params.event_counts)
+
+    def span(self) -> Span:
+        """The window in microseconds.
+
+        Raises:
+            ConfigError: there is no window.
+        """
+        if self.params.window is None:
+            message = "a window is required to count articles around events"
+            raise ConfigError(message)
+        return self.params.window.span()
