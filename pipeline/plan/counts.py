@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pipeline.sources.bins import Grid
 
 MAX_DISTINCT = 100_000
+CLUSTERING = "clustering"  # column that says by what the rows of a count are clustered, by number
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,7 @@ class Query:
         sweep: The row relation that it reads and by whose bin it groups; with a grid its query must also select the
             lowest and the highest score of a bin, as `lowest` and `highest`. None: it knows no thresholds.
         into: The count table it adds to; `counts` is the one that is saved.
+        clusterings: Count tables by the number in the column `clustering` of the rows, which are there once for each.
         additive: Whether counts of a grouping are sums of those of a finer one; if not, as for distinct values, every
             grouping is counted by itself.
     """
@@ -100,12 +102,14 @@ class Query:
     keys: tuple[str, ...] = ()
     sweep: Sweep | None = None
     into: str = COUNT_TABLE
+    clusterings: tuple[str, ...] = ()
     additive: bool = True
 
     def tree(self, segment: Sequence[str]) -> exp.Query:
         """The query by some grouping columns."""
         unreplicated = self.sweep is not None and not self.sweep.replicated
-        return expand(load(self.name), segment, zero=[REPLICATE] if unreplicated else [])
+        columns = (CLUSTERING, *segment) if self.clusterings else segment
+        return expand(load(self.name), columns, zero=[REPLICATE] if unreplicated else [])
 
     def run(self, engine: Engine, progress: Progress) -> None:
         """Count every grouping that is no sum of others."""
@@ -113,7 +117,8 @@ class Query:
             counts = engine.fetch(self.tree(segment), self.params)
             if self.sweep is not None:
                 counts = _in_exact_bins(engine, self, self.sweep, segment, counts)
-            progress.counts.add(self.into, segment, counts, self.keys, self.columns)
+            for table, rows in _by_table(counts, self.into, self.clusterings):
+                progress.counts.add(table, segment, rows, self.keys, self.columns)
 
     def statements(self, by: Sequence[str]) -> Iterator[Statement]:
         """The query by all grouping columns."""
@@ -131,6 +136,7 @@ class CountFunction:
         columns: The counts it makes.
         keys: Columns of its count table beside grouping, replicate and threshold.
         into: The count table it adds to; `counts` is the one that is saved.
+        clusterings: As for `Query`.
     """
 
     phase: ClassVar[Phase] = Phase.COUNTS
@@ -140,17 +146,27 @@ class CountFunction:
     columns: tuple[str, ...]
     keys: tuple[str, ...] = ()
     into: str = COUNT_TABLE
+    clusterings: tuple[str, ...] = ()
 
     def run(self, engine: Engine, progress: Progress) -> None:
         """Count every grouping that is no sum of others."""
         frames = frames_of(engine, self.reads)
         for segment in progress.counts.segments(additive=True):
             counts = self.function(frames, segment)
-            progress.counts.add(self.into, segment, counts, self.keys, self.columns)
+            for table, rows in _by_table(counts, self.into, self.clusterings):
+                progress.counts.add(table, segment, rows, self.keys, self.columns)
 
     def statements(self, by: Sequence[str]) -> Iterator[Statement]:  # noqa: ARG002 - all nodes are called alike
         """The queries of the rows."""
         yield from shown_reads(self.reads, f"counts {self.into}", self.function)
+
+
+def _by_table(counts: pl.DataFrame, into: str, clusterings: Sequence[str]) -> Iterator[tuple[str, pl.DataFrame]]:
+    """The counts with the names of their count tables."""
+    if not clusterings:
+        yield into, counts
+    for number, table in enumerate(clusterings):
+        yield table, counts.filter(pl.col(CLUSTERING) == number).drop(CLUSTERING)
 
 
 def _in_exact_bins(

@@ -234,15 +234,19 @@ def units_relations(
     return (*replicates, Relation(units.name, query, keep=source is not None or units.replicated))
 
 
-def replicate_relations(read: str, cluster: str, count: int | None) -> tuple[Relation, Relation]:
+def replicate_relations(
+    read: str, cluster: str, count: int | None, *, of: str | None = None
+) -> tuple[Relation, Relation]:
     """The relation `replicates`: which replicate every cluster of a relation falls into.
 
     Args:
         read: A relation with the columns `passes_where` and `cluster`.
         cluster: Its column whose values are independent.
         count: Number of replicates; None: own up to 1,000 clusters, else 64 groups.
+        of: Whose replicates they are, where rows have several: the relation is then `replicates_of_<of>`.
     """
+    suffix = "" if of is None else f"_of_{of}"
     clusters = statement("replicates/clusters", relations={"input_read": read}, columns={"value": cluster})
     limits = {"own_limit": count or MAX_OWN_REPLICATES, "hash_groups": count or HASH_REPLICATES}
-    replicates = statement("replicates/of_clusters", values=limits)
-    return Relation("clusters", clusters), Relation("replicates", replicates, keep=True)
+    replicates = statement("replicates/of_clusters", relations={"clusters": f"clusters{suffix}"}, values=limits)
+    return Relation(f"clusters{suffix}", clusters), Relation(f"replicates{suffix}", replicates, keep=True)

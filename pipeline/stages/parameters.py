@@ -97,7 +97,8 @@ class StageParameters(BaseModel):
         name: Name of the stage in results; default: its kind.
         by: Groupings; `["a"]` means the total and by `a`, `[["a"]]` only by `a`.
         thresholds: Even grid, ascending list, or `distinct`: every distinct score.
-        cluster: Column whose values are independent units.
+        cluster: Column whose values are independent units; two where rows have two parents, as pairs have, and the
+            stage knows them.
         confidence: Confidence level of intervals.
         uncertainty: How intervals are made.
         replicates: `auto`: one per cluster up to 1,000 clusters, else 64 groups; or a number.
@@ -110,13 +111,14 @@ class StageParameters(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+    most_parents: ClassVar[int] = 1  # of a row, by which `cluster` can name it
     inapplicable: ClassVar[frozenset[str]] = frozenset()  # keys that mean nothing to the stage: refused, and not shown
     example: ClassVar[str] = "thresholds={start=0, stop=1, count=101}"
 
     name: str
     by: tuple[tuple[str, ...], ...] = ((),)
     thresholds: EvenThresholds | tuple[float, ...] | Literal["distinct"] | None = None
-    cluster: str | None = None
+    cluster: str | tuple[str, str] | None = None
     confidence: Confidence = 0.95
     uncertainty: Literal["jackknife", "none"] = "jackknife"
     replicates: Literal["auto"] | int = "auto"
@@ -160,6 +162,18 @@ class StageParameters(BaseModel):
         if any(isinstance(item, str) for item in value):
             message = 'mix no columns with groupings: write for example by = [["source"], ["source", "country"]]'
             raise ValueError(message)
+        return value
+
+    @field_validator("cluster", mode="before")
+    @classmethod
+    def _clusters(cls, value: object) -> object:
+        if isinstance(value, list | tuple):
+            if len(value) == 1:
+                return value[0]
+            if len(value) > cls.most_parents or len(set(value)) < len(value):
+                most = "one column" if cls.most_parents == 1 else "one column, or two different ones"
+                message = f"the rows of this stage have independent units by {most}"
+                raise ValueError(message)
         return value
 
     @field_validator("replicates", mode="before")
@@ -220,8 +234,9 @@ class StageParameters(BaseModel):
 
     @property
     def cluster_column(self) -> str | None:
-        """Internal name of the column of the clusters."""
-        return None if self.cluster is None else cluster_name(self.cluster)
+        """Internal name of the column of the clusters, of two the first."""
+        cluster = self.cluster[0] if isinstance(self.cluster, tuple) else self.cluster
+        return None if cluster is None else cluster_name(cluster)
 
     @property
     def groupings(self) -> tuple[Grouping, ...]:

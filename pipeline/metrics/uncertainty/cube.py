@@ -16,7 +16,7 @@ threshold lie below all thresholds; they count in totals only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -51,12 +51,14 @@ class GroupCounts:
         thresholds: Shape (K,), rising. A single nan: a row of a result without a threshold, which retrieves nothing.
         replicates: Shape (G,), rising; at least those of the counts.
         exclusive: Whether the bins are scores, and a score equal to the threshold is not retrieved.
+        crossed: The counts of the same group by other clusterings; none: its rows have one parent.
     """
 
     counts: pl.DataFrame
     thresholds: Floats
     replicates: Ints
     exclusive: bool = False
+    crossed: tuple[GroupCounts, ...] = ()
 
     @classmethod
     def of(
@@ -167,12 +169,15 @@ class Cube:
         keys: Columns that identify a group; NULL is a value like any other.
         thresholds: The thresholds, rising; None: every group has a threshold for each of its scores.
         boundary: Without thresholds: whether a score equal to the threshold is retrieved.
+        crossed: The count tables of the same rows by the second parent of rows that have two, and by the intersections
+            of both; none: rows have one parent.
     """
 
     counts: pl.DataFrame
     keys: tuple[str, ...]
     thresholds: tuple[float, ...] | None
     boundary: Boundary = ">="
+    crossed: tuple[pl.DataFrame, ...] = ()
 
     @classmethod
     def of(
@@ -181,9 +186,10 @@ class Cube:
         keys: Sequence[str],
         thresholds: Sequence[float] | None,
         boundary: Boundary = ">=",
+        crossed: Sequence[pl.DataFrame] = (),
     ) -> Cube:
         """The cube of a count table."""
-        return cls(counts, tuple(keys), None if thresholds is None else tuple(thresholds), boundary)
+        return cls(counts, tuple(keys), None if thresholds is None else tuple(thresholds), boundary, tuple(crossed))
 
     def at_or_above(self, names: Sequence[str]) -> pl.DataFrame:
         """Counts of all replicates that each threshold retrieves: one row per group × threshold, added exactly."""
@@ -199,7 +205,8 @@ class Cube:
 
     def within_budget(self, rows: int) -> bool:
         """Whether intervals of so many rows, groups × thresholds, can be computed."""
-        return rows * self.counts[REPLICATE].n_unique() <= MOST_CELLS
+        replicates = (counts[REPLICATE].n_unique() for counts in (self.counts, *self.crossed))
+        return rows * sum(replicates) <= MOST_CELLS
 
     def groups(self) -> Iterator[tuple[Key, GroupCounts]]:
         """Every group, by the values of its keys, in the order of the count table; one at a time is made."""
@@ -212,11 +219,17 @@ class Cube:
         Args:
             curve: Columns `keys`, `threshold` and any others; each group has rows in the count table.
         """
-        counts = by_group(self.counts, self.keys)
+        clusterings = [by_group(counts, self.keys) for counts in (self.counts, *self.crossed)]
         exclusive = self.thresholds is None and self.boundary == ">"
         for key, rows in by_group(curve.sort(THRESHOLD), self.keys).items():
-            replicates = np.unique(counts[key][REPLICATE].to_numpy())
-            yield rows, GroupCounts(counts[key], rows[THRESHOLD].to_numpy(), replicates, exclusive)
+            thresholds = rows[THRESHOLD].to_numpy()
+            tables = [groups[key] for groups in clusterings if key in groups]
+            replicates = (np.unique(counts[REPLICATE].to_numpy()) for counts in tables)
+            group, *crossed = (
+                GroupCounts(counts, thresholds, numbers, exclusive)
+                for counts, numbers in zip(tables, replicates, strict=True)
+            )
+            yield rows, replace(group, crossed=tuple(crossed) if len(crossed) == len(self.crossed) else ())
 
     def blocks(self, names: Sequence[str]) -> Iterator[Block]:
         """The counts of many groups at a time, of all replicates, in blocks of at most `BLOCK_CELLS` cells.

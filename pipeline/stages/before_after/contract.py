@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -17,6 +17,7 @@ from pipeline.tables.groupings import unlike_but_for_case
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Recall = Annotated[float, Field(gt=0, le=1)]
+Parent = Literal["day", "article_id"]  # of a pair, beside its event
 Compared = Literal["events", "timelines", "pairs"]
 
 PAIRS = InputContract(
@@ -172,6 +173,7 @@ class BeforeAfterParameters(StageParameters):
         operating_points: Thresholds to choose: `{ beta = 1 }`, `{ min_precision = 0.9 }`, `{ min_recall = 0.8 }`.
     """
 
+    most_parents: ClassVar[int] = 2
     kind: Literal["before_after"] = "before_after"
     pairs: Input
     events: Input | None = None
@@ -187,6 +189,14 @@ class BeforeAfterParameters(StageParameters):
     audit: Audit | None = None
     event_counts: Literal["auto"] | bool = "auto"
     operating_points: tuple[Criterion, ...] = (Criterion(beta=1),)
+
+    @field_validator("cluster")
+    @classmethod
+    def _known_parent(cls, value: str | tuple[str, str] | None) -> str | tuple[str, str] | None:
+        if isinstance(value, tuple) and value[1] not in get_args(Parent):
+            message = f'the second parent of a pair is "day" or "article_id", not {value[1]!r}'
+            raise ValueError(message)
+        return value
 
     @field_validator("lag_thresholds")
     @classmethod
@@ -230,6 +240,19 @@ class BeforeAfterParameters(StageParameters):
             )
             raise ValueError(message)
         return self
+
+    @property
+    def cluster_column(self) -> str | None:
+        """Internal name of the column of the clusters of events; None: every event is one."""
+        first = self.cluster[0] if isinstance(self.cluster, tuple) else self.cluster
+        return None if first in {None, "event_id"} else super().cluster_column
+
+    @property
+    def second_parent(self) -> Parent | Literal["auto"] | None:
+        """The parent of a pair beside its event; `auto`: what the inputs allow; None: there is none."""
+        if self.cluster is None:
+            return "auto"
+        return cast("Parent", self.cluster[1]) if isinstance(self.cluster, tuple) else None
 
     @property
     def threshold_values(self) -> tuple[float, ...] | None:

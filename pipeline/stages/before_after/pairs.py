@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import sqlglot.expressions as exp
 
+from pipeline.metrics.before_after.timelines import MICROSECONDS_PER_HOUR
 from pipeline.plan.nodes import Relation
 from pipeline.queries.dialect import column, double
 from pipeline.queries.load import statement
@@ -19,11 +20,20 @@ if TYPE_CHECKING:
 
 USED_PAIRS = "used_pairs"
 PAIR = ("event_id", "article_id")
+TimedBy = Literal["articles", "pairs", "events"]  # where the time of the article of a pair comes from
 
 
-def every_used_pair() -> exp.Select:
+def time_of_article(timed_by: TimedBy | None) -> exp.Expr:
+    """When the article of a pair appeared, in microseconds: as it is known, or computed from the lag."""
+    if timed_by != "events":
+        return column("article_time")
+    lag = column("lag_hours") * double(MICROSECONDS_PER_HOUR) + double(0.5)
+    return column("event_time") + exp.func("floor", lag)
+
+
+def every_used_pair(relation: str = USED_PAIRS) -> exp.Select:
     """All columns of the pairs that take part."""
-    return exp.select("*").from_(USED_PAIRS)
+    return exp.select("*").from_(relation)
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from pipeline.plan.checks import duplicate_check, missing_check, one_cluster_che
 from pipeline.plan.counts import CountFunction, Query, Sweep
 from pipeline.plan.plan import Plan
 from pipeline.sources.bins import Grid
-from pipeline.stages.before_after import audit, faults, fields, gold, plausibility, strata, trend
+from pipeline.stages.before_after import audit, crossing, faults, fields, gold, plausibility, strata, trend
 from pipeline.stages.before_after.compared import has
+from pipeline.stages.before_after.crossing import COUNTED
 from pipeline.stages.before_after.pairs import PAIR, every_used_pair
 from pipeline.stages.before_after.relations import columns_of_events, key_of_pair, relations, used_pairs
 from pipeline.stages.before_after.resolved import Resolved
@@ -26,7 +27,7 @@ from pipeline.stages.before_after.units import table as units_table
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pipeline.plan.nodes import After, Check, CrossCheck
+    from pipeline.plan.nodes import After, Check, CrossCheck, Relation
     from pipeline.sources.source import Source
     from pipeline.stages.before_after.contract import BeforeAfterParameters
 
@@ -53,7 +54,7 @@ def _core(run: Resolved) -> Plan:
         nodes=(
             *relations(run),
             *run.matchers.relations(columns_of_events(run)),
-            *used_pairs(run, run.by).relations(),
+            *_used_pairs(run),
             *_checks(run),
             *_cross_checks(run),
             *_main_counts(run),
@@ -120,17 +121,27 @@ def _audit_plan(run: Resolved) -> Plan:
     return audit.plan(run.params, run.pairs, run.audited, run.by, drawn)
 
 
+def _used_pairs(run: Resolved) -> Iterator[Relation]:
+    """The pairs that take part, and with a second parent the same for each clustering."""
+    yield from used_pairs(run, run.by, None if run.crossing is None else run.crossing.timed_by).relations()
+    if run.crossing is not None:
+        yield from run.crossing.relations(run)
+
+
 def _main_counts(run: Resolved) -> Iterator[Query | CountFunction]:
     """Matches, and the compared pairs."""
+    pairs, clusterings = (every_used_pair(), ()) if run.crossing is None else (run.crossing.pairs(), COUNTED)
     replicated, missed = run.units.replicated, run.counts_missed
-    main = Sweep("pairs", every_used_pair(), "score", run.params.grid(), replicated=replicated, missed=missed)
+    main = Sweep("pairs", pairs, "score", run.params.grid(), replicated=replicated, missed=missed)
     query = "before_after/every_pair" if run.compared == "pairs" else "before_after/matches"
-    yield Query(query, run.bounds, COUNT_NAMES, sweep=main)
+    yield Query(query, run.bounds, COUNT_NAMES, sweep=main, clusterings=clusterings)
     if run.compared == "events":
         yield Query("before_after/compared", {}, COUNT_NAMES)
     if run.compared == "timelines" or (run.compared == "events" and run.has_timelines):
         names = ["n_near"] if run.compared == "events" else [*N_COLUMNS, "n_near"]
         yield compared_pairs(run.by, run.span(), names, run.matchers)
+        if run.crossing is not None:
+            yield run.crossing.compared_pairs(run)
 
 
 def _after_results(run: Resolved) -> Iterator[After]:
@@ -183,5 +194,6 @@ def _warnings(run: Resolved) -> Iterator[str]:
     if run.lag.column == "lag_days":
         condition = "" if run.pairs.is_integer("lag_days") else "where they are whole days, "
         yield f"lags are in days: {condition}articles of the day of the event count as after it, whatever the hour"
+    yield from crossing.warnings(run.params, run)
     yield from faults.dates(run.sources)
     yield from plausibility.lags_and_window(run.lag, run.bounds)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from pipeline.sources.source import Source
+    from pipeline.stages.before_after.pairs import TimedBy
     from pipeline.stages.before_after.resolved import Resolved
-    from pipeline.stages.before_after.strata import TimedBy
 
 
 def relations(run: Resolved) -> Iterator[Relation]:
@@ -26,7 +26,8 @@ def relations(run: Resolved) -> Iterator[Relation]:
     cluster = [run.units.cluster] if run.units.cluster else []
     columns = ["event_id", "score", *run.lag.fields]
     columns += ["article_id"] if run.pairs.has("article_id") else []
-    columns += ["article_time"] if run.strata.timed_by == "pairs" else []
+    timed_by = (run.strata.timed_by, None if run.crossing is None else run.crossing.timed_by)
+    columns += ["article_time"] if "pairs" in timed_by else []
     if run.events is None:
         columns += cluster
     else:

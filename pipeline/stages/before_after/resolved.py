@@ -10,6 +10,7 @@ from pipeline.errors import ConfigError
 from pipeline.plan import rows
 from pipeline.stages.before_after import audit, faults, lags
 from pipeline.stages.before_after.compared import check_grouping, has, resolve_compared
+from pipeline.stages.before_after.crossing import resolve as resolve_crossing
 from pipeline.stages.before_after.matchers import Matchers
 from pipeline.stages.before_after.pairs import PAIR
 from pipeline.stages.before_after.strata import resolve as resolve_strata
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pipeline.plan.optional_tables import OptionalTable
     from pipeline.sources.source import Source
     from pipeline.stages.before_after.contract import BeforeAfterParameters, Compared
+    from pipeline.stages.before_after.crossing import Crossing
     from pipeline.stages.before_after.lags import Lag
     from pipeline.stages.before_after.strata import Strata
 
@@ -103,7 +105,7 @@ class Resolved:
     @cached_property
     def units(self) -> rows.Units:
         """The events, or the clusters that they lie in."""
-        has_times = self.has_timelines or self.strata.timed_by == "events"
+        has_times = self.has_timelines or self.strata.timed_by == "events" or has(self.events, "event_time")
         return rows.Units(
             "events",
             "event_id",
@@ -112,6 +114,11 @@ class Resolved:
             replicated=self.params.uncertainty == "jackknife",
             replicates=None if self.params.replicates == "auto" else self.params.replicates,
         )
+
+    @cached_property
+    def crossing(self) -> Crossing | None:
+        """The second parent of the pairs, if there is one."""
+        return resolve_crossing(self.params, self)
 
     @property
     def sources(self) -> tuple[Source, ...]:

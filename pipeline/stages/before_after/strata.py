@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
 from pipeline.errors import ConfigError, DataError
-from pipeline.metrics.before_after.timelines import MICROSECONDS_PER_HOUR
 from pipeline.plan import rows
 from pipeline.plan.counts import CountFunction, Query, Sweep
 from pipeline.plan.nodes import Relation
 from pipeline.plan.plan import Plan
-from pipeline.queries.dialect import column, double
+from pipeline.queries.dialect import column
 from pipeline.queries.load import statement
+from pipeline.stages.before_after.pairs import TimedBy, time_of_article
 from pipeline.stages.before_after.timelines import N_COLUMNS, timeline_counts
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ COLUMNS = (*N_COLUMNS, "m_before")
 COUNTED = "strata"
 USED_PAIRS_OF_STRATA = "used_pairs_of_strata"
 VALUES_OF_TIME = {"weekday": "weekday", "hour": "hour_of_day", "volume": "volume"}  # columns of the queries
-TimedBy = Literal["articles", "pairs", "events"]
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ class Strata:
                 "before_after/dated_pairs",
                 [grouped.name for grouped in by],
                 relations={"used_pairs": USED_PAIRS_OF_STRATA},
-                columns={"time_of_article": self._time_of_article()},
+                columns={"time_of_article": time_of_article(self.timed_by)},
             )
             yield Relation("dated_pairs", pairs)
         if self.of_time and compared == "timelines":
@@ -110,13 +109,6 @@ class Strata:
         times = [column(VALUES_OF_TIME[name]) for name in self.of_time]
         labels = {"event_label": _text(events), "article_label": _text([*others, *times])}
         return statement(f"before_after/{file}", columns, relations=relations, columns=labels)
-
-    def _time_of_article(self) -> exp.Expr:
-        """When the article of a pair appeared, in microseconds: as it is known, or computed from the lag."""
-        if self.timed_by != "events":
-            return column("article_time")
-        lag = column("lag_hours") * double(MICROSECONDS_PER_HOUR) + double(0.5)
-        return column("event_time") + exp.func("floor", lag)
 
 
 def _text(values: Sequence[exp.Expr]) -> exp.Expr:

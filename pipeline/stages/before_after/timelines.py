@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.metrics.before_after.timelines import MICROSECONDS_PER_HOUR, counts_around, counts_between
-from pipeline.plan.counts import CountFunction
+from pipeline.plan.counts import CLUSTERING, CountFunction
 from pipeline.plan.nodes import CrossCheck
 from pipeline.queries.load import statement
 from pipeline.stages.before_after.plausibility import fit_given_numbers
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from pipeline.stages.before_after.matchers import Matchers
 
 N_COLUMNS = ("n_before", "n_after")
+COUNTS_AROUND = (*N_COLUMNS, "n_near")
+SECOND_REPLICATE = "second_replicate"
 
 
 def timeline_counts(
@@ -57,6 +59,41 @@ def _archives(articles: pl.DataFrame, segment: Sequence[str]) -> Iterator[tuple[
     for key, group in groups:
         labels = [pl.lit(value, dtype=group.schema[name]).alias(name) for name, value in zip(names, key, strict=True)]
         yield np.sort(group["article_time"].to_numpy()), labels
+
+
+def crossed_counts(events: pl.DataFrame, articles: pl.DataFrame, span: Span, segment: Sequence[str]) -> pl.DataFrame:
+    """Compared pairs by segment, clustering and replicate: 1 by the second parent of pairs, 2 by both parents.
+
+    Args:
+        events: As for `timeline_counts`.
+        articles: As for `timeline_counts`, and `second_replicate`.
+        span: The window.
+        segment: Grouping columns of the result.
+    """
+    counts = [_no_counts(events, articles, segment, (SECOND_REPLICATE, *COUNTS_AROUND))]
+    by_second = articles.partition_by(SECOND_REPLICATE, as_dict=True)
+    for (second, *_), of_second in sorted(by_second.items()):
+        timestamps = of_second["article_time"].to_numpy()
+        reach = int(timestamps.min()) - span.after_end, int(timestamps.max()) - span.before_start
+        near = events.filter(pl.col("event_time").is_between(*reach))
+        if near.is_empty():
+            continue
+        counted = timeline_counts(near, of_second, span, segment, COUNTS_AROUND)
+        label = pl.lit(second, dtype=pl.Int64).alias(SECOND_REPLICATE)
+        counts.append(counted.with_columns(label).select(*segment, REPLICATE, SECOND_REPLICATE, *COUNTS_AROUND))
+    by_both = pl.concat(counts)
+    replicates = {1: pl.col(SECOND_REPLICATE), 2: replicate_of_both(pl.col(REPLICATE), pl.col(SECOND_REPLICATE))}
+    return pl.concat(
+        by_both.with_columns(replicate.alias(REPLICATE), pl.lit(number).alias(CLUSTERING))
+        .group_by([*segment, CLUSTERING, REPLICATE], maintain_order=True)
+        .agg(pl.col(COUNTS_AROUND).sum())
+        for number, replicate in replicates.items()
+    )
+
+
+def replicate_of_both(first: pl.Expr, second: pl.Expr) -> pl.Expr:
+    """The replicate of the intersection of two parents, as crossed_pairs.sql computes it."""
+    return (first.cast(pl.Int64) * 16 + second.cast(pl.Int64)) % 251
 
 
 def pairs_by_day(events: pl.DataFrame, articles: pl.DataFrame, span: Span, segment: Sequence[str]) -> pl.DataFrame:

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.metrics.before_after import estimates as estimator
-from pipeline.metrics.before_after.intervals import INTERVAL_NAMES, intervals
+from pipeline.metrics.before_after.intervals import INTERVAL_NAMES, MIN_REPLICATES, intervals
 from pipeline.metrics.before_after.placebo import realised_precision_interval
 from pipeline.metrics.before_after.simultaneous import precision_at_least
 from pipeline.metrics.before_after.sums import Sides
@@ -51,8 +51,8 @@ class EstimatedGroup:
     @cached_property
     def sides(self) -> tuple[Counts, Counts, Counts, Counts]:
         """Matches before and after the event, shape (G, T), and compared pairs before and after it, shape (G,)."""
-        swept, totals = self.counts.at_or_above, self.counts.totals
-        return swept("m_before"), swept("m_after"), totals("n_before"), totals("n_after")
+        sides = self.clusterings[0]
+        return sides.m_before, sides.m_after, sides.n_before, sides.n_after
 
     @cached_property
     def near(self) -> tuple[Counts, Counts]:
@@ -65,16 +65,27 @@ class EstimatedGroup:
         more_matches = matches.max(axis=1, initial=0) > pairs
         return matches, np.zeros_like(pairs) if more_pairs.any() or more_matches.any() else pairs
 
-    @property
+    @cached_property
     def clusterings(self) -> tuple[Sides, ...]:
-        """The counts by every clustering of the pairs, that over events first."""
-        return (Sides(*self.sides),)
+        """The counts by every clustering of the pairs, that over events first.
+
+        That alone where the compared pairs of the second parent are not known, or where one of its replicates has all.
+        """
+        by_events, *crossed = (_sides(counts) for counts in (self.counts, *self.counts.crossed))
+        is_known = all(sides.n_before.astype(bool).sum() >= MIN_REPLICATES for sides in crossed)
+        return (by_events, *crossed) if is_known else (by_events,)
 
     @property
     def reference(self) -> int | None:
         """Index of the recall reference."""
         references = np.flatnonzero(self.rows["is_reference"].to_numpy())
         return int(references[0]) if len(references) else None
+
+
+def _sides(counts: GroupCounts) -> Sides:
+    """The four counts of one clustering."""
+    swept, totals = counts.at_or_above, counts.totals
+    return Sides(swept("m_before"), swept("m_after"), totals("n_before"), totals("n_after"))
 
 
 def groups_of(curve: pl.DataFrame, cube: Cube) -> Iterator[EstimatedGroup]:
