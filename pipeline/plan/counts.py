@@ -90,6 +90,7 @@ class Query:
         sweep: The row relation that it reads and by whose bin it groups; with a grid its query must also select the
             lowest and the highest score of a bin, as `lowest` and `highest`. None: it knows no thresholds.
         into: The count table it adds to; `counts` is the one that is saved.
+        beside: Keys that it groups by as by the grouping columns, where `segment` stands.
         clusterings: Count tables by the number in the column `clustering` of the rows, which are there once for each.
         additive: Whether counts of a grouping are sums of those of a finer one; if not, as for distinct values, every
             grouping is counted by itself.
@@ -102,13 +103,14 @@ class Query:
     keys: tuple[str, ...] = ()
     sweep: Sweep | None = None
     into: str = COUNT_TABLE
+    beside: tuple[str, ...] = ()
     clusterings: tuple[str, ...] = ()
     additive: bool = True
 
     def tree(self, segment: Sequence[str]) -> exp.Query:
         """The query by some grouping columns."""
         unreplicated = self.sweep is not None and not self.sweep.replicated
-        columns = (CLUSTERING, *segment) if self.clusterings else segment
+        columns = (*self.beside, *([CLUSTERING] if self.clusterings else []), *segment)
         return expand(load(self.name), columns, zero=[REPLICATE] if unreplicated else [])
 
     def run(self, engine: Engine, progress: Progress) -> None:

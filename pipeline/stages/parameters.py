@@ -233,10 +233,14 @@ class StageParameters(BaseModel):
         return value
 
     @property
+    def first_cluster(self) -> str | None:
+        """The column of the clusters, of two the first."""
+        return self.cluster[0] if isinstance(self.cluster, tuple) else self.cluster
+
+    @property
     def cluster_column(self) -> str | None:
         """Internal name of the column of the clusters, of two the first."""
-        cluster = self.cluster[0] if isinstance(self.cluster, tuple) else self.cluster
-        return None if cluster is None else cluster_name(cluster)
+        return None if self.first_cluster is None else cluster_name(self.first_cluster)
 
     @property
     def groupings(self) -> tuple[Grouping, ...]:

@@ -294,4 +294,4 @@ def _exact_precision(row: Mapping[str, Any], recall: Fraction) -> Fraction:
     at_reference, m_reference = row["m_after_at_reference"], row["m_before_at_reference"]
     positives = Fraction(at_reference * n_before - m_reference * n_after) / Fraction(recall * n_before - m_reference)
     false_positives = Fraction(row["m_before"], n_before) * (n_after - positives)
-    return 1 - false_positives / Fraction(row["m_after"])
+    return Fraction(1 - false_positives / Fraction(row["m_after"]))

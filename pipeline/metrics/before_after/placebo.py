@@ -17,13 +17,15 @@ from pipeline.metrics.before_after.intervals import FEW_MATCHES, MIN_REPLICATES,
 from pipeline.metrics.before_after.sums import Sums
 from pipeline.metrics.uncertainty.jackknife import (
     binomial_interval,
+    dispersion,
     negative_binomial_quantile,
     p_value,
-    paired_dispersion,
+    paired_squares,
     sign_flip_test,
     tail,
 )
 from pipeline.metrics.uncertainty.limits import Interval, union
+from pipeline.metrics.uncertainty.spread import combined
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,6 +63,7 @@ def realised_precision_interval(
     confidence: float,
     reference: int | None = None,
     reference_recalls: Sequence[float] = (1.0,),
+    crossed: Sequence[NearAndFar] = (),
 ) -> Interval:
     """Interval of the precision realised in this data set, which depends on the false positives that occurred.
 
@@ -76,7 +79,9 @@ def realised_precision_interval(
     """
     counts = (m_before, m_after, n_before, n_after, m_near, n_near)
     recalls = dict.fromkeys(reference_recalls)
-    predictions = [predicted(*counts, reference=reference, reference_recall=recall) for recall in recalls]
+    predictions = [
+        predicted(*counts, reference=reference, reference_recall=recall, crossed=crossed) for recall in recalls
+    ]
     intervals = [
         Interval.none(m_before.shape[1], "no_before" if n_after.any() else "no_prediction")
         if prediction is None
@@ -149,6 +154,7 @@ def predicted(
     *,
     reference: int | None = None,
     reference_recall: float = 1.0,
+    crossed: Sequence[NearAndFar] = (),
 ) -> Prediction | None:
     """The prediction that the limits of `realised_precision_interval` are based on; the arguments are the same.
 
@@ -158,8 +164,8 @@ def predicted(
     before, after = n_before.sum(), n_after.sum()
     if not (0 < n_near.sum() < before) or (n_before > 0).sum() < MIN_REPLICATES or after == 0:
         return None
-    periods = _NearAndFar(m_before - m_near, m_near, n_before - n_near, n_near)
-    phi, degrees = periods.dispersion
+    periods = NearAndFar(m_before - m_near, m_near, n_before - n_near, n_near)
+    phi, degrees = _dispersion([periods, *crossed])
     # with a reference, only N_a - A pairs after the event are negative
     negative = np.full(1, float(after))
     if reference is not None:
@@ -171,7 +177,15 @@ def predicted(
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
-def placebo(m_far: Counts, m_near: Counts, n_far: Counts, n_near: Counts, *, confidence: float) -> Placebo:
+def placebo(
+    m_far: Counts,
+    m_near: Counts,
+    n_far: Counts,
+    n_near: Counts,
+    *,
+    confidence: float,
+    crossed: Sequence[NearAndFar] = (),
+) -> Placebo:
     """Compare the false positive rates near to the event and far before it.
 
     Given the sum of both, the matches near the event are binomial with probability N_near / N. Both counts are first
@@ -183,12 +197,13 @@ def placebo(m_far: Counts, m_near: Counts, n_far: Counts, n_near: Counts, *, con
         n_far: Shape (G,): compared pairs in the far part.
         n_near: Shape (G,): the same in the near part.
         confidence: Such as 0.95.
+        crossed: The same counts by the second parent of pairs, and by the intersections of both parents.
     """
     if ((n_far + n_near) > 0).sum() < MIN_REPLICATES or n_far.sum() == 0 or n_near.sum() == 0:
         nothing = np.full(m_far.shape[1], np.nan)
         return Placebo(nothing, nothing, nothing, nothing)
-    periods = _NearAndFar(m_far, m_near, n_far, n_near)
-    phi, degrees = periods.dispersion
+    periods = NearAndFar(m_far, m_near, n_far, n_near)
+    phi, degrees = _dispersion([periods, *crossed])
     far, near = m_far.sum(axis=0), m_near.sum(axis=0)
     # p = N_near / N of the binomial distribution under equal rates
     share = periods.odds / (1 + periods.odds)
@@ -205,26 +220,34 @@ def placebo(m_far: Counts, m_near: Counts, n_far: Counts, n_near: Counts, *, con
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def placebo_joint(
-    m_far: Counts, m_near: Counts, n_far: Counts, n_near: Counts, *, flips: int = 999, seed: int = 0
+    m_far: Counts,
+    m_near: Counts,
+    n_far: Counts,
+    n_near: Counts,
+    *,
+    crossed: Sequence[NearAndFar] = (),
+    flips: int = 999,
+    seed: int = 0,
 ) -> float:
     """Joint p-value of equal false positive rates at all thresholds: `sign_flip_test` of the replicates' residuals.
 
     Only thresholds with at least ten expected matches in both parts take part, because the residuals of rare matches
-    are not symmetric; the result is nan if there is no such threshold. The arguments are those of `placebo`, and
-    `flips` and `seed` those of `sign_flip_test`.
+    are not symmetric; the result is nan if there is no such threshold. The signs of both parents are flipped. The
+    arguments are those of `placebo`, and `flips` and `seed` those of `sign_flip_test`.
     """
     if n_far.sum() == 0 or n_near.sum() == 0 or ((n_far + n_near) > 0).sum() < MIN_REPLICATES:
         return float("nan")
-    periods = _NearAndFar(m_far, m_near, n_far, n_near)
+    periods = NearAndFar(m_far, m_near, n_far, n_near)
     enough = periods.count * min(periods.odds, 1.0) / (1 + periods.odds) >= FEW_MATCHES
-    single = placebo(m_far, m_near, n_far, n_near, confidence=0.5).p_value[enough]
+    single = placebo(m_far, m_near, n_far, n_near, confidence=0.5, crossed=crossed).p_value[enough]
     if np.isnan(single).any():
         return float("nan")
-    return sign_flip_test(periods.residuals[:, enough], np.abs(scipy.special.ndtri(single / 2)), flips=flips, seed=seed)
+    residuals = np.concatenate([of_parent.residuals[:, enough] for of_parent in (periods, *crossed[:1])])
+    return sign_flip_test(residuals, np.abs(scipy.special.ndtri(single / 2)), flips=flips, seed=seed)
 
 
 @dataclass(frozen=True)
-class _NearAndFar:
+class NearAndFar:
     """The time before the event in two parts; the attributes are the arguments of `placebo`."""
 
     m_far: Counts
@@ -234,10 +257,12 @@ class _NearAndFar:
 
     @cached_property
     def count(self) -> Floats:
+        """Shape (T,): all matches before the event."""
         return np.asarray(self.m_far.sum(axis=0) + self.m_near.sum(axis=0), dtype=np.float64)
 
     @cached_property
     def odds(self) -> float:
+        """Compared pairs in the near part over those in the far part."""
         return float(self.n_near.sum() / self.n_far.sum())
 
     @cached_property
@@ -247,10 +272,16 @@ class _NearAndFar:
         pairs = self.n_near - self.odds * self.n_far
         return np.asarray(self.m_near - self.odds * self.m_far - pairs[:, None] * rate)
 
-    @cached_property
-    def dispersion(self) -> tuple[Floats, Floats]:
-        """Variance of the sum of residuals relative to Poisson counts, and the degrees of freedom of that ratio."""
+    @property
+    def squares(self) -> tuple[Floats, Floats]:
+        """Variance of the sum of residuals over that of Poisson counts, and the degrees of freedom of that ratio."""
         with np.errstate(divide="ignore", invalid="ignore"):
             expected = (self.n_near / self.n_far)[:, None]
         residuals = self.residuals / math.sqrt(self.odds)
-        return paired_dispersion(self.m_far.astype(np.float64), self.m_near.astype(np.float64), expected, residuals)
+        return paired_squares(self.m_far.astype(np.float64), self.m_near.astype(np.float64), expected, residuals)
+
+
+def _dispersion(clusterings: Sequence[NearAndFar]) -> tuple[Floats, Floats]:
+    """Variance over mean of the comparison, at least 1, and its degrees of freedom, over one or two parents."""
+    squares, degrees = zip(*(periods.squares for periods in clusterings), strict=True)
+    return dispersion(combined(squares), np.min(degrees[:2], axis=0), clusterings[0].count)

@@ -220,8 +220,8 @@ def mean_count_interval(count: Floats, rate: Floats, pairs: Floats, confidence: 
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
-def paired_dispersion(first: Floats, second: Floats, expected: Floats, residuals: Floats) -> tuple[Floats, Floats]:
-    """As `dispersion`, of the comparison of two nested counts of the same replicates.
+def paired_squares(first: Floats, second: Floats, expected: Floats, residuals: Floats) -> tuple[Floats, Floats]:
+    """Variance over mean of the comparison of two nested counts of the same replicates, and its degrees of freedom.
 
     The sum of squared residuals rises with their sum where counts are few and more are expected of the first. There,
     squares that weigh both alike, and are free of the rates of the replicates, take its place.
@@ -238,7 +238,7 @@ def paired_dispersion(first: Floats, second: Floats, expected: Floats, residuals
     alike = (first**2 + second**2 - product).sum(axis=0)
     few = np.nan_to_num(np.minimum(2.5 * count / (count + ((first + second) ** 2).sum(axis=0)), 1.0))
     observed = (few * alike + (1 - few) * covariance(jackknifed)) / np.maximum(count, 1.0)
-    return dispersion(observed, effective_degrees(jackknifed), count)
+    return observed, effective_degrees(jackknifed)
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")

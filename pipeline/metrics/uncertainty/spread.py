@@ -17,13 +17,21 @@ import numpy as np
 from pipeline.metrics.uncertainty.jackknife import covariance, effective_degrees
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pipeline.metrics.uncertainty.jackknife import Floats
 
 Moments = tuple["Floats", "Floats", "Floats"]
 
 ONE_WAY, TWO_WAYS = 1, 3
+
+
+def combined(variances: Sequence[Floats]) -> Floats:
+    """The variance over one clustering, or over the first parent, the second parent, and their intersections."""
+    if len(variances) == ONE_WAY:
+        return variances[0]
+    first, second, both = variances
+    return np.maximum(first + second - both, np.maximum(first, second))
 
 
 @dataclass(frozen=True)
@@ -55,14 +63,7 @@ class Spread:
         Args:
             values: Shape (sum of `sizes`, …): the statistic without each replicate of each clustering in turn.
         """
-        return self._combined([covariance(of_clustering) for of_clustering in self._by_clustering(values)])
-
-    @staticmethod
-    def _combined(variances: list[Floats]) -> Floats:
-        if len(variances) == ONE_WAY:
-            return variances[0]
-        first, second, both = variances
-        return np.maximum(first + second - both, np.maximum(first, second))
+        return combined([covariance(of_clustering) for of_clustering in self._by_clustering(values)])
 
     @np.errstate(divide="ignore", invalid="ignore", over="ignore")
     def moments(self, top: Floats, bottom: Floats, ratio: Floats) -> Moments:

@@ -244,8 +244,7 @@ class BeforeAfterParameters(StageParameters):
     @property
     def cluster_column(self) -> str | None:
         """Internal name of the column of the clusters of events; None: every event is one."""
-        first = self.cluster[0] if isinstance(self.cluster, tuple) else self.cluster
-        return None if first in {None, "event_id"} else super().cluster_column
+        return None if self.first_cluster in {None, "event_id"} else super().cluster_column
 
     @property
     def second_parent(self) -> Parent | Literal["auto"] | None:

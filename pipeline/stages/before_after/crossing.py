@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 PARENTS: tuple[Parent, ...] = get_args(Parent)
 COUNTED = (COUNT_TABLE, "counts_of_second_parent", "counts_of_both_parents")  # count tables by number of the clustering
-CROSSED_PAIRS = "crossed_pairs"
+PAIRS_OF_BOTH, CROSSED_PAIRS = "pairs_with_both_parents", "crossed_pairs"
 _WORDS = {"day": "day", "article_id": "article"}
 _NEEDED = {
     "day": "the window, events with event_time and articles with article_time, or every compared pair with its times",
@@ -57,7 +57,7 @@ class Crossing:
 
     def relations(self, run: Resolved) -> Iterator[Relation]:
         """The pairs three times: by event, by their second parent, and by both."""
-        groups = [grouped.name for grouped in run.by]
+        groups = [grouped.name for grouped in run.by] + (["lag_day"] if run.params.lag_thresholds else [])
         yield Relation("clusterings", statement("before_after/clusterings"), keep=True)
         if self.parent == "day":
             columns = {"time_of_article": time_of_article(self.timed_by)}
@@ -66,8 +66,8 @@ class Crossing:
             source = "pairs_read" if self.compared == "pairs" else "articles_read"
             yield from rows.replicate_relations(source, "article_id", run.units.replicates, of="articles")
             pairs = statement("before_after/pairs_with_article_replicates", groups)
-        yield Relation("pairs_with_both_parents", pairs)
-        yield Relation(CROSSED_PAIRS, statement("before_after/crossed_pairs", groups))
+        yield Relation(PAIRS_OF_BOTH, pairs)
+        yield Relation(CROSSED_PAIRS, statement("before_after/crossed_pairs", [grouped.name for grouped in run.by]))
 
     def pairs(self) -> exp.Select:
         """Every pair that takes part, once for each clustering."""

@@ -75,7 +75,7 @@ def _tested(group: EstimatedGroup, keys: Sequence[str], params: BeforeAfterParam
     m_before, _, n_before, _ = group.sides
     m_near, n_near = group.near
     m_far, n_far = m_before - m_near, n_before - n_near
-    tests = placebo(m_far, m_near, n_far, n_near, confidence=params.confidence)
+    tests = placebo(m_far, m_near, n_far, n_near, confidence=params.confidence, crossed=group.crossed_periods)
     size = group.rows.height
     counts = (np.full(size, n_far.sum()), np.full(size, n_near.sum()), m_far.sum(axis=0), m_near.sum(axis=0))
     values = (tests.log_rate_ratio, tests.lower, tests.upper, tests.p_value)
@@ -86,7 +86,7 @@ def _tested(group: EstimatedGroup, keys: Sequence[str], params: BeforeAfterParam
         doubles("precision_near", _precision(group, counts[3], n_near.sum(), params)),
     )
     single = ((n_far + n_near) > 0).sum() < MIN_REPLICATES
-    joint = doubles("p_value", np.array([placebo_joint(m_far, m_near, n_far, n_near)]))
+    joint = doubles("p_value", np.array([placebo_joint(m_far, m_near, n_far, n_near, crossed=group.crossed_periods)]))
     empty = (THRESHOLD, "m_far", "m_near", *VALUES[:-1], *PRECISIONS)
     last = rows.head(1).with_columns(*(pl.lit(None, dtype=rows.schema[name]).alias(name) for name in empty), joint)
     reason = pl.when(pl.col("p_value").is_null()).then(pl.lit("one_replicate" if single else "few_matches"))

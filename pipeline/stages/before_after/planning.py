@@ -11,13 +11,14 @@ from pipeline.plan.plan import Plan
 from pipeline.sources.bins import Grid
 from pipeline.stages.before_after import audit, crossing, faults, fields, gold, plausibility, strata, trend
 from pipeline.stages.before_after.compared import has
-from pipeline.stages.before_after.crossing import COUNTED
-from pipeline.stages.before_after.pairs import PAIR, every_used_pair
+from pipeline.stages.before_after.crossing import COUNTED, PAIRS_OF_BOTH
+from pipeline.stages.before_after.pairs import PAIR, USED_PAIRS, every_used_pair
 from pipeline.stages.before_after.relations import columns_of_events, key_of_pair, relations, used_pairs
 from pipeline.stages.before_after.resolved import Resolved
 from pipeline.stages.before_after.tables import COUNT_NAMES
 from pipeline.stages.before_after.timelines import (
     N_COLUMNS,
+    SECOND_REPLICATE,
     compared_pairs,
     given_against_timelines,
     timelines_by,
@@ -80,8 +81,10 @@ def _lag_plan(run: Resolved) -> Plan:
     if not run.params.lag_thresholds:
         return Plan()
     grid = Grid(run.params.lag_thresholds, run.params.boundary)
-    pairs = Sweep("pairs_of_lags", every_used_pair(), "score", grid)
-    matches = Query("before_after/lags", run.ends_of_window, ("matches",), ("lag_days",), pairs, "lags")
+    relation, beside = (USED_PAIRS, ()) if run.crossing is None else (PAIRS_OF_BOTH, (SECOND_REPLICATE,))
+    pairs = Sweep("pairs_of_lags", every_used_pair(relation), "score", grid)
+    keys = ("lag_days", *beside)
+    matches = Query("before_after/lags", run.ends_of_window, ("matches",), keys, pairs, "lags", beside=beside)
     timelines = (timelines_by(run.by), run.span()) if run.has_timelines else None
     return Plan((matches, *trend.counts(run.compared, run.bounds, timelines, run.matchers)))
 

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.before_after.trend import trend
+from pipeline.metrics.before_after.intervals import MIN_REPLICATES
+from pipeline.metrics.before_after.trend import CrossedMatches, trend
 from pipeline.metrics.uncertainty.cube import GroupCounts
 from pipeline.plan.counts import CountFunction, Query
-from pipeline.stages.before_after.timelines import pairs_by_day
+from pipeline.stages.before_after.timelines import SECOND_REPLICATE, pairs_by_day
 from pipeline.tables.columns import by_group, doubles, nulls, texts
 from pipeline.tables.sweep import REPLICATE, THRESHOLD, add_up
 
@@ -105,10 +106,37 @@ def _trend(
         return _untested(rows, len(days), "none")
     table = _by_day(with_pairs, counts.replicates, days)
     middle = _middle(params, days)
-    slopes = trend(hits.astype(np.float64), counts.at_or_above(MOMENTS), table, middle, confidence=params.confidence)
+    slopes = trend(
+        hits.astype(np.float64),
+        counts.at_or_above(MOMENTS),
+        table,
+        middle,
+        confidence=params.confidence,
+        crossed=_crossed(counts, params.lag_thresholds),
+    )
     values = (slopes.slope, slopes.lower, slopes.upper, slopes.p_value)
     columns = (doubles(name, column) for name, column in zip(VALUES, values, strict=True))
     return rows.with_columns(_n_days(len(days)), *columns, texts("undefined", slopes.reason))
+
+
+def _crossed(counts: GroupCounts, thresholds: Sequence[float]) -> CrossedMatches | None:
+    """The matches by both parents of the pairs; None where there is one, or one replicate of the second has all."""
+    if SECOND_REPLICATE not in counts.counts.columns:
+        return None
+    cells = counts.counts.select(REPLICATE, SECOND_REPLICATE).unique().sort(REPLICATE, SECOND_REPLICATE)
+    seconds = cells[SECOND_REPLICATE].unique().sort()
+    if len(seconds) < MIN_REPLICATES:
+        return None
+    numbered = cells.with_row_index("_cell")
+    rows = counts.counts.join(numbered, on=[REPLICATE, SECOND_REPLICATE], how="left", maintain_order="left")
+    of_cells = GroupCounts.of(rows.with_columns(pl.col("_cell").cast(pl.Int64).alias(REPLICATE)), thresholds)
+    return CrossedMatches(
+        of_cells.at_or_above("matches").astype(np.float64),
+        of_cells.at_or_above(MOMENTS),
+        np.searchsorted(counts.replicates, cells[REPLICATE].to_numpy()),
+        np.searchsorted(seconds.to_numpy(), cells[SECOND_REPLICATE].to_numpy()),
+        len(seconds),
+    )
 
 
 def _untested(rows: pl.DataFrame, n_days: int | None, reason: Reason) -> pl.DataFrame:

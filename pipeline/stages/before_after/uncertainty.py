@@ -11,7 +11,7 @@ import polars as pl
 
 from pipeline.metrics.before_after import estimates as estimator
 from pipeline.metrics.before_after.intervals import INTERVAL_NAMES, MIN_REPLICATES, intervals
-from pipeline.metrics.before_after.placebo import realised_precision_interval
+from pipeline.metrics.before_after.placebo import NearAndFar, realised_precision_interval
 from pipeline.metrics.before_after.simultaneous import precision_at_least
 from pipeline.metrics.before_after.sums import Sides
 from pipeline.metrics.uncertainty.limits import Interval, with_limits
@@ -66,6 +66,16 @@ class EstimatedGroup:
         return matches, np.zeros_like(pairs) if more_pairs.any() or more_matches.any() else pairs
 
     @cached_property
+    def crossed_periods(self) -> tuple[NearAndFar, ...]:
+        """The time before the event in two parts, by the second parent of pairs and by both; none: they have none."""
+        crossed = []
+        for sides, counts in zip(self.clusterings[1:], self.counts.crossed, strict=False):
+            m_near, n_near = counts.at_or_above("m_near"), counts.totals("n_near")
+            crossed.append(NearAndFar(sides.m_before - m_near, m_near, sides.n_before - n_near, n_near))
+        is_known = all(periods.n_near.any() and periods.n_far.any() for periods in crossed)
+        return tuple(crossed) if is_known else ()
+
+    @cached_property
     def clusterings(self) -> tuple[Sides, ...]:
         """The counts by every clustering of the pairs, that over events first.
 
@@ -112,6 +122,7 @@ def _intervals(group: EstimatedGroup, params: BeforeAfterParameters) -> dict[str
         confidence=params.confidence,
         reference=group.reference,
         reference_recalls=params.recall_reference.recalls,
+        crossed=group.crossed_periods,
     )
     # Where the realised interval is missing for another reason, one of the others is missing for it, too.
     missing = np.full(group.rows.height, None if group.near[1].any() else "no_near", dtype=object)

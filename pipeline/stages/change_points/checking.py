@@ -39,7 +39,7 @@ def check_columns(params: ChangePointsParameters, inputs: Inputs, by: Sequence[r
     if params.threshold_values is not None and not inputs.predictions.has("score"):
         message = "thresholds are given, but predictions has no column 'score'"
         raise DataError(message, remedy="Map it with columns = { score = … }, or leave thresholds out.")
-    if params.cluster not in {None, SERIES_ID} and not (inputs.series and inputs.series.has(params.cluster or "")):
+    if params.first_cluster not in {None, SERIES_ID} and not (inputs.series and inputs.series.has(str(params.cluster))):
         message = f"cluster: {params.cluster!r} must be a column of the input series"
         raise DataError(message, remedy="Give series, with a row per series and that column.")
     _check_clocks(inputs)

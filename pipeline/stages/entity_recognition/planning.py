@@ -81,7 +81,7 @@ class _Planner:
             other_accounting=self._other_accounting(),
             key_matches=tuple(self._key_matches()),
             warnings=tuple(self._warnings()),
-            facts={"independent": str(self.params.cluster or "doc_id"), "scores": "yes" if self.scored else "no"},
+            facts={"independent": self.params.first_cluster or "doc_id", "scores": "yes" if self.scored else "no"},
         )
 
     def _key_matches(self) -> Iterator[KeyMatch]:

@@ -66,7 +66,7 @@ class _Planner:
             accounting=Query("threshold_sweep/accounting", {"missed": float(missed)}),
             positive=column("label"),
             warnings=tuple(self._warnings(by)),
-            facts={"independent": self.params.cluster or "rows"},
+            facts={"independent": self.params.first_cluster or "rows"},
         )
 
     @property

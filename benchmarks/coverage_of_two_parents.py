@@ -1,0 +1,195 @@
+"""Coverage of before_after where events share articles and days, which differ in how often they match.
+
+    python benchmarks/coverage_of_two_parents.py [--datasets 300] [--events 30,100,300] [--seed 1]
+
+Every event lies in an archive of articles; all pairs in its window are compared. How often a pair matches by chance
+depends on the event, the article and the day of the article. The table compares intervals that know events alone with
+those that know events and articles, and events and days: coverage of nominal 95 % intervals, and how often the placebo
+test, whose null hypothesis is true, rejects at 5 %.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pipeline.metrics.before_after.intervals import intervals
+from pipeline.metrics.before_after.placebo import NearAndFar, placebo
+from pipeline.metrics.before_after.sums import Sides
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+DAYS, BEFORE, AFTER, NEAR = 90, 7, 3, 3  # length of the archive and of the parts of the window
+WAYS = ("events", "events and articles", "events and days")
+
+
+@dataclass(frozen=True)
+class Design:
+    """How pairs depend on each other.
+
+    Attributes:
+        name: For the table.
+        event: Coefficient of variation of the false positive rates of events.
+        article: The same of articles.
+        day: The same of days.
+        per_day: Articles of an average day.
+        busy: Coefficient of variation of the numbers of articles of the days.
+        rates: False positive rate at each threshold, falling.
+    """
+
+    name: str
+    event: float
+    article: float
+    day: float
+    per_day: int = 15
+    busy: float = 0.3
+    rates: tuple[float, ...] = (0.05, 0.01, 0.003)
+
+
+DESIGNS = (
+    Design("independent pairs", 0.0, 0.0, 0.0),
+    Design("events differ", 1.0, 0.0, 0.0),
+    Design("articles differ", 0.5, 1.5, 0.0),
+    Design("articles differ much", 0.5, 3.0, 0.0, per_day=8),
+    Design("days differ", 0.5, 0.5, 0.7),
+    Design("days differ, few articles", 0.5, 0.5, 0.7, per_day=4, busy=0.8),
+)
+RECALL = (1.0, 0.9, 0.6)  # of the true pairs at each threshold
+COVERED = 1.0  # mean number of true pairs of an event
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Compared pairs of one data set.
+
+    Attributes:
+        event: Number of the event.
+        article: Number of the article.
+        day: Number of the day of the article.
+        lag: Days from the event to the article.
+        matches: Shape (pairs, T): whether the pair matches at each threshold.
+    """
+
+    event: NDArray[np.int64]
+    article: NDArray[np.int64]
+    day: NDArray[np.int64]
+    lag: NDArray[np.float64]
+    matches: NDArray[np.bool_]
+
+
+def _effects(rng: np.random.Generator, variation: float, size: int) -> NDArray[np.float64]:
+    """Lognormal numbers with mean 1."""
+    square = np.log1p(variation**2)
+    return np.asarray(rng.lognormal(-square / 2, np.sqrt(square), size))
+
+
+def draw(design: Design, n_events: int, rng: np.random.Generator) -> Pairs:
+    """One data set of a design."""
+    per_day = rng.poisson(design.per_day * _effects(rng, design.busy, DAYS)) + 1
+    day = np.repeat(np.arange(DAYS), per_day)
+    timestamps = day + rng.random(len(day))
+    order = np.argsort(timestamps)
+    day, timestamps = day[order], timestamps[order]
+    events = rng.uniform(BEFORE, DAYS - AFTER, n_events)
+    start = np.searchsorted(timestamps, events - BEFORE)
+    size = np.searchsorted(timestamps, events + AFTER) - start
+    event = np.repeat(np.arange(n_events), size)
+    article = np.arange(size.sum()) - np.repeat(size.cumsum() - size, size) + np.repeat(start, size)
+    lag = timestamps[article] - events[event]
+    effect = _effects(rng, design.event, n_events)[event] * _effects(rng, design.article, len(day))[article]
+    effect *= _effects(rng, design.day, DAYS)[day[article]]
+    uniform, rates = rng.random(len(event)), np.asarray(design.rates)
+    matches = uniform[:, None] < effect[:, None] * rates
+    after = np.flatnonzero(lag >= 0)
+    is_true = np.zeros(len(event), dtype=bool)
+    is_true[after] = rng.random(len(after)) < COVERED * _effects(rng, 1.0, n_events)[event[after]] / (
+        AFTER * design.per_day
+    )
+    found = rng.random(len(event))[:, None] < np.asarray(RECALL)
+    return Pairs(event, article, day[article], lag, np.where(is_true[:, None], found, matches))
+
+
+def sides(pairs: Pairs, replicate: NDArray[np.int64]) -> tuple[Sides, NearAndFar]:
+    """Counts by the replicates of one clustering."""
+    _, numbers = np.unique(replicate, return_inverse=True)
+    n_replicates = int(numbers.max()) + 1
+
+    def count(inside: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        matches = [np.bincount(numbers[inside], column[inside], n_replicates) for column in pairs.matches.T]
+        return np.array(matches, dtype=np.int64).T, np.bincount(numbers[inside], minlength=n_replicates)
+
+    before, near = pairs.lag < 0, (pairs.lag < 0) & (pairs.lag >= -NEAR)
+    (m_before, n_before), (m_after, n_after), (m_near, n_near) = count(before), count(~before), count(near)
+    periods = NearAndFar(m_before - m_near, m_near, n_before - n_near, n_near)
+    return Sides(m_before, m_after, n_before, n_after), periods
+
+
+def clusterings(pairs: Pairs) -> dict[str, list[tuple[Sides, NearAndFar]]]:
+    """Counts by events; by events, articles and pairs; by events, days and both."""
+    by_event = sides(pairs, pairs.event)
+    by_pair = sides(pairs, (pairs.event * 7919 + pairs.article) % 251)
+    by_both = sides(pairs, (pairs.event * 16 + pairs.day) % 251)
+    return {
+        WAYS[0]: [by_event],
+        WAYS[1]: [by_event, sides(pairs, pairs.article % 1000), by_pair],
+        WAYS[2]: [by_event, sides(pairs, pairs.day), by_both],
+    }
+
+
+def outcomes(design: Design, pairs: Pairs) -> Iterator[tuple[str, str, float]]:
+    """Whether each interval holds the truth, and whether each placebo test rejects, at every threshold."""
+    share = COVERED / (AFTER * design.per_day)
+    rates, recall = np.asarray(design.rates), np.asarray(RECALL)
+    truth = {
+        "fpr": rates,
+        "precision": share * recall / (share * recall + (1 - share) * rates),
+        "recall": recall,
+    }
+    for way, counts in clusterings(pairs).items():
+        limits = intervals([sides for sides, _ in counts], reference=0, confidence=0.95)
+        for name, values in truth.items():
+            interval = limits[name]
+            for lower, upper, value in list(zip(interval.lower, interval.upper, values, strict=True))[
+                name == "recall" :
+            ]:
+                yield way, name, 1.0 if np.isnan(lower) else float(lower <= value <= upper)
+        (_, events), crossed = counts[0], tuple(periods for _, periods in counts[1:])
+        tests = placebo(events.m_far, events.m_near, events.n_far, events.n_near, confidence=0.95, crossed=crossed)
+        for p_value in tests.p_value:
+            yield way, "placebo", float(p_value < 0.05)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--datasets", type=int, default=300)
+    parser.add_argument("--events", default="30,100,300")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    print(
+        f"{'design':28}{'events':>7}  {'intervals know':22}"
+        + "".join(f"{name:>11}" for name in ("fpr", "precision", "recall", "placebo"))
+    )
+    for design in DESIGNS:
+        for n_events in map(int, options.events.split(",")):
+            rng = np.random.default_rng([options.seed, n_events])
+            totals: dict[tuple[str, str], list[float]] = {}
+            for _ in range(options.datasets):
+                for way, name, value in outcomes(design, draw(design, n_events, rng)):
+                    totals.setdefault((way, name), []).append(value)
+            for way in WAYS:
+                shares = [np.mean(totals[way, name]) for name in ("fpr", "precision", "recall", "placebo")]
+                print(
+                    f"{design.name:28}{n_events:7}  {way:22}" + "".join(f"{share:11.3f}" for share in shares),
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    main()
