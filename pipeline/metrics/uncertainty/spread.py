@@ -2,9 +2,9 @@
 
 Rows with two parents, such as pairs of an event and an article, are not independent if they share either. The variance
 is then that over the one parent, plus that over the other, less that over their intersections, which both hold
-(Cameron, Gelbach & Miller 2011, eq. 2.12). In samples this difference can come out below the variance over one parent
-alone, or below 0. The larger of the two one-way variances takes its place there: a second parent never makes a result
-look more certain.
+(Cameron, Gelbach & Miller 2011, eq. 2.12). In samples this difference can come out below the variance over the
+intersections, or below 0. That over the intersections takes its place there: sharing a parent never makes a result look
+more certain than independent intersections would be.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def combined(variances: Sequence[Floats]) -> Floats:
     if len(variances) == ONE_WAY:
         return variances[0]
     first, second, both = variances
-    return np.maximum(first + second - both, np.maximum(first, second))
+    return np.maximum(first + second - both, both)
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Spread:
             return moments[0]
         shape = np.broadcast_shapes(top.shape[1:], bottom.shape[1:])
         summed = tuple(first + second - both for first, second, both in zip(*moments, strict=True))
-        candidates = [[np.broadcast_to(moment, shape) for moment in triple] for triple in (*moments[:2], summed)]
+        candidates = [[np.broadcast_to(moment, shape) for moment in triple] for triple in (moments[2], summed)]
         of_difference = [over - 2 * ratio * shared + ratio**2 * under for over, under, shared in candidates]
         largest = np.argmax(np.nan_to_num(np.stack(of_difference), nan=-np.inf), axis=0)
         over, under, shared = (np.choose(largest, choices) for choices in zip(*candidates, strict=True))
