@@ -234,15 +234,20 @@ def units_relations(
     return (*replicates, Relation(units.name, query, keep=source is not None or units.replicated))
 
 
-def replicate_relations(read: str, cluster: str, count: int | None) -> tuple[Relation, Relation]:
+def replicate_relations(
+    read: str, cluster: str, count: int | None, *, together: bool = False
+) -> tuple[Relation, Relation]:
     """The relation `replicates`: which replicate every cluster of a relation falls into.
 
     Args:
         read: A relation with the columns `passes_where` and `cluster`.
         cluster: Its column whose values are independent.
         count: Number of replicates; None: own up to 1,000 clusters, else 64 groups.
+        together: Whether all are in one, because no intervals are wanted.
     """
     clusters = statement("replicates/clusters", relations={"input_read": read}, columns={"value": cluster})
+    if together:
+        return Relation("clusters", clusters), Relation("replicates", statement("replicates/one_replicate"))
     limits = {"own_limit": count or MAX_OWN_REPLICATES, "hash_groups": count or HASH_REPLICATES}
     replicates = statement("replicates/of_clusters", values=limits)
     return Relation("clusters", clusters), Relation("replicates", replicates, keep=True)

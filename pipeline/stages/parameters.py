@@ -234,6 +234,16 @@ class StageParameters(BaseModel):
         return tuple(dict.fromkeys(internal_name(name) for names in self.by for name in names))
 
     @property
+    def n_replicates(self) -> int | None:
+        """Number of replicates; None: it follows from the number of clusters."""
+        return None if self.replicates == "auto" else self.replicates
+
+    @property
+    def is_replicated(self) -> bool:
+        """Whether intervals are wanted."""
+        return self.uncertainty == "jackknife"
+
+    @property
     def threshold_values(self) -> tuple[float, ...] | None:
         """The thresholds in ascending order; None when they are the scores themselves."""
         if isinstance(self.thresholds, EvenThresholds):

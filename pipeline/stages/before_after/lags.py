@@ -107,16 +107,28 @@ class Lag:
 
     def cross_check(self) -> CrossCheck:
         """The lags of the first rows of every file beside the times of the same pairs."""
-        looked_up = {
-            ("pairs", "pairs"): "lags_and_times",
-            ("events", "pairs"): "lags_and_times_of_events",
-            ("pairs", "articles"): "lags_and_times_of_articles",
-            ("events", "articles"): "lags_and_times_of_both",
-        }
-        file = looked_up[str(self.event_time), str(self.article_time)]
         n_rows = max(SAMPLED_ROWS // max(len(self.pairs.files), 1), FEWEST_OF_A_FILE)
-        sample = statement(f"before_after/{file}", values={"n_rows_of_file": n_rows})
+        pairs = {"pairs_read": self._pairs_with_times()}
+        sample = statement("before_after/lags_and_times", relations=pairs, values={"n_rows_of_file": n_rows})
         return CrossCheck({"sample": sample}, self._compare)
+
+    def _pairs_with_times(self) -> str | exp.Query:
+        """The relation of the pairs, with the times that they have to look up."""
+        pairs: str | exp.Query = "pairs_read"
+        names = ["passes_where", "file_row_number", "event_id", "lag_hours", *self.fields]
+        for holder, times, thing in (
+            (self.event_time, EVENT_TIMES, "event"),
+            (self.article_time, ARTICLE_TIMES, "article"),
+        ):
+            if holder != "pairs":
+                relations, columns = (
+                    {"pairs_read": pairs, "times": times},
+                    {"key": f"{thing}_id", "time": f"{thing}_time"},
+                )
+                segment = tuple(dict.fromkeys(names))
+                pairs = statement("before_after/pairs_with_times", segment, relations=relations, columns=columns)
+                names.append(f"{thing}_time")
+        return pairs
 
     def _compare(self, frames: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
         unit = "days" if self.column == "lag_days" else "hours"

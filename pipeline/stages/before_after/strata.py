@@ -16,6 +16,7 @@ from pipeline.plan.plan import Plan
 from pipeline.queries.dialect import column, double
 from pipeline.queries.load import statement
 from pipeline.stages.before_after.timelines import N_COLUMNS, timeline_counts
+from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -70,15 +71,11 @@ class Strata:
         if self.of_time:
             volumes = "volumes" if "volume" in self.of_time else "no_volumes"
             yield Relation("volumes", statement(f"before_after/{volumes}"), keep=True)
-            pairs = statement(
-                "before_after/dated_pairs",
-                [grouped.name for grouped in by],
-                relations={"used_pairs": USED_PAIRS_OF_STRATA},
-                columns={"time_of_article": self._time_of_article()},
-            )
-            yield Relation("dated_pairs", pairs)
+            columns = [*(grouped.name for grouped in by), REPLICATE, "score", "lag_hours"]
+            yield _with_dates("dated_pairs", USED_PAIRS_OF_STRATA, columns, self._time_of_article())
         if self.of_time and compared == "timelines":
-            yield Relation("dated_articles", statement("before_after/dated_articles", names["articles"]))
+            columns = [*names["articles"], "article_time"]
+            yield _with_dates("dated_articles", "articles", columns, column("article_time"))
         if compared == "events":
             columns = [*names["events"], *columns_of_matchers]
             yield Relation("events_of_strata", self._labelled("events_of_strata", columns))
@@ -117,6 +114,13 @@ class Strata:
             return column("article_time")
         lag = column("lag_hours") * double(MICROSECONDS_PER_HOUR) + double(0.5)
         return column("event_time") + exp.func("floor", lag)
+
+
+def _with_dates(name: str, relation: str, columns: Sequence[str], time: exp.Expr) -> Relation:
+    """Some columns of a relation, with the weekday, the hour and how busy the day is of a time in microseconds."""
+    timed_rows, time_of_article = {"timed_rows": relation}, {"time_of_article": time}
+    dated = statement("before_after/with_dates", columns, relations=timed_rows, columns=time_of_article)
+    return Relation(name, dated)
 
 
 def _text(values: Sequence[exp.Expr]) -> exp.Expr:

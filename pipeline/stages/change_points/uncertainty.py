@@ -29,7 +29,7 @@ def with_intervals(curve: pl.DataFrame, cube: Cube, params: ChangePointsParamete
     def intervals(rows: pl.DataFrame, group: GroupCounts) -> dict[str, Interval]:
         return _with_reasons(_limits(group, params), rows, one_replicate=len(group.replicates) == 1)
 
-    return with_limits(curve, cube, RATIOS, intervals, wanted=params.uncertainty == "jackknife")
+    return with_limits(curve, cube, RATIOS, intervals, wanted=params.is_replicated)
 
 
 def _limits(group: GroupCounts, params: ChangePointsParameters) -> dict[str, Limits]:

@@ -20,8 +20,9 @@ from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import REPLICATE, THRESHOLD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
+    import sqlglot.expressions as exp
     from numpy.typing import NDArray
 
     from pipeline.sources.bins import Grid
@@ -70,8 +71,19 @@ def sums_of_documents(
             return pl.DataFrame(schema=keys | TYPES)
         return pl.concat(tables, how="diagonal")
 
-    name = "mentions_by_document_listed" if listed else "mentions_by_document"
-    return Reduction(TABLE, statement(f"entity_recognition/{name}", params.by_columns), reads, reduce)
+    mentions = mentions_of_documents(params.by_columns, listed=listed)
+    rows = statement("entity_recognition/mentions_by_document", params.by_columns, relations=mentions)
+    return Reduction(TABLE, rows, reads, reduce)
+
+
+def mentions_of_documents(by: Sequence[str], *, listed: bool) -> dict[str, str | exp.Query]:
+    """What to read as `mentions`: with a row for every document, where documents may be without any mention.
+
+    Args:
+        by: The grouping columns.
+        listed: Whether there are such documents.
+    """
+    return {"mentions": statement("entity_recognition/mentions_and_documents", by)} if listed else {}
 
 
 @dataclass(frozen=True)

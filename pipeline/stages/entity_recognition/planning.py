@@ -20,7 +20,7 @@ from pipeline.plan.transforms import Reduction, Transform
 from pipeline.queries.load import statement
 from pipeline.sources.keys import KeyMatch
 from pipeline.stages.entity_recognition.contract import COUNT_NAMES
-from pipeline.stages.entity_recognition.document_sums import sums_of_documents
+from pipeline.stages.entity_recognition.document_sums import mentions_of_documents, sums_of_documents
 from pipeline.stages.entity_recognition.matching import SHOWN, matcher
 from pipeline.stages.entity_recognition.outcomes import TABLE as OUTCOMES
 from pipeline.stages.entity_recognition.outcomes import follow_up
@@ -140,8 +140,9 @@ class _Planner:
 
     def _frames(self) -> Iterator[Frame]:
         by = [each.name for each in self.mentions.by]
-        name = "documents_listed" if self.mentions.may_be_empty else "documents"
-        counts = statement(f"entity_recognition/{name}", by, values={"lowest_score": self.lowest_score})
+        mentions = mentions_of_documents(by, listed=self.mentions.may_be_empty)
+        lowest = {"lowest_score": self.lowest_score}
+        counts = statement("entity_recognition/documents", by, relations=mentions, values=lowest)
         if self.above_lowest:
             yield Frame("lowest", statement("entity_recognition/lowest_predictions", by))
         yield Frame("documents", counts)

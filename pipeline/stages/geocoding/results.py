@@ -38,7 +38,7 @@ def derive(params: GeocodingParameters, counts: Mapping[str, pl.DataFrame]) -> d
         limits = intervals_of_clusters(replicates, params.confidence)
         return intervals_of({name: limits[name] for name in RATIOS}, len(replicates.tp))
 
-    scores = with_limits(_scores(cube), cube, RATIOS, intervals, wanted=params.uncertainty == "jackknife")
+    scores = with_limits(_scores(cube), cube, RATIOS, intervals, wanted=params.is_replicated)
     return {
         "geocoding_scores": scores.select(*keys, *(column.name for column in SCORES)),
     }

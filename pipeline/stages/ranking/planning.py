@@ -70,7 +70,7 @@ class _Planner:
             sources=sources,
             by=by,
             used=("n_retrieved",),
-            accounting=Query("ranking/accounting" if self.scored else "ranking/accounting_of_ranks"),
+            accounting=Query("ranking/accounting"),
             positive=self._positive,
             key_matches=tuple(KeyMatch(self.ranking, each, "query_id") for each in sources if each is self.relevance),
             warnings=tuple(self._warnings()),
@@ -122,11 +122,14 @@ class _Planner:
 
     def _relations(self, by: tuple[rows.Grouped, ...]) -> Iterator[Relation]:
         labels = ["relevance"] if self.relevance is None else []
-        unlabelled = {} if labels else {"relevance": exp.cast(exp.null(), "DOUBLE")}
-        yield rows.read(self.ranking, [*KEYS, "score" if self.scored else "rank", *labels], by, unlabelled)
+        derived: dict[str, exp.Expr] = {} if labels else {"relevance": exp.cast(exp.null(), "DOUBLE")}
+        if not self.scored:
+            derived["score_state"] = exp.Case().when(column("rank").is_(exp.null()), exp.convert("null_rank"))
+        yield rows.read(self.ranking, [*KEYS, "score" if self.scored else "rank", *labels], by, derived)
         own = [group.name for group in by if group.source == self.ranking.name]
         name = "distinct_documents" if self.params.duplicates == "max" else "ranked_documents"
-        ranked = statement(f"ranking/{name}" if self.scored else f"ranking/{name}_by_rank", own)
+        by_rank: dict[str, str | exp.Expr] = {"value": exp.Neg(this=column("rank")), "score": "rank"}
+        ranked = statement(f"ranking/{name}", own, columns={"value": "score"} if self.scored else by_rank)
         yield Relation("ranked_documents", ranked, keep=self.params.duplicates == "max")  # it is read thrice
         retrieved = statement("ranking/retrieved", own)
         if self.relevance is None:

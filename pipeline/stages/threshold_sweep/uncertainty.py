@@ -20,14 +20,14 @@ CONFUSION = ("tp", "fp", "fn", "tn")
 
 def with_intervals(curve: pl.DataFrame, cube: Cube, params: ThresholdSweepParameters) -> pl.DataFrame:
     """The curve with `<ratio>_lower`, `<ratio>_upper` and `undefined_interval`."""
-    if params.uncertainty == "jackknife" and params.cluster is None:
+    if params.is_replicated and params.cluster is None:
         return curve.with_columns(*limit_columns(_of_rows(curve, params.confidence)))
     kind = kind_of_counts(cube.counts)
 
     def of_clusters(_rows: pl.DataFrame, group: GroupCounts) -> dict[str, Interval]:
         return intervals_of(intervals_of_clusters(_confusion(group, kind), params.confidence), len(group.replicates))
 
-    return with_limits(curve, cube, RATIOS, of_clusters, wanted=params.uncertainty == "jackknife")
+    return with_limits(curve, cube, RATIOS, of_clusters, wanted=params.is_replicated)
 
 
 def kind_of_counts(counts: pl.DataFrame) -> Literal["weight", "n"]:
