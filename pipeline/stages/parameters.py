@@ -11,8 +11,9 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from pipeline.sources.bins import Boundary, Grid
+from pipeline.sources.bins import Grid
 from pipeline.tables.groupings import TOTAL, Grouping, cluster_name, internal_name, unlike_but_for_case
+from pipeline.tables.sweep import Boundary
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 FEWEST_REPLICATES, MOST_REPLICATES = 2, 10_000
@@ -254,11 +255,6 @@ class StageParameters(BaseModel):
     def counts_missed(self) -> bool:
         """Whether rows without a valid score count, as below every threshold."""
         return self.invalid_scores == "missed"
-
-    @property
-    def inclusive(self) -> bool:
-        """Whether a score equal to the threshold is retrieved."""
-        return self.boundary == ">="
 
     def grid(self) -> Grid | None:
         """The thresholds with their boundary; None when they are the scores themselves."""

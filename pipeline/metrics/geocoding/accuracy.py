@@ -32,14 +32,14 @@ FARTHEST_KM = 20038.0
 
 
 def tolerance_counts(
-    distances_km: Floats, tolerances_km: Sequence[float], *, inclusive: bool = True, n_spurious: int = 0
+    distances_km: Floats, tolerances_km: Sequence[float], *, boundary: Literal["<=", "<"] = "<=", n_spurious: int = 0
 ) -> pl.DataFrame:
     """Counts and ratios at every tolerance.
 
     Args:
         distances_km: Distance for each gold toponym, shape (n_gold,); nan where nothing was attempted.
         tolerances_km: Largest distances that count as correct.
-        inclusive: Whether a distance equal to the tolerance is within it.
+        boundary: `<=`: a distance equal to the tolerance is within it; `<`: it is not.
         n_spurious: Number of predictions with coordinates but without a gold toponym. The published accuracy leaves
             them out; the resolution scores of SemEval-2019 Task 12 (Weissenbacher et al. 2019) count them as attempted
             and wrong.
@@ -49,7 +49,7 @@ def tolerance_counts(
         columns that `add_ratios` adds.
     """
     attempted = np.sort(distances_km[~np.isnan(distances_km)])
-    side: Literal["left", "right"] = "right" if inclusive else "left"
+    side: Literal["left", "right"] = "right" if boundary == "<=" else "left"
     correct = np.searchsorted(attempted, np.asarray(tolerances_km, dtype=np.float64), side=side)
     columns = {"tolerance_km": list(tolerances_km), "tp": correct}
     counts = pl.DataFrame(columns, schema_overrides={"tolerance_km": pl.Float64}).with_columns(

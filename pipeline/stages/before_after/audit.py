@@ -19,10 +19,9 @@ from pipeline.plan.nodes import After, Check, CrossCheck, Node, Relation
 from pipeline.plan.plan import Plan
 from pipeline.queries.load import statement
 from pipeline.stages.before_after.uncertainty import groups_of
-from pipeline.stages.before_after.units import lowest_retrieved
 from pipeline.tables.columns import doubles
 from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import THRESHOLD, at_or_above
+from pipeline.tables.sweep import THRESHOLD, at_or_above, lowest_retrieved
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -31,10 +30,11 @@ if TYPE_CHECKING:
     from pipeline.metrics.before_after.placebo import Prediction
     from pipeline.metrics.uncertainty.cube import Cube
     from pipeline.metrics.uncertainty.reasons import Reason
-    from pipeline.sources.bins import Boundary, Grid
+    from pipeline.sources.bins import Grid
     from pipeline.sources.source import Source
     from pipeline.stages.before_after.contract import Audit, BeforeAfterParameters
     from pipeline.stages.before_after.uncertainty import EstimatedGroup
+    from pipeline.tables.sweep import Boundary
 
 SAMPLE, TABLE = "before_after_audit_sample", "before_after_audit"
 COLUMNS = ("n_audited", "n_right")
@@ -200,7 +200,7 @@ def _group(
         .sort(THRESHOLD),
         on=THRESHOLD,
         strategy="forward",
-        allow_exact_matches=params.threshold_values is not None or params.inclusive,
+        allow_exact_matches=params.threshold_values is not None or params.boundary == ">=",
     ).with_columns(pl.col(COLUMNS).fill_null(0))
     matches = group.sides[1].sum(axis=0)[inside]
     n_audited, n_right = (joined[name].to_numpy() for name in COLUMNS)

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 COLUMNS = ("tp", "fp", "n_gold")
 KEY = ("event_id", "article_id")
-RATIOS = ("precision", "recall", "f1")
 
 
 def check_grouping(by: Sequence[rows.Grouped], matchers: Matchers, pairs: Source) -> None:

@@ -9,14 +9,14 @@ import polars as pl
 
 from pipeline.metrics.change_points.areas import average_precision, roerich_area, trapezoid_area
 from pipeline.metrics.uncertainty.cube import Cube
-from pipeline.stages.change_points.contract import AREAS, COUNT_NAMES, CURVE
+from pipeline.stages.change_points.contract import AREAS, CURVE
 from pipeline.stages.change_points.ratios import with_ratios
 from pipeline.stages.change_points.uncertainty import with_intervals
 from pipeline.stages.stage import Summary, group_text, integer, interval, number, of_group, percent
 from pipeline.tables.columns import by_group, nulls
 from pipeline.tables.ratios import quotient
 from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import REPLICATE, THRESHOLD, add_up, at_or_above
+from pipeline.tables.sweep import THRESHOLD, add_up, at_or_above
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,13 +34,11 @@ AREA_NAMES = ("average_precision", "pr_auc", "pr_auc_roerich")
 
 def derive(params: ChangePointsParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
     """The tables of change_points; those of single runs and matches follow."""
-    table = counts["counts"]
-    keys = [name for name in table.columns if name not in {THRESHOLD, REPLICATE, *COUNT_NAMES}]
-    cube = Cube.of(table, keys, params.threshold_values, params.boundary)
+    cube = Cube.of_groups(counts["counts"], params.threshold_values, params.boundary)
     curve = with_intervals(_curve(params, cube), cube, params)
     return {
-        "change_points_curve": curve.select(*keys, *(column.name for column in CURVE)),
-        "change_points_areas": _areas(params, counts, curve, keys),
+        "change_points_curve": curve.select(*cube.keys, *(column.name for column in CURVE)),
+        "change_points_areas": _areas(params, counts, curve, list(cube.keys)),
     }
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from pipeline.metrics.uncertainty.limits import Interval, with_limits
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
-from pipeline.stages.change_points.contract import RATIOS
+from pipeline.tables.ratios import RATIOS
 
 if TYPE_CHECKING:
     import polars as pl

@@ -16,6 +16,7 @@ import polars as pl
 from pipeline.plan.transforms import Reduction
 from pipeline.queries.load import statement
 from pipeline.stages.mentions.rules import DOCUMENT
+from pipeline.tables.ratios import RATIOS
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import REPLICATE, THRESHOLD
 
@@ -34,7 +35,6 @@ Floats: TypeAlias = "NDArray[np.float64]"
 Bools: TypeAlias = "NDArray[np.bool_]"
 
 TABLE = "sums_of_documents"
-RATIOS = ("precision", "recall", "f1")
 SUMS = (*RATIOS, *(f"n_{name}" for name in RATIOS), "n_documents")
 TYPES: dict[str, type[pl.DataType]] = {REPLICATE: pl.Int64} | dict.fromkeys((THRESHOLD, *SUMS), pl.Float64)
 _DENSE = 1 << 20

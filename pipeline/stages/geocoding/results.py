@@ -10,12 +10,12 @@ from pipeline.metrics.geocoding.accuracy import add_ratios
 from pipeline.metrics.uncertainty.cube import Cube
 from pipeline.metrics.uncertainty.limits import intervals_of, with_limits
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
-from pipeline.stages.geocoding.contract import COUNT_NAMES, RATIOS, SCORES
+from pipeline.stages.geocoding.contract import COUNT_NAMES, SCORES
 from pipeline.stages.geocoding.planning import grid
 from pipeline.stages.stage import Summary, group_text, integer, interval, number, of_group
-from pipeline.tables.ratios import divide
+from pipeline.tables.ratios import RATIOS, divide
 from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import REPLICATE, THRESHOLD
+from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,9 +29,7 @@ TOLERANCE = "tolerance_km"
 
 def derive(params: GeocodingParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
     """The scores; errors and single mentions are added by follow-ups."""
-    frame = counts["counts"]
-    keys = [name for name in frame.columns if name not in {THRESHOLD, REPLICATE, *COUNT_NAMES}]
-    cube = Cube.of(frame, keys, grid(params).thresholds)
+    cube = Cube.of_groups(counts["counts"], grid(params).thresholds)
 
     def intervals(_rows: pl.DataFrame, group: GroupCounts) -> dict[str, Interval]:
         replicates = _confusion(group)
@@ -40,7 +38,7 @@ def derive(params: GeocodingParameters, counts: Mapping[str, pl.DataFrame]) -> d
 
     scores = with_limits(_scores(cube), cube, RATIOS, intervals, wanted=params.is_replicated)
     return {
-        "geocoding_scores": scores.select(*keys, *(column.name for column in SCORES)),
+        "geocoding_scores": scores.select(*cube.keys, *(column.name for column in SCORES)),
     }
 
 

@@ -45,8 +45,6 @@ COUNTS = (
 )
 COUNT_NAMES = tuple(column.name for column in COUNTS)
 
-
-RATIOS = ("precision", "recall", "f1", "fpr")
 CURVE = (
     Column("threshold", "DOUBLE", "score from which a row is predicted to be true"),
     Column("tp", "BIGINT", "true positives: retrieved rows with a true label"),

@@ -8,14 +8,15 @@ import polars as pl
 
 from pipeline.metrics.curves.operating_points import pick
 from pipeline.metrics.uncertainty.cube import Cube
+from pipeline.metrics.uncertainty.proportions import PROPORTIONS
 from pipeline.stages.stage import Summary, group_text, integer, interval, number, of_group
 from pipeline.stages.threshold_sweep.areas import areas_table
 from pipeline.stages.threshold_sweep.averages import averages_table
-from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, RATIOS
+from pipeline.stages.threshold_sweep.contract import COUNT_NAMES
 from pipeline.stages.threshold_sweep.uncertainty import CONFUSION, kind_of_counts, with_intervals
 from pipeline.tables.ratios import divide, ratios
 from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import REPLICATE, THRESHOLD
+from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 
 def derive(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
     """The tables of threshold_sweep."""
-    keys = [name for name in counts["counts"].columns if name not in {THRESHOLD, REPLICATE, *COUNT_NAMES}]
-    cube = Cube.of(counts["counts"], keys, params.threshold_values, params.boundary)
+    cube = Cube.of_groups(counts["counts"], params.threshold_values, params.boundary)
+    keys = list(cube.keys)
     curve = with_intervals(_curve(cube), cube, params)
     points = pl.concat([operating_point(curve, keys, criterion) for criterion in params.operating_points])
     areas = areas_table(params, counts, keys)
@@ -59,7 +60,7 @@ def _curve(cube: Cube) -> pl.DataFrame:
         THRESHOLD,
         *CONFUSION,
         *(f"{name}{kind}" for kind in ("_weight", "_squares") for name in CONFUSION),
-        *RATIOS,
+        *PROPORTIONS,
         "undefined",
     )
 
