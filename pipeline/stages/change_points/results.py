@@ -12,7 +12,7 @@ from pipeline.metrics.uncertainty.cube import Cube
 from pipeline.stages.change_points.contract import AREAS, CURVE
 from pipeline.stages.change_points.ratios import with_ratios
 from pipeline.stages.change_points.uncertainty import with_intervals
-from pipeline.stages.stage import Summary, group_text, integer, interval, number, of_group, percent
+from pipeline.stages.stage import Summary, group_text, groups_without, integer, interval, number, of_group, percent
 from pipeline.tables.columns import by_group, nulls
 from pipeline.tables.ratios import quotient
 from pipeline.tables.schemas import GROUPING
@@ -127,11 +127,7 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
             f"precision is above 1 in {above:,} of {curve.height:,} rows of the curve: one prediction served several "
             'true points; matching = "one_to_one" keeps it a proportion'
         )
-    empty = areas.filter(pl.col("n_true") == 0).height
-    if empty:
-        where = "there is" if areas.height == 1 else f"{empty:,} of {areas.height:,} groups have"
-        messages.append(f"{where} no true point: recall and areas are NULL")
-    return tuple(messages)
+    return (*messages, *groups_without(areas, {"no true point": pl.col("n_true") == 0}, "recall and areas are NULL"))
 
 
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:

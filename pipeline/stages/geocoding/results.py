@@ -12,7 +12,7 @@ from pipeline.metrics.uncertainty.limits import intervals_of, with_limits
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
 from pipeline.stages.geocoding.contract import COUNT_NAMES, SCORES
 from pipeline.stages.geocoding.planning import grid
-from pipeline.stages.stage import Summary, group_text, integer, interval, number, of_group
+from pipeline.stages.stage import Summary, group_text, groups_without, integer, interval, number, of_group
 from pipeline.tables.ratios import RATIOS, divide
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import THRESHOLD
@@ -68,16 +68,11 @@ def _confusion(group: GroupCounts) -> Confusion:
 def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     """Warnings that the numbers themselves give rise to."""
     errors = tables["geocoding_errors"]
-    messages = []
-    for words, condition in (
-        ("no gold mention", (pl.col("n_gold") == 0).all()),  # one group is that of spurious predictions, if any
-        ("no located gold mention", (pl.col("n_gold") > 0) & (pl.col("n_located") == 0)),
-    ):
-        groups = errors.filter(condition).height
-        if groups:
-            where = "there is" if errors.height == 1 else f"{groups:,} of {errors.height:,} groups have"
-            messages.append(f"{where} {words}: what needs one is NULL")
-    return tuple(messages)
+    conditions = {
+        "no gold mention": (pl.col("n_gold") == 0).all(),  # one group is that of spurious predictions, if any
+        "no located gold mention": (pl.col("n_gold") > 0) & (pl.col("n_located") == 0),
+    }
+    return groups_without(errors, conditions)
 
 
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:

@@ -18,7 +18,7 @@ from pipeline.stages.ranking.contract import (
 )
 from pipeline.stages.ranking.means import Groups
 from pipeline.stages.ranking.selection import pool, why_no_null, with_average_precision_null, with_hits_null
-from pipeline.stages.stage import Summary, group_text, integer, interval, of_group
+from pipeline.stages.stage import Summary, group_text, integer, interval, of_group, percent
 from pipeline.tables.groupings import TOTAL, Grouping
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import REPLICATE
@@ -185,7 +185,7 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
             group_text(row),
             integer(row["n_queries"]),
             interval(row, "map"),
-            _chance(row["map_expected"]),
+            percent(row["map_expected"]),
             interval(row, "r_precision"),
             interval(row, "reciprocal_rank"),
         )
@@ -197,10 +197,6 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
         groupings=tuple(shown[GROUPING.name]),
         sentence=of_group(shown.row(0, named=True), _sentence(shown.row(0, named=True))),
     )
-
-
-def _chance(value: object) -> str:
-    return f"{value:.1%}" if isinstance(value, float) else "–"
 
 
 def _sentence(row: Mapping[str, object]) -> str:

@@ -9,7 +9,7 @@ import polars as pl
 from pipeline.metrics.curves.operating_points import pick
 from pipeline.metrics.uncertainty.cube import Cube
 from pipeline.metrics.uncertainty.proportions import PROPORTIONS
-from pipeline.stages.stage import Summary, group_text, integer, interval, number, of_group
+from pipeline.stages.stage import Summary, group_text, groups_without, integer, interval, number, of_group
 from pipeline.stages.threshold_sweep.areas import areas_table
 from pipeline.stages.threshold_sweep.averages import averages_table
 from pipeline.stages.threshold_sweep.contract import COUNT_NAMES
@@ -116,18 +116,19 @@ def operating_point(curve: pl.DataFrame, keys: Sequence[str], criterion: Criteri
 def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     """Warnings that the numbers themselves give rise to."""
     areas = tables["threshold_sweep_areas"]
-    messages = []
-    for column, words in (("no_positive", "no row with a true label"), ("no_negative", "no row with a false label")):
-        groups = areas.filter(pl.col("undefined") == column).height
-        if groups:
-            where = "there is" if areas.height == 1 else f"{groups:,} of {areas.height:,} groups have"
-            messages.append(f"{where} {words}: what needs one is NULL")
+    undefined = pl.col("undefined")
+    conditions = {
+        "no row with a true label": undefined == "no_positive",
+        "no row with a false label": undefined == "no_negative",
+    }
+    messages = groups_without(areas, conditions)
     few = areas.filter(pl.col("n_positive").is_between(1, 19)).height
-    if few:
-        messages.append(
-            f"{few:,} of {areas.height:,} groups have fewer than 20 positives: their areas are very uncertain"
-        )
-    return tuple(messages)
+    if not few:
+        return messages
+    return (
+        *messages,
+        f"{few:,} of {areas.height:,} groups have fewer than 20 positives: their areas are very uncertain",
+    )
 
 
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:

@@ -10,8 +10,9 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from reference_toponyms import tolerance_counts
 
-from pipeline.metrics.geocoding.accuracy import add_ratios, error_statistics, log_error_auc, tolerance_counts
+from pipeline.metrics.geocoding.accuracy import add_ratios, error_statistics, log_error_auc
 
 ERRORS = st.lists(st.one_of(st.just(math.nan), st.sampled_from([0.0, 10.0, 161.0]), st.floats(0, 20037)), max_size=12)
 TOLERANCES = [161.0, 10.0, 0.0]

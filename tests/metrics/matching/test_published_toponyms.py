@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import polars as pl
 import pytest
+from reference_mentions import document_counts
+from reference_toponyms import tolerance_counts
 
-from pipeline.metrics.geocoding.accuracy import error_statistics, log_error_auc, tolerance_counts
+from pipeline.metrics.geocoding.accuracy import error_statistics, log_error_auc
 from pipeline.metrics.geocoding.distance import haversine
 from pipeline.metrics.matching.document_averages import averages
 from pipeline.metrics.matching.spans import (
     Mentions,
-    document_counts,
     match_near,
     match_overlapping,
     match_spans,
