@@ -166,8 +166,8 @@ class StageParameters(BaseModel):
     @field_validator("replicates", mode="before")
     @classmethod
     def _replicates(cls, value: object) -> object:
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        if value != "auto" and not (whole and value in range(FEWEST_REPLICATES, MOST_REPLICATES + 1)):
+        is_integer = isinstance(value, int) and not isinstance(value, bool)
+        if value != "auto" and not (is_integer and value in range(FEWEST_REPLICATES, MOST_REPLICATES + 1)):
             message = f'write "auto" or a number from {FEWEST_REPLICATES} to {MOST_REPLICATES:,}'
             raise ValueError(message)
         return value

@@ -77,8 +77,8 @@ def parameters(audit: Audit, bounds: Mapping[str, float], boundary: Boundary) ->
 def sample(drawn: Mapping[str, float]) -> After:
     """The sample: the matches with the lowest digests of the seed and their keys."""
 
-    def finish(found: pl.DataFrame, _frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-        return found.with_columns(pl.lit("all").alias(GROUPING.name))
+    def finish(drawn_rows: pl.DataFrame, _frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+        return drawn_rows.with_columns(pl.lit("all").alias(GROUPING.name))
 
     query = statement("before_after/audit_sample")
     return After(SAMPLE, None, query, dict(drawn), {}, finish)
@@ -146,13 +146,13 @@ def undrawn(drawn: Mapping[str, float]) -> CrossCheck:
         "audited": statement("before_after/audited_pairs"),
     }
 
-    def compare(found: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
-        others = found["audited"].join(found["drawn"], on=list(KEY), how="anti").height
+    def compare(sampled: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
+        n_undrawn = sampled["audited"].join(sampled["drawn"], on=list(KEY), how="anti").height
         words = (
-            f"{others:,} of {found['audited'].height:,} audited pairs are not in the sample that audit draws: the "
+            f"{n_undrawn:,} of {sampled['audited'].height:,} audited pairs are not in the sample that audit draws: the "
             "precision of the audit holds only if they were drawn at random all the same"
         )
-        return (words,) if others else ()
+        return (words,) if n_undrawn else ()
 
     return CrossCheck(frames, compare)
 

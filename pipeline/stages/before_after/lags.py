@@ -133,17 +133,18 @@ class Lag:
     def _compare(self, frames: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
         unit = "days" if self.column == "lag_days" else "hours"
         lag_name = self.pairs.source_name(str(self.column))
-        found = lag_agreement(frames["sample"], in_days=unit == "days", dates=self._has_dates)
-        if found is None:
+        agreement = lag_agreement(frames["sample"], in_days=unit == "days", dates=self._has_dates)
+        if agreement is None:
             return tuple(self._other_side(frames["sample"], lag_name))
         words = (
             f"input pairs: the lag {lag_name!r}, read as {unit} from event to article, contradicts the times "
-            f"({self._times_in_words()}) in {found.n_apart:,} of {found.n_rows:,} sampled rows: {found.cause}; "
-            f"for example event {found.event}: {lag_name} says {found.lag:g} hours, the times say {found.from_times:g}"
+            f"({self._times_in_words()}) in {agreement.n_apart:,} of {agreement.n_rows:,} sampled rows: "
+            f"{agreement.cause}; for example event {agreement.event}: {lag_name} says {agreement.lag:g} hours, the "
+            f"times say {agreement.from_times:g}"
         )
-        if found.is_rare:
+        if agreement.is_rare:
             return (words,)
-        remedy = found.remedy.format(column=lag_name) or "Mend the lag or the times."
+        remedy = agreement.remedy.format(column=lag_name) or "Mend the lag or the times."
         raise DataError(
             words, remedy=f"{remedy} columns = {{ {self.column} = false }} computes the lag from the times."
         )

@@ -103,9 +103,9 @@ class Strata:
     ) -> exp.Query:
         """Rows with the texts of their values: those of the event, and those of inputs other than events."""
         events = [column(grouped.name) for grouped in self.columns if grouped.source == "events"]
-        others = [column(grouped.name) for grouped in self.columns if grouped.source in of_others]
+        of_articles = [column(grouped.name) for grouped in self.columns if grouped.source in of_others]
         times = [column(VALUES_OF_TIME[name]) for name in self.of_time]
-        labels = {"event_label": _text(events), "article_label": _text([*others, *times])}
+        labels = {"event_label": _text(events), "article_label": _text([*of_articles, *times])}
         return statement(f"before_after/{file}", columns, relations=relations, columns=labels)
 
     def _time_of_article(self) -> exp.Expr:
@@ -162,12 +162,14 @@ def resolve(names: Sequence[str], sources: Mapping[str, Source], compared: Compa
 
 
 def _check_known(columns: Sequence[rows.Grouped], of_time: Sequence[str], compared: Compared) -> None:
-    known = {"events": ("events",), "timelines": ("events", "articles"), "pairs": ("events", "articles", "pairs")}
-    odd = [f"{each.label!r} is a column of {each.source}" for each in columns if each.source not in known[compared]]
-    odd += [f"{name!r} is one of articles" for name in of_time if compared == "events"]
-    if odd:
+    allowed = {"events": ("events",), "timelines": ("events", "articles"), "pairs": ("events", "articles", "pairs")}
+    refused = [
+        f"{each.label!r} is a column of {each.source}" for each in columns if each.source not in allowed[compared]
+    ]
+    refused += [f"{name!r} is one of articles" for name in of_time if compared == "events"]
+    if refused:
         where = "given per event" if compared == "events" else "counted from events and articles"
-        message = f"strata: {odd[0]}, but the compared pairs are {where}"
+        message = f"strata: {refused[0]}, but the compared pairs are {where}"
         instead = '"timelines" or "pairs"' if compared == "events" else '"pairs"'
         raise ConfigError(message, remedy=f"Use compared = {instead} if the data allow it, or other strata.")
 

@@ -41,13 +41,13 @@ def timeline_counts(
     """
     of_events = [name for name in segment if name in events.columns]
     moments = events["event_time"].to_numpy()
-    parts = [_no_counts(events, articles, segment, names)]
+    sums = [_no_counts(events, articles, segment, names)]
     for times, labels in _archives(articles, segment):
-        found = counts_around(moments, times, span)
-        counted = events.select(*of_events, REPLICATE).with_columns(pl.Series(name, found[name]) for name in names)
+        counts = counts_around(moments, times, span)
+        counted = events.select(*of_events, REPLICATE).with_columns(pl.Series(name, counts[name]) for name in names)
         summed = counted.group_by([*of_events, REPLICATE]).agg(pl.col(names).sum())
-        parts.append(summed.with_columns(labels).select(*segment, REPLICATE, *names))
-    return pl.concat(parts)
+        sums.append(summed.with_columns(labels).select(*segment, REPLICATE, *names))
+    return pl.concat(sums)
 
 
 def _archives(articles: pl.DataFrame, segment: Sequence[str]) -> Iterator[tuple[NDArray[np.int64], list[pl.Expr]]]:
@@ -73,14 +73,14 @@ def pairs_by_day(events: pl.DataFrame, articles: pl.DataFrame, span: Span, segme
     edges = [max(number * day, span.before_start) for number in days] + [span.before_end]
     of_events = [name for name in segment if name in events.columns]
     moments = events["event_time"].to_numpy()
-    parts = [_no_counts(events, articles, segment, ("lag_days", "n_pairs"))]
+    sums = [_no_counts(events, articles, segment, ("lag_days", "n_pairs"))]
     for times, labels in _archives(articles, segment):
-        for number, found in zip(days, counts_between(moments, times, edges), strict=True):
-            counted = events.select(*of_events, REPLICATE).with_columns(pl.Series("n_pairs", found))
+        for number, n_pairs in zip(days, counts_between(moments, times, edges), strict=True):
+            counted = events.select(*of_events, REPLICATE).with_columns(pl.Series("n_pairs", n_pairs))
             summed = counted.group_by([*of_events, REPLICATE]).agg(pl.col("n_pairs").sum())
             summed = summed.with_columns(pl.lit(number, dtype=pl.Int64).alias("lag_days"), *labels)
-            parts.append(summed.select(*segment, REPLICATE, "lag_days", "n_pairs"))
-    return pl.concat(parts)
+            sums.append(summed.select(*segment, REPLICATE, "lag_days", "n_pairs"))
+    return pl.concat(sums)
 
 
 def _no_counts(
@@ -148,16 +148,16 @@ def compare_counts(events: pl.DataFrame, articles: pl.DataFrame, span: Span) -> 
         span: The window.
     """
     counts = counts_around(events["event_time"].to_numpy(), np.sort(articles["article_time"].to_numpy()), span)
-    found = []
+    messages = []
     for name in N_COLUMNS:
         counted = events.with_columns(pl.Series("counted", counts[name]))
-        odd = counted.filter(pl.col(name) != pl.col("counted")).sort("event_id")
-        if not odd.is_empty():
-            first = odd.row(0, named=True)
-            found.append(
-                f"{name} of {odd.height:,} of {events.height:,} events differs from the timelines "
-                f"(event {first['event_id']}: given {first[name]:,}, counted {first['counted']:,}): "
+        differing = counted.filter(pl.col(name) != pl.col("counted")).sort("event_id")
+        if not differing.is_empty():
+            example = differing.row(0, named=True)
+            messages.append(
+                f"{name} of {differing.height:,} of {events.height:,} events differs from the timelines "
+                f"(event {example['event_id']}: given {example[name]:,}, counted {example['counted']:,}): "
                 "it may be of another window, or not every article was compared; where every article is compared with "
                 'every event in its window, compared = "timelines" counts them'
             )
-    return tuple(found)
+    return tuple(messages)

@@ -56,10 +56,10 @@ def table(
         at_reference = math.inf if reference is None else lowest_retrieved(reference, boundary)
         return {"lowest_score": lowest, "reference_score": at_reference, **bounds}
 
-    def finish(found: pl.DataFrame, frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    def finish(matches: pl.DataFrame, frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         compared_with = matchers.repeated(_compared(frames, compared[1]), frames, ())
         compared_with = compared_with.group_by("event_id").agg(pl.col(N_COLUMNS).sum()) if matchers else compared_with
-        joined = found.join(compared_with, on="event_id", how="left").with_columns(pl.col(N_COLUMNS).fill_null(0))
+        joined = matches.join(compared_with, on="event_id", how="left").with_columns(pl.col(N_COLUMNS).fill_null(0))
         return joined.select(pl.lit("all").alias(GROUPING.name), *(each.name for each in EVENT_COLUMNS))
 
     frames = _frames(compared[0], bounds) | matchers.frames()

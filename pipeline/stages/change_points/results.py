@@ -153,8 +153,8 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
         )
         for row in shown.iter_rows(named=True)
     )
-    one = curve.join(shown.head(1).select(keys), on=keys, how="semi", nulls_equal=True).sort(THRESHOLD)
-    values, scored = one["f1"].to_list(), one[THRESHOLD].is_not_null().any()
+    first_curve = curve.join(shown.head(1).select(keys), on=keys, how="semi", nulls_equal=True).sort(THRESHOLD)
+    values, scored = first_curve["f1"].to_list(), first_curve[THRESHOLD].is_not_null().any()
     step = max(1, len(values) // 200)
     return Summary(
         headers=("group", "series", "true points", "threshold", "precision", "recall", "F1", "average precision"),
@@ -162,7 +162,9 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
         groupings=tuple(shown[GROUPING.name]),
         sentence=of_group(shown.row(0, named=True), _sentence(shown.row(0, named=True))),
         curve=tuple(values[::step]) if scored else None,
-        curve_title=f"F1 from {number(one[THRESHOLD].min())} to {number(one[THRESHOLD].max())}" if scored else "",
+        curve_title=f"F1 from {number(first_curve[THRESHOLD].min())} to {number(first_curve[THRESHOLD].max())}"
+        if scored
+        else "",
     )
 
 

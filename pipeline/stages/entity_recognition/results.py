@@ -140,15 +140,15 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
         )
         for row in best.iter_rows(named=True)
     )
-    one = scores.join(best.head(1).select(keys), on=keys, how="semi", nulls_equal=True).sort(THRESHOLD)
-    values = one["f1"].to_list() if one.height > 1 else []
+    curve = scores.join(best.head(1).select(keys), on=keys, how="semi", nulls_equal=True).sort(THRESHOLD)
+    values = curve["f1"].to_list() if curve.height > 1 else []
     return Summary(
         headers=("group", "average", "threshold", "tp", "fp", "fn", "precision", "recall", "F1"),
         rows=rows,
         groupings=tuple(best[GROUPING.name]),
         sentence=of_group(best.row(0, named=True), _sentence(best.row(0, named=True))),
         curve=tuple(values[:: max(1, len(values) // 200)]) or None,
-        curve_title=f"F1 from {number(one[THRESHOLD].min())} to {number(one[THRESHOLD].max())}" if values else "",
+        curve_title=f"F1 from {number(curve[THRESHOLD].min())} to {number(curve[THRESHOLD].max())}" if values else "",
     )
 
 

@@ -96,15 +96,17 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
         )
         for row in shown.iter_rows(named=True)
     )
-    one = scores.join(shown.head(1).select(keys), on=keys, how="semi", nulls_equal=True).sort(TOLERANCE)
-    first = shown.row(0, named=True)
+    curve = scores.join(shown.head(1).select(keys), on=keys, how="semi", nulls_equal=True).sort(TOLERANCE)
+    first_row = shown.row(0, named=True)
     headers = ("group", "gold", "attempted", "precision", "recall", "F1", "mean km", "median km")
-    within = f"{first['tp']:,} of {first['n_attempted']:,} located mentions lie within {first[TOLERANCE]:g} km"
+    within = (
+        f"{first_row['tp']:,} of {first_row['n_attempted']:,} located mentions lie within {first_row[TOLERANCE]:g} km"
+    )
     return Summary(
         headers=headers,
         rows=rows,
         groupings=tuple(shown[GROUPING.name]),
-        sentence=of_group(first, f"{within}, of {first['n_gold']:,} gold mentions."),
-        curve=tuple(one["precision"].to_list()) if one.height > 2 else None,  # noqa: PLR2004 - a line needs points
-        curve_title=f"accuracy from {number(one[TOLERANCE].min())} to {number(one[TOLERANCE].max())} km",
+        sentence=of_group(first_row, f"{within}, of {first_row['n_gold']:,} gold mentions."),
+        curve=tuple(curve["precision"].to_list()) if curve.height > 2 else None,  # noqa: PLR2004 - a line needs points
+        curve_title=f"accuracy from {number(curve[TOLERANCE].min())} to {number(curve[TOLERANCE].max())} km",
     )

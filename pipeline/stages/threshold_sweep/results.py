@@ -138,8 +138,8 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
         return Summary(headers=(), rows=(), sentence="No group has any prediction.")
     labels = areas.columns[2 : areas.columns.index("n")]
     keys = [GROUPING.name, *labels]
-    first = points.filter(pl.col("criterion") == points["criterion"][0])
-    shown = areas.join(first, on=keys, how="left", nulls_equal=True, suffix="_of_point")
+    first_points = points.filter(pl.col("criterion") == points["criterion"][0])
+    shown = areas.join(first_points, on=keys, how="left", nulls_equal=True, suffix="_of_point")
     shown = shown.sort("n", descending=True).sort(pl.col(GROUPING.name) != "all", maintain_order=True)
     rows = tuple(
         (
@@ -154,8 +154,8 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
         )
         for row in shown.iter_rows(named=True)
     )
-    one = curve.join(shown.head(1).select(keys), on=keys, how="semi", nulls_equal=True).sort(THRESHOLD)
-    values = one["f1"].to_list()
+    first_curve = curve.join(shown.head(1).select(keys), on=keys, how="semi", nulls_equal=True).sort(THRESHOLD)
+    values = first_curve["f1"].to_list()
     step = max(1, len(values) // 200)
     return Summary(
         headers=("group", "rows", "positives", "average precision", "ROC AUC", "threshold", "precision", "recall"),
@@ -163,7 +163,9 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
         groupings=tuple(shown[GROUPING.name]),
         sentence=of_group(shown.row(0, named=True), _sentence(shown.row(0, named=True))),
         curve=tuple(values[::step]) or None,
-        curve_title=f"F1 from {number(one[THRESHOLD].min())} to {number(one[THRESHOLD].max())}" if values else "",
+        curve_title=f"F1 from {number(first_curve[THRESHOLD].min())} to {number(first_curve[THRESHOLD].max())}"
+        if values
+        else "",
     )
 
 
