@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -11,7 +11,12 @@ from scipy.optimize import linear_sum_assignment
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from numpy.typing import NDArray
+
+    from pipeline.metrics.matching.spans import Mentions
+
 Row = dict[str, Any]
+Ints: TypeAlias = "NDArray[np.int64]"
 TEXTS = ["Paris", "paris", "PARIS ", "Rome", "Bonn"]
 
 
@@ -72,3 +77,11 @@ def counts_by_hand(
         tp = most_pairs(ours, theirs, allowed)
         rows.append({"doc_id": document, "tp": tp, "fp": len(theirs) - tp, "fn": len(ours) - tp})
     return pl.DataFrame(rows, schema={"doc_id": pl.String, "tp": pl.Int64, "fp": pl.Int64, "fn": pl.Int64})
+
+
+def document_counts(gold: Mentions, predicted: Mentions, matched: Ints, n_documents: int) -> tuple[Ints, Ints, Ints]:
+    """True positives, false positives and misses of every document, each of shape (n_documents,)."""
+    true = np.bincount(gold.document[matched != -1], minlength=n_documents)
+    n_gold = np.bincount(gold.document, minlength=n_documents)
+    n_predicted = np.bincount(predicted.document, minlength=n_documents)
+    return true, n_predicted - true, n_gold - true

@@ -81,15 +81,15 @@ def areas(
         counts: The count table, which tells how many positives and negatives a group has.
     """
     engine.define(SCORED, request.rows)
-    parts = []
+    tables = []
     for grouping in groupings:
-        own = counts.filter(pl.col(GROUPING.name) == grouping.label)
-        sums = add_up(own, grouping.columns, [*COUNTS, *WEIGHTS])
+        counts_of_grouping = counts.filter(pl.col(GROUPING.name) == grouping.label)
+        sums = add_up(counts_of_grouping, grouping.columns, [*COUNTS, *WEIGHTS])
         groups = _Groups.of(sums, grouping.columns, weighted=request.weighted)
-        replicates = 1 + max(own[REPLICATE].to_list(), default=0) if request.replicated else 0
+        replicates = 1 + max(counts_of_grouping[REPLICATE].to_list(), default=0) if request.replicated else 0
         work = _Work(engine, request, groups, replicates)
-        parts.append(work.exact() if request.exact else work.binned())
-    return pl.concat(parts, how="diagonal").select(GROUPING.name, *by, *_COLUMNS)
+        tables.append(work.exact() if request.exact else work.binned())
+    return pl.concat(tables, how="diagonal").select(GROUPING.name, *by, *_COLUMNS)
 
 
 _CELL = ("cell_block", "cell")
@@ -143,10 +143,12 @@ class _Groups:
             return np.broadcast_to(np.int64(0), rows.height)
         keys = rows.select(_without_zero_sign(rows, self.names))
         runs = keys.select(pl.struct(pl.all()).rle_id()).to_series()
-        first = keys.filter(runs.is_first_distinct())
-        known = self.keys.with_row_index("_place")
-        found = first.join(known, on=list(self.names), how="left", nulls_equal=True, maintain_order="left")
-        return found["_place"].cast(pl.Int64).gather(runs).to_numpy()
+        keys_of_runs = keys.filter(runs.is_first_distinct())
+        numbered_keys = self.keys.with_row_index("_place")
+        places_of_runs = keys_of_runs.join(
+            numbered_keys, on=list(self.names), how="left", nulls_equal=True, maintain_order="left"
+        )
+        return places_of_runs["_place"].cast(pl.Int64).gather(runs).to_numpy()
 
 
 def _without_zero_sign(frame: pl.DataFrame, names: Sequence[str]) -> list[pl.Expr]:
@@ -179,8 +181,8 @@ class _Work:
         """Rows that are put in order here: it takes half the time of the engine's sort, and half the memory."""
         scores = PackedScores(self.groups.sizes)
         try:
-            for part in self._parts(_selected(self.request, self.groups.names)):
-                scores.add(self.groups.places(part), part["score"].to_numpy(), part["label"].to_numpy())
+            for block in self._parts(_selected(self.request, self.groups.names)):
+                scores.add(self.groups.places(block), block["score"].to_numpy(), block["label"].to_numpy())
             for place, score, label in scores.in_order(PART_ROWS):
                 positive = label.astype(np.float64)
                 yield Rows(place, score, positive, 1 - positive)
@@ -190,8 +192,8 @@ class _Work:
 
     def _streamed(self) -> Iterator[Rows]:
         """Rows that the engine puts in order; it spills what does not fit into memory."""
-        for part in self._parts(rows_in_order(self.request, self.groups.names)):
-            yield self._rows(part)
+        for block in self._parts(rows_in_order(self.request, self.groups.names)):
+            yield self._rows(block)
 
     def _parts(self, query: exp.Query) -> Iterator[pl.DataFrame]:
         """Rows of a query in small parts.
@@ -230,14 +232,14 @@ class _Work:
 
         Few rows have a cell for every score, so that nothing is left open.
         """
-        found, finest = (self._cells(None), None) if self.groups.rows <= MOST_CELLS else self._narrowed()
-        if found is None:
+        cells, finest = (self._cells(None), None) if self.groups.rows <= MOST_CELLS else self._narrowed()
+        if cells is None:
             return self._with_own_bounds(self.exact())
-        bounds, rows = self._bounds(found), found.rows
+        bounds, rows = self._bounds(cells), cells.rows
         if self.replicates:
             coarse = None
             if finest is not None:
-                coarse = finer(found.open(bounds, self._extremes(finest)), CELLS_OF_REPLICATES)
+                coarse = finer(cells.open(bounds, self._extremes(finest)), CELLS_OF_REPLICATES)
             rows = self._cells(coarse, replicated=True).rows
         collected = OrderedAreas(self.groups.totals, self.replicates)
         collected.add(rows)
@@ -270,11 +272,11 @@ class _Work:
             if self._is_narrow(self._bounds(counted)):
                 return counted, grid
             extremes = self._extremes(grid)
-            found = AreaCells(counted.rows, extremes)
-            bounds = self._bounds(found)
+            cells = AreaCells(counted.rows, extremes)
+            bounds = self._bounds(cells)
             if self._is_narrow(bounds):
-                return found, grid
-            grid = finer(found.open(bounds, extremes), min(MOST_CELLS, most))
+                return cells, grid
+            grid = finer(cells.open(bounds, extremes), min(MOST_CELLS, most))
         return None, None
 
     def _bounds(self, cells: AreaCells) -> dict[str, list[Bounds]]:
@@ -287,8 +289,8 @@ class _Work:
         if self.request.span is not None:
             return self.request.span
         ends = (exp.alias_(exp.Min(this=column("score")), "low"), exp.alias_(exp.Max(this=column("score")), "high"))
-        found = exp.select(*ends).from_(SCORED).where(is_finite(column("score")))
-        low, high = self.engine.fetch(found).row(0)
+        query = exp.select(*ends).from_(SCORED).where(is_finite(column("score")))
+        low, high = self.engine.fetch(query).row(0)
         return (0.0, 0.0) if low is None else (float(low), float(high))
 
     def _cells(self, grid: CellGrid | None, *, replicated: bool = False) -> AreaCells:
@@ -296,21 +298,21 @@ class _Work:
         self.engine.define(IN_CELLS, rows_in_cells(grid, missed=self.request.missed))
         query = load("areas/weighted_cells" if self.request.weighted else "areas/cells")
         names = (*self.groups.names, REPLICATE) if replicated else self.groups.names
-        found = self.engine.fetch(expand(query, names))
+        counted = self.engine.fetch(expand(query, names))
         if replicated:
-            found = found.sort([*self.groups.names, *_CELL, REPLICATE])
-        numbers = [name for name in found.columns if name.startswith(("positive", "negative"))]
-        weights = {name: found[name].cast(pl.Float64).to_numpy() for name in numbers}
-        replicate = found[REPLICATE].cast(pl.Int64).to_numpy() if replicated else None
-        block, cell = (found[name].cast(pl.Float64).to_numpy() for name in _CELL)
-        rows = Rows(self.groups.places(found), block * BLOCK + cell, **weights, replicate=replicate)
+            counted = counted.sort([*self.groups.names, *_CELL, REPLICATE])
+        numbers = [name for name in counted.columns if name.startswith(("positive", "negative"))]
+        weights = {name: counted[name].cast(pl.Float64).to_numpy() for name in numbers}
+        replicate = counted[REPLICATE].cast(pl.Int64).to_numpy() if replicated else None
+        block, cell = (counted[name].cast(pl.Float64).to_numpy() for name in _CELL)
+        rows = Rows(self.groups.places(counted), block * BLOCK + cell, **weights, replicate=replicate)
         return AreaCells(rows, None if grid else Extremes(cell, cell))
 
     def _extremes(self, grid: CellGrid) -> Extremes:
         """Lowest and highest score in each cell of a grid."""
         self.engine.define(IN_CELLS, rows_in_cells(grid, missed=self.request.missed))
-        found = self.engine.fetch(expand(load("areas/extremes"), self.groups.names))
-        return Extremes(found["lowest"].to_numpy(), found["highest"].to_numpy())
+        extremes = self.engine.fetch(expand(load("areas/extremes"), self.groups.names))
+        return Extremes(extremes["lowest"].to_numpy(), extremes["highest"].to_numpy())
 
     def _table(self, collected: OrderedAreas, bounds: dict[str, list[Bounds]]) -> pl.DataFrame:
         found = collected.finish(random_sizes=self.request.random_sizes)
@@ -346,7 +348,7 @@ def rows_in_cells(grid: CellGrid | None, *, missed: bool) -> exp.Select:
     if missed:
         above = exp.Add(this=exp.paren(number), expression=exp.Literal.number(1))
         number, count = exp.Coalesce(this=above, expressions=[exp.Literal.number(0)]), count + 1
-    value, whole = exp.alias_(number, "whole_cell"), column("whole_cell")
-    split = (block_of(whole, count), cell_in_block(whole))
+    value, whole_cell = exp.alias_(number, "whole_cell"), column("whole_cell")
+    split = (block_of(whole_cell, count), cell_in_block(whole_cell))
     columns = (exp.alias_(each, name) for each, name in zip(split, _CELL, strict=True))
     return exp.select("*", *columns).from_(exp.select("*", value).from_(SCORED).subquery("scored_in_cells"))

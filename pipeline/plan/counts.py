@@ -14,7 +14,7 @@ from pipeline.plan.nodes import Parameters, Phase, Statement, frames_of, shown_r
 from pipeline.queries.dialect import column, double, is_finite
 from pipeline.queries.load import expand, load
 from pipeline.tables.schemas import COUNT_TABLE
-from pipeline.tables.sweep import REPLICATE, THRESHOLD
+from pipeline.tables.sweep import REPLICATE, SECOND_REPLICATE, THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pipeline.sources.bins import Grid
 
 MAX_DISTINCT = 100_000
-CLUSTERING = "clustering"  # column that says by what the rows of a count are clustered, by number
+CELLS_OF_BOTH = 251  # replicates of intersections; a prime, so that few that share a parent share one
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,8 @@ class Query:
             lowest and the highest score of a bin, as `lowest` and `highest`. None: it knows no thresholds.
         into: The count table it adds to; `counts` is the one that is saved.
         beside: Keys that it groups by as by the grouping columns, where `segment` stands.
-        clusterings: Count tables by the number in the column `clustering` of the rows, which are there once for each.
+        crossed: Count tables by the second parent of rows that have two, and by the intersections of both; the query
+            then has the column `second_replicate`, which `beside` names.
         additive: Whether counts of a grouping are sums of those of a finer one; if not, as for distinct values, every
             grouping is counted by itself.
     """
@@ -104,14 +105,13 @@ class Query:
     sweep: Sweep | None = None
     into: str = COUNT_TABLE
     beside: tuple[str, ...] = ()
-    clusterings: tuple[str, ...] = ()
+    crossed: tuple[str, ...] = ()
     additive: bool = True
 
     def tree(self, segment: Sequence[str]) -> exp.Query:
         """The query by some grouping columns."""
         unreplicated = self.sweep is not None and not self.sweep.replicated
-        columns = (*self.beside, *([CLUSTERING] if self.clusterings else []), *segment)
-        return expand(load(self.name), columns, zero=[REPLICATE] if unreplicated else [])
+        return expand(load(self.name), (*self.beside, *segment), zero=[REPLICATE] if unreplicated else [])
 
     def run(self, engine: Engine, progress: Progress) -> None:
         """Count every grouping that is no sum of others."""
@@ -119,7 +119,7 @@ class Query:
             counts = engine.fetch(self.tree(segment), self.params)
             if self.sweep is not None:
                 counts = _in_exact_bins(engine, self, self.sweep, segment, counts)
-            for table, rows in _by_table(counts, self.into, self.clusterings):
+            for table, rows in _by_parent(counts, self.into, self.crossed):
                 progress.counts.add(table, segment, rows, self.keys, self.columns)
 
     def statements(self, by: Sequence[str]) -> Iterator[Statement]:
@@ -138,7 +138,7 @@ class CountFunction:
         columns: The counts it makes.
         keys: Columns of its count table beside grouping, replicate and threshold.
         into: The count table it adds to; `counts` is the one that is saved.
-        clusterings: As for `Query`.
+        crossed: As for `Query`; with the first of them as `into`, nothing is counted by the first parent.
     """
 
     phase: ClassVar[Phase] = Phase.COUNTS
@@ -148,14 +148,14 @@ class CountFunction:
     columns: tuple[str, ...]
     keys: tuple[str, ...] = ()
     into: str = COUNT_TABLE
-    clusterings: tuple[str, ...] = ()
+    crossed: tuple[str, ...] = ()
 
     def run(self, engine: Engine, progress: Progress) -> None:
         """Count every grouping that is no sum of others."""
         frames = frames_of(engine, self.reads)
         for segment in progress.counts.segments(additive=True):
             counts = self.function(frames, segment)
-            for table, rows in _by_table(counts, self.into, self.clusterings):
+            for table, rows in _by_parent(counts, self.into, self.crossed):
                 progress.counts.add(table, segment, rows, self.keys, self.columns)
 
     def statements(self, by: Sequence[str]) -> Iterator[Statement]:  # noqa: ARG002 - all nodes are called alike
@@ -163,12 +163,15 @@ class CountFunction:
         yield from shown_reads(self.reads, f"counts {self.into}", self.function)
 
 
-def _by_table(counts: pl.DataFrame, into: str, clusterings: Sequence[str]) -> Iterator[tuple[str, pl.DataFrame]]:
-    """The counts with the names of their count tables."""
-    if not clusterings:
+def _by_parent(counts: pl.DataFrame, into: str, crossed: Sequence[str]) -> Iterator[tuple[str, pl.DataFrame]]:
+    """The counts by the replicates of the first parent, of the second, and of both, with their count tables."""
+    if not crossed:
         yield into, counts
-    for number, table in enumerate(clusterings):
-        yield table, counts.filter(pl.col(CLUSTERING) == number).drop(CLUSTERING)
+        return
+    first, second = pl.col(REPLICATE).cast(pl.Int64), pl.col(SECOND_REPLICATE).cast(pl.Int64)
+    replicates = {into: first} | dict(zip(crossed, (second, (first * 16 + second) % CELLS_OF_BOTH), strict=True))
+    for table, replicate in replicates.items():
+        yield table, counts.with_columns(replicate.alias(REPLICATE)).drop(SECOND_REPLICATE)
 
 
 def _in_exact_bins(

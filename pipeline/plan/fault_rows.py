@@ -41,13 +41,15 @@ def first_place(engine: Engine, source: Source, problem: exp.Expr) -> str:
         exp.alias_(exp.Min(this=column("file_row_number")), "first"),
         exp.alias_(exp.Count(this=exp.Star()), "n"),
     ]
-    found = exp.select(column("source_file"), *numbers).from_(query.subquery("rows_of_files"))
-    found = found.where(column("passes_where"), problem).group_by(column("source_file")).order_by(column("source_file"))
-    frame = engine.fetch(found.limit(1))
+    faults = exp.select(column("source_file"), *numbers).from_(query.subquery("rows_of_files"))
+    faults = (
+        faults.where(column("passes_where"), problem).group_by(column("source_file")).order_by(column("source_file"))
+    )
+    frame = engine.fetch(faults.limit(1))
     if frame.is_empty():
         return ""
-    file, first, n_rows = frame.row(0)
-    return f" ({n_rows:,} in {file}, first at row {first + 1:,})"
+    file, first_row, n_rows = frame.row(0)
+    return f" ({n_rows:,} in {file}, first at row {first_row + 1:,})"
 
 
 def _field(source: Source, name: str) -> Field:
@@ -55,5 +57,5 @@ def _field(source: Source, name: str) -> Field:
     field = source.field(name)
     if field is not None:
         return field
-    known = users_name(name)
-    return Field(known if source.offers(known) else known.partition(".")[2], "any", "a column")
+    column_name = users_name(name)
+    return Field(column_name if source.offers(column_name) else column_name.partition(".")[2], "any", "a column")

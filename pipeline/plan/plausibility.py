@@ -48,20 +48,20 @@ def implausible(engine: Engine, options: Options, plan: Plan, accounts: Sequence
     Raises:
         DataError: an input has rows, and none is used; unless that is allowed.
     """
-    for each in accounts:
+    for account in accounts:
         left_out = {
             status: n_rows
-            for status, n_rows in sorted(each.rows_by_status.items(), key=lambda item: (-item[1], item[0]))
+            for status, n_rows in sorted(account.rows_by_status.items(), key=lambda item: (-item[1], item[0]))
             if status not in {USED, WHERE} and n_rows
         }
         lost = sum(left_out.values()) - (0 if not plan.counts_missed else _missed(left_out))
-        if not lost or lost < HALF * each.rows_kept:
+        if not lost or lost < HALF * account.rows_kept:
             continue
         reasons = ", ".join(f"{status.replace('_', ' ')} {n_rows:,}" for status, n_rows in left_out.items())
-        words = f"input {each.name}: {lost:,} of {rows_in_words(each.rows_kept)} left out: {reasons}"
-        words += _example(engine, plan, each.name, next(iter(left_out)))
+        words = f"input {account.name}: {lost:,} of {rows_in_words(account.rows_kept)} left out: {reasons}"
+        words += _example(engine, plan, account.name, next(iter(left_out)))
         remedy = _REMEDIES.get(next(iter(left_out)).partition("_")[0], "The view inputs has every reason.")
-        if lost == each.rows_kept and not options.allow_empty:
+        if lost == account.rows_kept and not options.allow_empty:
             remedy = plan.remedies.get(next(iter(left_out)), remedy)
             raise DataError(words, remedy=f"{remedy} allow_empty = true publishes results without them.")
         yield f"{words}. {remedy}"
@@ -86,10 +86,10 @@ def _query(match: KeyMatch) -> exp.Query:
 
 
 def _keys(match: KeyMatch, row: Mapping[str, object]) -> str:
-    own = f"{match.source.name} has for example {match.source.source_name(match.key)} = {row['unmatched_example']}"
+    example = f"{match.source.name} has for example {match.source.source_name(match.key)} = {row['unmatched_example']}"
     if row["other_example"] is None:
-        return f"{own}, {match.other.name} has none"
-    return f"{own}, {match.other.name} has {match.other.source_name(match.key)} = {row['other_example']}"
+        return f"{example}, {match.other.name} has none"
+    return f"{example}, {match.other.name} has {match.other.source_name(match.key)} = {row['other_example']}"
 
 
 def _unmatched(engine: Engine, plan: Plan) -> Iterator[str]:
@@ -126,6 +126,6 @@ def scales(options: Options, plan: Plan, counts: pl.DataFrame) -> Iterator[str]:
         highest = rows.filter(pl.col(THRESHOLD) == values[-1])
         share = float(highest["rows"].cast(pl.Float64).sum()) / float(rows["rows"].cast(pl.Float64).sum())
         if share >= NEARLY_ALL:
-            every = highest.height == rows.height
-            most = "every score reaches" if every else f"{math.floor(1000 * share) / 10:.1f}% of the scores reach"
+            is_all = highest.height == rows.height
+            most = "every score reaches" if is_all else f"{math.floor(1000 * share) / 10:.1f}% of the scores reach"
             yield f"{most} the highest threshold, {values[-1]:g}{reach}: are scores and thresholds on one scale?"

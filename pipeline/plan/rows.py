@@ -235,7 +235,7 @@ def units_relations(
 
 
 def replicate_relations(
-    read: str, cluster: str, count: int | None, *, of: str | None = None
+    read: str, cluster: str, count: int | None, *, of: str | None = None, together: bool = False
 ) -> tuple[Relation, Relation]:
     """The relation `replicates`: which replicate every cluster of a relation falls into.
 
@@ -244,9 +244,12 @@ def replicate_relations(
         cluster: Its column whose values are independent.
         count: Number of replicates; None: own up to 1,000 clusters, else 64 groups.
         of: Whose replicates they are, where rows have several: the relation is then `replicates_of_<of>`.
+        together: Whether all are in one, because no intervals are wanted.
     """
     suffix = "" if of is None else f"_of_{of}"
     clusters = statement("replicates/clusters", relations={"input_read": read}, columns={"value": cluster})
+    if together:
+        return Relation("clusters", clusters), Relation("replicates", statement("replicates/one_replicate"))
     limits = {"own_limit": count or MAX_OWN_REPLICATES, "hash_groups": count or HASH_REPLICATES}
     replicates = statement("replicates/of_clusters", relations={"clusters": f"clusters{suffix}"}, values=limits)
     return Relation(f"clusters{suffix}", clusters), Relation(f"replicates{suffix}", replicates, keep=True)

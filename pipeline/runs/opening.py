@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from pipeline.sources.source import Source
 
 
-NOTHING_READS_IT = "nothing reads it with these parameters and inputs"
-
-
 @dataclass(frozen=True)
 class OpenedStage:
     """A stage whose inputs have been found and whose plan has been made.

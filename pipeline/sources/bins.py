@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-Boundary = Literal[">=", ">"]
+    from pipeline.tables.sweep import Boundary
+
 FINE_CELLS = 4096
 BLOCK = 1 << 16
 _EVEN_TOLERANCE = 1e-6

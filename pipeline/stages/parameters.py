@@ -11,8 +11,9 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from pipeline.sources.bins import Boundary, Grid
+from pipeline.sources.bins import Grid
 from pipeline.tables.groupings import TOTAL, Grouping, cluster_name, internal_name, unlike_but_for_case
+from pipeline.tables.sweep import Boundary
 
 NAME = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
 FEWEST_REPLICATES, MOST_REPLICATES = 2, 10_000
@@ -179,8 +180,8 @@ class StageParameters(BaseModel):
     @field_validator("replicates", mode="before")
     @classmethod
     def _replicates(cls, value: object) -> object:
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        if value != "auto" and not (whole and value in range(FEWEST_REPLICATES, MOST_REPLICATES + 1)):
+        is_integer = isinstance(value, int) and not isinstance(value, bool)
+        if value != "auto" and not (is_integer and value in range(FEWEST_REPLICATES, MOST_REPLICATES + 1)):
             message = f'write "auto" or a number from {FEWEST_REPLICATES} to {MOST_REPLICATES:,}'
             raise ValueError(message)
         return value
@@ -253,6 +254,16 @@ class StageParameters(BaseModel):
         return tuple(dict.fromkeys(internal_name(name) for names in self.by for name in names))
 
     @property
+    def n_replicates(self) -> int | None:
+        """Number of replicates; None: it follows from the number of clusters."""
+        return None if self.replicates == "auto" else self.replicates
+
+    @property
+    def is_replicated(self) -> bool:
+        """Whether intervals are wanted."""
+        return self.uncertainty == "jackknife"
+
+    @property
     def threshold_values(self) -> tuple[float, ...] | None:
         """The thresholds in ascending order; None when they are the scores themselves."""
         if isinstance(self.thresholds, EvenThresholds):
@@ -263,11 +274,6 @@ class StageParameters(BaseModel):
     def counts_missed(self) -> bool:
         """Whether rows without a valid score count, as below every threshold."""
         return self.invalid_scores == "missed"
-
-    @property
-    def inclusive(self) -> bool:
-        """Whether a score equal to the threshold is retrieved."""
-        return self.boundary == ">="
 
     def grid(self) -> Grid | None:
         """The thresholds with their boundary; None when they are the scores themselves."""

@@ -103,6 +103,25 @@ def counts_table(stage: Stage) -> Table:
     return Table(COUNT_TABLE, "one row per group, replicate and bin", columns, keys)
 
 
+def groups_without(
+    groups: pl.DataFrame, conditions: Mapping[str, pl.Expr], consequence: str = "what needs one is NULL"
+) -> tuple[str, ...]:
+    """Warnings that groups lack something.
+
+    Args:
+        groups: One row per group.
+        conditions: What they may lack, in words, with the condition of the groups that lack it.
+        consequence: What follows from that, in words.
+    """
+    messages = []
+    for words, condition in conditions.items():
+        number_of = groups.filter(condition).height
+        if number_of:
+            where = "there is" if groups.height == 1 else f"{number_of:,} of {groups.height:,} groups have"
+            messages.append(f"{where} {words}: {consequence}")
+    return tuple(messages)
+
+
 def group_text(row: Mapping[str, Any]) -> str:
     """The group of a result row for people: the values of its grouping columns, or `all`."""
     if row[GROUPING.name] == TOTAL:

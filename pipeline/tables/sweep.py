@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
@@ -10,6 +11,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 REPLICATE, THRESHOLD = "replicate", "threshold"
+SECOND_REPLICATE = "second_replicate"  # that of the second parent of rows that have two
+Boundary = Literal[">=", ">"]
+"""Whether a threshold retrieves a score that equals it: with `>=` it does, with `>` it does not."""
+
+
+def lowest_retrieved(threshold: float, boundary: Boundary) -> float:
+    """The lowest score that a threshold retrieves."""
+    return threshold if boundary == ">=" else math.nextafter(threshold, math.inf)
 
 
 def add_up(counts: pl.DataFrame, keys: Sequence[str], values: Sequence[str]) -> pl.DataFrame:
@@ -24,8 +33,7 @@ def at_or_above(
     keys: Sequence[str],
     values: Sequence[str],
     thresholds: Sequence[float] | None,
-    *,
-    inclusive: bool = True,
+    boundary: Boundary = ">=",
 ) -> pl.DataFrame:
     """Return the counts at or above every threshold: running sums over the bins from the highest down.
 
@@ -34,7 +42,7 @@ def at_or_above(
         keys: Columns that identify a group; NULL is a value like any other.
         values: The counts to add up.
         thresholds: Every group gets a row for each; None: a group gets a row for each of its own bins.
-        inclusive: Without thresholds, where bins are scores: whether a score equal to the threshold is retrieved. With
+        boundary: Without thresholds, where bins are scores: whether a score equal to the threshold is retrieved. With
             thresholds the bins have been made by their boundary.
 
     Returns:
@@ -49,6 +57,6 @@ def at_or_above(
         per_bin = per_bin.with_columns(pl.col(values).fill_null(0))
     descending = per_bin.sort([*keys, THRESHOLD], descending=[False] * len(keys) + [True], nulls_last=True)
     sums = descending.with_columns(pl.col(values).cum_sum().over(keys))
-    if thresholds is not None or inclusive:
+    if thresholds is not None or boundary == ">=":
         return sums
     return sums.with_columns(sums[name] - descending[name] for name in values)

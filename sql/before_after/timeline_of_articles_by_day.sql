@@ -6,7 +6,7 @@ SELECT
   segment,
   article_time,
   CAST(
-    (CAST(floor(CAST(article_time AS DOUBLE) / CAST('86400000000' AS DOUBLE)) AS BIGINT) % 1000 + 1000) % 1000
+    (CAST(floor(CAST(article_time AS DOUBLE) / CAST('86400000000' AS DOUBLE)) AS BIGINT) + 64000000) % 64
     AS SMALLINT
   ) AS second_replicate
 FROM articles

@@ -1,5 +1,5 @@
--- grain: one row per retrieved document of a ranking: the one with the highest score
--- reads: ranking_read (passes_where, segment, query_id, doc_id, score, relevance)
+-- grain: one row per retrieved document of a ranking: the one with the highest score or, without scores, rank
+-- reads: ranking_read (passes_where, segment, query_id, doc_id, value, score, relevance)
 -- params: none
 -- caution: as ranked_documents.sql; a key with NULL is not known, so such documents never repeat
 SELECT
@@ -8,7 +8,7 @@ SELECT
   query_id,
   doc_id,
   relevance,
-  score AS _value
+  _value
 FROM (
   SELECT
     segment,
@@ -16,9 +16,9 @@ FROM (
     query_id,
     doc_id,
     relevance,
-    score,
+    value AS _value,
     row_number() OVER (PARTITION BY segment, query_id, doc_id ORDER BY score DESC NULLS LAST) AS rank_in_key
   FROM ranking_read
-  WHERE passes_where AND query_id IS NOT NULL AND doc_id IS NOT NULL AND score IS NOT NULL
+  WHERE passes_where AND query_id IS NOT NULL AND doc_id IS NOT NULL AND value IS NOT NULL
 ) AS numbered
 WHERE rank_in_key = 1 OR segment IS NULL

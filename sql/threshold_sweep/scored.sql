@@ -1,7 +1,8 @@
--- grain: one row per prediction with a finite score and a label
+-- grain: one row per prediction with a label and a finite score
 -- reads: weighted_predictions (segment, replicate, score, label, weight)
 -- params: none
--- caution: for areas; weights are rounded as they are where they are counted
+-- caution: for areas; weights are rounded as they are where they are counted; where predictions without a valid score
+--   count, theirs is minus infinity
 SELECT
   segment,
   replicate,
@@ -9,3 +10,4 @@ SELECT
   label,
   CAST(CAST(weight AS DECIMAL(38, 15)) AS DOUBLE) AS weight
 FROM weighted_predictions
+WHERE label IS NOT NULL

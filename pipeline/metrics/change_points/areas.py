@@ -45,17 +45,6 @@ def trapezoid_area(tp: Counts, n_predicted: Counts, n_true: int) -> float:
     return _unless_undefined(_trapezoids(np.append(precision[:1], precision), np.append(0.0, recall)), n_true)
 
 
-def unclosed_area(tp: Counts, n_predicted: Counts, n_true: int) -> float:
-    """Trapezoids between the points of the curve only: nothing is added at either end.
-
-    Args:
-        tp: As for `average_precision`.
-        n_predicted: As for `average_precision`.
-        n_true: Number of true points.
-    """
-    return _unless_undefined(_trapezoids(*_curve(tp, n_predicted, n_true)), n_true)
-
-
 def roerich_area(tp: Counts, n_predicted: Counts, n_true: int) -> float:
     """Trapezoids with the end points of `roerich.metrics.auc_score`: recall 0 at precision 1, recall 1 at precision 0.
 

@@ -200,14 +200,6 @@ def match_near(
     return _solve(edges, orders, predictions.scores, assignment)
 
 
-def document_counts(gold: Mentions, predicted: Mentions, matched: Ints, n_documents: int) -> tuple[Ints, Ints, Ints]:
-    """True positives, false positives and misses of every document, each of shape (n_documents,)."""
-    true = np.bincount(gold.document[matched != UNMATCHED], minlength=n_documents)
-    n_gold = np.bincount(gold.document, minlength=n_documents)
-    n_predicted = np.bincount(predicted.document, minlength=n_documents)
-    return true, n_predicted - true, n_gold - true
-
-
 def _in_text(mentions: Mentions, mask: NDArray[np.bool_]) -> Ints:
     """Rows selected by a mask, in text order; of rows with the same span, the highest scores come first."""
     rows = np.flatnonzero(mask)

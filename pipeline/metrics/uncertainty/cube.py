@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -32,11 +32,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pipeline.tables.sweep import Boundary
+
 Counts: TypeAlias = "NDArray[Any]"  # int64, or float64 for decimals and doubles
 Floats: TypeAlias = "NDArray[np.float64]"
 Ints: TypeAlias = "NDArray[np.int64]"
 Key: TypeAlias = tuple[object, ...]
-Boundary = Literal[">=", ">"]
 
 MOST_CELLS = 50_000_000  # thresholds of all groups × replicates for which intervals are computed
 BLOCK_CELLS = 2_000_000  # groups × thresholds of one block
@@ -50,14 +51,14 @@ class GroupCounts:
         counts: Its rows of a count table, with `replicate` and `threshold`.
         thresholds: Shape (K,), rising. A single nan: a row of a result without a threshold, which retrieves nothing.
         replicates: Shape (G,), rising; at least those of the counts.
-        exclusive: Whether the bins are scores, and a score equal to the threshold is not retrieved.
+        boundary: `>`: the bins are scores, and a score equal to the threshold is not retrieved.
         crossed: The counts of the same group by other clusterings; none: its rows have one parent.
     """
 
     counts: pl.DataFrame
     thresholds: Floats
     replicates: Ints
-    exclusive: bool = False
+    boundary: Boundary = ">="
     crossed: tuple[GroupCounts, ...] = ()
 
     @classmethod
@@ -83,11 +84,11 @@ class GroupCounts:
             boundary = ">="
         present = counts[REPLICATE].to_numpy()
         every = present if replicates is None else np.concatenate([present, replicates])
-        return cls(counts, np.asarray(thresholds, dtype=np.float64), np.unique(every), boundary == ">")
+        return cls(counts, np.asarray(thresholds, dtype=np.float64), np.unique(every), boundary)
 
     def with_counts(self, counts: pl.DataFrame) -> GroupCounts:
         """Other counts of the same group, at the same thresholds and of the same replicates."""
-        return GroupCounts(counts, self.thresholds, self.replicates, self.exclusive)
+        return GroupCounts(counts, self.thresholds, self.replicates, self.boundary)
 
     @property
     def within_budget(self) -> bool:
@@ -116,7 +117,7 @@ class GroupCounts:
         """Counts that each threshold retrieves, shape (G, K)."""
         bins = self._by_bin(name)[:, 1:]
         above = bins[:, ::-1].cumsum(axis=1)[:, ::-1]
-        return np.asarray(above - bins if self.exclusive else above)
+        return np.asarray(above if self.boundary == ">=" else above - bins)
 
     def below(self, name: str) -> Counts:
         """Counts below all thresholds, shape (G,)."""
@@ -191,9 +192,14 @@ class Cube:
         """The cube of a count table."""
         return cls(counts, tuple(keys), None if thresholds is None else tuple(thresholds), boundary, tuple(crossed))
 
+    @classmethod
+    def of_groups(cls, counts: pl.DataFrame, thresholds: Sequence[float] | None, boundary: Boundary = ">=") -> Cube:
+        """The cube of a count table whose groups are told by the columns in front of `replicate`."""
+        return cls.of(counts, counts.columns[: counts.columns.index(REPLICATE)], thresholds, boundary)
+
     def at_or_above(self, names: Sequence[str]) -> pl.DataFrame:
         """Counts of all replicates that each threshold retrieves: one row per group × threshold, added exactly."""
-        return at_or_above(self.counts, self.keys, names, self.thresholds, inclusive=self.boundary == ">=")
+        return at_or_above(self.counts, self.keys, names, self.thresholds, self.boundary)
 
     def totals(self, names: Sequence[str]) -> pl.DataFrame:
         """All counts: one row per group, added exactly."""
@@ -220,13 +226,13 @@ class Cube:
             curve: Columns `keys`, `threshold` and any others; each group has rows in the count table.
         """
         clusterings = [by_group(counts, self.keys) for counts in (self.counts, *self.crossed)]
-        exclusive = self.thresholds is None and self.boundary == ">"
+        boundary = self.boundary if self.thresholds is None else ">="
         for key, rows in by_group(curve.sort(THRESHOLD), self.keys).items():
             thresholds = rows[THRESHOLD].to_numpy()
             tables = [groups[key] for groups in clusterings if key in groups]
             replicates = (np.unique(counts[REPLICATE].to_numpy()) for counts in tables)
             group, *crossed = (
-                GroupCounts(counts, thresholds, numbers, exclusive)
+                GroupCounts(counts, thresholds, numbers, boundary)
                 for counts, numbers in zip(tables, replicates, strict=True)
             )
             yield rows, replace(group, crossed=tuple(crossed) if len(crossed) == len(self.crossed) else ())

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from pipeline.metrics.uncertainty.jackknife import binomial_limits, covariance, effective_degrees, leave_one_out, tail
+from pipeline.tables.ratios import RATIOS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 Floats: TypeAlias = "NDArray[np.float64]"
 Limits: TypeAlias = "tuple[Floats, Floats]"
 
-RATIOS = ("precision", "recall", "f1", "fpr")
+PROPORTIONS = (*RATIOS, "fpr")
 _MANY_DEGREES = 1e6
 
 

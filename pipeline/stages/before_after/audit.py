@@ -19,10 +19,9 @@ from pipeline.plan.nodes import After, Check, CrossCheck, Node, Relation
 from pipeline.plan.plan import Plan
 from pipeline.queries.load import statement
 from pipeline.stages.before_after.uncertainty import groups_of
-from pipeline.stages.before_after.units import lowest_retrieved
 from pipeline.tables.columns import doubles
 from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import THRESHOLD, at_or_above
+from pipeline.tables.sweep import THRESHOLD, at_or_above, lowest_retrieved
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -31,10 +30,11 @@ if TYPE_CHECKING:
     from pipeline.metrics.before_after.placebo import Prediction
     from pipeline.metrics.uncertainty.cube import Cube
     from pipeline.metrics.uncertainty.reasons import Reason
-    from pipeline.sources.bins import Boundary, Grid
+    from pipeline.sources.bins import Grid
     from pipeline.sources.source import Source
     from pipeline.stages.before_after.contract import Audit, BeforeAfterParameters
     from pipeline.stages.before_after.uncertainty import EstimatedGroup
+    from pipeline.tables.sweep import Boundary
 
 SAMPLE, TABLE = "before_after_audit_sample", "before_after_audit"
 COLUMNS = ("n_audited", "n_right")
@@ -77,8 +77,8 @@ def parameters(audit: Audit, bounds: Mapping[str, float], boundary: Boundary) ->
 def sample(drawn: Mapping[str, float]) -> After:
     """The sample: the matches with the lowest digests of the seed and their keys."""
 
-    def finish(found: pl.DataFrame, _frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-        return found.with_columns(pl.lit("all").alias(GROUPING.name))
+    def finish(drawn_rows: pl.DataFrame, _frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+        return drawn_rows.with_columns(pl.lit("all").alias(GROUPING.name))
 
     query = statement("before_after/audit_sample")
     return After(SAMPLE, None, query, dict(drawn), {}, finish)
@@ -146,13 +146,13 @@ def undrawn(drawn: Mapping[str, float]) -> CrossCheck:
         "audited": statement("before_after/audited_pairs"),
     }
 
-    def compare(found: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
-        others = found["audited"].join(found["drawn"], on=list(KEY), how="anti").height
+    def compare(sampled: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
+        n_undrawn = sampled["audited"].join(sampled["drawn"], on=list(KEY), how="anti").height
         words = (
-            f"{others:,} of {found['audited'].height:,} audited pairs are not in the sample that audit draws: the "
+            f"{n_undrawn:,} of {sampled['audited'].height:,} audited pairs are not in the sample that audit draws: the "
             "precision of the audit holds only if they were drawn at random all the same"
         )
-        return (words,) if others else ()
+        return (words,) if n_undrawn else ()
 
     return CrossCheck(frames, compare)
 
@@ -200,7 +200,7 @@ def _group(
         .sort(THRESHOLD),
         on=THRESHOLD,
         strategy="forward",
-        allow_exact_matches=params.threshold_values is not None or params.inclusive,
+        allow_exact_matches=params.threshold_values is not None or params.boundary == ">=",
     ).with_columns(pl.col(COLUMNS).fill_null(0))
     matches = group.sides[1].sum(axis=0)[inside]
     n_audited, n_right = (joined[name].to_numpy() for name in COLUMNS)

@@ -16,24 +16,23 @@ from pipeline.plan.nodes import Relation
 from pipeline.queries.load import statement
 from pipeline.stages.before_after.compared import has
 from pipeline.stages.before_after.contract import Parent
-from pipeline.stages.before_after.pairs import every_used_pair, time_of_article
+from pipeline.stages.before_after.pairs import time_of_article
 from pipeline.stages.before_after.plausibility import fit_given_numbers
 from pipeline.stages.before_after.timelines import COUNTS_AROUND, crossed_counts, timelines_by
-from pipeline.tables.schemas import COUNT_TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     import polars as pl
-    import sqlglot.expressions as exp
 
     from pipeline.stages.before_after.contract import BeforeAfterParameters, Compared
     from pipeline.stages.before_after.pairs import TimedBy
     from pipeline.stages.before_after.resolved import Resolved
 
 PARENTS: tuple[Parent, ...] = get_args(Parent)
-COUNTED = (COUNT_TABLE, "counts_of_second_parent", "counts_of_both_parents")  # count tables by number of the clustering
-PAIRS_OF_BOTH, CROSSED_PAIRS = "pairs_with_both_parents", "crossed_pairs"
+CROSSED = ("counts_of_second_parent", "counts_of_both_parents")  # count tables
+MOST_REPLICATES = 64  # of days and articles, so that counts by both parents stay few
+PAIRS_OF_BOTH = "pairs_with_both_parents"
 _WORDS = {"day": "day", "article_id": "article"}
 _NEEDED = {
     "day": "the window, events with event_time and articles with article_time, or every compared pair with its times",
@@ -56,22 +55,15 @@ class Crossing:
     compared: Compared
 
     def relations(self, run: Resolved) -> Iterator[Relation]:
-        """The pairs three times: by event, by their second parent, and by both."""
+        """The pairs with the replicate of their second parent."""
         groups = [grouped.name for grouped in run.by] + (["lag_day"] if run.params.lag_thresholds else [])
-        yield Relation("clusterings", statement("before_after/clusterings"), keep=True)
         if self.parent == "day":
             columns = {"time_of_article": time_of_article(self.timed_by)}
-            pairs = statement("before_after/pairs_with_days", groups, columns=columns)
-        else:
-            source = "pairs_read" if self.compared == "pairs" else "articles_read"
-            yield from rows.replicate_relations(source, "article_id", run.units.replicates, of="articles")
-            pairs = statement("before_after/pairs_with_article_replicates", groups)
-        yield Relation(PAIRS_OF_BOTH, pairs)
-        yield Relation(CROSSED_PAIRS, statement("before_after/crossed_pairs", [grouped.name for grouped in run.by]))
-
-    def pairs(self) -> exp.Select:
-        """Every pair that takes part, once for each clustering."""
-        return every_used_pair(CROSSED_PAIRS)
+            yield Relation(PAIRS_OF_BOTH, statement("before_after/pairs_with_days", groups, columns=columns))
+            return
+        source = "pairs_read" if self.compared == "pairs" else "articles_read"
+        yield from rows.replicate_relations(source, "article_id", MOST_REPLICATES, of="articles")
+        yield Relation(PAIRS_OF_BOTH, statement("before_after/pairs_with_article_replicates", groups))
 
     def compared_pairs(self, run: Resolved) -> CountFunction:
         """Numbers of compared pairs by the second parent and by both, from the timelines.
@@ -97,8 +89,8 @@ class Crossing:
             reads | matchers.frames(),
             compute,
             COUNTS_AROUND,
-            into=COUNTED[1],
-            clusterings=COUNTED,
+            into=CROSSED[0],
+            crossed=CROSSED,
         )
 
 

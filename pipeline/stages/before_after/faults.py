@@ -58,8 +58,10 @@ def check_zones(sources: Sequence[Source]) -> None:
     Raises:
         DataError: one has a zone and the other neither has nor declares one.
     """
-    found = {f"{source.name}.{name}": source.is_zoned(name) for source in sources for name in TIMES if source.has(name)}
-    zoned = {name: has_zone for name, has_zone in found.items() if has_zone is not None}
+    all_zones = {
+        f"{source.name}.{name}": source.is_zoned(name) for source in sources for name in TIMES if source.has(name)
+    }
+    zoned = {name: has_zone for name, has_zone in all_zones.items() if has_zone is not None}
     if len(set(zoned.values())) > 1:
         naive = sorted(name for name, has_zone in zoned.items() if not has_zone)
         message = f"no time zone in {' and '.join(naive)}, but in {' and '.join(sorted(set(zoned) - set(naive)))}"

@@ -41,15 +41,15 @@ def key_matches(sources: Sequence[Source], *, lists_articles: bool) -> Iterator[
         sources: The inputs, pairs first.
         lists_articles: Whether pairs whose article is not listed are left out.
     """
-    given = {source.name: source for source in sources}
-    pairs, articles, gold = sources[0], given.get("articles"), given.get("gold")
-    if "events" in given:
-        yield KeyMatch(pairs, given["events"], "event_id", "unlisted_event")
+    by_name = {source.name: source for source in sources}
+    pairs, articles, gold = sources[0], by_name.get("articles"), by_name.get("gold")
+    if "events" in by_name:
+        yield KeyMatch(pairs, by_name["events"], "event_id", "unlisted_event")
     if articles is not None and lists_articles:
         yield KeyMatch(pairs, articles, "article_id", "unlisted_article")
     if gold is not None:
         listed = articles if articles is not None and articles.has("article_id") else pairs
-        yield KeyMatch(gold, given.get("events", pairs), "event_id")
-        yield KeyMatch(given.get("gold_articles", gold), listed, "article_id")
-    if gold is not None and "gold_articles" in given:
-        yield KeyMatch(gold, given["gold_articles"], "article_id")
+        yield KeyMatch(gold, by_name.get("events", pairs), "event_id")
+        yield KeyMatch(by_name.get("gold_articles", gold), listed, "article_id")
+    if gold is not None and "gold_articles" in by_name:
+        yield KeyMatch(gold, by_name["gold_articles"], "article_id")

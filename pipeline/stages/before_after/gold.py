@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 COLUMNS = ("tp", "fp", "n_gold")
 KEY = ("event_id", "article_id")
-RATIOS = ("precision", "recall", "f1")
 
 
 def check_grouping(by: Sequence[rows.Grouped], matchers: Matchers, pairs: Source) -> None:
@@ -36,10 +35,10 @@ def check_grouping(by: Sequence[rows.Grouped], matchers: Matchers, pairs: Source
     Raises:
         DataError: a grouping column comes from elsewhere, or pairs have no article_id.
     """
-    odd = [each.label for each in by if each.source != "events" and each.name not in matchers.columns]
-    if odd:
+    refused = [each.label for each in by if each.source != "events" and each.name not in matchers.columns]
+    if refused:
         message = (
-            f"by: {odd[0]!r} is no column of events, but gold pairs that were missed are known by their event only"
+            f"by: {refused[0]!r} is no column of events, but gold pairs that were missed are known by their event only"
         )
         raise DataError(message, remedy="Group by columns of events, or leave gold out.")
     if not pairs.has("article_id"):

@@ -107,31 +107,44 @@ class Lag:
 
     def cross_check(self) -> CrossCheck:
         """The lags of the first rows of every file beside the times of the same pairs."""
-        looked_up = {
-            ("pairs", "pairs"): "lags_and_times",
-            ("events", "pairs"): "lags_and_times_of_events",
-            ("pairs", "articles"): "lags_and_times_of_articles",
-            ("events", "articles"): "lags_and_times_of_both",
-        }
-        file = looked_up[str(self.event_time), str(self.article_time)]
         n_rows = max(SAMPLED_ROWS // max(len(self.pairs.files), 1), FEWEST_OF_A_FILE)
-        sample = statement(f"before_after/{file}", values={"n_rows_of_file": n_rows})
+        pairs = {"pairs_read": self._pairs_with_times()}
+        sample = statement("before_after/lags_and_times", relations=pairs, values={"n_rows_of_file": n_rows})
         return CrossCheck({"sample": sample}, self._compare)
+
+    def _pairs_with_times(self) -> str | exp.Query:
+        """The relation of the pairs, with the times that they have to look up."""
+        pairs: str | exp.Query = "pairs_read"
+        names = ["passes_where", "file_row_number", "event_id", "lag_hours", *self.fields]
+        for holder, times, thing in (
+            (self.event_time, EVENT_TIMES, "event"),
+            (self.article_time, ARTICLE_TIMES, "article"),
+        ):
+            if holder != "pairs":
+                relations, columns = (
+                    {"pairs_read": pairs, "times": times},
+                    {"key": f"{thing}_id", "time": f"{thing}_time"},
+                )
+                segment = tuple(dict.fromkeys(names))
+                pairs = statement("before_after/pairs_with_times", segment, relations=relations, columns=columns)
+                names.append(f"{thing}_time")
+        return pairs
 
     def _compare(self, frames: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
         unit = "days" if self.column == "lag_days" else "hours"
         lag_name = self.pairs.source_name(str(self.column))
-        found = lag_agreement(frames["sample"], in_days=unit == "days", dates=self._has_dates)
-        if found is None:
+        agreement = lag_agreement(frames["sample"], in_days=unit == "days", dates=self._has_dates)
+        if agreement is None:
             return tuple(self._other_side(frames["sample"], lag_name))
         words = (
             f"input pairs: the lag {lag_name!r}, read as {unit} from event to article, contradicts the times "
-            f"({self._times_in_words()}) in {found.n_apart:,} of {found.n_rows:,} sampled rows: {found.cause}; "
-            f"for example event {found.event}: {lag_name} says {found.lag:g} hours, the times say {found.from_times:g}"
+            f"({self._times_in_words()}) in {agreement.n_apart:,} of {agreement.n_rows:,} sampled rows: "
+            f"{agreement.cause}; for example event {agreement.event}: {lag_name} says {agreement.lag:g} hours, the "
+            f"times say {agreement.from_times:g}"
         )
-        if found.is_rare:
+        if agreement.is_rare:
             return (words,)
-        remedy = found.remedy.format(column=lag_name) or "Mend the lag or the times."
+        remedy = agreement.remedy.format(column=lag_name) or "Mend the lag or the times."
         raise DataError(
             words, remedy=f"{remedy} columns = {{ {self.column} = false }} computes the lag from the times."
         )

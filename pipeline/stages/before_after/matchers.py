@@ -82,8 +82,8 @@ class Matchers:
         matchers = frames[MATCHERS]
         if matchers.is_empty():  # no pair tells of any: the compared pairs are there all the same
             matchers = matchers.clear(1)
-        own = [name for name in segment if name in self.columns]
-        copies = counts.join(matchers.select(*own, MATCHER), how="cross").drop(MATCHER)
+        matcher_columns = [name for name in segment if name in self.columns]
+        copies = counts.join(matchers.select(*matcher_columns, MATCHER), how="cross").drop(MATCHER)
         return copies.select(*segment, *(name for name in counts.columns if name not in segment))
 
     def check(self, others: Mapping[str, bool]) -> None:

@@ -94,8 +94,8 @@ class UsedPairs:
 
     def _distinct(self, origin: str, key: Sequence[str]) -> exp.Query:
         columns = [*(grouped.name for grouped in self.by), *self.columns, *self.of_events, *self.of_articles]
-        others = [name for name in dict.fromkeys(columns) if name not in key]
-        segment = {"": others, "pairs_of_key": key, "ranked": key}
+        further = [name for name in dict.fromkeys(columns) if name not in key]
+        segment = {"": further, "pairs_of_key": key, "ranked": key}
         return statement("before_after/distinct_pairs", segment, relations={"pairs_of_key": origin})
 
     def _grouping(self, source: str) -> list[str]:

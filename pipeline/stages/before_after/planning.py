@@ -11,19 +11,19 @@ from pipeline.plan.plan import Plan
 from pipeline.sources.bins import Grid
 from pipeline.stages.before_after import audit, crossing, faults, fields, gold, plausibility, strata, trend
 from pipeline.stages.before_after.compared import has
-from pipeline.stages.before_after.crossing import COUNTED, PAIRS_OF_BOTH
+from pipeline.stages.before_after.crossing import CROSSED, PAIRS_OF_BOTH
 from pipeline.stages.before_after.pairs import PAIR, USED_PAIRS, every_used_pair
 from pipeline.stages.before_after.relations import columns_of_events, key_of_pair, relations, used_pairs
 from pipeline.stages.before_after.resolved import Resolved
 from pipeline.stages.before_after.tables import COUNT_NAMES
 from pipeline.stages.before_after.timelines import (
     N_COLUMNS,
-    SECOND_REPLICATE,
     compared_pairs,
     given_against_timelines,
     timelines_by,
 )
 from pipeline.stages.before_after.units import table as units_table
+from pipeline.tables.sweep import SECOND_REPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -81,7 +81,7 @@ def _lag_plan(run: Resolved) -> Plan:
     if not run.params.lag_thresholds:
         return Plan()
     grid = Grid(run.params.lag_thresholds, run.params.boundary)
-    relation, beside = (USED_PAIRS, ()) if run.crossing is None else (PAIRS_OF_BOTH, (SECOND_REPLICATE,))
+    relation, beside = _pairs_and_second_parent(run)
     pairs = Sweep("pairs_of_lags", every_used_pair(relation), "score", grid)
     keys = ("lag_days", *beside)
     matches = Query("before_after/lags", run.ends_of_window, ("matches",), keys, pairs, "lags", beside=beside)
@@ -131,13 +131,18 @@ def _used_pairs(run: Resolved) -> Iterator[Relation]:
         yield from run.crossing.relations(run)
 
 
+def _pairs_and_second_parent(run: Resolved) -> tuple[str, tuple[str, ...]]:
+    """The relation of the pairs that take part, and its column of the second parent, if they have one."""
+    return (USED_PAIRS, ()) if run.crossing is None else (PAIRS_OF_BOTH, (SECOND_REPLICATE,))
+
+
 def _main_counts(run: Resolved) -> Iterator[Query | CountFunction]:
     """Matches, and the compared pairs."""
-    pairs, clusterings = (every_used_pair(), ()) if run.crossing is None else (run.crossing.pairs(), COUNTED)
+    relation, beside = _pairs_and_second_parent(run)
     replicated, missed = run.units.replicated, run.counts_missed
-    main = Sweep("pairs", pairs, "score", run.params.grid(), replicated=replicated, missed=missed)
+    main = Sweep("pairs", every_used_pair(relation), "score", run.params.grid(), replicated=replicated, missed=missed)
     query = "before_after/every_pair" if run.compared == "pairs" else "before_after/matches"
-    yield Query(query, run.bounds, COUNT_NAMES, sweep=main, clusterings=clusterings)
+    yield Query(query, run.bounds, COUNT_NAMES, sweep=main, beside=beside, crossed=CROSSED if beside else ())
     if run.compared == "events":
         yield Query("before_after/compared", {}, COUNT_NAMES)
     if run.compared == "timelines" or (run.compared == "events" and run.has_timelines):

@@ -111,8 +111,8 @@ class Resolved:
             "event_id",
             fields=(*(N_COLUMNS if self.compared == "events" else ()), *(("event_time",) if has_times else ())),
             cluster=self.params.cluster_column,
-            replicated=self.params.uncertainty == "jackknife",
-            replicates=None if self.params.replicates == "auto" else self.params.replicates,
+            replicated=self.params.is_replicated,
+            replicates=self.params.n_replicates,
         )
 
     @cached_property

@@ -13,7 +13,7 @@ from pipeline.metrics.curves.operating_points import pick
 from pipeline.metrics.uncertainty.cube import Cube
 from pipeline.stages.before_after import adjusted, audit, gold, placebo, plausibility, reference, strata, trend
 from pipeline.stages.before_after import verdict as assumption
-from pipeline.stages.before_after.crossing import COUNTED
+from pipeline.stages.before_after.crossing import CROSSED
 from pipeline.stages.before_after.gold_difference import with_difference
 from pipeline.stages.before_after.tables import COUNT_NAMES
 from pipeline.stages.before_after.uncertainty import with_intervals, with_safe_limits
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def derive(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
     """Estimates at every threshold, the chosen operating points, and matches per day."""
     keys = [name for name in counts["counts"].columns if name not in {THRESHOLD, REPLICATE, *COUNT_NAMES}]
-    crossed = [counts[name] for name in COUNTED[1:] if name in counts]
+    crossed = [counts[name] for name in CROSSED if name in counts]
     cube = Cube.of(counts["counts"], keys, params.threshold_values, params.boundary, crossed)
     frame = cube.curve(["m_before", "m_after"], ["n_before", "n_after"])
     _check_matches(cube)

@@ -16,6 +16,7 @@ from pipeline.queries.dialect import column
 from pipeline.queries.load import statement
 from pipeline.stages.before_after.pairs import TimedBy, time_of_article
 from pipeline.stages.before_after.timelines import N_COLUMNS, timeline_counts
+from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -69,15 +70,11 @@ class Strata:
         if self.of_time:
             volumes = "volumes" if "volume" in self.of_time else "no_volumes"
             yield Relation("volumes", statement(f"before_after/{volumes}"), keep=True)
-            pairs = statement(
-                "before_after/dated_pairs",
-                [grouped.name for grouped in by],
-                relations={"used_pairs": USED_PAIRS_OF_STRATA},
-                columns={"time_of_article": time_of_article(self.timed_by)},
-            )
-            yield Relation("dated_pairs", pairs)
+            columns = [*(grouped.name for grouped in by), REPLICATE, "score", "lag_hours"]
+            yield _with_dates("dated_pairs", USED_PAIRS_OF_STRATA, columns, time_of_article(self.timed_by))
         if self.of_time and compared == "timelines":
-            yield Relation("dated_articles", statement("before_after/dated_articles", names["articles"]))
+            columns = [*names["articles"], "article_time"]
+            yield _with_dates("dated_articles", "articles", columns, column("article_time"))
         if compared == "events":
             columns = [*names["events"], *columns_of_matchers]
             yield Relation("events_of_strata", self._labelled("events_of_strata", columns))
@@ -105,10 +102,16 @@ class Strata:
     ) -> exp.Query:
         """Rows with the texts of their values: those of the event, and those of inputs other than events."""
         events = [column(grouped.name) for grouped in self.columns if grouped.source == "events"]
-        others = [column(grouped.name) for grouped in self.columns if grouped.source in of_others]
+        of_articles = [column(grouped.name) for grouped in self.columns if grouped.source in of_others]
         times = [column(VALUES_OF_TIME[name]) for name in self.of_time]
-        labels = {"event_label": _text(events), "article_label": _text([*others, *times])}
+        labels = {"event_label": _text(events), "article_label": _text([*of_articles, *times])}
         return statement(f"before_after/{file}", columns, relations=relations, columns=labels)
+
+
+def _with_dates(name: str, relation: str, columns: Sequence[str], time: exp.Expr) -> Relation:
+    """Some columns of a relation, with the weekday, the hour and how busy the day is of a time in microseconds."""
+    relations, times = {"timed_rows": relation}, {"time_of_article": time}
+    return Relation(name, statement("before_after/with_dates", columns, relations=relations, columns=times))
 
 
 def _text(values: Sequence[exp.Expr]) -> exp.Expr:
@@ -150,12 +153,14 @@ def resolve(names: Sequence[str], sources: Mapping[str, Source], compared: Compa
 
 
 def _check_known(columns: Sequence[rows.Grouped], of_time: Sequence[str], compared: Compared) -> None:
-    known = {"events": ("events",), "timelines": ("events", "articles"), "pairs": ("events", "articles", "pairs")}
-    odd = [f"{each.label!r} is a column of {each.source}" for each in columns if each.source not in known[compared]]
-    odd += [f"{name!r} is one of articles" for name in of_time if compared == "events"]
-    if odd:
+    allowed = {"events": ("events",), "timelines": ("events", "articles"), "pairs": ("events", "articles", "pairs")}
+    refused = [
+        f"{each.label!r} is a column of {each.source}" for each in columns if each.source not in allowed[compared]
+    ]
+    refused += [f"{name!r} is one of articles" for name in of_time if compared == "events"]
+    if refused:
         where = "given per event" if compared == "events" else "counted from events and articles"
-        message = f"strata: {odd[0]}, but the compared pairs are {where}"
+        message = f"strata: {refused[0]}, but the compared pairs are {where}"
         instead = '"timelines" or "pairs"' if compared == "events" else '"pairs"'
         raise ConfigError(message, remedy=f"Use compared = {instead} if the data allow it, or other strata.")
 

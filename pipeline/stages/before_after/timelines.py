@@ -8,11 +8,11 @@ import numpy as np
 import polars as pl
 
 from pipeline.metrics.before_after.timelines import MICROSECONDS_PER_HOUR, counts_around, counts_between
-from pipeline.plan.counts import CLUSTERING, CountFunction
+from pipeline.plan.counts import CountFunction
 from pipeline.plan.nodes import CrossCheck
 from pipeline.queries.load import statement
 from pipeline.stages.before_after.plausibility import fit_given_numbers
-from pipeline.tables.sweep import REPLICATE
+from pipeline.tables.sweep import REPLICATE, SECOND_REPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 N_COLUMNS = ("n_before", "n_after")
 COUNTS_AROUND = (*N_COLUMNS, "n_near")
-SECOND_REPLICATE = "second_replicate"
 
 
 def timeline_counts(
@@ -43,13 +42,13 @@ def timeline_counts(
     """
     of_events = [name for name in segment if name in events.columns]
     moments = events["event_time"].to_numpy()
-    parts = [_no_counts(events, articles, segment, names)]
+    sums = [_no_counts(events, articles, segment, names)]
     for times, labels in _archives(articles, segment):
-        found = counts_around(moments, times, span)
-        counted = events.select(*of_events, REPLICATE).with_columns(pl.Series(name, found[name]) for name in names)
+        counts = counts_around(moments, times, span)
+        counted = events.select(*of_events, REPLICATE).with_columns(pl.Series(name, counts[name]) for name in names)
         summed = counted.group_by([*of_events, REPLICATE]).agg(pl.col(names).sum())
-        parts.append(summed.with_columns(labels).select(*segment, REPLICATE, *names))
-    return pl.concat(parts)
+        sums.append(summed.with_columns(labels).select(*segment, REPLICATE, *names))
+    return pl.concat(sums)
 
 
 def _archives(articles: pl.DataFrame, segment: Sequence[str]) -> Iterator[tuple[NDArray[np.int64], list[pl.Expr]]]:
@@ -62,7 +61,7 @@ def _archives(articles: pl.DataFrame, segment: Sequence[str]) -> Iterator[tuple[
 
 
 def crossed_counts(events: pl.DataFrame, articles: pl.DataFrame, span: Span, segment: Sequence[str]) -> pl.DataFrame:
-    """Compared pairs by segment, clustering and replicate: 1 by the second parent of pairs, 2 by both parents.
+    """Compared pairs by segment, replicate and second replicate.
 
     Args:
         events: As for `timeline_counts`.
@@ -71,29 +70,11 @@ def crossed_counts(events: pl.DataFrame, articles: pl.DataFrame, span: Span, seg
         segment: Grouping columns of the result.
     """
     counts = [_no_counts(events, articles, segment, (SECOND_REPLICATE, *COUNTS_AROUND))]
-    by_second = articles.partition_by(SECOND_REPLICATE, as_dict=True)
-    for (second, *_), of_second in sorted(by_second.items()):
-        timestamps = of_second["article_time"].to_numpy()
-        reach = int(timestamps.min()) - span.after_end, int(timestamps.max()) - span.before_start
-        near = events.filter(pl.col("event_time").is_between(*reach))
-        if near.is_empty():
-            continue
-        counted = timeline_counts(near, of_second, span, segment, COUNTS_AROUND)
+    for (second, *_), of_second in sorted(articles.partition_by(SECOND_REPLICATE, as_dict=True).items()):
+        counted = timeline_counts(events, of_second, span, segment, COUNTS_AROUND)
         label = pl.lit(second, dtype=pl.Int64).alias(SECOND_REPLICATE)
-        counts.append(counted.with_columns(label).select(*segment, REPLICATE, SECOND_REPLICATE, *COUNTS_AROUND))
-    by_both = pl.concat(counts)
-    replicates = {1: pl.col(SECOND_REPLICATE), 2: replicate_of_both(pl.col(REPLICATE), pl.col(SECOND_REPLICATE))}
-    return pl.concat(
-        by_both.with_columns(replicate.alias(REPLICATE), pl.lit(number).alias(CLUSTERING))
-        .group_by([*segment, CLUSTERING, REPLICATE], maintain_order=True)
-        .agg(pl.col(COUNTS_AROUND).sum())
-        for number, replicate in replicates.items()
-    )
-
-
-def replicate_of_both(first: pl.Expr, second: pl.Expr) -> pl.Expr:
-    """The replicate of the intersection of two parents, as crossed_pairs.sql computes it."""
-    return (first.cast(pl.Int64) * 16 + second.cast(pl.Int64)) % 251
+        counts.append(counted.with_columns(label).select(counts[0].columns))
+    return pl.concat(counts).filter(pl.any_horizontal(pl.col(COUNTS_AROUND) > 0))
 
 
 def pairs_by_day(events: pl.DataFrame, articles: pl.DataFrame, span: Span, segment: Sequence[str]) -> pl.DataFrame:
@@ -110,14 +91,14 @@ def pairs_by_day(events: pl.DataFrame, articles: pl.DataFrame, span: Span, segme
     edges = [max(number * day, span.before_start) for number in days] + [span.before_end]
     of_events = [name for name in segment if name in events.columns]
     moments = events["event_time"].to_numpy()
-    parts = [_no_counts(events, articles, segment, ("lag_days", "n_pairs"))]
+    sums = [_no_counts(events, articles, segment, ("lag_days", "n_pairs"))]
     for times, labels in _archives(articles, segment):
-        for number, found in zip(days, counts_between(moments, times, edges), strict=True):
-            counted = events.select(*of_events, REPLICATE).with_columns(pl.Series("n_pairs", found))
+        for number, n_pairs in zip(days, counts_between(moments, times, edges), strict=True):
+            counted = events.select(*of_events, REPLICATE).with_columns(pl.Series("n_pairs", n_pairs))
             summed = counted.group_by([*of_events, REPLICATE]).agg(pl.col("n_pairs").sum())
             summed = summed.with_columns(pl.lit(number, dtype=pl.Int64).alias("lag_days"), *labels)
-            parts.append(summed.select(*segment, REPLICATE, "lag_days", "n_pairs"))
-    return pl.concat(parts)
+            sums.append(summed.select(*segment, REPLICATE, "lag_days", "n_pairs"))
+    return pl.concat(sums)
 
 
 def _no_counts(
@@ -185,16 +166,16 @@ def compare_counts(events: pl.DataFrame, articles: pl.DataFrame, span: Span) -> 
         span: The window.
     """
     counts = counts_around(events["event_time"].to_numpy(), np.sort(articles["article_time"].to_numpy()), span)
-    found = []
+    messages = []
     for name in N_COLUMNS:
         counted = events.with_columns(pl.Series("counted", counts[name]))
-        odd = counted.filter(pl.col(name) != pl.col("counted")).sort("event_id")
-        if not odd.is_empty():
-            first = odd.row(0, named=True)
-            found.append(
-                f"{name} of {odd.height:,} of {events.height:,} events differs from the timelines "
-                f"(event {first['event_id']}: given {first[name]:,}, counted {first['counted']:,}): "
+        differing = counted.filter(pl.col(name) != pl.col("counted")).sort("event_id")
+        if not differing.is_empty():
+            example = differing.row(0, named=True)
+            messages.append(
+                f"{name} of {differing.height:,} of {events.height:,} events differs from the timelines "
+                f"(event {example['event_id']}: given {example[name]:,}, counted {example['counted']:,}): "
                 "it may be of another window, or not every article was compared; where every article is compared with "
                 'every event in its window, compared = "timelines" counts them'
             )
-    return tuple(found)
+    return tuple(messages)

@@ -55,9 +55,9 @@ def counts(
     elif timelines is not None:
         frames, span = timelines
 
-        def compute(found: Mapping[str, pl.DataFrame], segment: Sequence[str]) -> pl.DataFrame:
-            counted = pairs_by_day(found["events"], found["articles"], span, matchers.known(segment))
-            return matchers.repeated(counted, found, segment)
+        def compute(rows: Mapping[str, pl.DataFrame], segment: Sequence[str]) -> pl.DataFrame:
+            counted = pairs_by_day(rows["events"], rows["articles"], span, matchers.known(segment))
+            return matchers.repeated(counted, rows, segment)
 
         yield CountFunction(
             "before_after/pairs_by_day", {**frames, **matchers.frames()}, compute, (VALUE,), (KEY,), COUNTED

@@ -15,7 +15,7 @@ from pipeline.queries.load import statement
 from pipeline.stages.before_after.tables import EVENT_COLUMNS
 from pipeline.stages.before_after.timelines import N_COLUMNS, articles_of_timeline, events_of_timeline
 from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import THRESHOLD
+from pipeline.tables.sweep import THRESHOLD, lowest_retrieved
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     import sqlglot.expressions as exp
 
     from pipeline.metrics.before_after.timelines import Span
-    from pipeline.sources.bins import Boundary
     from pipeline.sources.source import Source
     from pipeline.stages.before_after.contract import Compared
     from pipeline.stages.before_after.matchers import Matchers
+    from pipeline.tables.sweep import Boundary
 
 TABLE = "before_after_events"
 MOST_ROWS = 10_000_000
@@ -52,13 +52,14 @@ def table(
         if threshold is None:
             return None
         reference = chosen_threshold(tables, "recall_reference")
-        lowest, at_reference = (lowest_retrieved(value, boundary) for value in (threshold, reference))
+        lowest = lowest_retrieved(threshold, boundary)
+        at_reference = math.inf if reference is None else lowest_retrieved(reference, boundary)
         return {"lowest_score": lowest, "reference_score": at_reference, **bounds}
 
-    def finish(found: pl.DataFrame, frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    def finish(matches: pl.DataFrame, frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         compared_with = matchers.repeated(_compared(frames, compared[1]), frames, ())
         compared_with = compared_with.group_by("event_id").agg(pl.col(N_COLUMNS).sum()) if matchers else compared_with
-        joined = found.join(compared_with, on="event_id", how="left").with_columns(pl.col(N_COLUMNS).fill_null(0))
+        joined = matches.join(compared_with, on="event_id", how="left").with_columns(pl.col(N_COLUMNS).fill_null(0))
         return joined.select(pl.lit("all").alias(GROUPING.name), *(each.name for each in EVENT_COLUMNS))
 
     frames = _frames(compared[0], bounds) | matchers.frames()
@@ -73,13 +74,6 @@ def table_of_events(pairs: Source, *, asked: Literal["auto"] | bool) -> Optional
         asked: The key `event_counts`.
     """
     return OptionalTable(TABLE, "event_counts", asked, MOST_ROWS, (pairs,))
-
-
-def lowest_retrieved(threshold: float | None, boundary: Boundary) -> float:
-    """The lowest score that a threshold retrieves; infinity without a threshold."""
-    if threshold is None:
-        return math.inf
-    return threshold if boundary == ">=" else math.nextafter(threshold, math.inf)
 
 
 def chosen_threshold(tables: Mapping[str, pl.DataFrame], criterion: str | None = None) -> float | None:

@@ -79,7 +79,6 @@ COUNTS = (
 COUNT_NAMES = tuple(column.name for column in COUNTS)
 
 
-RATIOS = ("precision", "recall", "f1")
 _COUNTED = (
     Column("n_true", "BIGINT", "true points"),
     Column("n_predicted", "BIGINT", "predictions at or above the threshold"),

@@ -87,17 +87,17 @@ class _Planner:
     @cached_property
     def _kind(self) -> str:
         """What the positions are, the same on both sides."""
-        found = {}
+        source_by_kind = {}
         for source in (self.inputs.predictions, self.inputs.annotations):
             field = source.contract.field(POSITION)
             sql_type = source.known_type(POSITION, field) if field is not None else None
             if sql_type is not None:
-                found[KINDS[sql_type]] = source
-        if len(found) > 1:
-            words = " but ".join(f"{kind} in {source.name}" for kind, source in sorted(found.items()))
+                source_by_kind[KINDS[sql_type]] = source
+        if len(source_by_kind) > 1:
+            words = " but ".join(f"{kind} in {source.name}" for kind, source in sorted(source_by_kind.items()))
             message = f"column {POSITION} has {words}: the two cannot be compared exactly"
             raise DataError(message, remedy="Write one of the inputs again with the type of the other.")
-        kind = next(iter(found), "times" if self.params.margin.is_duration else "integers")
+        kind = next(iter(source_by_kind), "times" if self.params.margin.is_duration else "integers")
         if (kind == "times") != self.params.margin.is_duration:
             message = f"margin: positions are {kind}"
             remedy = 'Write a duration, such as "2h".' if kind == "times" else "Write a number in their unit."

@@ -117,12 +117,8 @@ class Relations:
         yield from self._inputs()
         yield Relation("points_of_series", statement("change_points/points_of_series"))
         yield from self._annotated_series()
-        if self.params.uncertainty == "jackknife":
-            count = None if self.params.replicates == "auto" else self.params.replicates
-            yield from rows.replicate_relations(ANNOTATED_SERIES, "cluster", count)
-        else:
-            none = {"relations": {"units": ANNOTATED_SERIES}, "columns": {"cluster_key": "cluster"}}
-            yield Relation("replicates", statement("replicates/none", **none))
+        count, together = self.params.n_replicates, not self.params.is_replicated
+        yield from rows.replicate_relations(ANNOTATED_SERIES, "cluster", count, together=together)
         yield Relation("systems", self._systems(), keep=True)
         yield from self._runs()
         yield Relation("declared_runs", statement("change_points/declared_runs", self.of_predictions))
@@ -182,10 +178,12 @@ class Relations:
         """Every run on an evaluated series, numbered, with its replicate and grouping columns."""
         if not self.separate:
             yield Relation("no_annotators", statement("change_points/no_annotators"))
+        is_declared = column(SERIES_ID, "s").eq(column(SERIES_ID, "y"))
         runs = statement(
-            f"change_points/{'runs_everywhere' if self.inputs.runs is None else 'runs_declared'}",
+            "change_points/runs_of_systems",
             {"s": self.of_series, "y": self.of_predictions, "a": [BY_ANNOTATOR] if self.separate else []},
             relations={} if self.separate else {"annotators": "no_annotators"},
+            columns={"was_run": exp.true() if self.inputs.runs is None else is_declared},
         )
         yield Relation(RUNS_OF_SERIES, runs, keep=True)
 

@@ -9,14 +9,14 @@ import polars as pl
 
 from pipeline.metrics.change_points.areas import average_precision, roerich_area, trapezoid_area
 from pipeline.metrics.uncertainty.cube import Cube
-from pipeline.stages.change_points.contract import AREAS, COUNT_NAMES, CURVE
+from pipeline.stages.change_points.contract import AREAS, CURVE
 from pipeline.stages.change_points.ratios import with_ratios
 from pipeline.stages.change_points.uncertainty import with_intervals
-from pipeline.stages.stage import Summary, group_text, integer, interval, number, of_group, percent
+from pipeline.stages.stage import Summary, group_text, groups_without, integer, interval, number, of_group, percent
 from pipeline.tables.columns import by_group, nulls
 from pipeline.tables.ratios import quotient
 from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import REPLICATE, THRESHOLD, add_up, at_or_above
+from pipeline.tables.sweep import THRESHOLD, add_up, at_or_above
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,13 +34,11 @@ AREA_NAMES = ("average_precision", "pr_auc", "pr_auc_roerich")
 
 def derive(params: ChangePointsParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
     """The tables of change_points; those of single runs and matches follow."""
-    table = counts["counts"]
-    keys = [name for name in table.columns if name not in {THRESHOLD, REPLICATE, *COUNT_NAMES}]
-    cube = Cube.of(table, keys, params.threshold_values, params.boundary)
+    cube = Cube.of_groups(counts["counts"], params.threshold_values, params.boundary)
     curve = with_intervals(_curve(params, cube), cube, params)
     return {
-        "change_points_curve": curve.select(*keys, *(column.name for column in CURVE)),
-        "change_points_areas": _areas(params, counts, curve, keys),
+        "change_points_curve": curve.select(*cube.keys, *(column.name for column in CURVE)),
+        "change_points_areas": _areas(params, counts, curve, list(cube.keys)),
     }
 
 
@@ -129,11 +127,7 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
             f"precision is above 1 in {above:,} of {curve.height:,} rows of the curve: one prediction served several "
             'true points; matching = "one_to_one" keeps it a proportion'
         )
-    empty = areas.filter(pl.col("n_true") == 0).height
-    if empty:
-        where = "there is" if areas.height == 1 else f"{empty:,} of {areas.height:,} groups have"
-        messages.append(f"{where} no true point: recall and areas are NULL")
-    return tuple(messages)
+    return (*messages, *groups_without(areas, {"no true point": pl.col("n_true") == 0}, "recall and areas are NULL"))
 
 
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
@@ -159,8 +153,8 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
         )
         for row in shown.iter_rows(named=True)
     )
-    one = curve.join(shown.head(1).select(keys), on=keys, how="semi", nulls_equal=True).sort(THRESHOLD)
-    values, scored = one["f1"].to_list(), one[THRESHOLD].is_not_null().any()
+    first_curve = curve.join(shown.head(1).select(keys), on=keys, how="semi", nulls_equal=True).sort(THRESHOLD)
+    values, scored = first_curve["f1"].to_list(), first_curve[THRESHOLD].is_not_null().any()
     step = max(1, len(values) // 200)
     return Summary(
         headers=("group", "series", "true points", "threshold", "precision", "recall", "F1", "average precision"),
@@ -168,7 +162,9 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
         groupings=tuple(shown[GROUPING.name]),
         sentence=of_group(shown.row(0, named=True), _sentence(shown.row(0, named=True))),
         curve=tuple(values[::step]) if scored else None,
-        curve_title=f"F1 from {number(one[THRESHOLD].min())} to {number(one[THRESHOLD].max())}" if scored else "",
+        curve_title=f"F1 from {number(first_curve[THRESHOLD].min())} to {number(first_curve[THRESHOLD].max())}"
+        if scored
+        else "",
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from pipeline.metrics.uncertainty.limits import Interval, with_limits
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
-from pipeline.stages.change_points.contract import RATIOS
+from pipeline.tables.ratios import RATIOS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -29,7 +29,7 @@ def with_intervals(curve: pl.DataFrame, cube: Cube, params: ChangePointsParamete
     def intervals(rows: pl.DataFrame, group: GroupCounts) -> dict[str, Interval]:
         return _with_reasons(_limits(group, params), rows, one_replicate=len(group.replicates) == 1)
 
-    return with_limits(curve, cube, RATIOS, intervals, wanted=params.uncertainty == "jackknife")
+    return with_limits(curve, cube, RATIOS, intervals, wanted=params.is_replicated)
 
 
 def _limits(group: GroupCounts, params: ChangePointsParameters) -> dict[str, Limits]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import polars as pl
+import sqlglot.expressions as exp
 
 from pipeline.plan.nodes import After
 from pipeline.queries.load import statement
@@ -27,13 +28,13 @@ def series_table(relations: Relations, *, tcpd: bool, covered: bool) -> After:
     """One row per run, over all its predictions."""
 
     def finish(runs: pl.DataFrame, frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-        if not covered:
-            runs = runs.with_columns(pl.lit(None, dtype=pl.Float64).alias("covering"))
         runs = with_ratios(runs.with_columns(one=pl.lit(1)), ("mean_recall", "one") if tcpd else None)
         mean = quotient(runs["delay_sum"], runs["n_delays"]).alias("mean_delay")
         return _named(runs.with_columns(mean), frames["runs"], relations, SERIES_COLUMNS)
 
-    return _follow_up("series", "covered_series" if covered else "series", relations, finish)
+    covering: dict[str, exp.Expr] = {} if covered else {"covering": exp.cast(exp.null(), "DOUBLE")}
+    query = statement("change_points/series", columns=covering)
+    return _follow_up("series", query, relations, finish)
 
 
 def delays_table(relations: Relations) -> After:
@@ -42,12 +43,12 @@ def delays_table(relations: Relations) -> After:
     def finish(matches: pl.DataFrame, frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         return _named(matches, frames["runs"], relations, DELAYS)
 
-    return _follow_up("delays", "delays", relations, finish)
+    return _follow_up("delays", statement("change_points/delays"), relations, finish)
 
 
-def _follow_up(table: str, query: str, relations: Relations, finish: Finish) -> After:
+def _follow_up(table: str, query: exp.Query, relations: Relations, finish: Finish) -> After:
     frames = {"runs": statement("change_points/keys_of_runs", [grouped.name for grouped in relations.by])}
-    return After(f"change_points_{table}", None, statement(f"change_points/{query}"), {}, frames, finish)
+    return After(f"change_points_{table}", None, query, {}, frames, finish)
 
 
 def _named(rows: pl.DataFrame, runs: pl.DataFrame, relations: Relations, columns: Sequence[Column]) -> pl.DataFrame:

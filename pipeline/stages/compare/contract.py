@@ -209,15 +209,15 @@ class CompareParameters(UpstreamParameters):
     @staticmethod
     def _grouping(stage: UpstreamStage, wanted: set[str]) -> str:
         """The grouping of an upstream stage that has these columns, as its tables name it."""
-        found = next((each for each in stage.by if set(each) == wanted), None)
-        if found is None:
+        grouping = next((each for each in stage.by if set(each) == wanted), None)
+        if grouping is None:
             shown = ", ".join(sorted(wanted))
             needed = (
                 f"by {shown}; give it by = [[{', '.join(map(repr, sorted(wanted)))}]]" if wanted else "of the total"
             )
             message = f"stage {stage.name!r} has no grouping {needed}"
             raise ValueError(message)
-        return Grouping.of(found).label
+        return Grouping.of(grouping).label
 
 
 def units_of(kind: str) -> UnitTable | None:

@@ -93,8 +93,8 @@ class Pair:
             "randomization": lambda: randomization_test(a, b, resamples=self.params.resamples, seed=self.params.seed),
         }
         for test in (name for name in self.params.tests if name in tests):
-            made = tests[test]()
-            yield shared | {"test": test, "statistic": made.statistic, "p_value": made.p_value}
+            result = tests[test]()
+            yield shared | {"test": test, "statistic": result.statistic, "p_value": result.p_value}
 
     def compare_counts(self, names: tuple[str, ...], a: Floats, b: Floats) -> Iterator[Row]:
         """Randomization tests of precision, recall and F1 of all units' counts.
@@ -106,9 +106,9 @@ class Pair:
         """
         a, b = _complete(a, b)
         error = standard_errors(a, b)
-        made = pooled_randomization_tests(a, b, resamples=self.params.resamples, seed=self.params.seed)
+        tests = pooled_randomization_tests(a, b, resamples=self.params.resamples, seed=self.params.seed)
         for number, ratio in enumerate(RATIOS):
-            test = made[ratio]
+            test = tests[ratio]
             values = (test.mean_a, test.mean_b, float(error[number]), test.p_value)
             if f"pooled_{ratio}" in names:
                 yield self._pooled(f"pooled_{ratio}", len(a), *values)
@@ -128,13 +128,13 @@ class Pair:
             return
         frames = [_events(each) for each in (a, b)]
         confidence, flips = self.params.confidence, self.params.resamples
-        made = paired.compare_matchers(*frames, confidence=confidence, flips=flips, seed=self.params.seed)
+        comparison = paired.compare_matchers(*frames, confidence=confidence, flips=flips, seed=self.params.seed)
         quantile = float(t_quantile(confidence, n_units - 1))
-        for row in made.iter_rows(named=True):
-            known = {name: math.nan if value is None else value for name, value in row.items()}
-            error = (known["difference_upper"] - known["difference"]) / quantile
+        for row in comparison.iter_rows(named=True):
+            numbers = {name: math.nan if value is None else value for name, value in row.items()}
+            error = (numbers["difference_upper"] - numbers["difference"]) / quantile
             if f"pooled_{row['metric']}" in names:
-                values = (known["value_a"], known["value_b"], error, known["p_value"])
+                values = (numbers["value_a"], numbers["value_b"], error, numbers["p_value"])
                 yield self._pooled(f"pooled_{row['metric']}", n_units, *values)
 
     def _pooled(self, metric: str, n_units: int, a: float, b: float, error: float, p_value: float) -> Row:
@@ -170,9 +170,9 @@ class Pair:
             if f"pooled_{ratio}" not in names or not len(a):
                 continue
             row = self._head(f"pooled_{ratio}", len(a))
-            for side, one in (("a", of_a[ratio]), ("b", of_b[ratio])):
-                lower, upper = one.interval(self.params.confidence)
-                row |= {f"mean_{side}": float(one.mean())}
+            for side, posterior in (("a", of_a[ratio]), ("b", of_b[ratio])):
+                lower, upper = posterior.interval(self.params.confidence)
+                row |= {f"mean_{side}": float(posterior.mean())}
                 row |= {f"mean_{side}_lower": float(lower), f"mean_{side}_upper": float(upper)}
             better = posteriors.probability_greater(of_a[ratio], of_b[ratio])
             yield row | {"probability_a_better": float(better)}

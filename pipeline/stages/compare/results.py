@@ -66,12 +66,12 @@ def _frame(
 
 def _adjusted(params: CompareParameters, rows: Sequence[Row]) -> list[Row]:
     """The rows of a group with p-values adjusted within each test."""
-    found = []
+    adjusted_rows = []
     for test in params.tests:
-        own = [row for row in rows if row["test"] == test]
-        adjusted = adjust_p_values([row["p_value"] for row in own], params.correction)
-        found += [row | {"p_adjusted": float(value)} for row, value in zip(own, adjusted, strict=True)]
-    return found
+        rows_of_test = [row for row in rows if row["test"] == test]
+        adjusted = adjust_p_values([row["p_value"] for row in rows_of_test], params.correction)
+        adjusted_rows += [row | {"p_adjusted": float(value)} for row, value in zip(rows_of_test, adjusted, strict=True)]
+    return adjusted_rows
 
 
 class _Group:
@@ -113,22 +113,22 @@ class _Group:
 
     def _count_matrices(self, frame: pl.DataFrame) -> tuple[Floats | None, bool]:
         """tp, fp and fn, or the counts around events, on the last axis; and which of the two."""
-        found = {
+        matrices = {
             name.removeprefix(COUNT): self._matrix(frame[name]) for name in frame.columns if name.startswith(COUNT)
         }
-        if not found:
+        if not matrices:
             return None, False
-        if "tp" not in found:
-            return np.stack([found[name] for name in EVENT_COUNTS], axis=-1), True
+        if "tp" not in matrices:
+            return np.stack([matrices[name] for name in EVENT_COUNTS], axis=-1), True
         for name, total in (("fp", "n_predicted"), ("fn", "n_true")):
-            if name not in found:
-                found[name] = found[total] - found["tp"]
-        return np.stack([found[name] for name in CELLS], axis=-1), False
+            if name not in matrices:
+                matrices[name] = matrices[total] - matrices["tp"]
+        return np.stack([matrices[name] for name in CELLS], axis=-1), False
 
     def _pairs(self) -> Iterator[tuple[Pair, int, int]]:
         for a, b in combinations(range(len(self._systems)), 2):
-            known = int((self._known[a] | self._known[b]).sum())
-            yield Pair(self._params, (self._systems[a], self._systems[b]), known), a, b
+            n_units = int((self._known[a] | self._known[b]).sum())
+            yield Pair(self._params, (self._systems[a], self._systems[b]), n_units), a, b
 
     def tests(self) -> Iterator[Row]:
         """Rows of compare_tests, still without p_adjusted."""
@@ -150,19 +150,19 @@ class _Group:
 def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     """Doubts that the numbers themselves raise."""
     tests = tables["compare_tests"]
-    found = []
+    messages = []
     keys = tests.columns[1 : tests.columns.index("n_units")]
     rows = tests.unique(keys, maintain_order=True)
     dropped = rows.filter(pl.col("n_dropped") > 0)
     if dropped.height:
-        found.append(
+        messages.append(
             f"{dropped.height:,} of {rows.height:,} comparisons leave out units in which a system has no value: see "
             "n_dropped"
         )
     few = rows.filter(pl.col("n_units") < FEW_UNITS).height
     if few:
-        found.append(f"{few:,} of {rows.height:,} comparisons rest on fewer than {FEW_UNITS} units")
-    return tuple(found)
+        messages.append(f"{few:,} of {rows.height:,} comparisons rest on fewer than {FEW_UNITS} units")
+    return tuple(messages)
 
 
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:

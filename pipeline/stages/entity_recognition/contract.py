@@ -41,7 +41,6 @@ COUNTS = (
     Column("n_gold", "BIGINT", "gold mentions; they have no bin"),
 )
 COUNT_NAMES = tuple(column.name for column in COUNTS)
-RATIOS = ("precision", "recall", "f1")
 
 
 SCORES = (

@@ -16,12 +16,14 @@ import polars as pl
 from pipeline.plan.transforms import Reduction
 from pipeline.queries.load import statement
 from pipeline.stages.mentions.rules import DOCUMENT
+from pipeline.tables.ratios import RATIOS
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import REPLICATE, THRESHOLD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
+    import sqlglot.expressions as exp
     from numpy.typing import NDArray
 
     from pipeline.sources.bins import Grid
@@ -33,7 +35,6 @@ Floats: TypeAlias = "NDArray[np.float64]"
 Bools: TypeAlias = "NDArray[np.bool_]"
 
 TABLE = "sums_of_documents"
-RATIOS = ("precision", "recall", "f1")
 SUMS = (*RATIOS, *(f"n_{name}" for name in RATIOS), "n_documents")
 TYPES: dict[str, type[pl.DataType]] = {REPLICATE: pl.Int64} | dict.fromkeys((THRESHOLD, *SUMS), pl.Float64)
 _DENSE = 1 << 20
@@ -70,8 +71,19 @@ def sums_of_documents(
             return pl.DataFrame(schema=keys | TYPES)
         return pl.concat(tables, how="diagonal")
 
-    name = "mentions_by_document_listed" if listed else "mentions_by_document"
-    return Reduction(TABLE, statement(f"entity_recognition/{name}", params.by_columns), reads, reduce)
+    mentions = mentions_of_documents(params.by_columns, listed=listed)
+    rows = statement("entity_recognition/mentions_by_document", params.by_columns, relations=mentions)
+    return Reduction(TABLE, rows, reads, reduce)
+
+
+def mentions_of_documents(by: Sequence[str], *, listed: bool) -> dict[str, str | exp.Query]:
+    """What to read as `mentions`: with a row for every document, where documents may be without any mention.
+
+    Args:
+        by: The grouping columns.
+        listed: Whether there are such documents.
+    """
+    return {"mentions": statement("entity_recognition/mentions_and_documents", by)} if listed else {}
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,13 @@ from pipeline.plan.transforms import Reduction, Transform
 from pipeline.queries.load import statement
 from pipeline.sources.keys import KeyMatch
 from pipeline.stages.entity_recognition.contract import COUNT_NAMES
-from pipeline.stages.entity_recognition.document_sums import sums_of_documents
+from pipeline.stages.entity_recognition.document_sums import mentions_of_documents, sums_of_documents
 from pipeline.stages.entity_recognition.matching import SHOWN, matcher
 from pipeline.stages.entity_recognition.outcomes import TABLE as OUTCOMES
 from pipeline.stages.entity_recognition.outcomes import follow_up
 from pipeline.stages.mentions.rows import MentionRows, resolve_by
 from pipeline.stages.mentions.rules import DOCUMENT
+from pipeline.tables.sweep import lowest_retrieved
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -124,13 +125,12 @@ class _Planner:
         """The lowest score that is retrieved at the lowest threshold; see `above_lowest`, too."""
         if self.params.threshold_values is None:
             return -math.inf
-        lowest = self.params.threshold_values[0]
-        return lowest if self.params.inclusive else math.nextafter(lowest, math.inf)
+        return lowest_retrieved(self.params.threshold_values[0], self.params.boundary)
 
     @property
     def above_lowest(self) -> bool:
         """Whether the lowest score of a group is its lowest threshold, and is not retrieved by it."""
-        return self.scored and self.params.threshold_values is None and not self.params.inclusive
+        return self.scored and self.params.threshold_values is None and self.params.boundary == ">"
 
     def _counts(self) -> Iterator[Query]:
         sweep = Sweep("scored_mentions", exp.select("*").from_("mentions"), "score", self.params.grid())
@@ -140,8 +140,9 @@ class _Planner:
 
     def _frames(self) -> Iterator[Frame]:
         by = [each.name for each in self.mentions.by]
-        name = "documents_listed" if self.mentions.may_be_empty else "documents"
-        counts = statement(f"entity_recognition/{name}", by, values={"lowest_score": self.lowest_score})
+        mentions = mentions_of_documents(by, listed=self.mentions.may_be_empty)
+        lowest = {"lowest_score": self.lowest_score}
+        counts = statement("entity_recognition/documents", by, relations=mentions, values=lowest)
         if self.above_lowest:
             yield Frame("lowest", statement("entity_recognition/lowest_predictions", by))
         yield Frame("documents", counts)

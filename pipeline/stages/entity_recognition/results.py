@@ -12,7 +12,7 @@ from pipeline.stages.entity_recognition.document_sums import TABLE as SUMS_OF_DO
 from pipeline.stages.entity_recognition.document_sums import TYPES as TYPES_OF_SUMS
 from pipeline.stages.entity_recognition.documents import group_of
 from pipeline.stages.mentions.rules import DOCUMENT
-from pipeline.stages.stage import Summary, group_text, integer, interval, number, of_group
+from pipeline.stages.stage import Summary, group_text, groups_without, integer, interval, number, of_group
 from pipeline.tables.columns import by_group
 from pipeline.tables.schemas import GROUPING, polars_types
 from pipeline.tables.sweep import REPLICATE, THRESHOLD, add_up
@@ -115,16 +115,8 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     lowest = scores.sort("average", THRESHOLD, nulls_last=False)
     keys = scores.columns[1 : scores.columns.index("average")]
     groups = lowest.unique(keys, keep="first", maintain_order=True)
-    messages = []
-    for words, condition in (
-        ("no gold mention", pl.col("tp") + pl.col("fn") == 0),
-        ("no prediction", pl.col("tp") + pl.col("fp") == 0),
-    ):
-        number_of = groups.filter(condition).height
-        if number_of:
-            where = "there is" if groups.height == 1 else f"{number_of:,} of {groups.height:,} groups have"
-            messages.append(f"{where} {words}: what needs one is NULL")
-    return tuple(messages)
+    tp, fp, fn = (pl.col(name) for name in ("tp", "fp", "fn"))
+    return groups_without(groups, {"no gold mention": tp + fn == 0, "no prediction": tp + fp == 0})
 
 
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
@@ -148,15 +140,15 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
         )
         for row in best.iter_rows(named=True)
     )
-    one = scores.join(best.head(1).select(keys), on=keys, how="semi", nulls_equal=True).sort(THRESHOLD)
-    values = one["f1"].to_list() if one.height > 1 else []
+    curve = scores.join(best.head(1).select(keys), on=keys, how="semi", nulls_equal=True).sort(THRESHOLD)
+    values = curve["f1"].to_list() if curve.height > 1 else []
     return Summary(
         headers=("group", "average", "threshold", "tp", "fp", "fn", "precision", "recall", "F1"),
         rows=rows,
         groupings=tuple(best[GROUPING.name]),
         sentence=of_group(best.row(0, named=True), _sentence(best.row(0, named=True))),
         curve=tuple(values[:: max(1, len(values) // 200)]) or None,
-        curve_title=f"F1 from {number(one[THRESHOLD].min())} to {number(one[THRESHOLD].max())}" if values else "",
+        curve_title=f"F1 from {number(curve[THRESHOLD].min())} to {number(curve[THRESHOLD].max())}" if values else "",
     )
 
 

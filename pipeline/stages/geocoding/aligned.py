@@ -81,8 +81,8 @@ class AlignedPlaces:
             KEY,
             fields=(*PLACE, *SHOWN),
             cluster=self.cluster,
-            replicated=self.params.uncertainty == "jackknife",
-            replicates=None if self.params.replicates == "auto" else self.params.replicates,
+            replicated=self.params.is_replicated,
+            replicates=self.params.n_replicates,
         )
         yield from rows.units_relations(self.predicted, units, self.gold, self.by)
         yield systems_relation(self.systems)
@@ -106,9 +106,10 @@ class AlignedPlaces:
             yield Relation(CANDIDATES, candidates)
             return
         yield Relation("every_candidate", candidates)
-        every = {"candidates": "every_candidate"}
-        chosen = statement(f"geocoding/{self.params.candidates}_candidates", self.systems, relations=every)
-        yield Relation(CANDIDATES, chosen)
+        candidates_of_all = {"candidates": "every_candidate"}
+        preference = {"preference": "rank" if self.params.candidates == "first" else "distance_km"}
+        query = "geocoding/chosen_candidates"
+        yield Relation(CANDIDATES, statement(query, self.systems, relations=candidates_of_all, columns=preference))
 
     def pairs(self) -> exp.Query:
         """Every gold place, once for each system, with its candidates, and candidates of mentions that gold lacks."""

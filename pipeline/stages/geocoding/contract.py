@@ -38,7 +38,6 @@ COUNTS = (
     Column("n_spurious", "BIGINT", "located predictions without a gold mention; they have no bin"),
 )
 COUNT_NAMES = tuple(column.name for column in COUNTS)
-RATIOS = ("precision", "recall", "f1")
 
 
 SCORES = (

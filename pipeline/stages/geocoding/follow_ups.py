@@ -47,8 +47,10 @@ def errors(params: GeocodingParameters, by: Sequence[str]) -> After:
                 statistics.append(_of_group(group, params).select(label, *values, pl.all()))
             if columns:
                 groups = frames["groups"].select(columns).unique()
-                others = groups.join(rows, on=columns, how="anti", nulls_equal=True)
-                statistics.append(others.select(label, *columns).join(_of_group(rows.clear(), params), how="cross"))
+                empty_groups = groups.join(rows, on=columns, how="anti", nulls_equal=True)
+                statistics.append(
+                    empty_groups.select(label, *columns).join(_of_group(rows.clear(), params), how="cross")
+                )
         return pl.concat(statistics[1:] or statistics, how="diagonal")
 
     groups = {"groups": statement("geocoding/groups", by)} if by else {}
@@ -67,15 +69,15 @@ def _of_group(rows: pl.DataFrame, params: GeocodingParameters) -> pl.DataFrame:
 
 def _limits(rows: pl.DataFrame, params: GeocodingParameters) -> tuple[float, float]:
     """Limits of the mean, symmetric on the log scale, from the sums of replicates."""
-    known = rows.drop_nulls("distance_km")
-    if params.uncertainty == "none" or params.missing_errors != "exclude" or known[REPLICATE].n_unique() < 2:  # noqa: PLR2004
+    located = rows.drop_nulls("distance_km")
+    if params.uncertainty == "none" or params.missing_errors != "exclude" or located[REPLICATE].n_unique() < 2:  # noqa: PLR2004
         return np.nan, np.nan
-    _, replicate = np.unique(known[REPLICATE].to_numpy(), return_inverse=True)
-    total = np.bincount(replicate, known["distance_km"].to_numpy())
+    _, replicate = np.unique(located[REPLICATE].to_numpy(), return_inverse=True)
+    total = np.bincount(replicate, located["distance_km"].to_numpy())
     number = np.bincount(replicate)
-    rest = leave_one_out(total) / leave_one_out(number)
-    quantile = t_quantile(params.confidence, effective_degrees(rest))
-    limits = log_interval(np.asarray(total.sum() / number.sum()), np.sqrt(covariance(rest)), quantile)
+    means = leave_one_out(total) / leave_one_out(number)
+    quantile = t_quantile(params.confidence, effective_degrees(means))
+    limits = log_interval(np.asarray(total.sum() / number.sum()), np.sqrt(covariance(means)), quantile)
     return float(limits[0]), float(limits[1])
 
 
@@ -90,8 +92,10 @@ def outcomes(by: Sequence[str], lowest_score: float) -> After:
     def finish(mentions: pl.DataFrame, _: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
         mentions = mentions.rename({f"gold_{name}": name for name in ("start", "end", "text")})
         names = [column.name for column in OUTCOMES if column.name != "mention"]
-        first = ["doc_id", "start", "end", "mention_id"]
-        rows = mentions.sort(*by, *first, *(name for name in names if name not in first), nulls_last=True)
+        place_columns = ["doc_id", "start", "end", "mention_id"]
+        rows = mentions.sort(
+            *by, *place_columns, *(name for name in names if name not in place_columns), nulls_last=True
+        )
         number = pl.int_range(1, pl.len() + 1, dtype=pl.Int64)
         number = (number.over(by) if by else number).alias("mention")
         return rows.select(pl.lit(Grouping(tuple(by)).label).alias(GROUPING.name), *by, number, *names)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -28,6 +27,7 @@ from pipeline.stages.geocoding.follow_ups import errors, exchanged, outcomes
 from pipeline.stages.geocoding.locating import SEVERAL, SPAN, by_matching, of_pairs
 from pipeline.stages.mentions.rows import MentionRows
 from pipeline.tables.groupings import users_name
+from pipeline.tables.sweep import lowest_retrieved
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -182,9 +182,8 @@ class _Planner:
         by = [each.name for each in self.by]
         yield errors(self.params, by)
         if self.outcomes.is_possible:
-            lowest = grid(self.params).thresholds[-1]
-            strict = self.params.tolerance_boundary == "<"
-            yield outcomes(by, math.nextafter(lowest, math.inf) if strict else lowest)
+            tolerances = grid(self.params)
+            yield outcomes(by, lowest_retrieved(tolerances.thresholds[-1], tolerances.boundary))
 
     def _warnings(self) -> Iterator[str]:
         yield from doubtful_groups(self.sources, self.by)

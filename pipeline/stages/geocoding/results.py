@@ -10,12 +10,12 @@ from pipeline.metrics.geocoding.accuracy import add_ratios
 from pipeline.metrics.uncertainty.cube import Cube
 from pipeline.metrics.uncertainty.limits import intervals_of, with_limits
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
-from pipeline.stages.geocoding.contract import COUNT_NAMES, RATIOS, SCORES
+from pipeline.stages.geocoding.contract import COUNT_NAMES, SCORES
 from pipeline.stages.geocoding.planning import grid
-from pipeline.stages.stage import Summary, group_text, integer, interval, number, of_group
-from pipeline.tables.ratios import divide
+from pipeline.stages.stage import Summary, group_text, groups_without, integer, interval, number, of_group
+from pipeline.tables.ratios import RATIOS, divide
 from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import REPLICATE, THRESHOLD
+from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,18 +29,16 @@ TOLERANCE = "tolerance_km"
 
 def derive(params: GeocodingParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
     """The scores; errors and single mentions are added by follow-ups."""
-    frame = counts["counts"]
-    keys = [name for name in frame.columns if name not in {THRESHOLD, REPLICATE, *COUNT_NAMES}]
-    cube = Cube.of(frame, keys, grid(params).thresholds)
+    cube = Cube.of_groups(counts["counts"], grid(params).thresholds)
 
     def intervals(_rows: pl.DataFrame, group: GroupCounts) -> dict[str, Interval]:
         replicates = _confusion(group)
         limits = intervals_of_clusters(replicates, params.confidence)
         return intervals_of({name: limits[name] for name in RATIOS}, len(replicates.tp))
 
-    scores = with_limits(_scores(cube), cube, RATIOS, intervals, wanted=params.uncertainty == "jackknife")
+    scores = with_limits(_scores(cube), cube, RATIOS, intervals, wanted=params.is_replicated)
     return {
-        "geocoding_scores": scores.select(*keys, *(column.name for column in SCORES)),
+        "geocoding_scores": scores.select(*cube.keys, *(column.name for column in SCORES)),
     }
 
 
@@ -70,16 +68,11 @@ def _confusion(group: GroupCounts) -> Confusion:
 def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     """Warnings that the numbers themselves give rise to."""
     errors = tables["geocoding_errors"]
-    messages = []
-    for words, condition in (
-        ("no gold mention", (pl.col("n_gold") == 0).all()),  # one group is that of spurious predictions, if any
-        ("no located gold mention", (pl.col("n_gold") > 0) & (pl.col("n_located") == 0)),
-    ):
-        groups = errors.filter(condition).height
-        if groups:
-            where = "there is" if errors.height == 1 else f"{groups:,} of {errors.height:,} groups have"
-            messages.append(f"{where} {words}: what needs one is NULL")
-    return tuple(messages)
+    conditions = {
+        "no gold mention": (pl.col("n_gold") == 0).all(),  # one group is that of spurious predictions, if any
+        "no located gold mention": (pl.col("n_gold") > 0) & (pl.col("n_located") == 0),
+    }
+    return groups_without(errors, conditions)
 
 
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
@@ -103,15 +96,17 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
         )
         for row in shown.iter_rows(named=True)
     )
-    one = scores.join(shown.head(1).select(keys), on=keys, how="semi", nulls_equal=True).sort(TOLERANCE)
-    first = shown.row(0, named=True)
+    curve = scores.join(shown.head(1).select(keys), on=keys, how="semi", nulls_equal=True).sort(TOLERANCE)
+    first_row = shown.row(0, named=True)
     headers = ("group", "gold", "attempted", "precision", "recall", "F1", "mean km", "median km")
-    within = f"{first['tp']:,} of {first['n_attempted']:,} located mentions lie within {first[TOLERANCE]:g} km"
+    within = (
+        f"{first_row['tp']:,} of {first_row['n_attempted']:,} located mentions lie within {first_row[TOLERANCE]:g} km"
+    )
     return Summary(
         headers=headers,
         rows=rows,
         groupings=tuple(shown[GROUPING.name]),
-        sentence=of_group(first, f"{within}, of {first['n_gold']:,} gold mentions."),
-        curve=tuple(one["precision"].to_list()) if one.height > 2 else None,  # noqa: PLR2004 - a line needs points
-        curve_title=f"accuracy from {number(one[TOLERANCE].min())} to {number(one[TOLERANCE].max())} km",
+        sentence=of_group(first_row, f"{within}, of {first_row['n_gold']:,} gold mentions."),
+        curve=tuple(curve["precision"].to_list()) if curve.height > 2 else None,  # noqa: PLR2004 - a line needs points
+        curve_title=f"accuracy from {number(curve[TOLERANCE].min())} to {number(curve[TOLERANCE].max())} km",
     )

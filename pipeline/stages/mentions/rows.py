@@ -126,19 +126,17 @@ class MentionRows:
 
     def _documents(self) -> Iterator[Relation]:
         """The documents with their clusters and replicates."""
-        count = None if self.params.replicates == "auto" else self.params.replicates
+        count, together = self.params.n_replicates, not self.params.is_replicated
         if self.documents is not None:
             key = self.cluster or "doc_id"
             yield rows.read(self.documents, dict.fromkeys(("doc_id", key)), self.by, {})
-            clusters, replicates = rows.replicate_relations(f"{DOCUMENTS}_read", key, count)
+            clusters, replicates = rows.replicate_relations(f"{DOCUMENTS}_read", key, count, together=together)
             query = statement("mentions/documents_listed", self.of_documents, columns={"cluster_key": key})
         else:
-            _, replicates = rows.replicate_relations("clusters", "cluster", count)
+            _, replicates = rows.replicate_relations("clusters", "cluster", count, together=together)
             clusters = Relation("clusters", self._documents_with_mentions(), keep=True)
             query = statement("mentions/documents")
         yield clusters
-        if self.params.uncertainty == "none":
-            replicates = Relation("replicates", statement("replicates/one_replicate"))
         yield replicates
         yield Relation(DOCUMENTS, query, keep=True)
 

@@ -106,9 +106,9 @@ def _third_moments(groups: Groups, variance: NDArray[np.float64]) -> tuple[NDArr
 
 def _alone(groups: Groups) -> dict[int, tuple[float, str, str]]:
     """p-value, its method and why it is missing of the groups with one ranking: its own."""
-    one = np.flatnonzero(groups.n[groups.group] == 1)
-    rows = groups.rankings.select("ap_p_value", "ap_p_value_method", "undefined_p_value")[one.tolist()].rows()
-    numbers = groups.group[one].tolist()
+    alone = np.flatnonzero(groups.n[groups.group] == 1)
+    rows = groups.rankings.select("ap_p_value", "ap_p_value_method", "undefined_p_value")[alone.tolist()].rows()
+    numbers = groups.group[alone].tolist()
     return {
         number: (np.nan if value is None else value, method or "", reason or "")
         for number, (value, method, reason) in zip(numbers, rows, strict=True)

@@ -33,7 +33,7 @@ class Lists:
     Attributes:
         params: The parameters of the stage.
         by: All grouping columns.
-        own: Those of the ranking; a ranking is a query within one value of each.
+        of_ranking: Those of the ranking; a ranking is a query within one value of each.
         labelled: Whether relevance stands in the ranking, and only ranked documents are known.
         judged_apart: Whether judgements are an input of their own, the same for all rankings of a query; else every
             ranking has its own.
@@ -41,7 +41,7 @@ class Lists:
 
     params: RankingParameters
     by: tuple[str, ...]
-    own: tuple[str, ...]
+    of_ranking: tuple[str, ...]
     labelled: bool
     judged_apart: bool = True
 
@@ -72,13 +72,14 @@ class Lists:
 
     def _with_judgements(self, rankings: pl.DataFrame, queries: pl.DataFrame) -> pl.DataFrame:
         """Every ranking with the judged documents of its query, and rankings of queries that are missing."""
-        of_queries = [name for name in self.by if name not in self.own]
-        of_judgements = [] if self.judged_apart else list(self.own)  # what tells judgements apart, beside the query
-        groups = rankings.select(self.own).unique() if self.own else pl.DataFrame({"_": [0]}).drop("_")
+        of_queries = [name for name in self.by if name not in self.of_ranking]
+        # what tells judgements apart, beside the query
+        of_judgements = [] if self.judged_apart else list(self.of_ranking)
+        groups = rankings.select(self.of_ranking).unique() if self.of_ranking else pl.DataFrame({"_": [0]}).drop("_")
         wanted = queries.select(*of_judgements, QUERY, *of_queries)
-        wanted = groups.join(wanted, how="cross") if self.own and not of_judgements else wanted
+        wanted = groups.join(wanted, how="cross") if self.of_ranking and not of_judgements else wanted
         numbers, key = queries.drop(of_queries), [*of_judgements, QUERY]
-        missing = wanted.join(rankings, on=[*self.own, QUERY], how="anti", nulls_equal=True)
+        missing = wanted.join(rankings, on=[*self.of_ranking, QUERY], how="anti", nulls_equal=True)
         missing = missing.join(numbers, on=key, how="left", nulls_equal=True)
         self._refuse(missing.filter(pl.col("n_relevant") > 0))
         rankings = rankings.join(numbers, on=key, how="left", nulls_equal=True)
@@ -93,8 +94,8 @@ class Lists:
     def _refuse(self, missing: pl.DataFrame) -> None:
         if self.params.missing_queries != "error" or missing.is_empty():
             return
-        first = missing.sort([*self.own, QUERY], nulls_last=True).row(0, named=True)
-        where = "".join(f", {users_name(name)} = {first[name]}" for name in self.own)
+        first = missing.sort([*self.of_ranking, QUERY], nulls_last=True).row(0, named=True)
+        where = "".join(f", {users_name(name)} = {first[name]}" for name in self.of_ranking)
         message = f"input ranking: no document of query {first[QUERY]}{where} ({missing.height:,} queries are missing)"
         remedy = 'Set missing_queries = "zero" to count such a query as 0, or "skip" to leave it out.'
         raise DataError(message, remedy=remedy)
@@ -115,7 +116,7 @@ class Lists:
         if rankings.is_empty():
             return
         first = rankings.row(0, named=True)
-        where = "".join(f", {users_name(name)} = {first[name]}" for name in self.own)
+        where = "".join(f", {users_name(name)} = {first[name]}" for name in self.of_ranking)
         hits = f"{first['n_relevant_retrieved']:,} relevant documents where {first['n_relevant']:,} are known"
         message = f"input ranking: query {first[QUERY]}{where} retrieves {hits} ({rankings.height:,} such queries)"
         raise DataError(message, remedy='Documents repeat: set duplicates = "max" to keep the highest of each.')

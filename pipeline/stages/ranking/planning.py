@@ -52,25 +52,26 @@ class _Planner:
         by = rows.resolve_by(self.params.by, sources)
         for key in KEYS:
             rows.check_keys(sources, key)
-        own = [each.name for each in by if each.source == self.ranking.name]
+        of_ranking = [each.name for each in by if each.source == self.ranking.name]
         names = [each.name for each in by]
         labelled = self.relevance is None and not self.counts_missed
-        lists = Lists(self.params, tuple(names), tuple(own), labelled=labelled, judged_apart=self.relevance is not None)
+        judged_apart = self.relevance is not None
+        lists = Lists(self.params, tuple(names), tuple(of_ranking), labelled=labelled, judged_apart=judged_apart)
         frames = {"rankings": statement("ranking/every_ranking", names)}
         if not labelled:
-            judged_by = own if self.relevance is None else [name for name in names if name not in own]
+            judged_by = of_ranking if self.relevance is None else [name for name in names if name not in of_ranking]
             frames["judged_queries"] = statement("ranking/every_judged_query", judged_by)
         return Plan(
             nodes=(
                 *self._relations(by),
-                *self._checks(own, names),
+                *self._checks(of_ranking, names),
                 Query("ranking/counts", columns=tuple(count.name for count in COUNTS)),
                 Reduction("lists", self._ranked(), frames, lists.reduce),
             ),
             sources=sources,
             by=by,
             used=("n_retrieved",),
-            accounting=Query("ranking/accounting" if self.scored else "ranking/accounting_of_ranks"),
+            accounting=Query("ranking/accounting"),
             positive=self._positive,
             key_matches=tuple(KeyMatch(self.ranking, each, "query_id") for each in sources if each is self.relevance),
             warnings=tuple(self._warnings()),
@@ -122,29 +123,32 @@ class _Planner:
 
     def _relations(self, by: tuple[rows.Grouped, ...]) -> Iterator[Relation]:
         labels = ["relevance"] if self.relevance is None else []
-        unlabelled = {} if labels else {"relevance": exp.cast(exp.null(), "DOUBLE")}
-        yield rows.read(self.ranking, [*KEYS, "score" if self.scored else "rank", *labels], by, unlabelled)
-        own = [group.name for group in by if group.source == self.ranking.name]
+        derived: dict[str, exp.Expr] = {} if labels else {"relevance": exp.cast(exp.null(), "DOUBLE")}
+        if not self.scored:
+            derived["score_state"] = exp.Case().when(column("rank").is_(exp.null()), exp.convert("null_rank"))
+        yield rows.read(self.ranking, [*KEYS, "score" if self.scored else "rank", *labels], by, derived)
+        of_ranking = [group.name for group in by if group.source == self.ranking.name]
         name = "distinct_documents" if self.params.duplicates == "max" else "ranked_documents"
-        ranked = statement(f"ranking/{name}" if self.scored else f"ranking/{name}_by_rank", own)
+        by_rank: dict[str, str | exp.Expr] = {"value": exp.Neg(this=column("rank")), "score": "rank"}
+        ranked = statement(f"ranking/{name}", of_ranking, columns={"value": "score"} if self.scored else by_rank)
         yield Relation("ranked_documents", ranked, keep=self.params.duplicates == "max")  # it is read thrice
-        retrieved = statement("ranking/retrieved", own)
+        retrieved = statement("ranking/retrieved", of_ranking)
         if self.relevance is None:
             yield Relation("rankings", retrieved, keep=True)
             if self.counts_missed:
-                yield from self._labelled(own)
+                yield from self._labelled(of_ranking)
         else:
             of_queries = [group.name for group in by if group.source == self.relevance.name]
             yield from self._judged(self.relevance, by, of_queries)
             yield Relation("retrieved", retrieved, keep=True)
-            yield Relation("rankings", statement("ranking/rankings", {"p": own, "o": of_queries}), keep=True)
-        yield from self._places(own)
+            yield Relation("rankings", statement("ranking/rankings", {"p": of_ranking, "o": of_queries}), keep=True)
+        yield from self._places(of_ranking)
 
-    def _labelled(self, own: list[str]) -> Iterator[Relation]:
+    def _labelled(self, of_ranking: list[str]) -> Iterator[Relation]:
         """Labels of all documents of the ranking, those without a valid score too, as judgements of its queries."""
         name = "distinct_labelled_ranking" if self.params.duplicates == "max" else "labelled_ranking"
-        yield Relation("judged_documents", statement(f"ranking/{name}", own))
-        yield self._judged_queries(own)
+        yield Relation("judged_documents", statement(f"ranking/{name}", of_ranking))
+        yield self._judged_queries(of_ranking)
 
     def _judged(self, source: Source, by: tuple[rows.Grouped, ...], of_queries: list[str]) -> Iterator[Relation]:
         yield rows.read(source, [*KEYS, "relevance"], by, {})
@@ -155,9 +159,9 @@ class _Planner:
     def _judged_queries(self, segment: list[str]) -> Relation:
         return Relation("judged_queries", statement("ranking/judged_queries", segment, values=self._level), keep=True)
 
-    def _places(self, own: list[str]) -> Iterator[Relation]:
+    def _places(self, of_ranking: list[str]) -> Iterator[Relation]:
         """Documents with the number of their ranking, and the judged ones among them."""
-        yield Relation("numbered_documents", statement("ranking/numbered_documents", own))
+        yield Relation("numbered_documents", statement("ranking/numbered_documents", of_ranking))
         labelled = "numbered_documents"
         if self.relevance is not None:
             labelled = "labelled_documents"
@@ -165,20 +169,20 @@ class _Planner:
         places = statement("ranking/judged_places", relations={"labelled_documents": labelled}, values=self._level)
         yield Relation("judged_places", places, keep=True)
 
-    def _checks(self, own: list[str], names: list[str]) -> Iterator[Check]:
+    def _checks(self, of_ranking: list[str], names: list[str]) -> Iterator[Check]:
         if self.relevance is not None:
             for name in (*KEYS, "relevance"):
                 yield missing_check(self.relevance, name)
-            if len(own) < len(names):
-                yield _one_value_check(self.relevance, [name for name in names if name not in own])
+            if len(of_ranking) < len(names):
+                yield _one_value_check(self.relevance, [name for name in names if name not in of_ranking])
         if self.params.duplicates == "error":
             remedy = 'Keep one row per query and document, or set duplicates = "max" to keep the best of each.'
-            yield duplicate_check(self.ranking, (*own, *KEYS), remedy=remedy)
+            yield duplicate_check(self.ranking, (*of_ranking, *KEYS), remedy=remedy)
             if self.relevance is not None:
                 yield duplicate_check(self.relevance, KEYS, remedy=remedy)
         if self.params.ties == "order":
             remedy = 'With ties = "order" every rank must be given once in a ranking; ties = "trec" breaks ties.'
-            keys = (*own, "query_id", "rank")
+            keys = (*of_ranking, "query_id", "rank")
             yield duplicate_check(self.ranking, keys, remedy=remedy)
 
     def _warnings(self) -> Iterator[str]:

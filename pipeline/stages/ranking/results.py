@@ -8,7 +8,6 @@ import polars as pl
 
 from pipeline.stages.ranking.chance import null_of_means
 from pipeline.stages.ranking.contract import (
-    COUNTS,
     CUTOFF_MEANS,
     CUTOFFS,
     INTERPOLATED,
@@ -18,7 +17,7 @@ from pipeline.stages.ranking.contract import (
 )
 from pipeline.stages.ranking.means import Groups
 from pipeline.stages.ranking.selection import pool, why_no_null, with_average_precision_null, with_hits_null
-from pipeline.stages.stage import Summary, group_text, integer, interval, of_group
+from pipeline.stages.stage import Summary, group_text, integer, interval, of_group, percent
 from pipeline.tables.groupings import TOTAL, Grouping
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import REPLICATE
@@ -36,8 +35,8 @@ MEANS = tuple(
 
 def derive(params: RankingParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
     """The tables of ranking."""
-    others = {GROUPING.name, REPLICATE, "threshold", *(column.name for column in COUNTS)}
-    by = [name for name in counts["counts"].columns if name not in others]
+    columns = counts["counts"].columns
+    by = columns[1 : columns.index(REPLICATE)]
     rankings = with_average_precision_null(_measured(params, counts["lists"]), params)
     cutoffs = _at_cutoffs(params, rankings)
     return {
@@ -83,16 +82,16 @@ def _at_cutoffs(params: RankingParameters, rankings: pl.DataFrame) -> pl.DataFra
     """One row per ranking and cutoff: hits, precision and recall."""
     kept = [name for name in rankings.columns if not name.startswith(("hits_", "straddled_"))]
     kept = [name for name in kept if name not in {"undefined", "undefined_p_value", *MEASURE_NAMES}]
-    own = pl.when(pl.col("included"))
-    parts = [
+    included = pl.when(pl.col("included"))
+    frames = [
         rankings.select(*kept, f"hits_{k}", f"straddled_{k}")
         .rename({f"hits_{k}": "hits", f"straddled_{k}": "straddled"})
         .with_columns(pl.lit(k, dtype=pl.Int64).alias("k"), pl.col("no_null").alias("undefined"))
         for k in params.cutoffs
     ]
     recall = pl.when(pl.col("n_relevant") > 0).then(pl.col("hits") / pl.col("n_relevant")).otherwise(0.0)
-    return pl.concat(parts).with_columns(
-        own.then(pl.col("hits") / pl.col("k")).alias("precision"), own.then(recall).alias("recall")
+    return pl.concat(frames).with_columns(
+        included.then(pl.col("hits") / pl.col("k")).alias("precision"), included.then(recall).alias("recall")
     )
 
 
@@ -102,32 +101,32 @@ def _per_query(
     """Rows of every grouping in which a query has one ranking."""
     names = [column.name for column in columns]
     keys = [name for name in ("query_id", "k") if name in names]
-    parts = [
+    frames = [
         _labelled(frame, grouping, by, frame).select(GROUPING.name, *by, *names)
         for grouping in params.groupings
         if not frame.select(*grouping.columns, *keys).is_duplicated().any()
     ]
     return (
-        pl.concat(parts)
-        if parts
+        pl.concat(frames)
+        if frames
         else _labelled(frame, Grouping(()), by, frame).select(GROUPING.name, *by, *names).clear()
     )
 
 
 def _labelled(frame: pl.DataFrame, grouping: Grouping, by: Sequence[str], like: pl.DataFrame) -> pl.DataFrame:
     """A frame with the name of its grouping, and the other grouping columns NULL."""
-    others = [pl.lit(None, dtype=like.schema[name]).alias(name) for name in by if name not in grouping.columns]
-    return frame.with_columns(pl.lit(grouping.label).alias(GROUPING.name), *others)
+    absent_groups = [pl.lit(None, dtype=like.schema[name]).alias(name) for name in by if name not in grouping.columns]
+    return frame.with_columns(pl.lit(grouping.label).alias(GROUPING.name), *absent_groups)
 
 
 def _grouped(
-    parts: Sequence[tuple[Grouping, pl.DataFrame]],
+    frames_of_groupings: Sequence[tuple[Grouping, pl.DataFrame]],
     by: Sequence[str],
     columns: Sequence[Column],
     like: pl.DataFrame,
 ) -> pl.DataFrame:
     names = [GROUPING.name, *by, *(column.name for column in columns)]
-    return pl.concat([_labelled(frame, grouping, by, like).select(names) for grouping, frame in parts])
+    return pl.concat([_labelled(frame, grouping, by, like).select(names) for grouping, frame in frames_of_groupings])
 
 
 def _summary(params: RankingParameters, rankings: pl.DataFrame, grouping: Grouping) -> tuple[Grouping, pl.DataFrame]:
@@ -162,16 +161,20 @@ def _beside(groups: Groups, columns: Sequence[pl.Series]) -> pl.DataFrame:
 def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     """Doubts that the numbers themselves raise."""
     summary, queries = tables["ranking_summary"], tables["ranking_queries"]
-    found = []
+    messages = []
     excluded = max(summary["n_excluded"].to_list(), default=0)
     if excluded:
-        found.append(f"up to {excluded:,} rankings of a group have no relevant document and are left out of its means")
+        messages.append(
+            f"up to {excluded:,} rankings of a group have no relevant document and are left out of its means"
+        )
     few = summary.filter(pl.col("n_queries").is_between(1, 9)).height
     if few:
-        found.append(f"{few:,} of {summary.height:,} groups have fewer than 10 queries: their means are very uncertain")
+        messages.append(
+            f"{few:,} of {summary.height:,} groups have fewer than 10 queries: their means are very uncertain"
+        )
     if (queries["undefined"] == "small_pool").any():
-        found.append("some rankings hold more documents than n_candidates says: their columns of chance are NULL")
-    return tuple(found)
+        messages.append("some rankings hold more documents than n_candidates says: their columns of chance are NULL")
+    return tuple(messages)
 
 
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
@@ -185,7 +188,7 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
             group_text(row),
             integer(row["n_queries"]),
             interval(row, "map"),
-            _chance(row["map_expected"]),
+            percent(row["map_expected"]),
             interval(row, "r_precision"),
             interval(row, "reciprocal_rank"),
         )
@@ -197,10 +200,6 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
         groupings=tuple(shown[GROUPING.name]),
         sentence=of_group(shown.row(0, named=True), _sentence(shown.row(0, named=True))),
     )
-
-
-def _chance(value: object) -> str:
-    return f"{value:.1%}" if isinstance(value, float) else "–"
 
 
 def _sentence(row: Mapping[str, object]) -> str:

@@ -84,7 +84,7 @@ def _true_points(params: ThresholdSweepParameters, counts: pl.DataFrame, keys: S
 
 
 def _clustered(params: ThresholdSweepParameters) -> bool:
-    return params.cluster is not None and params.uncertainty == "jackknife"
+    return params.cluster is not None and params.is_replicated
 
 
 def _of_block(params: ThresholdSweepParameters, block: Block, kind: str) -> list[pl.Series]:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.stages.threshold_sweep.contract import AVERAGES, RATIOS
+from pipeline.metrics.uncertainty.proportions import PROPORTIONS
+from pipeline.stages.threshold_sweep.contract import AVERAGES
 from pipeline.tables.columns import nulls
 from pipeline.tables.groupings import Grouping
 from pipeline.tables.schemas import GROUPING, polars_types
@@ -68,8 +69,8 @@ def _label(params: ThresholdSweepParameters, outer: Grouping) -> str | None:
 
 def _average(rows: pl.DataFrame, average: Average, keys: Sequence[str]) -> pl.DataFrame:
     """Means where defined; of a micro average there is one row for each key already."""
-    present = [name for name in (*RATIOS, *AREAS) if name in rows.columns]
-    absent = [name for name in (*RATIOS, *AREAS) if name not in rows.columns]
+    present = [name for name in (*PROPORTIONS, *AREAS) if name in rows.columns]
+    absent = [name for name in (*PROPORTIONS, *AREAS) if name not in rows.columns]
     undefined = pl.any_horizontal(pl.col(name).is_null() for name in present).sum().cast(pl.Int64).alias("n_undefined")
 
     def mean(name: str) -> pl.Expr:

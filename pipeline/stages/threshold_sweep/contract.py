@@ -45,8 +45,6 @@ COUNTS = (
 )
 COUNT_NAMES = tuple(column.name for column in COUNTS)
 
-
-RATIOS = ("precision", "recall", "f1", "fpr")
 CURVE = (
     Column("threshold", "DOUBLE", "score from which a row is predicted to be true"),
     Column("tp", "BIGINT", "true positives: retrieved rows with a true label"),
@@ -186,10 +184,12 @@ class ThresholdSweepParameters(StageParameters):
         if self.averages and not used:
             message = 'averages need groups: give by, for example by = ["model"]'
             raise ValueError(message)
-        odd = [name for name in self.average_over if name not in used]
-        if odd or (self.average_over and not self.averages):
+        unused = [name for name in self.average_over if name not in used]
+        if unused or (self.average_over and not self.averages):
             message = (
-                f"average_over names {', '.join(odd)}, which by lacks" if odd else "average_over goes with averages"
+                f"average_over names {', '.join(unused)}, which by lacks"
+                if unused
+                else "average_over goes with averages"
             )
             raise ValueError(message)
         self._check_averages()
@@ -204,11 +204,11 @@ class ThresholdSweepParameters(StageParameters):
 
     def _check_averages(self) -> None:
         """Every average has groups that it can be taken of."""
-        found = list(self.averaged())
-        if self.averages and not found:
+        averaged = list(self.averaged())
+        if self.averages and not averaged:
             message = f"average_over: no grouping in by has {' and '.join(self.average_over)} together"
             raise ValueError(message)
-        coarser = [set(grouping.columns) - set(over.columns) for grouping, over in found]
+        coarser = [set(grouping.columns) - set(over.columns) for grouping, over in averaged]
         if "micro" in self.averages and not any(
             rest == set(each.columns) for rest in coarser for each in self.groupings
         ):

@@ -77,7 +77,7 @@ class _Planner:
     @property
     def replicated(self) -> bool:
         """Whether replicates of clusters, not rows, are independent."""
-        return self.params.cluster is not None and self.params.uncertainty == "jackknife"
+        return self.params.cluster is not None and self.params.is_replicated
 
     def _evaluated(self, by: Sequence[str]) -> exp.Query:
         """The rows that `where` keeps, with replicate; those without a valid score may count, as minus infinity."""
@@ -93,8 +93,7 @@ class _Planner:
         cluster = self.params.cluster_column
         yield rows.read(self.predictions, [*names, *([cluster] if cluster is not None else [])], by, self._derived())
         if self.replicated and cluster is not None:
-            count = None if self.params.replicates == "auto" else self.params.replicates
-            yield from rows.replicate_relations(f"{self.predictions.name}_read", cluster, count)
+            yield from rows.replicate_relations(f"{self.predictions.name}_read", cluster, self.params.n_replicates)
         yield Relation("evaluated_predictions", evaluated)
         used = statement("threshold_sweep/weighted_predictions", [each.name for each in by])
         yield Relation("weighted_predictions", used)
@@ -109,9 +108,9 @@ class _Planner:
         return weight | {SCORE_OR_LOWEST: lowest}
 
     def _areas(self, by: Sequence[str]) -> Areas:
-        name = "scored_or_missed" if self.params.counts_missed else "scored"
+        predictions = {"weighted_predictions": "evaluated_predictions"} if self.params.counts_missed else {}
         return Areas(
-            rows=statement(f"threshold_sweep/{name}", by),
+            rows=statement("threshold_sweep/scored", by, relations=predictions),
             exact=self.params.method == "exact",
             width=self.params.width,
             span=self.predictions.span("score"),

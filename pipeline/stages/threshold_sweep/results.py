@@ -8,14 +8,15 @@ import polars as pl
 
 from pipeline.metrics.curves.operating_points import pick
 from pipeline.metrics.uncertainty.cube import Cube
-from pipeline.stages.stage import Summary, group_text, integer, interval, number, of_group
+from pipeline.metrics.uncertainty.proportions import PROPORTIONS
+from pipeline.stages.stage import Summary, group_text, groups_without, integer, interval, number, of_group
 from pipeline.stages.threshold_sweep.areas import areas_table
 from pipeline.stages.threshold_sweep.averages import averages_table
-from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, RATIOS
+from pipeline.stages.threshold_sweep.contract import COUNT_NAMES
 from pipeline.stages.threshold_sweep.uncertainty import CONFUSION, kind_of_counts, with_intervals
 from pipeline.tables.ratios import divide, ratios
 from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import REPLICATE, THRESHOLD
+from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 
 def derive(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
     """The tables of threshold_sweep."""
-    keys = [name for name in counts["counts"].columns if name not in {THRESHOLD, REPLICATE, *COUNT_NAMES}]
-    cube = Cube.of(counts["counts"], keys, params.threshold_values, params.boundary)
+    cube = Cube.of_groups(counts["counts"], params.threshold_values, params.boundary)
+    keys = list(cube.keys)
     curve = with_intervals(_curve(cube), cube, params)
     points = pl.concat([operating_point(curve, keys, criterion) for criterion in params.operating_points])
     areas = areas_table(params, counts, keys)
@@ -59,7 +60,7 @@ def _curve(cube: Cube) -> pl.DataFrame:
         THRESHOLD,
         *CONFUSION,
         *(f"{name}{kind}" for kind in ("_weight", "_squares") for name in CONFUSION),
-        *RATIOS,
+        *PROPORTIONS,
         "undefined",
     )
 
@@ -115,18 +116,19 @@ def operating_point(curve: pl.DataFrame, keys: Sequence[str], criterion: Criteri
 def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     """Warnings that the numbers themselves give rise to."""
     areas = tables["threshold_sweep_areas"]
-    messages = []
-    for column, words in (("no_positive", "no row with a true label"), ("no_negative", "no row with a false label")):
-        groups = areas.filter(pl.col("undefined") == column).height
-        if groups:
-            where = "there is" if areas.height == 1 else f"{groups:,} of {areas.height:,} groups have"
-            messages.append(f"{where} {words}: what needs one is NULL")
+    undefined = pl.col("undefined")
+    conditions = {
+        "no row with a true label": undefined == "no_positive",
+        "no row with a false label": undefined == "no_negative",
+    }
+    messages = groups_without(areas, conditions)
     few = areas.filter(pl.col("n_positive").is_between(1, 19)).height
-    if few:
-        messages.append(
-            f"{few:,} of {areas.height:,} groups have fewer than 20 positives: their areas are very uncertain"
-        )
-    return tuple(messages)
+    if not few:
+        return messages
+    return (
+        *messages,
+        f"{few:,} of {areas.height:,} groups have fewer than 20 positives: their areas are very uncertain",
+    )
 
 
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
@@ -136,8 +138,8 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
         return Summary(headers=(), rows=(), sentence="No group has any prediction.")
     labels = areas.columns[2 : areas.columns.index("n")]
     keys = [GROUPING.name, *labels]
-    first = points.filter(pl.col("criterion") == points["criterion"][0])
-    shown = areas.join(first, on=keys, how="left", nulls_equal=True, suffix="_of_point")
+    first_points = points.filter(pl.col("criterion") == points["criterion"][0])
+    shown = areas.join(first_points, on=keys, how="left", nulls_equal=True, suffix="_of_point")
     shown = shown.sort("n", descending=True).sort(pl.col(GROUPING.name) != "all", maintain_order=True)
     rows = tuple(
         (
@@ -152,8 +154,8 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
         )
         for row in shown.iter_rows(named=True)
     )
-    one = curve.join(shown.head(1).select(keys), on=keys, how="semi", nulls_equal=True).sort(THRESHOLD)
-    values = one["f1"].to_list()
+    first_curve = curve.join(shown.head(1).select(keys), on=keys, how="semi", nulls_equal=True).sort(THRESHOLD)
+    values = first_curve["f1"].to_list()
     step = max(1, len(values) // 200)
     return Summary(
         headers=("group", "rows", "positives", "average precision", "ROC AUC", "threshold", "precision", "recall"),
@@ -161,7 +163,9 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
         groupings=tuple(shown[GROUPING.name]),
         sentence=of_group(shown.row(0, named=True), _sentence(shown.row(0, named=True))),
         curve=tuple(values[::step]) or None,
-        curve_title=f"F1 from {number(one[THRESHOLD].min())} to {number(one[THRESHOLD].max())}" if values else "",
+        curve_title=f"F1 from {number(first_curve[THRESHOLD].min())} to {number(first_curve[THRESHOLD].max())}"
+        if values
+        else "",
     )
 
 

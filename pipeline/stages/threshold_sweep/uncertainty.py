@@ -8,8 +8,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.metrics.uncertainty.limits import Interval, intervals_of, limit_columns, with_limits
-from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters, intervals_of_rows
-from pipeline.stages.threshold_sweep.contract import RATIOS
+from pipeline.metrics.uncertainty.proportions import PROPORTIONS, Confusion, intervals_of_clusters, intervals_of_rows
 
 if TYPE_CHECKING:
     from pipeline.metrics.uncertainty.cube import Cube, GroupCounts
@@ -20,14 +19,14 @@ CONFUSION = ("tp", "fp", "fn", "tn")
 
 def with_intervals(curve: pl.DataFrame, cube: Cube, params: ThresholdSweepParameters) -> pl.DataFrame:
     """The curve with `<ratio>_lower`, `<ratio>_upper` and `undefined_interval`."""
-    if params.uncertainty == "jackknife" and params.cluster is None:
+    if params.is_replicated and params.cluster is None:
         return curve.with_columns(*limit_columns(_of_rows(curve, params.confidence)))
     kind = kind_of_counts(cube.counts)
 
     def of_clusters(_rows: pl.DataFrame, group: GroupCounts) -> dict[str, Interval]:
         return intervals_of(intervals_of_clusters(_confusion(group, kind), params.confidence), len(group.replicates))
 
-    return with_limits(curve, cube, RATIOS, of_clusters, wanted=params.uncertainty == "jackknife")
+    return with_limits(curve, cube, PROPORTIONS, of_clusters, wanted=params.is_replicated)
 
 
 def kind_of_counts(counts: pl.DataFrame) -> Literal["weight", "n"]:
@@ -53,4 +52,4 @@ def _of_rows(curve: pl.DataFrame, confidence: float) -> dict[str, Interval]:
 
     squares = confusion("_squares") if weighted.any() else None
     limits = intervals_of_rows(confusion("_weight"), squares, confidence)
-    return {name: Interval.of(limits[name], "undefined_ratio") for name in RATIOS}
+    return {name: Interval.of(limits[name], "undefined_ratio") for name in PROPORTIONS}

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.metrics.change_points.areas import average_precision, roerich_area, trapezoid_area, unclosed_area
+from pipeline.metrics.change_points.areas import average_precision, roerich_area, trapezoid_area
 
 TP = np.array([1, 2, 3, 3, 4, 4])
 N_PREDICTED = np.array([1, 2, 3, 4, 5, 6])
-AREAS = {average_precision: 0.76, trapezoid_area: 0.755, unclosed_area: 0.555, roerich_area: 0.555 + 0.2 / 3 + 0.2}
+AREAS = {average_precision: 0.76, trapezoid_area: 0.755, roerich_area: 0.555 + 0.2 / 3 + 0.2}
 
 
 @pytest.mark.parametrize(("area", "value"), AREAS.items())
@@ -38,7 +38,6 @@ def test_areas_are_means_over_true_points(items: list[tuple[bool, int]], missed:
     assert average_precision(tp, n_predicted, n_true) == pytest.approx(float(step))
     assert trapezoid_area(tp, n_predicted, n_true) == pytest.approx(float(trapezoid))
     shares, recall = np.array([float(value) for value in precision]), tp / n_true
-    assert unclosed_area(tp, n_predicted, n_true) == pytest.approx(np.trapezoid(shares, recall) if entered else 0)
     ends = np.trapezoid(np.r_[1.0, shares, 0.0], np.r_[0.0, recall, 1.0])
     assert roerich_area(tp, n_predicted, n_true) == pytest.approx(ends)
 
@@ -56,14 +55,13 @@ def test_without_true_points_areas_are_undefined(area: Any) -> None:  # noqa: AN
 def test_without_predictions_only_the_end_points_are_left() -> None:
     nothing = np.empty(0, dtype=np.int64)
     actual = {area: area(nothing, nothing, 3) for area in AREAS}
-    assert actual == {average_precision: 0, trapezoid_area: 0, unclosed_area: 0, roerich_area: 0.5}
+    assert actual == {average_precision: 0, trapezoid_area: 0, roerich_area: 0.5}
 
 
 def test_one_threshold() -> None:
     tp, n_predicted = np.array([2]), np.array([4])
     assert average_precision(tp, n_predicted, 4) == 0.25
     assert trapezoid_area(tp, n_predicted, 4) == 0.25
-    assert unclosed_area(tp, n_predicted, 4) == 0
     assert roerich_area(tp, n_predicted, 4) == pytest.approx((1 + 0.5) / 2 * 0.5 + 0.5 / 2 * 0.5)
 
 

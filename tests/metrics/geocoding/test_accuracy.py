@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from reference_toponyms import tolerance_counts
 
-from pipeline.metrics.geocoding.accuracy import add_ratios, error_statistics, log_error_auc, tolerance_counts
+from pipeline.metrics.geocoding.accuracy import add_ratios, error_statistics, log_error_auc
 
 ERRORS = st.lists(st.one_of(st.just(math.nan), st.sampled_from([0.0, 10.0, 161.0]), st.floats(0, 20037)), max_size=12)
 TOLERANCES = [161.0, 10.0, 0.0]
 
 
-@pytest.mark.parametrize("inclusive", [True, False])
+@pytest.mark.parametrize("boundary", ["<=", "<"])
 @given(errors=ERRORS)
-def test_counts_are_those_of_the_rules_one_by_one(errors: list[float], *, inclusive: bool) -> None:
-    frame = tolerance_counts(np.array(errors, dtype=np.float64), TOLERANCES, inclusive=inclusive)
+def test_counts_are_those_of_the_rules_one_by_one(errors: list[float], boundary: Literal["<=", "<"]) -> None:
+    frame = tolerance_counts(np.array(errors, dtype=np.float64), TOLERANCES, boundary=boundary)
     assert frame["tolerance_km"].to_list() == TOLERANCES
     for row in frame.iter_rows(named=True):
         tolerance, tp, fp, fn = row["tolerance_km"], 0, 0, 0
         for error in errors:
             if math.isnan(error):
                 fn += 1
-            elif error < tolerance or (inclusive and error == tolerance):
+            elif error < tolerance or (boundary == "<=" and error == tolerance):
                 tp += 1
             else:
                 fp, fn = fp + 1, fn + 1

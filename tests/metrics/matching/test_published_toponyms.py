@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import polars as pl
 import pytest
+from reference_mentions import document_counts
+from reference_toponyms import tolerance_counts
 
-from pipeline.metrics.geocoding.accuracy import error_statistics, log_error_auc, tolerance_counts
+from pipeline.metrics.geocoding.accuracy import error_statistics, log_error_auc
 from pipeline.metrics.geocoding.distance import haversine
 from pipeline.metrics.matching.document_averages import averages
 from pipeline.metrics.matching.spans import (
     Mentions,
-    document_counts,
     match_near,
     match_overlapping,
     match_spans,
@@ -215,7 +216,7 @@ def test_accuracy_at_every_tolerance(parsed: Parsed) -> None:
     tolerances = [float(name.removeprefix("le_").removesuffix("km")) for name in accuracy]
     actual = tolerance_counts(distances, tolerances)
     assert actual["precision"].to_list() == pytest.approx(list(accuracy.values()), rel=1e-14)
-    below = tolerance_counts(distances, [161], inclusive=False)["precision"][0]
+    below = tolerance_counts(distances, [161], boundary="<")["precision"][0]
     assert below == pytest.approx(parsed.expected["accuracy_lt_161km"], rel=1e-14)
 
 
@@ -258,7 +259,7 @@ def test_the_published_table_but_for_one_precision(real_data: Path) -> None:
 def test_the_published_code_tests_for_less_than_160_km(parsed: Parsed) -> None:
     code = parsed.expected["paper_code_print_stats"]
     distances = parsed.distances(GEOPY_RADIUS_KM)
-    assert tolerance_counts(distances, [160], inclusive=False)["precision"][0] == pytest.approx(code["acc161"])
+    assert tolerance_counts(distances, [160], boundary="<")["precision"][0] == pytest.approx(code["acc161"])
     actual = error_statistics(distances)
     assert actual["mean_km"] + 1 == pytest.approx(code["mean_exp"], rel=1e-12)
     assert math.isclose(actual["median_km"] + 1, code["median_exp"], rel_tol=1e-9)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from reference_mentions import document_counts
 
 from pipeline.metrics.matching.spans import (
     Mentions,
-    document_counts,
     match_near,
     match_overlapping,
     match_spans,

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from pipeline.metrics.uncertainty import cube as cubes
-from pipeline.metrics.uncertainty.cube import Boundary, Cube, GroupCounts, jackknifed
+from pipeline.metrics.uncertainty.cube import Cube, GroupCounts, jackknifed
 from pipeline.metrics.uncertainty.jackknife import covariance
+from pipeline.tables.sweep import Boundary
 
 KEYS = ["group", "other"]
 NAMES = ["hits", "misses"]
@@ -290,3 +291,10 @@ def test_the_budget_is_that_of_thresholds_times_replicates(monkeypatch: pytest.M
     monkeypatch.setattr(cubes, "MOST_CELLS", 11)
     assert not cube.within_budget(4)
     assert not group.within_budget
+
+
+def test_the_groups_of_a_count_table_are_told_by_its_columns_before_replicate() -> None:
+    counts = frame_of([row(0, 0.5, 3), row(0, 0.5, 2, group=None)])
+    cube = Cube.of_groups(counts, THRESHOLDS, ">")
+    assert cube == Cube(counts, tuple(KEYS), tuple(THRESHOLDS), ">")
+    assert cube.totals(["hits"]).sort("group", nulls_last=True)["hits"].to_list() == [3, 2]

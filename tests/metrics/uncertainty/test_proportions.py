@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import beta, binomtest
 
-from pipeline.metrics.uncertainty.proportions import RATIOS, Confusion, intervals_of_clusters, intervals_of_rows
+from pipeline.metrics.uncertainty.proportions import PROPORTIONS, Confusion, intervals_of_clusters, intervals_of_rows
 
 Floats = NDArray[np.float64]
 
@@ -79,7 +79,7 @@ def test_equal_weights_change_nothing(weight: float) -> None:
     plain = intervals_of_rows(Confusion(*counts), None, 0.95)
     scaled, squares = (Confusion(*(each * factor for each in counts)) for factor in (weight, weight**2))
     actual = intervals_of_rows(scaled, squares, 0.95)
-    for name in RATIOS:
+    for name in PROPORTIONS:
         assert np.array(actual[name]) == pytest.approx(np.array(plain[name]), rel=1e-9), name
 
 
@@ -132,7 +132,7 @@ def total(replicates: Confusion) -> Confusion:
 
 
 def widths(actual: dict[str, tuple[Floats, Floats]]) -> Floats:
-    return np.array([actual[name][1] - actual[name][0] for name in RATIOS])
+    return np.array([actual[name][1] - actual[name][0] for name in PROPORTIONS])
 
 
 def test_one_row_in_every_replicate_is_nearly_independent_rows() -> None:
@@ -152,7 +152,7 @@ def test_copies_of_rows_within_their_cluster_add_nothing() -> None:
     replicates = rows_by_replicate(4, 400, 40, alike=False)
     copied = Confusion(*(5 * each for each in (replicates.tp, replicates.fp, replicates.fn, replicates.tn)))
     once, often = intervals_of_clusters(replicates, 0.95), intervals_of_clusters(copied, 0.95)
-    for name in RATIOS:
+    for name in PROPORTIONS:
         assert np.array(often[name]) == pytest.approx(np.array(once[name]), rel=1e-9)
 
 

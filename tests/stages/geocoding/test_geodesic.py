@@ -8,9 +8,10 @@ import numpy as np
 import polars as pl
 import pytest
 from geographiclib.geodesic import Geodesic
+from reference_toponyms import tolerance_counts
 from running import read_table, run_stages, stage_config
 
-from pipeline.metrics.geocoding.accuracy import error_statistics, tolerance_counts
+from pipeline.metrics.geocoding.accuracy import error_statistics
 
 if TYPE_CHECKING:
     from pathlib import Path
