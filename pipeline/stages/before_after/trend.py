@@ -11,9 +11,9 @@ from pipeline.metrics.before_after.intervals import MIN_REPLICATES
 from pipeline.metrics.before_after.trend import CrossedMatches, trend
 from pipeline.metrics.uncertainty.cube import GroupCounts
 from pipeline.plan.counts import CountFunction, Query
-from pipeline.stages.before_after.timelines import SECOND_REPLICATE, pairs_by_day
+from pipeline.stages.before_after.timelines import pairs_by_day
 from pipeline.tables.columns import by_group, doubles, nulls, texts
-from pipeline.tables.sweep import REPLICATE, THRESHOLD, add_up
+from pipeline.tables.sweep import REPLICATE, SECOND_REPLICATE, THRESHOLD, add_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

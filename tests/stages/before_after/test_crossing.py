@@ -128,7 +128,7 @@ def _first_day() -> int:
 
 
 def test_articles_are_a_parent_where_asked_for(tmp_path: Path) -> None:
-    archive = Archive(2)
+    archive = Archive(2, n_articles=50)  # no more than there are replicates
     compared_articles = sorted({pair[1] for pair in archive.pairs})
     for compared, listed in (("pairs", compared_articles), ("timelines", range(len(archive.article_hours)))):
         number = {article: place for place, article in enumerate(listed)}
