@@ -149,7 +149,7 @@ class _Limits:
         is_full = totals.positives >= totals.n_after * (1 - ROUNDING)
         precise = np.where((precise == "") & is_full, "all_positive", precise)
         return {
-            "fpr": as_interval(self._fpr, always),
+            "fpr": as_interval((self._fpr[0], np.minimum(self._fpr[1], 1.0)), always),
             "precision": as_interval(self._corrected_precision, precise),
             "recall": as_interval(self._recall(), found, unit=True),
             "f1": as_interval(self._f1(), found, unit=True),
