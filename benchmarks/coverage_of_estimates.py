@@ -1,15 +1,19 @@
 """Measured coverage of the before/after intervals, on simulated counts whose truth is known.
 
     python benchmarks/coverage_of_estimates.py [--datasets 2000] [--events 10,30,100,300,1000] [--confidence 0.95]
-        [--seed 1]
+        [--seed 1] [--only references]
 
-For every number of events: events that are all alike or that differ (CV 1 in false positive rate and in compared
+First, for false positive rates at the recall reference of .01, .30 and .50: how often the actual precision, recall and
+F1 lie in their intervals, and how often actual recall lies in that of `recall_uncorrected`; events differ (CV 1) or do
+not, and the reference is given, or chosen as the default rule chooses it. `--only references` stops there.
+
+Then, for every number of events: events that are all alike or that differ (CV 1 in false positive rate and in compared
 pairs), false matches alone or in bursts; 60 % of the events have no coverage, and the others differ in how much. The
 thresholds are put in classes by the number of matches before the event that they let be expected. `worst` is the
 threshold with the lowest coverage and `most` the one with the highest. `naive` takes every pair as independent.
 
-Covered is the value that an estimator takes at the expected counts (superpopulation); for the corrected ones that is
-precision and recall themselves, and for `realised` the precision of the data set at hand. `unbounded` counts as [0, 1];
+Covered is the actual precision, recall and F1 at expected counts (superpopulation); for the uncorrected ones what their
+formulas converge to, and for `realised` the precision of the data set at hand. `unbounded` counts as [0, 1];
 `given` is the share of data sets with an interval, `width` is within [0, 1].
 """
 
@@ -19,6 +23,7 @@ import argparse
 import time
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,6 +31,8 @@ from scipy.special import expit, logit, ndtri
 
 from pipeline.metrics.before_after.intervals import INTERVAL_NAMES, intervals
 from pipeline.metrics.before_after.placebo import placebo, placebo_joint, realised_precision_interval
+from pipeline.metrics.before_after.references import Choice
+from pipeline.metrics.before_after.sums import Sides, Sums
 from pipeline.simulations.before_after_counts import Setting, simulate, truth
 
 if TYPE_CHECKING:
@@ -42,6 +49,8 @@ FLIPS = 199
 JOINT_DATASETS = 1000  # the joint test takes longest
 SHOWN = (*INTERVAL_NAMES, "realised")
 MANY = 100.0
+REFERENCE_RATES, MIN_PRECISION = (0.01, 0.30, 0.50), 0.05
+HEADLINE = ("precision", "recall", "f1", "recall_uncorrected")
 
 
 @dataclass(frozen=True)
@@ -58,8 +67,13 @@ class Counts:
 
     @property
     def four(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """The first four arguments of `intervals`."""
+        """Matches before and after the event, and pairs before and after it."""
         return self.far + self.near, self.false_after + self.true_after, self.n_far + self.n_near, self.n_after
+
+    @property
+    def sides(self) -> tuple[Sides]:
+        """The first argument of `intervals`."""
+        return (Sides(*self.four),)
 
 
 @dataclass
@@ -126,11 +140,11 @@ def coverage(setting: Setting, datasets: int, confidence: float, seed: int, grou
     tally, true = Tally(), truth(setting)
     zeros = np.zeros(setting.thresholds)
     for counts in data_sets(setting, datasets, seed, groups):
-        for name, interval in intervals(*counts.four, reference=0, confidence=confidence).items():
+        for name, interval in intervals(counts.sides, reference=0, confidence=confidence).items():
             tally.add(name, *_limits(interval), true[name])
         with np.errstate(divide="ignore", invalid="ignore"):
             for name, limits in naive(counts, confidence).items():
-                tally.add(f"naive {name}", *limits, true[name])
+                tally.add(f"naive {name}", *limits, true[name if name == "fpr" else f"{name}_uncorrected"])
             precision = counts.true_after.sum(axis=0) / counts.four[1].sum(axis=0)
         realised = realised_precision_interval(
             *counts.four, counts.near, counts.n_near, confidence=confidence, reference=0
@@ -163,7 +177,7 @@ def print_coverage(setting: Setting, tally: Tally, confidence: float) -> None:
             if n_intervals.sum() == 0:
                 continue
             share = covered / np.maximum(n_intervals, 1)
-            plain = f"naive {name}"
+            plain = f"naive {name.removesuffix('_uncorrected')}"
             other = np.nan
             if plain in tally.with_limits:
                 other = tally.covered[plain][kept].sum() / tally.with_limits[plain][kept].sum()
@@ -199,15 +213,46 @@ def print_bias(events: int, datasets: int, seed: int) -> None:
         fpr = m_before / n_before
         tp = m_after - fpr * n_after
         positives = tp[0] / (1 - fpr[0])
-        estimates["recall"].append(tp / tp[0])
-        estimates["recall corrected"].append((tp + fpr * positives) / positives)
+        estimates["recall uncorrected"].append(tp / tp[0])
+        estimates["recall"].append((tp + fpr * positives) / positives)
         with np.errstate(divide="ignore", invalid="ignore"):
-            estimates["precision"].append(np.where(m_after > 0, tp / m_after, np.nan))
-            estimates["precision corrected"].append(np.where(m_after > 0, (tp + fpr * positives) / m_after, np.nan))
-    print(f"\nBias with many positives, {events} events; true recall {true['recall_true'].round(2)}")
+            estimates["precision uncorrected"].append(np.where(m_after > 0, tp / m_after, np.nan))
+            estimates["precision"].append(np.where(m_after > 0, (tp + fpr * positives) / m_after, np.nan))
+    print(f"\nBias with many positives, {events} events; true recall {true['recall'].round(2)}")
     for name, values in estimates.items():
-        bias = np.nanmean(values, axis=0) - true[f"{name.split()[0]}_true"]
+        bias = np.nanmean(values, axis=0) - true[name.split()[0]]
         print(f"  {name:<22}{' '.join(f'{b:+.4f}' for b in bias)}   largest {np.abs(bias).max():.4f}")
+
+
+def print_references(events: int, datasets: int, confidence: float, seed: int) -> None:
+    """Coverage of actual precision, recall and F1 where the false positive rate at the reference is low or high."""
+    for rate, variation, choice in product(REFERENCE_RATES, (0.0, 1.0), (None, Choice("lowest", MIN_PRECISION))):
+        setting = Setting(events, variation, positives=MANY, fpr_reference=rate)
+        true, shares = truth(setting), defaultdict(list)
+        for counts in data_sets(setting, datasets, seed):
+            reference = 0 if choice is None else _lowest(counts)
+            limits = intervals(counts.sides, reference=reference, confidence=confidence, choice=choice)
+            for name in HEADLINE:
+                lower, upper = _limits(limits[name])
+                value = true[name.removesuffix("_uncorrected")]
+                used = ~np.isnan(lower) & (np.arange(setting.thresholds) > 0)  # at the reference recall is assumed
+                if used.any():
+                    shares[name].append(((lower <= value + 1e-9) & (value - 1e-9 <= upper))[used].mean())
+                    shares[f"{name} width"].append((np.minimum(upper, 1.0) - np.maximum(lower, 0.0))[used].mean())
+        how = "given" if choice is None else "chosen"
+        cells = [
+            f"{name} {np.mean(shares[name]):.3f} ± {np.std(shares[name]) / len(shares[name]) ** 0.5:.3f}"
+            f" (width {np.mean(shares[f'{name} width']):.2f})"
+            for name in HEADLINE
+        ]
+        print(f"  FPR {rate:.2f}, CV {variation:.0f}, {how:<6}  {'  '.join(cells)}", flush=True)
+
+
+def _lowest(counts: Counts) -> int | None:
+    """Index of the reference by the default rule."""
+    totals = Sums.of(None, 1.0, [values.sum(axis=0) for values in counts.sides[0].columns])
+    enough = np.flatnonzero((totals.tp > 0) & (totals.tp >= MIN_PRECISION * totals.m_after))
+    return int(enough[0]) if len(enough) else None
 
 
 def main() -> None:
@@ -217,8 +262,14 @@ def main() -> None:
     parser.add_argument("--events", default="10,30,100,300,1000")
     parser.add_argument("--confidence", type=float, default=0.95)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", choices=["references"])
     options = parser.parse_args()
     events = [int(number) for number in options.events.split(",")]
+    for number in events:
+        print(f"\n{number} events, many positives ({options.datasets} data sets)")
+        print_references(number, options.datasets, options.confidence, options.seed)
+    if options.only:
+        return
     for number in events:
         for groups in (None, GROUPS) if number >= 1000 else (None,):
             for variation, bursty in ((0.0, False), (0.0, True), (1.0, False), (1.0, True)):

@@ -36,9 +36,11 @@ class Setting:
             the number of compared pairs.
         bursty: Whether half of the false matches come in bursts.
         positives: Mean number of articles that cover a covered event (gamma mixture, CV 1).
-        thresholds: Number of thresholds. The false positive rate decreases evenly on the log scale, from 0.1 to the
-            rate at which 0.3 matches before the event are expected; recall decreases from 1 to 0.3.
+        thresholds: Number of thresholds. The false positive rate decreases evenly on the log scale, from
+            `fpr_reference` to the rate at which 0.3 matches before the event are expected; recall decreases from 1 to
+            0.3.
         near_factor: False positive rate in the near part of the time before the event, over that in the far part.
+        fpr_reference: False positive rate at the first threshold, the recall reference.
         widening: Additional spread of the event effects at the highest threshold: some events resemble everything.
     """
 
@@ -48,13 +50,14 @@ class Setting:
     positives: float = 20.0
     thresholds: int = 10
     near_factor: float = 1.0
+    fpr_reference: float = FPR_REFERENCE
     widening: float = 0.0
 
     @property
     def fpr(self) -> NDArray[np.float64]:
         """True false positive rate at every threshold, shape (T,)."""
         lowest = FEWEST / (self.events * (PAIRS_FAR + PAIRS_NEAR))
-        return np.geomspace(FPR_REFERENCE, lowest, self.thresholds)
+        return np.geomspace(self.fpr_reference, lowest, self.thresholds)
 
     @property
     def recall(self) -> NDArray[np.float64]:
@@ -109,25 +112,24 @@ def simulate(setting: Setting, datasets: int, rng: np.random.Generator) -> Batch
 
 
 def truth(setting: Setting) -> dict[str, NDArray[np.float64]]:
-    """What the estimators estimate, by name: the same functions, applied to expected counts; shape (T,).
+    """What the estimators estimate, by name, at expected counts; shape (T,).
 
-    `recall_true` and `precision_true` are the actual recall and precision, from which the uncorrected estimators differ
-    no matter how many events there are.
+    `precision`, `recall` and `f1` are the actual ones, from expected true and false matches. Those with the suffix
+    `_uncorrected` are what the formulas of the source text converge to, which differs from the actual ones no matter
+    how many events there are.
     """
     positives = COVERED * setting.positives
     true = positives * setting.recall
     matched = setting.fpr * PAIRS_AFTER + true
     tp = matched - setting.fpr * (PAIRS_AFTER + positives)
-    precision = tp / matched
     return {
         "fpr": setting.fpr,
-        "precision": precision,
-        "recall": tp / tp[0],
-        "f1": 2 * tp / (matched + tp[0]),
-        "precision_corrected": true / matched,
-        "recall_corrected": setting.recall,
-        "precision_true": true / matched,
-        "recall_true": setting.recall,
+        "precision": true / matched,
+        "recall": setting.recall,
+        "f1": 2 * true / (matched + positives),
+        "precision_uncorrected": tp / matched,
+        "recall_uncorrected": tp / tp[0],
+        "f1_uncorrected": 2 * tp / (matched + tp[0]),
     }
 
 

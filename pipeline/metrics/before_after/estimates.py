@@ -19,8 +19,13 @@ All ratios of the source text are computed from exact integers, using the common
 
     TP = u / N_b        P = u / (M_a N_b)        R = u / u(reference)
 
-so every sign, and every comparison with a minimum precision, is decided without rounding error. Whether the corrected
-precision reaches a minimum is decided exactly too, with A = u(reference) / (r0 N_b - M_b(reference)).
+so every sign, and every comparison with a minimum precision, is decided without rounding error. So are the corrected
+ones: with r0 = p / q, g = p N_b - q M_b(reference) and w = q u(reference), it is A = w / g, and the common numerator is
+s = u g + M_b w:
+
+    TP_c = s / (N_b g)  FP_c = M_b (N_a g - w) / (N_b g)   P_c = s / (M_a N_b g)    R_c = s / (N_b w)
+
+Where these integers would have more than 127 bits, at a trillion pairs and more, doubles take their place.
 """
 
 from __future__ import annotations
@@ -42,9 +47,10 @@ ReferenceRule = Literal["lowest", "max", "fixed"]
 RATIOS = ("fp", "tp", "precision", "recall_raw", "recall", "f1")  # each with a form as in the source text
 _U = "_u"
 _RETRIEVED = "_retrieved"
-_REFERENCE = {THRESHOLD: "_reference_threshold", _U: "_u_reference", "m_before": "_m_reference", "fpr": "_f_reference"}
-_POSITIVES = "_positives"
+_REFERENCE = {THRESHOLD: "_reference_threshold", _U: "_u_reference", "m_before": "_m_reference"}
 _GAP = "_gap"
+_POSITIVES = "_positives_times_gap"
+_BITS = 127
 _ROUNDING = 1e-9  # within which a corrected precision is compared with a minimum by exact fractions
 
 
@@ -189,23 +195,33 @@ def with_recalls(
 
 def _with_corrected(frame: pl.DataFrame, reference_recall: float) -> pl.DataFrame:
     """Add the ratios without the overestimate of FP; at the reference recall is r0 by assumption."""
-    below = pl.col(_REFERENCE["fpr"]) < reference_recall
-    frame = frame.with_columns(pl.when(below).then(reference_recall - pl.col(_REFERENCE["fpr"])).alias(_GAP))
-    at_reference = _divide(frame, pl.col(_REFERENCE[_U]), pl.col("n_before"))
-    positives = quotient(at_reference, frame[_GAP])
-    frame = frame.with_columns(positives.alias(_POSITIVES))
-    left = pl.when(pl.col(_POSITIVES) <= pl.col("n_after")).then(pl.col("n_after") - pl.col(_POSITIVES))
-    frame = frame.with_columns((pl.col("fpr") * left).alias("fp"))
-    frame = frame.with_columns((pl.col("m_after") - pl.col("fp")).alias("tp"))
-    tp = pl.when(pl.col("tp") >= 0).then(pl.col("tp"))
-    recall = pl.when(pl.col("is_reference") & tp.is_not_null()).then(reference_recall)
-    raw = recall.otherwise(_divide(frame, tp, pl.col(_POSITIVES)))
-    f1 = _divide(frame, 2 * tp, pl.col("m_after") + pl.max_horizontal(tp, pl.col(_POSITIVES)))
+    recall = Fraction(repr(float(reference_recall)))
+    pairs = max(frame.select(pl.max("n_before", "n_after").fill_null(0)).row(0))
+    dtype = pl.Int128() if 4 * recall.denominator * pairs**3 < 2**_BITS else pl.Float64()
+    m_before, n_before, m_after, n_after, u, u_reference, m_reference = (
+        pl.col(name).cast(dtype)
+        for name in ("m_before", "n_before", "m_after", "n_after", _U, _REFERENCE[_U], _REFERENCE["m_before"])
+    )
+    gap, positives = pl.col(_GAP), pl.col(_POSITIVES)
+    frame = frame.with_columns(
+        (n_before * recall.numerator - m_reference * recall.denominator).alias(_GAP),
+        (u_reference * recall.denominator).alias(_POSITIVES),
+    )
+    # without negatives among the pairs after the event, or with more positives than pairs, nothing is corrected
+    negatives = n_after * gap - positives
+    is_possible = (gap > 0) & (negatives >= 0)
+    right = pl.when(is_possible).then(u * gap + m_before * positives)
+    found = pl.when(right >= 0).then(right)
+    at_reference = pl.when("is_reference", found.is_not_null()).then(reference_recall)
+    raw = at_reference.otherwise(_divide(frame, found, n_before * positives))
+    union = m_after * n_before * gap + pl.max_horizontal(found, n_before * positives)
     return frame.with_columns(
-        _divide(frame, pl.col("tp"), pl.col("m_after")).alias("precision"),
+        _divide(frame, pl.when(is_possible).then(m_before * negatives), n_before * gap).alias("fp"),
+        _divide(frame, right, n_before * gap).alias("tp"),
+        _divide(frame, right, m_after * n_before * gap).alias("precision"),
         raw.alias("recall_raw"),
         raw.clip(upper_bound=1.0).alias("recall"),
-        f1.alias("f1"),
+        _divide(frame, pl.when(found.is_not_null()).then(2 * found), union).alias("f1"),
     )
 
 
@@ -215,7 +231,7 @@ def _undefined() -> pl.Expr:
         "no_before": pl.col("n_before") == 0,
         "no_prediction": pl.col("m_after") == 0,
         "no_reference": pl.col(_REFERENCE[_U]).is_null(),
-        "unidentified": pl.col(_GAP).is_null(),
+        "unidentified": pl.col(_GAP) <= 0,
         "all_positive": pl.col("tp").is_null(),
         "negative_tp": pl.col("tp") < 0,
     }
@@ -292,6 +308,6 @@ def _exact_precision(row: Mapping[str, Any], recall: Fraction) -> Fraction:
     """1 - FPR (N_a - A) / M_a, with A = u(reference) / (r0 N_b - M_b(reference))."""
     n_before, n_after = row["n_before"], row["n_after"]
     at_reference, m_reference = row["m_after_at_reference"], row["m_before_at_reference"]
-    positives = Fraction(at_reference * n_before - m_reference * n_after) / Fraction(recall * n_before - m_reference)
-    false_positives = Fraction(row["m_before"], n_before) * (n_after - positives)
-    return Fraction(1 - false_positives / Fraction(row["m_after"]))
+    positives = (at_reference * n_before - m_reference * n_after) / (recall * n_before - m_reference)
+    false_positives: Fraction = Fraction(row["m_before"], n_before) * (n_after - positives)
+    return 1 - false_positives / int(row["m_after"])

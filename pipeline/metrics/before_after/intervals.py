@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from pipeline.metrics.before_after.references import doubt_in_choice
-from pipeline.metrics.before_after.sums import Sums
+from pipeline.metrics.before_after.sums import ROUNDING, Sums
 from pipeline.metrics.uncertainty.jackknife import (
     dispersion,
     fieller_interval,
@@ -82,9 +82,9 @@ def intervals(
 
     Returns:
         By name: `fpr`, `precision`, `recall`, `f1`, and the last three as the source text has them with the suffix
-        `_uncorrected`. Limits lie in [0, 1], except that every interval contains its estimate: a negative precision is
-        its own lower limit, and a recall outside [0, 1] is its own limit. An upper limit of precision below 0 shows
-        that the assumption fails.
+        `_uncorrected`. Limits lie in [0, 1], except that a negative precision is its own lower limit: every interval
+        contains its estimate, that of recall the clipped one. An upper limit of precision below 0 shows that the
+        assumption fails.
     """
     events = sides[0]
     if (events.n_before > 0).sum() < MIN_REPLICATES:
@@ -142,13 +142,15 @@ class _Limits:
         predicted = np.where(totals.m_after > 0, after, "no_prediction")
         referred = np.where(totals.tp_reference > 0, after, "no_reference")
         identified = np.where(totals.gap > 0, referred, np.where(referred == "", "unidentified", referred))
-        possible = np.where(totals.positives > totals.n_after, "all_positive", identified)
+        possible = np.where((identified == "") & ~totals.is_possible, "all_positive", identified)
         found = np.where((possible == "") & (totals.tp_corrected < 0), "negative_tp", possible)
         plain = np.where(totals.tp < 0, "negative_tp", referred)
-        precise = np.where((predicted == "") & (totals.positives >= totals.n_after), "all_positive", predicted)
+        precise = np.where(predicted == "", identified, predicted)
+        is_full = totals.positives >= totals.n_after * (1 - ROUNDING)
+        precise = np.where((precise == "") & is_full, "all_positive", precise)
         return {
-            "fpr": as_interval(self._fpr, always),
-            "precision": as_interval(self._corrected_precision, np.where(predicted == "", identified, precise)),
+            "fpr": as_interval((self._fpr[0], np.minimum(self._fpr[1], 1.0)), always),
+            "precision": as_interval(self._corrected_precision, precise),
             "recall": as_interval(self._recall(), found, unit=True),
             "f1": as_interval(self._f1(), found, unit=True),
             "precision_uncorrected": as_interval(self._uncorrected_precision, predicted),
@@ -281,7 +283,8 @@ class _Limits:
         (lower, upper), _ = self._fieller(tops, bottoms, self._rare * totals.gap**2 + chosen)
         is_known = self._is_reference & (self._doubt == 0)
         lower, upper = (np.where(is_known, totals.reference_recall, limit) for limit in (lower, upper))
-        estimate = np.where(self._is_reference, totals.reference_recall, totals.tp_corrected / totals.positives)
+        raw = np.where(self._is_reference, totals.reference_recall, totals.tp_corrected / totals.positives)
+        estimate = np.minimum(raw, 1.0)
         return np.minimum(lower, estimate), np.maximum(upper, estimate)
 
     def _f1(self) -> Limits:

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.metrics.before_after.estimates import ReferenceRule, reference_rows, with_ratios, with_recalls
+from pipeline.metrics.before_after.sums import ROUNDING
 from pipeline.metrics.curves.operating_points import pick
 from pipeline.tables.sweep import THRESHOLD
 
@@ -110,10 +111,11 @@ def overturning_kappa(
     # false positive rates after the event for every κ and threshold, shape (400, T)
     rates = _KAPPAS[:, None] * (m_before / n_before)[None, :]
     with np.errstate(invalid="ignore", divide="ignore"):
-        # A = TP(reference) / (r0 - FPR(reference)) for every κ; nan where the rate leaves nothing to be found
+        # A = TP(reference) / (r0 - FPR(reference)) for every κ; nan where that is not possible
         gap = reference_recall - rates[:, [reference]]
         at_reference = m_after[reference] - rates[:, [reference]] * n_after
         positives = np.where((gap > 0) & (at_reference > 0), at_reference / gap, np.nan)
+        positives = np.where(positives <= n_after * (1 + ROUNDING), positives, np.nan)
         # TP = M_a - FPR (N_a - A), F1 = 2 TP / (2 TP + FP + FN), which is 0 where nothing right is retrieved
         tp = m_after[None, :] - rates * (n_after - positives)
         f1 = np.where(tp > 0, 2 * tp / (m_after[None, :] + np.maximum(tp, positives)), 0.0)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 Counts: TypeAlias = "NDArray[np.int64]"
 
+ROUNDING = 1e-12  # relative error within which doubles of a number of pairs are taken to be equal
+
 
 @dataclass(frozen=True)
 class Sides:
@@ -99,6 +101,11 @@ class Sums:
     def positives(self) -> Floats:
         """A: the number of positives, estimated at the reference: TP0 / (r0 - F0) (Rogan & Gladen 1978)."""
         return np.where(self.gap > 0, self.tp_reference / self.gap, np.nan)
+
+    @property
+    def is_possible(self) -> NDArray[np.bool_]:
+        """Shape (1,): whether there are, rounding apart, no more estimated positives than pairs after the event."""
+        return np.asarray(self.positives <= self.n_after * (1 + ROUNDING))
 
     @cached_property
     def tp_corrected(self) -> Floats:

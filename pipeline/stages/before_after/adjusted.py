@@ -152,7 +152,7 @@ def _estimates(
     is_supported = bool(counts[1] > 0) and not standardised.n_unsupported
     fp = standardised.fp if is_supported else np.full_like(standardised.fp, np.nan)
     sums = adjusted_sums(fp, counts, reference, reference_recall)
-    identified = (sums.tp_reference > 0) & (sums.positives <= sums.n_after)
+    identified = (sums.tp_reference > 0) & sums.is_possible
     tp = np.where(identified, sums.tp_corrected, np.nan)
     found = np.where(tp >= 0, tp, np.nan)
     recall = np.minimum(found / sums.positives, 1.0)
@@ -163,7 +163,7 @@ def _estimates(
         "no_prediction": sums.m_after == 0,
         "no_reference": ~(sums.tp_reference > 0),
         "unidentified": ~(sums.gap > 0),
-        "all_positive": ~(sums.positives <= sums.n_after),
+        "all_positive": ~sums.is_possible,
         "negative_tp": tp < 0,
     }
     reason = np.full(len(fp), None, dtype=object)

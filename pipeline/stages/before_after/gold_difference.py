@@ -78,6 +78,6 @@ def _difference(group: EstimatedGroup, gold: pl.DataFrame, params: BeforeAfterPa
 def _of_totals(sums: Sums, tp: Floats, fp: Floats) -> Floats:
     """Estimated precision minus that of the gold pairs; nan where one of them is undefined."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        is_possible = (sums.tp_reference > 0) & (sums.positives <= sums.n_after)
+        is_possible = (sums.tp_reference > 0) & sums.is_possible
         difference = np.where(is_possible, sums.precision, np.nan) - tp / (tp + fp)
     return np.where(np.isfinite(difference), difference, np.nan)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 LOW_PRECISION, HIGH_FPR = 0.2, 0.1
 UNDEFINED = {
+    "no_before": "no pair was compared before the event, so that precision, recall and F1 are undefined",
     "no_reference": (
         "no threshold has enough precision to serve as recall reference, so that precision, recall and F1 are "
         "undefined; precision_uncorrected is given, which is too low by the positives among the pairs after the event"
@@ -33,12 +34,13 @@ UNDEFINED = {
 def doubtful(tables: Mapping[str, pl.DataFrame]) -> str | None:
     """Why the estimates of the total hang on the recall reference, or are missing for it; None where they do not."""
     total = tables["before_after_estimates"].filter(pl.col(GROUPING.name) == "all")
-    reasons = total["undefined"].to_list()
+    row, reasons = _reference(tables), total["undefined"].to_list()
+    if row is None:
+        return UNDEFINED["no_before" if "no_before" in reasons else "no_reference"]
     missing = next((reason for reason in UNDEFINED if reason in reasons), None)
     if missing is not None:
         return UNDEFINED[missing]
-    row = _reference(tables)
-    if row is None or not _is_doubtful(row):
+    if not _is_doubtful(row):
         return None
     return (
         f"precision and recall hang on the recall reference, {row[THRESHOLD]:g}: {row['fpr']:.0%} of the pairs match "

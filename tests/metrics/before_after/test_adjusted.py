@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from pipeline.metrics.before_after.adjusted import Stratum, adjusted_intervals, standardise
 from pipeline.metrics.before_after.intervals import intervals
+from pipeline.metrics.before_after.sums import Sides
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -73,7 +74,7 @@ def test_one_stratum_has_the_plain_false_positives_and_intervals(seed: int, refe
     actual = standardise([Stratum(m_before, n_before, n_after)], 12, 2)
     assert actual.fp.tolist() == (m_before.sum(axis=0) * n_after.sum() / n_before.sum()).tolist()
     mine = adjusted_intervals(actual, m_after, n_before, n_after, reference=reference, confidence=0.9)
-    plain = intervals(m_before, m_after, n_before, n_after, reference=reference, confidence=0.9)
+    plain = intervals([Sides(m_before, m_after, n_before, n_after)], reference=reference, confidence=0.9)
     for name in ("fpr", "precision"):
         for side in ("lower", "upper"):
             assert getattr(mine[name], side) == pytest.approx(getattr(plain[name], side), rel=1e-9, abs=1e-12)
@@ -103,7 +104,7 @@ def test_intervals_of_the_adjusted_rate_hold_the_true_one_where_the_plain_rate_i
         m_before = np.sum([each.m_before for each in strata], axis=0)
         actual = standardise(strata, len(n_before), 1)
         limits = adjusted_intervals(actual, m_after, n_before, n_after, reference=0, confidence=0.95)["fpr"]
-        simple = intervals(m_before, m_after, n_before, n_after, reference=0, confidence=0.95)["fpr"]
+        simple = intervals([Sides(m_before, m_after, n_before, n_after)], reference=0, confidence=0.95)["fpr"]
         held += int(limits.lower[0] <= truth <= limits.upper[0])
         held_plain += int(simple.lower[0] <= truth <= simple.upper[0])
         adjusted.append(actual.fp[0] / n_after.sum())

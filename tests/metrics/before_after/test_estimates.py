@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -9,8 +8,9 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from reference_estimates import Row, chosen_by, reaches, reference_of
 
-from pipeline.metrics.before_after.estimates import estimates, operating_point
+from pipeline.metrics.before_after.estimates import estimates, operating_point, precision_reaches
 from pipeline.metrics.curves.operating_points import Criterion
 
 if TYPE_CHECKING:
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from pipeline.metrics.before_after.estimates import ReferenceRule
 
 KEYS = ["group"]
-RATIOS = ("fpr", "fp", "tp", "precision", "recall", "recall_raw", "f1")
+NAMES = ("fp", "tp", "precision", "recall", "recall_raw", "f1")
+UNCORRECTED = tuple(f"{name}_uncorrected" for name in NAMES)
+RATIOS = ("fpr", *NAMES, *UNCORRECTED)
 SCHEMA: dict[str, type[pl.DataType]] = {
     "group": pl.String,
     "threshold": pl.Float64,
@@ -28,79 +30,6 @@ SCHEMA: dict[str, type[pl.DataType]] = {
     "m_before": pl.Int64,
     "m_after": pl.Int64,
 }
-
-
-@dataclass(frozen=True)
-class Row:
-    """Counts at one threshold of one group, and its ratios as exact rationals from their definitions."""
-
-    group: str | None
-    threshold: float
-    n_before: int
-    n_after: int
-    m_before: int
-    m_after: int
-
-    @property
-    def fpr(self) -> Fraction | None:
-        return Fraction(self.m_before, self.n_before) if self.n_before else None
-
-    @property
-    def tp(self) -> Fraction | None:
-        return None if self.fpr is None else self.m_after - self.fpr * self.n_after
-
-    @property
-    def precision(self) -> Fraction | None:
-        return self.tp / self.m_after if self.tp is not None and self.m_after else None
-
-    def expected(self, reference: Row | None) -> dict[str, Fraction | str | bool | None]:
-        fp = None if self.fpr is None else self.fpr * self.n_after
-        reference_tp = None if reference is None else reference.tp
-        raw = None
-        if self.tp is not None and self.tp >= 0 and reference_tp is not None:
-            raw = self.tp / reference_tp
-        recall = None if raw is None else min(raw, Fraction(1))
-        return {
-            "fpr": self.fpr,
-            "fp": fp,
-            "tp": self.tp,
-            "precision": self.precision,
-            "recall": recall,
-            "recall_raw": raw,
-            "f1": _f1(self.precision, recall),
-            "is_reference": self == reference,
-            "undefined": self.reason(reference),
-        }
-
-    def reason(self, reference: Row | None) -> str | None:
-        if self.tp is None:
-            return "no_before"
-        if self.m_after == 0:
-            return "no_prediction"
-        if self.tp < 0:
-            return "negative_tp"
-        return "no_reference" if reference is None else None
-
-
-def _f1(precision: Fraction | None, recall: Fraction | None) -> Fraction | None:
-    """Harmonic mean; 0 where nothing right is retrieved; None without a recall."""
-    if recall is None:
-        return None
-    return 2 * precision * recall / (precision + recall) if precision else Fraction(0)
-
-
-def reference_of(
-    rows: Sequence[Row], rule: ReferenceRule, min_precision: Fraction, threshold: float | None
-) -> Row | None:
-    """The reference of one group, by definition; recall divides by its true positives, so there must be some."""
-    positive = sorted((row for row in rows if row.tp is not None and row.tp > 0), key=lambda row: row.threshold)
-    if rule == "fixed":
-        return next((row for row in positive if row.threshold == threshold), None)
-    enough = [row for row in positive if row.precision is not None and row.precision >= min_precision]
-    if rule == "lowest" or not enough:
-        return enough[0] if enough else None
-    most = max(row.tp for row in enough if row.tp is not None)
-    return next(row for row in enough if row.tp == most)
 
 
 def frame_of(rows: Sequence[Row]) -> pl.DataFrame:
@@ -143,24 +72,55 @@ def groups(draw: st.DrawFn, counts: st.SearchStrategy[int]) -> list[Row]:
 decimals = st.sampled_from(["0", "0.01", "0.05", "0.1", "0.2", "0.5", "0.333333333", "1"])
 
 
+recalls = st.sampled_from(["1", "1", "0.9", "0.8", "0.333333333", "0.05"])
+
+
 @given(
     groups(small) | groups(huge),
     st.sampled_from(["lowest", "max", "fixed"]),
     decimals,
     st.integers(-3, 9).map(lambda number: number / 2),
+    recalls,
 )
 def test_estimates_equal_exact_rationals(
-    rows: list[Row], rule: ReferenceRule, min_precision: str, fixed: float
+    rows: list[Row], rule: ReferenceRule, min_precision: str, fixed: float, recall: str
 ) -> None:
     threshold = fixed if rule == "fixed" else None
-    actual = result_of(rows, rule=rule, min_precision=float(min_precision), threshold=threshold)
+    options: dict[str, Any] = {"rule": rule, "min_precision": float(min_precision), "threshold": threshold}
+    actual = result_of(rows, **options, reference_recall=float(recall))
     assert len(actual) == len(rows)
     by_key = {(row.group, row.threshold): row for row in rows}
+    # with 9 decimals, counts of a trillion leave the integers for doubles, which cancel
+    tolerance = 1e-14 if max(max(row.n_before, row.n_after) for row in rows) <= 10**11 or len(recall) < 4 else None
     for evaluated in actual:
         row = by_key[evaluated["group"], evaluated["threshold"]]
         rows_of_group = [each for each in rows if each.group == row.group]
         reference = reference_of(rows_of_group, rule, Fraction(min_precision), threshold)
-        assert_same(evaluated, row.expected(reference))
+        expected = row.expected(reference, Fraction(recall))
+        if tolerance is None:
+            expected = {name: expected[name] for name in (*UNCORRECTED, "is_reference")}
+        assert_same(evaluated, expected)
+
+
+@given(groups(huge), recalls)
+def test_beyond_the_integers_doubles_are_close(rows: list[Row], recall: str) -> None:
+    """Counts of up to 10^18; where doubles cannot tell whether a number is negative, either answer will do."""
+    rows = [Row(row.group, row.threshold, *(10**6 * count for count in counts_of(row))) for row in rows]
+    actual = {(row["group"], row["threshold"]): row for row in result_of(rows, reference_recall=float(recall))}
+    for row in rows:
+        reference = reference_of([each for each in rows if each.group == row.group])
+        expected = row.expected(reference, Fraction(recall))
+        positives = None if reference is None else reference.positives(Fraction(recall))
+        if positives is None or not 1e-6 < positives / row.n_after < 1 - 1e-6:
+            continue
+        evaluated = actual[row.group, row.threshold]
+        assert evaluated["tp"] == pytest.approx(float(Fraction(str(expected["tp"]))), rel=1e-9, abs=1e-9 * row.n_after)
+        if evaluated["recall"] is not None and expected["recall"] is not None:
+            assert evaluated["recall"] == pytest.approx(float(Fraction(str(expected["recall"]))), abs=1e-6)
+
+
+def counts_of(row: Row) -> tuple[int, int, int, int]:
+    return row.n_before, row.n_after, row.m_before, row.m_after
 
 
 def test_without_pairs_before_every_ratio_is_undefined() -> None:
@@ -172,59 +132,82 @@ def test_without_pairs_before_every_ratio_is_undefined() -> None:
 
 def test_without_pairs_after_fp_and_tp_are_0_and_precision_is_undefined() -> None:
     row = one(50, 0, 10, 0)
-    assert (row["fpr"], row["fp"], row["tp"]) == (0.2, 0, 0)
-    assert (row["precision"], row["recall"], row["f1"]) == (None, None, None)
+    assert (row["fpr"], row["fp_uncorrected"], row["tp_uncorrected"]) == (0.2, 0, 0)
+    assert [row[name] for name in RATIOS[1:7]] == [None] * 6
+    assert [row[f"{name}_uncorrected"] for name in ("precision", "recall", "f1")] == [None] * 3
     assert row["undefined"] == "no_prediction"
 
 
 def test_without_matches_before_every_match_after_is_right() -> None:
     row = one(50, 40, 0, 10)
-    assert (row["fpr"], row["fp"], row["tp"], row["precision"], row["recall"], row["f1"]) == (0, 0, 10, 1, 1, 1)
+    assert row["fpr"] == 0
+    for suffix in ("", "_uncorrected"):
+        assert [row[f"{name}{suffix}"] for name in NAMES] == [0, 10, 1, 1, 1, 1]
     assert row["undefined"] is None
 
 
 def test_matches_before_but_none_after_make_tp_negative_and_precision_undefined() -> None:
     row = one(50, 40, 5, 0)
-    assert (row["fpr"], row["fp"], row["tp"]) == (0.1, 4, -4)
-    assert (row["precision"], row["recall"], row["f1"]) == (None, None, None)
+    assert (row["fpr"], row["fp_uncorrected"], row["tp_uncorrected"]) == (0.1, 4, -4)
+    assert [row[f"{name}_uncorrected"] for name in ("precision", "recall", "f1")] == [None] * 3
+    assert [row[name] for name in NAMES] == [None] * 6
     assert row["undefined"] == "no_prediction"
 
 
 def test_negative_tp_and_precision_are_shown_while_recall_and_f1_are_undefined() -> None:
-    rows = [Row("a", 1.0, 100, 100, 20, 10), Row("a", 2.0, 100, 100, 1, 9)]
+    rows = [Row("a", 1.0, 100, 100, 20, 10), Row("a", 2.0, 100, 100, 0, 5)]
     low, high = result_of(rows)
-    assert (low["tp"], low["precision"]) == (-10, -1)
-    assert (low["recall"], low["recall_raw"], low["f1"]) == (None, None, None)
+    assert (low["tp_uncorrected"], low["precision_uncorrected"]) == (-10, -1)
+    assert (low["tp"], low["precision"]) == (10 - 0.2 * 95, -0.9), "5 of the 100 pairs after are positive"
+    for suffix in ("", "_uncorrected"):
+        assert [low[f"{name}{suffix}"] for name in ("recall", "recall_raw", "f1")] == [None] * 3
     assert low["undefined"] == "negative_tp"
     assert high["is_reference"]
+
+
+def test_the_correction_can_turn_negative_true_positives_into_none_at_all() -> None:
+    """u g + M_b w is exactly 0 here; the difference of doubles would be about -1e-16, and recall undefined."""
+    rows = [Row("a", 1.0, 49, 49, 7, 6), Row("a", 2.0, 49, 49, 0, 7)]
+    low, _ = result_of(rows)
+    assert (low["tp_uncorrected"], low["recall_uncorrected"]) == (-1, None)
+    assert [low[name] for name in NAMES] == [6, 0, 0, 0, 0, 0]
+    assert low["undefined"] is None
 
 
 def test_more_true_positives_than_at_the_reference_clip_recall_to_1() -> None:
     rows = [Row("a", 1.0, 100, 100, 30, 35), Row("a", 2.0, 100, 100, 10, 30)]
     low, high = result_of(rows)
     assert low["is_reference"]
-    assert (high["recall_raw"], high["recall"]) == (4, 1)
-    assert high["f1"] == pytest.approx(2 * (20 / 30) / (20 / 30 + 1), rel=1e-15)
+    assert (high["recall_raw_uncorrected"], high["recall_uncorrected"]) == (4, 1)
+    assert high["f1_uncorrected"] == pytest.approx(2 * (20 / 30) / (20 / 30 + 1), rel=1e-15)
+    tp, positives = 30 - 0.1 * (100 - 5 / 0.7), 5 / 0.7
+    assert (high["recall_raw"], high["recall"]) == (pytest.approx(tp / positives, rel=1e-15), 1)
+    assert high["f1"] == pytest.approx(2 * (tp / 30) / (tp / 30 + 1), rel=1e-15)
 
 
 def test_without_enough_precision_anywhere_recall_and_f1_are_undefined_everywhere() -> None:
     rows = [Row("a", 1.0, 100, 100, 50, 51), Row("a", 2.0, 100, 100, 20, 20)]
     for row in result_of(rows):
-        assert (row["recall"], row["recall_raw"], row["f1"], row["is_reference"]) == (None, None, None, False)
-        assert row["undefined"] == "no_reference"
+        assert [row[name] for name in NAMES] == [None] * 6, "without a reference nothing can be corrected"
+        assert [row[f"{name}_uncorrected"] for name in ("recall", "recall_raw", "f1")] == [None] * 3
+        assert row["precision_uncorrected"] is not None
+        assert (row["is_reference"], row["undefined"]) == (False, "no_reference")
 
 
 def test_precision_and_recall_of_0_give_an_f1_of_0() -> None:
     rows = [Row("a", 1.0, 100, 100, 10, 50), Row("a", 2.0, 100, 100, 5, 5)]
     high = result_of(rows)[1]
-    assert (high["precision"], high["recall"], high["f1"], high["undefined"]) == (0, 0, 0, None)
+    assert [high[f"{name}_uncorrected"] for name in ("precision", "recall", "f1")] == [0, 0, 0]
+    assert high["undefined"] is None
 
 
 def test_a_threshold_that_no_pair_reaches_has_recall_0_and_no_precision() -> None:
     rows = [Row("a", 1.0, 100, 100, 10, 50), Row("a", 2.0, 100, 100, 0, 0)]
     high = result_of(rows)[1]
-    assert (high["fpr"], high["fp"], high["tp"], high["recall"], high["f1"]) == (0, 0, 0, 0, 0)
-    assert (high["precision"], high["undefined"]) == (None, "no_prediction")
+    assert high["fpr"] == 0
+    for suffix in ("", "_uncorrected"):
+        assert [high[f"{name}{suffix}"] for name in NAMES] == [0, 0, None, 0, 0, 0]
+    assert high["undefined"] == "no_prediction"
 
 
 def test_precision_of_exactly_the_minimum_qualifies_although_doubles_fall_short() -> None:
@@ -266,16 +249,21 @@ def test_every_group_has_its_own_reference_and_null_is_a_group() -> None:
     ]
     actual = result_of(rows)
     assert [row["is_reference"] for row in actual] == [True, False, False, True]
-    assert [row["recall"] for row in actual] == [1, 0.5, 0, 1]
+    for suffix in ("", "_uncorrected"):
+        assert [row[f"recall{suffix}"] for row in actual] == [1, 0.5, 1 if not suffix else 0, 1]
 
 
 def test_huge_counts_are_exact() -> None:
     n = 10**12
     row = one(n, n, n // 10 - 1, n // 10)
-    assert row["tp"] == 1
-    assert row["precision"] == pytest.approx(1e-11, rel=1e-15)
+    assert row["tp_uncorrected"] == 1
+    assert row["precision_uncorrected"] == pytest.approx(1e-11, rel=1e-15)
     assert row["undefined"] == "no_reference"
-    assert one(n, n, n // 10, n // 10)["tp"] == 0
+    assert one(n, n, n // 10, n // 10)["tp_uncorrected"] == 0
+    row = one(n, n, n // 10 - 1, n // 10, min_precision=0.0)
+    positives = Fraction(n, n - n // 10 + 1)
+    assert row["tp"] == pytest.approx(float(positives), rel=1e-15)
+    assert row["precision"] == pytest.approx(float(positives / (n // 10)), rel=1e-15)
 
 
 planted = st.fixed_dictionaries(
@@ -309,12 +297,12 @@ def test_corrected_columns_recover_planted_truth(truth: dict[str, Any], recall_a
     for row, (fpr, recall) in zip(actual, rates, strict=True):
         right = positives * recall / 20
         assert row["fpr"] == pytest.approx(fpr / 20, rel=1e-12)
-        assert row["tp_corrected"] == pytest.approx(right, rel=1e-12, abs=1e-9)
-        assert row["recall_corrected"] == pytest.approx(recall / 20, rel=1e-12, abs=1e-12)
+        assert row["tp"] == pytest.approx(right, rel=1e-12, abs=1e-9)
+        assert row["recall_raw"] == pytest.approx(recall / 20, rel=1e-12, abs=1e-12)
         if row["m_after"]:
-            assert row["precision_corrected"] == pytest.approx(right / row["m_after"], rel=1e-12, abs=1e-12)
+            assert row["precision"] == pytest.approx(right / row["m_after"], rel=1e-12, abs=1e-12)
         else:
-            assert row["precision_corrected"] is None
+            assert row["precision"] is None
 
 
 def test_the_correction_is_the_fixed_point_of_fewer_negatives() -> None:
@@ -323,55 +311,106 @@ def test_the_correction_is_the_fixed_point_of_fewer_negatives() -> None:
     for _ in range(200):
         positives = 300 - 400 / 4000 * (1000 - positives)
     low, high = result_of(rows)
-    assert low["recall_corrected"] == pytest.approx(1, rel=1e-12)
-    assert low["tp_corrected"] == pytest.approx(positives, rel=1e-12)
-    assert high["tp_corrected"] == pytest.approx(150 - 0.01 * (1000 - positives), rel=1e-12)
-    assert high["recall_corrected"] == pytest.approx(0.01 + 0.9 * high["recall_raw"], rel=1e-12)
+    assert low["recall"] == pytest.approx(1, rel=1e-12)
+    assert low["tp"] == pytest.approx(positives, rel=1e-12)
+    assert high["tp"] == pytest.approx(150 - 0.01 * (1000 - positives), rel=1e-12)
+    assert high["recall_raw"] == pytest.approx(0.01 + 0.9 * high["recall_raw_uncorrected"], rel=1e-12)
 
 
 def test_without_identification_the_corrected_columns_are_undefined() -> None:
     """False positive rate at the reference as large as the recall there: nothing tells positives from negatives."""
     row = one(10, 100, 8, 90, rule="fixed", threshold=1.0, reference_recall=0.8)
     assert row["is_reference"]
-    assert (row["tp_corrected"], row["precision_corrected"], row["recall_corrected"]) == (None, None, None)
+    assert [row[name] for name in NAMES] == [None] * 6
+    assert (row["recall_uncorrected"], row["precision_uncorrected"]) == (1, pytest.approx(1 / 9))
+    assert row["undefined"] == "unidentified"
+    assert one(10, 100, 7, 90, rule="fixed", threshold=1.0, reference_recall=0.8)["undefined"] == "all_positive"
 
 
-def _point(rows: Sequence[Row], criterion: Criterion, **options: Any) -> dict[str, Any]:  # noqa: ANN401
-    curve = estimates(frame_of(rows), KEYS, **options)
-    return operating_point(curve, KEYS, criterion).to_dicts()[0]
+def test_more_positives_than_pairs_are_undefined_and_as_many_are_not() -> None:
+    """A = 8 / (r0 - 1/5) of 9 pairs after the event: 10 with r0 = 1, and 9 with 49 pairs that all match."""
+    row = one(10, 9, 2, 9, reference_recall=0.9)
+    assert [row[name] for name in NAMES] == [None] * 6
+    assert row["undefined"] == "all_positive"
+    for n_before in range(2, 60):
+        row = one(n_before, 49, 1, 49)
+        assert [row[name] for name in NAMES] == [0, 49, 1, 1, 1, 1], "whatever the rounding of 1 - 1 / n_before"
+        assert row["undefined"] is None
 
 
-@given(groups(small), decimals, decimals.filter(lambda text: text != "0"))
+@given(groups(small), recalls, st.sampled_from(["lowest", "max"]))
+def test_recall_at_the_reference_is_exactly_what_it_is_believed_to_be(
+    rows: list[Row], recall: str, rule: ReferenceRule
+) -> None:
+    for row in result_of(rows, rule=rule, reference_recall=float(recall)):
+        if row["is_reference"] and row["tp"] is not None:
+            assert row["recall"] == row["recall_raw"] == float(recall)
+            assert row["recall_uncorrected"] == row["recall_raw_uncorrected"] == 1
+
+
+def test_the_uncorrected_recall_is_no_estimate_of_recall() -> None:
+    """Expected counts of FPR .5 and recall 1 at the reference, .1 and .4 above it: off by (f0 R - FPR) / (1 - f0)."""
+    rows = [Row("a", 1.0, 1000, 1000, 500, 600), Row("a", 2.0, 1000, 1000, 100, 160)]
+    high = result_of(rows)[1]
+    assert high["recall"] == pytest.approx(0.4, rel=1e-15)
+    assert high["recall_uncorrected"] == pytest.approx(0.4 + (0.5 * 0.4 - 0.1) / (1 - 0.5), rel=1e-15)
+
+
+def _point(rows: Sequence[Row], criterion: Criterion, recall: float = 1.0, enough: float = 0.05) -> dict[str, Any]:
+    curve = estimates(frame_of(rows), KEYS, reference_recall=recall, min_precision=enough)
+    return operating_point(curve, KEYS, criterion, recall).to_dicts()[0]
+
+
+@given(groups(small), decimals, decimals.filter(lambda text: text != "0"), recalls)
 def test_operating_points_are_the_best_rows_by_exact_rationals(
-    rows: list[Row], min_precision: str, min_recall: str
+    rows: list[Row], min_precision: str, min_recall: str, recall: str
 ) -> None:
     rows_of_group = [row for row in rows if row.group == rows[0].group]
-    reference = reference_of(rows_of_group, "lowest", Fraction("0.05"), None)
-    candidates = [(row, row.expected(reference)) for row in sorted(rows_of_group, key=lambda row: row.threshold)]
-    for criterion, eligible, value in (
-        (Criterion(beta=1), lambda _: True, "f1"),
+    reference = reference_of(rows_of_group)
+    candidates = [(row, row.expected(reference, Fraction(recall))) for row in rows_of_group]
+    for criterion, chosen in (
+        (Criterion(beta=1), chosen_by(candidates, lambda _: True, "f1")),
         (
             Criterion(min_precision=float(min_precision)),
-            lambda element: element["precision"] is not None and element["precision"] >= Fraction(min_precision),
-            "recall",
+            chosen_by(candidates, reaches("precision", Fraction(min_precision)), "recall"),
         ),
         (
             Criterion(min_recall=float(min_recall)),
-            lambda element: element["recall"] is not None and element["recall"] >= Fraction(min_recall),
-            "precision",
+            chosen_by(candidates, reaches("recall", Fraction(min_recall)), "precision"),
         ),
     ):
-        evaluated = [
-            (row, ratios[value]) for row, ratios in candidates if eligible(ratios) and ratios[value] is not None
-        ]
-        actual = _point(rows_of_group, criterion)
-        if not evaluated:
+        actual = _point(rows_of_group, criterion, float(recall))
+        if chosen is None:
             assert (actual["threshold"], actual["undefined"]) == (None, "not_reached")
             continue
-        best = max(element for _, element in evaluated if isinstance(element, Fraction))
-        chosen = next(row for row, element in evaluated if element == best)
-        assert actual["threshold"] == chosen.threshold
-        assert actual["m_after"] == chosen.m_after
+        assert actual["threshold"] == chosen[0].threshold
+        assert actual["m_after"] == chosen[0].m_after
+
+
+@given(groups(small) | groups(huge), decimals, recalls)
+def test_whether_precision_is_enough_is_decided_by_exact_rationals(
+    rows: list[Row], min_precision: str, recall: str
+) -> None:
+    curve = estimates(frame_of(rows), KEYS, reference_recall=float(recall))
+    reached = precision_reaches(curve, KEYS, float(min_precision), float(recall))
+    for row, evaluated in zip(curve.iter_rows(named=True), reached.to_list(), strict=True):
+        rows_of_group = [each for each in rows if each.group == row["group"]]
+        counted = next(each for each in rows_of_group if each.threshold == row["threshold"])
+        exact = counted.expected(reference_of(rows_of_group), Fraction(recall))["precision"]
+        if row["precision"] is None:
+            assert evaluated is None
+        else:
+            assert evaluated == (isinstance(exact, Fraction) and exact >= Fraction(min_precision))
+
+
+@pytest.mark.parametrize("scale", [1, 10**3, 10**9])
+def test_a_tie_of_corrected_precision_with_its_minimum_is_decided_exactly(scale: int) -> None:
+    """2 positives of 302 pairs after the event: precision is 1 - 57 / 3000 * 300 / 6 = 0.05, and one match decides."""
+    reference = Row("a", 1.0, 3000 * scale, 302 * scale, 0, 2 * scale)
+    for m_before, is_enough in ((57 * scale, True), (57 * scale + 1, False)):
+        rows = [reference, Row("a", 2.0, 3000 * scale, 302 * scale, m_before, 6 * scale)]
+        curve = estimates(frame_of(rows), KEYS)
+        assert precision_reaches(curve, KEYS, 0.05, 1.0).to_list() == [True, is_enough]
 
 
 def test_equally_good_thresholds_give_the_lowest() -> None:
@@ -387,8 +426,10 @@ def test_a_criterion_that_no_row_meets_keeps_its_row_and_says_so() -> None:
 
 
 def test_minimum_precision_of_a_point_is_compared_exactly() -> None:
-    row = _point([Row("a", 1.0, 3000, 300, 57, 6)], Criterion(min_precision=0.05))
-    assert row["threshold"] == 1.0
+    """A = (60 - 57 / 3000 * 3003) / (1 - 57 / 3000) = 3 positives of 60 matches."""
+    rows = [Row("a", 1.0, 3000, 3003, 57, 60)]
+    assert _point(rows, Criterion(min_precision=0.05), enough=0.04)["threshold"] == 1.0
+    assert _point(rows, Criterion(min_precision=0.050000001), enough=0.04)["threshold"] is None
 
 
 def test_recall_counts_more_with_a_larger_beta() -> None:

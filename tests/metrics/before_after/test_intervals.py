@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pipeline.metrics.before_after.estimates import estimates
 from pipeline.metrics.before_after.intervals import INTERVAL_NAMES, intervals
 from pipeline.metrics.before_after.placebo import placebo, placebo_joint, realised_precision_interval
+from pipeline.metrics.before_after.sums import Sides
 from pipeline.simulations.before_after_counts import Setting, simulate, truth
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def test_every_interval_holds_its_estimate_or_says_why_not(four: Four, reference
     if reference is not None:
         reference = min(reference, four[0].shape[1] - 1)
     actual, expected = (
-        intervals(*four, reference=reference, confidence=0.95, reference_recall=recall),
+        intervals([Sides(*four)], reference=reference, confidence=0.95, reference_recalls=[recall]),
         points(four, reference, recall),
     )
     for name, interval in actual.items():
@@ -82,11 +83,12 @@ def test_every_interval_holds_its_estimate_or_says_why_not(four: Four, reference
         assert not np.isnan(estimate).any(), name
         assert (lower <= estimate + 1e-9 * (1 + np.abs(estimate))).all(), name
         assert (upper >= estimate - 1e-9 * (1 + np.abs(estimate))).all(), name
+        assert (upper <= 1).all(), name
 
 
 def test_more_confidence_is_wider_and_nested() -> None:
     four = simulated(Setting(60, 1.0, bursty=True), 1, 4)[0][0]
-    narrow, wide = (intervals(*four, reference=0, confidence=c) for c in (0.8, 0.99))
+    narrow, wide = (intervals([Sides(*four)], reference=0, confidence=c) for c in (0.8, 0.99))
     for name in INTERVAL_NAMES:
         both = ~np.isnan(narrow[name].lower) & ~np.isnan(wide[name].lower)
         assert (wide[name].lower[both] <= narrow[name].lower[both] + 1e-12).all(), name
@@ -98,7 +100,8 @@ def test_empty_replicates_and_their_order_change_nothing() -> None:
     order = np.random.default_rng(0).permutation(40)
     mixed = tuple(np.concatenate([counts[order], np.zeros_like(counts[:7])]) for counts in four)
     plain, other = (
-        intervals(*arrays, reference=0, confidence=0.95) for arrays in (four, (mixed[0], mixed[1], mixed[2], mixed[3]))
+        intervals([Sides(*arrays)], reference=0, confidence=0.95)
+        for arrays in (four, (mixed[0], mixed[1], mixed[2], mixed[3]))
     )
     for name in INTERVAL_NAMES:
         np.testing.assert_allclose(plain[name].lower, other[name].lower, rtol=1e-6, err_msg=name)
@@ -116,17 +119,19 @@ def reasons(interval: Interval) -> list[str | None]:
 def test_reasons_for_no_interval() -> None:
     m_before, m_after = table([4, 1], [3, 0], [5, 1]), table([40, 0], [30, 0], [20, 0])
     n_before, n_after = np.array([100, 90, 120]), np.array([200, 210, 190])
-    actual = intervals(m_before, m_after, n_before, n_after, reference=0, confidence=0.95)
+    actual = intervals([Sides(m_before, m_after, n_before, n_after)], reference=0, confidence=0.95)
     assert reasons(actual["fpr"]) == [None, None]
     assert reasons(actual["precision"]) == [None, "no_prediction"]
     assert reasons(actual["recall"]) == [None, "negative_tp"]
-    actual = intervals(m_before, m_after, n_before, n_after, reference=None, confidence=0.95)
-    assert reasons(actual["precision"])[0] is None
-    for name in ("recall", "f1", "precision_corrected", "recall_corrected"):
+    assert reasons(actual["precision_uncorrected"]) == [None, "no_prediction"]
+    assert reasons(actual["recall_uncorrected"]) == [None, "negative_tp"]
+    actual = intervals([Sides(m_before, m_after, n_before, n_after)], reference=None, confidence=0.95)
+    assert reasons(actual["precision_uncorrected"])[0] is None
+    for name in ("precision", "recall", "f1", "recall_uncorrected", "f1_uncorrected"):
         assert reasons(actual[name])[0] == "no_reference"
-    alone = intervals(m_before[:1], m_after[:1], n_before[:1], n_after[:1], reference=0, confidence=0.95)
-    nothing = intervals(m_before * 0, m_after, n_before * 0, n_after, reference=None, confidence=0.95)
-    after = intervals(m_before, m_after * 0, n_before, n_after * 0, reference=None, confidence=0.95)
+    alone = intervals([Sides(m_before[:1], m_after[:1], n_before[:1], n_after[:1])], reference=0, confidence=0.95)
+    nothing = intervals([Sides(m_before * 0, m_after, n_before * 0, n_after)], reference=None, confidence=0.95)
+    after = intervals([Sides(m_before, m_after * 0, n_before, n_after * 0)], reference=None, confidence=0.95)
     assert {reason for name in INTERVAL_NAMES for reason in reasons(alone[name])} == {"one_replicate"}
     assert {reason for name in INTERVAL_NAMES for reason in reasons(nothing[name])} == {"no_before"}
     assert reasons(after["precision"]) == ["no_prediction"] * 2
@@ -135,30 +140,34 @@ def test_reasons_for_no_interval() -> None:
 
 def test_recall_is_one_at_the_reference_and_unknown_without_signal() -> None:
     four = simulated(Setting(300), 1, 6)[0][0]
-    actual = intervals(*four, reference=0, confidence=0.95)
-    assert (actual["recall"].lower[0], actual["recall"].upper[0]) == (1.0, 1.0)
-    assert (actual["recall"].lower[1:] > 0).all()
+    actual = intervals([Sides(*four)], reference=0, confidence=0.95)
+    for name in ("recall", "recall_uncorrected"):
+        assert (actual[name].lower[0], actual[name].upper[0]) == (1.0, 1.0)
+        assert (actual[name].lower[1:] > 0).all()
     m_after = table([30, 2], [0, 3], [1, 0], [0, 1])
     same = np.full(4, 100)
-    weak = intervals(table([3, 0], [4, 0], [6, 1], [5, 0]), m_after, same, same, reference=0, confidence=0.95)
-    assert reasons(weak["recall"]) == [None, "unbounded"]
+    weak = intervals([Sides(table([3, 0], [4, 0], [6, 1], [5, 0]), m_after, same, same)], reference=0, confidence=0.95)
+    assert reasons(weak["recall"]) == reasons(weak["recall_uncorrected"]) == [None, "unbounded"]
 
 
 def test_no_match_before_still_bounds_the_false_positive_rate() -> None:
     events = 50
     m_before, m_after = np.zeros((events, 1), dtype=np.int64), np.full((events, 1), 3)
     pairs = np.full(events, 1000)
-    actual = intervals(m_before, m_after, pairs, pairs, reference=0, confidence=0.95)
+    actual = intervals([Sides(m_before, m_after, pairs, pairs)], reference=0, confidence=0.95)
     assert actual["fpr"].lower[0] == 0.0
     assert actual["fpr"].upper[0] == pytest.approx(-np.log(0.025) / (events * 1000), rel=1e-3)
-    assert actual["precision"].upper[0] == 1.0
-    assert actual["precision"].lower[0] == pytest.approx(1 - 3.689 / 150, abs=2e-3)
+    for name in ("precision", "precision_uncorrected"):
+        assert actual[name].upper[0] == 1.0
+        assert actual[name].lower[0] == pytest.approx(1 - 3.689 / 150, abs=2e-3)
 
 
 def test_negative_precision_is_its_own_lower_limit() -> None:
     m_before, m_after = np.full((30, 1), 10), np.full((30, 1), 2)
     pairs = np.full(30, 100)
-    actual = intervals(m_before, m_after, pairs, pairs, reference=None, confidence=0.95)["precision"]
+    actual = intervals([Sides(m_before, m_after, pairs, pairs)], reference=None, confidence=0.95)[
+        "precision_uncorrected"
+    ]
     assert actual.lower[0] == pytest.approx(-4.0)
     assert -4.0 < actual.upper[0] < 0
 
@@ -169,7 +178,7 @@ def test_coverage_on_simulated_counts(heterogeneity: float, bursty: bool) -> Non
     true, sets = truth(setting), simulated(setting, 200, 7)
     covered = dict.fromkeys([*INTERVAL_NAMES, "realised"], 0.0)
     for four, near, n_near, true_after in sets:
-        for name, interval in intervals(*four, reference=0, confidence=0.95).items():
+        for name, interval in intervals([Sides(*four)], reference=0, confidence=0.95).items():
             lower = np.nan_to_num(interval.lower, nan=0.0)
             upper = np.nan_to_num(interval.upper, nan=1.0)
             covered[name] += float(np.mean((lower <= true[name] + 1e-9) & (true[name] <= upper + 1e-9))) / len(sets)
@@ -185,7 +194,7 @@ def test_correction_removes_the_bias_of_recall() -> None:
     errors = np.zeros((2, setting.thresholds))
     for four, *_ in sets:
         actual = points(four, 0)
-        errors += np.array([actual["recall"], actual["recall_corrected"]]) - setting.recall
+        errors += np.array([actual["recall_uncorrected"], actual["recall"]]) - setting.recall
     plain, corrected = np.abs(errors[:, 1:] / len(sets)).max(axis=1)
     assert corrected < plain / 5
 
@@ -201,7 +210,7 @@ def test_realised_precision_without_a_near_part() -> None:
 def test_realised_precision_holds_the_estimate_it_is_about() -> None:
     for four, near, n_near, _ in simulated(Setting(40, 1.0, bursty=True), 20, 10):
         expected = points(four, 0)
-        for reference, name in ((None, "precision"), (0, "precision_corrected")):
+        for reference, name in ((None, "precision_uncorrected"), (0, "precision")):
             actual = realised_precision_interval(*four, near, n_near, confidence=0.95, reference=reference)
             defined = ~np.isnan(actual.lower) & ~np.isnan(expected[name])
             assert (actual.lower[defined] <= expected[name][defined] + 1e-9).all()

@@ -8,6 +8,7 @@ from scipy.stats import norm
 
 from pipeline.metrics.before_after.intervals import intervals
 from pipeline.metrics.before_after.simultaneous import precision_at_least, single_confidence
+from pipeline.metrics.before_after.sums import Sides
 from pipeline.simulations.before_after_counts import Setting, simulate, truth
 
 
@@ -45,11 +46,13 @@ def test_limits_are_below_those_of_single_thresholds_and_nan_with_one_replicate(
     batch = simulate(Setting(60, 1.0, bursty=True, thresholds=20), 1, np.random.default_rng(3))
     before, after = batch.far[0] + batch.near[0], batch.false_after[0] + batch.true_after[0]
     n_before, n_after = batch.n_far[0] + batch.n_near[0], batch.n_after[0]
-    together = precision_at_least(before, after, n_before, n_after, confidence=0.95)
-    single = intervals(before, after, n_before, n_after, reference=None, confidence=0.90)["precision"].lower
+    sides = Sides(before, after, n_before, n_after)
+    together = precision_at_least([sides], reference=0, confidence=0.95)
+    single = intervals([sides], reference=0, confidence=0.90)["precision"].lower
     assert (together <= single + 1e-12).all()
-    alone = precision_at_least(before[:1], after[:1], n_before[:1], n_after[:1], confidence=0.95)
-    assert np.isnan(alone).all()
+    alone = Sides(before[:1], after[:1], n_before[:1], n_after[:1])
+    assert np.isnan(precision_at_least([alone], reference=0, confidence=0.95)).all()
+    assert np.isnan(precision_at_least([sides], reference=None, confidence=0.95)).all(), "nothing to correct by"
 
 
 def test_limits_of_all_thresholds_seldom_fail_together() -> None:
@@ -59,9 +62,9 @@ def test_limits_of_all_thresholds_seldom_fail_together() -> None:
     failed = adjusted = 0
     for number in rng_sets:
         before, after = batch.far[number] + batch.near[number], batch.false_after[number] + batch.true_after[number]
-        pairs = batch.n_far[number] + batch.n_near[number], batch.n_after[number]
-        single = intervals(before, after, *pairs, reference=None, confidence=0.90)["precision"].lower
+        sides = Sides(before, after, batch.n_far[number] + batch.n_near[number], batch.n_after[number])
+        single = intervals([sides], reference=0, confidence=0.90)["precision"].lower
         failed += bool((single > expected).any())
-        adjusted += bool((precision_at_least(before, after, *pairs, confidence=0.95) > expected).any())
+        adjusted += bool((precision_at_least([sides], reference=0, confidence=0.95) > expected).any())
     assert adjusted <= 16
     assert failed > adjusted

@@ -13,7 +13,9 @@ from hypothesis.extra import numpy as arrays
 
 from pipeline.metrics.before_after.intervals import intervals
 from pipeline.metrics.before_after.placebo import placebo, placebo_joint, realised_precision_interval
+from pipeline.metrics.before_after.references import Choice
 from pipeline.metrics.before_after.simultaneous import precision_at_least
+from pipeline.metrics.before_after.sums import Sides
 from pipeline.metrics.comparison.paired_tests import paired_t, randomization_test, wilcoxon_signed_rank
 from pipeline.metrics.comparison.pooled import standard_errors
 from pipeline.metrics.comparison.posteriors import f1_posterior, probability_greater
@@ -49,14 +51,19 @@ def before_and_after(draw: st.DrawFn) -> tuple[Ints, ...]:
     return far + near, after, n_far + n_near, n_after, near, n_near
 
 
-@given(before_and_after(), st.sampled_from([None, 0]), LEVELS, st.sampled_from([1.0, 0.01]))
+KNOWN = st.sampled_from([(1.0,), (0.01,), (0.01, 1.0)])
+CHOICES = st.sampled_from([None, Choice("lowest", 0.05), Choice("max", 0.0)])
+
+
+@given(before_and_after(), st.sampled_from([None, 0]), LEVELS, KNOWN, CHOICES)
 @settings(max_examples=50)
-def test_before_and_after(counts: tuple[Ints, ...], reference: int | None, level: float, recall: float) -> None:
-    m_before, m_after, n_before, n_after, m_near, n_near = counts
-    actual = intervals(
-        m_before, m_after, n_before, n_after, reference=reference, confidence=level, reference_recall=recall
-    )
-    realised = realised_precision_interval(*counts, confidence=level, reference=reference, reference_recall=recall)
+def test_before_and_after(
+    counts: tuple[Ints, ...], reference: int | None, level: float, recalls: tuple[float, ...], choice: Choice | None
+) -> None:
+    m_before, _, n_before, _, m_near, n_near = counts
+    sides = [Sides(*counts[:4])]
+    actual = intervals(sides, reference=reference, reference_recalls=recalls, choice=choice, confidence=level)
+    realised = realised_precision_interval(*counts, reference=reference, reference_recalls=recalls, confidence=level)
     for interval in (*actual.values(), realised):
         given_ = ~np.isnan(interval.lower)
         assert (given_ == ~np.isnan(interval.upper)).all()
@@ -64,7 +71,9 @@ def test_before_and_after(counts: tuple[Ints, ...], reference: int | None, level
     near_and_far = m_before - m_near, m_near, n_before - n_near, n_near
     assert not np.isinf(placebo(*near_and_far, confidence=level).p_value).any()
     assert not math.isinf(placebo_joint(*near_and_far, flips=9))
-    limits = precision_at_least(m_before, m_after, n_before, n_after, confidence=max(level, 0.5))
+    limits = precision_at_least(
+        sides, reference=reference, reference_recalls=recalls, choice=choice, confidence=max(level, 0.5)
+    )
     assert ((limits <= 1) | np.isnan(limits)).all()
 
 

@@ -125,15 +125,26 @@ def test_false_positives_are_those_of_a_loop_over_all_pairs(tmp_path: Path, comp
     table = read_table(result, "before_after_adjusted")
     assert table.height == (3 if by else 1) * len(THRESHOLDS)
     plain = read_table(result, "before_after_estimates")
+    references = {row["kind"] if by else None: row for row in plain.filter("is_reference").to_dicts()}
     for row, other in zip(table.to_dicts(), plain.to_dicts(), strict=True):
-        number, unsupported, fp = archive.expected(strata, row["threshold"], row.get("kind") or "xy")
+        kinds = row.get("kind") or "xy"
+        number, unsupported, expected = archive.expected(strata, row["threshold"], kinds)
         assert (row["n_strata"], row["n_after_unsupported"]) == (number, unsupported)
         if unsupported:
             assert (row["fp_adjusted"], row["undefined"]) == (None, "unsupported_stratum")
             continue
-        precision = (other["m_after"] - fp) / other["m_after"]
+        # the number of positives, estimated at the reference with the adjusted rate there
+        reference, n_after = references[row.get("kind")], other["n_after"]
+        at_reference = archive.expected(strata, reference["threshold"], kinds)[2]
+        positives = (reference["m_after"] - at_reference) / (1 - at_reference / n_after)
+        fp = expected / n_after * (n_after - positives)
+        tp = other["m_after"] - fp
+        precision, recall = tp / other["m_after"], min(tp / positives, 1)
         assert row["fp_adjusted"] == pytest.approx(fp, rel=1e-12)
-        assert row["fpr_adjusted"] == pytest.approx(fp / other["n_after"], rel=1e-12)
+        assert row["fpr_adjusted"] == pytest.approx(expected / n_after, rel=1e-12)
+        if tp >= 0:
+            assert row["recall_adjusted"] == pytest.approx(recall, rel=1e-9)
+            assert row["f1_adjusted"] == pytest.approx(2 * precision * recall / (precision + recall), rel=1e-9)
         assert row["precision_adjusted"] == pytest.approx(precision, rel=1e-9, abs=1e-12)
         if row["fpr_adjusted_lower"] is not None:
             assert row["fpr_adjusted_lower"] <= row["fpr_adjusted"] <= row["fpr_adjusted_upper"]
@@ -170,8 +181,7 @@ def test_one_stratum_gives_the_plain_estimates(tmp_path: Path) -> None:
     archive.events = archive.events.with_columns(kind=pl.lit("x"))
     result = run(tmp_path, archive, "pairs", strata=["kind"])
     table, plain = (read_table(result, f"before_after_{name}") for name in ("adjusted", "estimates"))
-    assert table["fp_adjusted"].to_list() == plain["fp"].to_list()
-    for name in ("fpr", "precision", "recall", "f1"):
+    for name in ("fpr", "fp", "precision", "recall", "f1"):
         assert table[f"{name}_adjusted"].to_list() == pytest.approx(plain[name].to_list(), rel=1e-9)
     for name in ("fpr", "precision"):
         for side in ("lower", "upper"):
@@ -195,9 +205,11 @@ def test_distinct_thresholds_and_an_open_boundary_count_as_the_plain_ones(tmp_pa
             tmp_path / boundary, archive, "pairs", strata=["weekday"], thresholds="distinct", boundary=boundary
         )
         table = read_table(result, "before_after_adjusted")
+        n_after = read_table(result, "before_after_estimates")["n_after"][0]
         for row in table.sample(5, seed=1).to_dicts():
             threshold = row["threshold"] if boundary == ">=" else np.nextafter(row["threshold"], 2)
-            assert row["fp_adjusted"] == pytest.approx(archive.expected(["weekday"], threshold, "xy")[2], rel=1e-12)
+            expected = archive.expected(["weekday"], threshold, "xy")[2]
+            assert row["fpr_adjusted"] == pytest.approx(expected / n_after, rel=1e-12)
 
 
 @pytest.mark.parametrize(

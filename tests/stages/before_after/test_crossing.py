@@ -114,7 +114,8 @@ def test_intervals_and_placebo_are_those_of_events_days_and_both(tmp_path: Path,
     expected = intervals([sides for sides, _ in counted], reference=reference, confidence=0.95)
     for name in ("fpr", "precision_uncorrected", "recall_uncorrected"):
         for side in ("lower", "upper"):
-            limits = np.where(np.equal(expected[name].reason, None), getattr(expected[name], side), np.nan)
+            is_given = np.array([reason is None for reason in expected[name].reason])
+            limits = np.where(is_given, getattr(expected[name], side), np.nan)
             assert table[f"{name}_{side}"].fill_null(np.nan).to_numpy() == pytest.approx(limits, rel=1e-9, nan_ok=True)
     tests = read_table(run, "before_after_placebo").drop_nulls("threshold").sort("threshold")
     (_, events), (_, days), (_, both) = counted

@@ -47,22 +47,25 @@ def test_estimates_at_every_threshold() -> None:
         (2.0, 4, 22, 100, 50),
         (3.0, 0, 10, 100, 50),
     ]
-    expected: dict[
-        str, tuple[Fraction | int, ...]
-    ] = {  # fp = fpr · 50, tp = m_after − fp; 20 true positives at the reference, the lowest threshold
+    # 20 / (1 − 1/10) = 200/9 positives: the other 250/9 pairs after the event alone can be false positives
+    tp = Fraction(22) - Fraction(4, 100) * Fraction(250, 9)
+    expected: dict[str, tuple[Fraction | int, ...]] = {
         "fpr": (Fraction(10, 100), Fraction(4, 100), 0),
-        "fp": (5, 2, 0),
-        "tp": (20, 20, 10),
-        "precision": (Fraction(20, 25), Fraction(20, 22), 1),
-        "recall": (1, 1, Fraction(10, 20)),
-        "f1": (Fraction(40, 40 + 5), Fraction(40, 40 + 2), Fraction(20, 20 + 10)),
+        "fp": (Fraction(25, 9), Fraction(10, 9), 0),
+        "tp": (Fraction(200, 9), tp, 10),
+        "precision": (Fraction(200, 9 * 25), tp / 22, 1),
+        "recall": (1, tp * 9 / 200, Fraction(90, 200)),
+        "f1": (Fraction(400, 400 + 25), 2 * tp / (22 + Fraction(200, 9)), Fraction(20 * 9, 90 + 200)),
+        # fp = fpr · 50, tp = m_after − fp; 20 true positives at the reference, the lowest threshold
+        "fp_uncorrected": (5, 2, 0),
+        "tp_uncorrected": (20, 20, 10),
+        "precision_uncorrected": (Fraction(20, 25), Fraction(20, 22), 1),
+        "recall_uncorrected": (1, 1, Fraction(10, 20)),
+        "f1_uncorrected": (Fraction(40, 40 + 5), Fraction(40, 40 + 2), Fraction(20, 20 + 10)),
     }
     for name, values in expected.items():
-        assert [row[name] for row in rows] == [float(value) for value in values], name
+        assert [row[name] for row in rows] == pytest.approx([float(value) for value in values], rel=1e-15), name
     assert [row["is_reference"] for row in rows] == [True, False, False]
-    # 20 / (1 − 1/10) positives: the other pairs after the event alone can be false positives
-    assert rows[0]["tp_corrected"] == pytest.approx(20 + 1 / 10 * 200 / 9)
-    assert rows[1]["recall_corrected"] == pytest.approx((20 + 4 / 100 * 200 / 9) / (200 / 9))
 
 
 @pytest.mark.parametrize(
@@ -73,13 +76,22 @@ def test_estimates_at_every_threshold() -> None:
         ([{"n_before": 9, "n_after": 9}, {"threshold": 3.0, "m_before": 3}], "no_prediction", {"fpr": 3 / 9}),
         (
             [{"n_before": 9, "n_after": 9}, {"threshold": 3.0, "m_before": 3, "m_after": 2}],
+            "no_reference",
+            {"precision_uncorrected": -1 / 2, "recall_uncorrected": None, "precision": None, "recall": None},
+        ),
+        (
+            [
+                {"n_before": 9, "n_after": 9},
+                {"threshold": 1.0, "m_after": 2},
+                {"threshold": 3.0, "m_before": 3, "m_after": 2},
+            ],
             "negative_tp",
-            {"precision": -1 / 2, "recall": None, "f1": None},
+            {"precision_uncorrected": -1 / 2, "precision": -1 / 4, "recall": None, "f1": None},
         ),
         (
             [{"n_before": 9, "n_after": 9}, {"threshold": 3.0, "m_before": 3, "m_after": 3}],
             "no_reference",
-            {"precision": 0.0, "recall": None, "f1": None},
+            {"precision_uncorrected": 0.0, "recall_uncorrected": None, "precision": None, "recall": None, "f1": None},
         ),
     ],
 )
@@ -96,10 +108,16 @@ def test_a_threshold_with_more_true_positives_than_the_reference_has_recall_1() 
     matches: Rows = [{"threshold": 1.0, "m_before": 8, "m_after": 1}, {"threshold": 2.0, "m_before": 2, "m_after": 24}]
     result = estimated([*COMPARED, *matches])
     lowest, higher = (result.row("estimates", threshold=threshold) for threshold in (1.0, 2.0))
-    assert (lowest["is_reference"], lowest["tp"], higher["tp"]) == (True, 20.0, 23.0)
-    assert (higher["recall_raw"], higher["recall"], higher["f1"]) == (23 / 20, 1.0, 46 / (24 + 23))
+    assert (lowest["is_reference"], lowest["tp_uncorrected"], higher["tp_uncorrected"]) == (True, 20.0, 23.0)
+    names = ("recall_raw", "recall", "f1")
+    assert [higher[f"{name}_uncorrected"] for name in names] == [23 / 20, 1.0, 46 / (24 + 23)]
+    positives = Fraction(20) / (1 - Fraction(1, 10))
+    tp = 24 - Fraction(2, 100) * (50 - positives)
+    assert [higher[name] for name in names] == [float(tp / positives), 1.0, float(2 * tp / (24 + tp))]
     most = estimated([*COMPARED, *matches], recall_reference={"rule": "max"}).row("estimates", threshold=1.0)
-    assert (most["is_reference"], most["recall"]) == (False, 20 / 23)
+    assert (most["is_reference"], most["recall_uncorrected"]) == (False, 20 / 23)
+    positives = Fraction(23) / (1 - Fraction(2, 100))
+    assert most["recall"] == float((25 - Fraction(1, 10) * (50 - positives)) / positives)
 
 
 def test_one_replicate_has_no_interval_and_says_so() -> None:
@@ -116,7 +134,7 @@ def test_one_replicate_has_no_interval_and_says_so() -> None:
 
 def test_thresholds_are_chosen_in_every_group_the_lowest_of_equal_ones() -> None:
     tied: Rows = [{"n_before": 10, "n_after": 10}, {"threshold": 1.0, "m_before": 1, "m_after": 1}]
-    tied += [{"threshold": 3.0, "m_after": 4}]  # 4 true positives at each threshold
+    tied += [{"threshold": 3.0, "m_after": 4}]  # 40/9 positives: 40/9, 4 and 4 of them, with 5, 4 and 4 matches
     groups: Rows = [{"grouping": "source", "source": name, **row} for name in ("x", None) for row in tied]
     points: Rows = [{"beta": 1}, {"min_recall": 0.9}, {"min_precision": 1.0}]
     rows: Rows = [*groups, *({**row, "m_after": 0} for row in tied)]
@@ -173,7 +191,9 @@ def test_gold_pairs_stand_beside_the_estimates() -> None:
         (2.0, 4, 0, 4, 1.0, 4 / 8),
         (3.0, 4, 0, 4, 1.0, 4 / 8),
     ]
-    assert table["precision_difference"].to_list() == pytest.approx([20 / 25 - 6 / 9, 20 / 22 - 1, 0.0])
+    assert table["precision_difference"].to_list() == pytest.approx(
+        [200 / 9 / 25 - 6 / 9, (22 - 4 / 100 * 250 / 9) / 22 - 1, 0.0]
+    )
 
 
 def test_strata_adjust_the_false_positive_rate() -> None:
@@ -189,7 +209,8 @@ def test_strata_adjust_the_false_positive_rate() -> None:
     row = estimated(pairs, frames, thresholds=[1]).row("adjusted")
     assert row["n_strata"] == 2
     assert row["fpr_adjusted"] == pytest.approx(10 / 50 * 10 / 50)
-    assert row["precision_adjusted"] == pytest.approx((25 - 2) / 25)
+    # 23 / (1 − 1/25) positives, so that 50 − 23 · 25/24 pairs can be false positives
+    assert row["precision_adjusted"] == pytest.approx((25 - 10 / 50 * 10 / 50 * (50 - 23 * 25 / 24)) / 25)
     with pytest.raises(DataError, match="only 100 of 160 pairs before"):
         estimated([*pairs, {"n_before": 60}], frames, thresholds=[1])
 
@@ -205,14 +226,45 @@ def test_warnings_and_words() -> None:
         estimated([{"n_before": 9, "n_after": 9}, {"threshold": 3.0, "m_before": 3, "m_after": 3}]),
     )
     assert good.summary.sentence.startswith(
-        "Keeping scores of 2 or more, about 91 of every 100 kept matches are right, and about 100 of every 100"
+        "Keeping scores of 2 or more, about 95 of every 100 kept matches are right, and about 94 of every 100 true "
+        "matches are kept. This hangs on the recall reference, 1, where 10% of the pairs match even before the event "
+        "and 89% of the matches after it are right (at 2 the uncorrected recall of the source text is 1.00, the "
+        "corrected one 0.94)."
     )
-    assert good.summary.curve == (8 / 9, 20 / 21, 2 / 3)
-    assert not any("recall" in text for text in good.warnings)
+    assert good.summary.curve == pytest.approx((16 / 17, 188 / 199, 18 / 29), rel=1e-15)
+    assert any(text.startswith("precision and recall hang on the recall reference, 1: 10%") for text in good.warnings)
+    rare: Rows = [{"n_before": 40, "n_after": 20}, {"n_before": 960, "n_after": 480, "replicate": 1}, *MATCHES]
+    assert not any("recall" in text for text in estimated(rare).warnings), "1% of the pairs match before the event"
+    assert "hangs on" not in estimated(rare).summary.sentence
     assert any(text.startswith("no threshold has enough precision") for text in poor.warnings)
+    nothing = estimated([{"n_after": 9}, {"threshold": 3.0, "m_after": 3}])
+    assert any(text.startswith("no pair was compared before the event") for text in nothing.warnings)
     assert poor.summary.sentence.startswith("No threshold has both")
     low = estimated([{"n_before": 100, "n_after": 100}, {"threshold": 1.0, "m_before": 9, "m_after": 10}])
-    assert any("at its reference threshold 1 only 10% of the matches are right" in text for text in low.warnings)
+    assert any(
+        "1: 9% of the pairs match there even before the event, and 11% of the matches" in w for w in low.warnings
+    )
+    fixed: dict[str, object] = {"rule": "fixed", "threshold": 1.0}
+    some: Rows = [{"n_before": 10, "n_after": 100}, {"threshold": 1.0, "m_before": 8, "m_after": 90}]
+    for recall, words in ((0.8, "as many pairs match before the event"), (0.85, "more positives are estimated")):
+        result = estimated(some, recall_reference=fixed | {"recall": recall})
+        assert any(words in text for text in result.warnings)
+        assert result.row("estimates", threshold=1.0)["precision"] is None
+
+
+def test_a_range_of_recalls_has_the_estimates_of_its_middle_and_the_limits_of_both_ends() -> None:
+    runs = {
+        str(recall): estimated(PAIRS, recall_reference={"recall": recall})["estimates"]
+        for recall in (0.8, 0.9, 1.0, (0.8, 1.0))
+    }
+    ranged, middle = runs["(0.8, 1.0)"], runs["0.9"]
+    names = ["fp", "tp", "precision", "recall", "recall_raw", "f1", "undefined"]
+    assert ranged.select(names).equals(middle.select(names))
+    for name in ("precision", "recall", "f1"):
+        for side, widest in (("lower", pl.min_horizontal), ("upper", pl.max_horizontal)):
+            ends = pl.DataFrame({end: runs[end][f"{name}_{side}"] for end in ("0.8", "1.0")})
+            expected = ends.select(pl.when(pl.all_horizontal(pl.all().is_not_null())).then(widest("0.8", "1.0")))
+            assert ranged[f"{name}_{side}"].to_list() == expected.to_series().to_list()
 
 
 def test_no_group_gives_empty_tables_of_the_contract() -> None:

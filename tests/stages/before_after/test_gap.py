@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 def table(tmp_path: Path, name: str, window: dict[str, str], result: str) -> pl.DataFrame:
     stage = write_demo(tmp_path / "data") | {"window": window, "compared": "timelines", "thresholds": [3, 8, 13, 25]}
+    stage["recall_reference"] = {"rule": "fixed", "threshold": 3}  # the same, whatever the false positive rate
     run = run_stages({"output": str(tmp_path / name), "stages": [stage]})
     frame = pl.read_parquet(run.path / result / "before_after.parquet")
     return frame.filter(pl.col("threshold").is_not_null()).sort("grouping", "source", "threshold")

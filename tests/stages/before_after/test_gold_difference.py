@@ -30,7 +30,7 @@ def archive(seed: int) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
             "lag_hours": rng.uniform(-168, 72, size),
         }
     )
-    events = pl.DataFrame({"event_id": range(9), "n_before": [200] * 9, "n_after": [90] * 9})
+    events = pl.DataFrame({"event_id": range(9), "n_before": [200] * 9, "n_after": [50] * 9})
     after = pairs.filter(pl.col("lag_hours") >= 0)
     gold = after.filter(pl.Series(rng.uniform(size=after.height) < after["score"].to_numpy()))
     return pairs, events, gold.select("event_id", "article_id")
@@ -40,7 +40,10 @@ def difference(pairs: pl.DataFrame, events: pl.DataFrame, gold: pl.DataFrame, th
     retrieved = pairs.filter(pl.col("score") >= threshold)
     before, after = retrieved.filter(pl.col("lag_hours") < 0).height, retrieved.filter(pl.col("lag_hours") >= 0)
     n_before, n_after = (int(events[name].to_numpy().sum()) for name in ("n_before", "n_after"))
-    estimated = 1 - before / n_before * n_after / after.height
+    lowest = pairs.filter(pl.col("score") >= THRESHOLDS[0])  # the recall reference
+    fpr = lowest.filter(pl.col("lag_hours") < 0).height / n_before
+    positives = (lowest.filter(pl.col("lag_hours") >= 0).height - fpr * n_after) / (1 - fpr)
+    estimated = 1 - before / n_before * (n_after - positives) / after.height
     return float(estimated - after.join(gold, on=["event_id", "article_id"], how="semi").height / after.height)
 
 

@@ -91,12 +91,16 @@ def overturning(curve: list[dict[str, Any]], threshold: float) -> float | None:
         return None
 
     def f1(row: dict[str, Any], kappa: float) -> float:
-        fp = kappa * row["m_before"] / row["n_before"] * row["n_after"]
+        rate = kappa * reference["m_before"] / reference["n_before"]
+        tp_reference = reference["m_after"] - rate * row["n_after"]
+        if rate >= 1 or tp_reference <= 0:
+            return 0.0
+        positives = tp_reference / (1 - rate)
+        fp = kappa * row["m_before"] / row["n_before"] * (row["n_after"] - positives)
         tp = row["m_after"] - fp
         if tp <= 0:
             return 0.0
-        tp_reference = reference["m_after"] - kappa * reference["m_before"] / reference["n_before"] * row["n_after"]
-        fn = max(tp_reference - tp, 0.0)
+        fn = max(positives - tp, 0.0)
         return float(2 * tp / (2 * tp + fp + fn))
 
     chosen = next(row for row in curve if row["threshold"] == threshold)
@@ -115,7 +119,8 @@ def test_kappas_of_every_operating_point_equal_a_search_step_by_step(tmp_path: P
             assert (row["kappa_vanishing"], row["kappa_overturning"]) == (None, None)
             seen.add("not reached")
             continue
-        vanishing = row["m_after"] / row["fp"] if row["fp"] else None
+        all_false = row["m_before"] * row["n_after"] / row["n_before"]
+        vanishing = row["m_after"] / all_false if all_false else None
         assert row["kappa_vanishing"] == (None if vanishing is None else pytest.approx(vanishing, rel=1e-12))
         expected = overturning(curves[row["grouping"], row["source"]], row["threshold"])
         found = row["kappa_overturning"]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pipeline.runs.runner import Run
 
-RATIOS = ("fpr", "precision", "recall", "f1", "precision_corrected", "recall_corrected")
+RATIOS = ("fpr", "precision", "recall", "f1", "precision_uncorrected", "recall_uncorrected", "f1_uncorrected")
 COUNTS = ["n_before", "n_after", "m_before", "m_after"]
 WINDOW = {"before": "48h", "after": "12h", "gap": "2h", "near": "10h"}
 BEFORE, AFTER, GAP, NEAR = 48, 12, 2, 10
@@ -89,8 +89,8 @@ def test_every_interval_holds_its_estimate_and_a_missing_one_has_a_reason(tmp_pa
     given = 0
     for row in estimates.to_dicts():
         limits = {name: (row[f"{name}_lower"], row[f"{name}_upper"]) for name in (*RATIOS, "precision_realised")}
-        realised = row["precision_corrected"]
-        row["precision_realised"] = row["precision"] if realised is None else realised
+        realised = row["precision"]
+        row["precision_realised"] = row["precision_uncorrected"] if realised is None else realised
         for name, (lower, upper) in limits.items():
             assert (lower is None) == (upper is None), name
             if lower is not None and row[name] is not None:
@@ -98,8 +98,12 @@ def test_every_interval_holds_its_estimate_and_a_missing_one_has_a_reason(tmp_pa
                 given += 1
         assert (row["undefined_interval"] is None) == all(limits[name][0] is not None for name in RATIOS)
         if row["is_reference"]:
-            assert limits["recall"] == (1, 1)
-    assert given > 50
+            assert limits["recall_uncorrected"] == (1, 1)
+            assert limits["recall"][1] in {None, 1}
+    assert given > 60
+    fixed = run_archive(tmp_path / "fixed", Archive(1), recall_reference={"rule": "fixed", "threshold": 0.5})
+    row = read_table(fixed, "before_after_estimates").row(by_predicate=pl.col("is_reference"), named=True)
+    assert (row["recall_lower"], row["recall"], row["recall_upper"]) == (1, 1, 1), "a given reference is not in doubt"
     points = read_table(run, "before_after_operating_points")
     joined = points.drop_nulls("threshold").join(
         estimates, on=["grouping", "source", "threshold"], how="left", nulls_equal=True
@@ -132,14 +136,14 @@ def test_replicates_change_the_counts_table_but_no_sum_and_no_estimate(tmp_path:
     sums = [each.group_by(keys).agg(pl.col(values).sum()).sort(keys, nulls_last=True) for each in counts.values()]
     assert sums[0].equals(sums[1])
     assert sums[0].equals(sums[2])
-    columns = [*keys, *COUNTS, "fp", "tp", "recall_raw", "tp_corrected", "is_reference", "undefined", *RATIOS]
+    columns = [*keys, *COUNTS, "fp", "tp", "recall_raw", "tp_uncorrected", "is_reference", "undefined", *RATIOS]
     tables = {name: read_table(run, "before_after_estimates") for name, run in runs.items()}
     for each in tables.values():
         assert each.select(columns).equals(tables["own"].select(columns))
     assert not tables["own"]["fpr_lower"].equals(tables["eight"]["fpr_lower"])
     limits = [name for name in tables["none"].columns if name.endswith(("_lower", "_upper"))]
-    assert len(limits) == 14
-    assert tables["none"].select(pl.col(limits).is_null().all()).row(0) == (True,) * 14
+    assert len(limits) == 16
+    assert tables["none"].select(pl.col(limits).is_null().all()).row(0) == (True,) * 16
     assert tables["none"]["undefined_interval"].unique().to_list() == ["none"]
     assert read_table(runs["none"], "before_after_placebo").is_empty()
 

@@ -189,8 +189,8 @@ def test_merged_duplicates_count_once(tmp_path: Path) -> None:
 
 def test_scores_that_are_thresholds_themselves_choose_one_of_them(tmp_path: Path) -> None:
     run = run_before_after(tmp_path, {"pairs": PAIRS}, thresholds="distinct")
-    assert rows_of(run) == {1: (1, 1, 0, 1), 2: (0, 2, 0, 2)}
-    assert first_point(run)["threshold"] == 0.5
+    assert first_point(run)["threshold"] == 0.2, "all 3 pairs after are positive, so that none can be a false positive"
+    assert rows_of(run) == {1: (1, 1, 1, 1), 2: (0, 2, 0, 2)}
     assert_adds_up(run)
 
 
