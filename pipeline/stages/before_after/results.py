@@ -11,6 +11,7 @@ from pipeline.metrics.before_after import estimates as estimator
 from pipeline.metrics.before_after import sensitivity
 from pipeline.metrics.curves.operating_points import pick
 from pipeline.metrics.uncertainty.cube import Cube
+from pipeline.metrics.uncertainty.limits import few_clusters_warning
 from pipeline.stages.before_after import adjusted, audit, gold, placebo, plausibility, strata, trend
 from pipeline.stages.before_after import verdict as assumption
 from pipeline.stages.before_after.gold_difference import with_difference
@@ -106,6 +107,7 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
             "the matches are right, so the total it is measured against is itself uncertain; "
             "try another recall_reference, or check a sample by hand"
         )
+    messages += few_clusters_warning(total)
     messages += assumption.warnings(tables)
     messages += audit.contradictions(tables)
     return tuple(messages)

@@ -9,9 +9,11 @@ import polars as pl
 
 from pipeline.metrics.change_points.areas import average_precision, roerich_area, trapezoid_area
 from pipeline.metrics.uncertainty.cube import Cube
+from pipeline.metrics.uncertainty.limits import few_clusters_warning, with_clusters
+from pipeline.metrics.uncertainty.qualities import N_CLUSTERS, N_EFFECTIVE
 from pipeline.stages.change_points.contract import AREAS, COUNT_NAMES, CURVE
 from pipeline.stages.change_points.ratios import with_ratios
-from pipeline.stages.change_points.uncertainty import with_intervals
+from pipeline.stages.change_points.uncertainty import SIZES, with_intervals
 from pipeline.stages.stage import Summary, group_text, integer, interval, number, of_group, percent
 from pipeline.tables.columns import by_group, nulls
 from pipeline.tables.ratios import quotient
@@ -38,9 +40,11 @@ def derive(params: ChangePointsParameters, counts: Mapping[str, pl.DataFrame]) -
     keys = [name for name in table.columns if name not in {THRESHOLD, REPLICATE, *COUNT_NAMES}]
     cube = Cube.of(table, keys, params.threshold_values, params.boundary)
     curve = with_intervals(_curve(params, cube), cube, params)
+    areas = _areas(params, counts, curve, keys)
+    areas = with_clusters(areas, cube, SIZES, wanted=params.uncertainty == "jackknife")
     return {
         "change_points_curve": curve.select(*keys, *(column.name for column in CURVE)),
-        "change_points_areas": _areas(params, counts, curve, keys),
+        "change_points_areas": areas.select(*keys, *(column.name for column in AREAS)),
     }
 
 
@@ -87,7 +91,7 @@ def _areas(
     reason = averaged.when(pl.col("n_true") == 0).then(pl.lit("no_positive"))
     reason = reason.when(pl.col("n_predicted") == 0).then(pl.lit("no_prediction"))
     reason = reason.when(pl.col("average_precision").is_null()).then(pl.lit("no_score"))
-    return frame.with_columns(reason.alias("undefined")).select(*keys, *(column.name for column in AREAS))
+    return frame.with_columns(reason.alias("undefined"))
 
 
 def _at_every_score(
@@ -133,7 +137,9 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     if empty:
         where = "there is" if areas.height == 1 else f"{empty:,} of {areas.height:,} groups have"
         messages.append(f"{where} no true point: recall and areas are NULL")
-    return tuple(messages)
+    keys = areas.columns[1 : areas.columns.index("n_series")]
+    numbers = areas.select(*keys, N_CLUSTERS, N_EFFECTIVE)
+    return (*messages, *few_clusters_warning(curve.join(numbers, on=keys, how="left", nulls_equal=True)))
 
 
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:

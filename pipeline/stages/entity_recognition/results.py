@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from pipeline.metrics.uncertainty.limits import clusters_of, few_clusters_warning, with_numbers, with_quality
 from pipeline.stages.entity_recognition.averages import average_of
-from pipeline.stages.entity_recognition.contract import COUNT_NAMES, SCORES
+from pipeline.stages.entity_recognition.contract import COUNT_NAMES, RATIOS, SCORES
 from pipeline.stages.entity_recognition.document_sums import TABLE as SUMS_OF_DOCUMENTS
 from pipeline.stages.entity_recognition.document_sums import TYPES as TYPES_OF_SUMS
 from pipeline.stages.entity_recognition.documents import group_of
@@ -95,7 +96,9 @@ def _scores(
     order = [*keys, *(column.name for column in SCORES)]
     if not frames:
         return _nothing(documents, keys)
-    return pl.concat(frames).select(order)
+    clusters = clusters_of(counts, keys, COUNT_NAMES)
+    scores = with_quality(pl.concat(frames), RATIOS, clusters=clusters, keys=keys, events=("tp", "fp", "fn"))
+    return with_numbers(scores, clusters, keys, wanted=confidence is not None).select(order)
 
 
 def _nothing(documents: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
@@ -124,7 +127,7 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
         if number_of:
             where = "there is" if groups.height == 1 else f"{number_of:,} of {groups.height:,} groups have"
             messages.append(f"{where} {words}: what needs one is NULL")
-    return tuple(messages)
+    return (*messages, *few_clusters_warning(scores))
 
 
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:

@@ -8,7 +8,7 @@ import polars as pl
 
 from pipeline.metrics.geocoding.accuracy import add_ratios
 from pipeline.metrics.uncertainty.cube import Cube
-from pipeline.metrics.uncertainty.limits import intervals_of, with_limits
+from pipeline.metrics.uncertainty.limits import few_clusters_warning, intervals_of, with_clusters, with_limits
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
 from pipeline.stages.geocoding.contract import COUNT_NAMES, RATIOS, SCORES
 from pipeline.stages.geocoding.planning import grid
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pipeline.metrics.uncertainty.limits import Interval
     from pipeline.stages.geocoding.contract import GeocodingParameters
 
+SIZES = ("n_gold",)
 TOLERANCE = "tolerance_km"
 
 
@@ -38,7 +39,9 @@ def derive(params: GeocodingParameters, counts: Mapping[str, pl.DataFrame]) -> d
         limits = intervals_of_clusters(replicates, params.confidence)
         return intervals_of({name: limits[name] for name in RATIOS}, len(replicates.tp))
 
-    scores = with_limits(_scores(cube), cube, RATIOS, intervals, wanted=params.uncertainty == "jackknife")
+    wanted = params.uncertainty == "jackknife"
+    scores = with_limits(_scores(cube), cube, RATIOS, intervals, wanted=wanted, sizes=SIZES, events=("tp", "fp", "fn"))
+    scores = with_clusters(scores, cube, SIZES, wanted=wanted)
     return {
         "geocoding_scores": scores.select(*keys, *(column.name for column in SCORES)),
     }
@@ -79,7 +82,7 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
         if groups:
             where = "there is" if errors.height == 1 else f"{groups:,} of {errors.height:,} groups have"
             messages.append(f"{where} {words}: what needs one is NULL")
-    return tuple(messages)
+    return (*messages, *few_clusters_warning(tables["geocoding_scores"]))
 
 
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
