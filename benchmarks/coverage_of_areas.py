@@ -25,7 +25,8 @@ from scipy.special import expit, ndtr
 
 from pipeline.metrics.curves.ordered_areas import OrderedAreas, Rows, Totals
 from pipeline.metrics.curves.pr_auc import Retrieved, true_point_areas, true_point_clusters
-from pipeline.metrics.uncertainty.jackknife import logit_interval, t_quantile
+from pipeline.metrics.uncertainty.clusters import Spread, area_interval
+from pipeline.metrics.uncertainty.jackknife import t_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -138,7 +139,7 @@ def estimated(setting: Setting, score: Floats, label: NDArray[np.bool_]) -> Iter
     areas.add(Rows(group, rising, positive.ravel(), 1 - positive.ravel(), replicate=replicate))
     estimates = areas.finish(random_sizes=setting.random)
     for name in estimates.area:
-        yield name, {"area": estimates.area[name], "se": estimates.se[name], "degrees": estimates.degrees[name]}
+        yield name, {key: getattr(estimates, key)[name] for key in ("area", "se", "degrees", "skewed")}
     if not setting.clusters:
         tp = np.cumsum(hit[:, ::-1], axis=1)
         every = Retrieved(tp, np.arange(1, size + 1) - tp, positives, negatives)
@@ -157,10 +158,10 @@ def _true_points_of_clusters(setting: Setting, score: Floats, label: NDArray[np.
     totals = _true_points(_retrieved(setting, score, label, 1), setting)
     clusters = _retrieved(setting, score, label, setting.clusters)
     rows_of_datasets = np.split(np.arange(len(clusters.tp)), len(score))
-    spread = np.array(
-        [true_point_clusters(Retrieved(*(v[rows] for v in vars(clusters).values()))) for rows in rows_of_datasets]
-    )
-    return totals | {"se": spread[:, 0], "degrees": spread[:, 1]}
+    spreads = [true_point_clusters(Retrieved(*(v[rows] for v in vars(clusters).values()))) for rows in rows_of_datasets]
+    se = np.sqrt([spread.variance for spread in spreads])
+    degrees, skewed = (np.array([getattr(spread, name) for spread in spreads]) for name in ("degrees", "skewed"))
+    return totals | {"se": se, "degrees": degrees, "skewed": skewed}
 
 
 def _retrieved(setting: Setting, score: Floats, label: NDArray[np.bool_], n_parts: int) -> Retrieved:
@@ -192,14 +193,15 @@ def measure(setting: Setting, datasets: int, confidence: float, seed: int) -> No
     for name, true in truth(setting).items():
         if name in collected:
             arrays = {key: np.concatenate(values) for key, values in collected[name].items()}
-            numbers = _line(arrays, true, confidence)
+            numbers = _line(arrays, true, confidence, clustered=bool(setting.clusters))
             cells = (f"{number:>{max(len(title) + 2, 9)}.4f}" for number, title in zip(numbers, titles, strict=False))
             print(f"  {name:<18}" + "".join(cells))
 
 
-def _line(arrays: Estimated, true: float, confidence: float) -> Iterator[float]:
+def _line(arrays: Estimated, true: float, confidence: float, *, clustered: bool) -> Iterator[float]:
     area, se = arrays["area"], arrays["se"]
-    lower, upper = logit_interval(area, se, t_quantile(confidence, arrays["degrees"]))
+    spread = Spread(se**2, arrays["degrees"], arrays.get("skewed", np.zeros_like(se)))
+    lower, upper = area_interval(area, spread, confidence, clustered=clustered)
     normal = t_quantile(confidence, 1e9)
     numbers = [true, area.mean() - true, area.std(), np.sqrt(np.mean(se**2))]
     numbers += [np.mean((lower <= true) & (true <= upper)), np.mean(upper < true), np.mean(lower > true)]

@@ -133,11 +133,20 @@ def se_of_clusters(
     clusters: NDArray[Any],
     weights: NDArray[Any] | None = None,
 ) -> float:
-    """Standard error where clusters are independent: G / (G - 1) times the sum of squared shifts of whole clusters."""
+    """Standard error where clusters are independent: (G - 1) / G times the sum of squared shifts of leaving them out.
+
+    The shift of a cluster in a class is that of its rows over the share of the class that is left without it.
+    """
     weights = np.ones(len(scores)) if weights is None else weights
     moved = shifts(area, scores, labels, weights, random_sizes=True)
-    sums = np.array([moved[clusters == each].sum() for each in np.unique(clusters)])
-    return float(np.sqrt(len(sums) / (len(sums) - 1) * ((sums - sums.mean()) ** 2).sum()))
+    left_out = []
+    for cluster in np.unique(clusters):
+        sums = 0.0
+        for in_class in (labels, ~labels):
+            rows = in_class & (clusters == cluster)
+            sums += moved[rows].sum() / (1 - weights[rows].sum() / weights[in_class].sum())
+        left_out.append(sums)
+    return float(np.sqrt((len(left_out) - 1) / len(left_out) * np.square(left_out).sum()))
 
 
 def degrees_of_rows(

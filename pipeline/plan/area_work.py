@@ -93,7 +93,11 @@ def areas(
 
 
 _CELL = ("cell_block", "cell")
-_COLUMNS = (*ROW_AREAS, *(f"{area}_{part}" for area in ROW_AREAS for part in ("se", "degrees", "min", "max")))
+_COLUMNS = (
+    *ROW_AREAS,
+    *(f"{area}_{part}" for area in ROW_AREAS for part in ("se", "degrees", "skewed", "min", "max")),
+    "design_effect",
+)
 
 
 def rows_in_order(request: AreaRequest, grouping: Sequence[str]) -> exp.Select:
@@ -324,9 +328,10 @@ class _Work:
                 limits = [np.array([getattr(each, end) for each in bounds[area]]) for end in ("lowest", "highest")]
                 value = np.where(np.isnan(value), value, (limits[0] + limits[1]) / 2)
                 limits = [np.where(np.isnan(value), np.nan, each) for each in limits]
-            spread = {"_se": found.se[area], "_degrees": found.degrees[area]}
+            spread = {"_se": found.se[area], "_degrees": found.degrees[area], "_skewed": found.skewed[area]}
             columns = {"": value, **spread, "_min": limits[0], "_max": limits[1]}
             series += [pl.Series(f"{area}{name}", each).fill_nan(None) for name, each in columns.items()]
+        series.append(pl.Series("design_effect", found.design_effect).fill_nan(None))
         grouping = pl.lit(Grouping(self.groups.names).label).alias(GROUPING.name)
         return self.groups.keys.with_columns(grouping, *series) if self.groups.names else _alone(grouping, series)
 

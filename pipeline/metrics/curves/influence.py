@@ -3,7 +3,8 @@
 An area A is a function of two distributions, of the scores of positives and of the scores of negatives. A row of score
 x in class c shifts it by (ψ_c(x) - mean of ψ_c) / W_c, where W_c is the weight of the class. The variance of A is the
 sum of squares of these shifts (von Mises 1947; Hampel 1974; for the area under the ROC curve: DeLong, DeLong &
-Clarke-Pearson 1988). Rows of one cluster shift it together, so that their shifts are summed before they are squared.
+Clarke-Pearson 1988). Rows of one cluster shift it together, so that their shifts are summed before they are squared,
+and divided by what the class keeps without the cluster: then they are the shifts of leaving the cluster out.
 
 A variance to which only a few rows or clusters contribute is itself uncertain. Its degrees of freedom, for quantiles of
 Student's t, come from the fourth moment of the shifts: 2 V² / Var(V) (Satterthwaite 1946).
@@ -16,6 +17,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from pipeline.metrics.uncertainty.clusters import Spread, degrees_of_freedom, effective_number, skewness
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -24,6 +27,7 @@ Floats: TypeAlias = "NDArray[np.float64]"
 _TWO = 2
 _NORMAL_KURTOSIS = 3.0
 _FEWEST_DEGREES = 4.0
+_ROUNDING = 1e-12  # a class of which a replicate holds all but this share has no weight without it
 
 
 @dataclass(frozen=True)
@@ -139,12 +143,16 @@ def _inverse_size(moments: ClassMoments) -> Floats:
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
-def variance_of_clusters(
+def spread_of_clusters(
     weights: tuple[Floats, Floats], influences: tuple[Floats, Floats], slope: Floats | float
-) -> Floats:
-    """Variance of areas where only the replicates, groups of clusters, are independent.
+) -> Spread:
+    """Sampling error of areas where only the replicates, groups of clusters, are independent.
 
-    The number of positives and of negatives differs between clusters, so their spread always counts.
+    The number of positives and of negatives differs between clusters, so their spread always counts. What a replicate
+    shifts in a class of which it holds the share h is divided by 1 - h: so far the area moves, to first order, if the
+    replicate is left out (CR3: MacKinnon & White 1985; Bell & McCaffrey 2002). The variance is (G - 1) / G × Σ z_g²,
+    where G replicates have data: the jackknife's, and for equal shares exactly G / (G - 1) × the sum of squares of the
+    undivided shifts.
 
     Args:
         weights: Weight of the positives and of the negatives in each replicate, shape (G, …).
@@ -152,42 +160,23 @@ def variance_of_clusters(
         slope: As for `variance_of_rows`, of a shape without G.
 
     Returns:
-        G / (G - 1) × Σ z_g², where the sum of the shifts z_g is 0 and G replicates have data; nan for one replicate.
+        Variance, degrees of freedom and skewness as in `clusters`; the variance is nan for one replicate. The effective
+        number of clusters is that of the class which has fewer.
     """
-    shifts, replicates = _shifts(weights, influences, slope)
-    factor = np.where(replicates >= _TWO, replicates / (replicates - 1), np.nan)
-    return np.asarray((shifts**2).sum(axis=0) * factor)
-
-
-@np.errstate(divide="ignore", invalid="ignore", over="ignore")
-def degrees_of_clusters(
-    weights: tuple[Floats, Floats], influences: tuple[Floats, Floats], slope: Floats | float
-) -> Floats:
-    """Degrees of freedom of `variance_of_clusters`, with the same arguments.
-
-    Returns:
-        2 V² / Var(V) as in `jackknife.effective_degrees`: at least 4, or G - 1 if that is less, and at most G - 1; at
-        least 1.
-    """
-    shifts, replicates = _shifts(weights, influences, slope)
-    squares = shifts**2
-    total, most = squares.sum(axis=0), np.maximum(replicates - 1.0, 1.0)
-    spread = (squares**2).sum(axis=0) - total**2 / replicates
-    degrees = np.where(spread > 0, 2 * total**2 / spread, np.inf)
-    return np.clip(degrees, np.minimum(_FEWEST_DEGREES, most), most)
-
-
-@np.errstate(divide="ignore", invalid="ignore", over="ignore")
-def _shifts(
-    weights: tuple[Floats, Floats], influences: tuple[Floats, Floats], slope: Floats | float
-) -> tuple[Floats, Floats]:
-    """How far each replicate shifts the areas, shape (G, …), and how many replicates have data."""
-    shift: Floats | float = 0.0
+    shifts = np.zeros(np.broadcast_shapes(weights[0].shape, np.shape(slope)))
+    effective = np.full(shifts.shape[1:], np.inf)
     for weight, influence, sign in zip(weights, influences, (1.0, -1.0), strict=True):
         total = weight.sum(axis=0)
-        centred = influence - weight * (influence.sum(axis=0) / total)
-        shift = shift + np.where(total > 0, (centred + sign * slope * weight) / total, 0.0)
-    return np.asarray(shift), np.asarray(((weights[0] + weights[1]) > 0).sum(axis=0), dtype=np.float64)
+        # what the replicate shifts: its centred influences, and its part in the share of positives
+        centred = influence - weight * (influence.sum(axis=0) / total) + sign * slope * weight
+        # without the replicate the class has 1 - h of its weight; if that is nothing, no area is left to compare with
+        others = np.where(total - weight > _ROUNDING * total, total - weight, total)
+        shifts = shifts + np.where(total > 0, centred / others, 0.0)
+        effective = np.fmin(effective, effective_number(weight))
+    replicates = ((weights[0] + weights[1]) > 0).sum(axis=0).astype(np.float64)
+    factor = np.where(replicates >= _TWO, (replicates - 1) / replicates, np.nan)
+    variance = np.asarray((shifts**2).sum(axis=0) * factor)
+    return Spread(variance, degrees_of_freedom(shifts, effective), skewness(shifts))
 
 
 def variance_of_means(values: Floats, weights: Floats) -> Floats:
@@ -198,7 +187,7 @@ def variance_of_means(values: Floats, weights: Floats) -> Floats:
         weights: Shape (G, …): sum of w in each replicate.
 
     Returns:
-        G / (G - 1) × Σ z_g² with z_g = Σ w (x - mean) / Σ w; nan for one replicate.
+        That of the delete-a-group jackknife about the mean, see `spread_of_clusters`; nan for one replicate.
     """
     nothing = np.zeros_like(weights)
-    return variance_of_clusters((weights, nothing), (values, nothing), 0.0)
+    return spread_of_clusters((weights, nothing), (values, nothing), 0.0).variance

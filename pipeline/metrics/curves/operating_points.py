@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import polars as pl
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from pipeline.metrics.uncertainty.limits import of_chosen
 from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
@@ -73,7 +74,8 @@ def pick(curve: pl.DataFrame, keys: Sequence[str], *, criterion: str, among: pl.
 
     Returns:
         One row per group with the columns of the curve and `criterion`. A group in which no row is eligible keeps its
-        row, with NULL in every other column and `undefined` = `not_reached`.
+        row, with NULL in every other column and `undefined` = `not_reached`. Without a confidence in the criterion the
+        quality of intervals says that the threshold was chosen on the same data.
     """
     eligible = curve.with_columns(best.alias("_best")).filter(
         among.fill_null(value=False), pl.col("_best").is_not_null()
@@ -85,4 +87,5 @@ def pick(curve: pl.DataFrame, keys: Sequence[str], *, criterion: str, among: pl.
     rows = groups.join(chosen.drop("_best"), on=list(keys), how="left", nulls_equal=True)
     missing = pl.col(THRESHOLD).is_null()
     reason = pl.when(missing).then(pl.lit(NOT_REACHED)).otherwise(pl.col("undefined"))
-    return rows.with_columns(reason.alias("undefined"), pl.lit(criterion).alias(CRITERION))
+    points = rows.with_columns(reason.alias("undefined"), pl.lit(criterion).alias(CRITERION))
+    return points if "confidence=" in criterion else of_chosen(points)

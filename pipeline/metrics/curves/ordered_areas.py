@@ -25,9 +25,8 @@ import numpy as np
 
 from pipeline.metrics.curves.influence import (
     ClassMoments,
-    degrees_of_clusters,
     degrees_of_rows,
-    variance_of_clusters,
+    spread_of_clusters,
     variance_of_rows,
 )
 from pipeline.metrics.curves.running_sums import running_sums
@@ -125,11 +124,16 @@ class Estimates:
         area: The areas.
         se: Standard errors of the areas.
         degrees: Degrees of freedom of the standard errors; see `influence`.
+        skewed: Skewness of the areas, see `uncertainty.clusters`; 0 where rows are independent.
+        design_effect: Variance of average precision between replicates over that of independent rows (Kish 1965); nan
+            where rows are independent.
     """
 
     area: dict[str, Floats]
     se: dict[str, Floats]
     degrees: dict[str, Floats]
+    skewed: dict[str, Floats]
+    design_effect: Floats
 
 
 class OrderedAreas:
@@ -189,20 +193,24 @@ class OrderedAreas:
             roc = np.where(totals.n_negative > 0, sums["roc_auc_positive_first"] / totals.positives, np.nan)
         area = {name: np.clip(value, 0.0, 1.0) for name, value in zip(ROW_AREAS, (precision, roc), strict=True)}
         slopes = dict(zip(ROW_AREAS, (slope, np.zeros_like(slope)), strict=True))
-        se, degrees = {}, {}
+        se, degrees, skewed = {}, {}, {}
         for name in ROW_AREAS:
             if self._replicates:
-                sums_by_replicate = (*self._replicate_sums(name), slopes[name])
-                variance, degrees[name] = (
-                    variance_of_clusters(*sums_by_replicate),
-                    degrees_of_clusters(*sums_by_replicate),
-                )
+                spread = spread_of_clusters(*self._replicate_sums(name), slopes[name])
+                variance, degrees[name], skewed[name] = spread.variance, spread.degrees, spread.skewed
             else:
                 moments = self._moments(name)
                 variance = variance_of_rows(*moments, slopes[name], random_sizes=random_sizes)
-                degrees[name] = degrees_of_rows(*moments, variance)
+                degrees[name], skewed[name] = degrees_of_rows(*moments, variance), np.zeros_like(variance)
             se[name] = np.where(np.isnan(area[name]), np.nan, np.sqrt(variance))
-        return Estimates(area, se, degrees)
+        return Estimates(area, se, degrees, skewed, self._design_effect(se["average_precision"], slope))
+
+    def _design_effect(self, se: Floats, slope: Floats) -> Floats:
+        if not self._replicates:
+            return np.full_like(se, np.nan)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            effect = se**2 / variance_of_rows(*self._moments("average_precision"), slope, random_sizes=True)
+        return np.where(np.isfinite(effect), effect, np.nan)
 
     def _moments(self, area: str) -> tuple[ClassMoments, ClassMoments]:
         totals = self._totals

@@ -70,8 +70,14 @@ def effective_degrees(values: Floats) -> Floats:
     Returns:
         The remaining shape; from 4 to G - 1, which it is too where nothing varies.
     """
-    replicates = values.shape[0]
-    squares = (values - values.mean(axis=0)) ** 2
+    return moment_degrees(values - values.mean(axis=0))
+
+
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def moment_degrees(deviations: Floats) -> Floats:
+    """`effective_degrees` of the deviations from the mean, shape (G, …)."""
+    replicates = deviations.shape[0]
+    squares = deviations**2
     total = squares.sum(axis=0)
     spread = np.einsum("g...,g...->...", squares, squares) - total**2 / replicates
     degrees = np.where(spread > 0, 2 * total**2 / spread, np.inf)

@@ -1,4 +1,4 @@
-"""Intervals as columns: the one writer of `<name>_lower`, `<name>_upper`, and of the reason why one is missing."""
+"""Intervals as columns: the one writer of limits, of the reason why one is missing, and of how far to trust them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import polars as pl
 
+from pipeline.metrics.uncertainty.qualities import (
+    FEWEST_CLUSTERS,
+    FEWEST_EVENTS,
+    INTERVAL_QUALITY,
+    LARGEST_SHARE,
+    N_CLUSTERS,
+    N_EFFECTIVE,
+    Quality,
+)
 from pipeline.tables.columns import doubles, nulls, texts
+from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,6 +33,7 @@ if TYPE_CHECKING:
 
 UNDEFINED_INTERVAL = "undefined_interval"
 _SIDES = ("lower", "upper")
+_LARGEST = "_largest_share"
 
 
 @dataclass(frozen=True)
@@ -104,8 +115,10 @@ def with_limits(
     intervals: Callable[[pl.DataFrame, GroupCounts], Intervals],
     *,
     wanted: bool,
+    sizes: Sequence[str] | None = None,
+    events: Sequence[str] = (),
 ) -> pl.DataFrame:
-    """A curve with the limits of its ratios and `undefined_interval`.
+    """A curve with the limits of its ratios, `undefined_interval` and `interval_quality`.
 
     Args:
         curve: One row per group × threshold.
@@ -113,9 +126,149 @@ def with_limits(
         names: The ratios.
         intervals: Their intervals from the rows of a group, by rising threshold, and its counts by replicate.
         wanted: Whether intervals are asked for; beyond the budget there is none all the same.
+        sizes: Names of the counts that make the size of a cluster; None: all of its counts.
+        events: As for `with_quality`.
     """
+    if sizes is None:
+        sizes = [name for name in cube.counts.columns if name not in {*cube.keys, REPLICATE, "threshold"}]
+    return with_quality(
+        _limited(curve, cube, names, intervals, wanted=wanted),
+        names,
+        clusters=clusters_of(cube.counts, cube.keys, sizes),
+        keys=cube.keys,
+        events=events,
+    )
+
+
+def _limited(
+    curve: pl.DataFrame,
+    cube: Cube,
+    names: Sequence[str],
+    intervals: Callable[[pl.DataFrame, GroupCounts], Intervals],
+    *,
+    wanted: bool,
+) -> pl.DataFrame:
     if not wanted or curve.is_empty():
         return curve.with_columns(*no_limits(names, "none"))
     if not cube.within_budget(curve.height):
         return curve.with_columns(*no_limits(names, "budget"))
     return pl.concat([rows.with_columns(*limit_columns(intervals(rows, group))) for rows, group in cube.beside(curve)])
+
+
+def clusters_of(counts: pl.DataFrame, keys: Sequence[str], sizes: Sequence[str]) -> pl.DataFrame:
+    """How many clusters each group rests on, and how unequal they are.
+
+    Args:
+        counts: A count table: columns `keys`, `replicate` and counts.
+        keys: Columns that identify a group.
+        sizes: Names of the counts that make the size of a cluster.
+
+    Returns:
+        Columns `keys`, `n_clusters`, `n_clusters_effective` (Kish 1965; NULL without any row) and the share of the
+        largest cluster, which `with_quality` takes away.
+    """
+    size = pl.sum_horizontal(pl.col(name).cast(pl.Float64) for name in sizes)
+    by_cluster = (
+        counts.select(*keys, REPLICATE, size.alias("_size")).group_by([*keys, REPLICATE]).agg(pl.col("_size").sum())
+    )
+    rows = by_cluster.sort(REPLICATE).filter(pl.col("_size") > 0)  # sums do not depend on the order of the table
+    total, squares = pl.col("_size").sum(), (pl.col("_size") ** 2).sum()
+    return rows.group_by(list(keys), maintain_order=True).agg(
+        pl.len().cast(pl.Int64).alias(N_CLUSTERS),
+        (total**2 / squares).alias(N_EFFECTIVE),
+        (pl.col("_size").max() / total).alias(_LARGEST),
+    )
+
+
+def with_clusters(table: pl.DataFrame, cube: Cube, sizes: Sequence[str], *, wanted: bool) -> pl.DataFrame:
+    """A table with `n_clusters` and `n_clusters_effective` of the group of every row; NULL where not wanted."""
+    return with_numbers(table, clusters_of(cube.counts, cube.keys, sizes), cube.keys, wanted=wanted)
+
+
+def with_numbers(
+    table: pl.DataFrame, clusters: pl.DataFrame, keys: Sequence[str], *, wanted: bool = True
+) -> pl.DataFrame:
+    """As `with_clusters`, from what `clusters_of` gives."""
+    names = (N_CLUSTERS, N_EFFECTIVE)
+    numbers = clusters.select(*keys, *names)
+    if not wanted:
+        numbers = numbers.with_columns(pl.lit(None, dtype=numbers.schema[name]).alias(name) for name in names)
+    return table.join(numbers, on=list(keys), how="left", nulls_equal=True, maintain_order="left")
+
+
+def with_quality(
+    table: pl.DataFrame,
+    names: Sequence[str],
+    *,
+    clusters: pl.DataFrame | None = None,
+    keys: Sequence[str] = (),
+    events: Sequence[str] = (),
+) -> pl.DataFrame:
+    """A table with `interval_quality`; NULL in rows without an interval.
+
+    Args:
+        table: With the limits of some ratios.
+        names: The ratios.
+        clusters: `clusters_of` its groups; None: rows are independent.
+        keys: Columns that identify a group.
+        events: Columns that the ratios weigh against each other, such as tp, fp and fn: where one is 0 a ratio is 0
+            or 1, and where one is small a ratio rests on few events.
+    """
+    if clusters is not None:
+        working = clusters.select(
+            *keys, *(pl.col(name).alias(f"_{name}") for name in (N_CLUSTERS, N_EFFECTIVE)), _LARGEST
+        )
+        table = table.join(working, on=list(keys), how="left", nulls_equal=True, maintain_order="left")
+    else:
+        table = table.with_columns(nulls([f"_{N_CLUSTERS}", f"_{N_EFFECTIVE}", _LARGEST]))
+    is_limited = pl.any_horizontal(pl.col(limit).is_not_null() for limit in limit_names(names))
+    quality = pl.when(is_limited).then(_quality(events)).cast(pl.String).alias(INTERVAL_QUALITY)
+    return table.with_columns(quality).drop(f"_{N_CLUSTERS}", f"_{N_EFFECTIVE}", _LARGEST)
+
+
+def _quality(events: Sequence[str]) -> pl.Expr:
+    """The worst that holds, see `qualities.MEANINGS`."""
+    twice_even = 2 / pl.col(f"_{N_CLUSTERS}")
+    rarest = pl.min_horizontal(events) if events else pl.lit(None, dtype=pl.Int64)
+    return (
+        pl.when(pl.col(_LARGEST) > pl.max_horizontal(pl.lit(LARGEST_SHARE), twice_even))
+        .then(_named("unequal_clusters"))
+        .when(pl.col(f"_{N_EFFECTIVE}") < FEWEST_CLUSTERS)
+        .then(_named("few_clusters"))
+        .when(rarest == 0)
+        .then(_named("at_edge"))
+        .when(rarest < FEWEST_EVENTS)
+        .then(_named("few_events_of_interest"))
+        .otherwise(_named("good"))
+    )
+
+
+def of_chosen(points: pl.DataFrame) -> pl.DataFrame:
+    """Rows of a curve that were chosen by what they hold: intervals that were good are those of a chosen threshold."""
+    if INTERVAL_QUALITY not in points.columns:
+        return points
+    chosen = pl.when(pl.col(INTERVAL_QUALITY) == "good").then(_named("chosen_on_same_data"))
+    return points.with_columns(chosen.otherwise(pl.col(INTERVAL_QUALITY)).alias(INTERVAL_QUALITY))
+
+
+def _named(quality: Quality) -> pl.Expr:
+    return pl.lit(quality)
+
+
+def few_clusters_warning(table: pl.DataFrame) -> tuple[str, ...]:
+    """A warning if intervals of a result table rest on few or unequal clusters, with how few at worst; or none.
+
+    Args:
+        table: With `interval_quality`, and with `n_clusters` and `n_clusters_effective` if it has them.
+    """
+    marked = table.filter(pl.col(INTERVAL_QUALITY).is_in(["unequal_clusters", "few_clusters"]))
+    if marked.is_empty():
+        return ()
+    rows = "all intervals" if marked.height == table[INTERVAL_QUALITY].count() else "some intervals"
+    if N_EFFECTIVE not in table.columns:
+        words = ", ".join(marked[INTERVAL_QUALITY].unique().sort())
+        return (f"{rows} rest on too few or too unequal clusters: {words}; do not rely on their limits",)
+    worst = marked.sort(N_EFFECTIVE, N_CLUSTERS).row(0, named=True)
+    number, effective, quality = worst[N_CLUSTERS], worst[N_EFFECTIVE], worst[INTERVAL_QUALITY]
+    words = f"{number:,} clusters" if effective > number - 1 else f"{number:,} clusters that count as {effective:.1f}"
+    return (f"{rows} rest on few or unequal clusters, the fewest on {words}: {quality}; do not rely on their limits",)

@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from pipeline.metrics.uncertainty.jackknife import binomial_limits, covariance, effective_degrees, leave_one_out, tail
+from pipeline.metrics.uncertainty.clusters import (
+    degrees_of_freedom,
+    effective_number,
+    implied_skewness,
+    skewness,
+    stretched,
+    stretches,
+)
+from pipeline.metrics.uncertainty.jackknife import binomial_limits, covariance, leave_one_out, tail
 from pipeline.tables.ratios import RATIOS
 
 if TYPE_CHECKING:
@@ -89,7 +97,8 @@ def intervals_of_clusters(replicates: Confusion, confidence: float) -> dict[str,
     """Limits of each ratio of one group where only replicates, groups of clusters, are independent.
 
     The design effect comes from the jackknife variance of the share. Where the share is 0 or 1 and shows no variance,
-    that of the nearest lower threshold with both hits and misses stands in, and 1 at least.
+    that of the nearest lower threshold with both hits and misses stands in, and 1 at least. Degrees of freedom and
+    skewness are those of `clusters`.
 
     Args:
         replicates: Shape (G, K): counts or weights of each replicate, thresholds rising.
@@ -107,11 +116,16 @@ def intervals_of_clusters(replicates: Confusion, confidence: float) -> dict[str,
         jackknifed_hits, jackknifed_misses = leave_one_out(hits), leave_one_out(misses)
         share, jackknifed = total_hits / total, jackknifed_hits / (jackknifed_hits + jackknifed_misses)
         jackknifed = np.where(np.isnan(jackknifed), share, jackknifed)
-        effect = covariance(jackknifed) * total / (share * (1 - share))
+        variance = covariance(jackknifed)
+        effect = variance * total / (share * (1 - share))
         mixed = (total_hits > 0) & (total_hits < total) & (effect > 0)
         effect = np.where(mixed, effect, np.maximum(_carried(effect, mixed), 1.0))
-        degrees = np.where(mixed, effective_degrees(jackknifed), len(hits) - 1.0)
-        limits[name] = _limits(name, share, total / effect, tail(confidence, degrees))
+        shifts = jackknifed.mean(axis=0) - jackknifed
+        degrees = degrees_of_freedom(shifts, effective_number(hits + misses))
+        around = _limits(name, share, total / effect, tail(confidence, degrees))
+        excess = np.where(mixed, skewness(shifts) - implied_skewness(share, variance, "beta"), 0.0)
+        factors = stretches(excess, degrees, confidence)
+        limits[name] = stretched(around, 2 * share / (1 + share) if name == "f1" else share, factors)
     return limits
 
 

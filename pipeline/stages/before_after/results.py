@@ -11,6 +11,7 @@ from pipeline.metrics.before_after import estimates as estimator
 from pipeline.metrics.before_after import sensitivity
 from pipeline.metrics.curves.operating_points import pick
 from pipeline.metrics.uncertainty.cube import Cube
+from pipeline.metrics.uncertainty.limits import few_clusters_warning
 from pipeline.stages.before_after import adjusted, audit, gold, placebo, plausibility, reference, strata, trend
 from pipeline.stages.before_after import verdict as assumption
 from pipeline.stages.before_after.crossing import CROSSED
@@ -96,6 +97,7 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
         return ()
     doubtful = (plausibility.one_sided(total), plausibility.strictest_precision(total), reference.doubtful(tables))
     messages = [words for words in doubtful if words is not None]
+    messages += few_clusters_warning(total)
     messages += assumption.warnings(tables)
     messages += audit.contradictions(tables)
     return tuple(messages)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipeline.metrics.uncertainty.qualities import QUALITY_COLUMN
 from pipeline.tables.schemas import Column, Table, limits_of
 
 COUNTS = (
@@ -45,6 +46,7 @@ ESTIMATES = (
     Column("is_reference", "BOOLEAN", "whether recall is measured against this threshold"),
     Column("undefined", "VARCHAR", "why a ratio is NULL; NULL when all are defined", nullable=True),
     Column("undefined_interval", "VARCHAR", "why an interval is NULL; NULL when all are given", nullable=True),
+    QUALITY_COLUMN,
 )
 _NULLABLE = tuple(Column(column.name, column.type, column.meaning, nullable=True) for column in ESTIMATES)
 KAPPAS = (

@@ -110,7 +110,9 @@ def with_intervals(curve: pl.DataFrame, cube: Cube, params: BeforeAfterParameter
     def of_group(rows: pl.DataFrame, counts: GroupCounts) -> dict[str, Interval]:
         return _intervals(EstimatedGroup(rows, counts), params)
 
-    return with_limits(curve, cube, (*INTERVAL_NAMES, REALISED), of_group, wanted=params.uncertainty == "jackknife")
+    matches = ("m_before", "m_after")
+    wanted = params.is_replicated
+    return with_limits(curve, cube, (*INTERVAL_NAMES, REALISED), of_group, wanted=wanted, sizes=matches, events=matches)
 
 
 def _intervals(group: EstimatedGroup, params: BeforeAfterParameters) -> dict[str, Interval]:

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import model_validator
 
+from pipeline.metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN
 from pipeline.sources.inputs import Field as InputField
 from pipeline.sources.inputs import Input, InputContract
 from pipeline.stages.change_points.margins import MarginSides
@@ -100,6 +101,7 @@ CURVE = (
     *limits_of("f1"),
     _UNDEFINED,
     Column("undefined_interval", "VARCHAR", "why an interval is NULL; NULL when all are given", nullable=True),
+    QUALITY_COLUMN,
 )
 AREAS = (
     Column("n_series", "BIGINT", "runs on one series; with separate annotators each counts"),
@@ -116,6 +118,7 @@ AREAS = (
     Column("n_covered", "BIGINT", "runs with a known number of observations"),
     Column("covering", "DOUBLE", "mean segmentation covering of these runs by all predictions", nullable=True),
     Column("undefined", "VARCHAR", "why an area is NULL; NULL when all are defined", nullable=True),
+    *CLUSTER_COLUMNS,
 )
 SERIES_COLUMNS = (
     Column(SERIES_ID, "KEY", "the series"),

@@ -9,9 +9,11 @@ import polars as pl
 
 from pipeline.metrics.change_points.areas import average_precision, roerich_area, trapezoid_area
 from pipeline.metrics.uncertainty.cube import Cube
+from pipeline.metrics.uncertainty.limits import few_clusters_warning, with_clusters
+from pipeline.metrics.uncertainty.qualities import N_CLUSTERS, N_EFFECTIVE
 from pipeline.stages.change_points.contract import AREAS, CURVE
 from pipeline.stages.change_points.ratios import with_ratios
-from pipeline.stages.change_points.uncertainty import with_intervals
+from pipeline.stages.change_points.uncertainty import SIZES, with_intervals
 from pipeline.stages.stage import Summary, group_text, groups_without, integer, interval, number, of_group, percent
 from pipeline.tables.columns import by_group, nulls
 from pipeline.tables.ratios import quotient
@@ -36,9 +38,11 @@ def derive(params: ChangePointsParameters, counts: Mapping[str, pl.DataFrame]) -
     """The tables of change_points; those of single runs and matches follow."""
     cube = Cube.of_groups(counts["counts"], params.threshold_values, params.boundary)
     curve = with_intervals(_curve(params, cube), cube, params)
+    areas = _areas(params, counts, curve, list(cube.keys))
+    areas = with_clusters(areas, cube, SIZES, wanted=params.is_replicated)
     return {
         "change_points_curve": curve.select(*cube.keys, *(column.name for column in CURVE)),
-        "change_points_areas": _areas(params, counts, curve, list(cube.keys)),
+        "change_points_areas": areas.select(*cube.keys, *(column.name for column in AREAS)),
     }
 
 
@@ -85,7 +89,7 @@ def _areas(
     reason = averaged.when(pl.col("n_true") == 0).then(pl.lit("no_positive"))
     reason = reason.when(pl.col("n_predicted") == 0).then(pl.lit("no_prediction"))
     reason = reason.when(pl.col("average_precision").is_null()).then(pl.lit("no_score"))
-    return frame.with_columns(reason.alias("undefined")).select(*keys, *(column.name for column in AREAS))
+    return frame.with_columns(reason.alias("undefined"))
 
 
 def _at_every_score(
@@ -127,7 +131,13 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
             f"precision is above 1 in {above:,} of {curve.height:,} rows of the curve: one prediction served several "
             'true points; matching = "one_to_one" keeps it a proportion'
         )
-    return (*messages, *groups_without(areas, {"no true point": pl.col("n_true") == 0}, "recall and areas are NULL"))
+    keys = areas.columns[1 : areas.columns.index("n_series")]
+    numbers = areas.select(*keys, N_CLUSTERS, N_EFFECTIVE)
+    return (
+        *messages,
+        *groups_without(areas, {"no true point": pl.col("n_true") == 0}, "recall and areas are NULL"),
+        *few_clusters_warning(curve.join(numbers, on=keys, how="left", nulls_equal=True)),
+    )
 
 
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:

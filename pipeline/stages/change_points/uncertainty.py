@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+import polars as pl
 
 from pipeline.metrics.uncertainty.limits import Interval, with_limits
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
 from pipeline.tables.ratios import RATIOS
 
 if TYPE_CHECKING:
-    import polars as pl
     from numpy.typing import NDArray
 
     from pipeline.metrics.uncertainty.cube import Cube, GroupCounts
@@ -20,16 +20,22 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = NDArray[np.float64]
 
+SIZES = ("n_series", "n_true", "n_predicted", "n_always")  # what makes a series, or a cluster of them, large
 _ROUNDING = 1e-9
 
 
 def with_intervals(curve: pl.DataFrame, cube: Cube, params: ChangePointsParameters) -> pl.DataFrame:
-    """The curve with `<ratio>_lower`, `<ratio>_upper` and `undefined_interval`."""
+    """The curve with `<ratio>_lower`, `<ratio>_upper`, `undefined_interval` and `interval_quality`."""
 
     def intervals(rows: pl.DataFrame, group: GroupCounts) -> dict[str, Interval]:
         return _with_reasons(_limits(group, params), rows, one_replicate=len(group.replicates) == 1)
 
-    return with_limits(curve, cube, RATIOS, intervals, wanted=params.is_replicated)
+    with_events = curve.with_columns(
+        (pl.col("n_predicted") - pl.col("tp")).alias("_wrong"), (pl.col("n_true") - pl.col("tp")).alias("_missed")
+    )
+    events = ("tp", "_wrong", "_missed")
+    limited = with_limits(with_events, cube, RATIOS, intervals, wanted=params.is_replicated, sizes=SIZES, events=events)
+    return limited.drop("_wrong", "_missed")
 
 
 def _limits(group: GroupCounts, params: ChangePointsParameters) -> dict[str, Limits]:

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import field_validator
 
 from pipeline.metrics.matching.document_averages import Average
+from pipeline.metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN
 from pipeline.sources.inputs import Field as InputField
 from pipeline.sources.inputs import Input, InputContract
 from pipeline.stages.mentions.rules import Match, MentionParameters
@@ -66,6 +67,8 @@ SCORES = (
     Column("f1_dropped", "BIGINT", "documents that the mean of f1 leaves out"),
     Column("undefined", "VARCHAR", "why a ratio is NULL; NULL when all are defined", nullable=True),
     Column("undefined_interval", "VARCHAR", "why an interval is NULL; NULL when all are given", nullable=True),
+    QUALITY_COLUMN,
+    *CLUSTER_COLUMNS,
 )
 DOCUMENT_COLUMNS = (
     Column("doc_id", "KEY", "the document"),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from pipeline.metrics.uncertainty.limits import clusters_of, few_clusters_warning, with_numbers, with_quality
 from pipeline.stages.entity_recognition.averages import average_of
 from pipeline.stages.entity_recognition.contract import COUNT_NAMES, SCORES
 from pipeline.stages.entity_recognition.document_sums import TABLE as SUMS_OF_DOCUMENTS
@@ -14,6 +15,7 @@ from pipeline.stages.entity_recognition.documents import group_of
 from pipeline.stages.mentions.rules import DOCUMENT
 from pipeline.stages.stage import Summary, group_text, groups_without, integer, interval, number, of_group
 from pipeline.tables.columns import by_group
+from pipeline.tables.ratios import RATIOS
 from pipeline.tables.schemas import GROUPING, polars_types
 from pipeline.tables.sweep import REPLICATE, THRESHOLD, add_up
 
@@ -95,7 +97,9 @@ def _scores(
     order = [*keys, *(column.name for column in SCORES)]
     if not frames:
         return _nothing(documents, keys)
-    return pl.concat(frames).select(order)
+    clusters = clusters_of(counts, keys, COUNT_NAMES)
+    scores = with_quality(pl.concat(frames), RATIOS, clusters=clusters, keys=keys, events=("tp", "fp", "fn"))
+    return with_numbers(scores, clusters, keys, wanted=confidence is not None).select(order)
 
 
 def _nothing(documents: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
@@ -116,7 +120,8 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     keys = scores.columns[1 : scores.columns.index("average")]
     groups = lowest.unique(keys, keep="first", maintain_order=True)
     tp, fp, fn = (pl.col(name) for name in ("tp", "fp", "fn"))
-    return groups_without(groups, {"no gold mention": tp + fn == 0, "no prediction": tp + fp == 0})
+    messages = groups_without(groups, {"no gold mention": tp + fn == 0, "no prediction": tp + fp == 0})
+    return (*messages, *few_clusters_warning(scores))
 
 
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:

@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 
 from pydantic import field_validator, model_validator
 
+from pipeline.metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN
 from pipeline.sources.inputs import Field as InputField
 from pipeline.sources.inputs import Input, InputContract
 from pipeline.stages.mentions.rules import MentionParameters
@@ -58,6 +59,8 @@ SCORES = (
     Column("f1_end_to_end", "DOUBLE", "f1 with n_spurious as further false positives; NULL: none", nullable=True),
     Column("undefined", "VARCHAR", "why a ratio is NULL; NULL when all are defined", nullable=True),
     Column("undefined_interval", "VARCHAR", "why an interval is NULL; NULL when all are given", nullable=True),
+    QUALITY_COLUMN,
+    *CLUSTER_COLUMNS,
 )
 ERRORS = (
     Column("n_gold", "BIGINT", "gold mentions"),

@@ -9,9 +9,9 @@ import polars as pl
 
 from pipeline.metrics.geocoding.accuracy import error_statistics
 from pipeline.metrics.geocoding.distance import likely_swapped
+from pipeline.metrics.uncertainty.clusters import degrees_of_freedom, effective_number
 from pipeline.metrics.uncertainty.jackknife import (
     covariance,
-    effective_degrees,
     leave_one_out,
     log_interval,
     t_quantile,
@@ -76,7 +76,8 @@ def _limits(rows: pl.DataFrame, params: GeocodingParameters) -> tuple[float, flo
     total = np.bincount(replicate, located["distance_km"].to_numpy())
     number = np.bincount(replicate)
     means = leave_one_out(total) / leave_one_out(number)
-    quantile = t_quantile(params.confidence, effective_degrees(means))
+    degrees = degrees_of_freedom(means - means.mean(axis=0), effective_number(number))
+    quantile = t_quantile(params.confidence, degrees)
     limits = log_interval(np.asarray(total.sum() / number.sum()), np.sqrt(covariance(means)), quantile)
     return float(limits[0]), float(limits[1])
 

@@ -8,7 +8,7 @@ import polars as pl
 
 from pipeline.metrics.geocoding.accuracy import add_ratios
 from pipeline.metrics.uncertainty.cube import Cube
-from pipeline.metrics.uncertainty.limits import intervals_of, with_limits
+from pipeline.metrics.uncertainty.limits import few_clusters_warning, intervals_of, with_clusters, with_limits
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
 from pipeline.stages.geocoding.contract import COUNT_NAMES, SCORES
 from pipeline.stages.geocoding.planning import grid
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pipeline.metrics.uncertainty.limits import Interval
     from pipeline.stages.geocoding.contract import GeocodingParameters
 
+SIZES = ("n_gold",)
 TOLERANCE = "tolerance_km"
 
 
@@ -36,7 +37,9 @@ def derive(params: GeocodingParameters, counts: Mapping[str, pl.DataFrame]) -> d
         limits = intervals_of_clusters(replicates, params.confidence)
         return intervals_of({name: limits[name] for name in RATIOS}, len(replicates.tp))
 
-    scores = with_limits(_scores(cube), cube, RATIOS, intervals, wanted=params.is_replicated)
+    wanted, events = params.is_replicated, ("tp", "fp", "fn")
+    scores = with_limits(_scores(cube), cube, RATIOS, intervals, wanted=wanted, sizes=SIZES, events=events)
+    scores = with_clusters(scores, cube, SIZES, wanted=wanted)
     return {
         "geocoding_scores": scores.select(*cube.keys, *(column.name for column in SCORES)),
     }
@@ -72,7 +75,7 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
         "no gold mention": (pl.col("n_gold") == 0).all(),  # one group is that of spurious predictions, if any
         "no located gold mention": (pl.col("n_gold") > 0) & (pl.col("n_located") == 0),
     }
-    return groups_without(errors, conditions)
+    return (*groups_without(errors, conditions), *few_clusters_warning(tables["geocoding_scores"]))
 
 
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator, model_validator
 
 from pipeline.metrics.ranking.measures import RECALL_LEVELS
+from pipeline.metrics.uncertainty.qualities import QUALITY_COLUMN
 from pipeline.sources.inputs import Field as InputField
 from pipeline.sources.inputs import Input, InputContract
 from pipeline.stages.parameters import EvenThresholds, StageParameters
@@ -122,6 +123,7 @@ SUMMARY = (
     UNDEFINED,
     UNDEFINED_P_VALUE,
     _UNDEFINED_INTERVAL,
+    QUALITY_COLUMN,
 )
 CUTOFF_MEANS = (
     Column("k", "BIGINT", "number of first documents"),
@@ -133,6 +135,7 @@ CUTOFF_MEANS = (
     *limits_of("recall"),
     UNDEFINED,
     _UNDEFINED_INTERVAL,
+    QUALITY_COLUMN,
 )
 TABLES = (
     Table("ranking_queries", "one row per group and query", QUERIES, ("query_id",)),

@@ -9,6 +9,7 @@ import polars as pl
 
 from pipeline.metrics.uncertainty.jackknife import t_quantile
 from pipeline.metrics.uncertainty.limits import UNDEFINED_INTERVAL, limit_series
+from pipeline.metrics.uncertainty.qualities import FEWEST_CLUSTERS, INTERVAL_QUALITY, LARGEST_SHARE
 from pipeline.tables.columns import doubles, texts
 
 if TYPE_CHECKING:
@@ -96,6 +97,20 @@ class Groups:
         if params.uncertainty == "none":
             reasons = np.full(self.size, "none")
         return texts(UNDEFINED_INTERVAL, reasons)
+
+    def quality(self, params: RankingParameters) -> pl.Series:
+        """interval_quality: queries are the clusters, and the rankings of a query its size."""
+        number, size = self._clusters, np.bincount(self.cluster, minlength=len(self._group_of_cluster))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            effective = self.n**2 / np.bincount(self._group_of_cluster, size**2, self.size)
+        largest = np.zeros(self.size)
+        np.maximum.at(largest, self._group_of_cluster, size)
+        is_unequal = largest > np.maximum(LARGEST_SHARE, 2 / np.maximum(number, 1)) * self.n
+        quality = np.where(
+            is_unequal, "unequal_clusters", np.where(effective < FEWEST_CLUSTERS, "few_clusters", "good")
+        )
+        has_limits = (number > 1) & (params.uncertainty != "none")
+        return texts(INTERVAL_QUALITY, np.where(has_limits, quality, ""))
 
 
 def _runs(frame: pl.DataFrame, keys: Sequence[str]) -> tuple[NDArray[np.int64], pl.DataFrame]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from pipeline.metrics.uncertainty.qualities import FEWEST_CLUSTERS
 from pipeline.stages.ranking.chance import null_of_means
 from pipeline.stages.ranking.contract import (
     CUTOFF_MEANS,
@@ -131,7 +132,8 @@ def _grouped(
 
 def _summary(params: RankingParameters, rankings: pl.DataFrame, grouping: Grouping) -> tuple[Grouping, pl.DataFrame]:
     groups = Groups(rankings, grouping.columns)
-    columns = [*groups.counts(), *groups.means(MEANS, params), *null_of_means(groups), groups.reasons(params)]
+    means = (*groups.means(MEANS, params), *null_of_means(groups))
+    columns = [*groups.counts(), *means, groups.reasons(params), groups.quality(params)]
     frame = _beside(groups, columns)
     unknown = (
         pl.when(pl.col("n_queries") == 0)
@@ -149,7 +151,7 @@ def _means_at(
 ) -> tuple[Grouping, pl.DataFrame]:
     groups = Groups(cutoffs.filter(pl.col("k") == k), grouping.columns)
     means = groups.means([("precision", "precision", True), ("recall", "recall", True)], params)
-    frame = _beside(groups, [*groups.counts(), *means, groups.reasons(params)])
+    frame = _beside(groups, [*groups.counts(), *means, groups.reasons(params), groups.quality(params)])
     none = pl.when(pl.col("n_queries") == 0).then(pl.lit("no_query")).alias("undefined")
     return grouping, frame.with_columns(none, pl.lit(k, dtype=pl.Int64).alias("k"))
 
@@ -167,10 +169,11 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
         messages.append(
             f"up to {excluded:,} rankings of a group have no relevant document and are left out of its means"
         )
-    few = summary.filter(pl.col("n_queries").is_between(1, 9)).height
+    few = summary.filter(pl.col("n_queries").is_between(1, FEWEST_CLUSTERS - 1)).height
     if few:
         messages.append(
-            f"{few:,} of {summary.height:,} groups have fewer than 10 queries: their means are very uncertain"
+            f"{few:,} of {summary.height:,} groups have fewer than {FEWEST_CLUSTERS} queries: their means are very "
+            "uncertain, and intervals rest on few_clusters"
         )
     if (queries["undefined"] == "small_pool").any():
         messages.append("some rankings hold more documents than n_candidates says: their columns of chance are NULL")

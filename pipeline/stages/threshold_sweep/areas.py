@@ -9,9 +9,10 @@ import polars as pl
 
 from pipeline.metrics.curves.influence import ClassMoments, variance_of_means
 from pipeline.metrics.curves.pr_auc import Retrieved, true_point_areas, true_point_clusters
+from pipeline.metrics.uncertainty.clusters import Spread, area_interval
 from pipeline.metrics.uncertainty.cube import Cube
-from pipeline.metrics.uncertainty.jackknife import logit_interval, t_quantile
-from pipeline.metrics.uncertainty.limits import Interval, limit_columns
+from pipeline.metrics.uncertainty.limits import Interval, limit_columns, with_quality
+from pipeline.metrics.uncertainty.qualities import N_CLUSTERS, N_EFFECTIVE
 from pipeline.stages.threshold_sweep.contract import COUNT_NAMES
 from pipeline.stages.threshold_sweep.uncertainty import kind_of_counts
 from pipeline.tables.columns import by_group, doubles, nulls
@@ -31,15 +32,24 @@ WEIGHTED_ROWS = ("_positives", "_negatives")  # rows with a weight above 0
 OF_PROBABILITIES = ("log_likelihood", "log_likelihood_se", "brier")
 SCORED = "_scored"  # rows with a valid score and a weight above 0
 AREAS = ("average_precision", "pr_auc", "roc_auc")
-TRUE_POINTS = ("pr_auc", "pr_auc_se_true_points", "pr_auc_se", "pr_auc_degrees")
+WORKING = tuple(f"{name}_{kind}" for name in AREAS for kind in ("degrees", "skewed"))  # of no table
+TRUE_POINTS = ("pr_auc", "pr_auc_se_true_points", "pr_auc_se", "pr_auc_degrees", "pr_auc_skewed")
 ROUNDING = 1e-12  # areas that differ less from 0 or 1 are 0 or 1
+CLUSTERS = (N_CLUSTERS, N_EFFECTIVE)
 LOSSES = ("n", "n_outside", "weights", "squares", "first", "weighted", "second", "squared_errors")
 
 
 def areas_table(
-    params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame], keys: Sequence[str]
+    params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame], keys: Sequence[str], clusters: pl.DataFrame
 ) -> pl.DataFrame:
-    """One row per group."""
+    """One row per group.
+
+    Args:
+        params: The parameters.
+        counts: The tables of the plan.
+        keys: Columns that identify a group.
+        clusters: `clusters_of` the groups, NULL where rows are independent.
+    """
     kind = "n_weighted" if kind_of_counts(counts["counts"]) == "weight" else "n"
     frame = add_up(counts["counts"], keys, COUNT_NAMES[:4]).with_columns(
         (pl.col("n_positive") + pl.col("n_negative")).alias("n"),
@@ -63,7 +73,10 @@ def areas_table(
         .then(pl.lit("no_probability"))
     )
     frame = frame.with_columns(undefined.alias("undefined"), pl.lit(params.method).alias("method"))
-    return frame.drop("n_negative", SCORED, *COUNT_NAMES[2:4], *WEIGHTED_ROWS, *(f"{name}_degrees" for name in AREAS))
+    rarer = (WEIGHTED_ROWS[0], WEIGHTED_ROWS[1])
+    frame = with_quality(frame, AREAS, clusters=clusters, keys=keys, events=rarer)
+    frame = frame.join(clusters.select(*keys, *CLUSTERS), on=list(keys), how="left", nulls_equal=True)
+    return frame.drop("n_negative", SCORED, *COUNT_NAMES[2:4], *WEIGHTED_ROWS, *WORKING)
 
 
 def _true_points(params: ThresholdSweepParameters, counts: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
@@ -77,7 +90,7 @@ def _true_points(params: ThresholdSweepParameters, counts: pl.DataFrame, keys: S
     if not _clustered(params):
         return frame
     rows = [(*key, *_of_replicates(group, kind)) for key, group in cube.groups()]
-    names = ("pr_auc_se", "pr_auc_degrees")
+    names = ("pr_auc_se", "pr_auc_degrees", "pr_auc_skewed")
     schema = {name: counts.schema[name] for name in keys} | dict.fromkeys(names, pl.Float64())
     of_clusters = pl.DataFrame(rows, schema=schema, orient="row").with_columns(pl.col(names).fill_nan(None))
     return frame.drop(names).join(of_clusters, on=list(keys), how="left", nulls_equal=True)
@@ -97,15 +110,16 @@ def _of_block(params: ThresholdSweepParameters, block: Block, kind: str) -> list
     rows = retrieved("n_weighted" if kind == "weight" else "n")
     weights_and_squares = (retrieved("weight"), retrieved("squares")) if kind == "weight" else (rows, rows)
     areas = true_point_areas(*weights_and_squares, rows, random_sizes=params.class_sizes == "random")
-    values = (areas.auc, areas.se_true_points, areas.se, areas.degrees)
+    values = (areas.auc, areas.se_true_points, areas.se, areas.degrees, np.zeros_like(areas.se))
     return [doubles(name, column) for name, column in zip(TRUE_POINTS, values, strict=True)]
 
 
-def _of_replicates(group: GroupCounts, kind: str) -> tuple[float, float]:
-    """Standard error and degrees of freedom where replicates are independent."""
+def _of_replicates(group: GroupCounts, kind: str) -> tuple[float, float, float]:
+    """Standard error, degrees of freedom and skewness where replicates are independent."""
     names = [f"{kind}_{side}" for side in SIDES]
     falling = (group.at_or_above(name)[:, ::-1] for name in names)
-    return true_point_clusters(Retrieved(*falling, *(group.totals(name) for name in names)))
+    spread = true_point_clusters(Retrieved(*falling, *(group.totals(name) for name in names)))
+    return float(np.sqrt(spread.variance)), float(spread.degrees), float(spread.skewed)
 
 
 def _losses(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame], keys: Sequence[str]) -> pl.DataFrame:
@@ -140,13 +154,14 @@ def _intervals(frame: pl.DataFrame, params: ThresholdSweepParameters) -> dict[st
         return dict.fromkeys(AREAS, Interval.none(frame.height, "none"))
     reasons, intervals = _reasons(frame), {}
     for name in AREAS:
-        area, se, degrees = (
+        area, *spread = (
             frame[column].cast(pl.Float64).fill_null(np.nan).to_numpy()
-            for column in (name, f"{name}_se", f"{name}_degrees")
+            for column in (name, f"{name}_se", f"{name}_degrees", f"{name}_skewed")
         )
         inside = np.where(np.minimum(area, 1 - area) > ROUNDING, area, np.nan)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            limits = logit_interval(inside, se, t_quantile(params.confidence, degrees))
+        limits = area_interval(
+            inside, Spread(spread[0] ** 2, *spread[1:]), params.confidence, clustered=_clustered(params)
+        )
         intervals[name] = Interval.of(limits, reasons)
     return intervals
 

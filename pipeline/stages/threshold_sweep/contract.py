@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field, field_validator, model_validator
 
 from pipeline.metrics.curves.operating_points import Criterion
+from pipeline.metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN, design_effect_column
 from pipeline.sources.inputs import Field as InputField
 from pipeline.sources.inputs import Input, InputContract
 from pipeline.stages.parameters import EvenThresholds, StageParameters
@@ -65,6 +66,7 @@ CURVE = (
     *limits_of("fpr"),
     Column("undefined", "VARCHAR", "why a ratio is NULL; NULL when all are defined", nullable=True),
     Column("undefined_interval", "VARCHAR", "why an interval is NULL; NULL when all are given", nullable=True),
+    QUALITY_COLUMN,
 )
 AREAS = (
     Column("n", "BIGINT", "rows"),
@@ -99,6 +101,9 @@ AREAS = (
     Column("roc_auc_max", "DOUBLE", "certified upper bound; NULL for `exact`", nullable=True),
     Column("undefined", "VARCHAR", "why an area is NULL; NULL when all are defined", nullable=True),
     Column("undefined_interval", "VARCHAR", "why an interval is NULL; NULL when all are given", nullable=True),
+    QUALITY_COLUMN,
+    *CLUSTER_COLUMNS,
+    design_effect_column("average_precision"),
 )
 _NULLABLE = tuple(Column(column.name, column.type, column.meaning, nullable=True) for column in CURVE)
 AVERAGES = (
@@ -123,7 +128,7 @@ TABLES = (
     Table(
         "threshold_sweep_operating_points",
         "one row per group and criterion",
-        (Column("criterion", "VARCHAR", "what the threshold was chosen for"), *_NULLABLE),
+        (Column("criterion", "VARCHAR", "what the threshold was chosen for"), *_NULLABLE, *CLUSTER_COLUMNS),
         ("criterion",),
     ),
     Table(

@@ -8,12 +8,13 @@ import polars as pl
 
 from pipeline.metrics.curves.operating_points import pick
 from pipeline.metrics.uncertainty.cube import Cube
+from pipeline.metrics.uncertainty.limits import few_clusters_warning
 from pipeline.metrics.uncertainty.proportions import PROPORTIONS
 from pipeline.stages.stage import Summary, group_text, groups_without, integer, interval, number, of_group
-from pipeline.stages.threshold_sweep.areas import areas_table
+from pipeline.stages.threshold_sweep.areas import CLUSTERS, areas_table
 from pipeline.stages.threshold_sweep.averages import averages_table
 from pipeline.stages.threshold_sweep.contract import COUNT_NAMES
-from pipeline.stages.threshold_sweep.uncertainty import CONFUSION, kind_of_counts, with_intervals
+from pipeline.stages.threshold_sweep.uncertainty import CONFUSION, clusters_of_groups, kind_of_counts, with_intervals
 from pipeline.tables.ratios import divide, ratios
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import THRESHOLD
@@ -31,12 +32,14 @@ def derive(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame])
     keys = list(cube.keys)
     curve = with_intervals(_curve(cube), cube, params)
     points = pl.concat([operating_point(curve, keys, criterion) for criterion in params.operating_points])
-    areas = areas_table(params, counts, keys)
+    clusters = clusters_of_groups(params, cube)
+    points = points.join(clusters.select(*keys, *CLUSTERS), on=keys, how="left", nulls_equal=True)
+    areas = areas_table(params, counts, keys, clusters)
     shown = curve.drop([f"{name}_squares" for name in CONFUSION])
     return {
         "threshold_sweep_curve": shown,
         "threshold_sweep_areas": areas,
-        "threshold_sweep_operating_points": points.select([*shown.columns, "criterion"]),
+        "threshold_sweep_operating_points": points.select([*shown.columns, "criterion", *CLUSTERS]),
         "threshold_sweep_averages": averages_table(params, shown, areas, keys),
     }
 
@@ -123,12 +126,8 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     }
     messages = groups_without(areas, conditions)
     few = areas.filter(pl.col("n_positive").is_between(1, 19)).height
-    if not few:
-        return messages
-    return (
-        *messages,
-        f"{few:,} of {areas.height:,} groups have fewer than 20 positives: their areas are very uncertain",
-    )
+    words = f"{few:,} of {areas.height:,} groups have fewer than 20 positives: their areas are very uncertain"
+    return (*messages, *([words] if few else []), *few_clusters_warning(areas))
 
 
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:

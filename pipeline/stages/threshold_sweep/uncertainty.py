@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.uncertainty.limits import Interval, intervals_of, limit_columns, with_limits
+from pipeline.metrics.uncertainty.limits import (
+    Interval,
+    clusters_of,
+    intervals_of,
+    limit_columns,
+    no_limits,
+    with_limits,
+    with_quality,
+)
 from pipeline.metrics.uncertainty.proportions import PROPORTIONS, Confusion, intervals_of_clusters, intervals_of_rows
 
 if TYPE_CHECKING:
@@ -18,15 +26,32 @@ CONFUSION = ("tp", "fp", "fn", "tn")
 
 
 def with_intervals(curve: pl.DataFrame, cube: Cube, params: ThresholdSweepParameters) -> pl.DataFrame:
-    """The curve with `<ratio>_lower`, `<ratio>_upper` and `undefined_interval`."""
-    if params.is_replicated and params.cluster is None:
-        return curve.with_columns(*limit_columns(_of_rows(curve, params.confidence)))
+    """The curve with `<ratio>_lower`, `<ratio>_upper`, `undefined_interval` and `interval_quality`."""
+    if params.cluster is None:
+        if not params.is_replicated:
+            return with_quality(curve.with_columns(no_limits(PROPORTIONS, "none")), PROPORTIONS)
+        limited = curve.with_columns(*limit_columns(_of_rows(curve, params.confidence)))
+        return with_quality(limited, PROPORTIONS, events=CONFUSION)
     kind = kind_of_counts(cube.counts)
 
     def of_clusters(_rows: pl.DataFrame, group: GroupCounts) -> dict[str, Interval]:
         return intervals_of(intervals_of_clusters(_confusion(group, kind), params.confidence), len(group.replicates))
 
-    return with_limits(curve, cube, PROPORTIONS, of_clusters, wanted=params.is_replicated)
+    wanted, sizes = params.is_replicated, sizes_of(kind)
+    return with_limits(curve, cube, PROPORTIONS, of_clusters, wanted=wanted, sizes=sizes, events=CONFUSION)
+
+
+def clusters_of_groups(params: ThresholdSweepParameters, cube: Cube) -> pl.DataFrame:
+    """`clusters_of` the groups; NULL where rows are independent, or replicates were not counted."""
+    table = clusters_of(cube.counts, cube.keys, sizes_of(kind_of_counts(cube.counts)))
+    if params.cluster is None or not params.is_replicated:
+        return table.with_columns(pl.lit(None, dtype=table.schema[name]).alias(name) for name in table.columns[-3:])
+    return table
+
+
+def sizes_of(kind: str) -> tuple[str, str]:
+    """The counts that make the size of a cluster."""
+    return f"{kind}_positive", f"{kind}_negative"
 
 
 def kind_of_counts(counts: pl.DataFrame) -> Literal["weight", "n"]:

@@ -8,9 +8,8 @@ from numpy.typing import NDArray
 
 from pipeline.metrics.curves.influence import (
     ClassMoments,
-    degrees_of_clusters,
     degrees_of_rows,
-    variance_of_clusters,
+    spread_of_clusters,
     variance_of_means,
     variance_of_rows,
 )
@@ -84,21 +83,28 @@ def test_the_spread_of_the_share_of_positives_is_that_of_a_binomial_proportion()
     assert actual[0] == pytest.approx(0.3 * 0.7 / 100, rel=1e-12)
 
 
-def test_replicates_are_shifts_added_up_before_they_are_squared() -> None:
+def test_replicates_are_shifts_of_what_is_left_added_up_before_they_are_squared() -> None:
     rng = np.random.default_rng(4)
     positive, negative = rng.uniform(0, 3, (12, 2)), rng.uniform(0, 9, (12, 2))
     of_positive, of_negative = rng.normal(size=(12, 2)), rng.normal(size=(12, 2))
     slope = np.array([0.2, -0.4])
-    actual = variance_of_clusters((positive, negative), (of_positive, of_negative), slope)
+    actual = spread_of_clusters((positive, negative), (of_positive, of_negative), slope)
     for column in range(2):
         total, others = positive[:, column].sum(), negative[:, column].sum()
-        shifts = [
-            (of_positive[g, column] - positive[g, column] * of_positive[:, column].sum() / total) / total
-            + slope[column] * (positive[g, column] / total - negative[g, column] / others)
-            + (of_negative[g, column] - negative[g, column] * of_negative[:, column].sum() / others) / others
-            for g in range(12)
-        ]
-        assert actual[column] == pytest.approx(12 * np.var(shifts, ddof=1), rel=1e-12)
+        shifts = np.array(
+            [
+                (of_positive[g, column] - positive[g, column] * of_positive[:, column].sum() / total)
+                / (total - positive[g, column])
+                + slope[column] * positive[g, column] / (total - positive[g, column])
+                - slope[column] * negative[g, column] / (others - negative[g, column])
+                + (of_negative[g, column] - negative[g, column] * of_negative[:, column].sum() / others)
+                / (others - negative[g, column])
+                for g in range(12)
+            ]
+        )
+        assert actual.variance[column] == pytest.approx(11 / 12 * (shifts**2).sum(), rel=1e-12)
+        wanted = (shifts**3).sum() / (shifts**2).sum() ** 1.5
+        assert actual.skewed[column] == pytest.approx(wanted, rel=1e-12)
 
 
 def test_one_row_in_every_replicate_is_a_row() -> None:
@@ -106,20 +112,26 @@ def test_one_row_in_every_replicate_is_a_row() -> None:
     assert variance_of_means(values, np.ones(25)) == pytest.approx(values.var(ddof=1) / 25, rel=1e-12)
 
 
-def test_a_mean_over_clusters_is_a_ratio_of_sums() -> None:
+def test_a_mean_over_clusters_has_the_variance_of_the_jackknife() -> None:
     rng = np.random.default_rng(6)
     weights = rng.uniform(1, 4, 15)
     values = weights * rng.normal(2, 1, 15)
     mean = values.sum() / weights.sum()
-    wanted = 15 / 14 * (((values - mean * weights) / weights.sum()) ** 2).sum()
+    without = np.array([np.delete(values, g).sum() / np.delete(weights, g).sum() for g in range(15)])
+    wanted = 14 / 15 * ((without - mean) ** 2).sum()
     assert variance_of_means(values, weights) == pytest.approx(wanted, rel=1e-12)
 
 
-def test_one_replicate_has_no_spread() -> None:
+def test_one_replicate_has_no_spread_and_one_that_holds_a_class_is_not_divided_by_nothing() -> None:
     assert np.isnan(variance_of_means(np.ones(1), np.ones(1)))
-    actual = variance_of_clusters((np.ones((1, 3)), np.ones((1, 3))), (np.ones((1, 3)), np.ones((1, 3))), np.zeros(3))
+    ones = np.ones((1, 3))
+    actual = spread_of_clusters((ones, ones), (ones, ones), np.zeros(3)).variance
     assert actual.shape == (3,)
     assert np.isnan(actual).all()
+    positive, negative = np.array([4.0, 0.0, 0.0]), np.array([1.0, 2.0, 3.0])
+    held = spread_of_clusters((positive, negative), (positive, np.array([0.5, 1.5, 0.5])), 0.1)
+    assert np.isfinite([held.variance, held.skewed]).all()
+    assert held.degrees == 1
 
 
 def test_kurtosis_is_that_of_scipy_and_never_below_that_of_a_normal() -> None:
@@ -177,5 +189,5 @@ def test_degrees_of_clusters_lie_between_four_and_their_number_less_one() -> Non
         (np.ones(1), 1, 1),
     ):
         nothing = np.zeros_like(values)
-        actual = float(degrees_of_clusters((np.ones_like(values), nothing), (values, nothing), 0.0))
+        actual = float(spread_of_clusters((np.ones_like(values), nothing), (values, nothing), 0.0).degrees)
         assert low <= actual <= high

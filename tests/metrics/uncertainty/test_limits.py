@@ -14,12 +14,17 @@ from pipeline.metrics.uncertainty import cube as cubes
 from pipeline.metrics.uncertainty.cube import Cube, GroupCounts
 from pipeline.metrics.uncertainty.limits import (
     Interval,
+    clusters_of,
+    few_clusters_warning,
     intervals_of,
     limit_columns,
     limit_names,
     no_limits,
+    of_chosen,
     with_limits,
+    with_quality,
 )
+from pipeline.metrics.uncertainty.qualities import MEANINGS, Quality
 from pipeline.metrics.uncertainty.reasons import Reason
 
 NAN = float("nan")
@@ -115,7 +120,7 @@ def test_why_a_curve_has_no_limits(
 def test_an_empty_curve_keeps_its_columns() -> None:
     curve, cube = curve_and_cube()
     limited = with_limits(curve.clear(), cube, NAMES, from_rows, wanted=True)
-    assert limited.columns == [*curve.columns, *limit_names(NAMES), "undefined_interval"]
+    assert limited.columns == [*curve.columns, *limit_names(NAMES), "undefined_interval", "interval_quality"]
     assert limited.is_empty()
 
 
@@ -134,3 +139,83 @@ def _pages() -> str:
 def _reasons_of(line: str) -> list[str]:
     cells = [cell.strip() for cell in line.strip("|").split("|")]
     return [word for cell in cells[:-1] for word in re.findall(r"`(\w+)`", cell)]
+
+
+def clustered(sizes: dict[str, list[float]]) -> pl.DataFrame:
+    """Count tables of groups whose clusters have some sizes, half of each in either of two bins."""
+    rows = [
+        {"group": group, "replicate": number, "threshold": threshold, "n": size / 2}
+        for group, in_group in sizes.items()
+        for number, size in enumerate(in_group)
+        for threshold in (0.1, 0.2)
+    ]
+    return pl.DataFrame(rows)
+
+
+def test_clusters_of_a_group_are_those_with_rows_and_their_effective_number() -> None:
+    counts = clustered({"equal": [4] * 20, "unequal": [1, 2, 3, 0]}).sample(fraction=1, shuffle=True, seed=1)
+    actual = clusters_of(counts, ["group"], ["n"]).sort("group")
+    assert actual["n_clusters"].to_list() == [20, 3]
+    assert actual["n_clusters_effective"].to_list() == pytest.approx([20, 36 / 14])
+
+
+SIZES: dict[str, list[float]] = {
+    "good": [4] * 20,
+    "few": [1, 1, 1],
+    "unequal": [40.0] + [1.0] * 40,
+    "spread": [10.0] * 3 + [1.0] * 20,
+}
+
+
+@pytest.mark.parametrize(
+    ("group", "events", "wanted"),
+    [
+        ("good", (10, 400), "good"),
+        ("good", (9, 400), "few_events_of_interest"),
+        ("good", (400, 0), "at_edge"),
+        ("few", (400, 0), "few_clusters"),
+        ("spread", (400, 400), "few_clusters"),
+        ("unequal", (400, 400), "unequal_clusters"),
+        ("elsewhere", (400, 400), "good"),
+    ],
+)
+def test_the_worst_that_holds_is_the_quality(group: str, events: tuple[int, int], wanted: str) -> None:
+    row = {"group": group, "tp": events[0], "fp": events[1], "precision_lower": 0.1, "precision_upper": None}
+    table = pl.DataFrame([row, row | {"precision_lower": None}], schema_overrides={"precision_upper": pl.Float64})
+    clusters = clusters_of(clustered(SIZES), ["group"], ["n"])
+    marked = with_quality(table, ["precision"], clusters=clusters, keys=["group"], events=["tp", "fp"])
+    assert marked["interval_quality"].to_list() == [wanted, None]
+    assert marked.columns == [*table.columns, "interval_quality"]
+    alone = with_quality(table, ["precision"], events=["tp", "fp"])["interval_quality"][0]
+    assert alone == ("good" if "clusters" in wanted and 0 not in events else alone)
+    assert alone in get_args(Quality)
+
+
+def test_a_chosen_threshold_is_no_longer_good_but_what_is_worse_stays() -> None:
+    points = pl.DataFrame({"interval_quality": ["good", "few_clusters", None]})
+    assert of_chosen(points)["interval_quality"].to_list() == ["chosen_on_same_data", "few_clusters", None]
+    without = pl.DataFrame({"precision": [0.5]})
+    assert of_chosen(without) is without
+
+
+def test_the_warning_names_the_fewest_clusters() -> None:
+    table = pl.DataFrame(
+        {
+            "interval_quality": ["good", "few_clusters", "unequal_clusters", None],
+            "n_clusters": [40, 5, 50, 3],
+            "n_clusters_effective": [38.0, 5.0, 4.4, 3.0],
+        }
+    )
+    (words,) = few_clusters_warning(table)
+    assert words.startswith(
+        "some intervals rest on few or unequal clusters, the fewest on 50 clusters that count as 4.4"
+    )
+    (words,) = few_clusters_warning(table[1:2])
+    assert words.startswith("all intervals rest on few or unequal clusters, the fewest on 5 clusters: few_clusters")
+    assert few_clusters_warning(table[:1]) == ()
+    (words,) = few_clusters_warning(table.select("interval_quality"))
+    assert "few_clusters, unequal_clusters" in words
+
+
+def test_every_quality_has_a_meaning() -> None:
+    assert list(MEANINGS) == list(get_args(Quality))

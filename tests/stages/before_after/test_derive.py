@@ -123,9 +123,10 @@ def test_a_threshold_with_more_true_positives_than_the_reference_has_recall_1() 
 def test_one_replicate_has_no_interval_and_says_so() -> None:
     alone: Rows = [row | {"replicate": 0} for row in PAIRS]
     one, two = estimated(alone)["estimates"], estimated(PAIRS)["estimates"]
-    assert one.drop("undefined_interval", "^.*_(lower|upper)$").equals(
-        two.drop("undefined_interval", "^.*_(lower|upper)$")
-    )
+    of_intervals = ("undefined_interval", "interval_quality", "^.*_(lower|upper)$")
+    assert one.drop(of_intervals).equals(two.drop(of_intervals))
+    assert one["interval_quality"].to_list() == [None] * 3
+    assert set(two["interval_quality"]) == {"few_clusters"}
     assert one["precision_lower"].null_count() == 3
     assert set(one["undefined_interval"]) == {"one_replicate"}
     assert two.select((pl.col("precision_lower") < pl.col("precision")).first()).item()

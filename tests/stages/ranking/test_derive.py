@@ -154,7 +154,9 @@ def test_queries_are_listed_where_each_has_one_ranking() -> None:
     values = {group: (row["n_queries"], row["map"]) for group, row in summary.items()}
     assert values == {("all", None): (3, 0.5), ("system", "a"): (2, 0.5), ("system", None): (1, 0.5)}
     assert summary["all", None]["undefined_interval"] is None
-    assert result.warnings == ("3 of 3 groups have fewer than 10 queries: their means are very uncertain",)
+    assert result.warnings == (
+        "3 of 3 groups have fewer than 15 queries: their means are very uncertain, and intervals rest on few_clusters",
+    )
     assert result.summary.sentence.endswith("50 are relevant: the mean over relevant documents of 3 queries.")
 
 

@@ -17,8 +17,13 @@ KIND = "threshold_sweep"
 LOSSES = {"n": pl.Int64(), "n_outside": pl.Int64()} | dict.fromkeys(
     ("weights", "squares", "first", "weighted", "second", "squared_errors"), DECIMAL
 )
-OF_AREAS = tuple(
-    f"{name}{end}" for name in ("average_precision", "roc_auc") for end in ("", "_se", "_degrees", "_min", "_max")
+OF_AREAS = (
+    *(
+        f"{name}{end}"
+        for name in ("average_precision", "roc_auc")
+        for end in ("", "_se", "_degrees", "_skewed", "_min", "_max")
+    ),
+    "design_effect",
 )
 FOUR: Rows = [  # 7 positives and 7 negatives; one of each kind more has no bin
     {"threshold": 0.2, "n_positive": 1, "n_negative": 2},

@@ -1,0 +1,62 @@
+"""How far an interval can be trusted: every value of `interval_quality`, and the columns that tell why.
+
+A row gives one value, the worst of those that hold for any of its intervals. The list is the same for all stages.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from pipeline.tables.schemas import Column
+
+Quality: TypeAlias = Literal[
+    "unequal_clusters",
+    "few_clusters",
+    "at_edge",
+    "few_events_of_interest",
+    "chosen_on_same_data",
+    "good",
+]
+
+FEWEST_CLUSTERS = 15  # effective clusters below which coverage is not vouched for
+LARGEST_SHARE = 1 / 3  # of all rows that one cluster may hold
+FEWEST_EVENTS = 10  # of the rarer of what a ratio weighs against each other
+
+MEANINGS: dict[Quality, str] = {  # the worst first
+    "unequal_clusters": "one cluster holds over a third of the rows, and over twice what it would if all were equal",
+    "few_clusters": f"the effective number of clusters (Kish) is below {FEWEST_CLUSTERS}",
+    "at_edge": "a ratio is 0 or 1, so that one of its limits rests on a rule and not on a spread",
+    "few_events_of_interest": f"fewer than {FEWEST_EVENTS} of the rarer of what a ratio weighs against each other",
+    "chosen_on_same_data": "the threshold was chosen on these rows, by a criterion without confidence",
+    "good": "none of these",
+}
+
+INTERVAL_QUALITY = "interval_quality"
+N_CLUSTERS, N_EFFECTIVE, DESIGN_EFFECT = "n_clusters", "n_clusters_effective", "design_effect"
+
+QUALITY_COLUMN = Column(
+    INTERVAL_QUALITY,
+    "VARCHAR",
+    f"how far intervals of the row can be trusted, the worst that holds: `{'`, `'.join(MEANINGS)}`; NULL without any",
+    nullable=True,
+)
+CLUSTER_COLUMNS = (
+    Column(
+        N_CLUSTERS,
+        "BIGINT",
+        "clusters with rows, or replicates that more than 1,000 of them are put in; NULL where rows are independent",
+        nullable=True,
+    ),
+    Column(
+        N_EFFECTIVE,
+        "DOUBLE",
+        "how many clusters of equal size would weigh as much: (Σ n)² / Σ n² of their sizes; NULL likewise",
+        nullable=True,
+    ),
+)
+
+
+def design_effect_column(ratio: str) -> Column:
+    """The column `design_effect` of a table whose main ratio has this name."""
+    meaning = f"variance of {ratio} between clusters over that of independent rows; NULL where one is not known"
+    return Column(DESIGN_EFFECT, "DOUBLE", meaning, nullable=True)
