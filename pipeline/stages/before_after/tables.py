@@ -146,6 +146,7 @@ AUDIT = (
     Column("precision", "DOUBLE", "the estimate without labels", nullable=True),
     Column("precision_combined", "DOUBLE", "the precision of this data set, from both", nullable=True),
     *limits_of("precision_combined", "precision_combined"),
+    *limits_of("kappa", "the ratio of false positive rates, after over before, that precision_combined allows for"),
     Column("p_value", "DOUBLE", "two-sided p-value that both agree", nullable=True),
     Column("undefined", "VARCHAR", "why a precision is NULL; NULL when all are given", nullable=True),
 )
