@@ -60,15 +60,16 @@ def measured(design: Design, datasets: int, rng: Generator) -> NDArray[np.float6
         if matches < design.audited:
             continue
         sampled = int(rng.hypergeometric(right, matches - right, design.audited))
-        sample = [np.array([value]) for value in (matches, design.audited, sampled)]
+        sample = tuple(np.array([value]) for value in (matches, design.audited, sampled))
+        drawn = sample[0], sample[1], sample[2]
         pairs = [1000 * ones * number for number in (FAR + NEAR, AFTER, FAR, NEAR)]
         prediction = predicted(far + near, false + true, pairs[0], pairs[1], near, pairs[3])
         if prediction is None:
             continue
         doubt = kappa_variance(placebo_ratio(far, near, pairs[2], pairs[3]))
-        alone = audited_precision(*sample, confidence=0.95)
-        combined, p_value = combined_precision(*sample, prediction, confidence=0.95, kappa_variance=doubt)
-        certain, _ = combined_precision(*sample, prediction, confidence=0.95)
+        alone = audited_precision(*drawn, confidence=0.95)
+        combined, p_value = combined_precision(*drawn, prediction, confidence=0.95, kappa_variance=doubt)
+        certain, _ = combined_precision(*drawn, prediction, confidence=0.95)
         share, results = right / matches, (alone, combined, certain)
         held = [float(each.lower[0] - 1e-9 <= share <= each.upper[0] + 1e-9) for each in results]
         sums += [*held, *(each.upper[0] - each.lower[0] for each in results), float(p_value[0] >= 0.05)]

@@ -9,6 +9,7 @@ import polars as pl
 from pipeline.errors import DataError
 from pipeline.metrics.before_after import estimates as estimator
 from pipeline.metrics.before_after import sensitivity
+from pipeline.metrics.before_after.kappa_bands import with_bands
 from pipeline.metrics.curves.operating_points import pick
 from pipeline.metrics.uncertainty.cube import Cube
 from pipeline.stages.before_after import adjusted, audit, gold, placebo, plausibility, strata, trend
@@ -49,9 +50,10 @@ def derive(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame]) ->
     points = [rows.drop(set(safe.columns) - set(curve.columns)) for rows in chosen]
     at_reference = pick(curve, keys, criterion="recall_reference", among=pl.col("is_reference"), best=pl.col(THRESHOLD))
     first = points[0].select(*keys, THRESHOLD)
+    with_kappas = sensitivity.with_kappas(pl.concat([*points, at_reference]), curve, keys)
     return {
         "before_after_estimates": curve,
-        "before_after_operating_points": sensitivity.with_kappas(pl.concat([*points, at_reference]), curve, keys),
+        "before_after_operating_points": with_bands(with_kappas, curve, keys, reference.recall),
         "before_after_sensitivity": sensitivity.over_references(frame, keys, first, reference.min_precision),
         **dict(_optional_tables(params, counts, curve, cube)),
     }

@@ -56,6 +56,8 @@ KAPPAS = (
         "the same ratio, from 1, at which another threshold has an F1 better by over 0.01; NULL if none up to 100",
         nullable=True,
     ),
+    *limits_of("precision_over_kappa", "the corrected precision as that ratio runs from 0.75 to 1.5"),
+    *limits_of("recall_over_kappa", "the corrected recall as that ratio runs from 0.75 to 1.5"),
 )
 SENSITIVITY = (
     Column("rule", "VARCHAR", "rule of the recall reference: `lowest` or `max`"),

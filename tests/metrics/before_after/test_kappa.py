@@ -37,5 +37,5 @@ def test_random_drifts_between_far_and_near_are_measured(drift: float) -> None:
         far, close = (rng.poisson(level * rate)[:, None] for rate in (2, near))
         ratio = placebo_ratio(far, close, 2000 * ones, 1000 * ones)
         excess.append(float(ratio.value[0] ** 2 - ratio.error[0] ** 2))
-    error = np.std(excess) / 20
+    error = float(np.std(excess)) / 20
     assert np.mean(excess) == pytest.approx(drift**2, abs=max(4 * error, 0.002))
