@@ -7,10 +7,12 @@ correct, k is hypergeometric (M, R, n); nothing else is assumed about the matche
   n = M. The limits are its quantiles, but k = n always keeps 1 in the interval and k = 0 always keeps 0 (Brown, Cai &
   DasGupta 2001).
 - The combination: the false positives M - R are predicted from those before the event, as φ times a negative binomial
-  number (`placebo.predicted`). The prior of R is a mixture in which this prediction and Jeffreys' prior each have
-  weight one half (the robust prior of Schmidli et al. 2014). Bayes' theorem with the hypergeometric likelihood of the
-  sample gives the posterior of R. The worse the sample fits the prediction, the less weight the prediction receives:
-  the limits widen and finally become those of the sample alone.
+  number (`placebo.predicted`), which is a Poisson number whose mean is gamma distributed. That mean is multiplied by
+  κ, the false positive rate after the event over that before it, whose prior is gamma with mean 1 (`kappa`); the
+  product is taken as gamma, with its own mean and variance. The prior of R is a mixture in which this prediction and
+  Jeffreys' prior each have weight one half (the robust prior of Schmidli et al. 2014). Bayes' theorem with the
+  hypergeometric likelihood of the sample gives the posterior of R. The worse the sample fits the prediction, the less
+  weight the prediction receives: the limits widen and finally become those of the sample alone.
 - Limits are whole numbers of correct matches, estimates are means. Where nearly all of a distribution lies on one
   number, its mean can lie beyond a quantile; the limit is then the next whole number on the other side of the mean.
 - Agreement of the two: how far k lies in the tails of its distribution under the prediction (Box 1980), as a two-sided
@@ -87,7 +89,13 @@ def audited_precision(matches: Counts, audited: Counts, right: Counts, *, confid
 
 
 def combined_precision(
-    matches: Counts, audited: Counts, right: Counts, prediction: Prediction, *, confidence: float
+    matches: Counts,
+    audited: Counts,
+    right: Counts,
+    prediction: Prediction,
+    *,
+    confidence: float,
+    kappa_variance: Floats | float = 0.0,
 ) -> tuple[AuditedPrecision, Floats]:
     """The share of correct matches from both the sample and the predicted false positives, and whether the two agree.
 
@@ -97,18 +105,22 @@ def combined_precision(
         right: Shape (T,): k, how many of the sampled ones are correct.
         prediction: Prediction of the false positives among the matches.
         confidence: Such as 0.95.
+        kappa_variance: Variance of the prior of κ, shape (T,) or one number; 0: the false positive rates before and
+            after the event are known to be equal.
 
     Returns:
-        The combined estimate and the p-value of agreement; both are nan where no match was sampled.
+        The combined estimate and the p-value of agreement; both are nan where no match was sampled. The p-value is of
+        the sample and the estimate without labels, which takes κ = 1, so it knows of no doubt about κ.
     """
     shares, p_values = np.full((3, len(matches)), np.nan), np.full(len(matches), np.nan)
     # φ is itself estimated: it is raised by the squared ratio of the t quantile to the normal one
     wider = (t_quantile(confidence, prediction.degrees) / scipy.special.ndtri(0.5 + confidence / 2)) ** 2
     phi = prediction.phi * wider
     size, odds = prediction.count / phi + 0.5, float(prediction.after[0] / prediction.before)
+    doubtful = _with_doubt(size, odds, np.broadcast_to(kappa_variance, size.shape))
     for index, (m, n, k) in _sampled(matches, audited, right):
-        prior = _Prior(m, float(phi[index]), float(size[index]), odds)
-        p_values[index] = prior.agreement(n, k)
+        p_values[index] = _Prior(m, float(phi[index]), float(size[index]), odds).agreement(n, k)
+        prior = _Prior(m, float(phi[index]), *(float(values[index]) for values in doubtful))
         points = _support(_likely(m, n, k), prior.range, (m, n, k))
         # logarithm of prior × hypergeometric likelihood, the prior being the mixture
         mixture = np.logaddexp(prior.log(points) + np.log1p(-VAGUE_WEIGHT), _vague(points, m) + np.log(VAGUE_WEIGHT))
@@ -119,6 +131,13 @@ def combined_precision(
         all_right = k == n and prediction.count[index] == 0
         shares[:, index] = min(max(mean, lower), upper) / m, lower / m, 1.0 if all_right else upper / m
     return AuditedPrecision(*shares), p_values
+
+
+def _with_doubt(size: Floats, odds: float, kappa_variance: Floats) -> tuple[Floats, Floats]:
+    """Size and odds of the negative binomial number whose gamma mean is multiplied by κ: the same mean, wider."""
+    # squared coefficient of variation of a product of independent factors of mean 1: (1 + 1/size) (1 + Var κ) - 1
+    squared = 1 / size + kappa_variance * (1 + 1 / size)
+    return 1 / squared, size * odds * squared
 
 
 def _vague(points: Floats, m: int) -> Floats:

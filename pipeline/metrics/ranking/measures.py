@@ -7,7 +7,7 @@ For a tie, a measure takes its mean over all orders of the documents in the tie 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
     from pipeline.metrics.uncertainty.jackknife import Floats
 
+Interpolation: TypeAlias = Literal["trec_eval_10", "trec_eval_9"]
+
 RECALL_LEVELS = tuple(level / 10 for level in range(11))
+_ADDED: dict[Interpolation, float] = {"trec_eval_10": 0.5, "trec_eval_9": 0.9}  # to level × R, then rounded down
 _NEGLIGIBLE = 1e-18  # probability that the first hit comes this late
 
 
@@ -85,11 +88,14 @@ class Measures:
     mixed: NDArray[np.bool_]
 
 
-def measures(ties: Ties, judged: Judged, cutoffs: Sequence[int]) -> Measures:
+def measures(
+    ties: Ties, judged: Judged, cutoffs: Sequence[int], interpolation: Interpolation = "trec_eval_10"
+) -> Measures:
     """Every measure of every ranking.
 
     Interpolated precision at recall r is the highest precision at a rank with at least r R relevant documents, where
-    r R is rounded to the nearest whole number, half upwards (trec_eval). For ties that mix relevant and other documents
+    r R is made a whole number as trec_eval does (`m_iprec_at_recall.c`): ⌊r R + 0.5⌋ since version 10.0, ⌊r R + 0.9⌋ up
+    to version 9.0.8, each sum taken in doubles. For ties that mix relevant and other documents
     it has no closed form: it then refers to the order with relevant documents first, and `mixed` is true. Bpref is
     (1/R) Σ (1 - min(n, R) / min(N, R)) over the retrieved relevant documents, n being the number of judged nonrelevant
     documents above and N the number of all judged nonrelevant documents (Buckley & Voorhees 2004, as in trec_eval).
@@ -98,6 +104,7 @@ def measures(ties: Ties, judged: Judged, cutoffs: Sequence[int]) -> Measures:
         ties: The ties of all rankings.
         judged: Numbers of judged documents for the queries of the rankings.
         cutoffs: The cut-offs k.
+        interpolation: The version of trec_eval whose whole numbers of hits interpolated precision asks for.
     """
     count = len(judged.relevant)
     above, nonrelevant_above = (_sums_before(ties.ranking, counts) for counts in (ties.hits, ties.misses))
@@ -121,7 +128,7 @@ def measures(ties: Ties, judged: Judged, cutoffs: Sequence[int]) -> Measures:
         relevant_at_r=first(n_relevant),
         reciprocal_rank=_reciprocal_rank(ties, above, count),
         bpref=_over(added(_preferences(ties, nonrelevant_above, judged)), judged.relevant),
-        interpolated=_interpolated(ties, above, judged.relevant),
+        interpolated=_interpolated(ties, above, judged.relevant, _ADDED[interpolation]),
         hits=np.stack([first(k) for k in cutoffs], axis=1),
         straddled=np.stack([across(k) for k in cutoffs], axis=1),
         mixed=added(mixed.astype(np.float64)) > 0,
@@ -171,7 +178,7 @@ def _preferences(ties: Ties, above: Floats, judged: Judged) -> Floats:
     return ties.hits * (1 - _over(mean, np.minimum(relevant, nonrelevant)))
 
 
-def _interpolated(ties: Ties, above: Floats, relevant: Floats) -> Floats:
+def _interpolated(ties: Ties, above: Floats, relevant: Floats, added: float) -> Floats:
     precisions = np.zeros((len(relevant), len(RECALL_LEVELS)))
     hit = ties.hits > 0
     ranking, reached = ties.ranking[hit], (above + ties.hits)[hit]
@@ -180,6 +187,6 @@ def _interpolated(ties: Ties, above: Floats, relevant: Floats) -> Floats:
     precision = reached / (ties.before + ties.hits)[hit]
     starts = np.flatnonzero(np.concatenate([[True], ranking[1:] != ranking[:-1]]))
     for column, level in enumerate(RECALL_LEVELS):
-        enough = reached >= np.floor(level * relevant[ranking] + 0.5)
+        enough = reached >= np.floor(level * relevant[ranking] + added)
         precisions[ranking[starts], column] = np.maximum.reduceat(np.where(enough, precision, 0.0), starts)
     return precisions

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+import scipy
 import sqlglot.expressions as exp
 
 from pipeline.errors import ConfigError, DataError
 from pipeline.metrics.before_after.audit import audited_precision, combined_precision
+from pipeline.metrics.before_after.kappa import LogRatio, kappa_limits, kappa_variance, placebo_ratio
 from pipeline.metrics.before_after.placebo import predicted
 from pipeline.plan import rows
 from pipeline.plan.checks import duplicate_check, file_check, missing_check
@@ -18,13 +20,16 @@ from pipeline.plan.counts import Query, Sweep
 from pipeline.plan.nodes import After, Check, CrossCheck, Node, Relation
 from pipeline.plan.plan import Plan
 from pipeline.queries.load import statement
+from pipeline.stages.before_after import trend
 from pipeline.stages.before_after.uncertainty import groups_of
-from pipeline.tables.columns import doubles
+from pipeline.tables.columns import doubles, nulls
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import THRESHOLD, at_or_above, lowest_retrieved
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from pipeline.metrics.before_after.audit import AuditedPrecision
     from pipeline.metrics.before_after.placebo import Prediction
@@ -38,12 +43,14 @@ if TYPE_CHECKING:
 
 SAMPLE, TABLE = "before_after_audit_sample", "before_after_audit"
 COLUMNS = ("n_audited", "n_right")
+DRIFT = ("value", "error")
 LEVEL = 0.05
 MOST_THRESHOLDS = 10_000
 KEY = ("event_id", "article_id")
+KAPPAS = ("kappa_lower", "kappa_upper")
 VALUES = (
     *("precision_audited", "precision_audited_lower", "precision_audited_upper", "precision"),
-    *("precision_combined", "precision_combined_lower", "precision_combined_upper", "p_value"),
+    *("precision_combined", "precision_combined_lower", "precision_combined_upper", *KAPPAS, "p_value"),
 )
 
 
@@ -171,7 +178,28 @@ def table(
     keys = list(cube.keys)
     order = [*keys, THRESHOLD, *COLUMNS, *VALUES, "undefined"]
     audited = at_or_above(counts["audit"], keys, COLUMNS, params.threshold_values)
-    return pl.concat([_group(group, audited, keys, params).select(order) for group in groups_of(curve, cube)])
+    drifts = _drifts(params, counts, keys)
+    return pl.concat([_group(group, audited, drifts, params).select(order) for group in groups_of(curve, cube)])
+
+
+def _drifts(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame], keys: Sequence[str]) -> pl.DataFrame:
+    """Drift of the match rate by the trend of the days before the event: `keys`, `threshold`, `value` and `error`.
+
+    The slope is projected from the middle of the time before the event to the middle of the time after it. There is no
+    row where no trend was asked for or none can be estimated.
+    """
+    if not params.lag_thresholds or params.window is None or params.uncertainty == "none":
+        return counts["counts"].select(*keys, *nulls((THRESHOLD, *DRIFT))).clear()
+    window = params.window
+    days = (window.before + window.gap + window.after) / 2 / trend.HOURS
+    width = 2 * float(scipy.special.ndtri(0.5 + params.confidence / 2))
+    slopes = trend.table(params, counts, keys).drop_nulls(["slope", "slope_lower", "slope_upper"])
+    return slopes.select(
+        *keys,
+        THRESHOLD,
+        (pl.col("slope") * days).alias(DRIFT[0]),
+        ((pl.col("slope_upper") - pl.col("slope_lower")) / width * days).alias(DRIFT[1]),
+    )
 
 
 def contradictions(tables: Mapping[str, pl.DataFrame]) -> Iterator[str]:
@@ -189,9 +217,10 @@ def contradictions(tables: Mapping[str, pl.DataFrame]) -> Iterator[str]:
 
 
 def _group(
-    group: EstimatedGroup, audited: pl.DataFrame, keys: Sequence[str], params: BeforeAfterParameters
+    group: EstimatedGroup, audited: pl.DataFrame, drifts: pl.DataFrame, params: BeforeAfterParameters
 ) -> pl.DataFrame:
     """The rows of one group from the threshold of the audit on."""
+    keys = [name for name in drifts.columns if name not in {THRESHOLD, *DRIFT}]
     inside = group.rows[THRESHOLD].to_numpy() >= (params.audit.threshold if params.audit else np.inf)
     retrieved = group.rows.filter(pl.Series(inside)).select(*keys, THRESHOLD, "precision")
     joined = retrieved.join_asof(
@@ -207,14 +236,39 @@ def _group(
     alone = audited_precision(matches, n_audited, n_right, confidence=params.confidence)
     prediction, missing = _prediction(group, params)
     combined, p_value = alone, np.full(len(matches), np.nan)
+    kappas = np.full((2, len(matches)), np.nan)
     if prediction is not None:
+        variance = _kappa_variance(group, drifts)[inside]
+        kappas = np.where(n_audited > 0, np.stack(kappa_limits(variance, params.confidence)), np.nan)
         of_rows = {name: getattr(prediction, name)[inside] for name in ("count", "phi", "degrees")}
         combined, p_value = combined_precision(
-            matches, n_audited, n_right, replace(prediction, **of_rows), confidence=params.confidence
+            matches,
+            n_audited,
+            n_right,
+            replace(prediction, **of_rows),
+            confidence=params.confidence,
+            kappa_variance=variance,
         )
     columns = [*_columns("precision_audited", alone), *_columns("precision_combined", combined, is_given=not missing)]
     reason = pl.when(pl.col("n_audited") == 0).then(pl.lit("no_audit")).otherwise(pl.lit(missing, dtype=pl.String))
+    columns += [doubles(name, values) for name, values in zip(KAPPAS, kappas, strict=True)]
     return joined.with_columns(*columns, doubles("p_value", p_value), reason.alias("undefined"))
+
+
+def _kappa_variance(group: EstimatedGroup, drifts: pl.DataFrame) -> NDArray[np.float64]:
+    """Variance of the prior of κ at every threshold of a group, from the placebo and the trend.
+
+    A threshold takes the trend at the highest lag threshold up to it.
+    """
+    keys = [name for name in drifts.columns if name not in {THRESHOLD, *DRIFT}]
+    rows = group.rows.select(*keys, THRESHOLD)
+    own = drifts.join(rows.head(1).select(keys), on=keys, how="semi", nulls_equal=True).drop(keys).sort(THRESHOLD)
+    of_trend = rows.join_asof(own, on=THRESHOLD, strategy="backward")
+    m_before, _, n_before, _ = group.sides
+    m_near, n_near = group.near
+    of_placebo = placebo_ratio(m_before - m_near, m_near, n_before - n_near, n_near, crossed=group.crossed_periods)
+    values = (of_trend[name].fill_null(np.nan).to_numpy() for name in DRIFT)
+    return kappa_variance(of_placebo, LogRatio(*values))
 
 
 def _columns(name: str, precision: AuditedPrecision, *, is_given: bool = True) -> Iterator[pl.Series]:
@@ -229,7 +283,11 @@ def _prediction(group: EstimatedGroup, params: BeforeAfterParameters) -> tuple[P
     if not group.counts.within_budget or group.rows.height > MOST_THRESHOLDS:
         return None, "budget"
     prediction = predicted(
-        *group.sides, *group.near, reference=group.reference, reference_recall=params.recall_reference.middle
+        *group.sides,
+        *group.near,
+        reference=group.reference,
+        reference_recall=params.recall_reference.middle,
+        crossed=group.crossed_periods,
     )
     if prediction is None:
         return None, "no_near"

@@ -9,6 +9,7 @@ import polars as pl
 from pipeline.errors import DataError
 from pipeline.metrics.before_after import estimates as estimator
 from pipeline.metrics.before_after import sensitivity
+from pipeline.metrics.before_after.kappa_bands import with_bands
 from pipeline.metrics.curves.operating_points import pick
 from pipeline.metrics.uncertainty.cube import Cube
 from pipeline.metrics.uncertainty.limits import few_clusters_warning
@@ -50,10 +51,11 @@ def derive(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame]) ->
     points = [rows.drop(set(safe.columns) - set(curve.columns)) for rows in chosen]
     at_reference = pick(curve, keys, criterion="recall_reference", among=pl.col("is_reference"), best=pl.col(THRESHOLD))
     chosen_points, first = pl.concat([*points, at_reference]), points[0].select(*keys, THRESHOLD)
+    with_kappas = sensitivity.with_kappas(chosen_points, curve, keys, recall)
     sensitive = sensitivity.over_references(frame, keys, first, params.recall_reference.min_precision, recall)
     return {
         "before_after_estimates": curve,
-        "before_after_operating_points": sensitivity.with_kappas(chosen_points, curve, keys, recall),
+        "before_after_operating_points": with_bands(with_kappas, curve, keys, recall),
         "before_after_sensitivity": sensitive,
         **dict(_optional_tables(params, counts, curve, cube)),
     }

@@ -62,6 +62,8 @@ KAPPAS = (
         "the same ratio, from 1, at which another threshold has an F1 better by over 0.01; NULL if none up to 100",
         nullable=True,
     ),
+    *limits_of("precision_over_kappa", "the corrected precision as that ratio runs from 0.75 to 1.5"),
+    *limits_of("recall_over_kappa", "the corrected recall as that ratio runs from 0.75 to 1.5"),
 )
 SENSITIVITY = (
     Column("rule", "VARCHAR", "rule of the recall reference: `lowest` or `max`"),
@@ -152,6 +154,7 @@ AUDIT = (
     Column("precision", "DOUBLE", "the estimate without labels", nullable=True),
     Column("precision_combined", "DOUBLE", "the precision of this data set, from both", nullable=True),
     *limits_of("precision_combined", "precision_combined"),
+    *limits_of("kappa", "the ratio of false positive rates, after over before, that precision_combined allows for"),
     Column("p_value", "DOUBLE", "two-sided p-value that both agree", nullable=True),
     Column("undefined", "VARCHAR", "why a precision is NULL; NULL when all are given", nullable=True),
 )

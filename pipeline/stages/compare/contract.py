@@ -23,7 +23,19 @@ if TYPE_CHECKING:
     from pipeline.stages.stage import UnitTable
     from pipeline.stages.upstream import UpstreamStage
 
-Test = Literal["paired_t", "wilcoxon", "sign", "randomization", "bayes"]
+Test = Literal["paired_t", "bootstrap_t", "wilcoxon", "sign", "randomization", "jackknife_t", "bayes"]
+HYPOTHESES: dict[Test, str] = {
+    "paired_t": "equal means",
+    "bootstrap_t": "equal means",
+    "wilcoxon": "differences symmetric about 0",
+    "sign": "median difference 0",
+    "randomization": "systems exchangeable within units",
+    "jackknife_t": "equal ratios of all counts",
+}
+SYMMETRIC_EVENTS = (
+    "contributions of events to the difference symmetric about 0"  # randomization of counts around events
+)
+POOLED_TESTS: tuple[Test, ...] = ("randomization", "jackknife_t")  # of ratios of all counts
 EVENT_COUNTS = ("n_before", "n_after", "m_before", "m_after", "m_before_reference", "m_after_reference")
 CELLS = ("tp", "fp", "fn")
 POOLED = tuple(f"pooled_{name}" for name in RATIOS)
@@ -63,11 +75,13 @@ TESTS = (
     Column("mean_b", "DOUBLE", "the same of the other", nullable=True),
     Column("difference", "DOUBLE", "mean_a − mean_b", nullable=True),
     *limits_of("difference", "the difference"),
-    Column("test", "VARCHAR", "`paired_t`, `wilcoxon`, `sign` or `randomization`"),
+    Column("test", "VARCHAR", "`paired_t`, `bootstrap_t`, `wilcoxon`, `sign`, `randomization` or `jackknife_t`"),
+    Column("hypothesis", "VARCHAR", "what the p-value is of: the null hypothesis of the test, in words"),
     Column("statistic", "DOUBLE", "t, the smaller rank sum, or the units that a wins; NULL if none", nullable=True),
-    Column("p_value", "DOUBLE", "two-sided p-value of no difference; NULL where no test can be made", nullable=True),
+    Column("p_value", "DOUBLE", "two-sided p-value of `hypothesis`; NULL where no test can be made", nullable=True),
     Column("p_adjusted", "DOUBLE", "p_value adjusted for all pairs and metrics of the group and test", nullable=True),
     Column("effect_size", "DOUBLE", "mean difference over its standard deviation between units", nullable=True),
+    Column("skewness", "DOUBLE", "skewness of the differences between units; NULL for ratios of counts", nullable=True),
     Column("wins_a", "BIGINT", "units in which a has the higher value; NULL for ratios of all counts", nullable=True),
     Column("ties", "BIGINT", "units in which both are equal; NULL likewise", nullable=True),
     Column("wins_b", "BIGINT", "units in which b has the higher value; NULL likewise", nullable=True),
@@ -85,6 +99,10 @@ POSTERIORS = (
     *limits_of("mean_a", "its credible interval with equal tails"),
     Column("mean_b", "DOUBLE", "posterior mean of the other"),
     *limits_of("mean_b", "its credible interval with equal tails"),
+    Column("design_effect_a", "DOUBLE", "what the counts of a were divided by; NULL without any", nullable=True),
+    Column("counts_a", "VARCHAR", "`as_counted`, `design_effect` or `one_per_unit`: how that was found"),
+    Column("design_effect_b", "DOUBLE", "the same of b", nullable=True),
+    Column("counts_b", "VARCHAR", "the same of b"),
     Column("probability_a_better", "DOUBLE", "probability that a is better, the two taken as independent"),
 )
 TABLES = (
@@ -111,7 +129,7 @@ class CompareParameters(UpstreamParameters):
         system: Column that tells the systems apart.
         metrics: What is compared; default: what the units offer.
         tests: Tests to make; `bayes` gives posteriors of the ratios of all counts.
-        resamples: Random swaps of the randomization test.
+        resamples: Random swaps of the randomization test, and resamples of the bootstrap.
         correction: How p-values are adjusted for the number of pairs and metrics.
         seed: Of the random swaps.
         missing_units: What happens when a system lacks a unit that another has.

@@ -10,7 +10,9 @@ import numpy as np
 import polars as pl
 
 from pipeline.metrics.comparison import paired, posteriors
+from pipeline.metrics.comparison.bootstrap_t import bootstrap_t, skewness
 from pipeline.metrics.comparison.paired_tests import (
+    PairedT,
     differences,
     paired_t,
     pooled_randomization_tests,
@@ -19,20 +21,22 @@ from pipeline.metrics.comparison.paired_tests import (
     wilcoxon_signed_rank,
     win_tie_loss,
 )
-from pipeline.metrics.comparison.pooled import standard_errors
+from pipeline.metrics.comparison.pooled import Errors, effective_counts, pooled_ratios, standard_errors
 from pipeline.metrics.comparison.significance import minimum_detectable_difference
-from pipeline.metrics.uncertainty.jackknife import t_quantile
+from pipeline.stages.compare.contract import HYPOTHESES, POOLED_TESTS, SYMMETRIC_EVENTS
 from pipeline.tables.ratios import RATIOS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pipeline.metrics.comparison.paired_tests import PairedTest
+    from pipeline.metrics.comparison.pooled import EffectiveCounts
     from pipeline.metrics.uncertainty.jackknife import Floats
-    from pipeline.stages.compare.contract import CompareParameters
+    from pipeline.stages.compare.contract import CompareParameters, Test
 
 Row = dict[str, Any]
 POWER = 0.8
+_NO_ERROR = Errors(np.full(1, np.nan), np.full(1, np.nan))
 
 
 @dataclass(frozen=True)
@@ -80,21 +84,33 @@ class Pair:
             "difference_lower": student.lower,
             "difference_upper": student.upper,
             "effect_size": student.effect_size,
+            "skewness": skewness(differences(a, b)),
             "wins_a": wins,
             "ties": ties,
             "wins_b": losses,
             "minimum_detectable_difference": self._detectable(deviation, len(a)),
             "undefined": _undefined(a, b),
         }
-        tests: dict[str, Callable[[], PairedTest]] = {
+        for test, compare in self._tests_of_means(student, a, b):
+            result = compare()
+            row = shared | {"test": test, "hypothesis": HYPOTHESES[test]}
+            if isinstance(result, PairedT):
+                row |= {"difference_lower": result.lower, "difference_upper": result.upper}
+            yield row | {"statistic": result.statistic, "p_value": result.p_value}
+
+    def _tests_of_means(
+        self, student: PairedT, a: Floats, b: Floats
+    ) -> Iterator[tuple[Test, Callable[[], PairedTest]]]:
+        """The tests of one value per unit that are asked for, in the order of the parameters."""
+        resamples, seed, confidence = self.params.resamples, self.params.seed, self.params.confidence
+        tests: dict[Test, Callable[[], PairedTest]] = {
             "paired_t": lambda: student,
+            "bootstrap_t": lambda: bootstrap_t(a, b, confidence=confidence, resamples=resamples, seed=seed),
             "wilcoxon": lambda: wilcoxon_signed_rank(a, b),
             "sign": lambda: sign_test(a, b),
-            "randomization": lambda: randomization_test(a, b, resamples=self.params.resamples, seed=self.params.seed),
+            "randomization": lambda: randomization_test(a, b, resamples=resamples, seed=seed),
         }
-        for test in (name for name in self.params.tests if name in tests):
-            result = tests[test]()
-            yield shared | {"test": test, "statistic": result.statistic, "p_value": result.p_value}
+        return ((test, tests[test]) for test in self.params.tests if test in tests)
 
     def compare_counts(self, names: tuple[str, ...], a: Floats, b: Floats) -> Iterator[Row]:
         """Randomization tests of precision, recall and F1 of all units' counts.
@@ -105,16 +121,22 @@ class Pair:
             b: The same of the other.
         """
         a, b = _complete(a, b)
-        error = standard_errors(a, b)
-        tests = pooled_randomization_tests(a, b, resamples=self.params.resamples, seed=self.params.seed)
+        errors = standard_errors(a, b)
+        ratios = pooled_ratios(a.sum(axis=0)), pooled_ratios(b.sum(axis=0))
+        p_values = {"jackknife_t": dict(zip(RATIOS, errors.p_values(ratios[0] - ratios[1]), strict=True))}
+        if "randomization" in self.params.tests:
+            swapped = pooled_randomization_tests(a, b, resamples=self.params.resamples, seed=self.params.seed)
+            p_values["randomization"] = {name: test.p_value for name, test in swapped.items()}
         for number, ratio in enumerate(RATIOS):
-            test = tests[ratio]
-            values = (test.mean_a, test.mean_b, float(error[number]), test.p_value)
             if f"pooled_{ratio}" in names:
-                yield self._pooled(f"pooled_{ratio}", len(a), *values)
+                error = Errors(errors.error[[number]], errors.degrees[[number]])
+                shared = self._pooled(f"pooled_{ratio}", len(a), ratios[0][number], ratios[1][number], error)
+                for test in self._pooled_tests():
+                    row = {"test": test, "hypothesis": HYPOTHESES[test], "p_value": float(p_values[test][ratio])}
+                    yield shared | row
 
     def compare_matchers(self, names: tuple[str, ...], a: Floats, b: Floats) -> Iterator[Row]:
-        """The same of matchers without labels, from counts before and after events; see `metrics.paired`.
+        """The same of matchers without labels, from counts before and after events; see `metrics.comparison.paired`.
 
         Args:
             names: The ratios that are wanted, as metrics.
@@ -122,38 +144,43 @@ class Pair:
             b: The same of the other.
         """
         a, b = _complete(a, b)
-        n_units = len(a)
-        if n_units < 2:  # noqa: PLR2004 - a spread needs two
-            yield from (self._pooled(name, n_units, *[math.nan] * 4) for name in names)
-            return
-        frames = [_events(each) for each in (a, b)]
-        confidence, flips = self.params.confidence, self.params.resamples
-        comparison = paired.compare_matchers(*frames, confidence=confidence, flips=flips, seed=self.params.seed)
-        quantile = float(t_quantile(confidence, n_units - 1))
-        for row in comparison.iter_rows(named=True):
-            numbers = {name: math.nan if value is None else value for name, value in row.items()}
-            error = (numbers["difference_upper"] - numbers["difference"]) / quantile
-            if f"pooled_{row['metric']}" in names:
-                values = (numbers["value_a"], numbers["value_b"], error, numbers["p_value"])
-                yield self._pooled(f"pooled_{row['metric']}", n_units, *values)
+        ratios = paired.paired_ratios(_events(a), _events(b)) if len(a) > 1 else {}
+        for ratio in RATIOS:
+            if f"pooled_{ratio}" not in names:
+                continue
+            result = ratios.get(ratio)
+            values = (
+                (math.nan, math.nan, _NO_ERROR) if result is None else (result.value_a, result.value_b, result.errors)
+            )
+            shared = self._pooled(f"pooled_{ratio}", len(a), *values)
+            for test in self._pooled_tests():
+                row = {"test": test, "hypothesis": _hypothesis_of_events(test), "p_value": math.nan}
+                if result is not None:
+                    flips = test == "randomization"
+                    seed, resamples = self.params.seed, self.params.resamples
+                    row["p_value"] = result.flip_p_value(resamples, seed) if flips else result.t_p_value()
+                yield shared | row
 
-    def _pooled(self, metric: str, n_units: int, a: float, b: float, error: float, p_value: float) -> Row:
-        half = float(t_quantile(self.params.confidence, n_units - 1)) * error if n_units > 1 else math.nan
+    def _pooled_tests(self) -> Iterator[Test]:
+        return (test for test in self.params.tests if test in POOLED_TESTS)
+
+    def _pooled(self, metric: str, n_units: int, a: float, b: float, errors: Errors) -> Row:
+        """What all tests of a ratio of all counts share."""
+        error = float(errors.error[0])
+        half = float(errors.half_width(self.params.confidence)[0]) if n_units > 1 else math.nan
         undefined = "one_unit" if n_units == 1 else None if n_units else "no_unit"
         if undefined is None:
             undefined = "undefined_ratio" if math.isnan(a - b) else None
         if undefined is None and math.isnan(error):
             undefined = "one_unit_decides"
         return self._head(metric, n_units) | {
-            "mean_a": a,
-            "mean_b": b,
-            "difference": a - b,
-            "difference_lower": a - b - half,
-            "difference_upper": a - b + half,
+            "mean_a": float(a),
+            "mean_b": float(b),
+            "difference": float(a - b),
+            "difference_lower": float(a - b - half),
+            "difference_upper": float(a - b + half),
             "minimum_detectable_difference": self._detectable(error * math.sqrt(n_units), n_units),
             "undefined": undefined,
-            "test": "randomization",
-            "p_value": p_value,
         }
 
     def posterior_rows(self, names: tuple[str, ...], a: Floats, b: Floats) -> Iterator[Row]:
@@ -165,26 +192,33 @@ class Pair:
             b: The same of the other.
         """
         a, b = _complete(a, b)
-        of_a, of_b = (_posteriors(each.sum(axis=0), self.params.prior) for each in (a, b))
         for ratio in RATIOS:
             if f"pooled_{ratio}" not in names or not len(a):
                 continue
+            of_a, of_b = (_posterior(ratio, counts, self.params) for counts in (a, b))
             row = self._head(f"pooled_{ratio}", len(a))
-            for side, posterior in (("a", of_a[ratio]), ("b", of_b[ratio])):
+            for side, (posterior, counts) in (("a", of_a), ("b", of_b)):
                 lower, upper = posterior.interval(self.params.confidence)
                 row |= {f"mean_{side}": float(posterior.mean())}
                 row |= {f"mean_{side}_lower": float(lower), f"mean_{side}_upper": float(upper)}
-            better = posteriors.probability_greater(of_a[ratio], of_b[ratio])
-            yield row | {"probability_a_better": float(better)}
+                row |= {f"design_effect_{side}": counts.design_effect, f"counts_{side}": counts.used}
+            yield row | {"probability_a_better": float(posteriors.probability_greater(of_a[0], of_b[0]))}
 
 
-def _posteriors(totals: Floats, prior: float) -> dict[str, posteriors.BetaPosterior]:
-    tp, fp, fn = totals
-    return {
-        "precision": posteriors.precision_posterior(tp, fp, prior),
-        "recall": posteriors.recall_posterior(tp, fn, prior),
-        "f1": posteriors.f1_posterior(tp, fp, fn, prior),
-    }
+def _posterior(
+    ratio: str, counts: Floats, params: CompareParameters
+) -> tuple[posteriors.BetaPosterior, EffectiveCounts]:
+    """Posterior of a ratio from what its counts are worth, and these."""
+    tp, fp, fn = np.moveaxis(counts, -1, 0)
+    misses = {"precision": fp, "recall": fn, "f1": fp + fn}[ratio]
+    worth = effective_counts(tp, misses, params.confidence)
+    if ratio == "f1":
+        return posteriors.f1_posterior(worth.hits, worth.misses, 0.0, params.prior), worth
+    return posteriors.precision_posterior(worth.hits, worth.misses, params.prior), worth
+
+
+def _hypothesis_of_events(test: Test) -> str:
+    return SYMMETRIC_EVENTS if test == "randomization" else HYPOTHESES[test]
 
 
 def _complete(a: Floats, b: Floats) -> tuple[Floats, Floats]:

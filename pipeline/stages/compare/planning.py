@@ -18,7 +18,7 @@ from pipeline.queries.dialect import column
 from pipeline.queries.load import statement
 from pipeline.sources.inputs import Field
 from pipeline.sources.source import PASSES_WHERE
-from pipeline.stages.compare.contract import CELLS, EVENT_COUNTS, POOLED
+from pipeline.stages.compare.contract import CELLS, EVENT_COUNTS, POOLED, POOLED_TESTS
 from pipeline.tables.ratios import RATIOS
 from pipeline.tables.sweep import REPLICATE
 
@@ -167,8 +167,9 @@ class _Planner:
 
     def _warnings(self) -> Iterator[str]:
         pooled = [name for name in self.metrics if name in POOLED]
-        if pooled and not {"randomization", "bayes"} & set(self.params.tests):
-            yield f"no test of tests fits {', '.join(pooled)}: ratios of all counts need randomization or bayes"
+        if pooled and not {*POOLED_TESTS, "bayes"} & set(self.params.tests):
+            fitting = f"{', '.join(POOLED_TESTS)} or bayes"
+            yield f"no test of tests fits {', '.join(pooled)}: ratios of all counts need {fitting}"
         asked = "tests" in self.params.model_fields_set and "bayes" in self.params.tests
         if asked and not (pooled and _has_cells(self.units)):
             yield "no posteriors: bayes needs the counts tp, fp and fn of every unit, and a pooled ratio in metrics"

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from pipeline.metrics.comparison.bootstrap_t import skewness_error
 from pipeline.metrics.comparison.pooled import pooled_ratios
 from pipeline.metrics.comparison.significance import adjust_p_values
-from pipeline.stages.compare.contract import CELLS, EVENT_COUNTS, POOLED, POSTERIORS, TESTS
+from pipeline.stages.compare.contract import CELLS, EVENT_COUNTS, POOLED, POOLED_TESTS, POSTERIORS, TESTS
 from pipeline.stages.compare.pairs import Pair
 from pipeline.stages.compare.planning import COUNT, METRIC
 from pipeline.stages.stage import Summary, group_text, integer, number
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from pipeline.tables.schemas import Column
 
 FEW_UNITS = 20
+SKEWED = 2.58  # standard errors of the skewness, beyond which it is no chance (1 in 100)
+UNITS_PER_SQUARED_SKEWNESS = 25  # that Student's t needs (Cochran 1977, section 2.15)
 
 
 def derive(params: CompareParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
@@ -135,7 +138,7 @@ class _Group:
         for pair, a, b in self._pairs():
             for metric, values in self._values.items():
                 yield from pair.compare_values(metric, values[a], values[b])
-            if self._counts is not None and self._pooled and "randomization" in self._params.tests:
+            if self._counts is not None and self._pooled and set(POOLED_TESTS) & set(self._params.tests):
                 compare = pair.compare_matchers if self._matchers else pair.compare_counts
                 yield from compare(self._pooled, self._counts[a], self._counts[b])
 
@@ -162,7 +165,28 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     few = rows.filter(pl.col("n_units") < FEW_UNITS).height
     if few:
         messages.append(f"{few:,} of {rows.height:,} comparisons rest on fewer than {FEW_UNITS} units")
-    return tuple(messages)
+    return (*messages, *_skewed(tests))
+
+
+def _skewed(tests: pl.DataFrame) -> Iterator[str]:
+    """Tests whose hypothesis, or whose error rate, is another one where differences are skewed."""
+    error = pl.col("n_units").map_elements(skewness_error, return_dtype=pl.Float64)
+    skewed = tests.filter(pl.col("skewness").abs() > SKEWED * error)
+    ranked = skewed.filter(pl.col("test").is_in(["wilcoxon", "sign"]))
+    if ranked.height:
+        yield (
+            f"differences between units are skewed in {ranked.height:,} tests by wilcoxon or sign: these do not test "
+            'means and can reject equal ones; "bootstrap_t" among tests does (see skewness and hypothesis)'
+        )
+    student = skewed.filter(
+        pl.col("test").is_in(["paired_t", "randomization"]),
+        pl.col("n_units") < UNITS_PER_SQUARED_SKEWNESS * pl.col("skewness") ** 2,
+    )
+    if student.height:
+        yield (
+            f"differences between units are too skewed for their number in {student.height:,} tests by paired_t or "
+            'randomization, which then reject equal means too often; "bootstrap_t" among tests allows for it'
+        )
 
 
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from pipeline.metrics.ranking.measures import RECALL_LEVELS
+from pipeline.metrics.ranking.measures import RECALL_LEVELS, Interpolation
 from pipeline.metrics.uncertainty.qualities import QUALITY_COLUMN
 from pipeline.sources.inputs import Field as InputField
 from pipeline.sources.inputs import Input, InputContract
@@ -155,6 +155,7 @@ class RankingParameters(StageParameters):
         relevance_level: Least relevance of a relevant document.
         ties: Order of documents with equal scores: `trec`: descending by name; `expected`: the mean over all orders;
             `order`: documents come in the order of the column `rank`, whatever the scores.
+        interpolation: How many hits interpolated precision at a recall asks for, by version of trec_eval.
         missing_queries: What happens to a query with relevant documents of which none was retrieved in a group.
         no_relevant: Measures of a query without a relevant document: `null`: left out of means; `zero`.
         n_candidates: Documents of the pool that each ranking was made from; default: those ranked.
@@ -168,6 +169,7 @@ class RankingParameters(StageParameters):
     cutoffs: tuple[Annotated[int, Field(ge=1, le=10**9)], ...] = (1, 5, 10, 100)
     relevance_level: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
     ties: Literal["trec", "expected", "order"] = "trec"
+    interpolation: Interpolation = "trec_eval_10"
     missing_queries: Literal["error", "zero", "skip"] = "error"
     no_relevant: Literal["null", "zero"] = "null"
     n_candidates: Annotated[int, Field(ge=1, le=10**12)] | None = None

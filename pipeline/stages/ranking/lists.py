@@ -131,7 +131,7 @@ class Lists:
         else:
             judged = Judged(*(rankings[f"n_{name}"].cast(pl.Float64).to_numpy() for name in COUNTED))
         columns = [INDEX, *self.by, QUERY, *TOTALS, "judged"]
-        measured = _columns(measures(ties, judged, self.params.cutoffs), self.params.cutoffs)
+        measured = _columns(measures(ties, judged, self.params.cutoffs, self.params.interpolation), self.params.cutoffs)
         return rankings.select(columns).with_columns(*measured)
 
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from scipy.stats import t as student
 
-from pipeline.metrics.comparison.paired import EVENT_COUNTS, compare_matchers
+from pipeline.metrics.comparison.paired import EVENT_COUNTS, compare_matchers, paired_ratios
 
 
 def units(rng: np.random.Generator, events: int, share: float, noise: int = 3) -> pl.DataFrame:
@@ -56,10 +56,12 @@ def test_values_intervals_and_p_values_are_those_of_the_definition() -> None:
             for event in range(8)
         ]
         without = np.array(differences)
-        half = student.ppf(0.975, 7) * np.sqrt(7 / 8 * ((without - np.mean(without)) ** 2).sum())
+        squares = (without - np.mean(without)) ** 2
+        degrees = 2 * squares.sum() ** 2 / ((squares**2).sum() - squares.sum() ** 2 / 8)
+        half = student.ppf(0.975, np.clip(degrees, 4, 7)) * np.sqrt(7 / 8 * squares.sum())
         assert row["difference_lower"] == pytest.approx(a - b - half)
         assert row["difference_upper"] == pytest.approx(a - b + half)
-        pseudo = 8 * (a - b) - 7 * without
+        pseudo = a - b - 7 * (without - without.mean())
         flips = np.array(list(itertools.product((-1, 1), repeat=8)))
         exact = np.mean(np.abs(flips @ pseudo) >= abs(pseudo.sum()) * (1 - 1e-12))
         assert row["p_value"] == pytest.approx(exact, abs=0.01)
@@ -78,7 +80,7 @@ def test_p_values_in_the_middle_of_their_range_are_those_of_all_flips(seed: int)
         jackknifed = np.array(
             [reference_values(first.filter(each))[name] - reference_values(second.filter(each))[name] for each in kept]
         )
-        pseudo = 7 * full - 6 * jackknifed
+        pseudo = full - 6 * (jackknifed - jackknifed.mean())
         exact = float(np.mean(np.abs(flips @ pseudo) >= abs(pseudo.sum()) * (1 - 1e-12)))
         assert row["p_value"] == pytest.approx(exact, abs=0.008)
         middling += 0.05 < exact < 0.95
@@ -125,3 +127,34 @@ def test_what_is_undefined_is_null_and_other_events_are_refused() -> None:
         compare_matchers(frame, frame.head(9))
     with pytest.raises(ValueError, match="share 1 of 1 and 1 events"):
         compare_matchers(frame.head(1), frame.head(1))
+
+
+def scarce(rng: np.random.Generator, true: np.ndarray, false: np.ndarray) -> pl.DataFrame:
+    """A matcher that finds 7 of 10 true matches, and few false ones, of events that others share."""
+    reference_before, reference_after = rng.poisson(100 * false), rng.poisson(40 * false)
+    return pl.DataFrame(
+        {
+            "event_id": np.arange(len(true)),
+            "n_before": 1000,
+            "n_after": 400 + true,
+            "m_before": rng.binomial(reference_before, 0.02),
+            "m_after": rng.binomial(reference_after, 0.02) + rng.binomial(true, 0.7),
+            "m_before_reference": reference_before,
+            "m_after_reference": reference_after + true,
+        }
+    )
+
+
+def test_error_rate_of_f1_with_few_events_and_scarce_coverage() -> None:
+    """Bias-corrected pseudo-values rejected 13 to 19 of 100 true null hypotheses here; MC error .013."""
+    rng, rejected, compared = np.random.default_rng(8), np.zeros(2), 0
+    while compared < 300:
+        true = rng.poisson(np.where(rng.random(30) < 0.4, rng.gamma(1.0, 20.0, 30), 0.0))
+        false = rng.gamma(1.0, 1.0, 30)
+        ratio = paired_ratios(scarce(rng, true, false), scarce(rng, true, false))["f1"]
+        p_values = [ratio.flip_p_value(199, 1), ratio.t_p_value()]
+        if not np.isnan(p_values).any():
+            compared += 1
+            rejected += np.array(p_values) <= 0.05
+    assert (rejected / compared <= 0.08).all()
+    assert (rejected / compared >= 0.02).all()

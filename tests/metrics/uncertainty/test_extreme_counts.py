@@ -135,7 +135,7 @@ def test_values_that_differ_by_more_than_a_double_holds_are_refused() -> None:
 
 @given(st.integers(0, 4).flatmap(lambda n: arrays.arrays(np.int64, (2, n, 3), elements=SIZES)))
 def test_pooled_counts(counts: Ints) -> None:
-    errors = standard_errors(*counts)
+    errors = standard_errors(*counts).error
     assert errors.shape == (3,)
     assert not np.isinf(errors).any()
 

@@ -9,9 +9,11 @@ import numpy as np
 import polars as pl
 import pytest
 from running import read_table, rows_by_status, run_before_after
+from scipy import stats
 
 from pipeline.errors import ConfigError, DataError
 from pipeline.metrics.before_after.audit import audited_precision
+from pipeline.metrics.before_after.kappa import DOUBT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -126,6 +128,8 @@ def test_labels_count_at_every_threshold_from_that_of_the_audit_on(
         assert row["undefined"] is None
         limits = [row[f"precision_combined{side}"] for side in ("_lower", "", "_upper")]
         assert limits == sorted(limits)
+        assert row["kappa_lower"] <= 0.6
+        assert row["kappa_upper"] >= 1.5
         assert 0 <= row["p_value"] <= 1
 
 
@@ -159,6 +163,7 @@ def test_where_the_prediction_is_not_known_only_the_sample_speaks(tmp_path: Path
         row = read_table(result, "before_after_audit").row(0, named=True)
         assert row["precision_audited"] is not None
         assert (row["precision_combined"], row["p_value"], row["undefined"]) == (None, None, reason)
+        assert (row["kappa_lower"], row["kappa_upper"]) == (None, None)
 
 
 def test_without_labels_there_is_a_sample_and_without_audit_there_is_none(tmp_path: Path) -> None:
@@ -212,3 +217,24 @@ def test_parameters_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         run_before_after(tmp_path, inputs | {"pairs": inputs["pairs"].drop("article_id")}, audit=AUDIT, **keys)
     with pytest.raises(ConfigError, match="size"):
         run_before_after(tmp_path, inputs, audit=AUDIT | {"size": 0}, **keys)
+
+
+def test_a_trend_before_the_event_widens_the_range_of_kappa(tmp_path: Path) -> None:
+    """Matches rise day by day before the event: the trend tells by how much they would until after."""
+    inputs = frames()
+    rng = np.random.default_rng(3)
+    keep = rng.random(inputs["pairs"].height) < np.exp(inputs["pairs"]["lag_hours"].to_numpy().clip(None, 0) / 24)
+    rising = inputs["pairs"].with_columns(score=pl.when(pl.Series(keep)).then("score").otherwise(0.0))
+    inputs = inputs | {"pairs": rising}
+    audited = labels(rising, drawn(rising, AUDIT))
+    result = run(tmp_path, inputs | {"audited": audited}, lag_thresholds=[0.3])
+    slope = read_table(result, "before_after_trend").row(0, named=True)
+    drift = slope["slope"] * 30 / 24
+    error = (slope["slope_upper"] - slope["slope_lower"]) / 2 / stats.norm.ppf(0.975) * 30 / 24
+    variance = DOUBT**2 + drift**2 - error**2
+    plain = read_table(run(tmp_path / "plain", inputs | {"audited": audited}), "before_after_audit").row(0, named=True)
+    row = read_table(result, "before_after_audit").row(0, named=True)
+    assert row["kappa_upper"] == pytest.approx(stats.gamma(1 / variance, scale=variance).ppf(0.975))
+    assert row["kappa_upper"] > plain["kappa_upper"]
+    widths = [each["precision_combined_upper"] - each["precision_combined_lower"] for each in (row, plain)]
+    assert widths[0] >= widths[1]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 from deriving import derived, saved_counts
+from scipy import stats
 
 from pipeline.tables.groupings import internal_name
 
@@ -96,9 +97,15 @@ def test_ratios_of_units_and_of_all_counts() -> None:
         "pooled_f1": (8 / 11, 4 / 10, 2),
     }
     posteriors = {row["metric"]: row for row in result["posteriors"].to_dicts()}
+    # Without the first or the second unit the precision of a is 1 or 3/4, of variance 1/64 with one degree of freedom.
+    wider = (stats.t.ppf(0.975, 1) / stats.norm.ppf(0.975)) ** 2
+    effect = wider / 64 / (4 / 5 * 1 / 5 / 5)
     precision = posteriors["pooled_precision"]  # beta, with 1/2 added to both counts
-    assert (precision["mean_a"], precision["mean_b"]) == (pytest.approx(4.5 / 6), pytest.approx(2.5 / 5))
-    assert posteriors["pooled_recall"]["mean_a"] == pytest.approx(4.5 / 7)
+    assert (precision["design_effect_a"], precision["counts_a"]) == (pytest.approx(effect), "design_effect")
+    assert precision["mean_a"] == pytest.approx((4 / effect + 0.5) / (5 / effect + 1))
+    # b has its predictions in one unit: four counts, worth one
+    assert (precision["design_effect_b"], precision["counts_b"]) == (4.0, "one_per_unit")
+    assert precision["mean_b"] == pytest.approx((2 / 4 + 0.5) / 2)
     assert precision["probability_a_better"] > 0.5
 
 
@@ -135,3 +142,58 @@ def test_one_system_or_no_unit_gives_empty_tables_of_the_contract() -> None:
     result = compared({name: pl.Series([], dtype=kind) for name, kind in types.items()}, metrics=["delay"])
     assert all(table.is_empty() for table in result.tables.values())
     assert result["tests"].schema["system_a"] == pl.String()
+
+
+def skewed(units: int) -> list[tuple[str, int, float | None]]:
+    """Equal means of differences with a long tail: e^z of evenly spread z."""
+    tail = [math.exp(1.5 * stats.norm.ppf((number + 0.5) / units)) for number in range(units)]
+    mean = sum(tail) / units
+    rows: list[tuple[str, int, float | None]] = [("b", number, 0.0) for number in range(units)]
+    return rows + [("a", number, value - mean) for number, value in enumerate(tail)]
+
+
+def test_every_test_says_what_it_tests_and_warns_where_skewness_makes_it_another_question() -> None:
+    tests = ["paired_t", "bootstrap_t", "wilcoxon", "sign", "randomization"]
+    result = of_values(skewed(40), tests=tests, resamples=999)
+    rows = {row["test"]: row for row in result["tests"].to_dicts()}
+    assert {test: row["hypothesis"] for test, row in rows.items()} == {
+        "paired_t": "equal means",
+        "bootstrap_t": "equal means",
+        "wilcoxon": "differences symmetric about 0",
+        "sign": "median difference 0",
+        "randomization": "systems exchangeable within units",
+    }
+    assert max(rows[test]["p_value"] for test in ("wilcoxon", "sign")) < 0.05 < rows["bootstrap_t"]["p_value"]
+    assert rows["bootstrap_t"]["difference_lower"] < rows["paired_t"]["difference_lower"] < 0
+    assert rows["bootstrap_t"]["difference_upper"] > rows["paired_t"]["difference_upper"] > 0
+    assert {row["skewness"] for row in rows.values()} == {rows["sign"]["skewness"]}
+    assert rows["sign"]["skewness"] > 2
+    ranks, student = result.warnings
+    assert ranks.startswith(
+        "differences between units are skewed in 2 tests by wilcoxon or sign: these do not test mea"
+    )
+    assert student.startswith(
+        "differences between units are too skewed for their number in 2 tests by paired_t or rand"
+    )
+
+
+@pytest.mark.parametrize(("tests", "count"), [(["bootstrap_t"], 0), (["wilcoxon"], 1), (["paired_t"], 1)])
+def test_a_warning_is_about_tests_that_were_made(tests: list[str], count: int) -> None:
+    assert len(of_values(skewed(40), tests=tests, resamples=999).warnings) == count
+
+
+def test_symmetric_differences_give_no_warning() -> None:
+    units = [(system, number, (number - 19.5) * (system == "a")) for number in range(40) for system in "ab"]
+    result = of_values(units, tests=["paired_t", "wilcoxon", "sign"])
+    assert result.warnings == ()
+    assert result["tests"]["skewness"].to_list() == pytest.approx([0, 0, 0], abs=1e-12)
+
+
+def test_ratios_of_all_counts_are_tested_by_swaps_and_by_the_jackknife() -> None:
+    units = [("a", n, 5 + n % 3, n % 2, 2) for n in range(12)] + [("b", n, 4 + n % 4, 1, 1 + n % 3) for n in range(12)]
+    tests = ["jackknife_t", "randomization"]
+    rows = of_counts(units, metrics=["pooled_f1"], tests=tests, resamples=99)["tests"].to_dicts()
+    assert [row["hypothesis"] for row in rows] == ["equal ratios of all counts", "systems exchangeable within units"]
+    student, swaps = rows
+    assert student["difference_lower"] == swaps["difference_lower"]
+    assert (student["p_value"] < 0.05) == (not student["difference_lower"] <= 0 <= student["difference_upper"])

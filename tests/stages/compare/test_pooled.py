@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 CELLS = ("tp", "fp", "fn")
 POOLED = ("pooled_precision", "pooled_recall", "pooled_f1")
 T = 9999
+WEIGHTS = {"pooled_precision": [1, 1, 0], "pooled_recall": [1, 0, 1], "pooled_f1": [2, 1, 1]}  # of tp, fp, fn
 
 
 def documents(seed: int, units: int) -> pl.DataFrame:
@@ -73,7 +74,11 @@ def test_intervals_are_those_of_leaving_one_unit_out(tmp_path: Path) -> None:
             for unit in range(30)
         ]
         error = np.sqrt(29 / 30 * np.sum((np.array(rest) - np.mean(rest)) ** 2))
-        half = stats.t.ppf(0.95, 29) * error
+        squares = (np.array(rest) - np.mean(rest)) ** 2
+        degrees = 2 * squares.sum() ** 2 / ((squares**2).sum() - squares.sum() ** 2 / 30)
+        sizes = (a + b) @ WEIGHTS[name]
+        degrees = min(degrees, 29, sizes.sum() ** 2 / (sizes**2).sum() - 1)
+        half = stats.t.ppf(0.95, degrees) * error
         assert row["difference_upper"] - row["difference"] == pytest.approx(half, rel=1e-9)
         assert row["difference"] - row["difference_lower"] == pytest.approx(half, rel=1e-9)
         power = stats.nct.sf(stats.t.ppf(0.95, 29), 29, row["minimum_detectable_difference"] / error)
@@ -88,8 +93,10 @@ def test_posteriors_are_those_of_scipy(tmp_path: Path) -> None:
         draws: list[np.ndarray[Any, np.dtype[np.float64]]] = []
         for side, system in (("a", "crf"), ("b", "lstm")):
             tp, fp, fn = (int(value) for value in counts_of(frame, system).sum(axis=0))
-            others = {"pooled_precision": fp + 1, "pooled_recall": fn + 1, "pooled_f1": fp + fn + 2}[row["metric"]]
-            beta = stats.beta(tp + 1, others)
+            misses = {"pooled_precision": fp, "pooled_recall": fn, "pooled_f1": fp + fn}[row["metric"]]
+            effect, added = row[f"design_effect_{side}"], 2 if row["metric"] == "pooled_f1" else 1
+            assert effect >= 1
+            beta = stats.beta(tp / effect + 1, misses / effect + added)
             limits, drawn = np.array(beta.interval(0.8)), beta.rvs(200_000, random_state=len(draws))
             if row["metric"] == "pooled_f1":
                 limits, drawn = 2 * limits / (1 + limits), 2 * drawn / (1 + drawn)

@@ -275,4 +275,6 @@ def test_a_table_of_queries_is_read_as_units(tmp_path: Path) -> None:
     assert set(tests["n_units"]) == {30}
     posterior = read_table(run, "compare_posteriors", COMPARE).row(0, named=True)
     tp = sum(frames[1]["n_relevant_retrieved"].to_list())
-    assert posterior["mean_a"] == pytest.approx((tp + 0.5) / (30 * 4 + 1), rel=1e-12)
+    effect = posterior["design_effect_a"]
+    assert (effect > 1, posterior["counts_a"]) == (True, "design_effect")
+    assert posterior["mean_a"] == pytest.approx((tp / effect + 0.5) / (30 * 4 / effect + 1), rel=1e-12)
