@@ -137,7 +137,6 @@ def _values(totals: Floats) -> dict[str, Floats]:
         gap = 1 - before_reference / n_before
         positives = np.where((at_reference > 0) & (gap > 0), at_reference / gap, np.nan)
         positives = np.where(positives <= n_after, positives, np.nan)
-        # TP = M_a - FPR (N_a - A)
         tp = m_after - m_before / n_before * (n_after - positives)
         return {
             "precision": np.asarray(tp / np.where(m_after > 0, m_after, np.nan)),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 CRITERION = "criterion"
-NOT_REACHED = "not_reached"
+NOT_REACHED, NOT_PROMISED = "not_reached", "not_promised"
 MAX_DECIMALS = 9
 MAX_BETA = 1e6  # above, F-beta is practically recall
 
@@ -24,8 +24,8 @@ class Criterion(BaseModel):
 
     Attributes:
         min_precision: Highest recall among the thresholds with at least this precision.
-        confidence: Goes with `min_precision`: the precision is at least that high with this confidence, even though the
-            threshold is chosen after looking at all of them.
+        confidence: Goes with `min_precision` and `min_recall`: the ratio is at least that high on new data with this
+            confidence, even though the threshold is chosen after looking at all of them.
         min_recall: Highest precision among the thresholds with at least this recall.
         beta: Highest F-beta, for beta up to 1,000,000.
     """
@@ -42,8 +42,8 @@ class Criterion(BaseModel):
         if sum(value is not None for value in (self.min_precision, self.min_recall, self.beta)) != 1:
             message = "an operating point has exactly one of min_precision, min_recall and beta"
             raise ValueError(message)
-        if self.confidence is not None and self.min_precision is None:
-            message = "confidence goes with min_precision, and only with it"
+        if self.confidence is not None and self.beta is not None:
+            message = "confidence goes with min_precision or min_recall: a best F-beta keeps no minimum"
             raise ValueError(message)
         if self.min_precision is not None and round(self.min_precision, MAX_DECIMALS) != self.min_precision:
             message = f"min_precision has more than {MAX_DECIMALS} decimals"
@@ -62,7 +62,15 @@ class Criterion(BaseModel):
         return f"{name}={value!r}" if self.confidence is None else f"{name}={value!r},confidence={self.confidence!r}"
 
 
-def pick(curve: pl.DataFrame, keys: Sequence[str], *, criterion: str, among: pl.Expr, best: pl.Expr) -> pl.DataFrame:
+def pick(
+    curve: pl.DataFrame,
+    keys: Sequence[str],
+    *,
+    criterion: str,
+    among: pl.Expr,
+    best: pl.Expr,
+    otherwise: str = NOT_REACHED,
+) -> pl.DataFrame:
     """The best row of every group; of several best rows, the one with the lowest threshold.
 
     Args:
@@ -71,11 +79,12 @@ def pick(curve: pl.DataFrame, keys: Sequence[str], *, criterion: str, among: pl.
         criterion: Text of the column `criterion`.
         among: Which rows are eligible; NULL counts as not eligible.
         best: What is maximised; rows in which it is NULL are never chosen.
+        otherwise: What `undefined` says of a group in which no row is eligible.
 
     Returns:
         One row per group with the columns of the curve and `criterion`. A group in which no row is eligible keeps its
-        row, with NULL in every other column and `undefined` = `not_reached`. Without a confidence in the criterion the
-        quality of intervals says that the threshold was chosen on the same data.
+        row, with NULL in every column but these and `undefined`. Without a confidence in the criterion the quality of
+        intervals says that the threshold was chosen on the same data.
     """
     eligible = curve.with_columns(best.alias("_best")).filter(
         among.fill_null(value=False), pl.col("_best").is_not_null()
@@ -86,6 +95,6 @@ def pick(curve: pl.DataFrame, keys: Sequence[str], *, criterion: str, among: pl.
     groups = curve.select(keys).unique()
     rows = groups.join(chosen.drop("_best"), on=list(keys), how="left", nulls_equal=True)
     missing = pl.col(THRESHOLD).is_null()
-    reason = pl.when(missing).then(pl.lit(NOT_REACHED)).otherwise(pl.col("undefined"))
+    reason = pl.when(missing).then(pl.lit(otherwise)).otherwise(pl.col("undefined"))
     points = rows.with_columns(reason.alias("undefined"), pl.lit(criterion).alias(CRITERION))
     return points if "confidence=" in criterion else of_chosen(points)

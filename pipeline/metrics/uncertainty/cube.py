@@ -90,6 +90,12 @@ class GroupCounts:
         """Other counts of the same group, at the same thresholds and of the same replicates."""
         return GroupCounts(counts, self.thresholds, self.replicates, self.boundary)
 
+    def in_folds(self, folds: int) -> GroupCounts:
+        """The same counts with replicates put together: the g-th of them is in fold g modulo `folds`."""
+        fold = np.searchsorted(self.replicates, self.counts[REPLICATE].to_numpy()) % folds
+        counts = self.counts.with_columns(pl.Series(REPLICATE, fold, dtype=pl.Int64))
+        return GroupCounts(counts, self.thresholds, np.arange(min(folds, len(self.replicates))), self.boundary)
+
     @property
     def within_budget(self) -> bool:
         """Whether intervals of the group can be computed."""

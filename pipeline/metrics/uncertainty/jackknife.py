@@ -268,13 +268,34 @@ def binomial_interval(
 def binomial_limits(hits: Floats, misses: Floats, tail_probability: Floats | float) -> Limits:
     """Limits of a proportion; arguments as for `binomial_interval`.
 
-    Beta quantiles with shapes that need not be whole; exact for few counts (Clopper & Pearson 1934), mid ones from 40
-    counts on, as in `gamma_interval`.
+    Beta quantiles with shapes that need not be whole. Without a hit or without a miss they are the exact limits of
+    Clopper & Pearson (1934), from ten of each on the equal-tailed ones of Jeffreys' prior, and between them the shapes
+    move in proportion to the smaller count, as in `gamma_interval`. Brown, Cai & DasGupta (2001, section 4) modify
+    Jeffreys' limits for the same reason: unmodified they cover too little near 0 and 1. Exact coverage of the nominal
+    .95 is at least .927 at every probability from 10 counts on, and at least .93 at 99 of 100.
     """
     low_shape, high_shape = _beta_shapes(hits, misses)
     lower = np.where(hits > 0, _beta_quantile(*low_shape, tail_probability), 0.0)
     upper = np.where(misses > 0, _beta_quantile(*high_shape, tail_probability, above=True), 1.0)
     return lower, upper
+
+
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def proportion_limit_above(events: Floats, others: Floats, tail_probability: Floats | float) -> Floats:
+    """Upper limit of the share of events, of counts to which one unseen event has been added already.
+
+    With one more event than was observed and as many others this is the upper limit of `binomial_limits`. An event
+    that was not observed may weigh more than those that were (Fay & Feuer 1997), so that weighted counts are scaled
+    with it.
+
+    Args:
+        events: Observed events and one more, ≥ 1 for counts, any shape; > 0 for effective counts.
+        others: The rest, ≥ 0.
+        tail_probability: As for `binomial_interval`.
+    """
+    share = 0.5 * np.clip(np.minimum(events - 1, others) / _FEW_COUNTS, 0.0, 1.0)
+    shape = np.where(others > 0, others + share, 1.0)
+    return np.where(others > 0, _beta_quantile(events - share, shape, tail_probability, above=True), 1.0)
 
 
 def _beta_quantile(a: Floats, b: Floats, probability: Floats | float, *, above: bool = False) -> Floats:
@@ -301,7 +322,7 @@ def _bisected(a: Floats, b: Floats, probability: Floats) -> Floats:
 
 def _beta_shapes(hits: Floats, misses: Floats) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
     """Shapes of the beta distributions of the lower and of the upper limit; at no hit or miss any that is defined."""
-    share = 0.5 * np.minimum((hits + misses) / (4 * _FEW_COUNTS), 1.0)
+    share = 0.5 * np.minimum(np.minimum(hits, misses) / _FEW_COUNTS, 1.0)
     low = np.where(hits > 0, hits + share, 1.0), misses + 1 - share
     return low, (hits + 1 - share, np.where(misses > 0, misses + share, 1.0))
 

@@ -21,17 +21,18 @@ from pipeline.metrics.uncertainty.clusters import (
     stretched,
     stretches,
 )
-from pipeline.metrics.uncertainty.jackknife import binomial_limits, covariance, leave_one_out, tail
+from pipeline.metrics.uncertainty.jackknife import covariance, leave_one_out, proportion_limit_above, tail
 from pipeline.tables.ratios import RATIOS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
 Floats: TypeAlias = "NDArray[np.float64]"
 Limits: TypeAlias = "tuple[Floats, Floats]"
 
 PROPORTIONS = (*RATIOS, "fpr")
-_MANY_DEGREES = 1e6
 
 
 @dataclass(frozen=True)
@@ -60,26 +61,108 @@ class Confusion:
         }
 
 
+@dataclass(frozen=True)
+class Weights:
+    """What is known of the weights of rows beside their sums.
+
+    Attributes:
+        squares: Sums of squared weights, of the shape of the counts.
+        positive: The heaviest weight of a positive row, a number or of a shape that broadcasts.
+        negative: The heaviest weight of a negative row, likewise.
+    """
+
+    squares: Confusion
+    positive: Floats | float
+    negative: Floats | float
+
+    def heaviest(self, name: str) -> tuple[Floats | float, Floats | float]:
+        """How heavy a hit and a miss of a ratio may be."""
+        return _heaviest(name, self.positive, self.negative)
+
+
+def _heaviest(name: str, positive: Floats | float, negative: Floats | float) -> tuple[Floats | float, Floats | float]:
+    """Heaviest hit and heaviest miss of a ratio, of those of positives and of negatives."""
+    return {
+        "precision": (positive, negative),
+        "recall": (positive, positive),
+        "f1": (positive, np.maximum(positive, negative)),
+        "fpr": (negative, negative),
+    }[name]
+
+
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
-def intervals_of_rows(counts: Confusion, squares: Confusion | None, confidence: float) -> dict[str, Limits]:
+def intervals_of_rows(
+    counts: Confusion,
+    weights: Weights | None,
+    confidence: float,
+    *,
+    fixed_sizes: bool = False,
+    names: Sequence[str] = PROPORTIONS,
+) -> dict[str, Limits]:
     """Limits of each ratio where rows are independent.
 
     Args:
         counts: Counts, or sums of weights.
-        squares: Sums of squared weights; None: every weight is 1.
+        weights: What else is known of the weights; None: every weight is 1.
         confidence: Such as 0.95.
+        fixed_sizes: Whether every sample has as many positives and as many negatives; else as many rows. Precision and
+            F1 vary less with fixed sizes.
+        names: The ratios that are wanted.
 
     Returns:
         Lower and upper limits by ratio; nan where the ratio is undefined.
     """
-    squares_by_ratio = {} if squares is None else squares.proportions()
+    squares = (counts if weights is None else weights.squares).proportions()
+    sides = counts.proportions()
     limits = {}
-    for name, (hits, misses) in counts.proportions().items():
-        total = np.asarray(hits + misses, dtype=np.float64)
-        size = total if squares is None else _effective_size(hits, misses, *squares_by_ratio[name])
-        share = hits / total
-        limits[name] = _limits(name, share, size, tail(confidence, _MANY_DEGREES))
+    for name in names:
+        hits, misses = (np.asarray(side, dtype=np.float64) for side in sides[name])
+        heaviest = (1.0, 1.0) if weights is None else weights.heaviest(name)
+        effect = _effect_of_fixed_sizes(name, counts, heaviest) if fixed_sizes else 1.0
+        spread = Spread(*(effect * square for square in squares[name]), *(effect * weight for weight in heaviest))
+        limits[name] = _limits(name, hits, misses, spread, np.asarray((1 - confidence) / 2))
     return limits
+
+
+def _effect_of_fixed_sizes(
+    name: str, counts: Confusion, heaviest: tuple[Floats | float, Floats | float]
+) -> Floats | float:
+    """Variance of a ratio in samples of fixed class sizes over that in samples of as many rows; 1 for the rates.
+
+    With fixed sizes the true and the false positives are binomial each by itself, so that by the delta method log(tp /
+    fp) has the variance (1 - R) / tp + (1 - F) / fp with the rates R and F, and 1 / tp + 1 / fp with as many rows. For
+    J = tp / (P + fp) of P positives it is (1 - R) / tp + fp (1 - F) / (P + fp)², and (1 - J) / tp. One unseen row is
+    added to the misses of each rate, so that a rate of 1 is no certainty.
+    """
+    tp, fp, fn, tn = (np.asarray(each, dtype=np.float64) for each in (counts.tp, counts.fp, counts.fn, counts.tn))
+    hit, miss = heaviest
+    not_recalled, not_alarmed = (fn + hit) / (tp + fn + hit), (tn + miss) / (fp + tn + miss)
+    if name == "precision":
+        effect = (fp * not_recalled + tp * not_alarmed) / (tp + fp)
+    elif name == "f1":
+        total = tp + fn + fp
+        lacking = (fp + fn + miss) / (total + miss)
+        effect = (not_recalled + tp * fp * not_alarmed / total**2) / lacking
+    else:
+        return 1.0
+    return np.where(effect > 0, np.minimum(effect, 1.0), 1.0)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How much the hits and the misses of a ratio vary.
+
+    Attributes:
+        hits: Variance of the sum of hits if it were a Poisson count: the sum of squared weights.
+        misses: That of the misses.
+        hit: Weight of a hit that was not observed.
+        miss: Weight of a miss that was not observed.
+    """
+
+    hits: Floats
+    misses: Floats
+    hit: Floats | float
+    miss: Floats | float
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
@@ -93,7 +176,13 @@ def _effective_size(hits: Floats, misses: Floats, of_hits: Floats, of_misses: Fl
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
-def intervals_of_clusters(replicates: Confusion, confidence: float) -> dict[str, Limits]:
+def intervals_of_clusters(
+    replicates: Confusion,
+    confidence: float,
+    *,
+    heaviest: tuple[float, float] | None = None,
+    names: Sequence[str] = PROPORTIONS,
+) -> dict[str, Limits]:
     """Limits of each ratio of one group where only replicates, groups of clusters, are independent.
 
     The design effect comes from the jackknife variance of the share. Where the share is 0 or 1 and shows no variance,
@@ -103,30 +192,66 @@ def intervals_of_clusters(replicates: Confusion, confidence: float) -> dict[str,
     Args:
         replicates: Shape (G, K): counts or weights of each replicate, thresholds rising.
         confidence: Such as 0.95.
+        heaviest: The heaviest weight of a positive and of a negative row; None: every weight is 1.
+        names: The ratios that are wanted.
 
     Returns:
         Limits of shape (K,) by ratio; nan where the ratio is undefined, and for one replicate.
     """
-    limits = {}
-    for name, (hits, misses) in replicates.proportions().items():
-        total_hits, total = hits.sum(axis=0).astype(np.float64), (hits + misses).sum(axis=0).astype(np.float64)
+    limits, sides = {}, replicates.proportions()
+    for name in names:
+        hits, misses = sides[name]
         if len(hits) < 2:  # noqa: PLR2004 - a spread needs two
-            limits[name] = (np.full(len(total), np.nan), np.full(len(total), np.nan))
+            limits[name] = (np.full(hits.shape[1], np.nan), np.full(hits.shape[1], np.nan))
             continue
+        of_clusters = _OfClusters.of(hits, misses)
+        effect, degrees = of_clusters.effect, of_clusters.degrees
+        hit, miss = (effect, effect)
+        if heaviest is not None:
+            hit, miss = (np.maximum(effect, weight) for weight in _heaviest(name, *heaviest))
+        total_hits, total_misses = (side.sum(axis=0).astype(np.float64) for side in (hits, misses))
+        spread = Spread(effect * total_hits, effect * total_misses, hit, miss)
+        around = _limits(name, total_hits, total_misses, spread, tail(confidence, degrees))
+        share = of_clusters.share
+        factors = stretches(of_clusters.excess_skewness, degrees, confidence)
+        limits[name] = stretched(around, 2 * share / (1 + share) if name == "f1" else share, factors)
+    return limits
+
+
+@dataclass(frozen=True)
+class _OfClusters:
+    """What the clusters say of a share at every threshold; all of shape (K,).
+
+    Attributes:
+        share: Hits over hits and misses.
+        effect: Its design effect, times the weight of a row.
+        degrees: Degrees of freedom of its variance.
+        excess_skewness: Its skewness beyond what limits of a proportion allow for.
+    """
+
+    share: Floats
+    effect: Floats
+    degrees: Floats
+    excess_skewness: Floats
+
+    @classmethod
+    @np.errstate(divide="ignore", invalid="ignore", over="ignore")
+    def of(cls, hits: NDArray[Any], misses: NDArray[Any]) -> _OfClusters:
+        """From hits and misses of shape (G, K)."""
+        total_hits, total = hits.sum(axis=0).astype(np.float64), (hits + misses).sum(axis=0).astype(np.float64)
         jackknifed_hits, jackknifed_misses = leave_one_out(hits), leave_one_out(misses)
         share, jackknifed = total_hits / total, jackknifed_hits / (jackknifed_hits + jackknifed_misses)
         jackknifed = np.where(np.isnan(jackknifed), share, jackknifed)
+        # variance of the share over that of a binomial share of as many rows; without both outcomes a neighbour's
         variance = covariance(jackknifed)
         effect = variance * total / (share * (1 - share))
         mixed = (total_hits > 0) & (total_hits < total) & (effect > 0)
         effect = np.where(mixed, effect, np.maximum(_carried(effect, mixed), 1.0))
+        # degrees of freedom and skewness from the shifts of the clusters
         shifts = jackknifed.mean(axis=0) - jackknifed
         degrees = degrees_of_freedom(shifts, effective_number(hits + misses))
-        around = _limits(name, share, total / effect, tail(confidence, degrees))
         excess = np.where(mixed, skewness(shifts) - implied_skewness(share, variance, "beta"), 0.0)
-        factors = stretches(excess, degrees, confidence)
-        limits[name] = stretched(around, 2 * share / (1 + share) if name == "f1" else share, factors)
-    return limits
+        return cls(share, effect, degrees, excess)
 
 
 def _carried(values: Floats, usable: NDArray[np.bool_]) -> Floats:
@@ -140,19 +265,31 @@ def _carried(values: Floats, usable: NDArray[np.bool_]) -> Floats:
     return np.asarray(values[np.where(nearest >= 0, nearest, int(np.argmax(usable)))])
 
 
-def _limits(name: str, share: Floats, size: Floats, tail_probability: Floats) -> Limits:
-    defined = size > 0
-    hits, misses = np.where(defined, share * size, 0.0), np.where(defined, (1 - share) * size, 0.0)
-    lower, upper = _once(hits, misses, np.broadcast_to(tail_probability, hits.shape))
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def _limits(name: str, hits: Floats, misses: Floats, spread: Spread, tail_probability: Floats) -> Limits:
+    """Binomial limits of effective counts; for each limit one unseen row of the side that it fears is added.
+
+    An unseen row is as heavy as the heaviest may be (Fay & Feuer 1997, who add it to a sum of weighted Poisson counts).
+    With equal weights these are the limits of `binomial_limits`.
+    """
+    defined, share = hits + misses > 0, hits / (hits + misses)
+    tails = np.broadcast_to(tail_probability, hits.shape)
+    upper_miss = _share_above(misses, hits, (spread.misses, spread.hits), spread.miss, tails)
+    upper_hit = _share_above(hits, misses, (spread.hits, spread.misses), spread.hit, tails)
+    lower, upper = np.where(hits > 0, 1 - upper_miss, 0.0), np.where(misses > 0, upper_hit, 1.0)
     lower, upper = np.minimum(lower, share), np.maximum(upper, share)  # quantiles of huge counts are rounded
     lower, upper = (np.where(defined, limit, np.nan) for limit in (lower, upper))
     return (2 * lower / (1 + lower), 2 * upper / (1 + upper)) if name == "f1" else (lower, upper)
 
 
-def _once(hits: Floats, misses: Floats, tails: Floats) -> Limits:
-    """`binomial_limits`, computed once for equal rows, because small groups repeat counts and quantiles are slow."""
-    rows = np.stack([hits.ravel(), misses.ravel(), tails.ravel()], axis=1)
-    unique, row_of_each = np.unique(rows, axis=0, return_inverse=True)
-    lower, upper = binomial_limits(*unique.T)
-    row_of_each = row_of_each.reshape(hits.shape)
-    return lower[row_of_each], upper[row_of_each]
+def _share_above(
+    events: Floats, others: Floats, squares: tuple[Floats, Floats], weight: Floats | float, tails: Floats
+) -> Floats:
+    """Upper limit of the share of weighted events, computed once for equal rows, because quantiles are slow."""
+    of_events, of_others = squares
+    more = np.where(events + others > 0, events + weight, 1.0)
+    size = _effective_size(more, others, of_events + np.square(weight), of_others)
+    effective = size * more / (more + others)
+    table = np.stack([effective.ravel(), (size - effective).ravel(), tails.ravel()], axis=1)
+    unique, row_of_each = np.unique(table, axis=0, return_inverse=True)
+    return proportion_limit_above(*unique.T)[row_of_each.reshape(events.shape)]

@@ -218,6 +218,9 @@ class BeforeAfterParameters(StageParameters):
         if not value or len(set(texts)) < len(texts):
             message = f"give each criterion once, and at least one: {', '.join(texts) or 'none is given'}"
             raise ValueError(message)
+        if any(each.confidence is not None and each.min_precision is None for each in value):
+            message = "confidence goes with min_precision: recall has no limits here that hold at all thresholds"
+            raise ValueError(message)
         return value
 
     @model_validator(mode="after")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from pipeline.metrics.curves.choices import COLUMNS as CHOSEN_ELSEWHERE
 from pipeline.metrics.curves.operating_points import Criterion
 from pipeline.metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN, design_effect_column
 from pipeline.sources.inputs import Field as InputField
@@ -45,6 +46,7 @@ COUNTS = (
     Column("squares_negative", "DECIMAL", "sum of squared weights of the rows with a false label; 0 without weights"),
 )
 COUNT_NAMES = tuple(column.name for column in COUNTS)
+HEAVIEST = ("heaviest_positive", "heaviest_negative")  # of a group: the largest weights, with rows that have any
 
 CURVE = (
     Column("threshold", "DOUBLE", "score from which a row is predicted to be true"),
@@ -128,7 +130,12 @@ TABLES = (
     Table(
         "threshold_sweep_operating_points",
         "one row per group and criterion",
-        (Column("criterion", "VARCHAR", "what the threshold was chosen for"), *_NULLABLE, *CLUSTER_COLUMNS),
+        (
+            Column("criterion", "VARCHAR", "what the threshold was chosen for"),
+            *_NULLABLE,
+            *CLUSTER_COLUMNS,
+            *CHOSEN_ELSEWHERE,
+        ),
         ("criterion",),
     ),
     Table(
@@ -148,9 +155,10 @@ class ThresholdSweepParameters(StageParameters):
         method: How areas are found: `exact`: all rows in order; `binned`: counts in cells of scores, in one scan or a
             few, with certified bounds.
         width: Widest bounds of average precision and ROC AUC that `binned` accepts.
-        class_sizes: What the intervals of areas are about: `fixed`: samples with as many positives and negatives;
-            `random`: samples of as many rows. With clusters the sizes are always random.
-        operating_points: Thresholds to choose: `{ beta = 1 }`, `{ min_precision = 0.9 }`, `{ min_recall = 0.8 }`.
+        class_sizes: What the intervals are about: `random`: samples of as many rows; `fixed`: samples with as many
+            positives and negatives. With clusters the sizes are always random.
+        operating_points: Thresholds to choose: `{ beta = 1 }`, `{ min_precision = 0.9 }`, `{ min_recall = 0.8 }`, the
+            last two perhaps with a `confidence` that they hold on new data.
         averages: Averages over groups: `micro`, `macro`, `weighted`.
         average_over: Grouping columns to average over; default: all of a grouping.
     """
@@ -160,7 +168,7 @@ class ThresholdSweepParameters(StageParameters):
     thresholds: EvenThresholds | tuple[float, ...] | Literal["distinct"] | None = "distinct"
     method: Literal["exact", "binned"] = "exact"
     width: Annotated[float, Field(ge=1e-9, lt=1)] = 1e-4
-    class_sizes: Literal["fixed", "random"] = "fixed"
+    class_sizes: Literal["fixed", "random"] = "random"
     operating_points: tuple[Criterion, ...] = (Criterion(beta=1),)
     averages: tuple[Average, ...] = ()
     average_over: tuple[str, ...] = ()
@@ -171,9 +179,6 @@ class ThresholdSweepParameters(StageParameters):
         texts = [each.text for each in value]
         if not value or len(set(texts)) < len(texts):
             message = f"give each criterion once, and at least one: {', '.join(texts) or 'none is given'}"
-            raise ValueError(message)
-        if any(each.confidence for each in value):
-            message = "confidence is for before_after, where precision is estimated without labels"
             raise ValueError(message)
         return value
 

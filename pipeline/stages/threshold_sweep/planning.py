@@ -17,7 +17,7 @@ from pipeline.plan.plan import Plan
 from pipeline.queries.dialect import column, double, is_finite
 from pipeline.queries.load import statement
 from pipeline.sources.source import SCORE_GIVEN
-from pipeline.stages.threshold_sweep.contract import COUNT_NAMES
+from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, HEAVIEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -58,6 +58,7 @@ class _Planner:
                 *self._checks(),
                 Query(f"threshold_sweep/{name}", columns=COUNT_NAMES, sweep=sweep),
                 likelihood,
+                *self._heaviest(),
                 self._areas(names),
             ),
             sources=(self.predictions,),
@@ -106,6 +107,11 @@ class _Planner:
         score = column(SCORE_GIVEN)
         lowest = exp.Case().when(is_finite(score), score.copy()).else_(double(-math.inf))
         return weight | {SCORE_OR_LOWEST: lowest}
+
+    def _heaviest(self) -> Iterator[Query]:
+        """How heavy a row may be that was not observed, where rows have weights."""
+        if self.weighted:
+            yield Query("threshold_sweep/heaviest", columns=HEAVIEST, into="heaviest", additive=False)
 
     def _areas(self, by: Sequence[str]) -> Areas:
         predictions = {"weighted_predictions": "evaluated_predictions"} if self.params.counts_missed else {}

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.metrics.curves.operating_points import pick
+from pipeline.metrics.curves.choices import operating_points
 from pipeline.metrics.uncertainty.cube import Cube
 from pipeline.metrics.uncertainty.limits import few_clusters_warning
 from pipeline.metrics.uncertainty.proportions import PROPORTIONS
 from pipeline.stages.stage import Summary, group_text, groups_without, integer, interval, number, of_group
 from pipeline.stages.threshold_sweep.areas import CLUSTERS, areas_table
 from pipeline.stages.threshold_sweep.averages import averages_table
-from pipeline.stages.threshold_sweep.contract import COUNT_NAMES
+from pipeline.stages.threshold_sweep.choosing import candidates, f_beta
+from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, HEAVIEST
 from pipeline.stages.threshold_sweep.uncertainty import CONFUSION, clusters_of_groups, kind_of_counts, with_intervals
 from pipeline.tables.ratios import divide, ratios
 from pipeline.tables.schemas import GROUPING
@@ -22,7 +23,6 @@ from pipeline.tables.sweep import THRESHOLD
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pipeline.metrics.curves.operating_points import Criterion
     from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
 
 
@@ -30,16 +30,17 @@ def derive(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame])
     """The tables of threshold_sweep."""
     cube = Cube.of_groups(counts["counts"], params.threshold_values, params.boundary)
     keys = list(cube.keys)
-    curve = with_intervals(_curve(cube), cube, params)
-    points = pl.concat([operating_point(curve, keys, criterion) for criterion in params.operating_points])
+    curve = with_intervals(_with_heaviest(_curve(cube), counts.get("heaviest"), keys), cube, params)
+    points = operating_points(curve, keys, params.operating_points, candidates(curve, cube, params), f_beta)
     clusters = clusters_of_groups(params, cube)
     points = points.join(clusters.select(*keys, *CLUSTERS), on=keys, how="left", nulls_equal=True)
     areas = areas_table(params, counts, keys, clusters)
-    shown = curve.drop([f"{name}_squares" for name in CONFUSION])
+    working = (*(f"{name}_squares" for name in CONFUSION), *HEAVIEST)
+    shown = curve.drop(working)
     return {
         "threshold_sweep_curve": shown,
         "threshold_sweep_areas": areas,
-        "threshold_sweep_operating_points": points.select([*shown.columns, "criterion", *CLUSTERS]),
+        "threshold_sweep_operating_points": points.drop(working),
         "threshold_sweep_averages": averages_table(params, shown, areas, keys),
     }
 
@@ -66,6 +67,16 @@ def _curve(cube: Cube) -> pl.DataFrame:
         *PROPORTIONS,
         "undefined",
     )
+
+
+def _with_heaviest(curve: pl.DataFrame, heaviest: pl.DataFrame | None, keys: Sequence[str]) -> pl.DataFrame:
+    """The curve with the heaviest weights of its groups; in place of those of a class without rows the other's."""
+    if heaviest is None:
+        return curve.with_columns(pl.lit(1.0).alias(name) for name in HEAVIEST)
+    largest = heaviest.group_by(keys).agg(pl.col(name).cast(pl.Float64).max() for name in HEAVIEST)
+    either = pl.max_horizontal(HEAVIEST)
+    largest = largest.with_columns(pl.when(pl.col(name) > 0).then(name).otherwise(either) for name in HEAVIEST)
+    return curve.join(largest, on=list(keys), how="left", nulls_equal=True, maintain_order="left")
 
 
 def _confusion(source: str, suffix: str) -> list[pl.Expr]:
@@ -99,21 +110,6 @@ def _ratios(counted: pl.DataFrame) -> pl.DataFrame:
         divide(fp, fp + tn).alias("fpr"),
         reason.when(fp + tn <= 0).then(pl.lit("no_negative")).alias("undefined"),
     )
-
-
-def operating_point(curve: pl.DataFrame, keys: Sequence[str], criterion: Criterion) -> pl.DataFrame:
-    """The threshold that a criterion asks for, in every group, with the columns of the curve."""
-    precision, recall = pl.col("precision"), pl.col("recall")
-    if criterion.min_precision is not None:
-        among, best = precision >= criterion.min_precision, recall
-    elif criterion.min_recall is not None:
-        among, best = recall >= criterion.min_recall, precision
-    else:
-        square = (criterion.beta or 1.0) ** 2
-        tp, fp, fn = (pl.coalesce(f"{name}_weight", pl.col(name).cast(pl.Float64)) for name in CONFUSION[:3])
-        among, best = pl.lit(value=True), (1 + square) * tp / ((1 + square) * tp + square * fn + fp)
-        best = best.fill_nan(None)
-    return pick(curve, keys, criterion=criterion.text, among=among, best=best)
 
 
 def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:

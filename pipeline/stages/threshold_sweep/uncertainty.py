@@ -16,26 +16,38 @@ from pipeline.metrics.uncertainty.limits import (
     with_limits,
     with_quality,
 )
-from pipeline.metrics.uncertainty.proportions import PROPORTIONS, Confusion, intervals_of_clusters, intervals_of_rows
+from pipeline.metrics.uncertainty.proportions import (
+    PROPORTIONS,
+    Confusion,
+    Weights,
+    intervals_of_clusters,
+    intervals_of_rows,
+)
+from pipeline.stages.threshold_sweep.contract import HEAVIEST
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pipeline.metrics.uncertainty.cube import Cube, GroupCounts
+    from pipeline.metrics.uncertainty.jackknife import Limits
     from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
 
 CONFUSION = ("tp", "fp", "fn", "tn")
 
 
 def with_intervals(curve: pl.DataFrame, cube: Cube, params: ThresholdSweepParameters) -> pl.DataFrame:
-    """The curve with `<ratio>_lower`, `<ratio>_upper`, `undefined_interval` and `interval_quality`."""
+    """The curve, with the heaviest weights, with `<ratio>_lower`, `<ratio>_upper` and what is said of them."""
     if params.cluster is None:
         if not params.is_replicated:
             return with_quality(curve.with_columns(no_limits(PROPORTIONS, "none")), PROPORTIONS)
-        limited = curve.with_columns(*limit_columns(_of_rows(curve, params.confidence)))
-        return with_quality(limited, PROPORTIONS, events=CONFUSION)
+        fixed = params.class_sizes == "fixed"
+        limits = limits_of_rows(curve, params.confidence, PROPORTIONS, fixed_sizes=fixed)
+        intervals = {name: Interval.of(limits[name], "undefined_ratio") for name in PROPORTIONS}
+        return with_quality(curve.with_columns(*limit_columns(intervals)), PROPORTIONS, events=CONFUSION)
     kind = kind_of_counts(cube.counts)
 
-    def of_clusters(_rows: pl.DataFrame, group: GroupCounts) -> dict[str, Interval]:
-        return intervals_of(intervals_of_clusters(_confusion(group, kind), params.confidence), len(group.replicates))
+    def of_clusters(rows: pl.DataFrame, group: GroupCounts) -> dict[str, Interval]:
+        return intervals_of(limits_of_clusters(rows, group, params.confidence, PROPORTIONS), len(group.replicates))
 
     wanted, sizes = params.is_replicated, sizes_of(kind)
     return with_limits(curve, cube, PROPORTIONS, of_clusters, wanted=wanted, sizes=sizes, events=CONFUSION)
@@ -59,14 +71,26 @@ def kind_of_counts(counts: pl.DataFrame) -> Literal["weight", "n"]:
     return "weight" if counts.select((pl.col("weight_positive") + pl.col("weight_negative")).sum()).item() else "n"
 
 
-def _confusion(group: GroupCounts, kind: str) -> Confusion:
+def confusion_of(group: GroupCounts, kind: str) -> Confusion:
     """Counts or weights of each replicate at each threshold."""
     tp, fp = (group.at_or_above(f"{kind}_{side}") for side in ("positive", "negative"))
     positives, negatives = (group.totals(f"{kind}_{side}")[:, None] for side in ("positive", "negative"))
     return Confusion(tp, fp, positives - tp, negatives - fp)
 
 
-def _of_rows(curve: pl.DataFrame, confidence: float) -> dict[str, Interval]:
+def limits_of_clusters(
+    rows: pl.DataFrame, group: GroupCounts, confidence: float, names: Sequence[str]
+) -> dict[str, Limits]:
+    """Limits of the ratios of one group where replicates are independent."""
+    weighted = rows["tp_weight"].is_not_null().any()
+    heaviest = (rows[HEAVIEST[0]][0], rows[HEAVIEST[1]][0]) if weighted else None
+    counts = confusion_of(group, "weight" if weighted else "n")
+    return intervals_of_clusters(counts, confidence, heaviest=heaviest, names=names)
+
+
+def limits_of_rows(
+    curve: pl.DataFrame, confidence: float, names: Sequence[str], *, fixed_sizes: bool
+) -> dict[str, Limits]:
     """Limits where rows are independent: of the counts, or of weights with their squares."""
     weighted = curve["tp_weight"].is_not_null().to_numpy()
 
@@ -75,6 +99,6 @@ def _of_rows(curve: pl.DataFrame, confidence: float) -> dict[str, Interval]:
         weights = [curve[f"{name}{suffix}"].cast(pl.Float64).fill_null(0.0).to_numpy() for name in CONFUSION]
         return Confusion(*(np.where(weighted, heavy, light) for light, heavy in zip(counts, weights, strict=True)))
 
-    squares = confusion("_squares") if weighted.any() else None
-    limits = intervals_of_rows(confusion("_weight"), squares, confidence)
-    return {name: Interval.of(limits[name], "undefined_ratio") for name in PROPORTIONS}
+    heaviest = (np.where(weighted, curve[name].to_numpy(), 1.0) for name in HEAVIEST)
+    weights = Weights(confusion("_squares"), *heaviest) if weighted.any() else None
+    return intervals_of_rows(confusion("_weight"), weights, confidence, fixed_sizes=fixed_sizes, names=names)

@@ -24,6 +24,7 @@ CURVE = pl.DataFrame(
         (Criterion(beta=2), "max_f2"),
         (Criterion(min_precision=0.9), "min_precision=0.9"),
         (Criterion(min_recall=0.8), "min_recall=0.8"),
+        (Criterion(min_recall=0.8, confidence=0.9), "min_recall=0.8,confidence=0.9"),
     ],
 )
 def test_a_criterion_is_named_by_what_it_asks_for(criterion: Criterion, text: str) -> None:
@@ -43,6 +44,8 @@ def test_a_criterion_is_named_by_what_it_asks_for(criterion: Criterion, text: st
         {"min_recall": 2},
         {"min_precision": 0.1234567891},
         {"min_f1": 0.5},
+        {"beta": 1, "confidence": 0.95},
+        {"min_recall": 0.5, "confidence": 0.5},
     ],
 )
 def test_a_criterion_that_says_nothing_or_too_much_is_refused(keys: dict[str, float]) -> None:

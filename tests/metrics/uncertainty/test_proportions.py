@@ -5,9 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import beta, binomtest
+from scipy.stats import beta, binomtest, norm
 
-from pipeline.metrics.uncertainty.proportions import PROPORTIONS, Confusion, intervals_of_clusters, intervals_of_rows
+from pipeline.metrics.uncertainty.proportions import (
+    PROPORTIONS,
+    Confusion,
+    Weights,
+    intervals_of_clusters,
+    intervals_of_rows,
+)
 
 Floats = NDArray[np.float64]
 
@@ -51,13 +57,12 @@ def test_few_counts_lie_between_the_exact_and_the_mid_limits(counts: tuple[int, 
 
 @pytest.mark.parametrize("confidence", [0.8, 0.95, 0.99])
 def test_many_counts_have_the_beta_quantiles_of_jeffreys(confidence: float) -> None:
-    outcomes = confusion([40, 900, 3, 60], [10, 100, 400, 0], [30, 5000, 70, 50], [1000, 77, 0, 90])
+    outcomes = confusion([40, 900, 30], [10, 100, 400], [30, 5000, 70], [1000, 77, 10])
     actual = intervals_of_rows(outcomes, None, confidence)
     ends = np.array([(1 - confidence) / 2, (1 + confidence) / 2])
     for name, (hits, misses) in parts(outcomes).items():
         for column, (k, n_misses) in enumerate(zip(hits, misses, strict=True)):
             wanted = beta.ppf(ends, k + 0.5, n_misses + 0.5)
-            wanted = [wanted[0] if k else 0.0, wanted[1] if n_misses else 1.0]
             wanted = [of_f1(each) for each in wanted] if name == "f1" else wanted
             assert [actual[name][side][column] for side in (0, 1)] == pytest.approx(wanted, abs=1e-6), name
 
@@ -78,7 +83,7 @@ def test_equal_weights_change_nothing(weight: float) -> None:
     counts = (np.array([0.0, 5, 60]), np.array([3.0, 0, 7]), np.array([2.0, 9, 0]), np.array([40.0, 3, 11]))
     plain = intervals_of_rows(Confusion(*counts), None, 0.95)
     scaled, squares = (Confusion(*(each * factor for each in counts)) for factor in (weight, weight**2))
-    actual = intervals_of_rows(scaled, squares, 0.95)
+    actual = intervals_of_rows(scaled, Weights(squares, weight, weight), 0.95)
     for name in PROPORTIONS:
         assert np.array(actual[name]) == pytest.approx(np.array(plain[name]), rel=1e-9), name
 
@@ -94,20 +99,68 @@ def test_the_effective_number_of_weighted_rows_has_the_variance_of_the_weighted_
     assert size < 480
     wanted = beta.ppf([0.025, 0.975], share * size + 0.5, (1 - share) * size + 0.5)
     outcomes = Confusion(*(np.array([each]) for each in (*sums, 0.0, 1.0)))
-    actual = intervals_of_rows(outcomes, Confusion(*(np.array([each]) for each in (*squares, 0.0, 1.0))), 0.95)
-    assert [actual["precision"][side][0] for side in (0, 1)] == pytest.approx(wanted, abs=1e-6)
+    weights_of = Weights(Confusion(*(np.array([each]) for each in (*squares, 0.0, 1.0))), 4.0, 4.0)
+    actual = intervals_of_rows(outcomes, weights_of, 0.95)
+    assert [actual["precision"][side][0] for side in (0, 1)] == pytest.approx(wanted, abs=2e-3)
 
 
-def test_weighted_rows_of_one_outcome_have_the_effective_number_of_kish() -> None:
-    weights = np.array([1.0, 1, 2, 4])
-    size = weights.sum() ** 2 / (weights**2).sum()
+def test_an_unseen_miss_may_be_as_heavy_as_the_heaviest_row() -> None:
+    """1,035 rows of weight 2 and 18 of weight 50, all hits: the limit is near that of 18 rows for the heavy ones."""
+    weights = np.repeat([2.0, 50.0], [1035, 18])
     outcomes = Confusion(*(np.array([each]) for each in (weights.sum(), 0.0, 0.0, 1.0)))
-    actual = intervals_of_rows(
-        outcomes, Confusion(*(np.array([each]) for each in ((weights**2).sum(), 0.0, 0.0, 1.0))), 0.95
-    )
-    lower, upper = (actual["precision"][side][0] for side in (0, 1))
+    squares = Confusion(*(np.array([each]) for each in ((weights**2).sum(), 0.0, 0.0, 1.0)))
+    lower, upper = (limit[0] for limit in intervals_of_rows(outcomes, Weights(squares, 50.0, 50.0), 0.95)["recall"])
+    heavy_alone = 1 - (1 - 0.025 ** (1 / 18)) * 18 * 50 / weights.sum()
     assert upper == 1
-    assert beta.ppf(0.025, size, 1) - 1e-6 <= lower <= beta.ppf(0.025, size + 0.5, 0.5) + 1e-6
+    assert heavy_alone - 0.006 < lower <= heavy_alone
+
+
+def test_a_stratified_sample_is_covered_although_few_heavy_rows_are_observed() -> None:
+    rng = np.random.default_rng(8)
+    for light_rate, heavy_rate in ((0.0, 0.1), (0.0, 0.05), (0.01, 0.15), (0.1, 0.3)):
+        light, heavy = rng.binomial(1035, light_rate, 4000), rng.binomial(18, heavy_rate, 4000)
+        misses, of_misses = 2.0 * light + 50.0 * heavy, 4.0 * light + 2500.0 * heavy
+        hits, of_hits = 2.0 * 1035 + 50.0 * 18 - misses, 4.0 * 1035 + 2500.0 * 18 - of_misses
+        nothing = np.zeros(4000)
+        weights_of = Weights(Confusion(of_hits, nothing, of_misses, nothing), 50.0, 1.0)
+        lower, upper = intervals_of_rows(Confusion(hits, nothing, misses, nothing), weights_of, 0.95)["recall"]
+        truth = 1 - (2 * 1035 * light_rate + 50 * 18 * heavy_rate) / (2 * 1035 + 50 * 18)
+        assert ((lower <= truth) & (truth <= upper)).mean() >= 0.945, (light_rate, heavy_rate)
+
+
+def test_clusters_of_weighted_rows_allow_for_a_heavy_unseen_miss() -> None:
+    hits = np.full((20, 1), 10.0)
+    nothing = np.zeros((20, 1))
+    light, heavy = (
+        intervals_of_clusters(Confusion(hits, nothing, nothing, nothing), 0.95, heaviest=(1.0, miss))["precision"]
+        for miss in (1.0, 25.0)
+    )
+    tail = 0.025
+    assert light[0][0] < tail ** (1 / 200)
+    assert light[0][0] > tail ** (1 / 150)
+    assert heavy[0][0] < tail ** (1 / 8)
+
+
+@pytest.mark.parametrize("separation", [0.5, 1.5, 3.0])
+def test_fixed_class_sizes_have_the_coverage_that_they_claim(separation: float) -> None:
+    """Precision and F1 of 60 positives and 300 negatives, each class binomial by itself."""
+    rng = np.random.default_rng(9)
+    thresholds = np.linspace(-1, 2.5, 6)
+    recall, fpr = norm.sf(thresholds - separation), norm.sf(thresholds)
+    tp, fp = (rng.binomial(size, rate, (4000, 6)) for size, rate in ((60, recall), (300, fpr)))
+    counts = Confusion(tp, fp, 60 - tp, 300 - fp)
+    truth = {
+        "precision": 60 * recall / (60 * recall + 300 * fpr),
+        "f1": 120 * recall / (60 + 60 * recall + 300 * fpr),
+    }
+    fixed, free = (intervals_of_rows(counts, None, 0.95, fixed_sizes=fixed_sizes) for fixed_sizes in (True, False))
+    for name, true in truth.items():
+        lower, upper = fixed[name]
+        coverage = ((lower <= true) & (true <= upper))[~np.isnan(lower).any(axis=1)].mean(axis=0)
+        assert coverage.min() >= 0.94, name
+        assert np.nanmean(upper - lower, axis=0)[0] < 0.9 * np.nanmean(free[name][1] - free[name][0], axis=0)[0]
+    for name in ("recall", "fpr"):
+        assert np.array_equal(fixed[name], free[name], equal_nan=True)
 
 
 def rows_by_replicate(seed: int, rows: int, replicates: int, *, alike: bool) -> Confusion:

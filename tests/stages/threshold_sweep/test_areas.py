@@ -163,7 +163,8 @@ def test_the_true_point_area_follows_the_thresholds_and_the_boundary_and_the_oth
     scores, labels, _ = arrays(frame)
     made = {}
     for boundary in (">=", ">"):
-        row = swept(tmp_path / f"b{len(boundary)}", frame, thresholds=[0.1, 0.3, 0.31, 0.7], boundary=boundary)
+        keys = {"thresholds": [0.1, 0.3, 0.31, 0.7], "boundary": boundary, "class_sizes": "fixed"}
+        row = swept(tmp_path / f"b{len(boundary)}", frame, **keys)
         made[boundary] = row["areas"].row(0, named=True)
         wanted = pr_auc(scores, labels, [0.1, 0.3, 0.31, 0.7], boundary)
         found = [made[boundary][name] for name in ("pr_auc", "pr_auc_se_true_points", "pr_auc_se")]
@@ -183,7 +184,7 @@ def test_no_usable_threshold_gives_the_true_point_area_zero(tmp_path: Path) -> N
 @pytest.mark.parametrize("method", ["exact", "binned"])
 def test_constant_scores_have_the_prevalence_and_one_half(tmp_path: Path, method: str) -> None:
     frame = predictions(8).with_columns(score=0.5)
-    found = swept(tmp_path, frame, method=method)["areas"].row(0, named=True)
+    found = swept(tmp_path, frame, method=method, class_sizes="fixed")["areas"].row(0, named=True)
     prevalence = frame["label"].mean()
     assert found["average_precision"] == pytest.approx(prevalence, rel=1e-12)
     assert found["pr_auc"] == pytest.approx(prevalence, rel=1e-12)

@@ -117,9 +117,9 @@ def test_intervals_need_a_second_replicate_of_clusters() -> None:
     assert two_clusters.select(((pl.col("f1_lower") < pl.col("f1")) & (pl.col("f1") < pl.col("f1_upper"))).all()).item()
     rows_alone = sweep(FOUR)["curve"]  # rows are independent without clusters
     assert set(rows_alone["undefined_interval"]) == {None}
-    # 3 of 3: the limit is (α / 2) ^ (1 / 3) (Clopper & Pearson), less a little for few counts
+    # 3 of 3: the limit is (α / 2) ^ (1 / 3) (Clopper & Pearson)
     lower, upper = rows_alone.row(2, named=True)["precision_lower"], rows_alone.row(2, named=True)["precision_upper"]
-    assert 0.025 ** (1 / 3) <= lower < 0.5
+    assert lower == pytest.approx(0.025 ** (1 / 3))
     assert upper == 1.0
     assert set(sweep(FOUR, uncertainty="none")["curve"]["undefined_interval"]) == {"none"}
 
@@ -134,6 +134,63 @@ def test_of_equally_good_thresholds_the_lowest_is_chosen() -> None:
     assert chosen["min_recall=0.6"]["threshold"] == 0.2
     missed = chosen["min_recall=0.9"]
     assert (missed["threshold"], missed["tp"], missed["undefined"]) == (None, None, "not_reached")
+
+
+def clustered(precision: float, rows: int) -> Rows:
+    """40 clusters with rows at three scores; the share of positives of the two higher ones."""
+    return [
+        {
+            "replicate": cluster,
+            "threshold": threshold,
+            "n_positive": round(rows * share),
+            "n_negative": rows - round(rows * share),
+        }
+        for cluster in range(40)
+        for threshold, share in ((0.2, 0.1), (0.5, precision), (0.8, precision))
+    ]
+
+
+def test_a_minimum_with_confidence_is_kept_only_by_what_the_data_can_promise() -> None:
+    points: Rows = [
+        {"min_precision": 0.9},
+        {"min_precision": 0.9, "confidence": 0.95},
+        {"min_recall": 0.8, "confidence": 0.95},
+    ]
+    for precision, rows, chosen in ((1.0, 10, 0.5), (0.9, 10, None), (1.0, 0, None)):
+        result = sweep(clustered(precision, rows), cluster="page", operating_points=points)
+        threshold = {row["criterion"]: row["threshold"] for row in result["operating_points"].to_dicts()}
+        assert threshold["min_precision=0.9"] == (0.5 if rows else None)
+        assert threshold["min_precision=0.9,confidence=0.95"] == chosen
+        assert threshold["min_recall=0.8,confidence=0.95"] == (0.5 if rows else None)
+    undefined = dict(result["operating_points"].select("criterion", "undefined").iter_rows())
+    assert undefined["min_precision=0.9"] == "not_reached"
+    assert undefined["min_precision=0.9,confidence=0.95"] == "not_promised"
+    none = sweep(clustered(1.0, 10), cluster="page", operating_points=points, uncertainty="none")["operating_points"]
+    assert none["undefined"].to_list() == [None, "not_promised", "not_promised"]
+
+
+def test_a_choice_is_shown_as_it_does_on_other_clusters() -> None:
+    points: Rows = [{"beta": 1}, {"min_precision": 0.95}, {"min_precision": 0.5, "confidence": 0.9}]
+    names = [f"{name}_cross_fitted" for name in ("precision", "recall", "f1")]
+    # cluster 0 alone has a positive at .8: without it that threshold is worth nothing
+    rows: Rows = [
+        {"replicate": 0, "threshold": 0.8, "n_positive": 3},
+        *({"replicate": g, "threshold": 0.2, "n_positive": 1, "n_negative": 1} for g in range(5)),
+    ]
+    result = sweep(rows, cluster="page", operating_points=points)
+    row = {row["criterion"]: row for row in result["operating_points"].to_dicts()}
+    assert [row["max_f1"][name] for name in names] == pytest.approx([8 / 13, 1.0, 16 / 21])
+    assert row["max_f1"]["undefined_cross_fitted"] is None
+    assert row["min_precision=0.95"]["precision"] == 1.0
+    assert row["min_precision=0.95"]["undefined_cross_fitted"] == "not_reached"
+    assert row["min_precision=0.5,confidence=0.9"]["undefined_cross_fitted"] == "confidence"
+    one = sweep(FOUR, cluster="page")["operating_points"].row(0, named=True)
+    assert (one["undefined_cross_fitted"], one[names[0]]) == ("one_replicate", None)
+    none = sweep(FOUR, cluster="page", uncertainty="none")["operating_points"].row(0, named=True)
+    assert none["undefined_cross_fitted"] == "none"
+    of_rows = sweep([{"threshold": 0.5, "n_positive": 300, "n_negative": 100}, {"n_negative": 50}])
+    point = of_rows["operating_points"].row(0, named=True)
+    assert [point[name] for name in names] == [point["precision"], point["recall"], point["f1"]]
 
 
 def test_averages_are_taken_over_the_groups_that_have_a_ratio() -> None:

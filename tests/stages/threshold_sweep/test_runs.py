@@ -200,7 +200,7 @@ def test_rows_that_repeat_an_item_are_refused_unless_they_are_kept(tmp_path: Pat
     [
         ({"operating_points": []}, "at least one"),
         ({"operating_points": [{"beta": 1}, {"beta": 1.0}]}, "each criterion once"),
-        ({"operating_points": [{"min_precision": 0.9, "confidence": 0.95}]}, "confidence is for before_after"),
+        ({"operating_points": [{"beta": 1, "confidence": 0.95}]}, "confidence goes with"),
         ({"averages": ["macro"]}, "averages need groups"),
         ({"averages": ["macro", "macro"], "by": ["model"]}, "names one twice"),
         ({"average_over": ["model"], "by": ["model"]}, "goes with averages"),

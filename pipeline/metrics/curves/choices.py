@@ -1,0 +1,175 @@
+"""The table of operating points of a curve: thresholds chosen by criteria, and what the choice is worth elsewhere.
+
+A criterion with a confidence chooses among the thresholds that keep its minimum on new data (`promises`). The choice of
+any other criterion is repeated without each fold of clusters in turn and counted on that fold (`cross_fitting`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from pipeline.metrics.curves.cross_fitting import cross_fitted
+from pipeline.metrics.curves.operating_points import CRITERION, NOT_PROMISED, NOT_REACHED, pick
+from pipeline.metrics.curves.promises import keeps_precision, keeps_recall
+from pipeline.tables.schemas import Column
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from pipeline.metrics.curves.operating_points import Criterion
+    from pipeline.metrics.curves.promises import Bools
+    from pipeline.metrics.uncertainty.jackknife import Floats
+
+NotFitted: TypeAlias = Literal[
+    "none",  # clusters, but uncertainty = "none": replicates were not counted
+    "confidence",  # the criterion has a confidence, and holds on new data by itself
+    "one_replicate",  # fewer than two clusters
+    "not_reached",  # without some fold no threshold meets the criterion
+    "undefined_ratio",  # the choice retrieves nothing of the data that it was not made on
+]
+CROSS_FITTED = ("precision_cross_fitted", "recall_cross_fitted", "f1_cross_fitted")
+UNDEFINED_CROSS_FITTED = "undefined_cross_fitted"
+COLUMNS = (
+    Column(CROSS_FITTED[0], "DOUBLE", "precision where the threshold is chosen on other clusters", nullable=True),
+    Column(CROSS_FITTED[1], "DOUBLE", "recall likewise", nullable=True),
+    Column(CROSS_FITTED[2], "DOUBLE", "F1 likewise: what the same choice gives on other data", nullable=True),
+    Column(UNDEFINED_CROSS_FITTED, "VARCHAR", "why one of these three is NULL; NULL when all are given", nullable=True),
+)
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """One group of a curve, for criteria to choose from.
+
+    Attributes:
+        rows: Its rows by rising threshold, with the keys.
+        lower: Lower limits, shape (K,), of `precision` or `recall` by two-sided confidence; None: there are none.
+        retrieved: Rows that each threshold retrieves, shape (K,).
+        counts: Additive counts by fold and threshold, each of shape (folds, K); or why there are none.
+        ratios: Precision, recall and F-beta of such counts added up, from the counts and beta.
+    """
+
+    rows: pl.DataFrame
+    lower: Callable[[str, float], Floats] | None
+    retrieved: Floats
+    counts: Sequence[NDArray[Any]] | NotFitted
+    ratios: Callable[[Sequence[Floats], float], tuple[Floats, Floats, Floats]]
+
+    def promised(self, criterion: Criterion) -> Bools:
+        """Whether each threshold keeps the minimum of a criterion with its confidence."""
+        lower, confidence = self.lower, criterion.confidence
+        if lower is None or confidence is None:
+            return np.zeros(self.rows.height, dtype=np.bool_)
+        if criterion.min_recall is not None:
+            return keeps_recall(lambda level: lower("recall", level), criterion.min_recall, confidence)
+        minimum = criterion.min_precision or 0.0
+        return keeps_precision(lambda level: lower("precision", level), self.retrieved, minimum, confidence)
+
+    def fitted(self, criterion: Criterion) -> tuple[float | None, float | None, float | None, NotFitted | None]:
+        """Precision, recall and F1 of the choice where it is made on other clusters, or why there are none."""
+        if criterion.confidence is not None:
+            return None, None, None, "confidence"
+        if isinstance(self.counts, str):
+            return None, None, None, self.counts
+        if len(self.counts[0]) < 2:  # noqa: PLR2004 - a choice needs other data
+            return None, None, None, "one_replicate"
+        pooled = cross_fitted(self.counts, lambda totals: self._chosen(criterion, totals))
+        if pooled is None:
+            return None, None, None, "not_reached"
+        ratios = self.ratios([np.asarray([count]) for count in pooled], 1.0)
+        precision, recall, f1 = (None if np.isnan(ratio[0]) else float(ratio[0]) for ratio in ratios)
+        return precision, recall, f1, "undefined_ratio" if None in (precision, recall, f1) else None
+
+    def _chosen(self, criterion: Criterion, counts: Sequence[Floats]) -> int | None:
+        """The threshold that a criterion chooses by counts, by number; of equally good ones the lowest."""
+        precision, recall, f_beta = self.ratios(counts, criterion.beta or 1.0)
+        if criterion.min_precision is not None:
+            best = np.where(precision >= criterion.min_precision, recall, np.nan)
+        elif criterion.min_recall is not None:
+            best = np.where(recall >= criterion.min_recall, precision, np.nan)
+        else:
+            best = f_beta
+        return None if np.isnan(best).all() else int(np.nanargmax(best))
+
+
+@np.errstate(divide="ignore", invalid="ignore")
+def ratios_of_counts(counts: Sequence[Floats], beta: float) -> tuple[Floats, Floats, Floats]:
+    """Precision, recall and F-beta of counts of true positives, false positives and false negatives; 0 / 0 is nan."""
+    tp, fp, fn = counts
+    square = beta**2
+    return tp / (tp + fp), tp / (tp + fn), (1 + square) * tp / ((1 + square) * tp + square * fn + fp)
+
+
+def operating_points(
+    curve: pl.DataFrame,
+    keys: Sequence[str],
+    criteria: Sequence[Criterion],
+    candidates: Iterable[Candidates],
+    f_beta: Callable[[float], pl.Expr],
+) -> pl.DataFrame:
+    """The threshold that each criterion chooses in every group.
+
+    Args:
+        curve: One row per group × threshold, with `precision`, `recall` and `undefined`.
+        keys: Columns that identify a group.
+        criteria: What thresholds are chosen for.
+        candidates: The groups of the curve.
+        f_beta: F-beta of a row of the curve, by beta.
+
+    Returns:
+        One row per group and criterion: the columns of the curve, `criterion` and `COLUMNS`.
+    """
+    frames, fitted = [], []
+    for group in candidates:
+        frames.append(group.rows.with_columns(_promises(group, criteria)))
+        label = group.rows.row(0, named=True)
+        key = tuple(label[name] for name in keys)
+        fitted += [(*key, criterion.text, *group.fitted(criterion)) for criterion in criteria]
+    working = [pl.lit(value=False).alias(_promised(each)) for each in criteria if each.confidence is not None]
+    whole_curve = pl.concat(frames) if frames else curve.with_columns(working)
+    chosen = pl.concat([_point(whole_curve, keys, criterion, f_beta) for criterion in criteria])
+    types = {name: curve.schema[name] for name in keys} | {CRITERION: pl.String()}
+    types |= dict.fromkeys(CROSS_FITTED, pl.Float64()) | {UNDEFINED_CROSS_FITTED: pl.String()}
+    elsewhere = pl.DataFrame(fitted, schema=types, orient="row")
+    points = chosen.join(elsewhere, on=[*keys, CRITERION], how="left", nulls_equal=True, maintain_order="left")
+    return points.select(*curve.columns, CRITERION, *CROSS_FITTED, UNDEFINED_CROSS_FITTED)
+
+
+def _promised(criterion: Criterion) -> str:
+    return f"_promised_{criterion.text}"
+
+
+def _promises(group: Candidates, criteria: Sequence[Criterion]) -> Iterator[pl.Series]:
+    """A working column for each criterion with a confidence: whether the threshold keeps its minimum."""
+    for criterion in criteria:
+        if criterion.confidence is not None:
+            yield pl.Series(_promised(criterion), group.promised(criterion), dtype=pl.Boolean)
+
+
+def _point(
+    curve: pl.DataFrame, keys: Sequence[str], criterion: Criterion, f_beta: Callable[[float], pl.Expr]
+) -> pl.DataFrame:
+    """The row of every group that one criterion chooses."""
+    precision, recall = pl.col("precision"), pl.col("recall")
+    if criterion.beta is not None:
+        among, best = pl.lit(value=True), f_beta(criterion.beta)
+    elif criterion.min_precision is not None:
+        among, best = precision >= criterion.min_precision, recall
+    else:
+        among, best = recall >= criterion.min_recall, precision
+    promised = criterion.confidence is not None
+    among = pl.col(_promised(criterion)) if promised else among
+    return pick(
+        curve,
+        keys,
+        criterion=criterion.text,
+        among=among,
+        best=best.fill_nan(None),
+        otherwise=NOT_PROMISED if promised else NOT_REACHED,
+    )

@@ -1,0 +1,66 @@
+"""What the criteria of threshold_sweep choose from: limits and counts by fold of every group."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from pipeline.metrics.curves.choices import Candidates, ratios_of_counts
+from pipeline.metrics.curves.cross_fitting import FOLDS, split_rows
+from pipeline.stages.threshold_sweep.uncertainty import CONFUSION, confusion_of, limits_of_clusters, limits_of_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pipeline.metrics.uncertainty.cube import Cube, GroupCounts
+    from pipeline.metrics.uncertainty.jackknife import Floats
+    from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
+
+
+def candidates(curve: pl.DataFrame, cube: Cube, params: ThresholdSweepParameters) -> Iterator[Candidates]:
+    """Every group of the curve, with the working columns of squares and heaviest weights.
+
+    A promise allows for other class sizes, whatever `class_sizes` says, as the next data may have others.
+    """
+    within_budget = params.cluster is None or cube.within_budget(curve.height)
+    promises = params.uncertainty == "jackknife" and within_budget
+    for rows, group in cube.beside(curve):
+
+        def lower(name: str, confidence: float, rows: pl.DataFrame = rows, group: GroupCounts = group) -> Floats:
+            if params.cluster is None:
+                return limits_of_rows(rows, confidence, [name], fixed_sizes=False)[name][0]
+            return limits_of_clusters(rows, group, confidence, [name])[name][0]
+
+        yield Candidates(
+            rows=rows,
+            lower=lower if promises else None,
+            retrieved=(rows["tp"] + rows["fp"]).to_numpy().astype(np.float64),
+            counts="none" if params.cluster and params.uncertainty == "none" else _by_fold(rows, group, params),
+            ratios=ratios_of_counts,
+        )
+
+
+def _by_fold(rows: pl.DataFrame, group: GroupCounts, params: ThresholdSweepParameters) -> tuple[Floats, Floats, Floats]:
+    """True positives, false positives and false negatives by fold, or their weights: of clusters, else of rows."""
+    weighted = rows["tp_weight"].is_not_null().any()
+    if params.cluster is not None:
+        counts = confusion_of(group.in_folds(FOLDS), "weight" if weighted else "n")
+        return counts.tp, counts.fp, counts.fn
+    tp, fn, fp, tn = (rows[name].to_numpy() for name in ("tp", "fn", "fp", "tn"))
+    heavy_tp, heavy_fn, heavy_fp, heavy_tn = (
+        rows[f"{name}_weight"].cast(pl.Float64).to_numpy() for name in ("tp", "fn", "fp", "tn")
+    )
+    of_positives = (heavy_tp, heavy_tp[0] + heavy_fn[0]) if weighted else None
+    of_negatives = (heavy_fp, heavy_fp[0] + heavy_tn[0]) if weighted else None
+    true, positives = split_rows(tp, tp[0] + fn[0], of_positives)
+    false, _ = split_rows(fp, fp[0] + tn[0], of_negatives, seed=1)
+    return true, false, positives - true
+
+
+def f_beta(beta: float) -> pl.Expr:
+    """F-beta of a row of the curve, of weights if there are any."""
+    square = beta**2
+    tp, fp, fn = (pl.coalesce(f"{name}_weight", pl.col(name).cast(pl.Float64)) for name in CONFUSION[:3])
+    return (1 + square) * tp / ((1 + square) * tp + square * fn + fp)

@@ -1,0 +1,12 @@
+-- grain: one row per segment and replicate
+-- reads: evaluated_predictions (segment, replicate, label, weight)
+-- params: none
+-- caution: the largest values do not add up, so every grouping is counted by itself; rows whose score is invalid count
+SELECT
+  segment,
+  replicate,
+  max(CASE WHEN label THEN weight ELSE CAST('0.0' AS DOUBLE) END) AS heaviest_positive,
+  max(CASE WHEN label THEN CAST('0.0' AS DOUBLE) ELSE weight END) AS heaviest_negative
+FROM evaluated_predictions
+WHERE label IS NOT NULL
+GROUP BY segment, replicate
