@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from pipeline.metrics.uncertainty.clusters import (
-    degrees_of_freedom,
     effective_number,
     implied_skewness,
-    skewness,
+    spread_of_shifts,
     stretched,
     stretches,
 )
-from pipeline.metrics.uncertainty.jackknife import binomial_limits, covariance, leave_one_out, tail
+from pipeline.metrics.uncertainty.jackknife import binomial_limits, leave_one_out, tail
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -115,15 +114,13 @@ def intervals_of_clusters(replicates: Confusion, confidence: float) -> dict[str,
         jackknifed_hits, jackknifed_misses = leave_one_out(hits), leave_one_out(misses)
         share, jackknifed = total_hits / total, jackknifed_hits / (jackknifed_hits + jackknifed_misses)
         jackknifed = np.where(np.isnan(jackknifed), share, jackknifed)
-        variance = covariance(jackknifed)
-        effect = variance * total / (share * (1 - share))
+        spread = spread_of_shifts(jackknifed.mean(axis=0) - jackknifed, effective_number(hits + misses))
+        effect = spread.variance * total / (share * (1 - share))
         mixed = (total_hits > 0) & (total_hits < total) & (effect > 0)
         effect = np.where(mixed, effect, np.maximum(_carried(effect, mixed), 1.0))
-        shifts = jackknifed.mean(axis=0) - jackknifed
-        degrees = degrees_of_freedom(shifts, effective_number(hits + misses))
-        around = _limits(name, share, total / effect, tail(confidence, degrees))
-        excess = np.where(mixed, skewness(shifts) - implied_skewness(share, variance, "beta"), 0.0)
-        factors = stretches(excess, degrees, confidence)
+        around = _limits(name, share, total / effect, tail(confidence, spread.degrees))
+        excess = np.where(mixed, spread.skewed - implied_skewness(share, spread.variance, "beta"), 0.0)
+        factors = stretches(excess, spread.degrees, confidence)
         limits[name] = stretched(around, 2 * share / (1 + share) if name == "f1" else share, factors)
     return limits
 

@@ -9,9 +9,8 @@ import polars as pl
 
 from pipeline.metrics.geocoding.accuracy import error_statistics
 from pipeline.metrics.geocoding.distance import likely_swapped
-from pipeline.metrics.uncertainty.clusters import degrees_of_freedom, effective_number
+from pipeline.metrics.uncertainty.clusters import effective_number, spread_of_shifts
 from pipeline.metrics.uncertainty.jackknife import (
-    covariance,
     leave_one_out,
     log_interval,
     t_quantile,
@@ -74,9 +73,9 @@ def _limits(rows: pl.DataFrame, params: GeocodingParameters) -> tuple[float, flo
     total = np.bincount(replicate, known["distance_km"].to_numpy())
     number = np.bincount(replicate)
     rest = leave_one_out(total) / leave_one_out(number)
-    degrees = degrees_of_freedom(rest - rest.mean(axis=0), effective_number(number))
-    quantile = t_quantile(params.confidence, degrees)
-    limits = log_interval(np.asarray(total.sum() / number.sum()), np.sqrt(covariance(rest)), quantile)
+    spread = spread_of_shifts(rest - rest.mean(axis=0), effective_number(number))
+    quantile = t_quantile(params.confidence, spread.degrees)
+    limits = log_interval(np.asarray(total.sum() / number.sum()), np.sqrt(spread.variance), quantile)
     return float(limits[0]), float(limits[1])
 
 
