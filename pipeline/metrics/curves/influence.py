@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from pipeline.metrics.uncertainty.clusters import Spread, degrees_of_freedom, effective_number, skewness
+from pipeline.metrics.uncertainty.clusters import Spread, effective_number, spread_of_shifts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -174,9 +174,7 @@ def spread_of_clusters(
         shifts = shifts + np.where(total > 0, centred / others, 0.0)
         effective = np.fmin(effective, effective_number(weight))
     replicates = ((weights[0] + weights[1]) > 0).sum(axis=0).astype(np.float64)
-    factor = np.where(replicates >= _TWO, (replicates - 1) / replicates, np.nan)
-    variance = np.asarray((shifts**2).sum(axis=0) * factor)
-    return Spread(variance, degrees_of_freedom(shifts, effective), skewness(shifts))
+    return spread_of_shifts(shifts, effective, replicates)
 
 
 def variance_of_means(values: Floats, weights: Floats) -> Floats:

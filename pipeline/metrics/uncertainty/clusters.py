@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from scipy.special import expit, logit
 
-from pipeline.metrics.uncertainty.jackknife import logit_interval, moment_degrees, t_quantile
+from pipeline.metrics.uncertainty.jackknife import logit_interval, satterthwaite, t_quantile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,44 +58,42 @@ def largest_share(sizes: NDArray[Any]) -> Floats:
     return np.asarray(values.max(axis=0) / values.sum(axis=0))
 
 
-def degrees_of_freedom(shifts: Floats, effective: Floats) -> Floats:
-    """Degrees of freedom of Σ z_g²: the smaller of those that the shifts show and those that the sizes imply.
-
-    Args:
-        shifts: Shape (G, …), G ≥ 2: z_g.
-        effective: The remaining shape: the effective number of clusters, nan where it is not known.
-
-    Returns:
-        The remaining shape; at least 1, at most G - 1.
-    """
-    return np.asarray(np.maximum(np.fmin(moment_degrees(shifts), effective - 1.0), 1.0))
-
-
-@np.errstate(divide="ignore", invalid="ignore", over="ignore")
-def skewness(shifts: Floats) -> Floats:
-    """Skewness of a statistic: Σ z_g³ / (Σ z_g²)^(3/2), between -1 and 1; 0 where nothing varies.
-
-    Args:
-        shifts: Shape (G, …): how far each cluster moves the statistic up.
-    """
-    squares = shifts * shifts
-    variance = squares.sum(axis=0)
-    return np.asarray(np.nan_to_num(np.einsum("g...,g...->...", squares, shifts) / variance**1.5))
-
-
 @dataclass(frozen=True)
 class Spread:
     """The sampling error of a statistic of clusters; arrays of the shape of the statistic.
 
     Attributes:
         variance: Of the statistic; nan for one cluster.
-        degrees: Its degrees of freedom.
-        skewed: Skewness of the statistic.
+        degrees: Its degrees of freedom; at least 1, and at most G - 1 if that is more.
+        skewed: Skewness of the statistic, Σ z_g³ / (Σ z_g²)^(3/2), between -1 and 1; 0 where nothing varies.
     """
 
     variance: Floats
     degrees: Floats
     skewed: Floats
+
+
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def spread_of_shifts(shifts: Floats, effective: Floats, clusters: Floats | None = None) -> Spread:
+    """The sampling error of a statistic that clusters shift.
+
+    Args:
+        shifts: Shape (G, …): z_g, how far each cluster moves the statistic up.
+        effective: The remaining shape: the effective number of clusters, nan where it is not known.
+        clusters: The remaining shape: how many clusters have rows; None: all G.
+    """
+    number = float(len(shifts)) if clusters is None else clusters
+    # second, third and fourth moment: V, its skewness, and what V itself varies by
+    squares = shifts * shifts
+    total = squares.sum(axis=0)
+    third = np.einsum("g...,g...->...", squares, shifts)
+    fourth = np.einsum("g...,g...->...", squares, squares)
+    # Satterthwaite (1946): 2 V² / Var(V), and not more than the sizes allow for
+    most = np.maximum(np.asarray(number) - 1.0, 1.0)
+    observed = satterthwaite(total, fourth, number)
+    degrees = np.maximum(np.fmin(np.minimum(observed, most), effective - 1.0), 1.0)
+    variance = np.where(np.asarray(number) > 1, total * (number - 1.0) / number, np.nan)
+    return Spread(np.asarray(variance), np.asarray(degrees), np.asarray(np.nan_to_num(third / total**1.5)))
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
@@ -120,7 +118,7 @@ def stretches(excess: Floats, degrees: Floats, confidence: float) -> tuple[Float
     """By how much the lower and the upper half of an interval must be longer for skewness; each at least 1.
 
     Args:
-        excess: `skewness` of the statistic less `implied_skewness`; nan counts as none.
+        excess: skewness of the statistic less `implied_skewness`; nan counts as none.
         degrees: Degrees of freedom of t.
         confidence: Such as 0.95.
 

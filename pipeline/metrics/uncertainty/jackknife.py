@@ -70,18 +70,17 @@ def effective_degrees(values: Floats) -> Floats:
     Returns:
         The remaining shape; from 4 to G - 1, which it is too where nothing varies.
     """
-    return moment_degrees(values - values.mean(axis=0))
+    squares = (values - values.mean(axis=0)) ** 2
+    return satterthwaite(squares.sum(axis=0), np.einsum("g...,g...->...", squares, squares), float(len(values)))
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
-def moment_degrees(deviations: Floats) -> Floats:
-    """`effective_degrees` of the deviations from the mean, shape (G, …)."""
-    replicates = deviations.shape[0]
-    squares = deviations**2
-    total = squares.sum(axis=0)
-    spread = np.einsum("g...,g...->...", squares, squares) - total**2 / replicates
-    degrees = np.where(spread > 0, 2 * total**2 / spread, np.inf)
-    return np.clip(degrees, min(_FEWEST_DEGREES, replicates - 1.0), replicates - 1.0)
+def satterthwaite(second: Floats, fourth: Floats, replicates: Floats | float) -> Floats:
+    """`effective_degrees` from the sums of squares and of fourth powers of the deviations of so many replicates."""
+    spread = fourth - second**2 / replicates
+    degrees = np.where(spread > 0, 2 * second**2 / spread, np.inf)
+    most = np.asarray(replicates) - 1.0
+    return np.clip(degrees, np.minimum(_FEWEST_DEGREES, most), most)
 
 
 def t_quantile(confidence: float, degrees: Floats | float) -> Floats:

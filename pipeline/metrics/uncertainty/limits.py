@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import polars as pl
 
+from pipeline.metrics.uncertainty.clusters import effective_number
 from pipeline.metrics.uncertainty.qualities import (
     FEWEST_CLUSTERS,
     FEWEST_EVENTS,
@@ -241,6 +242,14 @@ def _quality(events: Sequence[str]) -> pl.Expr:
         .then(_named("few_events_of_interest"))
         .otherwise(_named("good"))
     )
+
+
+def quality_of_sizes(sizes: NDArray[np.int64]) -> Quality:
+    """The quality of an interval that rests on clusters of these sizes alone, shape (G,)."""
+    sizes = sizes[sizes > 0]
+    if sizes.max(initial=0) > max(LARGEST_SHARE, 2 / max(len(sizes), 1)) * sizes.sum():
+        return "unequal_clusters"
+    return "few_clusters" if effective_number(sizes) < FEWEST_CLUSTERS else "good"
 
 
 def of_chosen(points: pl.DataFrame) -> pl.DataFrame:

@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from pipeline.metrics.uncertainty.clusters import (
-    degrees_of_freedom,
     effective_number,
     implied_skewness,
-    skewness,
+    spread_of_shifts,
     stretched,
     stretches,
 )
-from pipeline.metrics.uncertainty.jackknife import covariance, leave_one_out, proportion_limit_above, tail
+from pipeline.metrics.uncertainty.jackknife import leave_one_out, proportion_limit_above, tail
 from pipeline.tables.ratios import RATIOS
 
 if TYPE_CHECKING:
@@ -243,15 +242,12 @@ class _OfClusters:
         share, jackknifed = total_hits / total, jackknifed_hits / (jackknifed_hits + jackknifed_misses)
         jackknifed = np.where(np.isnan(jackknifed), share, jackknifed)
         # variance of the share over that of a binomial share of as many rows; without both outcomes a neighbour's
-        variance = covariance(jackknifed)
-        effect = variance * total / (share * (1 - share))
+        spread = spread_of_shifts(jackknifed.mean(axis=0) - jackknifed, effective_number(hits + misses))
+        effect = spread.variance * total / (share * (1 - share))
         mixed = (total_hits > 0) & (total_hits < total) & (effect > 0)
         effect = np.where(mixed, effect, np.maximum(_carried(effect, mixed), 1.0))
-        # degrees of freedom and skewness from the shifts of the clusters
-        shifts = jackknifed.mean(axis=0) - jackknifed
-        degrees = degrees_of_freedom(shifts, effective_number(hits + misses))
-        excess = np.where(mixed, skewness(shifts) - implied_skewness(share, variance, "beta"), 0.0)
-        return cls(share, effect, degrees, excess)
+        excess = np.where(mixed, spread.skewed - implied_skewness(share, spread.variance, "beta"), 0.0)
+        return cls(share, effect, spread.degrees, excess)
 
 
 def _carried(values: Floats, usable: NDArray[np.bool_]) -> Floats:

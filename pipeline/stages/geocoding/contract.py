@@ -67,6 +67,7 @@ ERRORS = (
     Column("n_located", "BIGINT", "gold mentions whose match has coordinates"),
     Column("mean_km", "DOUBLE", "mean distance of the located mentions; NULL: none", nullable=True),
     *limits_of("mean_km"),
+    QUALITY_COLUMN,
     Column("median_km", "DOUBLE", "median distance; NULL: none", nullable=True),
     Column(
         "log_error_auc",

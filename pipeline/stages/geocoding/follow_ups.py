@@ -9,23 +9,25 @@ import polars as pl
 
 from pipeline.metrics.geocoding.accuracy import error_statistics
 from pipeline.metrics.geocoding.distance import likely_swapped
-from pipeline.metrics.uncertainty.clusters import degrees_of_freedom, effective_number
+from pipeline.metrics.uncertainty.clusters import effective_number, spread_of_shifts
 from pipeline.metrics.uncertainty.jackknife import (
-    covariance,
     leave_one_out,
     log_interval,
     t_quantile,
 )
+from pipeline.metrics.uncertainty.limits import quality_of_sizes
+from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY
 from pipeline.plan.nodes import After, CrossCheck
 from pipeline.queries.load import statement
 from pipeline.stages.geocoding.contract import ERRORS, OUTCOMES
 from pipeline.tables.groupings import Grouping
-from pipeline.tables.schemas import GROUPING
+from pipeline.tables.schemas import GROUPING, polars_types
 from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pipeline.metrics.uncertainty.qualities import Quality
     from pipeline.stages.geocoding.contract import GeocodingParameters
 
 TABLE = "geocoding_outcomes"
@@ -59,27 +61,27 @@ def errors(params: GeocodingParameters, by: Sequence[str]) -> After:
 
 def _of_group(rows: pl.DataFrame, params: GeocodingParameters) -> pl.DataFrame:
     distances = rows["distance_km"].fill_null(np.nan).to_numpy()
-    lower, upper = _limits(rows, params)
-    values = error_statistics(distances, missing=params.missing_errors)
-    values |= {"mean_km_lower": lower, "mean_km_upper": upper}
-    types = {column.name: pl.Int64() if column.type == "BIGINT" else pl.Float64() for column in ERRORS}
+    lower, upper, quality = _limits(rows, params)
+    values: dict[str, float | str | None] = {**error_statistics(distances, missing=params.missing_errors)}
+    values |= {"mean_km_lower": lower, "mean_km_upper": upper, INTERVAL_QUALITY: quality}
+    types = {column.name: polars_types(column.type)[0] for column in ERRORS}
     frame = pl.DataFrame({name: [values[name]] for name in types}, schema=types)
     return frame.with_columns(pl.col(pl.Float64).fill_nan(None))
 
 
-def _limits(rows: pl.DataFrame, params: GeocodingParameters) -> tuple[float, float]:
-    """Limits of the mean, symmetric on the log scale, from the sums of replicates."""
+def _limits(rows: pl.DataFrame, params: GeocodingParameters) -> tuple[float, float, Quality | None]:
+    """Limits of the mean, symmetric on the log scale, from the sums of replicates, and how far to trust them."""
     located = rows.drop_nulls("distance_km")
     if params.uncertainty == "none" or params.missing_errors != "exclude" or located[REPLICATE].n_unique() < 2:  # noqa: PLR2004
-        return np.nan, np.nan
+        return np.nan, np.nan, None
     _, replicate = np.unique(located[REPLICATE].to_numpy(), return_inverse=True)
     total = np.bincount(replicate, located["distance_km"].to_numpy())
     number = np.bincount(replicate)
     means = leave_one_out(total) / leave_one_out(number)
-    degrees = degrees_of_freedom(means - means.mean(axis=0), effective_number(number))
-    quantile = t_quantile(params.confidence, degrees)
-    limits = log_interval(np.asarray(total.sum() / number.sum()), np.sqrt(covariance(means)), quantile)
-    return float(limits[0]), float(limits[1])
+    spread = spread_of_shifts(means - means.mean(axis=0), effective_number(number))
+    quantile = t_quantile(params.confidence, spread.degrees)
+    limits = log_interval(np.asarray(total.sum() / number.sum()), np.sqrt(spread.variance), quantile)
+    return float(limits[0]), float(limits[1]), None if np.isnan(limits[0]) else quality_of_sizes(number)
 
 
 def outcomes(by: Sequence[str], lowest_score: float) -> After:

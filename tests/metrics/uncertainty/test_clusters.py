@@ -12,11 +12,10 @@ from scipy import stats
 from pipeline.metrics.uncertainty.clusters import (
     Spread,
     area_interval,
-    degrees_of_freedom,
     effective_number,
     implied_skewness,
     largest_share,
-    skewness,
+    spread_of_shifts,
     stretched,
     stretches,
 )
@@ -43,19 +42,21 @@ def test_the_effective_number_lies_between_one_and_the_number_and_has_no_unit(
 
 def test_degrees_are_the_smaller_of_what_shifts_and_sizes_say() -> None:
     shifts = np.random.default_rng(1).uniform(-1, 1, 40)
-    assert degrees_of_freedom(shifts, np.array(40.0)) == 39
-    assert degrees_of_freedom(shifts, np.array(12.5)) == pytest.approx(11.5)
-    assert degrees_of_freedom(shifts, np.array(1.2)) == 1
-    assert degrees_of_freedom(shifts, np.array(np.nan)) == 39
-    assert degrees_of_freedom(np.eye(40)[0], np.array(40.0)) == pytest.approx(4)
+    for effective, wanted in ((40.0, 39), (12.5, 11.5), (1.2, 1), (np.nan, 39)):
+        assert float(spread_of_shifts(shifts, np.array(effective)).degrees) == pytest.approx(wanted)
+    assert float(spread_of_shifts(np.eye(40)[0], np.array(40.0)).degrees) == pytest.approx(4)
+    assert float(spread_of_shifts(shifts, np.array(40.0), np.array(30.0)).degrees) == 29
 
 
-def test_the_skewness_of_a_mean_is_that_of_its_values_over_the_root_of_their_number() -> None:
+def test_the_spread_of_a_mean_is_that_of_its_values() -> None:
     values = np.random.default_rng(2).lognormal(size=60)
-    shifts = (values - values.mean()) / 60
-    assert float(skewness(shifts)) == pytest.approx(stats.skew(values) / np.sqrt(60), rel=1e-12)
-    assert float(skewness(-shifts)) == pytest.approx(-float(skewness(shifts)))
-    assert float(skewness(np.zeros(5))) == 0
+    shifts = (values - values.mean()) / 59  # of the mean, without each of them
+    spread = spread_of_shifts(shifts, np.array(60.0))
+    assert float(spread.variance) == pytest.approx(values.var(ddof=1) / 60, rel=1e-12)
+    assert float(spread.skewed) == pytest.approx(stats.skew(values) / np.sqrt(60), rel=1e-12)
+    assert float(spread_of_shifts(-shifts, np.array(60.0)).skewed) == pytest.approx(-float(spread.skewed))
+    assert float(spread_of_shifts(np.zeros(5), np.array(5.0)).skewed) == 0
+    assert np.isnan(spread_of_shifts(np.ones(1), np.array(1.0)).variance)
 
 
 def test_beta_limits_allow_for_the_skewness_of_a_binomial_share() -> None:

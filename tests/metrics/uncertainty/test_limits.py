@@ -21,6 +21,7 @@ from pipeline.metrics.uncertainty.limits import (
     limit_names,
     no_limits,
     of_chosen,
+    quality_of_sizes,
     with_limits,
     with_quality,
 )
@@ -189,6 +190,13 @@ def test_the_worst_that_holds_is_the_quality(group: str, events: tuple[int, int]
     alone = with_quality(table, ["precision"], events=["tp", "fp"])["interval_quality"][0]
     assert alone == ("good" if "clusters" in wanted and 0 not in events else alone)
     assert alone in get_args(Quality)
+
+
+@pytest.mark.parametrize(
+    ("group", "wanted"), [("good", "good"), ("few", "few_clusters"), ("unequal", "unequal_clusters")]
+)
+def test_sizes_alone_have_a_quality(group: str, wanted: str) -> None:
+    assert quality_of_sizes(np.array([*SIZES[group], 0.0])) == wanted
 
 
 def test_a_chosen_threshold_is_no_longer_good_but_what_is_worse_stays() -> None:

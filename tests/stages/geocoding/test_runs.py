@@ -315,7 +315,8 @@ def test_exchanged_coordinates_that_could_be_meant_raise_a_warning(tmp_path: Pat
     exchanged = gold.select("mention_id", latitude="longitude", longitude="latitude")
     run = run_on(tmp_path / "exchanged", gold, exchanged)
     assert any("2 of 2 located mentions would be right with latitude and longitude" in each for each in run.warnings)
-    assert run_on(tmp_path / "right", gold, gold).warnings == ()
+    right = run_on(tmp_path / "right", gold, gold).warnings
+    assert not any("located mentions would be right" in each for each in right)
 
 
 @pytest.mark.parametrize(
