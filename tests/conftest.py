@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
 NO_SKIPS = bool(os.environ.get("THRESHER_NO_SKIPS"))
+UNMEASURED = pytest.StashKey[bool]()
 
 settings.register_profile("same", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None, derandomize=False, max_examples=1000, print_blob=True)
@@ -37,10 +38,29 @@ def real_data() -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Measure no coverage where it costs much and adds nothing: random cases and real data run what small tests run."""
+    """Measure no coverage where it costs much and adds nothing: random cases and real data run what small tests run.
+
+    All cases of a test walk the same lines as a rule, so that only the first is measured; where they do not,
+    `every_case_covers` says so.
+    """
+    measured = set()
     for item in items:
-        if item.get_closest_marker("fuzz") or "real_data" in getattr(item, "fixturenames", ()):
-            item.add_marker("no_cover")
+        function = item.nodeid.partition("[")[0]
+        again = function in measured and not item.get_closest_marker("every_case_covers")
+        item.stash[UNMEASURED] = bool(
+            again or item.get_closest_marker("fuzz") or "real_data" in getattr(item, "fixturenames", ())
+        )
+        measured.add(function)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Switch the measuring of coverage on or off where it changes: the marker of pytest-cov switches for every test."""
+    plugin = item.config.pluginmanager.getplugin("_cov")
+    controller = plugin and plugin.cov_controller
+    if controller is not None and controller.started == item.stash[UNMEASURED]:
+        (controller.pause if controller.started else controller.resume)()
+    return (yield)
 
 
 @pytest.hookimpl(wrapper=True)
