@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+from functools import cache
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+import pipeline
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -40,15 +45,14 @@ def real_data() -> Path:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Measure no coverage where it costs much and adds nothing: random cases and real data run what small tests run.
 
-    All cases of a test walk the same lines as a rule, so that only the first is measured; where they do not,
-    `every_case_covers` says so.
+    Of a test marked `first_case_covers` the cases after the first walk lines that are measured already.
     """
     measured = set()
     for item in items:
         function = item.nodeid.partition("[")[0]
-        again = function in measured and not item.get_closest_marker("every_case_covers")
+        is_another_case = function in measured and item.get_closest_marker("first_case_covers")
         item.stash[UNMEASURED] = bool(
-            again or item.get_closest_marker("fuzz") or "real_data" in getattr(item, "fixturenames", ())
+            is_another_case or item.get_closest_marker("fuzz") or "real_data" in getattr(item, "fixturenames", ())
         )
         measured.add(function)
 
@@ -59,8 +63,17 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     plugin = item.config.pluginmanager.getplugin("_cov")
     controller = plugin and plugin.cov_controller
     if controller is not None and controller.started == item.stash[UNMEASURED]:
+        _import_everything()
         (controller.pause if controller.started else controller.resume)()
     return (yield)
+
+
+@cache
+def _import_everything() -> None:
+    """Import every module before measuring is first switched off: its definitions are measured when it is imported."""
+    for module in walk_packages(pipeline.__path__, "pipeline."):
+        if not module.name.endswith("__main__"):
+            import_module(module.name)
 
 
 @pytest.hookimpl(wrapper=True)

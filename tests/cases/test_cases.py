@@ -58,12 +58,14 @@ def test_results_are_as_expected(case: Path, plain: Run) -> None:
                 assert_equal(found[name], value, f"{path.stem}, row {number}, {name}")
 
 
+@pytest.mark.first_case_covers
 def test_order_and_files_of_the_rows_change_no_byte(case: Path, plain: Run, tmp_path: Path) -> None:
     expected = contents(plain)
     assert any(path.startswith("counts/") for path in expected)
     assert contents(run_stages(prepare(case, tmp_path, shuffle=1))) == expected
 
 
+@pytest.mark.first_case_covers
 def test_every_statement_of_a_run_can_take_the_way_through_spark(
     case: Path, plain: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

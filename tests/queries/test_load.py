@@ -120,6 +120,7 @@ def test_constructs_without_a_portable_meaning_are_not_used(query: Query) -> Non
     assert all(isinstance(table.this, exp.Identifier) for table in query.tree.find_all(exp.Table))
 
 
+@pytest.mark.first_case_covers
 def test_every_query_can_be_said_in_every_dialect(query: Query) -> None:
     for segment in SEGMENTS:
         tree = expand(query, segment)
@@ -128,6 +129,7 @@ def test_every_query_can_be_said_in_every_dialect(query: Query) -> None:
             assert render(parse_one(text, read=dialect), dialect) == text, (dialect, segment)
 
 
+@pytest.mark.first_case_covers
 def test_the_grouping_columns_stand_where_the_query_says_segment(query: Query) -> None:
     def columns(tree: exp.Query) -> list[str]:
         return [item.alias_or_name for item in tree.expressions]
