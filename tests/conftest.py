@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import os
+from functools import cache
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 
+import pipeline
+
 if TYPE_CHECKING:
     from collections.abc import Generator
 
 NO_SKIPS = bool(os.environ.get("THRESHER_NO_SKIPS"))
+UNMEASURED = pytest.StashKey[bool]()
 
 settings.register_profile("same", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None, derandomize=False, max_examples=1000, print_blob=True)
@@ -37,10 +43,37 @@ def real_data() -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Measure no coverage where it costs much and adds nothing: random cases and real data run what small tests run."""
+    """Measure no coverage where it costs much and adds nothing: random cases and real data run what small tests run.
+
+    Of a test marked `first_case_covers` the cases after the first walk lines that are measured already.
+    """
+    measured = set()
     for item in items:
-        if item.get_closest_marker("fuzz") or "real_data" in getattr(item, "fixturenames", ()):
-            item.add_marker("no_cover")
+        function = item.nodeid.partition("[")[0]
+        is_another_case = function in measured and item.get_closest_marker("first_case_covers")
+        item.stash[UNMEASURED] = bool(
+            is_another_case or item.get_closest_marker("fuzz") or "real_data" in getattr(item, "fixturenames", ())
+        )
+        measured.add(function)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Switch the measuring of coverage on or off where it changes: the marker of pytest-cov switches for every test."""
+    plugin = item.config.pluginmanager.getplugin("_cov")
+    controller = plugin and plugin.cov_controller
+    if controller is not None and controller.started == item.stash[UNMEASURED]:
+        _import_everything()
+        (controller.pause if controller.started else controller.resume)()
+    return (yield)
+
+
+@cache
+def _import_everything() -> None:
+    """Import every module before measuring is first switched off: its definitions are measured when it is imported."""
+    for module in walk_packages(pipeline.__path__, "pipeline."):
+        if not module.name.endswith("__main__"):
+            import_module(module.name)
 
 
 @pytest.hookimpl(wrapper=True)

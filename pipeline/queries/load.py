@@ -93,10 +93,19 @@ def load(name: str) -> Query:
     if len(statements) != 1 or not isinstance(statements[0], exp.Query):
         message = f"sql/{name}.sql: one SELECT is expected"
         raise ThresherError(message)
+    _forget_text(statements[0])
     statements[0].meta[FILE] = name
     query = Query(name, statements[0], _header(text))
     _check_header(query)
     return query
+
+
+def _forget_text(tree: exp.Expr) -> None:
+    """Drop comments and the places of words in the file: a tree is copied often, and they would be half of its copy."""
+    for node in tree.walk():
+        node.pop_comments()
+        if node.meta_get("line") is not None:
+            node.meta.clear()
 
 
 def _header(text: str) -> dict[str, str]:

@@ -30,8 +30,15 @@ RUN_COLUMNS = {"run_id": "VARCHAR", "generation": "BIGINT", "published_at": "TIM
 
 _HISTORY_COLUMNS = ("run_id", "published_at")
 _VIEWS = "SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal"
+_COLUMNS = """
+SELECT schema_name, table_name, list(column_name ORDER BY column_index)
+FROM duckdb_columns()
+WHERE NOT internal AND database_name = current_database()
+GROUP BY ALL
+"""
 
 RunFolder = tuple["Path", "Manifest"]
+View = tuple[str, str]  # schema and name
 
 
 @dataclass(frozen=True)
@@ -239,7 +246,9 @@ def _view_faults(
     if names != expected.keys() | promised.keys():
         return [f"{path} has other views than its runs have tables"]
     expected |= promised if history else {}
-    faults = (_view_fault(connection, view, promise) for view, promise in expected.items())
+    columns = {(schema, name): names for schema, name, names in connection.execute(_COLUMNS).fetchall()}
+    rows = _rows(connection, list(expected))
+    faults = (_view_fault(view, promise, columns[view], rows[view]) for view, promise in expected.items())
     return [f"{path}: {fault}" for fault in faults if fault]
 
 
@@ -249,20 +258,35 @@ def _promise(runs: Sequence[RunFolder], table: str, leading: Sequence[str] = ())
     return [*leading, *_columns(files)], sum(file.rows for file in files)
 
 
-def _view_fault(
-    connection: duckdb.DuckDBPyConnection, view: tuple[str, str], promise: tuple[list[str], int]
-) -> str | None:
-    schema, name = view
-    table = exp.table_(name, db=schema, quoted=True)
+def _rows(connection: duckdb.DuckDBPyConnection, views: Sequence[View]) -> dict[View, int | str]:
+    """Return the number of rows of every view, or why it cannot be opened.
+
+    One statement counts all, and one view after another if that fails. To count them is to open them: our views name
+    each of their columns, so that one cannot be counted whose files lack a column.
+    """
+    counts = [
+        exp.select(exp.Literal.number(number), exp.Count(this=exp.Star())).from_(
+            exp.table_(name, db=schema, quoted=True)
+        )
+        for number, (schema, name) in enumerate(views)
+    ]
     try:
-        columns = [entry[0] for entry in connection.execute(render(exp.select("*").from_(table).limit(0))).description]
-        row = connection.execute(render(exp.select(exp.Count(this=exp.Star())).from_(table))).fetchone()
+        answer = connection.execute(render(_union(counts), pretty=False, copy=False)).fetchall()
     except duckdb.Error as error:
-        return f"view {schema}.{name} cannot be opened: {_first_line(error)}"
+        if len(views) == 1:
+            return {views[0]: _first_line(error)}
+        return {view: rows for each in views for view, rows in _rows(connection, [each]).items()}
+    return {views[number]: rows for number, rows in answer}
+
+
+def _view_fault(view: View, promise: tuple[list[str], int], columns: list[str], rows: int | str) -> str | None:
+    name = ".".join(view)
+    if isinstance(rows, str):
+        return f"view {name} cannot be opened: {rows}"
     if columns != promise[0]:
-        return f"view {schema}.{name} has other columns than its manifest says"
-    if row is None or row[0] != promise[1]:
-        return f"view {schema}.{name} has {row and row[0]} rows, its manifest says {promise[1]}"
+        return f"view {name} has other columns than its manifest says"
+    if rows != promise[1]:
+        return f"view {name} has {rows} rows, its manifest says {promise[1]}"
     return None
 
 

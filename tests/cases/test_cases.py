@@ -4,10 +4,14 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
+import sqlglot.expressions as exp
 from running import run_stages
+from spark import through_spark
 
 import pipeline
 from cases.reading import case_folders, case_name, prepare, read_expected
+from pipeline.engines import duckdb as engine
+from pipeline.queries.dialect import render
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,12 +58,38 @@ def test_results_are_as_expected(case: Path, plain: Run) -> None:
                 assert_equal(found[name], value, f"{path.stem}, row {number}, {name}")
 
 
+@pytest.mark.first_case_covers
 def test_order_and_files_of_the_rows_change_no_byte(case: Path, plain: Run, tmp_path: Path) -> None:
     expected = contents(plain)
     assert any(path.startswith("counts/") for path in expected)
     assert contents(run_stages(prepare(case, tmp_path, shuffle=1))) == expected
 
 
-def contents(run: Run) -> dict[str, bytes]:
-    files = sorted(path for path in run.path.rglob("*.parquet") if path.parent.name != "inputs")
+@pytest.mark.first_case_covers
+def test_every_statement_of_a_run_can_take_the_way_through_spark(
+    case: Path, plain: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Relations, checks and counts, the parts made in Python too: all results have the same bytes."""
+    travelled = 0
+
+    def detour(tree: exp.Expr, *more: Any, **options: Any) -> str:  # noqa: ANN401 - as render
+        nonlocal travelled
+        if tree.find(exp.ReadParquet):
+            return render(tree, *more, **options)
+        tree = tree.copy()
+        if isinstance(tree, exp.Create):
+            tree.set("expression", through_spark(tree.expression))
+        else:
+            tree = through_spark(tree)
+        travelled += 1
+        return render(tree, *more, **options)
+
+    monkeypatch.setattr(engine, "render", detour)
+    assert contents(run_stages(prepare(case, tmp_path)), inputs=True) == contents(plain, inputs=True)
+    assert travelled > 0
+
+
+def contents(run: Run, *, inputs: bool = False) -> dict[str, bytes]:
+    """The bytes of every table; `inputs` tells files apart, so that it is left out unless they are the same."""
+    files = sorted(path for path in run.path.rglob("*.parquet") if inputs or path.parent.name != "inputs")
     return {path.relative_to(run.path).as_posix(): path.read_bytes() for path in files}

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import duckdb
 import numpy as np
 import polars as pl
 import pytest
-import sqlglot.expressions as exp
-from cases.reading import case_folders, case_name, prepare
-from running import run_stages
-from sqlglot import parse_one
+from spark import through_spark
 
-from pipeline.engines import duckdb as engine
 from pipeline.queries.dialect import render
 from pipeline.queries.load import Query, expand, load, query_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Callable, Iterator
 
+    import sqlglot.expressions as exp
     from numpy.random import Generator
 
 ROWS = 200
@@ -139,7 +135,6 @@ PARAMS: dict[str, float] = {
     "after_start": 0.0,
     "after_end": 0.5,
     "lowest_score": 0.25,
-    "own_limit": 1000,
     "hash_groups": 64,
     "seed": 1,
     "size": 5,
@@ -179,61 +174,37 @@ def relations(query: Query, *, odd: bool) -> dict[str, pl.DataFrame]:
     return relations
 
 
-def rows(tree: exp.Expr, data: dict[str, pl.DataFrame], params: dict[str, float]) -> list[str]:
+def rows(connection: duckdb.DuckDBPyConnection, tree: exp.Expr, params: dict[str, float]) -> list[str]:
     """The rows of a query as text, sorted; the text tells -0 from 0 and holds NaN equal to itself."""
+    return sorted(str(row) for row in connection.execute(render(tree), params).fetchall())
+
+
+@pytest.fixture(scope="module")
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    """An engine without tables: every test registers all that its query reads."""
     with duckdb.connect(":memory:") as connection:
-        for name, frame in data.items():
-            connection.register(name, frame.to_arrow())
-        return sorted(str(row) for row in connection.execute(render(tree), params).fetchall())
+        yield connection
 
 
-def through_spark(tree: exp.Expr) -> exp.Expr:
-    """The tree, written for Spark and read back."""
-    return parse_one(render(tree, "spark"), read="spark")
-
-
-@pytest.mark.parametrize("own_limit", [1000, 10], ids=["few", "many"])
-@pytest.mark.parametrize("odd", [False, True], ids=["finite", "NaN"])
+@pytest.mark.first_case_covers
 @pytest.mark.parametrize("name", query_names())
-def test_every_query_gives_the_same_rows_through_its_spark_text(name: str, odd: bool, own_limit: int) -> None:  # noqa: FBT001
+def test_every_query_gives_the_same_rows_through_its_spark_text(
+    connection: duckdb.DuckDBPyConnection, name: str
+) -> None:
     query = load(name)
     tree = expand(query, SEGMENT)
-    data = relations(query, odd=odd)
-    params = {each: (PARAMS | {"own_limit": own_limit}).get(each, 0.25) for each in query.params}
-    expected = rows(tree, data, params)
-    assert expected or name in WITHOUT_FAULT or query.header["grain"].startswith("no row")
-    assert rows(through_spark(tree), data, params) == expected
-
-
-@pytest.mark.parametrize("folder", case_folders(), ids=case_name)
-def test_every_statement_of_a_run_can_take_the_way_through_spark(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Relations, checks and counts, the parts made in Python too: all results have the same bytes."""
-
-    def results(name: str) -> dict[str, bytes]:
-        (tmp_path / name).mkdir()
-        run = run_stages(prepare(folder, tmp_path / name))
-        return {path.relative_to(run.path).as_posix(): path.read_bytes() for path in run.path.rglob("*.parquet")}
-
-    direct = results("direct")
-    travelled = 0
-
-    def detour(tree: exp.Expr, *more: Any, **options: Any) -> str:  # noqa: ANN401 - as render
-        nonlocal travelled
-        if tree.find(exp.ReadParquet):
-            return render(tree, *more, **options)
-        tree = tree.copy()
-        if isinstance(tree, exp.Create):
-            tree.set("expression", through_spark(tree.expression))
-        else:
-            tree = through_spark(tree)
-        travelled += 1
-        return render(tree, *more, **options)
-
-    monkeypatch.setattr(engine, "render", detour)
-    assert results("through spark") == direct
-    assert travelled > 0
+    travelled = through_spark(tree)
+    for odd in (False, True):
+        data = relations(query, odd=odd)
+        for relation, frame in data.items():
+            connection.register(relation, frame.to_arrow())
+        for own_limit in (1000, 10) if "own_limit" in query.params else (None,):
+            params = {each: (PARAMS | {"own_limit": own_limit or 0}).get(each, 0.25) for each in query.params}
+            expected = rows(connection, tree, params)
+            assert expected or name in WITHOUT_FAULT or query.header["grain"].startswith("no row"), (odd, own_limit)
+            assert rows(connection, travelled, params) == expected, (odd, own_limit)
+        for relation in data:
+            connection.unregister(relation)
 
 
 def test_the_finite_barrier_is_the_same_text_on_both_engines() -> None:

@@ -110,6 +110,7 @@ def test_characters_of_patterns_in_file_names_are_taken_literally(tmp_path: Path
     assert read_table(run, "inputs")["rows_in"].to_list() == [1]
 
 
+@pytest.mark.first_case_covers
 @pytest.mark.parametrize("folder", ["x[1]", "x*", "x?", "x y", "x'\"", "k=v"])
 @pytest.mark.parametrize("path", ["a.parquet", "*.parquet", "."])
 def test_characters_of_patterns_in_the_folder_of_the_config_are_taken_literally(

@@ -37,6 +37,7 @@ QUERIES = {"before_after", "checks", "inputs", "replicates"}
 CHILD_FAILED = 99
 NOT_REACHED = 98
 RUN_AGAIN_EVERY = 4
+KILL_EVERY = 5  # of the moments a process is killed in truth; of the others the folder is what a kill would leave
 MANY, PUBLISHING, SOME = 250, 40, 8
 
 
@@ -73,6 +74,17 @@ class Fault:
                 os.kill(os.getpid(), signal.SIGKILL)
             number = {"full": errno.ENOSPC, "broken": errno.EIO}[self._kind]
             raise OSError(number, self._kind)
+
+
+class Copies(Fault):
+    """No fault: a copy of the folder at some of the moments, by what is left of all when they come."""
+
+    moments: dict[int, Path]
+
+    def _count(self) -> None:
+        self.left -= 1
+        if self.left in self.moments:
+            shutil.copytree(self._root, self.moments[self.left], symlinks=True)
 
 
 def in_child(work: Callable[[], int]) -> int:
@@ -143,17 +155,35 @@ def every_moment(folder: Path, kind: str, share: int, shares: int) -> int:
     shutil.copytree(results, folder / "old")
     counter = Fault(results, kind, MANY)
     total = MANY - in_child(lambda: counted(configured(folder, 2), counter))
-    moments = [*range(1, max(total - PUBLISHING, 1), SOME), *range(max(total - PUBLISHING, 1), total + 1)]
-    for moment in moments[share::shares]:
+    moments = [*range(1, max(total - PUBLISHING, 1), SOME), *range(max(total - PUBLISHING, 1), total + 1)][
+        share::shares
+    ]
+    if kind == "kill":
+        _what_a_kill_leaves(folder, moments)
+    for number, moment in enumerate(moments):
         shutil.rmtree(results)
-        shutil.copytree(folder / "old", results)
-        fault = Fault(results, kind, moment)
-        code = run(configured(folder, 2), fault.install, fault.reached)
+        if kind == "kill" and number % KILL_EVERY:
+            (folder / f"moment-{moment}").rename(results)
+            code = -signal.SIGKILL
+        else:
+            shutil.copytree(folder / "old", results)
+            fault = Fault(results, kind, moment)
+            code = run(configured(folder, 2), fault.install, fault.reached)
         assert code in ({-signal.SIGKILL} if kind == "kill" else {0, 74}), f"moment {moment}: exit {code}"
         check(results, {-signal.SIGKILL: {1, 2}, 74: {1}, 0: {2}}[code], crashed=True)
         if moment % RUN_AGAIN_EVERY == 0:
             assert run_again(configured(folder, 3), 2, 3) == 0, f"after moment {moment}"
     return total
+
+
+def _what_a_kill_leaves(folder: Path, moments: list[int]) -> None:
+    """Run once and copy the results at every moment: a kill leaves what other processes see, and a process gone."""
+    results = folder / "results"
+    shutil.rmtree(results)
+    shutil.copytree(folder / "old", results)
+    copies = Copies(results, "copy", MANY)
+    copies.moments = {MANY - moment: folder / f"moment-{moment}" for moment in moments}
+    assert in_child(lambda: counted(configured(folder, 2), copies)) < MANY
 
 
 def counted(config: Path, fault: Fault) -> int:

@@ -64,6 +64,7 @@ def precision(folder: Path, **columns: Any) -> float:  # noqa: ANN401 - any TOML
     return float(read_table(run, "threshold_sweep_curve", "threshold_sweep")["precision"][0])
 
 
+@pytest.mark.first_case_covers
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.kind)
 def test_any_permutation_of_the_names_of_columns_gives_the_same_tables(tmp_path: Path, example: Example) -> None:
     expected = tables(run_example(tmp_path / "plain", example, example.frames))
@@ -80,6 +81,7 @@ def test_any_permutation_of_the_names_of_columns_gives_the_same_tables(tmp_path:
             assert_frame_equal(permuted[path], frame)
 
 
+@pytest.mark.first_case_covers
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.kind)
 def test_columns_that_nothing_binds_change_no_byte(tmp_path: Path, example: Example) -> None:
     expected = run_example(tmp_path / "plain", example, example.frames)

@@ -87,12 +87,14 @@ def columns() -> Iterator[tuple[str, str, str]]:
                     yield case, path.stem, column.rpartition(":")[0]
 
 
+@pytest.mark.first_case_covers
 @pytest.mark.parametrize(("case", "source", "name"), list(columns()))
 def test_a_column_without_a_value_is_one_of_nulls(tmp_path: Path, case: str, source: str, name: str) -> None:
     untyped = outcome(case, tmp_path / "null", source, no_value(name, typed=False))
     assert untyped == outcome(case, tmp_path / "typed", source, no_value(name, typed=True))
 
 
+@pytest.mark.first_case_covers
 @pytest.mark.parametrize(("case", "source"), [(case, path.stem) for case in CHOSEN for path in inputs_of(case)])
 def test_an_empty_frame_without_types_is_an_empty_frame(tmp_path: Path, case: str, source: str) -> None:
     untyped = outcome(case, tmp_path / "null", source, no_row(typed=False))

@@ -37,6 +37,7 @@ def keyed(gold_type: pl.DataType, predicted_type: pl.DataType) -> tuple[pl.DataF
     return gold, gold.with_columns(pl.col("doc_id").cast(predicted_type))[1:]
 
 
+@pytest.mark.first_case_covers
 @pytest.mark.parametrize("match", ["span", "text", "overlap", "text_near"])
 @pytest.mark.parametrize(("gold_type", "predicted_type"), KEY_TYPES)
 def test_documents_of_any_key_type(
@@ -48,6 +49,7 @@ def test_documents_of_any_key_type(
         assert found.row(0, named=True)["tp"] == 2
 
 
+@pytest.mark.first_case_covers
 @pytest.mark.parametrize(("gold_type", "predicted_type"), KEY_TYPES)
 def test_mentions_of_any_key_type(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gold_type: pl.DataType, predicted_type: pl.DataType

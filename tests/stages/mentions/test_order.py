@@ -56,6 +56,7 @@ def random_frames(rng: np.random.Generator, *, placed: bool, ranked: bool) -> di
     return frames
 
 
+@pytest.mark.first_case_covers
 @pytest.mark.parametrize(
     ("match", "candidates", "placed"),
     [*product(RULES, ["error", "first", "closest"], [True]), ("text", "error", False)],
@@ -120,6 +121,7 @@ def test_the_order_of_the_file_decides_for_texts_if_it_is_asked_to(tmp_path: Pat
     assert largest["outcome"].to_list() == ["fp"]
 
 
+@pytest.mark.first_case_covers
 @pytest.mark.parametrize("texts", [("Paris", "Paris"), ("Paris", "PARIS ")], ids=["equal", "alike"])
 @pytest.mark.parametrize("match", ["text", "text_near"])
 def test_candidates_of_one_text_and_span_are_no_other_mentions(

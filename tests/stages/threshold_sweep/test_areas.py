@@ -299,6 +299,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.first_case_covers
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(
     ("weighted", "cluster"), [(False, {}), (True, {}), (False, {"cluster": "user"}), (True, {"cluster": "user"})]
