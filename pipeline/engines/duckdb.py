@@ -124,7 +124,7 @@ class DuckDB:
 
     def define(self, name: str, query: exp.Query, *, keep: bool = False) -> None:
         """Give a query a name; with `keep` its rows are computed once and stored."""
-        text = render(_temporary(exp.to_table(name), query, "TABLE" if keep else "VIEW"), copy=False)
+        text = render(_temporary(exp.table_(name), query, "TABLE" if keep else "VIEW"), copy=False)
         self._run(lambda: self._connection.execute(text), text)
 
     def fetch(self, query: exp.Query, params: Mapping[str, float] | None = None) -> pl.DataFrame:
@@ -169,8 +169,8 @@ class DuckDB:
         Raises:
             The errors of `fetch`.
         """
-        table = exp.to_table(name)
-        rows = exp.select("*").from_(exp.to_table(_HANDED_OVER))
+        table = exp.table_(name)
+        rows = exp.select(exp.Star()).from_(exp.table_(_HANDED_OVER))
         exists = False
         for frame in frames:
             insert = exp.Insert(this=table.copy(), expression=rows.copy())
@@ -266,7 +266,7 @@ def files_query(files: Sequence[str], *, located: bool) -> exp.Select:
     """Return a query of the rows of Parquet files; arguments as those of `DuckDB.scan`."""
     paths = exp.Array(expressions=[exp.Literal.string(glob.escape(file)) for file in files])
     no_folders = exp.EQ(this=exp.column("hive_partitioning"), expression=exp.false())
-    return exp.select("*").from_(exp.func("read_parquet", paths, no_folders, *_location(located=located)))
+    return exp.select(exp.Star()).from_(exp.func("read_parquet", paths, no_folders, *_location(located=located)))
 
 
 def _temporary(name: exp.Table, query: exp.Query, kind: str) -> exp.Create:

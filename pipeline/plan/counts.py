@@ -75,7 +75,7 @@ class Sweep:
         return self._with_bin(self.grid.exact(score)).where(self.grid.cell(score).isin(*cells))
 
     def _with_bin(self, value: exp.Expr) -> exp.Select:
-        return exp.select("*", exp.alias_(value, BIN, quoted=True)).from_(self.rows.subquery("canonical_rows"))
+        return exp.select(exp.Star(), exp.alias_(value, BIN, quoted=True)).from_(self.rows.subquery("canonical_rows"))
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from sqlglot import ErrorLevel, exp
 
 
@@ -26,9 +28,15 @@ def _widened(node: exp.Expr) -> exp.Expr:
     return exp.DataType(this=exp.DataType.Type.INT) if is_narrow else node
 
 
+@cache
+def data_type(sql_type: str) -> exp.DataType:
+    """Return a type of DuckDB as a tree, to be copied, never changed: reading its text takes longer than all else."""
+    return exp.DataType.build(sql_type, dialect="duckdb")
+
+
 def double(value: float) -> exp.Cast:
     """Return a DOUBLE literal, made from text because a bare `0.1` is a decimal in DuckDB."""
-    return exp.cast(exp.Literal.string(repr(float(value))), "DOUBLE")
+    return exp.cast(exp.Literal.string(repr(float(value))), data_type("DOUBLE"))
 
 
 def is_finite(value: exp.Expr) -> exp.EQ:

@@ -160,7 +160,7 @@ def statement(
         actual = (relations or {}).get(table.name)
         if actual is not None:
             alias = table.alias or table.name
-            table.replace(exp.to_table(actual).as_(alias) if isinstance(actual, str) else actual.subquery(alias))
+            table.replace(exp.table_(actual, alias=alias) if isinstance(actual, str) else actual.subquery(alias))
     return tree if values is None else fill(tree, values)
 
 

@@ -62,7 +62,7 @@ def _select(
         items.append(exp.alias_(_score_state(raw_score), SCORE_STATE, quoted=True))
     if located:
         items += [column("source_file"), column("file_row_number")]
-    return exp.select(*items).from_(exp.to_table(scan))
+    return exp.select(*items).from_(exp.table_(scan))
 
 
 def _typed(source: Source, file: DataFile, name: str, sql_type: str, kind: Kind) -> exp.Expr:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from sqlglot import exp
 
-from pipeline.queries.dialect import is_finite
+from pipeline.queries.dialect import data_type, is_finite
 
 if TYPE_CHECKING:
     from pipeline.sources.inputs import Kind
@@ -121,5 +121,5 @@ def typed(value: exp.Expr, arrow: pa.DataType, sql_type: str) -> exp.Expr:
     if sql_type == "BOOLEAN" and pa.types.is_integer(arrow):
         number = exp.Case(this=value.copy()).when(exp.Literal.number(0), exp.false())
         return number.when(exp.Literal.number(1), exp.true())
-    read = exp.cast(value.copy(), sql_type, dialect="duckdb")
+    read = exp.cast(value.copy(), data_type(sql_type), dialect="duckdb")
     return finite(read) if sql_type == "DOUBLE" and pa.types.is_floating(arrow) else read

@@ -5,14 +5,13 @@ from __future__ import annotations
 import glob
 import hashlib
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING
 
 import duckdb
 import sqlglot.expressions as exp
 
 from pipeline.errors import StorageError
-from pipeline.queries.dialect import column, render
+from pipeline.queries.dialect import column, data_type, render
 from pipeline.storage.durable import json_bytes, own_sha256, storage_errors, sync_file
 
 if TYPE_CHECKING:
@@ -201,13 +200,7 @@ def _named(value: exp.Expr, name: str) -> exp.Expr:
 
 
 def _cast(value: exp.Expr, sql_type: str) -> exp.Expr:
-    return exp.Cast(this=value, to=_parsed_type(sql_type).copy())
-
-
-@cache
-def _parsed_type(sql_type: str) -> exp.DataType:
-    """A type as a tree, which is never changed in place; there are few, and parsing one costs more than writing it."""
-    return exp.DataType.build(sql_type, dialect="duckdb")
+    return exp.Cast(this=value, to=data_type(sql_type).copy())
 
 
 def _union(queries: Iterable[exp.Select]) -> exp.Query:

@@ -158,7 +158,7 @@ class _Planner:
     def _checks(self, keys: Sequence[str]) -> Iterator[Check]:
         yield from (missing_check(self.units, name) for name in _KEYS)
         yield from (negative_check(self.units, name) for name in self.counts)
-        for name in set(_IN_PLACE_OF.values()) & set(self.counts):
+        for name in sorted(set(_IN_PLACE_OF.values()) & set(self.counts)):
             yield _exceeding_check(self.units, name)
         yield _repeated_check(self.units, keys)
         yield _one_system_check(self.units)
