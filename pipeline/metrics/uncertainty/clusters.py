@@ -14,9 +14,11 @@ few clusters hold most rows neither is true, and three corrections are made, the
    for, and these lie too near on the side of the long tail. The quantile on that side is the one of Hall's (1992)
    transformation of t, if it lies farther out.
 
-Measured in `benchmarks/coverage_of_clusters.py`. Tried and not taken: quantiles with the degrees of freedom of Bell &
-McCaffrey for variances in proportion to squared sizes, which hold the truth in 98 to 100 % of data sets unless sizes go
-along with the outcome; and Hall's quantiles on both sides, which are too near on the side of the short tail.
+Measured in `benchmarks/coverage_of_clusters.py`. Tried and not taken: degrees of freedom of Bell & McCaffrey for
+variances in proportion to squared sizes, with which 95 % intervals between unequal clusters hold the truth in 97 to
+100 % of data sets unless sizes go along with the outcome; and Hall's quantiles on both sides, which are too near on the
+side of the short tail. Where sizes do go along with the outcome limits fall short all the same, because most samples
+lack the largest clusters.
 """
 
 from __future__ import annotations
