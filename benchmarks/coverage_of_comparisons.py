@@ -172,9 +172,9 @@ def main() -> None:
     parser.add_argument("--only", choices=list(PARTS))
     asked = parser.parse_args()
     print(f"{asked.datasets} data sets; Monte Carlo error of 5 %: {np.sqrt(0.05 * 0.95 / asked.datasets):.3f}")
-    for number, (name, part) in enumerate(PARTS.items()):
+    for number, (name, measure) in enumerate(PARTS.items()):
         if asked.only in {None, name}:
-            part(asked.datasets, np.random.default_rng([asked.seed, number]))
+            measure(asked.datasets, np.random.default_rng([asked.seed, number]))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ The estimate without labels takes κ = 1. Nothing before the event can prove tha
 what else is written. A conclusion that is drawn from the rate before the event and from labels together must therefore
 hold doubt about κ. It is a gamma distribution with mean 1 and a variance of two terms:
 
-- `DOUBT`², which no data set can take away. With it κ lies between 0.5 and 1.67 in nineteen of twenty cases.
+- `DOUBT`², which no data set can take away. With it κ lies between 0.38 and 1.92 in nineteen of twenty cases.
 - The drift that the time before the event shows. The placebo compares the near part with the far part, the trend
   projects the slope per day from the middle of the time before the event to the middle of the time after it. Each gives
   a log rate ratio L with a standard error s. If the drift of the rate over such a time is random with variance τ², then
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pipeline.metrics.before_after.sums import Counts
     from pipeline.metrics.uncertainty.jackknife import Floats, Limits
 
-DOUBT = 0.3  # standard deviation of κ that remains when nothing drifts before the event
+DOUBT = 0.4  # standard deviation of κ that remains when nothing drifts before the event
 ONE_ERROR = 0.6826894921370859  # confidence of an interval of one standard error on both sides
 
 

@@ -39,8 +39,8 @@ def ratios_over_kappa(chosen: Floats, reference: Floats, reference_recall: float
     m_before, m_after, n_before, n_after = chosen
     rate, rate_reference = (KAPPAS * of_matches / n_before for of_matches in (m_before, reference[0]))
     # positives after the event
-    gap, found = reference_recall - rate_reference, reference[1] - rate_reference * n_after
-    positives = np.where((gap > 0) & (found > 0), found / gap, np.nan)
+    gap, hits = reference_recall - rate_reference, reference[1] - rate_reference * n_after
+    positives = np.where((gap > 0) & (hits > 0), hits / gap, np.nan)
     positives = np.where(positives <= n_after, positives, np.nan)
     tp = m_after - rate * (n_after - positives)
     precision = tp / np.where(m_after > 0, m_after, np.nan)

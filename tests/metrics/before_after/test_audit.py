@@ -199,8 +199,8 @@ def test_coverage_with_doubt_about_kappa(kappa: float) -> None:
         before = predicted(far + near, after, 168_000 * ones, 72_000 * ones, near, 72_000 * ones)
         assert before is not None
         doubt = kappa_variance(placebo_ratio(far, near, 96_000 * ones, 72_000 * ones))
-        for place, variance in enumerate((doubt, np.zeros(1))):
+        for column, variance in enumerate((doubt, np.zeros(1))):
             both, _ = combined_precision(*sample, before, confidence=0.95, kappa_variance=variance)
-            held[place] += both.lower[0] <= right / m <= both.upper[0]
+            held[column] += both.lower[0] <= right / m <= both.upper[0]
     assert held[0] / 300 >= 0.92
     assert (held[1] / 300 >= 0.92) == (kappa == 1)
