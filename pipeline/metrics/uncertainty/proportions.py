@@ -30,6 +30,8 @@ Floats: TypeAlias = "NDArray[np.float64]"
 Limits: TypeAlias = "tuple[Floats, Floats]"
 
 RATIOS = ("precision", "recall", "f1", "fpr")
+_ROUNDING = 1e-24  # a variance of equal shares that differ by rounding
+UNSEEN = 0.5  # what a unit that was not observed may add to a sum of values from 0 to 1, see `mean_limits`
 
 
 @dataclass(frozen=True)
@@ -217,10 +219,34 @@ def _effect_of_clusters(hits: NDArray[Any], misses: NDArray[Any]) -> tuple[Float
     share, jackknifed = total_hits / total, jackknifed_hits / (jackknifed_hits + jackknifed_misses)
     jackknifed = np.where(np.isnan(jackknifed), share, jackknifed)
     # variance of the share over that of a binomial share of as many rows; without both outcomes that of a neighbour
-    effect = covariance(jackknifed) * total / (share * (1 - share))
-    mixed = (total_hits > 0) & (total_hits < total) & (effect > 0)
+    variance = covariance(jackknifed)
+    effect = variance * total / (share * (1 - share))
+    mixed = (total_hits > 0) & (total_hits < total) & (variance > _ROUNDING)
     effect = np.where(mixed, effect, np.maximum(_carried(effect, mixed), 1.0))
     return effect, np.where(mixed, effective_degrees(jackknifed), len(hits) - 1.0)
+
+
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def mean_limits(mean: Floats, variance: Floats, size: Floats, tails: Floats) -> Limits:
+    """Limits of a mean of values from 0 to 1, of few units and of many.
+
+    Values of few units may all lie in one of two modes, so that their spread says nothing of the other one and
+    Student's t covers too little. The mean is taken as a share whose hits are the values and whose misses are what they
+    lack of 1, with the design effect from the variance, and a unit that was not observed may add half to either side.
+    That half lies between nothing, which covers too little, and 1, the most that a unit can be, which covers nearly
+    always; its effect vanishes with the number of units. Without a hit or without a miss the limits are those of a
+    binomial share.
+
+    Args:
+        mean: Any shape; nan gives nan.
+        variance: Of the mean, likewise.
+        size: Number of values that the mean is over.
+        tails: Tail probability on each side, as from `jackknife.tail`.
+    """
+    inside = (mean > 0) & (mean < 1)
+    effect = np.where(inside, variance * size / (mean * (1 - mean)), 1.0)
+    hits, misses, unseen = mean * size, (1 - mean) * size, np.maximum(effect, UNSEEN)
+    return _limits("mean", hits, misses, Spread(effect * hits, effect * misses, unseen, unseen), tails)
 
 
 def _carried(values: Floats, usable: NDArray[np.bool_]) -> Floats:

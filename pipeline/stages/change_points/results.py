@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import polars as pl
 
 from pipeline.metrics.change_points.areas import average_precision, roerich_area, trapezoid_area
+from pipeline.metrics.curves.choices import operating_points
 from pipeline.metrics.uncertainty.cube import Cube
+from pipeline.stages.change_points.choosing import candidates, f_beta
 from pipeline.stages.change_points.contract import AREAS, COUNT_NAMES, CURVE
 from pipeline.stages.change_points.ratios import with_ratios
 from pipeline.stages.change_points.uncertainty import with_intervals
@@ -38,8 +41,13 @@ def derive(params: ChangePointsParameters, counts: Mapping[str, pl.DataFrame]) -
     keys = [name for name in table.columns if name not in {THRESHOLD, REPLICATE, *COUNT_NAMES}]
     cube = Cube.of(table, keys, params.threshold_values, params.boundary)
     curve = with_intervals(_curve(params, cube), cube, params)
+    curve = curve.select(*keys, *(column.name for column in CURVE))
+    scored = curve.filter(pl.col(THRESHOLD).is_not_null())
+    choices = candidates(scored, cube, params)
+    best = partial(f_beta, params)
     return {
-        "change_points_curve": curve.select(*keys, *(column.name for column in CURVE)),
+        "change_points_curve": curve,
+        "change_points_operating_points": operating_points(scored, keys, params.operating_points, choices, best),
         "change_points_areas": _areas(params, counts, curve, keys),
     }
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field, field_validator, model_validator
 
 from pipeline.metrics.curves.choices import COLUMNS as CHOSEN_ELSEWHERE
-from pipeline.metrics.curves.operating_points import Criterion
+from pipeline.metrics.curves.operating_points import Criterion, each_once
 from pipeline.sources.inputs import Field as InputField
 from pipeline.sources.inputs import Input, InputContract
 from pipeline.stages.parameters import EvenThresholds, StageParameters
@@ -168,11 +168,7 @@ class ThresholdSweepParameters(StageParameters):
     @field_validator("operating_points")
     @classmethod
     def _once(cls, value: tuple[Criterion, ...]) -> tuple[Criterion, ...]:
-        texts = [each.text for each in value]
-        if not value or len(set(texts)) < len(texts):
-            message = f"give each criterion once, and at least one: {', '.join(texts) or 'none is given'}"
-            raise ValueError(message)
-        return value
+        return each_once(value)
 
     @model_validator(mode="after")
     def _fits(self) -> ThresholdSweepParameters:
