@@ -111,15 +111,23 @@ AVERAGES = (
     Column("threshold", "DOUBLE", "the threshold of the ratios; NULL in the row of the areas", nullable=True),
     Column("n_groups", "BIGINT", "groups that are averaged over"),
     Column("precision", "DOUBLE", "mean over the groups where it is defined", nullable=True),
+    *limits_of("precision"),
     Column("recall", "DOUBLE", "likewise", nullable=True),
+    *limits_of("recall"),
     Column("f1", "DOUBLE", "likewise", nullable=True),
+    *limits_of("f1"),
     Column("fpr", "DOUBLE", "likewise", nullable=True),
+    *limits_of("fpr"),
     Column("average_precision", "DOUBLE", "likewise; only in the row of the areas", nullable=True),
+    *limits_of("average_precision"),
     Column("pr_auc", "DOUBLE", "likewise", nullable=True),
+    *limits_of("pr_auc"),
     Column("roc_auc", "DOUBLE", "likewise", nullable=True),
+    *limits_of("roc_auc"),
     Column(
         "n_undefined", "BIGINT", "groups in which a ratio or an area of the row is NULL; these are left out of its mean"
     ),
+    Column("undefined_interval", "VARCHAR", "why an interval is NULL; NULL when all are given", nullable=True),
 )
 TABLES = (
     Table("threshold_sweep_curve", "one row per group and threshold", CURVE, ("threshold",)),
