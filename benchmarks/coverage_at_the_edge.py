@@ -242,10 +242,10 @@ def promises(design: Design, datasets: int, rng: np.random.Generator) -> None:
         print(f"  {design.name:<58}{name:<11}{wrong:>7.3f} ±{error:.3f}{chosen:>9.3f}{mean:>9.3f}{naive_wrong:>9.3f}")
 
 
-def best_f1(counts: Sequence[Floats]) -> int | None:
-    """The threshold with the highest F1."""
+def best_f1(counts: Sequence[Floats]) -> NDArray[np.int64]:
+    """The thresholds with the highest F1, one for each row of counts."""
     f1 = ratios_of_counts(counts, 1.0)[2]
-    return None if np.isnan(f1).all() else int(np.nanargmax(f1))
+    return np.asarray(np.nan_to_num(f1, nan=-1.0).argmax(axis=1))
 
 
 def choices(design: Design, prevalence: float, datasets: int, rng: np.random.Generator) -> None:

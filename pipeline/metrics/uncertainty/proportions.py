@@ -268,23 +268,30 @@ def _limits(name: str, hits: Floats, misses: Floats, spread: Spread, tail_probab
     With equal weights these are the limits of `binomial_limits`.
     """
     defined, share = hits + misses > 0, hits / (hits + misses)
-    tails = np.broadcast_to(tail_probability, hits.shape)
-    upper_miss = _share_above(misses, hits, (spread.misses, spread.hits), spread.miss, tails)
-    upper_hit = _share_above(hits, misses, (spread.hits, spread.misses), spread.hit, tails)
+    miss = _with_unseen(misses, hits, (spread.misses, spread.hits), spread.miss)
+    hit = _with_unseen(hits, misses, (spread.hits, spread.misses), spread.hit)
+    upper_miss, upper_hit = _once(miss, hit, np.broadcast_to(tail_probability, hits.shape))
     lower, upper = np.where(hits > 0, 1 - upper_miss, 0.0), np.where(misses > 0, upper_hit, 1.0)
     lower, upper = np.minimum(lower, share), np.maximum(upper, share)  # quantiles of huge counts are rounded
     lower, upper = (np.where(defined, limit, np.nan) for limit in (lower, upper))
     return (2 * lower / (1 + lower), 2 * upper / (1 + upper)) if name == "f1" else (lower, upper)
 
 
-def _share_above(
-    events: Floats, others: Floats, squares: tuple[Floats, Floats], weight: Floats | float, tails: Floats
-) -> Floats:
-    """Upper limit of the share of weighted events, computed once for equal rows, because quantiles are slow."""
+def _with_unseen(
+    events: Floats, others: Floats, squares: tuple[Floats, Floats], weight: Floats | float
+) -> tuple[Floats, Floats]:
+    """Effective counts of weighted events with one more, and of the others."""
     of_events, of_others = squares
     more = np.where(events + others > 0, events + weight, 1.0)
     size = _effective_size(more, others, of_events + np.square(weight), of_others)
     effective = size * more / (more + others)
-    table = np.stack([effective.ravel(), (size - effective).ravel(), tails.ravel()], axis=1)
+    return effective, size - effective
+
+
+def _once(first: tuple[Floats, Floats], second: tuple[Floats, Floats], tails: Floats) -> Limits:
+    """Upper limits of two shares, computed once for equal rows: small groups repeat counts, and quantiles are slow."""
+    table = np.stack([column.ravel() for column in (*first, *second, tails)], axis=1)
     unique, row_of_each = np.unique(table, axis=0, return_inverse=True)
-    return proportion_limit_above(*unique.T)[row_of_each.reshape(events.shape)]
+    row_of_each = row_of_each.reshape(tails.shape)
+    limits = [proportion_limit_above(unique[:, side], unique[:, side + 1], unique[:, 4]) for side in (0, 2)]
+    return limits[0][row_of_each], limits[1][row_of_each]
