@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pipeline.metrics.curves.cross_fitting import Ints
     from pipeline.metrics.curves.operating_points import Criterion
     from pipeline.metrics.curves.promises import Bools
     from pipeline.metrics.uncertainty.jackknife import Floats
@@ -86,8 +87,8 @@ class Candidates:
         precision, recall, f1 = (None if np.isnan(ratio[0]) else float(ratio[0]) for ratio in ratios)
         return precision, recall, f1, "undefined_ratio" if None in (precision, recall, f1) else None
 
-    def _chosen(self, criterion: Criterion, counts: Sequence[Floats]) -> int | None:
-        """The threshold that a criterion chooses by counts, by number; of equally good ones the lowest."""
+    def _chosen(self, criterion: Criterion, counts: Sequence[Floats]) -> Ints:
+        """The threshold that a criterion chooses by each row of counts, by number; of equally good ones the lowest."""
         precision, recall, f_beta = self.ratios(counts, criterion.beta or 1.0)
         if criterion.min_precision is not None:
             best = np.where(precision >= criterion.min_precision, recall, np.nan)
@@ -95,7 +96,8 @@ class Candidates:
             best = np.where(recall >= criterion.min_recall, precision, np.nan)
         else:
             best = f_beta
-        return None if np.isnan(best).all() else int(np.nanargmax(best))
+        best = np.where(np.isnan(best), -np.inf, best)
+        return np.where(best.max(axis=1) > -np.inf, best.argmax(axis=1), -1)
 
 
 @np.errstate(divide="ignore", invalid="ignore")
@@ -126,8 +128,9 @@ def operating_points(
         One row per group and criterion: the columns of the curve, `criterion` and `COLUMNS`.
     """
     frames, fitted = [], []
+    promised = any(criterion.confidence is not None for criterion in criteria)
     for group in candidates:
-        frames.append(group.rows.with_columns(_promises(group, criteria)))
+        frames.append(group.rows.with_columns(_promises(group, criteria)) if promised else group.rows)
         label = group.rows.row(0, named=True)
         key = tuple(label[name] for name in keys)
         fitted += [(*key, criterion.text, *group.fitted(criterion)) for criterion in criteria]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pipeline.metrics.uncertainty.jackknife import Floats
 
 Ints: TypeAlias = "NDArray[np.int64]"
-Choice: TypeAlias = "Callable[[Sequence[Floats]], int | None]"  # number of a threshold, from counts of shape (K,)
+Choice: TypeAlias = "Callable[[Sequence[Floats]], Ints]"  # numbers of thresholds, shape (F,), from counts of (F, K)
 
 FOLDS = 10
 
@@ -32,7 +32,7 @@ def cross_fitted(counts: Sequence[NDArray[Any]], choose: Choice, folds: int = FO
     Args:
         counts: Additive counts, such as tp, fp and fn, each of shape (G, K): by replicate and threshold. Replicates are
             independent; the g-th is in fold g modulo `folds`.
-        choose: The number of the threshold that it takes from totals, each of shape (K,); None: none will do.
+        choose: The numbers of the thresholds that it takes from several totals, each of shape (F, K); -1: none will do.
         folds: How many folds, fewer if there are fewer replicates.
 
     Returns:
@@ -44,15 +44,11 @@ def cross_fitted(counts: Sequence[NDArray[Any]], choose: Choice, folds: int = FO
     if folds < 2:  # noqa: PLR2004 - a choice needs other data
         return None
     by_fold = [np.stack([count[fold::folds].sum(axis=0) for fold in range(folds)]) for count in counts]
-    totals = [count.sum(axis=0) for count in by_fold]
-    pooled = np.zeros(len(counts))
-    for fold in range(folds):
-        # the threshold that the clusters of the other folds choose, and what it gives on this one
-        threshold = choose([total - count[fold] for total, count in zip(totals, by_fold, strict=True)])
-        if threshold is None:
-            return None
-        pooled += [float(count[fold, threshold]) for count in by_fold]
-    return pooled.tolist()
+    # the threshold that the clusters of the other folds choose, and what it gives on this one
+    chosen = choose([count.sum(axis=0) - count for count in by_fold])
+    if (chosen < 0).any():
+        return None
+    return [float(count[np.arange(folds), chosen].sum()) for count in by_fold]
 
 
 def split_rows(

@@ -62,6 +62,15 @@ class Criterion(BaseModel):
         return f"{name}={value!r}" if self.confidence is None else f"{name}={value!r},confidence={self.confidence!r}"
 
 
+def each_once(criteria: tuple[Criterion, ...]) -> tuple[Criterion, ...]:
+    """The criteria, if there is one and none is given twice; else a ValueError that says so."""
+    texts = [criterion.text for criterion in criteria]
+    if not criteria or len(set(texts)) < len(texts):
+        message = f"give each criterion once, and at least one: {', '.join(texts) or 'none is given'}"
+        raise ValueError(message)
+    return criteria
+
+
 def pick(
     curve: pl.DataFrame,
     keys: Sequence[str],

@@ -21,7 +21,7 @@ Limits: TypeAlias = "tuple[Floats, Floats]"
 
 _FEW_COUNTS = 10.0
 _ENOUGH_COUNTS = 30
-_FEWEST_DEGREES = 4.0
+FEWEST_DEGREES = 4.0
 _SMALLEST_LOG, _HALVINGS = -745.0, 80  # of doubles above 0; enough halvings for the last bit
 _MANY_DEGREES = 1e6
 
@@ -80,7 +80,7 @@ def satterthwaite(second: Floats, fourth: Floats, replicates: Floats | float) ->
     spread = fourth - second**2 / replicates
     degrees = np.where(spread > 0, 2 * second**2 / spread, np.inf)
     most = np.asarray(replicates) - 1.0
-    return np.clip(degrees, np.minimum(_FEWEST_DEGREES, most), most)
+    return np.clip(degrees, np.minimum(FEWEST_DEGREES, most), most)
 
 
 def t_quantile(confidence: float, degrees: Floats | float) -> Floats:
@@ -291,10 +291,13 @@ def proportion_limit_above(events: Floats, others: Floats, tail_probability: Flo
         events: Observed events and one more, ≥ 1 for counts, any shape; > 0 for effective counts.
         others: The rest, ≥ 0.
         tail_probability: As for `binomial_interval`.
+
+    Returns:
+        The limit; nan where an argument is.
     """
     share = 0.5 * np.clip(np.minimum(events - 1, others) / _FEW_COUNTS, 0.0, 1.0)
     shape = np.where(others > 0, others + share, 1.0)
-    return np.where(others > 0, _beta_quantile(events - share, shape, tail_probability, above=True), 1.0)
+    return np.where(others <= 0, 1.0, _beta_quantile(events - share, shape, tail_probability, above=True))
 
 
 def _beta_quantile(a: Floats, b: Floats, probability: Floats | float, *, above: bool = False) -> Floats:

@@ -32,6 +32,8 @@ Floats: TypeAlias = "NDArray[np.float64]"
 Limits: TypeAlias = "tuple[Floats, Floats]"
 
 PROPORTIONS = (*RATIOS, "fpr")
+_ROUNDING = 1e-24  # a variance of equal shares that differ by rounding
+UNSEEN = 0.5  # what a unit that was not observed may add to a sum of values from 0 to 1, see `mean_limits`
 
 
 @dataclass(frozen=True)
@@ -244,10 +246,33 @@ class _OfClusters:
         # variance of the share over that of a binomial share of as many rows; without both outcomes a neighbour's
         spread = spread_of_shifts(jackknifed.mean(axis=0) - jackknifed, effective_number(hits + misses))
         effect = spread.variance * total / (share * (1 - share))
-        mixed = (total_hits > 0) & (total_hits < total) & (effect > 0)
+        mixed = (total_hits > 0) & (total_hits < total) & (spread.variance > _ROUNDING)
         effect = np.where(mixed, effect, np.maximum(_carried(effect, mixed), 1.0))
         excess = np.where(mixed, spread.skewed - implied_skewness(share, spread.variance, "beta"), 0.0)
         return cls(share, effect, spread.degrees, excess)
+
+
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def mean_limits(mean: Floats, variance: Floats, size: Floats, tails: Floats) -> Limits:
+    """Limits of a mean of values from 0 to 1, of few units and of many.
+
+    Values of few units may all lie in one of two modes, so that their spread says nothing of the other one and
+    Student's t covers too little. The mean is taken as a share whose hits are the values and whose misses are what they
+    lack of 1, with the design effect from the variance, and a unit that was not observed may add half to either side.
+    That half lies between nothing, which covers too little, and 1, the most that a unit can be, which covers nearly
+    always; its effect vanishes with the number of units. Without a hit or without a miss the limits are those of a
+    binomial share.
+
+    Args:
+        mean: Any shape; nan gives nan.
+        variance: Of the mean, likewise.
+        size: Number of values that the mean is over.
+        tails: Tail probability on each side, as from `jackknife.tail`.
+    """
+    inside = (mean > 0) & (mean < 1)
+    effect = np.where(inside, variance * size / (mean * (1 - mean)), 1.0)
+    hits, misses, unseen = mean * size, (1 - mean) * size, np.maximum(effect, UNSEEN)
+    return _limits("mean", hits, misses, Spread(effect * hits, effect * misses, unseen, unseen), tails)
 
 
 def _carried(values: Floats, usable: NDArray[np.bool_]) -> Floats:
@@ -269,23 +294,30 @@ def _limits(name: str, hits: Floats, misses: Floats, spread: Spread, tail_probab
     With equal weights these are the limits of `binomial_limits`.
     """
     defined, share = hits + misses > 0, hits / (hits + misses)
-    tails = np.broadcast_to(tail_probability, hits.shape)
-    upper_miss = _share_above(misses, hits, (spread.misses, spread.hits), spread.miss, tails)
-    upper_hit = _share_above(hits, misses, (spread.hits, spread.misses), spread.hit, tails)
+    miss = _with_unseen(misses, hits, (spread.misses, spread.hits), spread.miss)
+    hit = _with_unseen(hits, misses, (spread.hits, spread.misses), spread.hit)
+    upper_miss, upper_hit = _once(miss, hit, np.broadcast_to(tail_probability, hits.shape))
     lower, upper = np.where(hits > 0, 1 - upper_miss, 0.0), np.where(misses > 0, upper_hit, 1.0)
     lower, upper = np.minimum(lower, share), np.maximum(upper, share)  # quantiles of huge counts are rounded
     lower, upper = (np.where(defined, limit, np.nan) for limit in (lower, upper))
     return (2 * lower / (1 + lower), 2 * upper / (1 + upper)) if name == "f1" else (lower, upper)
 
 
-def _share_above(
-    events: Floats, others: Floats, squares: tuple[Floats, Floats], weight: Floats | float, tails: Floats
-) -> Floats:
-    """Upper limit of the share of weighted events, computed once for equal rows, because quantiles are slow."""
+def _with_unseen(
+    events: Floats, others: Floats, squares: tuple[Floats, Floats], weight: Floats | float
+) -> tuple[Floats, Floats]:
+    """Effective counts of weighted events with one more, and of the others."""
     of_events, of_others = squares
     more = np.where(events + others > 0, events + weight, 1.0)
     size = _effective_size(more, others, of_events + np.square(weight), of_others)
     effective = size * more / (more + others)
-    table = np.stack([effective.ravel(), (size - effective).ravel(), tails.ravel()], axis=1)
+    return effective, size - effective
+
+
+def _once(first: tuple[Floats, Floats], second: tuple[Floats, Floats], tails: Floats) -> Limits:
+    """Upper limits of two shares, computed once for equal rows: small groups repeat counts, and quantiles are slow."""
+    table = np.stack([column.ravel() for column in (*first, *second, tails)], axis=1)
     unique, row_of_each = np.unique(table, axis=0, return_inverse=True)
-    return proportion_limit_above(*unique.T)[row_of_each.reshape(events.shape)]
+    row_of_each = row_of_each.reshape(tails.shape)
+    limits = [proportion_limit_above(unique[:, side], unique[:, side + 1], unique[:, 4]) for side in (0, 2)]
+    return limits[0][row_of_each], limits[1][row_of_each]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import model_validator
+from pydantic import field_validator, model_validator
 
+from pipeline.metrics.curves.choices import COLUMNS as CHOSEN_ELSEWHERE
+from pipeline.metrics.curves.operating_points import Criterion, each_once
 from pipeline.metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN
 from pipeline.sources.inputs import Field as InputField
 from pipeline.sources.inputs import Input, InputContract
@@ -103,6 +105,7 @@ CURVE = (
     Column("undefined_interval", "VARCHAR", "why an interval is NULL; NULL when all are given", nullable=True),
     QUALITY_COLUMN,
 )
+CHOSEN = tuple(Column(column.name, column.type, column.meaning, nullable=True) for column in CURVE)
 AREAS = (
     Column("n_series", "BIGINT", "runs on one series; with separate annotators each counts"),
     Column("n_true", "BIGINT", "true points"),
@@ -142,6 +145,12 @@ DELAYS = (
 )
 TABLES = (
     Table("change_points_curve", "one row per group and threshold", CURVE, ("threshold",)),
+    Table(
+        "change_points_operating_points",
+        "one row per group with scores and criterion",
+        (Column("criterion", "VARCHAR", "what the threshold was chosen for"), *CHOSEN, *CHOSEN_ELSEWHERE),
+        ("criterion",),
+    ),
     Table("change_points_areas", "one row per group", AREAS, ()),
     Table(
         "change_points_series", "one row per run on a series, over all its predictions", SERIES_COLUMNS, (SERIES_ID,)
@@ -171,6 +180,8 @@ class ChangePointsParameters(StageParameters):
         annotators: `union`: all distinct marks of a series; `separate`: one by one; `tcpd`: precision against the
             union, recall averaged over annotators, index 0 added to both sides.
         area_scores: Whether average precision and pr_auc_roerich use every score, or only the thresholds of the stage.
+        operating_points: Thresholds to choose: `{ beta = 1 }`, `{ min_precision = 0.9 }`, `{ min_recall = 0.8 }`, the
+            last two perhaps with a `confidence` that they hold on new data.
         series_counts: Whether to write the table of series; `auto`: up to 10 million rows of predictions and marks.
         delays: Whether to write the table of matched predictions; `auto`: up to 1 million such rows.
     """
@@ -187,8 +198,14 @@ class ChangePointsParameters(StageParameters):
     matching: Matching | None = None
     annotators: Annotators = "union"
     area_scores: Literal["every", "thresholds"] = "every"
+    operating_points: tuple[Criterion, ...] = (Criterion(beta=1),)
     series_counts: Literal["auto"] | bool = "auto"
     delays: Literal["auto"] | bool = "auto"
+
+    @field_validator("operating_points")
+    @classmethod
+    def _each_once(cls, value: tuple[Criterion, ...]) -> tuple[Criterion, ...]:
+        return each_once(value)
 
     @model_validator(mode="after")
     def _fits(self) -> ChangePointsParameters:

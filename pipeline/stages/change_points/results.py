@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import polars as pl
 
 from pipeline.metrics.change_points.areas import average_precision, roerich_area, trapezoid_area
+from pipeline.metrics.curves.choices import operating_points
 from pipeline.metrics.uncertainty.cube import Cube
 from pipeline.metrics.uncertainty.limits import few_clusters_warning, with_clusters
 from pipeline.metrics.uncertainty.qualities import N_CLUSTERS, N_EFFECTIVE
+from pipeline.stages.change_points.choosing import candidates, f_beta
 from pipeline.stages.change_points.contract import AREAS, CURVE
 from pipeline.stages.change_points.ratios import with_ratios
 from pipeline.stages.change_points.uncertainty import SIZES, with_intervals
@@ -38,11 +41,16 @@ def derive(params: ChangePointsParameters, counts: Mapping[str, pl.DataFrame]) -
     """The tables of change_points; those of single runs and matches follow."""
     cube = Cube.of_groups(counts["counts"], params.threshold_values, params.boundary)
     curve = with_intervals(_curve(params, cube), cube, params)
-    areas = _areas(params, counts, curve, list(cube.keys))
-    areas = with_clusters(areas, cube, SIZES, wanted=params.is_replicated)
+    keys = list(cube.keys)
+    curve = curve.select(*keys, *(column.name for column in CURVE))
+    scored = curve.filter(pl.col(THRESHOLD).is_not_null())
+    choices = candidates(scored, cube, params)
+    best = partial(f_beta, params)
+    areas = with_clusters(_areas(params, counts, curve, keys), cube, SIZES, wanted=params.is_replicated)
     return {
-        "change_points_curve": curve.select(*cube.keys, *(column.name for column in CURVE)),
-        "change_points_areas": areas.select(*cube.keys, *(column.name for column in AREAS)),
+        "change_points_curve": curve,
+        "change_points_operating_points": operating_points(scored, keys, params.operating_points, choices, best),
+        "change_points_areas": areas.select(*keys, *(column.name for column in AREAS)),
     }
 
 

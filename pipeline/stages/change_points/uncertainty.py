@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.metrics.uncertainty.limits import Interval, with_limits
-from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
+from pipeline.metrics.uncertainty.proportions import UNSEEN, Confusion, intervals_of_clusters
 from pipeline.tables.ratios import RATIOS
 
 if TYPE_CHECKING:
@@ -28,7 +28,9 @@ def with_intervals(curve: pl.DataFrame, cube: Cube, params: ChangePointsParamete
     """The curve with `<ratio>_lower`, `<ratio>_upper`, `undefined_interval` and `interval_quality`."""
 
     def intervals(rows: pl.DataFrame, group: GroupCounts) -> dict[str, Interval]:
-        return _with_reasons(_limits(group, params), rows, one_replicate=len(group.replicates) == 1)
+        return _with_reasons(
+            limits_of(group, params, params.confidence), rows, one_replicate=len(group.replicates) == 1
+        )
 
     with_events = curve.with_columns(
         (pl.col("n_predicted") - pl.col("tp")).alias("_wrong"), (pl.col("n_true") - pl.col("tp")).alias("_missed")
@@ -38,40 +40,38 @@ def with_intervals(curve: pl.DataFrame, cube: Cube, params: ChangePointsParamete
     return limited.drop("_wrong", "_missed")
 
 
-def _limits(group: GroupCounts, params: ChangePointsParameters) -> dict[str, Limits]:
+def limits_of(group: GroupCounts, params: ChangePointsParameters, confidence: float) -> dict[str, Limits]:
     """Limits of the ratios of one group that are proportions.
 
     Under `any` a prediction may serve several true points, so precision and F1 are no proportions; under `tcpd` F1 is
     none, because precision and recall count different things.
     """
-    tp = _retrieved(group, "tp", "tp_always")
+    tp = retrieved(group, "tp", "tp_always")
     nothing = np.zeros_like(tp)
-    wrong, missed = _retrieved(group, "n_predicted", "n_always") - tp, group.totals("n_true")[:, None] - tp
+    wrong, missed = retrieved(group, "n_predicted", "n_always") - tp, group.totals("n_true")[:, None] - tp
     limits: dict[str, Limits] = {}
     with_precision = (wrong >= 0).all() and params.rule != "any"
     if with_precision:
-        limits = intervals_of_clusters(Confusion(tp, wrong, missed, nothing), params.confidence)
+        limits = intervals_of_clusters(Confusion(tp, wrong, missed, nothing), confidence)
     if params.annotators == "tcpd":
-        limits["recall"] = _of_mean_recall(group, params.confidence)
+        limits["recall"] = _of_mean_recall(group, confidence)
         limits.pop("f1", None)
     elif not with_precision:
         of_true = Confusion(tp, nothing, missed, nothing)
-        limits["recall"] = intervals_of_clusters(of_true, params.confidence)["recall"]
+        limits["recall"] = intervals_of_clusters(of_true, confidence)["recall"]
     return limits
 
 
 def _of_mean_recall(group: GroupCounts, confidence: float) -> Limits:
-    """Limits of the mean recall of the series: of a share whose hits are the recalls."""
-    recalled = _retrieved(group, "recall_sum", "recall_always")
+    """Limits of the mean recall of the series: of a share whose hits are the recalls, see `mean_limits`."""
+    recalled = retrieved(group, "recall_sum", "recall_always")
     nothing = np.zeros_like(recalled)
     missed = np.maximum(group.totals("n_series")[:, None] - recalled, 0.0)
-    lower, upper = intervals_of_clusters(Confusion(recalled, nothing, missed, nothing), confidence)["recall"]
-    # Series with equal recalls show no variance but that of rounding: then there is no limit.
-    shown = (upper - lower > _ROUNDING) | np.isnan(upper - lower)
-    return np.where(shown, lower, np.nan), np.where(shown, upper, np.nan)
+    recalls = Confusion(recalled, nothing, missed, nothing)
+    return intervals_of_clusters(recalls, confidence, heaviest=(UNSEEN, UNSEEN), names=["recall"])["recall"]
 
 
-def _retrieved(group: GroupCounts, scored: str, always: str) -> Floats:
+def retrieved(group: GroupCounts, scored: str, always: str) -> Floats:
     """Counts of every replicate at or above every threshold, with those that count at every threshold."""
     return np.asarray(group.at_or_above(scored) + group.totals(always)[:, None], dtype=np.float64)
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from pipeline.metrics.matching.document_averages import POOLED_AVERAGES
 from pipeline.metrics.uncertainty.limits import Interval, limit_columns
-from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
+from pipeline.metrics.uncertainty.proportions import UNSEEN, Confusion, intervals_of_clusters
 from pipeline.tables.columns import doubles
 from pipeline.tables.ratios import RATIOS, ratios
 from pipeline.tables.sweep import THRESHOLD
@@ -92,10 +92,11 @@ def _semeval(group: Group) -> dict[str, tuple[Floats, Floats]]:
 
 
 def _of_means(total: Floats, defined: Floats, confidence: float) -> Limits:
-    """Limits of a mean of ratios: of a share whose hits are the ratios and whose misses are what they lack of 1."""
+    """Limits of a mean of ratios: of a share whose hits are the ratios, see `mean_limits`."""
     hits, misses = np.clip(total, 0.0, None), np.clip(defined - total, 0.0, None)
     nothing = np.zeros_like(hits)
-    return intervals_of_clusters(Confusion(hits, misses, nothing, nothing), confidence)["precision"]
+    means = Confusion(hits, misses, nothing, nothing)
+    return intervals_of_clusters(means, confidence, heaviest=(UNSEEN, UNSEEN), names=["precision"])["precision"]
 
 
 def _harmonic(precision: Floats, recall: Floats) -> Floats:

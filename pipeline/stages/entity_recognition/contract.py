@@ -6,12 +6,15 @@ from typing import Literal
 
 from pydantic import field_validator
 
+from pipeline.metrics.curves.choices import COLUMNS as CHOSEN_ELSEWHERE
+from pipeline.metrics.curves.operating_points import Criterion, each_once
 from pipeline.metrics.matching.document_averages import Average
 from pipeline.metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN
 from pipeline.sources.inputs import Field as InputField
 from pipeline.sources.inputs import Input, InputContract
 from pipeline.stages.mentions.rules import Match, MentionParameters
 from pipeline.stages.parameters import EvenThresholds
+from pipeline.tables.ratios import RATIOS
 from pipeline.tables.schemas import Column, Table, limits_of
 
 _MENTION = (
@@ -70,6 +73,12 @@ SCORES = (
     QUALITY_COLUMN,
     *CLUSTER_COLUMNS,
 )
+_NOT_CHOSEN = {"average", *(f"{name}_dropped" for name in RATIOS)}
+CHOSEN = tuple(
+    Column(column.name, column.type, column.meaning, nullable=True)
+    for column in SCORES
+    if column.name not in _NOT_CHOSEN
+)
 DOCUMENT_COLUMNS = (
     Column("doc_id", "KEY", "the document"),
     Column("tp", "BIGINT", "matched predictions at the lowest threshold"),
@@ -97,6 +106,12 @@ OUTCOMES = (
 )
 TABLES = (
     Table("entity_recognition_scores", "one row per average and threshold", SCORES, ("average", "threshold")),
+    Table(
+        "entity_recognition_operating_points",
+        "one row per group with scores and criterion, of all mentions together",
+        (Column("criterion", "VARCHAR", "what the threshold was chosen for"), *CHOSEN, *CHOSEN_ELSEWHERE),
+        ("criterion",),
+    ),
     Table("entity_recognition_documents", "one row per document", DOCUMENT_COLUMNS, ("doc_id",)),
     Table("entity_recognition_outcomes", "one row per mention", OUTCOMES, ("doc_id", "mention")),
 )
@@ -112,6 +127,8 @@ class EntityRecognitionParameters(MentionParameters):
         match: Which mentions may be matched.
         averages: Which averages: `micro`: all mentions together; `macro`: mean of documents where defined; `semeval`:
             the macro scores of the scorer of SemEval-2019 Task 12; `semeval_micro`: its micro scores.
+        operating_points: Thresholds to choose by the counts of all mentions: `{ beta = 1 }`, `{ min_precision = 0.9 }`,
+            `{ min_recall = 0.8 }`, the last two perhaps with a `confidence` that they hold on new data.
         outcomes: Whether the table of single mentions is made; `auto`: up to one million rows of gold and predicted.
     """
 
@@ -122,7 +139,13 @@ class EntityRecognitionParameters(MentionParameters):
     match: Match = "span"
     thresholds: EvenThresholds | tuple[float, ...] | Literal["distinct"] | None = "distinct"
     averages: tuple[Average, ...] = ("micro", "macro")
+    operating_points: tuple[Criterion, ...] = (Criterion(beta=1),)
     outcomes: Literal["auto"] | bool = "auto"
+
+    @field_validator("operating_points")
+    @classmethod
+    def _each_once(cls, value: tuple[Criterion, ...]) -> tuple[Criterion, ...]:
+        return each_once(value)
 
     @field_validator("averages")
     @classmethod

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 
+from pipeline.metrics.curves.choices import operating_points
 from pipeline.metrics.uncertainty.limits import clusters_of, few_clusters_warning, with_numbers, with_quality
 from pipeline.stages.entity_recognition.averages import average_of
-from pipeline.stages.entity_recognition.contract import COUNT_NAMES, SCORES
+from pipeline.stages.entity_recognition.choosing import candidates, f_beta
+from pipeline.stages.entity_recognition.contract import CHOSEN, COUNT_NAMES, SCORES
 from pipeline.stages.entity_recognition.document_sums import TABLE as SUMS_OF_DOCUMENTS
 from pipeline.stages.entity_recognition.document_sums import TYPES as TYPES_OF_SUMS
 from pipeline.stages.entity_recognition.documents import group_of
@@ -20,9 +23,10 @@ from pipeline.tables.schemas import GROUPING, polars_types
 from pipeline.tables.sweep import REPLICATE, THRESHOLD, add_up
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pipeline.stages.entity_recognition.contract import EntityRecognitionParameters
+    from pipeline.stages.entity_recognition.documents import Group
 
 DOC_ID = "doc_id"
 
@@ -32,8 +36,11 @@ def derive(params: EntityRecognitionParameters, counts: Mapping[str, pl.DataFram
     keys = [name for name in counts["counts"].columns if name not in {THRESHOLD, REPLICATE, *COUNT_NAMES}]
     documents = _of_groupings(params, counts["documents"], counts.get("lowest"), keys)
     ids = counts["document_ids"][DOC_ID]
+    groups = list(_groups(params, counts["counts"], counts.get(SUMS_OF_DOCUMENTS), documents, keys))
+    scores = _scores(params, groups, counts["counts"], documents, keys)
     return {
-        "entity_recognition_scores": _scores(params, counts["counts"], counts.get(SUMS_OF_DOCUMENTS), documents, keys),
+        "entity_recognition_scores": scores,
+        "entity_recognition_operating_points": _operating_points(params, groups, counts["counts"], scores, keys),
         "entity_recognition_documents": _documents(documents, ids, keys),
     }
 
@@ -70,36 +77,76 @@ def _not_retrieved(lowest: pl.DataFrame, grouping: Sequence[str]) -> pl.DataFram
     return least.with_columns(-pl.col("tp", "fp"), pl.lit(0, dtype=pl.Int64).alias("n_gold")).drop("lowest")
 
 
-def _scores(
+def _groups(
     params: EntityRecognitionParameters,
     counts: pl.DataFrame,
     sums: pl.DataFrame | None,
     documents: pl.DataFrame,
     keys: Sequence[str],
-) -> pl.DataFrame:
-    """Every average at every threshold of every group."""
-    confidence = None if params.uncertainty == "none" else params.confidence
+) -> Iterator[tuple[pl.DataFrame, Group]]:
+    """The counts of every group, with its keys as a frame of one row."""
     of_counts = by_group(counts, keys)
     of_sums = None if sums is None else by_group(sums, keys)
     number = documents.group_by(keys).agg(pl.len().cast(pl.Int64), pl.col(REPLICATE).unique())
     of_documents = by_group(number, keys)
-    frames = []
     for key in dict.fromkeys((*of_documents, *of_counts)):
         counted, in_group = of_counts.get(key, counts.clear()), of_documents.get(key, number.clear())
         changes = None if of_sums is None else of_sums.get(key, pl.DataFrame(schema=TYPES_OF_SUMS))
         replicates = in_group[REPLICATE].explode().drop_nulls().to_numpy()
         n_documents = int(in_group["len"].sum())
-        group = group_of(counted, changes, replicates, n_documents, params.threshold_values, params.boundary)
-        labels = (counted if counted.height else in_group).head(1).select(keys)
-        for kind in params.averages:
-            average = average_of(group, kind, confidence)
-            frames.append(pl.concat([labels[[0] * average.height], average], how="horizontal"))
-    order = [*keys, *(column.name for column in SCORES)]
+        label = (counted if counted.height else in_group).head(1).select(keys)
+        thresholds = params.threshold_values
+        yield label, group_of(counted, changes, replicates, n_documents, thresholds, params.boundary)
+
+
+def _scores(
+    params: EntityRecognitionParameters,
+    groups: Sequence[tuple[pl.DataFrame, Group]],
+    counts: pl.DataFrame,
+    documents: pl.DataFrame,
+    keys: Sequence[str],
+) -> pl.DataFrame:
+    """Every average at every threshold of every group."""
+    confidence = None if params.uncertainty == "none" else params.confidence
+    frames = [
+        _labelled(label, average_of(group, kind, confidence)) for label, group in groups for kind in params.averages
+    ]
     if not frames:
         return _nothing(documents, keys)
+    return _with_clusters(frames, counts, keys, confidence).select(*keys, *(column.name for column in SCORES))
+
+
+def _with_clusters(
+    frames: Sequence[pl.DataFrame], counts: pl.DataFrame, keys: Sequence[str], confidence: float | None
+) -> pl.DataFrame:
+    """All rows in their order, with how far to trust their intervals and how many clusters these rest on."""
     clusters = clusters_of(counts, keys, COUNT_NAMES)
-    scores = with_quality(pl.concat(frames), RATIOS, clusters=clusters, keys=keys, events=("tp", "fp", "fn"))
-    return with_numbers(scores, clusters, keys, wanted=confidence is not None).select(order)
+    rows = with_quality(pl.concat(frames), RATIOS, clusters=clusters, keys=keys, events=("tp", "fp", "fn"))
+    return with_numbers(rows, clusters, keys, wanted=confidence is not None)
+
+
+def _labelled(label: pl.DataFrame, frame: pl.DataFrame) -> pl.DataFrame:
+    return pl.concat([label[[0] * frame.height], frame], how="horizontal")
+
+
+def _operating_points(
+    params: EntityRecognitionParameters,
+    groups: Sequence[tuple[pl.DataFrame, Group]],
+    counts: pl.DataFrame,
+    scores: pl.DataFrame,
+    keys: Sequence[str],
+) -> pl.DataFrame:
+    """The thresholds that criteria choose by the counts of all mentions, in every group that has scores."""
+    confidence = None if params.uncertainty == "none" else params.confidence
+    names = [*keys, *(column.name for column in CHOSEN)]
+    choices = []
+    for label, group in groups:
+        if not np.isnan(group.thresholds).all():
+            micro = _labelled(label, average_of(group, "micro", confidence))
+            rows = _with_clusters([micro], counts.join(label, on=keys, how="semi", nulls_equal=True), keys, confidence)
+            choices.append(candidates(rows.select(names), group, wanted=confidence is not None))
+    curve = pl.concat([each.rows for each in choices]) if choices else scores.select(names).clear()
+    return operating_points(curve, keys, params.operating_points, choices, f_beta)
 
 
 def _nothing(documents: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:

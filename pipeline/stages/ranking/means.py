@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.uncertainty.jackknife import t_quantile
+from pipeline.metrics.uncertainty.jackknife import FEWEST_DEGREES, tail
 from pipeline.metrics.uncertainty.limits import UNDEFINED_INTERVAL, limit_series
+from pipeline.metrics.uncertainty.proportions import mean_limits
 from pipeline.metrics.uncertainty.qualities import FEWEST_CLUSTERS, INTERVAL_QUALITY, LARGEST_SHARE
 from pipeline.tables.columns import doubles, texts
 
@@ -58,19 +59,23 @@ class Groups:
             return self.total(values) / self.n
 
     def limits(self, values: NDArray[np.float64], confidence: float) -> Limits:
-        """Limits of the mean with Student's t, within 0 and 1; rankings of one query are not independent.
+        """Limits of the mean, see `mean_limits`, with the tails of Student's t.
 
-        The variance sums the squared sums of deviations over the rankings of each query, times C / (C - 1) for C
-        queries: with one ranking per query the usual variance of a mean.
+        Rankings of one query are not independent. The variance sums the squared sums of deviations over the rankings of
+        each query, times C / (C - 1) for C queries: with one ranking per query the usual variance of a mean. Its
+        degrees of freedom are C - 1, or fewer where few queries make up most of it.
         """
         mean = self.mean(values)
         deviations = np.bincount(self.cluster, values - mean[self.group], len(self._group_of_cluster))
         squares = np.bincount(self._group_of_cluster, deviations**2, self.size)
         with np.errstate(divide="ignore", invalid="ignore"):
             variance = self._clusters / (self._clusters - 1) * squares / self.n**2
-            degrees = np.where(self._clusters > 1, self._clusters - 1.0, np.nan)
-            half = t_quantile(confidence, degrees) * np.sqrt(variance)
-        return np.clip(mean - half, 0, 1), np.clip(mean + half, 0, 1)
+            # Satterthwaite's degrees of freedom from the fourth moment, as `jackknife.effective_degrees` has them
+            fourth = np.bincount(self._group_of_cluster, deviations**4, self.size) - squares**2 / self._clusters
+            most = np.where(self._clusters > 1, self._clusters - 1.0, np.nan)
+            degrees = np.where(fourth > 0, 2 * squares**2 / fourth, np.inf)
+            degrees = np.clip(degrees, np.minimum(FEWEST_DEGREES, most), most)
+        return mean_limits(mean, variance, self.n.astype(np.float64), tail(confidence, degrees))
 
     def means(self, named: Iterable[tuple[str, str, bool]], params: RankingParameters) -> Iterator[pl.Series]:
         """Means of columns, with limits where asked for.

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from pipeline.metrics.uncertainty.limits import UNDEFINED_INTERVAL, limit_names
 from pipeline.metrics.uncertainty.proportions import PROPORTIONS
 from pipeline.stages.threshold_sweep.contract import AVERAGES
 from pipeline.tables.columns import nulls
@@ -53,7 +54,10 @@ def _averages(params: ThresholdSweepParameters, frame: pl.DataFrame, by: Sequenc
             if average == "micro" and label is None:
                 continue
             source = frame.filter(pl.col(GROUPING.name) == label) if average == "micro" else rows
-            averages = _average(source, average, keys).join(n_groups, on=keys, how="inner", nulls_equal=True)
+            shared = params.cluster is not None
+            averages = _average(source, average, keys, shared=shared).join(
+                n_groups, on=keys, how="inner", nulls_equal=True
+            )
             yield averages.with_columns(
                 pl.lit(outer.label).alias(GROUPING.name),
                 *(pl.lit(None, dtype=frame.schema[name]).alias(name) for name in by if name not in outer.columns),
@@ -67,17 +71,36 @@ def _label(params: ThresholdSweepParameters, outer: Grouping) -> str | None:
     return next((each.label for each in params.groupings if set(each.columns) == set(outer.columns)), None)
 
 
-def _average(rows: pl.DataFrame, average: Average, keys: Sequence[str]) -> pl.DataFrame:
-    """Means where defined; of a micro average there is one row for each key already."""
+def _average(rows: pl.DataFrame, average: Average, keys: Sequence[str], *, shared: bool) -> pl.DataFrame:
+    """Means where defined, with limits; of a micro average there is one row for each key already.
+
+    Distances of the groups' numbers to their limits are added in quadrature where groups are independent (MOVER: Zou &
+    Donner 2008). Groups that share clusters may err together, so that their distances are added as they are, which is
+    the widest that any dependence allows.
+    """
     present = [name for name in (*PROPORTIONS, *AREAS) if name in rows.columns]
     absent = [name for name in (*PROPORTIONS, *AREAS) if name not in rows.columns]
     undefined = pl.any_horizontal(pl.col(name).is_null() for name in present).sum().cast(pl.Int64).alias("n_undefined")
+    aggregates = [expr for name in present for expr in _mean_with_limits(name, average, shared=shared)]
+    reason = pl.col(UNDEFINED_INTERVAL).drop_nulls().first().alias(UNDEFINED_INTERVAL)
+    frame = rows.group_by(keys, maintain_order=True).agg(*aggregates, undefined, reason)
+    missing = pl.any_horizontal(pl.col(f"{name}_lower").is_null() for name in present)
+    why = pl.when(missing).then(pl.col(UNDEFINED_INTERVAL).fill_null("undefined_ratio"))
+    return frame.with_columns(why.alias(UNDEFINED_INTERVAL), *nulls([*absent, *limit_names(absent)]))
 
-    def mean(name: str) -> pl.Expr:
-        if average != "weighted":
-            return pl.col(name).mean()
-        weight = pl.when(pl.col(name).is_not_null()).then(pl.col("n_positive"))
-        total = (pl.col(name) * weight).sum() / weight.sum()
-        return pl.when(weight.sum() > 0).then(total).alias(name)
 
-    return rows.group_by(keys).agg(*(mean(name) for name in present), undefined).with_columns(nulls(absent))
+def _mean_with_limits(name: str, average: Average, *, shared: bool) -> Iterator[pl.Expr]:
+    """The mean of one number over the rows of a key, and its limits."""
+    value, lower, upper = (pl.col(f"{name}{side}") for side in ("", "_lower", "_upper"))
+    if average == "micro":
+        yield from (each.mean() for each in (value, lower, upper))
+        return
+    weight = pl.when(value.is_not_null()).then(pl.col("n_positive") if average == "weighted" else pl.lit(1))
+    total = weight.sum()
+    mean = value.mean() if average == "macro" else pl.when(total > 0).then((value * weight).sum() / total)
+    yield mean.alias(name)
+    for limit, sign, side in ((lower, -1, "lower"), (upper, 1, "upper")):
+        distances = (limit - value).abs() * weight / total
+        distance = distances.sum() if shared else (distances**2).sum().sqrt()
+        complete = (total > 0) & ~(value.is_not_null() & limit.is_null()).any()
+        yield pl.when(complete).then(mean + sign * distance).alias(f"{name}_{side}")

@@ -26,6 +26,7 @@ def candidates(curve: pl.DataFrame, cube: Cube, params: ThresholdSweepParameters
     """
     within_budget = params.cluster is None or cube.within_budget(curve.height)
     promises = params.uncertainty == "jackknife" and within_budget
+    any_weight = bool(curve["tp_weight"].is_not_null().any())
     for rows, group in cube.beside(curve):
 
         def lower(name: str, confidence: float, rows: pl.DataFrame = rows, group: GroupCounts = group) -> Floats:
@@ -37,26 +38,33 @@ def candidates(curve: pl.DataFrame, cube: Cube, params: ThresholdSweepParameters
             rows=rows,
             lower=lower if promises else None,
             retrieved=(rows["tp"] + rows["fp"]).to_numpy().astype(np.float64),
-            counts="none" if params.cluster and params.uncertainty == "none" else _by_fold(rows, group, params),
+            counts="none"
+            if params.cluster and params.uncertainty == "none"
+            else _by_fold(rows, group, params, weighted=any_weight),
             ratios=ratios_of_counts,
         )
 
 
-def _by_fold(rows: pl.DataFrame, group: GroupCounts, params: ThresholdSweepParameters) -> tuple[Floats, Floats, Floats]:
+def _by_fold(
+    rows: pl.DataFrame, group: GroupCounts, params: ThresholdSweepParameters, *, weighted: bool
+) -> tuple[Floats, Floats, Floats]:
     """True positives, false positives and false negatives by fold, or their weights: of clusters, else of rows."""
-    weighted = rows["tp_weight"].is_not_null().any()
     if params.cluster is not None:
         counts = confusion_of(group.in_folds(FOLDS), "weight" if weighted else "n")
         return counts.tp, counts.fp, counts.fn
-    tp, fn, fp, tn = (rows[name].to_numpy() for name in ("tp", "fn", "fp", "tn"))
-    heavy_tp, heavy_fn, heavy_fp, heavy_tn = (
-        rows[f"{name}_weight"].cast(pl.Float64).to_numpy() for name in ("tp", "fn", "fp", "tn")
-    )
-    of_positives = (heavy_tp, heavy_tp[0] + heavy_fn[0]) if weighted else None
-    of_negatives = (heavy_fp, heavy_fp[0] + heavy_tn[0]) if weighted else None
-    true, positives = split_rows(tp, tp[0] + fn[0], of_positives)
-    false, _ = split_rows(fp, fp[0] + tn[0], of_negatives, seed=1)
+    true, positives = _split(rows, ("tp", "fn"), weighted=weighted, seed=0)
+    false, _ = _split(rows, ("fp", "tn"), weighted=weighted, seed=1)
     return true, false, positives - true
+
+
+def _split(rows: pl.DataFrame, names: tuple[str, str], *, weighted: bool, seed: int) -> tuple[Floats, Floats]:
+    """What is retrieved of one class, and all of it, by fold."""
+    retrieved, missed = (rows[name].to_numpy() for name in names)
+    weights = None
+    if weighted:
+        heavy, heavy_missed = (rows[f"{name}_weight"].to_numpy() for name in names)
+        weights = (heavy, float(heavy[0] + heavy_missed[0]))
+    return split_rows(retrieved, int(retrieved[0] + missed[0]), weights, seed=seed)
 
 
 def f_beta(beta: float) -> pl.Expr:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field, field_validator, model_validator
 
 from pipeline.metrics.curves.choices import COLUMNS as CHOSEN_ELSEWHERE
-from pipeline.metrics.curves.operating_points import Criterion
+from pipeline.metrics.curves.operating_points import Criterion, each_once
 from pipeline.metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN, design_effect_column
 from pipeline.sources.inputs import Field as InputField
 from pipeline.sources.inputs import Input, InputContract
@@ -114,15 +114,23 @@ AVERAGES = (
     Column("threshold", "DOUBLE", "the threshold of the ratios; NULL in the row of the areas", nullable=True),
     Column("n_groups", "BIGINT", "groups that are averaged over"),
     Column("precision", "DOUBLE", "mean over the groups where it is defined", nullable=True),
+    *limits_of("precision"),
     Column("recall", "DOUBLE", "likewise", nullable=True),
+    *limits_of("recall"),
     Column("f1", "DOUBLE", "likewise", nullable=True),
+    *limits_of("f1"),
     Column("fpr", "DOUBLE", "likewise", nullable=True),
+    *limits_of("fpr"),
     Column("average_precision", "DOUBLE", "likewise; only in the row of the areas", nullable=True),
+    *limits_of("average_precision"),
     Column("pr_auc", "DOUBLE", "likewise", nullable=True),
+    *limits_of("pr_auc"),
     Column("roc_auc", "DOUBLE", "likewise", nullable=True),
+    *limits_of("roc_auc"),
     Column(
         "n_undefined", "BIGINT", "groups in which a ratio or an area of the row is NULL; these are left out of its mean"
     ),
+    Column("undefined_interval", "VARCHAR", "why an interval is NULL; NULL when all are given", nullable=True),
 )
 TABLES = (
     Table("threshold_sweep_curve", "one row per group and threshold", CURVE, ("threshold",)),
@@ -176,11 +184,7 @@ class ThresholdSweepParameters(StageParameters):
     @field_validator("operating_points")
     @classmethod
     def _once(cls, value: tuple[Criterion, ...]) -> tuple[Criterion, ...]:
-        texts = [each.text for each in value]
-        if not value or len(set(texts)) < len(texts):
-            message = f"give each criterion once, and at least one: {', '.join(texts) or 'none is given'}"
-            raise ValueError(message)
-        return value
+        return each_once(value)
 
     @model_validator(mode="after")
     def _fits(self) -> ThresholdSweepParameters:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import beta, binomtest, norm
+from scipy.stats import beta, binomtest, norm, t
 
+from pipeline.metrics.uncertainty.jackknife import effective_degrees, tail
 from pipeline.metrics.uncertainty.proportions import (
     PROPORTIONS,
     Confusion,
     Weights,
     intervals_of_clusters,
     intervals_of_rows,
+    mean_limits,
 )
 
 Floats = NDArray[np.float64]
@@ -135,10 +137,8 @@ def test_clusters_of_weighted_rows_allow_for_a_heavy_unseen_miss() -> None:
         intervals_of_clusters(Confusion(hits, nothing, nothing, nothing), 0.95, heaviest=(1.0, miss))["precision"]
         for miss in (1.0, 25.0)
     )
-    tail = 0.025
-    assert light[0][0] < tail ** (1 / 200)
-    assert light[0][0] > tail ** (1 / 150)
-    assert heavy[0][0] < tail ** (1 / 8)
+    assert 0.025 ** (1 / 150) < light[0][0] < 0.025 ** (1 / 200)
+    assert heavy[0][0] < 0.025 ** (1 / 8)
 
 
 @pytest.mark.parametrize("separation", [0.5, 1.5, 3.0])
@@ -161,6 +161,29 @@ def test_fixed_class_sizes_have_the_coverage_that_they_claim(separation: float) 
         assert np.nanmean(upper - lower, axis=0)[0] < 0.9 * np.nanmean(free[name][1] - free[name][0], axis=0)[0]
     for name in ("recall", "fpr"):
         assert np.array_equal(fixed[name], free[name], equal_nan=True)
+
+
+@pytest.mark.parametrize(("number", "high"), [(5, 0.2), (5, 0.4), (10, 0.2), (10, 0.1), (20, 0.4)])
+def test_means_of_few_values_of_two_modes_are_covered(number: int, high: float) -> None:
+    """Values near .9 and near .07: Student's t covers .64 to .94 of these."""
+    rng = np.random.default_rng(10)
+    is_high = rng.random((number, 3000)) < high
+    values = np.where(is_high, rng.beta(12, 1.5, (number, 3000)), rng.beta(1.2, 15, (number, 3000)))
+    truth = high * 12 / 13.5 + (1 - high) * 1.2 / 16.2
+    variance, size = values.var(axis=0, ddof=1) / number, np.full(3000, float(number))
+    lower, upper = mean_limits(values.mean(axis=0), variance, size, tail(0.95, effective_degrees(values)))
+    assert ((lower <= truth) & (truth <= upper)).mean() >= 0.925
+
+
+def test_means_of_many_values_have_nearly_the_limits_of_student() -> None:
+    values = np.random.default_rng(11).beta(1, 3, 400)
+    mean, error = values.mean(), values.std(ddof=1) / 20
+    limits = mean_limits(np.array(mean), np.array(error**2), np.array(400.0), tail(0.95, 399.0))
+    expected = mean + np.array([-1, 1]) * t.ppf(0.975, 399) * error
+    assert np.array(limits) == pytest.approx(expected, abs=0.1 * error)
+    at_1, equal = (mean_limits(np.array(m), np.array(0.0), np.array(5.0), np.array(0.025)) for m in (1.0, 0.3))
+    assert (float(at_1[0]), float(at_1[1])) == pytest.approx((0.025**0.2, 1))
+    assert equal[0] < 0.3 < equal[1]
 
 
 def rows_by_replicate(seed: int, rows: int, replicates: int, *, alike: bool) -> Confusion:

@@ -139,6 +139,60 @@ def test_a_prediction_that_serves_several_points_makes_precision_no_proportion()
     assert result.warnings[0].startswith("precision is above 1 in 2 of 2 rows of the curve")
 
 
+def test_thresholds_are_chosen_and_counted_on_other_series() -> None:
+    series: Rows = [
+        row
+        for number in range(30)
+        for row in (
+            {"replicate": number, "n_series": 1, "n_true": 2},
+            {"replicate": number, "threshold": 0.5, "n_predicted": 2, "tp": 2},
+            {"replicate": number, "threshold": 0.25, "n_predicted": 3, "tp": 0},
+        )
+    ]
+    points: Rows = [
+        {"beta": 1},
+        {"min_precision": 0.9},
+        {"min_precision": 0.9, "confidence": 0.95},
+        {"min_recall": 0.9, "confidence": 0.95},
+        {"min_recall": 0.97, "confidence": 0.95},
+    ]
+    result = detected(series, operating_points=points)
+    chosen = {row["criterion"]: row for row in result["operating_points"].to_dicts()}
+    cross_fitted = ("precision_cross_fitted", "recall_cross_fitted", "f1_cross_fitted", "undefined_cross_fitted")
+    assert values(chosen["max_f1"], "threshold", *cross_fitted) == (0.5, 1.0, 1.0, 1.0, None)
+    assert values(chosen["min_precision=0.9"], "threshold", *cross_fitted) == (0.5, 1.0, 1.0, 1.0, None)
+    # 60 hits of 60 promise 0.05 ** (1 / 60) = .951
+    for name, threshold in (("min_precision=0.9", 0.5), ("min_recall=0.9", 0.5), ("min_recall=0.97", None)):
+        row = chosen[f"{name},confidence=0.95"]
+        assert values(row, "threshold", "undefined_cross_fitted") == (threshold, "confidence")
+    assert chosen["min_recall=0.97,confidence=0.95"]["undefined"] == "not_promised"
+    of_any = detected(series, operating_points=points[2:4], matching="any")["operating_points"]
+    assert of_any["threshold"].to_list() == [None, 0.5]  # precision is no proportion
+    no_score = detected([{"n_series": 1, "n_true": 1, "n_always": 1}], thresholds="distinct")
+    assert no_score["operating_points"].is_empty()
+
+
+def test_the_best_f_beta_of_tcpd_is_the_harmonic_mean() -> None:
+    rows: Rows = [
+        {"n_series": 2, "n_true": 4, "n_always": 2, "tp_always": 2, "recall_always": "1.0"},
+        {"threshold": 0.5, "n_predicted": 2, "tp": 1, "recall_sum": "0.5"},
+        {"threshold": 0.25, "n_predicted": 4, "tp": 1, "recall_sum": "0.4"},
+    ]
+    halves = [{**row, "replicate": number} for number in range(2) for row in rows]
+    points: Rows = [{"beta": 1}, {"beta": 3}]
+    result = detected(halves, annotators="tcpd", operating_points=points)["operating_points"]
+    best = dict(result.select("criterion", "threshold").iter_rows())
+    curve = {
+        threshold: (tp / predicted, recall)
+        for threshold, tp, predicted, recall in ((0.5, 3, 4, 0.75), (0.25, 4, 8, 0.95))
+    }
+    for beta, name in ((1, "max_f1"), (3, "max_f3")):
+        scores = {key: (1 + beta**2) * p * r / (beta**2 * p + r) for key, (p, r) in curve.items()}
+        assert best[name] == max(scores, key=lambda key: scores[key])
+    row = result.row(0, named=True)
+    assert (row["recall_cross_fitted"], row["f1_cross_fitted"]) == pytest.approx((row["recall"], row["f1"]))
+
+
 def test_groups_words_and_empty_tables() -> None:
     rows: Rows = [{"grouping": "method", "method": name, **row} for name in ("m", None) for row in SCORED]
     result = detected([*SCORED, *rows[:-1]], by=[[], ["method"]])
@@ -148,6 +202,7 @@ def test_groups_words_and_empty_tables() -> None:
     assert result.summary.rows[0][:4] == ("all", "2", "4", "0.25")
     assert result.summary.sentence.startswith("With scores of 0.25 or more, precision is 60.0% and recall 75.0%")
     nothing = detected([], by=[["method"]])
-    assert nothing.returned == {"change_points_curve", "change_points_areas"}
+    names = {"curve", "areas", "operating_points"}
+    assert nothing.returned == {f"change_points_{name}" for name in names}
     assert all(table.is_empty() for table in nothing.tables.values())
     assert nothing.summary.sentence == "No group has any series."

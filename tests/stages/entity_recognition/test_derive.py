@@ -117,6 +117,25 @@ def test_without_scores_all_predictions_count_at_once() -> None:
     assert (row["threshold"], row["tp"], row["fp"], row["fn"]) == (None, 3, 1, 2)
 
 
+def test_thresholds_are_chosen_by_all_mentions_and_counted_on_other_documents() -> None:
+    counts: Rows = [{**row, "replicate": number} for number in range(12) for row in COUNTS]
+    documents: Rows = [{"_document": 1 + number, "replicate": number, "n_gold": 5} for number in range(3)]
+    points: Rows = [{"beta": 1}, {"min_recall": 0.6}, {"min_precision": 0.9, "confidence": 0.5001}, {"min_recall": 0.9}]
+    result = recognised(counts, documents, operating_points=points)
+    chosen = {row["criterion"]: row for row in result["operating_points"].to_dicts()}
+    # at .2: tp 3, fp 1, fn 2; at .6: tp 2, fp 0, fn 3; every document is like the others
+    names = ("precision_cross_fitted", "recall_cross_fitted", "f1_cross_fitted")
+    assert [chosen["max_f1"][name] for name in ("threshold", *names)] == pytest.approx([0.2, 3 / 4, 3 / 5, 6 / 9])
+    assert [chosen["min_recall=0.6"][name] for name in ("threshold", *names)] == pytest.approx(
+        [0.2, 3 / 4, 3 / 5, 6 / 9]
+    )
+    assert chosen["min_precision=0.9,confidence=0.5001"]["threshold"] == 0.6  # 24 of 24
+    assert chosen["min_recall=0.9"]["undefined"] == "not_reached"
+    none = recognised(counts, documents, operating_points=points, uncertainty="none")["operating_points"]
+    assert set(none["undefined_cross_fitted"]) == {"none", "confidence"}
+    assert recognised([{"tp": 1, "n_gold": 1}], DOCUMENTS, thresholds="distinct")["operating_points"].is_empty()
+
+
 def test_documents_are_counted_in_every_grouping() -> None:
     systems: Rows = [
         {"system": "a", "_document": 2, "tp": 1, "fp": 2, "n_gold": 1},

@@ -9,11 +9,10 @@ import polars as pl
 import pytest
 from reference_mentions import RULES, counts_by_hand, random_mentions
 from running import read_table, run_stages, stage_config
-from scipy import optimize, stats
-from scipy.special import expit, logit
+from scipy import stats
 
 from pipeline.metrics.uncertainty.jackknife import effective_degrees, tail
-from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
+from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters, mean_limits
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,20 +59,13 @@ def test_limits_of_macro_averages_are_beta_limits_of_the_effective_number(tmp_pa
     assert np.isfinite(ratio).all()
     mean, number = ratio.mean(), len(ratio)
     assert row["precision"] == pytest.approx(mean, rel=1e-14)
-    size = mean * (1 - mean) * number / ratio.var(ddof=1)
     without = (ratio.sum() - ratio) / (number - 1)
-    outside = float(tail(0.95, effective_degrees(without)))
-    lower = stats.beta.ppf(outside, mean * size + 0.5, (1 - mean) * size + 0.5)
-    upper = stats.beta.isf(outside, mean * size + 0.5, (1 - mean) * size + 0.5)
-    # on the side of the long tail, the quantile that Hall's (1992) transformation takes to that of t, if farther out
-    binomial = (1 - 2 * mean) / np.sqrt(mean * (1 - mean) * size)
-    gamma = stats.skew(ratio) / np.sqrt(number) - binomial
-    assert 0 < gamma < 0.4
-    quantile = stats.t.ppf(0.975, effective_degrees(without))
-    hall = optimize.brentq(lambda t: t + gamma / 3 * t**2 + gamma**2 / 27 * t**3 + gamma / 6 + quantile, -99, 0)
-    upper = expit(logit(mean) + (logit(upper) - logit(mean)) * -hall / quantile)
-    assert -hall > quantile
-    assert [row["precision_lower"], row["precision_upper"]] == pytest.approx([lower, upper], rel=1e-6)
+    outside = np.asarray(tail(0.95, effective_degrees(without)))
+    variance, size = np.asarray(ratio.var(ddof=1) / number), np.asarray(float(number))
+    expected = mean_limits(np.asarray(mean), variance, size, outside)
+    assert [row["precision_lower"], row["precision_upper"]] == pytest.approx(
+        [float(each) for each in expected], rel=1e-6
+    )
 
 
 def test_clusters_of_documents_are_the_units_if_they_are_given(tmp_path: Path, data: Data) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 from deriving import derived, saved_counts
+from scipy import stats
 
 from pipeline.stages.ranking.contract import INTERPOLATED
 from pipeline.tables.groupings import internal_name
@@ -98,8 +99,14 @@ def test_chance_is_that_of_a_random_order() -> None:
 def test_means_are_over_queries_with_limits_by_students_t() -> None:
     row = ranked([FIRST, SECOND], confidence=0.5).row("summary")
     assert (row["n_queries"], row["n_excluded"], row["map"]) == (2, 0, (0.75 + 0.25) / 2)
-    # t of one degree of freedom is 1 at 3/4; the standard error is half the distance of two values
-    assert (row["map_lower"], row["map_upper"]) == (pytest.approx(0.25), pytest.approx(0.75))
+    # t of one degree of freedom is 1 at 3/4; the design effect is 1/16 · 2 / (1/4), of which half a query is more
+    hits, misses, squares = 1 + 0.5, 1, (1 / 2 + 1 / 4, 1 / 2)
+    share = hits / (hits + misses)
+    variance = (squares[0] * (1 - share) ** 2 + squares[1] * share**2) / (hits + misses) ** 2
+    size = share * (1 - share) / variance
+    mid = min(share * size - 1, (1 - share) * size) / 20
+    upper = stats.beta.isf(stats.norm.sf(1), share * size - mid, (1 - share) * size + mid)
+    assert (row["map_lower"], row["map_upper"]) == (pytest.approx(1 - upper), pytest.approx(upper))
     one = ranked([FIRST]).row("summary")
     assert (one["map"], one["map_lower"], one["undefined_interval"]) == (0.75, None, "one_query")
     assert ranked([FIRST, SECOND], uncertainty="none").row("summary")["undefined_interval"] == "none"

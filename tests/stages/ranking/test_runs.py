@@ -17,6 +17,8 @@ from pipeline.metrics.ranking.random_selection import average_precision_moments,
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from numpy.typing import NDArray
+
 K = [1, 3, 10]
 
 
@@ -73,16 +75,39 @@ def test_measures_are_those_of_a_loop_over_documents(level: int, tmp_path: Path)
         assert {name: row[name] for name in truth} == pytest.approx(truth)
 
 
+def degrees_of(values: NDArray[np.float64]) -> float:
+    """Satterthwaite: 2 V² / Var(V), with the variance of V from the fourth moment."""
+    squares = (values - values.mean()) ** 2
+    return float(np.clip(2 * squares.sum() ** 2 / (len(values) * squares.var()), 4, len(values) - 1))
+
+
+def of_mean(mean: float, error: float, size: int, degrees: float) -> tuple[float, float]:
+    """Limits of a share with the variance of the mean, to which half a query is added on the side that is feared."""
+    effect = error**2 * size / (mean * (1 - mean))
+    unseen, outside = max(effect, 0.5), stats.norm.sf(stats.t.ppf(0.975, degrees))
+
+    def above(share: float) -> float:
+        hits, misses = share * size + unseen, (1 - share) * size
+        mixed = hits / (hits + misses)
+        variance = (effect * share * size + unseen**2) * (1 - mixed) ** 2 + effect * misses * mixed**2
+        number = mixed * (1 - mixed) * (hits + misses) ** 2 / variance
+        first, second = mixed * number, (1 - mixed) * number
+        mid = min(first - 1, second, 10) / 20
+        return float(stats.beta.isf(outside, first - mid, second + mid))
+
+    return 1 - above(1 - mean), above(mean)
+
+
 def test_means_are_those_of_the_queries_with_students_interval(tmp_path: Path) -> None:
     ranking, relevance = frames(5, queries=20)
     tables = ranked(tmp_path, ranking.drop("system"), relevance, cutoffs=K)
     values, row = tables["queries"]["average_precision"].to_numpy(), tables["summary"].row(0, named=True)
-    limits = stats.t.interval(0.95, 19, values.mean(), stats.sem(values))
+    limits = of_mean(values.mean(), stats.sem(values), 20, degrees_of(values))
     assert (row["map"], row["map_lower"], row["map_upper"]) == pytest.approx((values.mean(), *limits))
     assert row["n_queries"] == 20
     at_three = tables["cutoffs"].filter(pl.col("k") == 3)["precision"].to_numpy()
     means = tables["cutoff_means"].filter(pl.col("k") == 3).row(0, named=True)
-    limits = stats.t.interval(0.95, 19, at_three.mean(), stats.sem(at_three))
+    limits = of_mean(at_three.mean(), stats.sem(at_three), 20, degrees_of(at_three))
     found = means["precision"], means["precision_lower"], means["precision_upper"]
     assert found == pytest.approx((at_three.mean(), *limits))
 
@@ -143,8 +168,9 @@ def test_systems_share_the_relevance_and_the_total_is_the_mean_over_rankings(tmp
     total = tables["summary"].filter(pl.col("grouping") == "all").row(0, named=True)
     assert total["map"] == pytest.approx(means.mean())
     sums = tables["queries"].group_by("query_id").agg(pl.col("average_precision").sum())["average_precision"].to_numpy()
-    half = stats.t.ppf(0.975, 11) * np.sqrt(12 / 11 * ((sums - sums.mean()) ** 2).sum() / 36**2)
-    assert total["map_upper"] == pytest.approx(total["map"] + half)
+    error = np.sqrt(12 / 11 * ((sums - sums.mean()) ** 2).sum() / 36**2)
+    limits = of_mean(total["map"], error, 36, degrees_of(sums))
+    assert (total["map_lower"], total["map_upper"]) == pytest.approx(limits)
 
 
 def test_a_grouping_column_of_the_relevance_describes_queries(tmp_path: Path) -> None:

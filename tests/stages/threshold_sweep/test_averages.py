@@ -133,3 +133,55 @@ def test_a_null_group_is_averaged_like_any_other(tmp_path: Path) -> None:
         found, wanted = (each[name].drop_nulls().to_list() for each in (own, other))
         assert found == pytest.approx(wanted, rel=1e-12)
         assert len(found) == 1
+
+
+def samples(seed: int, number: int) -> pl.DataFrame:
+    """Samples of three classes, whose precision at 0.5 is .9, .6 and .5 and whose recall is .5."""
+    rng = np.random.default_rng(seed)
+    frames = []
+    for label, share in (("a", 0.9), ("b", 0.6), ("c", 0.5)):
+        sample = np.repeat(np.arange(number), 80)
+        high = rng.random(len(sample)) < 0.5
+        frames.append(
+            {
+                "sample": sample,
+                "class": np.full(len(sample), label),
+                "score": high * 1.0,
+                "label": rng.random(len(sample)) < share,
+            }
+        )
+    return pl.concat([pl.DataFrame(columns) for columns in frames])
+
+
+def test_limits_of_averages_hold_the_truth_as_often_as_they_say(tmp_path: Path) -> None:
+    keys: dict[str, Any] = {"by": [["sample"], ["sample", "class"]], "average_over": ["class"], "thresholds": [0.5]}
+    table = swept(tmp_path, samples(3, 300), averages=["macro", "weighted"], **keys)["averages"]
+    macro = table.filter(pl.col("average") == "macro", pl.col("threshold").is_not_null())
+    assert macro.height == 300
+    for name, truth in (("precision", 2 / 3), ("recall", 0.5)):
+        inside = macro.select(pl.lit(truth).is_between(f"{name}_lower", f"{name}_upper")).to_series()
+        assert inside.mean() == pytest.approx(0.955, abs=0.03), name
+    assert set(macro["undefined_interval"]) == {None}
+    assert table.filter(pl.col("average_precision_lower") >= pl.col("average_precision")).is_empty()
+    assert table["average_precision_lower"].null_count() == table["average_precision"].null_count()
+
+
+def test_limits_of_averages_add_up_the_distances_of_the_groups(tmp_path: Path) -> None:
+    frame = samples(4, 1).with_columns(page=pl.int_range(pl.len()) % 40)
+    keys: dict[str, Any] = {"by": ["class"], "thresholds": [0.5], "averages": EVERY}
+    for name, cluster in (("rows", {}), ("clusters", {"cluster": "page"})):
+        tables = swept(tmp_path / name, frame, **keys, **cluster)
+        curve = tables["curve"].sort("class", nulls_last=True)
+        groups, total = curve[:3], curve.row(3, named=True)
+        rows = tables["averages"].filter(pl.col("threshold").is_not_null()).to_dicts()
+        averages = {row["average"]: row for row in rows}
+        assert averages["micro"]["f1_lower"] == total["f1_lower"]
+        positives = (groups["tp"] + groups["fn"]).to_numpy()
+        for average, weights in (("macro", np.full(3, 1 / 3)), ("weighted", positives / positives.sum())):
+            distances = weights * (groups["f1"] - groups["f1_lower"]).to_numpy()
+            distance = distances.sum() if cluster else np.sqrt((distances**2).sum())
+            row = averages[average]
+            assert row["f1"] - row["f1_lower"] == pytest.approx(distance)
+    none = swept(tmp_path / "none", frame, **keys, uncertainty="none")["averages"]
+    assert set(none["undefined_interval"]) == {"none"}
+    assert none["f1_lower"].null_count() == none.height

@@ -1,0 +1,77 @@
+"""What the criteria of change_points choose from: limits and counts by fold of every group."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from pipeline.metrics.curves.choices import Candidates
+from pipeline.metrics.curves.cross_fitting import FOLDS
+from pipeline.stages.change_points.uncertainty import limits_of, retrieved
+from pipeline.tables.ratios import divide
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pipeline.metrics.uncertainty.cube import Cube, GroupCounts
+    from pipeline.metrics.uncertainty.jackknife import Floats
+    from pipeline.stages.change_points.contract import ChangePointsParameters
+
+
+def candidates(curve: pl.DataFrame, cube: Cube, params: ChangePointsParameters) -> Iterator[Candidates]:
+    """Every group of a curve whose rows have a threshold."""
+    wanted = params.uncertainty == "jackknife"
+    promises = wanted and cube.within_budget(curve.height)
+    for rows, group in cube.beside(curve):
+
+        def lower(name: str, confidence: float, group: GroupCounts = group) -> Floats:
+            limits = limits_of(group, params, confidence)
+            return limits[name][0] if name in limits else np.full(len(group.thresholds), np.nan)
+
+        yield Candidates(
+            rows=rows,
+            lower=lower if promises else None,
+            retrieved=rows["n_predicted"].to_numpy().astype(np.float64),
+            counts=_by_fold(group) if wanted else "none",
+            ratios=_of_mean_recall if params.annotators == "tcpd" else _of_points,
+        )
+
+
+def _by_fold(group: GroupCounts) -> Sequence[Floats]:
+    """True positives, predictions, true points, sums of recalls, and series, by fold and threshold."""
+    folds = group.in_folds(FOLDS)
+    tp, predicted = retrieved(folds, "tp", "tp_always"), retrieved(folds, "n_predicted", "n_always")
+    recalls = retrieved(folds, "recall_sum", "recall_always")
+    totals = (np.broadcast_to(folds.totals(name)[:, None], tp.shape) for name in ("n_true", "n_series"))
+    n_true, n_series = totals
+    return tp, predicted, n_true, recalls, n_series
+
+
+@np.errstate(divide="ignore", invalid="ignore")
+def _of_points(counts: Sequence[Floats], beta: float) -> tuple[Floats, Floats, Floats]:
+    """Precision, recall and F-beta of counts of points."""
+    tp, predicted, n_true = counts[:3]
+    square = beta**2
+    return tp / predicted, tp / n_true, (1 + square) * tp / (square * n_true + predicted)
+
+
+@np.errstate(divide="ignore", invalid="ignore")
+def _of_mean_recall(counts: Sequence[Floats], beta: float) -> tuple[Floats, Floats, Floats]:
+    """The same where recall is a mean over series, and F-beta the weighted harmonic mean."""
+    tp, predicted, _, recalls, n_series = counts
+    precision, recall, square = tp / predicted, recalls / n_series, beta**2
+    mean = (1 + square) * precision * recall / (square * precision + recall)
+    return precision, recall, np.where(precision + recall == 0, 0.0, mean)
+
+
+def f_beta(params: ChangePointsParameters, beta: float) -> pl.Expr:
+    """F-beta of a row of the curve."""
+    square = beta**2
+    if params.annotators != "tcpd":
+        tp, predicted, n_true = (pl.col(name).cast(pl.Float64) for name in ("tp", "n_predicted", "n_true"))
+        return divide((1 + square) * tp, square * n_true + predicted)
+    precision, recall = pl.col("precision"), pl.col("recall")
+    mean = divide((1 + square) * precision * recall, square * precision + recall)
+    return pl.when(precision + recall == 0).then(0.0).otherwise(mean)

@@ -1,0 +1,45 @@
+"""What the criteria of entity_recognition choose from: the counts of all mentions of a group."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from pipeline.metrics.curves.choices import Candidates, ratios_of_counts
+from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
+from pipeline.tables.ratios import divide
+
+if TYPE_CHECKING:
+    from pipeline.metrics.uncertainty.jackknife import Floats
+    from pipeline.stages.entity_recognition.documents import Group
+
+
+def candidates(rows: pl.DataFrame, group: Group, *, wanted: bool) -> Candidates:
+    """One group.
+
+    Args:
+        rows: Its scores of all mentions, by rising threshold.
+        group: Its counts.
+        wanted: Whether uncertainty is asked for; if not, replicates are not counted.
+    """
+    counts = group.tp, group.fp, group.n_gold[:, None] - group.tp
+
+    def lower(name: str, confidence: float) -> Floats:
+        return intervals_of_clusters(Confusion(*counts, np.zeros_like(group.tp)), confidence, names=[name])[name][0]
+
+    return Candidates(
+        rows=rows,
+        lower=lower if wanted and group.counts.within_budget else None,
+        retrieved=(rows["tp"] + rows["fp"]).to_numpy().astype(np.float64),
+        counts=counts if wanted else "none",
+        ratios=ratios_of_counts,
+    )
+
+
+def f_beta(beta: float) -> pl.Expr:
+    """F-beta of a row; 0 where nothing is retrieved."""
+    square = beta**2
+    tp, fp, fn = (pl.col(name).cast(pl.Float64) for name in ("tp", "fp", "fn"))
+    return divide((1 + square) * tp, (1 + square) * tp + square * fn + fp)
