@@ -111,8 +111,8 @@ def draw(design: Design, n_events: int, rng: np.random.Generator) -> Pairs:
     is_true[after] = rng.random(len(after)) < COVERED * _effects(rng, 1.0, n_events)[event[after]] / (
         AFTER * design.per_day
     )
-    found = rng.random(len(event))[:, None] < np.asarray(RECALL)
-    return Pairs(event, article, day[article], lag, np.where(is_true[:, None], found, matches))
+    is_retrieved = rng.random(len(event))[:, None] < np.asarray(RECALL)
+    return Pairs(event, article, day[article], lag, np.where(is_true[:, None], is_retrieved, matches))
 
 
 def sides(pairs: Pairs, replicate: NDArray[np.int64]) -> tuple[Sides, NearAndFar]:

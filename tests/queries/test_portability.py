@@ -88,7 +88,7 @@ VALUES: Values = {
     "unit": lambda rng, _: _texts(rng, ["1", "2", "3"]),
     "unit_cluster": lambda rng, _: _texts(rng, ["cluster 1", "cluster 2", None]),
     "system": lambda rng, _: _texts(rng, ["a", "b"]),
-    "article_id": lambda rng, _: _texts(rng, ["a", "b", None]),
+    "article_id": lambda rng, _: _texts(rng, ["a", "b", "cluster 1", "cluster 2", None]),
     "query_id": lambda rng, _: _texts(rng, ["q", "r", None]),
     "doc_id": lambda rng, _: pl.Series([f"d{number}" for number in rng.permutation(ROWS)]),
     "rank": lambda rng, odd: _numbers(rng, odd=odd),

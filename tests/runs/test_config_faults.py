@@ -63,7 +63,13 @@ def test_every_key_of_a_wrong_type_is_named_beside_what_it_should_be(kind: str, 
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("cluster = 5", 'cluster: 5 is not allowed: write text in quotes, for example cluster = "event_id"'),
+        (
+            "cluster = 5",
+            (
+                "cluster: 5 is not allowed: write text in quotes or a list of texts in quotes, for example "
+                'cluster = ["event_id", "day"]'
+            ),
+        ),
         ("confidence = 5", "confidence: 5 must be at most 0.999999999"),
         ("confidence = nan", "confidence: nan"),
         ("operating_points = { beta = 1 }", "operating_points: { beta = 1 } is not allowed: write a list of tables"),

@@ -211,17 +211,17 @@ def _with_corrected(frame: pl.DataFrame, reference_recall: float) -> pl.DataFram
     negatives = n_after * gap - positives
     is_possible = (gap > 0) & (negatives >= 0)
     right = pl.when(is_possible).then(u * gap + m_before * positives)
-    found = pl.when(right >= 0).then(right)
-    at_reference = pl.when("is_reference", found.is_not_null()).then(reference_recall)
-    raw = at_reference.otherwise(_divide(frame, found, n_before * positives))
-    union = m_after * n_before * gap + pl.max_horizontal(found, n_before * positives)
+    hits = pl.when(right >= 0).then(right)
+    at_reference = pl.when("is_reference", hits.is_not_null()).then(reference_recall)
+    raw = at_reference.otherwise(_divide(frame, hits, n_before * positives))
+    union = m_after * n_before * gap + pl.max_horizontal(hits, n_before * positives)
     return frame.with_columns(
         _divide(frame, pl.when(is_possible).then(m_before * negatives), n_before * gap).alias("fp"),
         _divide(frame, right, n_before * gap).alias("tp"),
         _divide(frame, right, m_after * n_before * gap).alias("precision"),
         raw.alias("recall_raw"),
         raw.clip(upper_bound=1.0).alias("recall"),
-        _divide(frame, pl.when(found.is_not_null()).then(2 * found), union).alias("f1"),
+        _divide(frame, pl.when(hits.is_not_null()).then(2 * hits), union).alias("f1"),
     )
 
 

@@ -143,16 +143,16 @@ class _Limits:
         referred = np.where(totals.tp_reference > 0, after, "no_reference")
         identified = np.where(totals.gap > 0, referred, np.where(referred == "", "unidentified", referred))
         possible = np.where((identified == "") & ~totals.is_possible, "all_positive", identified)
-        found = np.where((possible == "") & (totals.tp_corrected < 0), "negative_tp", possible)
+        measured = np.where((possible == "") & (totals.tp_corrected < 0), "negative_tp", possible)
         plain = np.where(totals.tp < 0, "negative_tp", referred)
         precise = np.where(predicted == "", identified, predicted)
         is_full = totals.positives >= totals.n_after * (1 - ROUNDING)
         precise = np.where((precise == "") & is_full, "all_positive", precise)
         return {
-            "fpr": as_interval((self._fpr[0], np.minimum(self._fpr[1], 1.0)), always),
+            "fpr": as_interval((np.minimum(self._fpr[0], totals.fpr), np.minimum(self._fpr[1], 1.0)), always),
             "precision": as_interval(self._corrected_precision, precise),
-            "recall": as_interval(self._recall(), found, unit=True),
-            "f1": as_interval(self._f1(), found, unit=True),
+            "recall": as_interval(self._recall(), measured, unit=True),
+            "f1": as_interval(self._f1(), measured, unit=True),
             "precision_uncorrected": as_interval(self._uncorrected_precision, predicted),
             "recall_uncorrected": as_interval(self._recall_uncorrected(), plain, unit=True),
             "f1_uncorrected": as_interval(self._f1_uncorrected(), plain, unit=True),

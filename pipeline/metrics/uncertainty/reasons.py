@@ -25,6 +25,7 @@ Reason: TypeAlias = Literal[
     "no_far",  # no pair in the far part of the time before the event was compared
     "no_window",  # without a window the time before the event has no near and no far part
     "no_prediction",  # nothing is retrieved
+    "unidentified",  # the false positive rate at the reference of recall is not below the recall believed there
     "no_reference",  # no threshold serves as the reference of recall
     "negative_tp",  # the estimated number of true positives is below 0
     "all_positive",  # no pair after the event is left to be negative

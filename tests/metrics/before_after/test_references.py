@@ -90,20 +90,20 @@ def simulated() -> Sides:
 
 
 def test_the_intervals_hold_the_doubt_and_a_given_reference_has_none(simulated: Sides) -> None:
-    given = intervals([simulated], reference=0, confidence=0.95)
+    without = intervals([simulated], reference=0, confidence=0.95)
     chosen = intervals([simulated], reference=0, confidence=0.95, choice=LOWEST)
-    assert (given["recall"].lower[0], given["recall"].upper[0]) == (1, 1)
+    assert (without["recall"].lower[0], without["recall"].upper[0]) == (1, 1)
     assert chosen["recall"].lower[0] < 1 <= chosen["recall"].upper[0]
     for name in ("precision", "recall", "f1"):
-        assert (chosen[name].lower[1:] <= given[name].lower[1:] + 1e-12).all()
-        assert (chosen[name].upper[1:] >= given[name].upper[1:] - 1e-12).all()
+        assert (chosen[name].lower[1:] <= without[name].lower[1:] + 1e-12).all()
+        assert (chosen[name].upper[1:] >= without[name].upper[1:] - 1e-12).all()
     assert (chosen["recall"].upper - chosen["recall"].lower).sum() > (
-        given["recall"].upper - given["recall"].lower
+        without["recall"].upper - without["recall"].lower
     ).sum()
     for name in INTERVAL_NAMES:  # what needs no positives, or is measured against the reference as it stands
         if name == "fpr" or name.endswith("_uncorrected"):
-            np.testing.assert_array_equal(chosen[name].lower, given[name].lower)
-            np.testing.assert_array_equal(chosen[name].upper, given[name].upper)
+            np.testing.assert_array_equal(chosen[name].lower, without[name].lower)
+            np.testing.assert_array_equal(chosen[name].upper, without[name].upper)
 
 
 @pytest.mark.parametrize("choice", [None, LOWEST])

@@ -33,12 +33,13 @@ def units(rng: np.random.Generator, events: int, share: float, noise: int = 3) -
 def reference_values(frame: pl.DataFrame) -> dict[str, float]:
     total = {name: float(frame[name].sum()) for name in EVENT_COUNTS}
     rate = total["m_before"] / total["n_before"]
-    tp = total["m_after"] - rate * total["n_after"]
-    reference = total["m_after_reference"] - total["m_before_reference"] / total["n_before"] * total["n_after"]
+    rate_at_reference = total["m_before_reference"] / total["n_before"]
+    positives = (total["m_after_reference"] - rate_at_reference * total["n_after"]) / (1 - rate_at_reference)
+    tp = total["m_after"] - rate * (total["n_after"] - positives)
     return {
         "precision": tp / total["m_after"],
-        "recall": tp / reference,
-        "f1": 2 * tp / (total["m_after"] + max(tp, reference)),
+        "recall": tp / positives,
+        "f1": 2 * tp / (total["m_after"] + max(tp, positives)),
     }
 
 

@@ -179,7 +179,7 @@ def test_the_time_of_an_article_is_taken_from_wherever_it_is(tmp_path: Path, ori
 def test_one_stratum_gives_the_plain_estimates(tmp_path: Path) -> None:
     archive = Archive()
     archive.events = archive.events.with_columns(kind=pl.lit("x"))
-    result = run(tmp_path, archive, "pairs", strata=["kind"])
+    result = run(tmp_path, archive, "pairs", strata=["kind"], cluster="event_id")
     table, plain = (read_table(result, f"before_after_{name}") for name in ("adjusted", "estimates"))
     for name in ("fpr", "fp", "precision", "recall", "f1"):
         assert table[f"{name}_adjusted"].to_list() == pytest.approx(plain[name].to_list(), rel=1e-9)

@@ -158,7 +158,7 @@ def test_timelines_give_the_counts_that_every_pair_would(tmp_path: Path) -> None
         n_after=pl.Series(((lag >= 0) & (lag <= 72)).sum(axis=1)),
         complete_window=pl.Series(complete),
     )
-    keys: dict[str, Any] = {"thresholds": [0.5, 1.5, 2.5], "window": WINDOW}
+    keys: dict[str, Any] = {"thresholds": [0.5, 1.5, 2.5], "window": WINDOW, "cluster": "event_id"}
     stored = pairs.filter(pl.col("score") > 0)
     timed = {"pairs": stored, "events": events, "articles": articles}
     by_timelines = estimates_of(tmp_path / "timelines", timed, **keys)

@@ -77,7 +77,7 @@ def run(folder: Path, frames: dict[str, pl.DataFrame], **keys: Any) -> Run:  # n
 @pytest.mark.parametrize("compared", ["pairs", "timelines", "events"])
 def test_days_are_counted_as_a_loop_over_all_pairs_does(tmp_path: Path, compared: str) -> None:
     archive = Archive()
-    table = read_table(run(tmp_path, archive.frames(compared), by=["kind"]), "before_after_trend")
+    table = read_table(run(tmp_path, archive.frames(compared), by=["kind"], cluster="event_id"), "before_after_trend")
     assert table.select("grouping", "kind").unique().height == 3
     assert table.height == 3 * len(THRESHOLDS)
     for row in table.to_dicts():

@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 from reference_mentions import RULES, counts_by_hand, random_mentions
 from running import read_table, run_stages, stage_config
-from scipy import stats
+from scipy import optimize, stats
+from scipy.special import expit, logit
 
 from pipeline.metrics.uncertainty.jackknife import effective_degrees, tail
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters, mean_limits
@@ -60,12 +61,20 @@ def test_limits_of_macro_averages_are_beta_limits_of_the_effective_number(tmp_pa
     mean, number = ratio.mean(), len(ratio)
     assert row["precision"] == pytest.approx(mean, rel=1e-14)
     without = (ratio.sum() - ratio) / (number - 1)
-    outside = np.asarray(tail(0.95, effective_degrees(without)))
+    degrees = effective_degrees(without)
     variance, size = np.asarray(ratio.var(ddof=1) / number), np.asarray(float(number))
-    expected = mean_limits(np.asarray(mean), variance, size, outside)
-    assert [row["precision_lower"], row["precision_upper"]] == pytest.approx(
-        [float(each) for each in expected], rel=1e-6
+    lower, upper = (
+        float(limit) for limit in mean_limits(np.asarray(mean), variance, size, np.asarray(tail(0.95, degrees)))
     )
+    # on the side of the long tail, the quantile that Hall's (1992) transformation takes to that of t, if farther out
+    binomial = (1 - 2 * mean) / np.sqrt(mean * (1 - mean)) * np.sqrt(variance / (mean * (1 - mean)))
+    gamma = stats.skew(ratio) / np.sqrt(number) - binomial
+    assert 0 < gamma < 0.4
+    quantile = stats.t.ppf(0.975, degrees)
+    hall = optimize.brentq(lambda t: t + gamma / 3 * t**2 + gamma**2 / 27 * t**3 + gamma / 6 + quantile, -99, 0)
+    upper = expit(logit(mean) + (logit(upper) - logit(mean)) * -hall / quantile)
+    assert -hall > quantile
+    assert [row["precision_lower"], row["precision_upper"]] == pytest.approx([lower, upper], rel=1e-6)
 
 
 def test_clusters_of_documents_are_the_units_if_they_are_given(tmp_path: Path, data: Data) -> None:
