@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from functools import cache
 from importlib import import_module
@@ -55,6 +56,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             is_another_case or item.get_closest_marker("fuzz") or "real_data" in getattr(item, "fixturenames", ())
         )
         measured.add(function)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Spare the collector of garbage the modules and tests that live to the end: it would walk them again and again."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    """Let the interpreter end as ever: libraries report objects that are still there then as leaks."""
+    gc.unfreeze()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -312,7 +312,7 @@ def test_cells_that_are_made_finer_hold_the_exact_areas_within_the_width(
     weighted: bool,  # noqa: FBT001
     cluster: dict[str, str],
 ) -> None:
-    frame = predictions(14, 3000, **SHAPES[shape])  # type: ignore[arg-type]
+    frame = predictions(14, 1500, **SHAPES[shape])  # type: ignore[arg-type]
     keys: dict[str, Any] = {"by": ["model"], "thresholds": [0.1, 0.5], **cluster} | (WEIGHTS if weighted else {})
     exact = swept(tmp_path / "exact", frame, **keys)["areas"]
     monkeypatch.setattr(areas, "MOST_CELLS", 256)
