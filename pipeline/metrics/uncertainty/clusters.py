@@ -60,6 +60,27 @@ def largest_share(sizes: NDArray[Any]) -> Floats:
     return np.asarray(values.max(axis=0) / values.sum(axis=0))
 
 
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def size_error(sizes: NDArray[Any]) -> Floats:
+    """Standard error of the logarithm of Σ n² / Σ n, the mean size of the cluster of a row, by the jackknife.
+
+    A statistic that goes along with the size of clusters is known no better than this size is. Where few clusters hold
+    most rows it is not known from the sample, and a sample that lacks the largest clusters cannot tell how large they
+    are. 0 for clusters of one size, about √(8 / G) × 1/2 for G exponential sizes; nan with fewer than two clusters.
+
+    Args:
+        sizes: Shape (G, …), ≥ 0: rows, or weight, of each cluster; clusters without any count for nothing.
+    """
+    values = np.asarray(sizes, dtype=np.float64)
+    squares = values**2
+    number = (values > 0).sum(axis=0)
+    without = np.log((squares.sum(axis=0) - squares) / (values.sum(axis=0) - values))
+    without = np.where(values > 0, without, np.nan)
+    centred = np.nan_to_num(without - np.nansum(without, axis=0) / number)
+    variance = (number - 1) / number * (centred**2).sum(axis=0)
+    return np.asarray(np.where(number > 1, np.sqrt(variance), np.nan))
+
+
 @dataclass(frozen=True)
 class Spread:
     """The sampling error of a statistic of clusters; arrays of the shape of the statistic.
