@@ -18,7 +18,7 @@ Measured in `benchmarks/coverage_of_clusters.py`. Tried and not taken: degrees o
 variances in proportion to squared sizes, with which 95 % intervals between unequal clusters hold the truth in 97 to
 100 % of data sets unless sizes go along with the outcome; and Hall's quantiles on both sides, which are too near on the
 side of the short tail. Where sizes do go along with the outcome limits fall short all the same, because most samples
-lack the largest clusters.
+lack the largest clusters. `size_error` tells sizes for which that can be.
 """
 
 from __future__ import annotations

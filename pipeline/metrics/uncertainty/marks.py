@@ -59,7 +59,7 @@ def warnings_of_marks(tables: Mapping[str, pl.DataFrame], without: Sequence[Qual
         without: Marks that something else tells of.
     """
     marked = {name: table for name, table in tables.items() if INTERVAL_QUALITY in table.columns}
-    qualities = {name: set(table[INTERVAL_QUALITY].drop_nulls()) for name, table in marked.items()}
+    qualities = {name: set(table[INTERVAL_QUALITY].drop_nulls().unique()) for name, table in marked.items()}
     phrases = []
     for quality in DOUBTFUL:
         names = [name for name, present in qualities.items() if quality in present]
