@@ -117,6 +117,7 @@ def with_limits(
     *,
     wanted: bool,
     sizes: Sequence[str] | None = None,
+    clusters: pl.DataFrame | None = None,
     events: Sequence[str] = (),
 ) -> pl.DataFrame:
     """A curve with the limits of its ratios, `undefined_interval` and `interval_quality`.
@@ -128,14 +129,16 @@ def with_limits(
         intervals: Their intervals from the rows of a group, by rising threshold, and its counts by replicate.
         wanted: Whether intervals are asked for; beyond the budget there is none all the same.
         sizes: Names of the counts that make the size of a cluster; None: all of its counts.
+        clusters: `clusters_of` its groups if they are known already; `sizes` is then not used.
         events: As for `with_quality`.
     """
-    if sizes is None:
-        sizes = [name for name in cube.counts.columns if name not in {*cube.keys, REPLICATE, "threshold"}]
+    if clusters is None:
+        sizes = sizes or [name for name in cube.counts.columns if name not in {*cube.keys, REPLICATE, "threshold"}]
+        clusters = clusters_of(cube.counts, cube.keys, sizes)
     return with_quality(
         _limited(curve, cube, names, intervals, wanted=wanted),
         names,
-        clusters=clusters_of(cube.counts, cube.keys, sizes),
+        clusters=clusters,
         keys=cube.keys,
         events=events,
     )
@@ -179,6 +182,19 @@ def clusters_of(counts: pl.DataFrame, keys: Sequence[str], sizes: Sequence[str])
         (total**2 / squares).alias(N_EFFECTIVE),
         (pl.col("_size").max() / total).alias(_LARGEST),
     )
+
+
+def fewer_clusters(tables: Sequence[pl.DataFrame], keys: Sequence[str]) -> pl.DataFrame:
+    """Of the clusters of two parents of rows, in every group, those whose effective number is the smaller.
+
+    Args:
+        tables: `clusters_of` the same groups by each parent; or one table, which comes back.
+        keys: Columns that identify a group.
+    """
+    if len(tables) == 1:
+        return tables[0]
+    ordered = pl.concat(tables).sort(N_EFFECTIVE, maintain_order=True)
+    return ordered.group_by(list(keys), maintain_order=True).first()
 
 
 def with_clusters(table: pl.DataFrame, cube: Cube, sizes: Sequence[str], *, wanted: bool) -> pl.DataFrame:
