@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 SCORED, IN_CELLS = "scored", "scored_cells"  # the relations of the rows
 MOST_CELLS = 250_000  # with the ends of every piece still four blocks
 CELLS_OF_REPLICATES = 1 << 12
+CELLS_OF_TWO_PARENTS = 1 << 9  # pairs of replicates are 64 times as many
 MOST_CELLS_OF_GROUPS = 1 << 22
 MOST_ROUNDS = 4
 ROUNDING = 4e-16
@@ -255,7 +256,8 @@ class _Work:
         if self.replicates:
             coarse = None
             if finest is not None:
-                coarse = finer(cells.open(bounds, self._extremes(finest)), CELLS_OF_REPLICATES)
+                count = CELLS_OF_TWO_PARENTS if self.request.second_replicates else CELLS_OF_REPLICATES
+                coarse = finer(cells.open(bounds, self._extremes(finest)), count)
             rows = self._cells(coarse, replicated=True).rows
         collected = self._collector()
         collected.add(rows)
