@@ -211,9 +211,9 @@ def choices(design: Design, datasets: int, seed: int) -> dict[str, tuple[float, 
     """Wrong promises of precision and of recall, and the optimism of the best F1 as it stands and cross-fitted."""
     _, true = truth(design, np.random.default_rng([seed, 0]))
     precision, recall, f1 = (ratio[0] for ratio in ratios_of_counts([true.tp, true.fp, true.fn], 1.0))
-    lowest_below = int((recall >= RECALL).sum()) - 1
-    too_low = precision <= precision[lowest_below], recall <= recall[lowest_below]
-    minima = precision[lowest_below] + TINY, recall[lowest_below] + TINY
+    strictest = int((recall >= RECALL).sum()) - 1
+    too_low = precision <= precision[strictest], recall <= recall[strictest]
+    minima = precision[strictest] + TINY, recall[strictest] + TINY
     rng = np.random.default_rng([seed, 2])
     measured: dict[str, list[tuple[float, ...]]] = {way: [] for way in WAYS[1:]}
     for _ in range(datasets):
