@@ -129,16 +129,15 @@ def with_limits(
         intervals: Their intervals from the rows of a group, by rising threshold, and its counts by replicate.
         wanted: Whether intervals are asked for; beyond the budget there is none all the same.
         sizes: Names of the counts that make the size of a cluster; None: all of its counts.
-        clusters: `clusters_of` its groups if they are known already; `sizes` is then not used.
+        clusters: `clusters_of` its groups; None: they follow from the sizes.
         events: As for `with_quality`.
     """
-    if clusters is None:
-        sizes = sizes or [name for name in cube.counts.columns if name not in {*cube.keys, REPLICATE, "threshold"}]
-        clusters = clusters_of(cube.counts, cube.keys, sizes)
+    if sizes is None:
+        sizes = [name for name in cube.counts.columns if name not in {*cube.keys, REPLICATE, "threshold"}]
     return with_quality(
         _limited(curve, cube, names, intervals, wanted=wanted),
         names,
-        clusters=clusters,
+        clusters=clusters_of(cube.counts, cube.keys, sizes) if clusters is None else clusters,
         keys=cube.keys,
         events=events,
     )
@@ -184,17 +183,16 @@ def clusters_of(counts: pl.DataFrame, keys: Sequence[str], sizes: Sequence[str])
     )
 
 
-def fewer_clusters(tables: Sequence[pl.DataFrame], keys: Sequence[str]) -> pl.DataFrame:
-    """Of the clusters of two parents of rows, in every group, those whose effective number is the smaller.
+def clusters_of_parents(cube: Cube, sizes: Sequence[str]) -> pl.DataFrame:
+    """`clusters_of` rows that may have two parents: of both the one with the smaller effective number, in each group.
 
     Args:
-        tables: `clusters_of` the same groups by each parent; or one table, which comes back.
-        keys: Columns that identify a group.
+        cube: Counts by the first parent and, in `crossed`, by the second.
+        sizes: Names of the counts that make the size of a cluster.
     """
-    if len(tables) == 1:
-        return tables[0]
-    ordered = pl.concat(tables).sort(N_EFFECTIVE, maintain_order=True)
-    return ordered.group_by(list(keys), maintain_order=True).first()
+    parents = [clusters_of(counts, cube.keys, sizes) for counts in (cube.counts, *cube.crossed[:1])]
+    order = [N_EFFECTIVE, N_CLUSTERS]
+    return pl.concat(parents).sort(order, nulls_last=True).unique(list(cube.keys), keep="first", maintain_order=True)
 
 
 def with_clusters(table: pl.DataFrame, cube: Cube, sizes: Sequence[str], *, wanted: bool) -> pl.DataFrame:

@@ -9,8 +9,7 @@ import polars as pl
 
 from pipeline.metrics.uncertainty.limits import (
     Interval,
-    clusters_of,
-    fewer_clusters,
+    clusters_of_parents,
     intervals_of,
     limit_columns,
     no_limits,
@@ -58,9 +57,7 @@ def with_intervals(
 
 def clusters_of_groups(params: ThresholdSweepParameters, cube: Cube) -> pl.DataFrame:
     """`clusters_of` the groups, of two parents the fewer; NULL where rows are independent or not in replicates."""
-    sizes = sizes_of(kind_of_counts(cube.counts))
-    parents = (cube.counts, *cube.crossed[:1])
-    table = fewer_clusters([clusters_of(counts, cube.keys, sizes) for counts in parents], cube.keys)
+    table = clusters_of_parents(cube, sizes_of(kind_of_counts(cube.counts)))
     if params.cluster is None or not params.is_replicated:
         return table.with_columns(pl.lit(None, dtype=table.schema[name]).alias(name) for name in table.columns[-3:])
     return table
