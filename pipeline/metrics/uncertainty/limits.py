@@ -236,18 +236,6 @@ def of_one_parent(clusters: pl.DataFrame, groups: pl.DataFrame | None = None) ->
     return joined.with_columns(quality).drop("_is_alone")
 
 
-def clusters_of_parents(cube: Cube, sizes: Sequence[str]) -> pl.DataFrame:
-    """`clusters_of` rows that may have two parents: of both the one with the smaller effective number, in each group.
-
-    Args:
-        cube: Counts by the first parent and, in `crossed`, by the second.
-        sizes: Names of the counts that make the size of a cluster.
-    """
-    parents = [clusters_of(counts, cube.keys, sizes) for counts in (cube.counts, *cube.crossed[:1])]
-    order = [N_EFFECTIVE, N_CLUSTERS]
-    return pl.concat(parents).sort(order, nulls_last=True).unique(list(cube.keys), keep="first", maintain_order=True)
-
-
 def with_clusters(table: pl.DataFrame, cube: Cube, sizes: Sequence[str], *, wanted: bool) -> pl.DataFrame:
     """A table with `n_clusters` and `n_clusters_effective` of the group of every row; NULL where not wanted."""
     return with_numbers(table, clusters_of(cube.counts, cube.keys, sizes), cube.keys, wanted=wanted)
