@@ -18,7 +18,7 @@ Measured in `benchmarks/coverage_of_clusters.py`. Tried and not taken: degrees o
 variances in proportion to squared sizes, with which 95 % intervals between unequal clusters hold the truth in 97 to
 100 % of data sets unless sizes go along with the outcome; and Hall's quantiles on both sides, which are too near on the
 side of the short tail. Where sizes do go along with the outcome limits fall short all the same, because most samples
-lack the largest clusters.
+lack the largest clusters. `size_error` tells sizes for which that can be.
 """
 
 from __future__ import annotations
@@ -30,8 +30,11 @@ import numpy as np
 from scipy.special import expit, logit
 
 from pipeline.metrics.uncertainty.jackknife import logit_interval, satterthwaite, t_quantile
+from pipeline.metrics.uncertainty.spread import ONE_WAY, combined
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from pipeline.metrics.uncertainty.jackknife import Limits
@@ -58,6 +61,27 @@ def largest_share(sizes: NDArray[Any]) -> Floats:
     """Share of the largest cluster in all rows; nan without any row. Arguments as for `effective_number`."""
     values = np.asarray(sizes, dtype=np.float64)
     return np.asarray(values.max(axis=0) / values.sum(axis=0))
+
+
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def size_error(sizes: NDArray[Any]) -> Floats:
+    """Standard error of the logarithm of Σ n² / Σ n, the mean size of the cluster of a row, by the jackknife.
+
+    A statistic that goes along with the size of clusters is known no better than this size is. Where few clusters hold
+    most rows it is not known from the sample, and a sample that lacks the largest clusters cannot tell how large they
+    are. 0 for clusters of one size, about √(8 / G) × 1/2 for G exponential sizes; nan with fewer than two clusters.
+
+    Args:
+        sizes: Shape (G, …), ≥ 0: rows, or weight, of each cluster; clusters without any count for nothing.
+    """
+    values = np.asarray(sizes, dtype=np.float64)
+    squares = values**2
+    number = (values > 0).sum(axis=0)
+    without = np.log((squares.sum(axis=0) - squares) / (values.sum(axis=0) - values))
+    without = np.where(values > 0, without, np.nan)
+    centred = np.nan_to_num(without - np.nansum(without, axis=0) / number)
+    variance = (number - 1) / number * (centred**2).sum(axis=0)
+    return np.asarray(np.where(number > 1, np.sqrt(variance), np.nan))
 
 
 @dataclass(frozen=True)
@@ -96,6 +120,29 @@ def spread_of_shifts(shifts: Floats, effective: Floats, clusters: Floats | None 
     degrees = np.maximum(np.fmin(np.minimum(observed, most), effective - 1.0), 1.0)
     variance = np.where(np.asarray(number) > 1, total * (number - 1.0) / number, np.nan)
     return Spread(np.asarray(variance), np.asarray(degrees), np.asarray(np.nan_to_num(third / total**1.5)))
+
+
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def combined_spread(spreads: Sequence[Spread]) -> Spread:
+    """The sampling error over one clustering, or over two that cross.
+
+    Args:
+        spreads: Of the one clustering; or of the first parent, of the second parent, and of their intersections.
+
+    Returns:
+        The variance of `spread.combined` (Cameron, Gelbach & Miller 2011, eq. 2.12) with the degrees of freedom of the
+        parent that has fewer (their section 2.4); nan where a parent or the intersections have a single replicate.
+    """
+    if len(spreads) == ONE_WAY:
+        return spreads[0]
+    first, second, both = spreads
+    variance = combined([first.variance, second.variance, both.variance])
+    # third moments of independent effects of both parents and of intersections add up as their variances do
+    third = [of_clustering.skewed * of_clustering.variance**1.5 for of_clustering in spreads]
+    is_apart = variance > both.variance
+    skewed = np.where(is_apart, third[0] + third[1] - third[2], third[2]) / variance**1.5
+    skewed = np.clip(np.nan_to_num(skewed, posinf=0.0, neginf=0.0), -1.0, 1.0)
+    return Spread(variance, np.minimum(first.degrees, second.degrees), skewed)
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
