@@ -74,7 +74,7 @@ def test_a_ratio_of_nothing_is_null_and_says_why(
     assert (ratios(row), row["undefined"], row["undefined_interval"]) == (values_at_half, reason, "undefined_ratio")
     assert result.row("areas")["undefined"] == ("no_positive" if rows[0].get("n_true", 0) == 0 else reason)
     no_true = not rows[0].get("n_true")
-    of_clusters = [words for words in result.warnings if "the fewest on 2 clusters: few_clusters" in words]
+    of_clusters = [words for words in result.warnings if "few_clusters (the fewest are 2 clusters: " in words]
     assert len(of_clusters) == (result.row("curve", threshold=0.5)["interval_quality"] is not None)
     assert [words for words in result.warnings if words not in of_clusters] == (
         ["there is no true point: recall and areas are NULL"] if no_true else []
