@@ -8,11 +8,11 @@ variance of scores lies between clusters, and both go together (correlation 0.5)
 `prevalence` the logit of the share of positives rises by 0.6 for each unit of the log of the size, with `quality` the
 distance of positives by 0.4. The truth is that of rows drawn from all clusters there could be.
 
-`Kish` is the mean effective number of clusters, `marked` the share of data sets whose intervals are marked
-`few_clusters` or `unequal_clusters`. Then the shares of data sets whose interval holds the truth: of average precision,
-ROC AUC, and of precision, recall and F1 at the thresholds 0.5, 1 and 2; `all` of all data sets, `unmarked` of those
-that are not marked. Where sizes go along with the outcome, the unmarked are the data sets that lack the large clusters
-which the truth contains, so that their coverage is lower. The Monte Carlo error of a share near .95 is √(.05 / n).
+`Kish` is the mean effective number of clusters, `few` the share of data sets whose intervals are marked `few_clusters`
+or `unequal_clusters`, `marked` the share that is marked at all, with `size_may_matter`, too. Then the shares of data
+sets whose interval holds the truth: of average precision, ROC AUC, and of precision, recall and F1 at the thresholds
+0.5, 1 and 2; `all` of all data sets, `unmarked` of those that are not marked, if these are at least 20. The Monte Carlo
+error of a share near .95 is √(.05 / n).
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ import numpy as np
 from scipy.special import expit
 
 from pipeline.metrics.curves.ordered_areas import ROW_AREAS, OrderedAreas, Rows, Totals
-from pipeline.metrics.uncertainty.clusters import Spread, area_interval, effective_number, largest_share
+from pipeline.metrics.uncertainty.clusters import Spread, area_interval, effective_number
+from pipeline.metrics.uncertainty.marks import quality_of_sizes
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
-from pipeline.metrics.uncertainty.qualities import FEWEST_CLUSTERS, LARGEST_SHARE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,6 +40,7 @@ RATIOS = ("precision", "recall", "f1")
 SMALLEST, LARGEST = 5, 100
 POPULATION = 400_000  # clusters, of which a few rows each stand for all
 ROWS_OF_EACH = 5
+FEWEST_UNMARKED = 20  # data sets for a share to be printed
 _INTERCEPT, _SHIFT, _TOGETHER = -2.2, 1.5, 0.5
 
 
@@ -172,7 +173,9 @@ class Coverage:
     """What was measured in one design: shares by statistic, `all` data sets and the unmarked ones."""
 
     effective: float
+    few: float
     marked: float
+    unmarked: int
     covered: dict[str, float]
     covered_unmarked: dict[str, float]
 
@@ -182,16 +185,19 @@ def coverage(design: Design, datasets: int, confidence: float, seed: int) -> Cov
     true = truth(design, np.random.default_rng([seed, 0]))
     rng = np.random.default_rng([seed, 1])
     held: dict[str, list[bool]] = {name: [] for name in true}
-    effective, marked = np.zeros(datasets), np.zeros(datasets, dtype=bool)
+    effective, marks = np.zeros(datasets), []
     for number in range(datasets):
         limits, sizes = limits_of_data(design, confidence, rng)
         effective[number] = effective_number(sizes)
-        marked[number] = effective[number] < FEWEST_CLUSTERS or largest_share(sizes) > LARGEST_SHARE
+        marks.append(quality_of_sizes(sizes))
         for name, (lower, upper) in limits.items():
             held[name].append(bool(lower <= true[name] <= upper))
+    marked, few = (np.array([mark not in fine for mark in marks]) for fine in (("good",), ("good", "size_may_matter")))
     shares = {name: float(np.mean(values)) for name, values in held.items()}
     unmarked = {name: float(np.mean(np.array(v)[~marked])) if not marked.all() else np.nan for name, v in held.items()}
-    return Coverage(float(effective.mean()), float(marked.mean()), shares, unmarked)
+    return Coverage(
+        float(effective.mean()), float(few.mean()), float(marked.mean()), int((~marked).sum()), shares, unmarked
+    )
 
 
 def main() -> None:
@@ -203,13 +209,16 @@ def main() -> None:
     options = parser.parse_args()
     names = ("AP", "ROC", *(f"{name} {t:g}" for name in "PRF" for t in THRESHOLDS))
     print(f"Monte Carlo error {np.sqrt(0.0475 / options.datasets):.3f} in `all`")
-    print("| clusters | Kish | marked | data sets | " + " | ".join(names) + " |")
-    print("|---" * (4 + len(names)) + "|")
+    print("| clusters | Kish | few | marked | data sets | " + " | ".join(names) + " |")
+    print("|---" * (5 + len(names)) + "|")
     for design in DESIGNS:
         measured = coverage(design, options.datasets, options.confidence, options.seed)
         order = ("average_precision", "roc_auc", *(f"{name} {t:g}" for name in RATIOS for t in THRESHOLDS))
         for words, shares in (("all", measured.covered), ("unmarked", measured.covered_unmarked)):
-            start = f"| {design} | {measured.effective:.1f} | {measured.marked:.2f} | {words} | "
+            if words == "unmarked" and measured.unmarked < FEWEST_UNMARKED:
+                continue
+            shown = f"{measured.effective:.1f} | {measured.few:.2f} | {measured.marked:.3f}"
+            start = f"| {design} | {shown} | {words} | "
             print(start + " | ".join(f"{shares[name]:.3f}".lstrip("0") for name in order) + " |", flush=True)
 
 

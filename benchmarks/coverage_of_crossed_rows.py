@@ -250,8 +250,9 @@ def _optimism(counts: Confusion, f1: Floats) -> tuple[float, float]:
 
     of_sample = of([side.sum(axis=0, keepdims=True) for side in sides])[0]
     best = int(np.argmax(of_sample))
-    pooled = cross_fitted(sides, lambda sums: np.argmax(of(sums), axis=1), FOLDS)
-    fitted = of([np.array([count]) for count in pooled])[0] if pooled is not None else np.nan
+    in_folds = [np.array([[side[fold::FOLDS].sum(axis=0) for fold in range(FOLDS)]]) for side in sides]
+    pooled = cross_fitted(in_folds, lambda sums: np.argmax(of(sums), axis=1))
+    fitted = of(pooled)[0]
     return float(of_sample[best] - f1[best]), float(fitted - f1[best])
 
 

@@ -159,6 +159,8 @@ def _print_stage(rich: Any, stage: StageResult) -> None:  # noqa: ANN401 - a ric
     rich.print(table)
     if len(rows) > MOST_SUMMARY_ROWS:
         rich.print(f"… {len(rows) - MOST_SUMMARY_ROWS} more groups", highlight=False)
+    if summary.legend:
+        rich.print(Text(summary.legend))
     rich.print(Text(cleaned(summary.sentence, layout="")))
     if summary.curve is not None:
         rich.print(Text(f"{draw(summary.curve)}  {summary.curve_title}"))

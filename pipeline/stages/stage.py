@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pipeline.metrics.uncertainty.qualities import DOUBTFUL, INTERVAL_QUALITY
 from pipeline.tables.groupings import TOTAL, internal_name
 from pipeline.tables.schemas import COUNT_TABLE, GROUPING, Column, Table
 from pipeline.tables.sweep import REPLICATE
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from pipeline.sources.inputs import InputContract
     from pipeline.sources.source import Source
     from pipeline.stages.parameters import StageParameters
+
+
+DOUBT = "*"
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,12 @@ class Summary:
     groupings: tuple[str, ...] = ()
     curve: tuple[float | None, ...] | None = None
     curve_title: str = ""
+
+    @property
+    def legend(self) -> str:
+        """What `DOUBT` means, if one of the cells has it behind limits; else empty."""
+        words = f"{DOUBT} doubtful limits: see the warnings, and interval_quality in the tables"
+        return words if any(cell.endswith(f"){DOUBT}") for row in self.rows for cell in row) else ""
 
 
 @dataclass(frozen=True)
@@ -145,12 +155,23 @@ def percent(value: object) -> str:
     return f"{value:.1%}" if isinstance(value, float) else "–"
 
 
-def interval(row: Mapping[str, object], name: str) -> str:
-    """A ratio and its limits for people."""
+def interval(row: Mapping[str, object], name: str, quality: str = INTERVAL_QUALITY) -> str:
+    """A ratio and its limits for people, with `DOUBT` behind doubtful limits.
+
+    Args:
+        row: Row of a result table.
+        name: The ratio.
+        quality: The column that says how far its limits can be trusted.
+    """
     lower, upper = row[f"{name}_lower"], row[f"{name}_upper"]
     if not isinstance(lower, float) or not isinstance(upper, float):
         return percent(row[name])
-    return f"{percent(row[name])} ({lower * 100:.0f}–{upper * 100:.0f})"
+    return f"{percent(row[name])} ({lower * 100:.0f}–{upper * 100:.0f}){doubt(row, quality)}"
+
+
+def doubt(row: Mapping[str, object], quality: str = INTERVAL_QUALITY) -> str:
+    """`DOUBT` if limits of a row are doubtful, else nothing."""
+    return DOUBT if row[quality] in DOUBTFUL else ""
 
 
 def integer(value: object) -> str:

@@ -9,10 +9,14 @@ import polars as pl
 import pytest
 
 import pipeline
+from pipeline.stages import STAGES
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pipeline.tables.schemas import Table
+
+LIMITS = ("_lower", "_upper")
 TABLES = {
     "threshold_sweep": "threshold_sweep_areas",
     "entity_recognition": "entity_recognition_scores",
@@ -50,7 +54,8 @@ def stages(folder: Path, units: int) -> dict[str, dict[str, Any]]:
             "predictions": path["predictions_of_points"],
             "margin": 10,
         },
-        "before_after": {"pairs": path["pairs"], "compared": "pairs", "thresholds": [0.2, 0.5]},
+        "before_after": {"pairs": path["pairs"], "compared": "pairs", "thresholds": [0.2, 0.5]}
+        | {"window": {"before": "72h", "after": "72h"}, "lag_thresholds": [0.3]},
     }
 
 
@@ -59,8 +64,27 @@ def test_few_units_are_told_and_marked(tmp_path: Path, units: int, *, is_few: bo
     config = [{"kind": kind, **keys} for kind, keys in stages(tmp_path, units).items()]
     run = pipeline.run({"output": str(tmp_path / "results"), "stages": config})
     told = " ".join(words for words in run.warnings if "few_clusters" in words)
+    assert all(told.count(f"{kind}: limits are doubtful") == is_few for kind in TABLES), "one warning for each stage"
+    assert all(("*" in str(stage.summary.rows)) == bool(stage.summary.legend) for stage in run.stages)
     with pipeline.open_results(str(tmp_path / "results")) as connection:
         for kind, table in TABLES.items():
             qualities = connection.table(table).pl()["interval_quality"].unique().drop_nulls()
             assert ("few_clusters" in qualities) == is_few, (kind, qualities)
             assert (kind in told) == is_few, (kind, run.warnings)
+        for entry in STAGES:
+            for result in entry.load().tables if entry.kind in TABLES else ():
+                check_marks(connection.table(result.name).pl())
+
+
+def check_marks(rows: pl.DataFrame) -> None:
+    """A row has a mark if and only if it has an interval; bands over κ are none."""
+    limits = [name for name in rows.columns if name.endswith(LIMITS) and "_over_kappa" not in name]
+    if limits:
+        is_limited = pl.any_horizontal(pl.col(name).is_not_null() for name in limits)
+        assert rows.select((is_limited == pl.col("interval_quality").is_not_null()).all()).item(), rows
+
+
+@pytest.mark.parametrize("table", [table for entry in STAGES for table in entry.load().tables], ids=lambda t: t.name)
+def test_every_table_with_intervals_says_how_far_to_trust_them(table: Table) -> None:
+    names = {column.name for column in table.columns}
+    assert any(name.endswith(LIMITS) for name in names) == ("interval_quality" in names)

@@ -79,6 +79,7 @@ def pick(
     among: pl.Expr,
     best: pl.Expr,
     otherwise: str = NOT_REACHED,
+    is_given: bool = False,
 ) -> pl.DataFrame:
     """The best row of every group; of several best rows, the one with the lowest threshold.
 
@@ -89,6 +90,7 @@ def pick(
         among: Which rows are eligible; NULL counts as not eligible.
         best: What is maximised; rows in which it is NULL are never chosen.
         otherwise: What `undefined` says of a group in which no row is eligible.
+        is_given: Whether the threshold was given, so that nothing was chosen.
 
     Returns:
         One row per group with the columns of the curve and `criterion`. A group in which no row is eligible keeps its
@@ -106,4 +108,4 @@ def pick(
     missing = pl.col(THRESHOLD).is_null()
     reason = pl.when(missing).then(pl.lit(otherwise)).otherwise(pl.col("undefined"))
     points = rows.with_columns(reason.alias("undefined"), pl.lit(criterion).alias(CRITERION))
-    return points if "confidence=" in criterion else of_chosen(points)
+    return points if is_given or "confidence=" in criterion else of_chosen(points)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.uncertainty.clusters import effective_number
 from pipeline.metrics.uncertainty.qualities import (
     FEWEST_CLUSTERS,
     FEWEST_EVENTS,
     INTERVAL_QUALITY,
     LARGEST_SHARE,
+    LARGEST_SIZE_ERROR,
     N_CLUSTERS,
     N_EFFECTIVE,
     Quality,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 UNDEFINED_INTERVAL = "undefined_interval"
 _SIDES = ("lower", "upper")
-_LARGEST = "_largest_share"
+_OF_CLUSTERS = "_quality_of_clusters"
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,23 @@ def _limited(
         return curve.with_columns(*no_limits(names, "none"))
     if not cube.within_budget(curve.height):
         return curve.with_columns(*no_limits(names, "budget"))
-    return pl.concat([rows.with_columns(*limit_columns(intervals(rows, group))) for rows, group in cube.beside(curve)])
+    frames: list[pl.DataFrame] = []
+    of_groups: list[Intervals] = []
+    for rows, group in cube.beside(curve):
+        frames.append(rows)
+        of_groups.append(intervals(rows, group))
+    # columns are made once for all groups: to make them costs more than to fill them
+    joined = {name: _joined([limits[name] for limits in of_groups]) for name in of_groups[0]}
+    return pl.concat(frames).with_columns(*limit_columns(joined))
+
+
+def _joined(intervals: Sequence[Interval]) -> Interval:
+    """The intervals of one ratio in several groups, one after the other."""
+    return Interval(
+        np.concatenate([limits.lower for limits in intervals]),
+        np.concatenate([limits.upper for limits in intervals]),
+        np.concatenate([limits.reason for limits in intervals]),
+    )
 
 
 def clusters_of(counts: pl.DataFrame, keys: Sequence[str], sizes: Sequence[str]) -> pl.DataFrame:
@@ -167,19 +183,28 @@ def clusters_of(counts: pl.DataFrame, keys: Sequence[str], sizes: Sequence[str])
         sizes: Names of the counts that make the size of a cluster.
 
     Returns:
-        Columns `keys`, `n_clusters`, `n_clusters_effective` (Kish 1965; NULL without any row) and the share of the
-        largest cluster, which `with_quality` takes away.
+        Columns `keys`, `n_clusters`, `n_clusters_effective` (Kish 1965; NULL without any row) and what
+        `quality_of_sizes` says of them, which `with_quality` takes away.
     """
     size = pl.sum_horizontal(pl.col(name).cast(pl.Float64) for name in sizes)
     by_cluster = (
         counts.select(*keys, REPLICATE, size.alias("_size")).group_by([*keys, REPLICATE]).agg(pl.col("_size").sum())
     )
     rows = by_cluster.sort(REPLICATE).filter(pl.col("_size") > 0)  # sums do not depend on the order of the table
-    total, squares = pl.col("_size").sum(), (pl.col("_size") ** 2).sum()
+    total, squares, number = pl.col("_size").sum(), (pl.col("_size") ** 2).sum(), pl.len()
+    without = ((squares - pl.col("_size") ** 2) / (total - pl.col("_size"))).log()  # see `clusters.size_error`
+    effective, largest = total**2 / squares, pl.col("_size").max() / total
+    quality = (
+        pl.when(largest > pl.max_horizontal(pl.lit(LARGEST_SHARE), 2 / number))
+        .then(_named("unequal_clusters"))
+        .when(effective < FEWEST_CLUSTERS)
+        .then(_named("few_clusters"))
+        .when(without.std() * (number - 1) / number.sqrt() > LARGEST_SIZE_ERROR)
+        .then(_named("size_may_matter"))
+        .otherwise(_named("good"))
+    )
     return rows.group_by(list(keys), maintain_order=True).agg(
-        pl.len().cast(pl.Int64).alias(N_CLUSTERS),
-        (total**2 / squares).alias(N_EFFECTIVE),
-        (pl.col("_size").max() / total).alias(_LARGEST),
+        number.cast(pl.Int64).alias(N_CLUSTERS), effective.alias(N_EFFECTIVE), quality.alias(_OF_CLUSTERS)
     )
 
 
@@ -193,6 +218,22 @@ def clusters_of_parents(cube: Cube, sizes: Sequence[str]) -> pl.DataFrame:
     parents = [clusters_of(counts, cube.keys, sizes) for counts in (cube.counts, *cube.crossed[:1])]
     order = [N_EFFECTIVE, N_CLUSTERS]
     return pl.concat(parents).sort(order, nulls_last=True).unique(list(cube.keys), keep="first", maintain_order=True)
+
+
+def of_one_parent(clusters: pl.DataFrame, groups: pl.DataFrame | None = None) -> pl.DataFrame:
+    """What `clusters_of` gives, of intervals that know one parent of rows that have two.
+
+    Args:
+        clusters: As from `clusters_of`.
+        groups: Those for which this is so; None: all.
+    """
+    keys = clusters.columns[: clusters.columns.index(N_CLUSTERS)]
+    groups = clusters.select(keys) if groups is None else groups
+    is_alone = pl.col("_is_alone").is_not_null() & (pl.col(_OF_CLUSTERS) == "good")
+    quality = pl.when(is_alone).then(_named("one_parent")).otherwise(pl.col(_OF_CLUSTERS)).alias(_OF_CLUSTERS)
+    marked = groups.select(*keys, pl.lit(value=True).alias("_is_alone"))
+    joined = clusters.join(marked, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    return joined.with_columns(quality).drop("_is_alone")
 
 
 def with_clusters(table: pl.DataFrame, cube: Cube, sizes: Sequence[str], *, wanted: bool) -> pl.DataFrame:
@@ -230,40 +271,27 @@ def with_quality(
             or 1, and where one is small a ratio rests on few events.
     """
     if clusters is not None:
-        working = clusters.select(
-            *keys, *(pl.col(name).alias(f"_{name}") for name in (N_CLUSTERS, N_EFFECTIVE)), _LARGEST
-        )
+        working = clusters.select(*keys, _OF_CLUSTERS)
         table = table.join(working, on=list(keys), how="left", nulls_equal=True, maintain_order="left")
     else:
-        table = table.with_columns(nulls([f"_{N_CLUSTERS}", f"_{N_EFFECTIVE}", _LARGEST]))
+        table = table.with_columns(pl.lit(None, dtype=pl.String).alias(_OF_CLUSTERS))
     is_limited = pl.any_horizontal(pl.col(limit).is_not_null() for limit in limit_names(names))
     quality = pl.when(is_limited).then(_quality(events)).cast(pl.String).alias(INTERVAL_QUALITY)
-    return table.with_columns(quality).drop(f"_{N_CLUSTERS}", f"_{N_EFFECTIVE}", _LARGEST)
+    return table.with_columns(quality).drop(_OF_CLUSTERS)
 
 
 def _quality(events: Sequence[str]) -> pl.Expr:
     """The worst that holds, see `qualities.MEANINGS`."""
-    twice_even = 2 / pl.col(f"_{N_CLUSTERS}")
     rarest = pl.min_horizontal(events) if events else pl.lit(None, dtype=pl.Int64)
     return (
-        pl.when(pl.col(_LARGEST) > pl.max_horizontal(pl.lit(LARGEST_SHARE), twice_even))
-        .then(_named("unequal_clusters"))
-        .when(pl.col(f"_{N_EFFECTIVE}") < FEWEST_CLUSTERS)
-        .then(_named("few_clusters"))
+        pl.when(pl.col(_OF_CLUSTERS) != "good")
+        .then(pl.col(_OF_CLUSTERS))
         .when(rarest == 0)
         .then(_named("at_edge"))
         .when(rarest < FEWEST_EVENTS)
         .then(_named("few_events_of_interest"))
         .otherwise(_named("good"))
     )
-
-
-def quality_of_sizes(sizes: NDArray[np.int64]) -> Quality:
-    """The quality of an interval that rests on clusters of these sizes alone, shape (G,)."""
-    sizes = sizes[sizes > 0]
-    if sizes.max(initial=0) > max(LARGEST_SHARE, 2 / max(len(sizes), 1)) * sizes.sum():
-        return "unequal_clusters"
-    return "few_clusters" if effective_number(sizes) < FEWEST_CLUSTERS else "good"
 
 
 def of_chosen(points: pl.DataFrame) -> pl.DataFrame:
@@ -276,22 +304,3 @@ def of_chosen(points: pl.DataFrame) -> pl.DataFrame:
 
 def _named(quality: Quality) -> pl.Expr:
     return pl.lit(quality)
-
-
-def few_clusters_warning(table: pl.DataFrame) -> tuple[str, ...]:
-    """A warning if intervals of a result table rest on few or unequal clusters, with how few at worst; or none.
-
-    Args:
-        table: With `interval_quality`, and with `n_clusters` and `n_clusters_effective` if it has them.
-    """
-    marked = table.filter(pl.col(INTERVAL_QUALITY).is_in(["unequal_clusters", "few_clusters"]))
-    if marked.is_empty():
-        return ()
-    rows = "all intervals" if marked.height == table[INTERVAL_QUALITY].count() else "some intervals"
-    if N_EFFECTIVE not in table.columns:
-        words = ", ".join(marked[INTERVAL_QUALITY].unique().sort())
-        return (f"{rows} rest on too few or too unequal clusters: {words}; do not rely on their limits",)
-    worst = marked.sort(N_EFFECTIVE, N_CLUSTERS).row(0, named=True)
-    number, effective, quality = worst[N_CLUSTERS], worst[N_EFFECTIVE], worst[INTERVAL_QUALITY]
-    words = f"{number:,} clusters" if effective > number - 1 else f"{number:,} clusters that count as {effective:.1f}"
-    return (f"{rows} rest on few or unequal clusters, the fewest on {words}: {quality}; do not rely on their limits",)

@@ -331,7 +331,10 @@ def _with_unseen(
 def _once(first: tuple[Floats, Floats], second: tuple[Floats, Floats], tails: Floats) -> Limits:
     """Upper limits of two shares, computed once for equal rows: small groups repeat counts, and quantiles are slow."""
     table = np.stack([column.ravel() for column in (*first, *second, tails)], axis=1)
-    unique, row_of_each = np.unique(table, axis=0, return_inverse=True)
-    row_of_each = row_of_each.reshape(tails.shape)
+    # rows are compared by their bytes, which is several times as fast as number by number
+    _, row_of_unique, row_of_each = np.unique(
+        table.view(np.dtype((np.void, table.itemsize * table.shape[1]))).ravel(), return_index=True, return_inverse=True
+    )
+    unique, row_of_each = table[row_of_unique], row_of_each.reshape(tails.shape)
     limits = [proportion_limit_above(unique[:, side], unique[:, side + 1], unique[:, 4]) for side in (0, 2)]
     return limits[0][row_of_each], limits[1][row_of_each]

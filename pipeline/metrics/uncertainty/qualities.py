@@ -5,13 +5,19 @@ A row gives one value, the worst of those that hold for any of its intervals. Th
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pipeline.tables.schemas import Column
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 Quality: TypeAlias = Literal[
     "unequal_clusters",
     "few_clusters",
+    "size_may_matter",
+    "one_parent",
+    "skewed",
     "at_edge",
     "few_events_of_interest",
     "chosen_on_same_data",
@@ -21,10 +27,18 @@ Quality: TypeAlias = Literal[
 FEWEST_CLUSTERS = 15  # effective clusters below which coverage is not vouched for
 LARGEST_SHARE = 1 / 3  # of all rows that one cluster may hold
 FEWEST_EVENTS = 10  # of the rarer of what a ratio weighs against each other
+LARGEST_SIZE_ERROR = 0.1  # relative standard error of the mean size of a row's cluster, see `clusters.size_error`
+UNITS_PER_SQUARED_SKEWNESS = 25  # that Student's t needs (Cochran 1977, section 2.15)
 
 MEANINGS: dict[Quality, str] = {  # the worst first
     "unequal_clusters": "one cluster holds over a third of the rows, and over twice what it would if all were equal",
     "few_clusters": f"the effective number of clusters (Kish) is below {FEWEST_CLUSTERS}",
+    "size_may_matter": (
+        f"the few largest clusters hold so much that the mean size of the cluster of a row is known to no better than "
+        f"{LARGEST_SIZE_ERROR:.0%}: where the outcome goes along with the size, limits fall short"
+    ),
+    "one_parent": "the rows have a second parent, such as articles, of which these intervals know nothing",
+    "skewed": f"fewer units than {UNITS_PER_SQUARED_SKEWNESS} × the squared skewness of their values, by Student's t",
     "at_edge": "a ratio is 0 or 1, so that one of its limits rests on a rule and not on a spread",
     "few_events_of_interest": f"fewer than {FEWEST_EVENTS} of the rarer of what a ratio weighs against each other",
     "chosen_on_same_data": "the threshold was chosen on these rows, by a criterion without confidence",
@@ -32,6 +46,7 @@ MEANINGS: dict[Quality, str] = {  # the worst first
 }
 
 INTERVAL_QUALITY = "interval_quality"
+DOUBTFUL: tuple[Quality, ...] = ("unequal_clusters", "few_clusters", "size_may_matter", "one_parent", "skewed")  # warn
 N_CLUSTERS, N_EFFECTIVE, DESIGN_EFFECT = "n_clusters", "n_clusters_effective", "design_effect"
 
 QUALITY_COLUMN = Column(
@@ -54,6 +69,12 @@ CLUSTER_COLUMNS = (
         nullable=True,
     ),
 )
+
+
+def worst(qualities: Iterable[Quality | None]) -> Quality | None:
+    """The worst of several; None stands for no interval, and is given if there is no other."""
+    present = set(qualities)
+    return next((quality for quality in MEANINGS if quality in present), None)
 
 
 def design_effect_column(ratio: str) -> Column:

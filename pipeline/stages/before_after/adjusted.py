@@ -16,7 +16,9 @@ from pipeline.metrics.before_after.adjusted import (
     adjusted_sums,
     standardise,
 )
-from pipeline.metrics.uncertainty.limits import Interval
+from pipeline.metrics.uncertainty.limits import Interval, with_quality
+from pipeline.stages.before_after import marks
+from pipeline.stages.before_after.marks import MATCHES
 from pipeline.stages.before_after.strata import COUNTED, KEYS
 from pipeline.stages.before_after.uncertainty import groups_of
 from pipeline.tables.columns import by_group, doubles, texts
@@ -41,6 +43,7 @@ VALUES = (
     *("fpr_adjusted", "fpr_adjusted_lower", "fpr_adjusted_upper", "fp_adjusted", "precision_adjusted"),
     *("precision_adjusted_lower", "precision_adjusted_upper", "recall_adjusted", "f1_adjusted"),
 )
+ADJUSTED = ("fpr_adjusted", "precision_adjusted")
 REASONS = ("undefined", "undefined_interval")
 WORDS = ("pairs before", "pairs after", "scored pairs before")
 
@@ -64,7 +67,9 @@ def table(
     strata = by_group(counts[COUNTED], keys)
     groups = ((group, group.rows.select(keys).row(0)) for group in groups_of(curve, cube))
     frames = [_group(group, strata.get(key, counts[COUNTED].clear()), params) for group, key in groups]
-    return pl.concat([frame.select(*keys, THRESHOLD, *COUNTS, *VALUES, *REASONS) for frame in frames])
+    table = pl.concat([frame.select(*keys, THRESHOLD, *COUNTS, *VALUES, *REASONS, *MATCHES) for frame in frames])
+    parents = marks.clusters(cube, params, crossed=False)
+    return with_quality(table, ADJUSTED, clusters=parents, keys=keys, events=MATCHES).drop(MATCHES)
 
 
 def _check_complete(counts: Mapping[str, pl.DataFrame], keys: Sequence[str]) -> None:

@@ -14,13 +14,14 @@ from pipeline.errors import ConfigError, DataError
 from pipeline.metrics.before_after.audit import audited_precision, combined_precision
 from pipeline.metrics.before_after.kappa import LogRatio, kappa_limits, kappa_variance, placebo_ratio
 from pipeline.metrics.before_after.placebo import predicted
+from pipeline.metrics.uncertainty.limits import with_quality
 from pipeline.plan import rows
 from pipeline.plan.checks import duplicate_check, file_check, missing_check
 from pipeline.plan.counts import Query, Sweep
 from pipeline.plan.nodes import After, Check, CrossCheck, Node, Relation
 from pipeline.plan.plan import Plan
 from pipeline.queries.load import statement
-from pipeline.stages.before_after import trend
+from pipeline.stages.before_after import marks, trend
 from pipeline.stages.before_after.uncertainty import groups_of
 from pipeline.tables.columns import doubles, nulls
 from pipeline.tables.schemas import GROUPING
@@ -179,7 +180,11 @@ def table(
     order = [*keys, THRESHOLD, *COLUMNS, *VALUES, "undefined"]
     audited = at_or_above(counts["audit"], keys, COLUMNS, params.threshold_values)
     drifts = _drifts(params, counts, keys)
-    return pl.concat([_group(group, audited, drifts, params).select(order) for group in groups_of(curve, cube)])
+    table = pl.concat([_group(group, audited, drifts, params).select(order) for group in groups_of(curve, cube)])
+    parents = marks.clusters(cube, params) if params.is_replicated else None
+    table = table.with_columns((pl.col("n_audited") - pl.col("n_right")).alias("_n_wrong"))
+    names = ("precision_audited", "precision_combined", "kappa")
+    return with_quality(table, names, clusters=parents, keys=keys, events=("n_right", "_n_wrong")).drop("_n_wrong")
 
 
 def _drifts(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame], keys: Sequence[str]) -> pl.DataFrame:

@@ -124,11 +124,11 @@ def resolve(params: BeforeAfterParameters, run: Resolved) -> Crossing | None:
 
 def warnings(params: BeforeAfterParameters, run: Resolved) -> Iterator[str]:
     """What the intervals leave out where the pairs have a second parent that is not known well enough."""
-    if run.crossing is None and run.units.replicated and params.second_parent == "auto" and run.pairs.has("article_id"):
+    if run.crossing is None and run.units.replicated and params.second_parent == "auto":
         yield (
-            "intervals take pairs of one event for alike, but not pairs of one article or one day: how many pairs of "
-            f'each were compared is not known. Give {_NEEDED["day"]}; or write cluster = "event_id" if articles are '
-            "not shared by events"
+            "intervals take pairs of one event for alike, but not pairs of one article or one day (one_parent): how "
+            f'many pairs of each were compared is not known. Give {_NEEDED["day"]}; or write cluster = "event_id" if '
+            "articles are not shared by events"
         )
 
 

@@ -10,6 +10,8 @@ import polars as pl
 from pipeline.metrics.before_after.sums import Sums
 from pipeline.metrics.uncertainty.cube import jackknifed
 from pipeline.metrics.uncertainty.jackknife import covariance, t_quantile
+from pipeline.metrics.uncertainty.limits import with_quality
+from pipeline.stages.before_after import marks
 from pipeline.stages.before_after.uncertainty import groups_of
 from pipeline.tables.columns import by_group, doubles, nulls
 from pipeline.tables.sweep import THRESHOLD
@@ -38,6 +40,15 @@ def with_difference(
         gold: The count table `gold`.
         params: The parameters of the stage.
     """
+    parents = marks.clusters(cube, params, crossed=False)
+    compared = _joined(table, curve, cube, gold, params)
+    return with_quality(compared, NAMES[:1], clusters=parents, keys=cube.keys, events=("tp", "fp"))
+
+
+def _joined(
+    table: pl.DataFrame, curve: pl.DataFrame, cube: Cube, gold: pl.DataFrame, params: BeforeAfterParameters
+) -> pl.DataFrame:
+    """The table with the difference and its limits."""
     if params.uncertainty == "none" or not cube.within_budget(curve.height):
         return table.with_columns(nulls(NAMES))
     keys = list(cube.keys)

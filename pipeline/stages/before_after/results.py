@@ -12,13 +12,14 @@ from pipeline.metrics.before_after import sensitivity
 from pipeline.metrics.before_after.kappa_bands import with_bands
 from pipeline.metrics.curves.operating_points import pick
 from pipeline.metrics.uncertainty.cube import Cube
-from pipeline.metrics.uncertainty.limits import few_clusters_warning
-from pipeline.stages.before_after import adjusted, audit, gold, placebo, plausibility, reference, strata, trend
+from pipeline.metrics.uncertainty.limits import with_numbers, with_quality
+from pipeline.metrics.uncertainty.marks import warnings_of_marks
+from pipeline.stages.before_after import adjusted, audit, gold, marks, placebo, plausibility, reference, strata, trend
 from pipeline.stages.before_after import verdict as assumption
 from pipeline.stages.before_after.crossing import CROSSED
 from pipeline.stages.before_after.gold_difference import with_difference
 from pipeline.stages.before_after.tables import COUNT_NAMES
-from pipeline.stages.before_after.uncertainty import with_intervals, with_safe_limits
+from pipeline.stages.before_after.uncertainty import with_design_effects, with_intervals, with_safe_limits
 from pipeline.stages.stage import Summary, group_text, integer, interval, number, of_group
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import REPLICATE, THRESHOLD, at_or_above
@@ -45,20 +46,41 @@ def derive(params: BeforeAfterParameters, counts: Mapping[str, pl.DataFrame]) ->
         threshold=params.recall_reference.threshold,
         reference_recall=recall,
     )
-    curve = with_intervals(curve, cube, params)
-    safe = with_safe_limits(curve, cube, params)
-    chosen = [estimator.operating_point(safe, keys, criterion, recall) for criterion in params.operating_points]
-    points = [rows.drop(set(safe.columns) - set(curve.columns)) for rows in chosen]
-    at_reference = pick(curve, keys, criterion="recall_reference", among=pl.col("is_reference"), best=pl.col(THRESHOLD))
-    chosen_points, first = pl.concat([*points, at_reference]), points[0].select(*keys, THRESHOLD)
-    with_kappas = sensitivity.with_kappas(chosen_points, curve, keys, recall)
+    parents = marks.clusters(cube, params)
+    curve = with_intervals(curve, cube, params, parents)
+    points = _operating_points(curve, cube, params, parents)
+    first = points.filter(pl.col("criterion") == params.operating_points[0].text).select(*keys, THRESHOLD)
     sensitive = sensitivity.over_references(frame, keys, first, params.recall_reference.min_precision, recall)
     return {
         "before_after_estimates": curve,
-        "before_after_operating_points": with_bands(with_kappas, curve, keys, recall),
+        "before_after_operating_points": points,
         "before_after_sensitivity": sensitive,
         **dict(_optional_tables(params, counts, curve, cube)),
     }
+
+
+def _operating_points(
+    curve: pl.DataFrame, cube: Cube, params: BeforeAfterParameters, parents: pl.DataFrame
+) -> pl.DataFrame:
+    """The thresholds that the criteria choose and the recall reference, with bands over κ and the clusters behind them.
+
+    Args:
+        curve: Estimates, one row per group × threshold.
+        cube: The counts that they rest on.
+        params: The parameters of the stage.
+        parents: `marks.clusters` of the groups.
+    """
+    keys, recall, wanted = list(cube.keys), params.recall_reference.middle, params.is_replicated
+    safe = with_safe_limits(curve, cube, params)
+    chosen = [estimator.operating_point(safe, keys, criterion, recall) for criterion in params.operating_points]
+    points = [rows.drop(set(safe.columns) - set(curve.columns)) for rows in chosen]
+    is_reference, is_given = pl.col("is_reference"), params.recall_reference.rule == "fixed"
+    at_reference = pick(
+        curve, keys, criterion="recall_reference", among=is_reference, best=pl.col(THRESHOLD), is_given=is_given
+    )
+    with_kappas = sensitivity.with_kappas(pl.concat([*points, at_reference]), curve, keys, recall)
+    banded = with_bands(with_kappas, curve, keys, recall)
+    return with_design_effects(with_numbers(banded, parents, keys, wanted=wanted), cube, wanted=wanted)
 
 
 def _optional_tables(
@@ -76,11 +98,18 @@ def _optional_tables(
     if curve.is_empty():
         return
     if params.uncertainty != "none":
-        yield placebo.TABLE, placebo.table(curve, cube, params)
+        tested = placebo.table(curve, cube, params)
+        events = ("m_far", "m_near")
+        parents = marks.clusters(cube, params)
+        yield placebo.TABLE, with_quality(tested, ["log_rate_ratio"], clusters=parents, keys=keys, events=events)
     if strata.COUNTED in counts:
         yield adjusted.TABLE, adjusted.table(curve, counts, cube, params)
     if params.lag_thresholds:
-        yield trend.TABLE, trend.table(params, counts, keys)
+        slopes, parents = (
+            trend.table(params, counts, keys),
+            marks.clusters(cube, params, crossed=trend.is_crossed(counts)),
+        )
+        yield trend.TABLE, with_quality(slopes, ["slope"], clusters=parents, keys=keys, events=("matches",))
     if "audit" in counts:
         yield audit.TABLE, audit.table(curve, counts, cube, params)
 
@@ -99,7 +128,7 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
         return ()
     doubtful = (plausibility.one_sided(total), plausibility.strictest_precision(total), reference.doubtful(tables))
     messages = [words for words in doubtful if words is not None]
-    messages += few_clusters_warning(total)
+    messages += warnings_of_marks(tables, without=("one_parent",))  # of which the plan has told
     messages += assumption.warnings(tables)
     messages += audit.contradictions(tables)
     return tuple(messages)

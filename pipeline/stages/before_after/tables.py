@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.metrics.uncertainty.qualities import QUALITY_COLUMN
+from pipeline.metrics.uncertainty.qualities import N_CLUSTERS, N_EFFECTIVE, QUALITY_COLUMN, design_effect_column
 from pipeline.tables.schemas import Column, Table, limits_of
 
 COUNTS = (
@@ -65,6 +65,16 @@ KAPPAS = (
     *limits_of("precision_over_kappa", "the corrected precision as that ratio runs from 0.75 to 1.5"),
     *limits_of("recall_over_kappa", "the corrected recall as that ratio runs from 0.75 to 1.5"),
 )
+PARENTS = (
+    Column(
+        N_CLUSTERS,
+        "BIGINT",
+        "events, clusters or replicates with matches, or days or articles where their effective number is smaller",
+        nullable=True,
+    ),
+    Column(N_EFFECTIVE, "DOUBLE", "(Σ n)² / Σ n² of their matches; NULL where no interval is wanted", nullable=True),
+    design_effect_column("fpr"),
+)
 SENSITIVITY = (
     Column("rule", "VARCHAR", "rule of the recall reference: `lowest` or `max`"),
     Column("min_precision", "DOUBLE", "minimum precision of the recall reference"),
@@ -94,6 +104,7 @@ PLACEBO = (
     Column("precision_far", "DOUBLE", "precision if the far part alone gave the false positive rate", nullable=True),
     Column("precision_near", "DOUBLE", "precision if the near part alone gave the false positive rate", nullable=True),
     Column("undefined", "VARCHAR", "why p_value is NULL; NULL when it is given", nullable=True),
+    QUALITY_COLUMN,
 )
 LAGS = (
     Column("threshold", "DOUBLE", "score from which a pair counts as a match"),
@@ -115,6 +126,7 @@ ADJUSTED = (
     Column("f1_adjusted", "DOUBLE", "f1 with fp_adjusted", nullable=True),
     Column("undefined", "VARCHAR", "why a ratio is NULL; NULL when all are defined", nullable=True),
     Column("undefined_interval", "VARCHAR", "why an interval is NULL; NULL when both are given", nullable=True),
+    QUALITY_COLUMN,
 )
 TREND = (
     Column("threshold", "DOUBLE", "score from which a pair counts as a match"),
@@ -124,6 +136,7 @@ TREND = (
     *limits_of("slope", "slope"),
     Column("p_value", "DOUBLE", "two-sided p-value of no trend; NULL where no test can be made", nullable=True),
     Column("undefined", "VARCHAR", "why slope or p_value is NULL; NULL when both are given", nullable=True),
+    QUALITY_COLUMN,
 )
 GOLD_COLUMNS = (
     Column("threshold", "DOUBLE", "score from which a pair counts as a match"),
@@ -137,6 +150,7 @@ GOLD_COLUMNS = (
     Column("precision_difference", "DOUBLE", "estimated precision minus that of the gold pairs", nullable=True),
     *limits_of("precision_difference", "precision_difference"),
     Column("undefined", "VARCHAR", "why a ratio is NULL; NULL when all are defined", nullable=True),
+    QUALITY_COLUMN,
 )
 AUDIT_SAMPLE = (
     Column("draw", "BIGINT", "place in the order of draws, from 1; the first k draws are a sample of size k"),
@@ -157,6 +171,7 @@ AUDIT = (
     *limits_of("kappa", "the ratio of false positive rates, after over before, that precision_combined allows for"),
     Column("p_value", "DOUBLE", "two-sided p-value that both agree", nullable=True),
     Column("undefined", "VARCHAR", "why a precision is NULL; NULL when all are given", nullable=True),
+    QUALITY_COLUMN,
 )
 EVENT_COLUMNS = (
     Column("event_id", "KEY", "the event"),
@@ -169,7 +184,7 @@ TABLES = (
     Table(
         "before_after_operating_points",
         "one row per group and criterion",
-        (Column("criterion", "VARCHAR", "what the threshold was chosen for"), *_NULLABLE, *KAPPAS),
+        (Column("criterion", "VARCHAR", "what the threshold was chosen for"), *_NULLABLE, *KAPPAS, *PARENTS),
         ("criterion",),
     ),
     Table(

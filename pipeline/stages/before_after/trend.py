@@ -119,6 +119,11 @@ def _trend(
     return rows.with_columns(_n_days(len(days)), *columns, texts("undefined", slopes.reason))
 
 
+def is_crossed(counts: Mapping[str, pl.DataFrame]) -> bool:
+    """Whether the matches of a day are counted by both parents of the pairs."""
+    return SECOND_REPLICATE in counts["lags"].columns
+
+
 def _crossed(counts: GroupCounts, thresholds: Sequence[float]) -> CrossedMatches | None:
     """The matches by both parents of the pairs; None where there is one, or one replicate of the second has all."""
     if SECOND_REPLICATE not in counts.counts.columns:

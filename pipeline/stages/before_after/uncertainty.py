@@ -14,8 +14,12 @@ from pipeline.metrics.before_after.intervals import INTERVAL_NAMES, MIN_REPLICAT
 from pipeline.metrics.before_after.placebo import NearAndFar, realised_precision_interval
 from pipeline.metrics.before_after.simultaneous import precision_at_least
 from pipeline.metrics.before_after.sums import Sides
+from pipeline.metrics.uncertainty.jackknife import leave_one_out
 from pipeline.metrics.uncertainty.limits import Interval, with_limits
+from pipeline.metrics.uncertainty.qualities import DESIGN_EFFECT
+from pipeline.metrics.uncertainty.spread import Spread
 from pipeline.tables.columns import doubles, nulls
+from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
     from pipeline.metrics.before_after.references import Choice
     from pipeline.metrics.before_after.sums import Counts
     from pipeline.metrics.uncertainty.cube import Cube, GroupCounts
+    from pipeline.metrics.uncertainty.jackknife import Floats
     from pipeline.stages.before_after.contract import BeforeAfterParameters
 
 REALISED = "precision_realised"
@@ -104,15 +109,52 @@ def groups_of(curve: pl.DataFrame, cube: Cube) -> Iterator[EstimatedGroup]:
         yield EstimatedGroup(rows, counts)
 
 
-def with_intervals(curve: pl.DataFrame, cube: Cube, params: BeforeAfterParameters) -> pl.DataFrame:
-    """The estimates with `<ratio>_lower`, `<ratio>_upper` and `undefined_interval`."""
+def with_intervals(
+    curve: pl.DataFrame, cube: Cube, params: BeforeAfterParameters, clusters: pl.DataFrame
+) -> pl.DataFrame:
+    """The estimates with `<ratio>_lower`, `<ratio>_upper`, `undefined_interval` and `interval_quality`."""
 
     def of_group(rows: pl.DataFrame, counts: GroupCounts) -> dict[str, Interval]:
         return _intervals(EstimatedGroup(rows, counts), params)
 
-    matches = ("m_before", "m_after")
-    wanted = params.is_replicated
-    return with_limits(curve, cube, (*INTERVAL_NAMES, REALISED), of_group, wanted=wanted, sizes=matches, events=matches)
+    names, wanted = (*INTERVAL_NAMES, REALISED), params.is_replicated
+    return with_limits(curve, cube, names, of_group, wanted=wanted, clusters=clusters, events=("m_before", "m_after"))
+
+
+def with_design_effects(points: pl.DataFrame, cube: Cube, *, wanted: bool) -> pl.DataFrame:
+    """Operating points with `design_effect`: the variance of the false positive rate over that of independent pairs.
+
+    Kish (1965): V / (FPR (1 - FPR) / N_b), V being the jackknife variance over events, or over both parents. NULL where
+    V or its divisor is not known or 0.
+
+    Args:
+        points: Columns of the keys, `threshold`, `fpr`, `n_before` and others.
+        cube: The counts that the estimates rest on.
+        wanted: Whether intervals are asked for.
+    """
+    chosen = points.select(*cube.keys, THRESHOLD, "fpr", "n_before").drop_nulls([THRESHOLD, "fpr"])
+    chosen = chosen.unique([*cube.keys, THRESHOLD], maintain_order=True)
+    if not wanted or chosen.is_empty() or not cube.within_budget(chosen.height):
+        return points.with_columns(nulls([DESIGN_EFFECT]))
+    groups = groups_of(chosen, cube)
+    effects = pl.concat([group.rows.with_columns(doubles(DESIGN_EFFECT, _design_effect(group))) for group in groups])
+    effects = effects.drop("fpr", "n_before")
+    return points.join(
+        effects, on=[*cube.keys, THRESHOLD], how="left", nulls_equal=True, maintain_order="left", validate="m:1"
+    )
+
+
+@np.errstate(divide="ignore", invalid="ignore")
+def _design_effect(group: EstimatedGroup) -> Floats:
+    """The design effect of the false positive rate at every threshold of a group; nan where it is not known."""
+    used = [sides.with_data for sides in group.clusterings]
+    if len(used[0].n_before) < MIN_REPLICATES:
+        return np.full(group.rows.height, np.nan)
+    without = [leave_one_out(sides.m_before) / leave_one_out(sides.n_before)[:, None] for sides in used]
+    fpr, pairs = group.rows["fpr"].to_numpy(), group.rows["n_before"].to_numpy()
+    independent = fpr * (1 - fpr) / pairs
+    effect = Spread(tuple(map(len, without))).variance(np.concatenate(without)) / independent
+    return np.where(np.isfinite(effect) & (effect > 0), effect, np.nan)
 
 
 def _intervals(group: EstimatedGroup, params: BeforeAfterParameters) -> dict[str, Interval]:

@@ -11,7 +11,8 @@ import polars as pl
 from pipeline.metrics.change_points.areas import average_precision, roerich_area, trapezoid_area
 from pipeline.metrics.curves.choices import operating_points
 from pipeline.metrics.uncertainty.cube import Cube
-from pipeline.metrics.uncertainty.limits import few_clusters_warning, with_clusters
+from pipeline.metrics.uncertainty.limits import with_clusters
+from pipeline.metrics.uncertainty.marks import warnings_of_marks
 from pipeline.metrics.uncertainty.qualities import N_CLUSTERS, N_EFFECTIVE
 from pipeline.stages.change_points.choosing import candidates, f_beta
 from pipeline.stages.change_points.contract import AREAS, CURVE
@@ -140,11 +141,11 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
             'true points; matching = "one_to_one" keeps it a proportion'
         )
     keys = areas.columns[1 : areas.columns.index("n_series")]
-    numbers = areas.select(*keys, N_CLUSTERS, N_EFFECTIVE)
+    numbered = curve.join(areas.select(*keys, N_CLUSTERS, N_EFFECTIVE), on=keys, how="left", nulls_equal=True)
     return (
         *messages,
         *groups_without(areas, {"no true point": pl.col("n_true") == 0}, "recall and areas are NULL"),
-        *few_clusters_warning(curve.join(numbers, on=keys, how="left", nulls_equal=True)),
+        *warnings_of_marks({**tables, "change_points_curve": numbered}),
     )
 
 

@@ -8,6 +8,7 @@ import sqlglot.expressions as exp
 from pydantic import Field, field_validator, model_validator
 
 from pipeline.metrics.comparison.significance import Correction
+from pipeline.metrics.uncertainty.qualities import QUALITY_COLUMN
 from pipeline.queries.dialect import column, render
 from pipeline.sources.inputs import Field as InputField
 from pipeline.sources.inputs import Input, InputContract
@@ -92,6 +93,7 @@ TESTS = (
         nullable=True,
     ),
     Column("undefined", "VARCHAR", "why a value is NULL; NULL when all are defined that the test has", nullable=True),
+    QUALITY_COLUMN,
 )
 POSTERIORS = (
     *_PAIR,
@@ -104,6 +106,7 @@ POSTERIORS = (
     Column("design_effect_b", "DOUBLE", "the same of b", nullable=True),
     Column("counts_b", "VARCHAR", "the same of b"),
     Column("probability_a_better", "DOUBLE", "probability that a is better, the two taken as independent"),
+    QUALITY_COLUMN,
 )
 TABLES = (
     Table(

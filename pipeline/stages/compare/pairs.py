@@ -23,7 +23,15 @@ from pipeline.metrics.comparison.paired_tests import (
 )
 from pipeline.metrics.comparison.pooled import Errors, effective_counts, pooled_ratios, standard_errors
 from pipeline.metrics.comparison.significance import minimum_detectable_difference
-from pipeline.stages.compare.contract import HYPOTHESES, POOLED_TESTS, SYMMETRIC_EVENTS
+from pipeline.metrics.uncertainty.marks import quality_of_events, quality_of_sizes
+from pipeline.metrics.uncertainty.qualities import (
+    FEWEST_CLUSTERS,
+    FEWEST_EVENTS,
+    INTERVAL_QUALITY,
+    UNITS_PER_SQUARED_SKEWNESS,
+    worst,
+)
+from pipeline.stages.compare.contract import EVENT_COUNTS, HYPOTHESES, POOLED_TESTS, SYMMETRIC_EVENTS
 from pipeline.tables.ratios import RATIOS
 
 if TYPE_CHECKING:
@@ -32,6 +40,7 @@ if TYPE_CHECKING:
     from pipeline.metrics.comparison.paired_tests import PairedTest
     from pipeline.metrics.comparison.pooled import EffectiveCounts
     from pipeline.metrics.uncertainty.jackknife import Floats
+    from pipeline.metrics.uncertainty.qualities import Quality
     from pipeline.stages.compare.contract import CompareParameters, Test
 
 Row = dict[str, Any]
@@ -96,6 +105,7 @@ class Pair:
             row = shared | {"test": test, "hypothesis": HYPOTHESES[test]}
             if isinstance(result, PairedT):
                 row |= {"difference_lower": result.lower, "difference_upper": result.upper}
+            row[INTERVAL_QUALITY] = _quality_of_means(row, by_bootstrap=test == "bootstrap_t")
             yield row | {"statistic": result.statistic, "p_value": result.p_value}
 
     def _tests_of_means(
@@ -133,7 +143,7 @@ class Pair:
                 shared = self._pooled(f"pooled_{ratio}", len(a), ratios[0][number], ratios[1][number], error)
                 for test in self._pooled_tests():
                     row = {"test": test, "hypothesis": HYPOTHESES[test], "p_value": float(p_values[test][ratio])}
-                    yield shared | row
+                    yield shared | row | _quality_of_counts(shared, a + b, ratio)
 
     def compare_matchers(self, names: tuple[str, ...], a: Floats, b: Floats) -> Iterator[Row]:
         """The same of matchers without labels, from counts before and after events; see `metrics.comparison.paired`.
@@ -159,7 +169,7 @@ class Pair:
                     flips = test == "randomization"
                     seed, resamples = self.params.seed, self.params.resamples
                     row["p_value"] = result.flip_p_value(resamples, seed) if flips else result.t_p_value()
-                yield shared | row
+                yield shared | row | _quality_of_matchers(shared, a + b)
 
     def _pooled_tests(self) -> Iterator[Test]:
         return (test for test in self.params.tests if test in POOLED_TESTS)
@@ -202,6 +212,7 @@ class Pair:
                 row |= {f"mean_{side}": float(posterior.mean())}
                 row |= {f"mean_{side}_lower": float(lower), f"mean_{side}_upper": float(upper)}
                 row |= {f"design_effect_{side}": counts.design_effect, f"counts_{side}": counts.used}
+            row[INTERVAL_QUALITY] = worst(_quality_of_ratio(ratio, counts) for counts in (a, b))
             yield row | {"probability_a_better": float(posteriors.probability_greater(of_a[0], of_b[0]))}
 
 
@@ -209,12 +220,54 @@ def _posterior(
     ratio: str, counts: Floats, params: CompareParameters
 ) -> tuple[posteriors.BetaPosterior, EffectiveCounts]:
     """Posterior of a ratio from what its counts are worth, and these."""
-    tp, fp, fn = np.moveaxis(counts, -1, 0)
-    misses = {"precision": fp, "recall": fn, "f1": fp + fn}[ratio]
-    worth = effective_counts(tp, misses, params.confidence)
+    worth = effective_counts(*_hits_and_misses(ratio, counts), params.confidence)
     if ratio == "f1":
         return posteriors.f1_posterior(worth.hits, worth.misses, 0.0, params.prior), worth
     return posteriors.precision_posterior(worth.hits, worth.misses, params.prior), worth
+
+
+def _quality_of_means(row: Row, *, by_bootstrap: bool) -> Quality | None:
+    """How far the interval of a mean difference can be trusted; every unit is a cluster, and units that tie say little.
+
+    Args:
+        row: With the limits, the skewness of the differences, and wins, ties and losses.
+        by_bootstrap: Whether the limits allow for skewness.
+    """
+    if not math.isfinite(row["difference_lower"]):
+        return None
+    number, skewed = row["n_units"], row["skewness"]
+    is_skewed = not by_bootstrap and number < UNITS_PER_SQUARED_SKEWNESS * skewed**2
+    few = row["wins_a"] + row["wins_b"] < FEWEST_EVENTS
+    sizes: Quality = "few_clusters" if number < FEWEST_CLUSTERS else "good"
+    return worst([sizes, "skewed" if is_skewed else None, "few_events_of_interest" if few else None])
+
+
+def _quality_of_counts(shared: Row, counts: Floats, ratio: str) -> dict[str, Quality | None]:
+    """How far the interval of a difference of pooled ratios can be trusted, from the counts of both systems."""
+    if not math.isfinite(shared["difference_lower"]):
+        return {INTERVAL_QUALITY: None}
+    return {INTERVAL_QUALITY: _quality_of_ratio(ratio, counts)}
+
+
+def _quality_of_ratio(ratio: str, counts: Floats) -> Quality | None:
+    """How far an interval of a pooled ratio can be trusted, from tp, fp and fn of every unit, shape (U, 3)."""
+    hits, misses = _hits_and_misses(ratio, counts)
+    return worst([quality_of_sizes(hits + misses), quality_of_events(hits.sum(), misses.sum())])
+
+
+def _quality_of_matchers(shared: Row, counts: Floats) -> dict[str, Quality | None]:
+    """The same of matchers without labels: events are the clusters, and their matches the sizes."""
+    if not math.isfinite(shared["difference_lower"]):
+        return {INTERVAL_QUALITY: None}
+    before, after = (counts[:, EVENT_COUNTS.index(name)] for name in ("m_before", "m_after"))
+    quality = worst([quality_of_sizes(before + after), quality_of_events(before.sum(), after.sum())])
+    return {INTERVAL_QUALITY: quality}
+
+
+def _hits_and_misses(ratio: str, counts: Floats) -> tuple[Floats, Floats]:
+    """The counts of every unit that a ratio weighs against each other."""
+    tp, fp, fn = np.moveaxis(counts, -1, 0)
+    return tp, {"precision": fp, "recall": fn, "f1": fp + fn}[ratio]
 
 
 def _hypothesis_of_events(test: Test) -> str:

@@ -11,10 +11,12 @@ import polars as pl
 from pipeline.metrics.comparison.bootstrap_t import skewness_error
 from pipeline.metrics.comparison.pooled import pooled_ratios
 from pipeline.metrics.comparison.significance import adjust_p_values
+from pipeline.metrics.uncertainty.marks import warnings_of_marks
+from pipeline.metrics.uncertainty.qualities import UNITS_PER_SQUARED_SKEWNESS
 from pipeline.stages.compare.contract import CELLS, EVENT_COUNTS, POOLED, POOLED_TESTS, POSTERIORS, TESTS
 from pipeline.stages.compare.pairs import Pair
 from pipeline.stages.compare.planning import COUNT, METRIC
-from pipeline.stages.stage import Summary, group_text, integer, number
+from pipeline.stages.stage import Summary, doubt, group_text, integer, number
 from pipeline.tables.ratios import RATIOS
 from pipeline.tables.schemas import GROUPING, polars_types
 
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
 
 FEW_UNITS = 20
 SKEWED = 2.58  # standard errors of the skewness, beyond which it is no chance (1 in 100)
-UNITS_PER_SQUARED_SKEWNESS = 25  # that Student's t needs (Cochran 1977, section 2.15)
 
 
 def derive(params: CompareParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
@@ -165,7 +166,8 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     few = rows.filter(pl.col("n_units") < FEW_UNITS).height
     if few:
         messages.append(f"{few:,} of {rows.height:,} comparisons rest on fewer than {FEW_UNITS} units")
-    return (*messages, *_skewed(tests))
+    untold = {name: table.filter(pl.col("n_units") >= FEW_UNITS) for name, table in tables.items()}
+    return (*messages, *_skewed(tests), *warnings_of_marks(untold, without=("skewed",)))
 
 
 def _skewed(tests: pl.DataFrame) -> Iterator[str]:
@@ -221,7 +223,8 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
 def _difference(row: Mapping[str, Any]) -> str:
     if row["difference_lower"] is None:
         return number(row["difference"])
-    return f"{number(row['difference'])} ({number(row['difference_lower'])} to {number(row['difference_upper'])})"
+    lower, upper = number(row["difference_lower"]), number(row["difference_upper"])
+    return f"{number(row['difference'])} ({lower} to {upper}){doubt(row)}"
 
 
 def _sentence(shown: pl.DataFrame) -> str:

@@ -8,7 +8,8 @@ import numpy as np
 import polars as pl
 
 from pipeline.metrics.curves.choices import operating_points
-from pipeline.metrics.uncertainty.limits import clusters_of, few_clusters_warning, with_numbers, with_quality
+from pipeline.metrics.uncertainty.limits import clusters_of, with_numbers, with_quality
+from pipeline.metrics.uncertainty.marks import warnings_of_marks
 from pipeline.stages.entity_recognition.averages import average_of
 from pipeline.stages.entity_recognition.choosing import candidates, f_beta
 from pipeline.stages.entity_recognition.contract import CHOSEN, COUNT_NAMES, SCORES
@@ -168,7 +169,7 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     groups = lowest.unique(keys, keep="first", maintain_order=True)
     tp, fp, fn = (pl.col(name) for name in ("tp", "fp", "fn"))
     messages = groups_without(groups, {"no gold mention": tp + fn == 0, "no prediction": tp + fp == 0})
-    return (*messages, *few_clusters_warning(scores))
+    return (*messages, *warnings_of_marks(tables))
 
 
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:

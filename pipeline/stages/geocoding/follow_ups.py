@@ -15,7 +15,7 @@ from pipeline.metrics.uncertainty.jackknife import (
     log_interval,
     t_quantile,
 )
-from pipeline.metrics.uncertainty.limits import quality_of_sizes
+from pipeline.metrics.uncertainty.marks import quality_of_sizes
 from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY
 from pipeline.plan.nodes import After, CrossCheck
 from pipeline.queries.load import statement

@@ -8,7 +8,8 @@ import polars as pl
 
 from pipeline.metrics.geocoding.accuracy import add_ratios
 from pipeline.metrics.uncertainty.cube import Cube
-from pipeline.metrics.uncertainty.limits import few_clusters_warning, intervals_of, with_clusters, with_limits
+from pipeline.metrics.uncertainty.limits import intervals_of, with_clusters, with_limits
+from pipeline.metrics.uncertainty.marks import warnings_of_marks
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
 from pipeline.stages.geocoding.contract import COUNT_NAMES, SCORES
 from pipeline.stages.geocoding.planning import grid
@@ -75,7 +76,7 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
         "no gold mention": (pl.col("n_gold") == 0).all(),  # one group is that of spurious predictions, if any
         "no located gold mention": (pl.col("n_gold") > 0) & (pl.col("n_located") == 0),
     }
-    return (*groups_without(errors, conditions), *few_clusters_warning(tables["geocoding_scores"]))
+    return (*groups_without(errors, conditions), *warnings_of_marks(tables))
 
 
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from pipeline.metrics.uncertainty.marks import warnings_of_marks
 from pipeline.metrics.uncertainty.qualities import FEWEST_CLUSTERS
 from pipeline.stages.ranking.chance import null_of_means
 from pipeline.stages.ranking.contract import (
@@ -175,6 +176,7 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
             f"{few:,} of {summary.height:,} groups have fewer than {FEWEST_CLUSTERS} queries: their means are very "
             "uncertain, and intervals rest on few_clusters"
         )
+    messages += warnings_of_marks(tables, without=("few_clusters",))
     if (queries["undefined"] == "small_pool").any():
         messages.append("some rankings hold more documents than n_candidates says: their columns of chance are NULL")
     return tuple(messages)

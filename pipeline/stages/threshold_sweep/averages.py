@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from pipeline.metrics.uncertainty.limits import UNDEFINED_INTERVAL, limit_names
+from pipeline.metrics.uncertainty.marks import worst_of
 from pipeline.metrics.uncertainty.proportions import PROPORTIONS
+from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY
 from pipeline.stages.threshold_sweep.contract import AVERAGES
 from pipeline.tables.columns import nulls
 from pipeline.tables.groupings import Grouping
@@ -83,10 +85,13 @@ def _average(rows: pl.DataFrame, average: Average, keys: Sequence[str], *, share
     undefined = pl.any_horizontal(pl.col(name).is_null() for name in present).sum().cast(pl.Int64).alias("n_undefined")
     aggregates = [expr for name in present for expr in _mean_with_limits(name, average, shared=shared)]
     reason = pl.col(UNDEFINED_INTERVAL).drop_nulls().first().alias(UNDEFINED_INTERVAL)
-    frame = rows.group_by(keys, maintain_order=True).agg(*aggregates, undefined, reason)
+    quality = worst_of(pl.col(INTERVAL_QUALITY)).alias(INTERVAL_QUALITY)
+    frame = rows.group_by(keys, maintain_order=True).agg(*aggregates, undefined, reason, quality)
     missing = pl.any_horizontal(pl.col(f"{name}_lower").is_null() for name in present)
     why = pl.when(missing).then(pl.col(UNDEFINED_INTERVAL).fill_null("undefined_ratio"))
-    return frame.with_columns(why.alias(UNDEFINED_INTERVAL), *nulls([*absent, *limit_names(absent)]))
+    is_limited = pl.any_horizontal(pl.col(f"{name}_lower").is_not_null() for name in present)
+    worst = pl.when(is_limited).then(pl.col(INTERVAL_QUALITY)).alias(INTERVAL_QUALITY)
+    return frame.with_columns(why.alias(UNDEFINED_INTERVAL), worst, *nulls([*absent, *limit_names(absent)]))
 
 
 def _mean_with_limits(name: str, average: Average, *, shared: bool) -> Iterator[pl.Expr]:

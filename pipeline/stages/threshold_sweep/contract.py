@@ -133,6 +133,7 @@ AVERAGES = (
         "n_undefined", "BIGINT", "groups in which a ratio or an area of the row is NULL; these are left out of its mean"
     ),
     Column("undefined_interval", "VARCHAR", "why an interval is NULL; NULL when all are given", nullable=True),
+    QUALITY_COLUMN,
 )
 TABLES = (
     Table("threshold_sweep_curve", "one row per group and threshold", CURVE, ("threshold",)),

@@ -8,7 +8,7 @@ import polars as pl
 
 from pipeline.metrics.curves.choices import operating_points
 from pipeline.metrics.uncertainty.cube import Cube
-from pipeline.metrics.uncertainty.limits import few_clusters_warning
+from pipeline.metrics.uncertainty.marks import warnings_of_marks
 from pipeline.metrics.uncertainty.proportions import PROPORTIONS
 from pipeline.stages.stage import Summary, group_text, groups_without, integer, interval, number, of_group
 from pipeline.stages.threshold_sweep.areas import CLUSTERS, areas_table
@@ -124,7 +124,7 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     messages = groups_without(areas, conditions)
     few = areas.filter(pl.col("n_positive").is_between(1, 19)).height
     words = f"{few:,} of {areas.height:,} groups have fewer than 20 positives: their areas are very uncertain"
-    return (*messages, *([words] if few else []), *few_clusters_warning(areas))
+    return (*messages, *([words] if few else []), *warnings_of_marks(tables))
 
 
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
@@ -145,8 +145,8 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
             interval(row, "average_precision"),
             interval(row, "roc_auc"),
             number(row[THRESHOLD]),
-            interval(row, "precision"),
-            interval(row, "recall"),
+            interval(row, "precision", "interval_quality_of_point"),
+            interval(row, "recall", "interval_quality_of_point"),
         )
         for row in shown.iter_rows(named=True)
     )

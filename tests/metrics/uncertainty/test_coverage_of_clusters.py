@@ -31,16 +31,16 @@ def benchmark() -> ModuleType:
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize(
-    ("words", "lowest", "marked"),
+    ("words", "lowest", "few", "marked"),
     [
-        ("40 pareto(1.2)", 0.91, (0.4, 0.8)),
-        ("100 pareto(1.3)", 0.91, (0.1, 0.4)),
-        ("30 pareto(1.3), quality", 0.82, (0.4, 0.8)),
-        ("40 equal", 0.91, (0.0, 0.0)),
+        ("40 pareto(1.2)", 0.91, (0.4, 0.8), 0.98),
+        ("100 pareto(1.3)", 0.91, (0.1, 0.4), 0.98),
+        ("30 pareto(1.3), quality", 0.82, (0.4, 0.8), 0.98),
+        ("40 equal", 0.91, (0.0, 0.0), 0.0),
     ],
 )
 def test_intervals_hold_the_truth_about_as_often_as_the_page_says(
-    benchmark: ModuleType, words: str, lowest: float, marked: tuple[float, float]
+    benchmark: ModuleType, words: str, lowest: float, few: tuple[float, float], marked: float
 ) -> None:
     """Within three Monte Carlo errors; before variances, degrees and skewness knew of sizes, the areas held .88."""
     design = next(design for design in benchmark.DESIGNS if str(design) == words)
@@ -48,4 +48,6 @@ def test_intervals_hold_the_truth_about_as_often_as_the_page_says(
     assert min(measured.covered.values()) >= lowest, measured.covered
     areas = [measured.covered[name] for name in ("average_precision", "roc_auc")]
     assert np.mean(areas) >= 0.92, areas
-    assert marked[0] <= measured.marked <= marked[1]
+    assert few[0] <= measured.few <= few[1]
+    assert measured.marked >= marked
+    assert marked or not measured.marked

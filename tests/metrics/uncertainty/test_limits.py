@@ -15,13 +15,13 @@ from pipeline.metrics.uncertainty.cube import Cube, GroupCounts
 from pipeline.metrics.uncertainty.limits import (
     Interval,
     clusters_of,
-    few_clusters_warning,
+    clusters_of_parents,
     intervals_of,
     limit_columns,
     limit_names,
     no_limits,
     of_chosen,
-    quality_of_sizes,
+    of_one_parent,
     with_limits,
     with_quality,
 )
@@ -165,6 +165,7 @@ SIZES: dict[str, list[float]] = {
     "few": [1, 1, 1],
     "unequal": [40.0] + [1.0] * 40,
     "spread": [10.0] * 3 + [1.0] * 20,
+    "heavy": [12.0, 9.0, 6.0, 5.0, 3.0, 3.0] + [1.0, 2.0] * 20,
 }
 
 
@@ -177,6 +178,8 @@ SIZES: dict[str, list[float]] = {
         ("few", (400, 0), "few_clusters"),
         ("spread", (400, 400), "few_clusters"),
         ("unequal", (400, 400), "unequal_clusters"),
+        ("heavy", (400, 400), "size_may_matter"),
+        ("heavy", (9, 0), "size_may_matter"),
         ("elsewhere", (400, 400), "good"),
     ],
 )
@@ -192,11 +195,31 @@ def test_the_worst_that_holds_is_the_quality(group: str, events: tuple[int, int]
     assert alone in get_args(Quality)
 
 
-@pytest.mark.parametrize(
-    ("group", "wanted"), [("good", "good"), ("few", "few_clusters"), ("unequal", "unequal_clusters")]
-)
-def test_sizes_alone_have_a_quality(group: str, wanted: str) -> None:
-    assert quality_of_sizes(np.array([*SIZES[group], 0.0])) == wanted
+def test_of_two_parents_the_one_with_fewer_effective_clusters_tells() -> None:
+    first, second = clustered({"a": [4] * 30, "b": [4] * 20}), clustered({"a": [4] * 18, "b": [4] * 25})
+    both = clustered({"a": [4] * 2, "b": [4] * 2})
+    cube = Cube.of(first, ["group"], [0.1, 0.2], crossed=[second, both])
+    clusters = clusters_of_parents(cube, ["n"]).sort("group")
+    assert clusters["n_clusters"].to_list() == [18, 20]
+    assert clusters_of_parents(Cube.of(first, ["group"], [0.1]), ["n"]).sort("group")["n_clusters"].to_list() == [
+        30,
+        20,
+    ]
+
+
+def test_rows_whose_second_parent_is_not_known_are_marked_unless_something_is_worse() -> None:
+    clusters = clusters_of(clustered(SIZES), ["group"], ["n"])
+    row = {"tp": 40, "fp": 40, "precision_lower": 0.1, "precision_upper": 0.4}
+    table = pl.DataFrame([row | {"group": group} for group in ("good", "few", "heavy")])
+
+    def qualities(clusters: pl.DataFrame) -> list[str]:
+        marked = with_quality(table, ["precision"], clusters=clusters, keys=["group"], events=["tp", "fp"])
+        return marked["interval_quality"].to_list()
+
+    assert qualities(clusters) == ["good", "few_clusters", "size_may_matter"]
+    assert qualities(of_one_parent(clusters)) == ["one_parent", "few_clusters", "size_may_matter"]
+    alone = of_one_parent(clusters, pl.DataFrame({"group": ["few"]}))
+    assert qualities(alone) == ["good", "few_clusters", "size_may_matter"]
 
 
 def test_a_chosen_threshold_is_no_longer_good_but_what_is_worse_stays() -> None:
@@ -204,25 +227,6 @@ def test_a_chosen_threshold_is_no_longer_good_but_what_is_worse_stays() -> None:
     assert of_chosen(points)["interval_quality"].to_list() == ["chosen_on_same_data", "few_clusters", None]
     without = pl.DataFrame({"precision": [0.5]})
     assert of_chosen(without) is without
-
-
-def test_the_warning_names_the_fewest_clusters() -> None:
-    table = pl.DataFrame(
-        {
-            "interval_quality": ["good", "few_clusters", "unequal_clusters", None],
-            "n_clusters": [40, 5, 50, 3],
-            "n_clusters_effective": [38.0, 5.0, 4.4, 3.0],
-        }
-    )
-    (words,) = few_clusters_warning(table)
-    assert words.startswith(
-        "some intervals rest on few or unequal clusters, the fewest on 50 clusters that count as 4.4"
-    )
-    (words,) = few_clusters_warning(table[1:2])
-    assert words.startswith("all intervals rest on few or unequal clusters, the fewest on 5 clusters: few_clusters")
-    assert few_clusters_warning(table[:1]) == ()
-    (words,) = few_clusters_warning(table.select("interval_quality"))
-    assert "few_clusters, unequal_clusters" in words
 
 
 def test_every_quality_has_a_meaning() -> None:

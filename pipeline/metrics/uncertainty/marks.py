@@ -1,0 +1,82 @@
+"""Marks of intervals beside `limits.with_quality`: of single rows, of averages, and what a run says of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from pipeline.metrics.uncertainty.clusters import effective_number, size_error
+from pipeline.metrics.uncertainty.qualities import (
+    DOUBTFUL,
+    FEWEST_CLUSTERS,
+    FEWEST_EVENTS,
+    INTERVAL_QUALITY,
+    LARGEST_SHARE,
+    LARGEST_SIZE_ERROR,
+    MEANINGS,
+    N_CLUSTERS,
+    N_EFFECTIVE,
+    Quality,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+
+def quality_of_sizes(sizes: NDArray[Any]) -> Quality:
+    """The quality of an interval that rests on clusters of these sizes alone, shape (G,)."""
+    sizes = sizes[sizes > 0]
+    if sizes.max(initial=0) > max(LARGEST_SHARE, 2 / max(len(sizes), 1)) * sizes.sum():
+        return "unequal_clusters"
+    if not effective_number(sizes) >= FEWEST_CLUSTERS:
+        return "few_clusters"
+    return "size_may_matter" if size_error(sizes) > LARGEST_SIZE_ERROR else "good"
+
+
+def quality_of_events(*numbers: float) -> Quality:
+    """The quality of an interval for the numbers of what its ratio weighs against each other."""
+    rarest = min(numbers)
+    if rarest <= 0:
+        return "at_edge"
+    return "few_events_of_interest" if rarest < FEWEST_EVENTS else "good"
+
+
+def worst_of(qualities: pl.Expr) -> pl.Expr:
+    """The worst of the values of `interval_quality` in some rows, as an aggregate; NULL without any."""
+    severity = {quality: number for number, quality in enumerate(MEANINGS)}
+    ranks = qualities.replace_strict(severity, default=None, return_dtype=pl.Int64)
+    return ranks.min().replace_strict(dict(enumerate(MEANINGS)), default=None, return_dtype=pl.String)
+
+
+def warnings_of_marks(tables: Mapping[str, pl.DataFrame], without: Sequence[Quality] = ()) -> tuple[str, ...]:
+    """One sentence for a stage on the doubtful intervals of its tables: which marks, in which tables; or none.
+
+    Args:
+        tables: The result tables of the stage; those without `interval_quality` are passed over.
+        without: Marks that something else tells of.
+    """
+    marked = {name: table for name, table in tables.items() if INTERVAL_QUALITY in table.columns}
+    qualities = {name: set(table[INTERVAL_QUALITY].drop_nulls().unique()) for name, table in marked.items()}
+    phrases = []
+    for quality in DOUBTFUL:
+        names = [name for name, present in qualities.items() if quality in present]
+        if names and quality not in without:
+            phrases.append(f"{quality} ({_fewest(marked, names, quality)}{', '.join(names)})")
+    if not phrases:
+        return ()
+    return (f"limits are doubtful where interval_quality marks them: {'; '.join(phrases)}",)
+
+
+def _fewest(tables: Mapping[str, pl.DataFrame], names: list[str], quality: Quality) -> str:
+    """The fewest clusters of the rows with a mark, as words in front of the names of tables; empty where not known."""
+    counted = [tables[name] for name in names if {N_CLUSTERS, N_EFFECTIVE} <= set(tables[name].columns)]
+    rows = [table.filter(pl.col(INTERVAL_QUALITY) == quality).select(N_EFFECTIVE, N_CLUSTERS) for table in counted]
+    fewest = pl.concat(rows).drop_nulls().sort(N_EFFECTIVE, N_CLUSTERS) if rows else pl.DataFrame()
+    if fewest.is_empty() or quality not in {"unequal_clusters", "few_clusters"}:
+        return ""
+    effective, number = fewest.row(0)
+    words = f"{number:,} clusters" if effective > number - 1 else f"{number:,} clusters that count as {effective:.1f}"
+    return f"the fewest are {words}: "

@@ -1,0 +1,106 @@
+"""Marks of single rows, of averages, and what a run says of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.metrics.uncertainty.clusters import size_error
+from pipeline.metrics.uncertainty.limits import clusters_of
+from pipeline.metrics.uncertainty.marks import quality_of_events, quality_of_sizes, warnings_of_marks, worst_of
+from pipeline.metrics.uncertainty.qualities import MEANINGS, Quality, worst
+
+NAMES: list[Quality] = list(MEANINGS)
+
+
+def test_the_size_error_is_the_jackknife_of_the_mean_size_of_the_cluster_of_a_row() -> None:
+    sizes = np.array([7.0, 1, 2, 2, 5, 11, 3])
+    without = [np.log((np.delete(sizes, i) ** 2).sum() / np.delete(sizes, i).sum()) for i in range(len(sizes))]
+    expected = np.sqrt((len(sizes) - 1) ** 2 / len(sizes) * np.var(without, ddof=1))
+    assert size_error(sizes) == pytest.approx(expected, rel=1e-12)
+    assert size_error(np.array([*sizes, 0, 0])) == pytest.approx(expected, rel=1e-12)
+    assert size_error(np.full(9, 4)) == 0
+    assert np.isnan(size_error(np.array([5])))
+
+
+def test_the_size_error_of_exponential_sizes_falls_with_the_root_of_their_number() -> None:
+    """By the delta method: the variance of n² - 2 n is 8 for exponential sizes of mean 1, whose mean square is 2."""
+    rng = np.random.default_rng(1)
+    errors = [size_error(rng.exponential(size=2_000)) for _ in range(40)]
+    assert np.mean(errors) == pytest.approx(np.sqrt(8 / 2_000) / 2, rel=0.1)
+
+
+@given(st.lists(st.integers(0, 60), min_size=1, max_size=80).filter(any))
+def test_a_table_and_an_array_of_sizes_have_the_same_quality(sizes: list[int]) -> None:
+    counts = pl.DataFrame({"replicate": range(len(sizes)), "n": sizes}).with_columns(pl.lit("all").alias("group"))
+    (of_table,) = clusters_of(counts, ["group"], ["n"])["_quality_of_clusters"]
+    assert of_table == quality_of_sizes(np.array(sizes))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "wanted"),
+    [
+        ([4] * 20, "good"),
+        ([1, 1, 1], "few_clusters"),
+        ([40] + [1] * 40, "unequal_clusters"),
+        ([12, 9, 6, 5, 3, 3] + [1, 2] * 20, "size_may_matter"),
+        ([12, 9, 6, 5, 3, 3] * 40, "good"),
+        ([], "few_clusters"),
+    ],
+)
+def test_sizes_have_a_quality(sizes: list[int], wanted: str) -> None:
+    assert quality_of_sizes(np.array([*sizes, 0])) == wanted
+
+
+def test_equal_clusters_are_not_marked_and_heavy_tails_are() -> None:
+    rng = np.random.default_rng(2)
+    poisson = [quality_of_sizes(rng.poisson(8, 40) + 1) for _ in range(200)]
+    assert np.mean([quality != "good" for quality in poisson]) < 0.05
+    heavy = [quality_of_sizes(np.ceil(5 * np.minimum(1 + rng.pareto(1.5, 60), 100))) for _ in range(200)]
+    assert np.mean([quality == "good" for quality in heavy]) < 0.02
+
+
+def test_rare_events_have_a_quality() -> None:
+    assert [quality_of_events(*numbers) for numbers in ((0, 50), (9, 50), (10, 50))] == [
+        "at_edge",
+        "few_events_of_interest",
+        "good",
+    ]
+
+
+@given(st.lists(st.sampled_from([*NAMES, None]), max_size=6))
+def test_the_worst_of_a_column_is_the_worst_of_a_list(qualities: list[Quality | None]) -> None:
+    frame = pl.DataFrame({"quality": qualities}, schema={"quality": pl.String})
+    (of_column,) = frame.select(worst_of(pl.col("quality")))["quality"]
+    assert of_column == worst(qualities)
+    ranks = [NAMES.index(quality) for quality in qualities if quality]
+    assert of_column == (NAMES[min(ranks)] if ranks else None)
+
+
+def marked(*qualities: str | None, **columns: list[float]) -> pl.DataFrame:
+    return pl.DataFrame({"interval_quality": qualities, **columns}, schema_overrides={"interval_quality": pl.String})
+
+
+def test_a_stage_warns_once_and_names_marks_tables_and_the_fewest_clusters() -> None:
+    tables = {
+        "curve": marked("good", "few_clusters", "unequal_clusters", None),
+        "areas": marked("few_clusters", "few_clusters", n_clusters=[5, 50], n_clusters_effective=[5.0, 4.4]),
+        "means": marked("size_may_matter", "at_edge"),
+        "counts": pl.DataFrame({"n": [1]}),
+    }
+    (words,) = warnings_of_marks(tables)
+    assert words.endswith(
+        "unequal_clusters (curve); few_clusters (the fewest are 50 clusters that count as 4.4: curve, areas); "
+        "size_may_matter (means)"
+    )
+    (words,) = warnings_of_marks({"areas": tables["areas"][:1]})
+    assert words.endswith("few_clusters (the fewest are 5 clusters: areas)")
+
+
+def test_a_stage_without_doubtful_intervals_does_not_warn() -> None:
+    tables = {"curve": marked("good", "at_edge", "few_events_of_interest", "chosen_on_same_data", None)}
+    assert warnings_of_marks(tables) == ()
+    assert warnings_of_marks({"curve": marked("one_parent")}, without=("one_parent",)) == ()
