@@ -49,6 +49,7 @@ VALUES: Values = {
     "key": lambda rng, _: _texts(rng, ["x", "y'", None]),
     "value": lambda rng, odd: _numbers(rng, odd=odd).replace([0.25], [None]),
     "cluster_key": lambda rng, _: pl.Series([f"cluster {number}" for number in rng.permutation(ROWS)]),
+    "second_cluster_key": lambda rng, _: pl.Series([f"cluster {number}" for number in rng.permutation(ROWS)]),
     "cluster": lambda rng, _: pl.Series([f"cluster {number}" for number in rng.permutation(ROWS)]),
     "replicate": lambda rng, _: _integers(rng, 0, 4),
     "matcher": lambda rng, _: _integers(rng, 1, 4),
