@@ -24,7 +24,7 @@ from scipy.special import expit, ndtr
 from scipy.stats import binom, t
 
 from pipeline.metrics.curves.choices import ratios_of_counts
-from pipeline.metrics.curves.cross_fitting import FOLDS, cross_fitted, split_rows
+from pipeline.metrics.curves.cross_fitting import by_fold, cross_fitted, split_rows
 from pipeline.metrics.curves.promises import keeps_precision, keeps_recall
 from pipeline.metrics.uncertainty.jackknife import binomial_limits, effective_degrees, tail
 from pipeline.metrics.uncertainty.proportions import (
@@ -265,14 +265,11 @@ def choices(design: Design, prevalence: float, datasets: int, rng: np.random.Gen
             false, _ = split_rows(fp, int((~sample.label).sum()), seed=1)
             folds: Sequence[Floats] = (true, false, positives - true)
         else:
-            folds = tuple(
-                np.stack([side[fold::FOLDS].sum(axis=0) for fold in range(FOLDS)])
-                for side in (counts.tp, counts.fp, counts.fn)
-            )
-        pooled = cross_fitted(folds, best_f1)
-        if pooled is not None:
+            folds = by_fold((counts.tp, counts.fp, counts.fn))
+        pooled = cross_fitted([count[None] for count in folds], best_f1)
+        if not np.isnan(pooled[0]).any():
             truth = 2 * precision * recall / (precision + recall)
-            fitted = float(ratios_of_counts([np.array([each]) for each in pooled], 1.0)[2][0])
+            fitted = float(ratios_of_counts(pooled, 1.0)[2][0])
             gaps.append((np.nanmax(f1) - truth, fitted - truth))
     table = 100 * np.array(gaps)
     means, errors = table.mean(axis=0), table.std(axis=0) / np.sqrt(len(table))

@@ -170,3 +170,34 @@ def degrees_of_rows(
         terms.append((squared_share * (kurtosis - 1), 2 * squared_share))
     degrees, welch = (2 * variance**2 / sum(each) for each in zip(*terms, strict=True))
     return float(max(degrees, min(4.0, welch), 1.0))
+
+
+def se_of_two_parents(
+    area: Area,
+    scores: NDArray[Any],
+    labels: NDArray[Any],
+    parents: tuple[NDArray[Any], NDArray[Any]],
+    weights: NDArray[Any] | None = None,
+) -> float:
+    """Standard error where rows that share neither parent are independent: a double sum over all pairs of rows.
+
+    Pairs with the same first parent count, and pairs with the same second parent, and those that share both not twice
+    (Cameron, Gelbach & Miller 2011, eq. 2.8); at least pairs that share both. A row's shift is that of leaving its
+    cluster out, over the share of its class that is left, with (G - 1) / G, as in `se_of_clusters`.
+    """
+    weights = np.ones(len(scores)) if weights is None else weights
+    moved = shifts(area, scores, labels, weights, random_sizes=True)
+    return root_of_double_sum(moved, np.where(labels, 1, 0), weights, parents)
+
+
+def root_of_double_sum(
+    moved: NDArray[Any], classes: NDArray[Any], weights: NDArray[Any], parents: tuple[NDArray[Any], NDArray[Any]]
+) -> float:
+    """The root of the double sum of `se_of_two_parents` over rows of some classes that shift a statistic."""
+    sums = []
+    for labels in (parents[0], parents[1], parents[0] * 1000 + parents[1]):
+        same, same_class = labels[:, None] == labels[None], classes[:, None] == classes[None]
+        left = 1 - (same & same_class) @ weights / (same_class @ weights)
+        count = len(np.unique(labels))
+        sums.append((count - 1) / count * float((moved / left) @ same @ (moved / left)))
+    return float(np.sqrt(max(sums[0] + sums[1] - sums[2], sums[2])))

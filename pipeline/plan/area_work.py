@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -20,7 +20,7 @@ from pipeline.queries.load import expand, load
 from pipeline.sources.bins import BLOCK, block_of, cell_in_block, piecewise_cells
 from pipeline.tables.groupings import Grouping
 from pipeline.tables.schemas import GROUPING
-from pipeline.tables.sweep import REPLICATE, add_up
+from pipeline.tables.sweep import REPLICATE, SECOND_REPLICATE, add_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 SCORED, IN_CELLS = "scored", "scored_cells"  # the relations of the rows
 MOST_CELLS = 250_000  # with the ends of every piece still four blocks
 CELLS_OF_REPLICATES = 1 << 12
+CELLS_OF_TWO_PARENTS = 1 << 9  # pairs of replicates are 64 times as many
 MOST_CELLS_OF_GROUPS = 1 << 22
 MOST_ROUNDS = 4
 ROUNDING = 4e-16
@@ -54,6 +55,8 @@ class AreaRequest:
         span: Lowest and highest score that the files promise; only a hint.
         weighted: Whether rows have weights.
         replicated: Whether replicates, not rows, are independent.
+        second_replicates: Number of replicates of the second parent of rows that have two, which they then have as the
+            column `second_replicate`; 0: they have one.
         random_sizes: Whether the number of positives would differ in another sample; see `metrics.curves.influence`.
         missed: Whether rows may have the score minus infinity: they tie below all others.
     """
@@ -66,6 +69,13 @@ class AreaRequest:
     replicated: bool
     random_sizes: bool
     missed: bool = False
+    second_replicates: int = 0
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The columns that say which replicates a row falls into."""
+        second = (SECOND_REPLICATE,) if self.second_replicates else ()
+        return (REPLICATE, *second) if self.replicated else ()
 
 
 def areas(
@@ -110,8 +120,7 @@ def rows_in_order(request: AreaRequest, grouping: Sequence[str]) -> exp.Select:
 
 
 def _selected(request: AreaRequest, grouping: Sequence[str]) -> exp.Select:
-    further = (("weight", request.weighted), (REPLICATE, request.replicated))
-    names = (*grouping, "score", "label", *(name for name, given in further if given))
+    names = (*grouping, "score", "label", *(["weight"] if request.weighted else []), *request.labels)
     return exp.select(*map(column, names)).from_(SCORED)
 
 
@@ -170,11 +179,15 @@ class _Work:
 
     def exact(self) -> pl.DataFrame:
         """All rows in rising order of score, block by block."""
-        collected = OrderedAreas(self.groups.totals, self.replicates)
+        collected = self._collector()
         if self.groups.size:
             for rows in self._packed() if self._fits() else self._streamed():
                 collected.add(rows)
         return self._table(collected, {})
+
+    def _collector(self) -> OrderedAreas:
+        second = self.request.second_replicates if self.replicates else 0
+        return OrderedAreas(self.groups.totals, self.replicates, second)
 
     def _fits(self) -> bool:
         """Whether rows may be put in order in memory: bare scores and labels, few groups, a share of the limit."""
@@ -215,10 +228,10 @@ class _Work:
     def _rows(self, block: pl.DataFrame) -> Rows:
         label = block["label"].to_numpy()
         positive = label.astype(np.float64)
-        replicate = block[REPLICATE].cast(pl.Int64).to_numpy() if self.replicates else None
+        labels = _labels(block, self.request)
         place, score = self.groups.places(block), block["score"].to_numpy()
         if not self.request.weighted:
-            return Rows(place, score, positive, 1 - positive, replicate=replicate)
+            return Rows(place, score, positive, 1 - positive, **labels)
         weight = block["weight"].to_numpy()
         squares = weight * weight
         return Rows(
@@ -228,7 +241,7 @@ class _Work:
             weight * (1 - positive),
             squares * positive,
             squares * (1 - positive),
-            replicate,
+            **labels,
         )
 
     def binned(self) -> pl.DataFrame:
@@ -243,9 +256,10 @@ class _Work:
         if self.replicates:
             coarse = None
             if finest is not None:
-                coarse = finer(cells.open(bounds, self._extremes(finest)), CELLS_OF_REPLICATES)
+                count = CELLS_OF_TWO_PARENTS if self.request.second_replicates else CELLS_OF_REPLICATES
+                coarse = finer(cells.open(bounds, self._extremes(finest)), count)
             rows = self._cells(coarse, replicated=True).rows
-        collected = OrderedAreas(self.groups.totals, self.replicates)
+        collected = self._collector()
         collected.add(rows)
         return self._table(collected, bounds)
 
@@ -301,15 +315,16 @@ class _Work:
         """Counts in the cells of a grid; None: every score is a cell."""
         self.engine.define(IN_CELLS, rows_in_cells(grid, missed=self.request.missed))
         query = load("areas/weighted_cells" if self.request.weighted else "areas/cells")
-        names = (*self.groups.names, REPLICATE) if replicated else self.groups.names
+        labels = self.request.labels if replicated else ()
+        names = (*self.groups.names, *labels)
         counted = self.engine.fetch(expand(query, names))
         if replicated:
-            counted = counted.sort([*self.groups.names, *_CELL, REPLICATE])
+            counted = counted.sort([*self.groups.names, *_CELL, *labels])
         numbers = [name for name in counted.columns if name.startswith(("positive", "negative"))]
         weights = {name: counted[name].cast(pl.Float64).to_numpy() for name in numbers}
-        replicate = counted[REPLICATE].cast(pl.Int64).to_numpy() if replicated else None
         block, cell = (counted[name].cast(pl.Float64).to_numpy() for name in _CELL)
-        rows = Rows(self.groups.places(counted), block * BLOCK + cell, **weights, replicate=replicate)
+        replicates = _labels(counted, self.request) if replicated else {}
+        rows = Rows(self.groups.places(counted), block * BLOCK + cell, **weights, **replicates)
         return AreaCells(rows, None if grid else Extremes(cell, cell))
 
     def _extremes(self, grid: CellGrid) -> Extremes:
@@ -334,6 +349,11 @@ class _Work:
         series.append(pl.Series("design_effect", found.design_effect).fill_nan(None))
         grouping = pl.lit(Grouping(self.groups.names).label).alias(GROUPING.name)
         return self.groups.keys.with_columns(grouping, *series) if self.groups.names else _alone(grouping, series)
+
+
+def _labels(rows: pl.DataFrame, request: AreaRequest) -> dict[str, NDArray[Any]]:
+    """The replicates of rows, by the names that `Rows` has for them."""
+    return {name: rows[name].cast(pl.Int64).to_numpy() for name in request.labels}
 
 
 def _alone(grouping: pl.Expr, series: list[pl.Series]) -> pl.DataFrame:

@@ -9,6 +9,7 @@ import polars as pl
 import sqlglot.expressions as exp
 
 from pipeline.errors import DataError
+from pipeline.metrics.uncertainty.spread import replicate_of_both
 from pipeline.plan.count_tables import BIN
 from pipeline.plan.nodes import Parameters, Phase, Statement, frames_of, shown_reads
 from pipeline.queries.dialect import column, double, is_finite
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from pipeline.sources.bins import Grid
 
 MAX_DISTINCT = 100_000
-CELLS_OF_BOTH = 251  # replicates of intersections; a prime, so that few that share a parent share one
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ def _by_parent(counts: pl.DataFrame, into: str, crossed: Sequence[str]) -> Itera
         yield into, counts
         return
     first, second = pl.col(REPLICATE).cast(pl.Int64), pl.col(SECOND_REPLICATE).cast(pl.Int64)
-    replicates = {into: first} | dict(zip(crossed, (second, (first * 16 + second) % CELLS_OF_BOTH), strict=True))
+    replicates = {into: first} | dict(zip(crossed, (second, replicate_of_both(first, second)), strict=True))
     for table, replicate in replicates.items():
         yield table, counts.with_columns(replicate.alias(REPLICATE)).drop(SECOND_REPLICATE)
 

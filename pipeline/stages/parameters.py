@@ -244,6 +244,11 @@ class StageParameters(BaseModel):
         return None if self.first_cluster is None else cluster_name(self.first_cluster)
 
     @property
+    def second_cluster_column(self) -> str | None:
+        """Internal name of the column of the second parent; None: rows have one parent."""
+        return cluster_name(self.cluster[1]) if isinstance(self.cluster, tuple) else None
+
+    @property
     def groupings(self) -> tuple[Grouping, ...]:
         """The groupings in internal names: what every query, count table and frame is grouped by."""
         return tuple(Grouping.of(names) for names in self.by)

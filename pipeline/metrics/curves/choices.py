@@ -6,13 +6,15 @@ any other criterion is repeated without each fold of clusters in turn and counte
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.curves.cross_fitting import cross_fitted
+from pipeline.metrics.curves.cross_fitting import by_fold, cross_fitted
 from pipeline.metrics.curves.operating_points import CRITERION, NOT_PROMISED, NOT_REACHED, pick
 from pipeline.metrics.curves.promises import keeps_precision, keeps_recall
 from pipeline.tables.schemas import Column
@@ -34,6 +36,8 @@ NotFitted: TypeAlias = Literal[
     "not_reached",  # without some fold no threshold meets the criterion
     "undefined_ratio",  # the choice retrieves nothing of the data that it was not made on
 ]
+Fitted: TypeAlias = tuple[float | None, float | None, float | None, NotFitted | None]
+BATCH_CELLS = 1_000_000  # replicates × thresholds of the groups whose choices are made at once
 CROSS_FITTED = ("precision_cross_fitted", "recall_cross_fitted", "f1_cross_fitted")
 UNDEFINED_CROSS_FITTED = "undefined_cross_fitted"
 COLUMNS = (
@@ -53,7 +57,7 @@ class Candidates:
         lower: Lower limits, shape (K,), of `precision` or `recall` by two-sided confidence; None: there are none.
         retrieved: Rows that each threshold retrieves, shape (K,).
         counts: Additive counts by fold and threshold, each of shape (folds, K); or why there are none.
-        ratios: Precision, recall and F-beta of such counts added up, from the counts and beta.
+        ratios: Precision, recall and F-beta of such counts added up, from the counts and beta; the same of all groups.
     """
 
     rows: pl.DataFrame
@@ -72,22 +76,24 @@ class Candidates:
         minimum = criterion.min_precision or 0.0
         return keeps_precision(lambda level: lower("precision", level), self.retrieved, minimum, confidence)
 
-    def fitted(self, criterion: Criterion) -> tuple[float | None, float | None, float | None, NotFitted | None]:
-        """Precision, recall and F1 of the choice where it is made on other clusters, or why there are none."""
-        if criterion.confidence is not None:
-            return None, None, None, "confidence"
+    @cached_property
+    def folds(self) -> Sequence[NDArray[Any]] | NotFitted:
+        """The counts added up by fold, each of shape (F, K) with F ≥ 2; or why there are none."""
         if isinstance(self.counts, str):
-            return None, None, None, self.counts
-        if len(self.counts[0]) < 2:  # noqa: PLR2004 - a choice needs other data
-            return None, None, None, "one_replicate"
-        pooled = cross_fitted(self.counts, lambda totals: self._chosen(criterion, totals))
-        if pooled is None:
-            return None, None, None, "not_reached"
-        ratios = self.ratios([np.asarray([count]) for count in pooled], 1.0)
-        precision, recall, f1 = (None if np.isnan(ratio[0]) else float(ratio[0]) for ratio in ratios)
-        return precision, recall, f1, "undefined_ratio" if None in (precision, recall, f1) else None
+            return self.counts
+        return by_fold(self.counts) if len(self.counts[0]) > 1 else "one_replicate"
 
-    def _chosen(self, criterion: Criterion, counts: Sequence[Floats]) -> Ints:
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the counts by fold; empty without any."""
+        return () if isinstance(self.folds, str) else self.folds[0].shape
+
+    @property
+    def cells(self) -> int:
+        """How many numbers each count consists of."""
+        return 0 if isinstance(self.counts, str) else self.counts[0].size
+
+    def chosen(self, criterion: Criterion, counts: Sequence[Floats]) -> Ints:
         """The threshold that a criterion chooses by each row of counts, by number; of equally good ones the lowest."""
         precision, recall, f_beta = self.ratios(counts, criterion.beta or 1.0)
         if criterion.min_precision is not None:
@@ -129,11 +135,12 @@ def operating_points(
     """
     frames, fitted = [], []
     promised = any(criterion.confidence is not None for criterion in criteria)
-    for group in candidates:
-        frames.append(group.rows.with_columns(_promises(group, criteria)) if promised else group.rows)
-        label = group.rows.row(0, named=True)
-        key = tuple(label[name] for name in keys)
-        fitted += [(*key, criterion.text, *group.fitted(criterion)) for criterion in criteria]
+    for groups in _batches(candidates):
+        frames += [group.rows.with_columns(_promises(group, criteria)) if promised else group.rows for group in groups]
+        labels = [tuple(map(group.rows.row(0, named=True).get, keys)) for group in groups]
+        for criterion in criteria:
+            rows = zip(labels, _fitted(groups, criterion), strict=True)
+            fitted += [(*label, criterion.text, *ratios) for label, ratios in rows]
     working = [pl.lit(value=False).alias(_promised(each)) for each in criteria if each.confidence is not None]
     whole_curve = pl.concat(frames) if frames else curve.with_columns(working)
     chosen = pl.concat([_point(whole_curve, keys, criterion, f_beta) for criterion in criteria])
@@ -142,6 +149,42 @@ def operating_points(
     elsewhere = pl.DataFrame(fitted, schema=types, orient="row")
     points = chosen.join(elsewhere, on=[*keys, CRITERION], how="left", nulls_equal=True, maintain_order="left")
     return points.select(*curve.columns, CRITERION, *CROSS_FITTED, UNDEFINED_CROSS_FITTED)
+
+
+def _batches(candidates: Iterable[Candidates]) -> Iterator[list[Candidates]]:
+    """Consecutive groups whose counts by fold have one shape, as many as are counted in `BATCH_CELLS`, at least one."""
+    batch: list[Candidates] = []
+    cells = 0
+    for group in candidates:
+        if batch and (group.shape != batch[0].shape or cells + group.cells > BATCH_CELLS):
+            yield batch
+            batch, cells = [], 0
+        batch.append(group)
+        cells += group.cells
+    if batch:
+        yield batch
+
+
+def _fitted(groups: Sequence[Candidates], criterion: Criterion) -> list[Fitted]:
+    """Precision, recall and F1 of the choice made on other clusters, in each group of a batch, or why none is."""
+    if criterion.confidence is not None:
+        return [(None, None, None, "confidence")] * len(groups)
+    folds = [group.folds for group in groups if not isinstance(group.folds, str)]
+    if not folds:
+        return [(None, None, None, group.folds) for group in groups if isinstance(group.folds, str)]
+    stacked = [np.stack(count) for count in zip(*folds, strict=True)]
+    pooled = cross_fitted(stacked, lambda totals: groups[0].chosen(criterion, totals))
+    ratios = (ratio.tolist() for ratio in groups[0].ratios(pooled, 1.0))
+    return [
+        (None, None, None, "not_reached") if missing else _or_undefined(values)
+        for missing, *values in zip(np.isnan(pooled[0]).tolist(), *ratios, strict=True)
+    ]
+
+
+def _or_undefined(ratios: Iterable[float]) -> Fitted:
+    """Three ratios, of which nan is None and a reason."""
+    precision, recall, f1 = (None if math.isnan(ratio) else ratio for ratio in ratios)
+    return precision, recall, f1, "undefined_ratio" if None in (precision, recall, f1) else None
 
 
 def _promised(criterion: Criterion) -> str:

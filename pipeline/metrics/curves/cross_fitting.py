@@ -26,29 +26,33 @@ Choice: TypeAlias = "Callable[[Sequence[Floats]], Ints]"  # numbers of threshold
 FOLDS = 10
 
 
-def cross_fitted(counts: Sequence[NDArray[Any]], choose: Choice, folds: int = FOLDS) -> list[float] | None:
+def by_fold(counts: Sequence[NDArray[Any]], folds: int = FOLDS) -> list[NDArray[Any]]:
+    """Additive counts by replicate, each of shape (G, K), added up by fold, shape (F, K): the g-th is in g modulo F.
+
+    There are fewer folds if there are fewer replicates.
+    """
+    folds = min(folds, len(counts[0]))
+    return [np.stack([count[fold::folds].sum(axis=0) for fold in range(folds)]) for count in counts]
+
+
+def cross_fitted(counts: Sequence[NDArray[Any]], choose: Choice) -> list[Floats]:
     """Counts at thresholds that were chosen without them.
 
     Args:
-        counts: Additive counts, such as tp, fp and fn, each of shape (G, K): by replicate and threshold. Replicates are
-            independent; the g-th is in fold g modulo `folds`.
-        choose: The numbers of the thresholds that it takes from several totals, each of shape (F, K); -1: none will do.
-        folds: How many folds, fewer if there are fewer replicates.
+        counts: Additive counts, such as tp, fp and fn, each of shape (N, F, K): by group, fold and threshold, with
+            F ≥ 2. Folds are independent.
+        choose: The numbers of the thresholds that it takes from several totals, each of shape (N × F, K); -1: none will
+            do.
 
     Returns:
-        The pooled counts, one number for each of `counts`; None with fewer than two replicates, or where some fold is
-        left without a choice.
+        The pooled counts, shape (N,) for each of `counts`; nan where some fold is left without a choice.
     """
-    replicates = len(counts[0])
-    folds = min(folds, replicates)
-    if folds < 2:  # noqa: PLR2004 - a choice needs other data
-        return None
-    by_fold = [np.stack([count[fold::folds].sum(axis=0) for fold in range(folds)]) for count in counts]
+    groups, folds, thresholds = counts[0].shape
     # the threshold that the clusters of the other folds choose, and what it gives on this one
-    chosen = choose([count.sum(axis=0) - count for count in by_fold])
-    if (chosen < 0).any():
-        return None
-    return [float(count[np.arange(folds), chosen].sum()) for count in by_fold]
+    totals = [(count.sum(axis=1, keepdims=True) - count).reshape(groups * folds, thresholds) for count in counts]
+    chosen = choose(totals).reshape(groups, folds)
+    pooled = [np.take_along_axis(count, chosen[:, :, None], axis=2)[:, :, 0].sum(axis=1) for count in counts]
+    return [np.where((chosen < 0).any(axis=1), np.nan, count) for count in pooled]
 
 
 def split_rows(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from pipeline.metrics.uncertainty.clusters import Spread, effective_number, spread_of_shifts
+from pipeline.metrics.uncertainty.clusters import Spread, combined_spread, effective_number, spread_of_shifts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -177,15 +177,19 @@ def spread_of_clusters(
     return spread_of_shifts(shifts, effective, replicates)
 
 
-def variance_of_means(values: Floats, weights: Floats) -> Floats:
+def variance_of_means(values: Floats, weights: Floats, *crossed: tuple[Floats, Floats]) -> Floats:
     """Variance of a weighted mean where only replicates are independent.
 
     Args:
         values: Shape (G, …): sum of w x in each replicate.
         weights: Shape (G, …): sum of w in each replicate.
+        crossed: The same two by the second parent of rows that have two, and by the intersections of both.
 
     Returns:
         That of the delete-a-group jackknife about the mean, see `spread_of_clusters`; nan for one replicate.
     """
-    nothing = np.zeros_like(weights)
-    return spread_of_clusters((weights, nothing), (values, nothing), 0.0).variance
+    spreads = []
+    for sums, sizes in ((values, weights), *crossed):
+        nothing = np.zeros_like(sizes)
+        spreads.append(spread_of_clusters((sizes, nothing), (sums, nothing), 0.0))
+    return combined_spread(spreads).variance

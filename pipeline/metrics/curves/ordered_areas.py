@@ -18,7 +18,7 @@ In ascending order all of these are running sums, because T and F are the totals
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -26,9 +26,9 @@ import numpy as np
 from pipeline.metrics.curves.influence import (
     ClassMoments,
     degrees_of_rows,
-    spread_of_clusters,
     variance_of_rows,
 )
+from pipeline.metrics.curves.replicate_sums import CLASSES, ReplicateSums
 from pipeline.metrics.curves.running_sums import running_sums
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ Floats: TypeAlias = "NDArray[np.float64]"
 Integers: TypeAlias = "NDArray[np.int64]"
 
 ROW_AREAS = ("average_precision", "roc_auc")
-_CLASSES = ("positive", "negative")
+_LABELS = ("group", "score", "replicate", "second_replicate")  # of rows; the other arrays are additive
 _SUMS = ("first", "weighted", "second", "third", "fourth")
 
 
@@ -54,6 +54,7 @@ class Rows:
         positive_squares: Sum of squared weights of the positives; None if every weight is 1.
         negative_squares: Sum of squared weights of the negatives; None likewise.
         replicate: Index of the replicate; None if rows are independent.
+        second_replicate: That of the second parent of rows that have two; None if they have one.
     """
 
     group: Integers
@@ -63,6 +64,7 @@ class Rows:
     positive_squares: Floats | None = None
     negative_squares: Floats | None = None
     replicate: Integers | None = None
+    second_replicate: Integers | None = None
 
     def __len__(self) -> int:
         return len(self.group)
@@ -83,7 +85,7 @@ class Rows:
     @property
     def weights(self) -> dict[str, Floats]:
         """The arrays that are additive, by name."""
-        return {name: values for name, values in self.arrays.items() if name not in {"group", "score", "replicate"}}
+        return {name: values for name, values in self.arrays.items() if name not in _LABELS}
 
     def starts(self) -> Integers:
         """Index of the first row of each tie."""
@@ -142,22 +144,17 @@ class OrderedAreas:
     Args:
         totals: Totals of the groups, in the order in which the groups come.
         replicates: Number of replicates; 0 if rows are independent.
+        second_replicates: Number of those of the second parent of rows that have two; 0 if they have one.
     """
 
-    def __init__(self, totals: Totals, replicates: int = 0) -> None:
+    def __init__(self, totals: Totals, replicates: int = 0, second_replicates: int = 0) -> None:
         self._totals = totals
         self._replicates = replicates
         groups = len(totals.positives)
-        names = [f"{area}_{side}_{sum_}" for area in ROW_AREAS for side in _CLASSES for sum_ in _SUMS]
-        squares = [f"squares_{side}" for side in _CLASSES]
+        names = [f"{area}_{side}_{sum_}" for area in ROW_AREAS for side in CLASSES for sum_ in _SUMS]
+        squares = [f"squares_{side}" for side in CLASSES]
         self._sums = {name: np.zeros(groups) for name in (*names, *squares, "slope", "steps")}
-        shape = (groups, max(replicates, 1))
-        by_replicate = [
-            "weight_positive",
-            "weight_negative",
-            *(f"{area}_{side}" for area in ROW_AREAS for side in _CLASSES),
-        ]
-        self._by_replicate = {name: np.zeros(shape) for name in by_replicate} if replicates else {}
+        self._by_replicate = ReplicateSums(groups, ROW_AREAS, replicates, second_replicates)
         self._open: Rows | None = None
         self._state = dict.fromkeys(("positive", "negative", "up", "down"), 0.0)
         self._group = -1
@@ -171,7 +168,7 @@ class OrderedAreas:
             rows, before = rows.after(before), None
         starts = rows.starts()
         last = int(starts[-1])
-        self._open = _merged(rows.cut(slice(last, None)), self._replicates)
+        self._open = _merged(rows.cut(slice(last, None)))
         if last:
             self._take(rows.cut(slice(0, last)), starts[:-1], before)
         elif before is not None:
@@ -196,7 +193,7 @@ class OrderedAreas:
         se, degrees, skewed = {}, {}, {}
         for name in ROW_AREAS:
             if self._replicates:
-                spread = spread_of_clusters(*self._replicate_sums(name), slopes[name])
+                spread = self._by_replicate.spread(name, slopes[name])
                 variance, degrees[name], skewed[name] = spread.variance, spread.degrees, spread.skewed
             else:
                 moments = self._moments(name)
@@ -219,15 +216,10 @@ class OrderedAreas:
             "negative": (totals.n_negative, totals.negatives, self._sums["squares_negative"]),
         }
         moments = []
-        for side in _CLASSES:
+        for side in CLASSES:
             sums = (self._sums[f"{area}_{side}_{name}"] for name in _SUMS)
             moments.append(ClassMoments(*sizes[side], *sums))
         return moments[0], moments[1]
-
-    def _replicate_sums(self, area: str) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
-        sums = self._by_replicate
-        weights = sums["weight_positive"].T, sums["weight_negative"].T
-        return weights, (sums[f"{area}_positive"].T, sums[f"{area}_negative"].T)
 
     def _take(self, rows: Rows, starts: Integers, before: Rows | None = None) -> None:
         """Add complete ties to the sums.
@@ -273,7 +265,7 @@ class OrderedAreas:
             p if ties.positive_squares is None else ties.positive_squares,
             q if ties.negative_squares is None else ties.negative_squares,
         )
-        for side, values in zip(_CLASSES, squares, strict=True):
+        for side, values in zip(CLASSES, squares, strict=True):
             add(f"squares_{side}", values)
         if between is not None:
             add("squares_negative", between.squares)
@@ -324,14 +316,8 @@ class OrderedAreas:
         return _Running(precision, positive, negative, before)
 
     def _add_replicates(self, rows: Rows, replicate: Integers, starts: Integers, running: _Running) -> None:
-        groups, size = len(self._totals.positives), self._replicates
-        cell = rows.group * size + replicate
         tie = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(rows))))
-
-        def add(name: str, values: Floats) -> None:
-            cell_sums = np.bincount(cell, weights=values, minlength=groups * size)
-            self._by_replicate[name] += cell_sums.reshape(groups, size)
-
+        add = self._by_replicate.adding(rows.group, replicate, rows.second_replicate)
         for side, weight, influence in (
             ("positive", rows.positive, running.positive),
             ("negative", rows.negative, running.negative),
@@ -389,12 +375,16 @@ def _summed(rows: Rows, starts: Integers) -> Rows:
     return Rows(rows.group[starts], rows.score[starts], **sums)
 
 
-def _merged(rows: Rows, replicates: int) -> Rows:
-    """One tie as a single row, or as one row for each replicate."""
-    size = max(replicates, 1)
-    index = np.zeros(len(rows), dtype=np.int64) if rows.replicate is None else rows.replicate
-    sums: dict[str, NDArray[Any]] = {
-        name: np.bincount(index, weights=values, minlength=size) for name, values in rows.weights.items()
-    }
-    merged = Rows(np.full(size, rows.group[0]), np.full(size, rows.score[0]), **sums)
-    return merged if rows.replicate is None else replace(merged, replicate=np.arange(size))
+def _merged(rows: Rows) -> Rows:
+    """One tie as a single row, or as one row for each replicate that it has, of two parents for each pair of them."""
+    if rows.replicate is None:
+        sums: dict[str, NDArray[Any]] = {name: values.sum()[None] for name, values in rows.weights.items()}
+        return Rows(rows.group[:1], rows.score[:1], **sums)
+    second = np.zeros_like(rows.replicate) if rows.second_replicate is None else rows.second_replicate
+    width = int(second.max()) + 1
+    pair = rows.replicate * width + second
+    present = np.flatnonzero(np.bincount(pair))
+    sums = {name: np.bincount(pair, weights=values)[present] for name, values in rows.weights.items()}
+    labels: dict[str, NDArray[Any]] = {"replicate": present // width, "second_replicate": present % width}
+    group, score = (np.full(len(present), values[0]) for values in (rows.group, rows.score))
+    return Rows(group, score, **sums, **{name: labels[name] for name in labels if name in rows.arrays})

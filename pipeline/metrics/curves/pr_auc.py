@@ -13,6 +13,7 @@ from pipeline.metrics.curves.influence import (
     spread_of_clusters,
     variance_of_rows,
 )
+from pipeline.metrics.uncertainty.clusters import combined_spread
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -159,15 +160,24 @@ def true_point_cluster_se(replicates: Retrieved) -> float:
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
-def true_point_clusters(replicates: Retrieved) -> Spread:
-    """Sampling error of `pr_auc` of one group where only replicates, groups of clusters, are independent."""
+def true_point_clusters(replicates: Retrieved, *crossed: Retrieved) -> Spread:
+    """Sampling error of `pr_auc` of one group where only replicates, groups of clusters, are independent.
+
+    Args:
+        replicates: By replicate of the clusters.
+        crossed: The same by the second parent of rows that have two, and by the intersections of both.
+    """
     curve = _Curve.of(replicates.total)
-    influences = [
-        (np.diff(weight, prepend=0, axis=1) * psi).sum(axis=1)
-        for weight, psi in ((replicates.tp, curve.psi_positive), (replicates.fp, curve.psi_negative))
-    ]
-    sizes = [np.asarray(values, dtype=np.float64) for values in (replicates.positives, replicates.negatives)]
-    return spread_of_clusters((sizes[0], sizes[1]), (influences[0], influences[1]), float(curve.slope[0]))
+    spreads = []
+    for clustering in (replicates, *crossed):
+        influences = [
+            (np.diff(weight, prepend=0, axis=1) * psi).sum(axis=1)
+            for weight, psi in ((clustering.tp, curve.psi_positive), (clustering.fp, curve.psi_negative))
+        ]
+        sizes = [np.asarray(values, dtype=np.float64) for values in (clustering.positives, clustering.negatives)]
+        slope = float(curve.slope[0])
+        spreads.append(spread_of_clusters((sizes[0], sizes[1]), (influences[0], influences[1]), slope))
+    return combined_spread(spreads)
 
 
 @dataclass(frozen=True)

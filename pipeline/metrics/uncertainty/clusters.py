@@ -30,8 +30,11 @@ import numpy as np
 from scipy.special import expit, logit
 
 from pipeline.metrics.uncertainty.jackknife import logit_interval, satterthwaite, t_quantile
+from pipeline.metrics.uncertainty.spread import ONE_WAY, combined
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from pipeline.metrics.uncertainty.jackknife import Limits
@@ -117,6 +120,29 @@ def spread_of_shifts(shifts: Floats, effective: Floats, clusters: Floats | None 
     degrees = np.maximum(np.fmin(np.minimum(observed, most), effective - 1.0), 1.0)
     variance = np.where(np.asarray(number) > 1, total * (number - 1.0) / number, np.nan)
     return Spread(np.asarray(variance), np.asarray(degrees), np.asarray(np.nan_to_num(third / total**1.5)))
+
+
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def combined_spread(spreads: Sequence[Spread]) -> Spread:
+    """The sampling error over one clustering, or over two that cross.
+
+    Args:
+        spreads: Of the one clustering; or of the first parent, of the second parent, and of their intersections.
+
+    Returns:
+        The variance of `spread.combined` (Cameron, Gelbach & Miller 2011, eq. 2.12) with the degrees of freedom of the
+        parent that has fewer (their section 2.4); nan where a parent or the intersections have a single replicate.
+    """
+    if len(spreads) == ONE_WAY:
+        return spreads[0]
+    first, second, both = spreads
+    variance = combined([first.variance, second.variance, both.variance])
+    # third moments of independent effects of both parents and of intersections add up as their variances do
+    third = [of_clustering.skewed * of_clustering.variance**1.5 for of_clustering in spreads]
+    is_apart = variance > both.variance
+    skewed = np.where(is_apart, third[0] + third[1] - third[2], third[2]) / variance**1.5
+    skewed = np.clip(np.nan_to_num(skewed, posinf=0.0, neginf=0.0), -1.0, 1.0)
+    return Spread(variance, np.minimum(first.degrees, second.degrees), skewed)
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")

@@ -199,9 +199,15 @@ class Cube:
         return cls(counts, tuple(keys), None if thresholds is None else tuple(thresholds), boundary, tuple(crossed))
 
     @classmethod
-    def of_groups(cls, counts: pl.DataFrame, thresholds: Sequence[float] | None, boundary: Boundary = ">=") -> Cube:
+    def of_groups(
+        cls,
+        counts: pl.DataFrame,
+        thresholds: Sequence[float] | None,
+        boundary: Boundary = ">=",
+        crossed: Sequence[pl.DataFrame] = (),
+    ) -> Cube:
         """The cube of a count table whose groups are told by the columns in front of `replicate`."""
-        return cls.of(counts, counts.columns[: counts.columns.index(REPLICATE)], thresholds, boundary)
+        return cls.of(counts, counts.columns[: counts.columns.index(REPLICATE)], thresholds, boundary, crossed)
 
     def at_or_above(self, names: Sequence[str]) -> pl.DataFrame:
         """Counts of all replicates that each threshold retrieves: one row per group × threshold, added exactly."""

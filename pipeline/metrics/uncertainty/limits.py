@@ -155,7 +155,23 @@ def _limited(
         return curve.with_columns(*no_limits(names, "none"))
     if not cube.within_budget(curve.height):
         return curve.with_columns(*no_limits(names, "budget"))
-    return pl.concat([rows.with_columns(*limit_columns(intervals(rows, group))) for rows, group in cube.beside(curve)])
+    frames: list[pl.DataFrame] = []
+    of_groups: list[Intervals] = []
+    for rows, group in cube.beside(curve):
+        frames.append(rows)
+        of_groups.append(intervals(rows, group))
+    # columns are made once for all groups: to make them costs more than to fill them
+    joined = {name: _joined([limits[name] for limits in of_groups]) for name in of_groups[0]}
+    return pl.concat(frames).with_columns(*limit_columns(joined))
+
+
+def _joined(intervals: Sequence[Interval]) -> Interval:
+    """The intervals of one ratio in several groups, one after the other."""
+    return Interval(
+        np.concatenate([limits.lower for limits in intervals]),
+        np.concatenate([limits.upper for limits in intervals]),
+        np.concatenate([limits.reason for limits in intervals]),
+    )
 
 
 def clusters_of(counts: pl.DataFrame, keys: Sequence[str], sizes: Sequence[str]) -> pl.DataFrame:

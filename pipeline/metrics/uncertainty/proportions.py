@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from pipeline.metrics.uncertainty.clusters import Spread as ClusterSpread
 from pipeline.metrics.uncertainty.clusters import (
+    combined_spread,
     effective_number,
     implied_skewness,
     spread_of_shifts,
@@ -183,6 +185,7 @@ def intervals_of_clusters(
     *,
     heaviest: tuple[float, float] | None = None,
     names: Sequence[str] = PROPORTIONS,
+    crossed: Sequence[Confusion] = (),
 ) -> dict[str, Limits]:
     """Limits of each ratio of one group where only replicates, groups of clusters, are independent.
 
@@ -195,17 +198,20 @@ def intervals_of_clusters(
         confidence: Such as 0.95.
         heaviest: The heaviest weight of a positive and of a negative row; None: every weight is 1.
         names: The ratios that are wanted.
+        crossed: The same of the second parent of rows that have two, and of the intersections of both.
 
     Returns:
-        Limits of shape (K,) by ratio; nan where the ratio is undefined, and for one replicate.
+        Limits of shape (K,) by ratio; nan where the ratio is undefined, and for one replicate of any parent.
     """
-    limits, sides = {}, replicates.proportions()
+    limits = {}
+    sides, *sides_crossed = (counts.proportions() for counts in (replicates, *crossed))
     for name in names:
         hits, misses = sides[name]
-        if len(hits) < 2:  # noqa: PLR2004 - a spread needs two
+        clusterings = [sides[name], *(counts[name] for counts in sides_crossed)]
+        if min(len(of_clustering[0]) for of_clustering in clusterings) < 2:  # noqa: PLR2004 - a spread needs two
             limits[name] = (np.full(hits.shape[1], np.nan), np.full(hits.shape[1], np.nan))
             continue
-        of_clusters = _OfClusters.of(hits, misses)
+        of_clusters = _OfClusters.of(clusterings)
         effect, degrees = of_clusters.effect, of_clusters.degrees
         hit, miss = (effect, effect)
         if heaviest is not None:
@@ -237,19 +243,27 @@ class _OfClusters:
 
     @classmethod
     @np.errstate(divide="ignore", invalid="ignore", over="ignore")
-    def of(cls, hits: NDArray[Any], misses: NDArray[Any]) -> _OfClusters:
-        """From hits and misses of shape (G, K)."""
+    def of(cls, clusterings: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> _OfClusters:
+        """From hits and misses of shape (G, K) by each clustering: one, or two parents and their intersections."""
+        hits, misses = clusterings[0]
         total_hits, total = hits.sum(axis=0).astype(np.float64), (hits + misses).sum(axis=0).astype(np.float64)
-        jackknifed_hits, jackknifed_misses = leave_one_out(hits), leave_one_out(misses)
-        share, jackknifed = total_hits / total, jackknifed_hits / (jackknifed_hits + jackknifed_misses)
-        jackknifed = np.where(np.isnan(jackknifed), share, jackknifed)
+        share = total_hits / total
         # variance of the share over that of a binomial share of as many rows; without both outcomes a neighbour's
-        spread = spread_of_shifts(jackknifed.mean(axis=0) - jackknifed, effective_number(hits + misses))
+        spread = combined_spread([_spread_of_share(share, *of_clustering) for of_clustering in clusterings])
         effect = spread.variance * total / (share * (1 - share))
         mixed = (total_hits > 0) & (total_hits < total) & (spread.variance > _ROUNDING)
         effect = np.where(mixed, effect, np.maximum(_carried(effect, mixed), 1.0))
         excess = np.where(mixed, spread.skewed - implied_skewness(share, spread.variance, "beta"), 0.0)
         return cls(share, effect, spread.degrees, excess)
+
+
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def _spread_of_share(share: Floats, hits: NDArray[Any], misses: NDArray[Any]) -> ClusterSpread:
+    """The sampling error of a share, of shape (K,), from hits and misses of shape (G, K)."""
+    jackknifed_hits, jackknifed_misses = leave_one_out(hits), leave_one_out(misses)
+    jackknifed = jackknifed_hits / (jackknifed_hits + jackknifed_misses)
+    jackknifed = np.where(np.isnan(jackknifed), share, jackknifed)
+    return spread_of_shifts(jackknifed.mean(axis=0) - jackknifed, effective_number(hits + misses))
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
@@ -317,7 +331,10 @@ def _with_unseen(
 def _once(first: tuple[Floats, Floats], second: tuple[Floats, Floats], tails: Floats) -> Limits:
     """Upper limits of two shares, computed once for equal rows: small groups repeat counts, and quantiles are slow."""
     table = np.stack([column.ravel() for column in (*first, *second, tails)], axis=1)
-    unique, row_of_each = np.unique(table, axis=0, return_inverse=True)
-    row_of_each = row_of_each.reshape(tails.shape)
+    # rows are compared by their bytes, which is several times as fast as number by number
+    _, row_of_unique, row_of_each = np.unique(
+        table.view(np.dtype((np.void, table.itemsize * table.shape[1]))).ravel(), return_index=True, return_inverse=True
+    )
+    unique, row_of_each = table[row_of_unique], row_of_each.reshape(tails.shape)
     limits = [proportion_limit_above(unique[:, side], unique[:, side + 1], unique[:, 4]) for side in (0, 2)]
     return limits[0][row_of_each], limits[1][row_of_each]

@@ -10,7 +10,7 @@ more certain than independent intersections would be.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 Moments = tuple["Floats", "Floats", "Floats"]
 
 ONE_WAY, TWO_WAYS = 1, 3
+CELLS_OF_BOTH = 251  # replicates of intersections; a prime, so that few that share a parent share one
+
+
+def replicate_of_both(first: Any, second: Any) -> Any:  # noqa: ANN401 - arrays, or expressions over columns
+    """The replicate of an intersection, below `CELLS_OF_BOTH`, from the replicates of both parents as integers."""
+    return (first * 16 + second) % CELLS_OF_BOTH
 
 
 def combined(variances: Sequence[Floats]) -> Floats:

@@ -10,10 +10,10 @@ import polars as pl
 from pipeline.metrics.curves.influence import ClassMoments, variance_of_means
 from pipeline.metrics.curves.pr_auc import Retrieved, true_point_areas, true_point_clusters
 from pipeline.metrics.uncertainty.clusters import Spread, area_interval
-from pipeline.metrics.uncertainty.cube import Cube
+from pipeline.metrics.uncertainty.cube import Cube, GroupCounts
 from pipeline.metrics.uncertainty.limits import Interval, limit_columns, with_quality
 from pipeline.metrics.uncertainty.qualities import N_CLUSTERS, N_EFFECTIVE
-from pipeline.stages.threshold_sweep.contract import COUNT_NAMES
+from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, CROSSED, CROSSED_LIKELIHOOD
 from pipeline.stages.threshold_sweep.uncertainty import kind_of_counts
 from pipeline.tables.columns import by_group, doubles, nulls
 from pipeline.tables.sweep import add_up
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.uncertainty.cube import Block, GroupCounts
+    from pipeline.metrics.uncertainty.cube import Block
     from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
 
 TWO = 2  # a spread needs two
@@ -55,7 +55,7 @@ def areas_table(
         (pl.col("n_positive") + pl.col("n_negative")).alias("n"),
         *(pl.col(f"{kind}_{side}").alias(name) for side, name in zip(SIDES, WEIGHTED_ROWS, strict=True)),
     )
-    for columns in (counts["areas"], _true_points(params, counts["counts"], keys), _losses(params, counts, keys)):
+    for columns in (counts["areas"], _true_points(params, counts, keys), _losses(params, counts, keys)):
         frame = frame.join(columns, on=list(keys), how="left", nulls_equal=True)
     missed = pl.sum_horizontal(WEIGHTED_ROWS) > pl.col(SCORED).fill_null(0)  # their score says no probability
     frame = frame.with_columns(pl.when(~missed).then(pl.col(name)).alias(name) for name in OF_PROBABILITIES)
@@ -79,19 +79,25 @@ def areas_table(
     return frame.drop("n_negative", SCORED, *COUNT_NAMES[2:4], *WEIGHTED_ROWS, *WORKING)
 
 
-def _true_points(params: ThresholdSweepParameters, counts: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+def _true_points(
+    params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame], keys: Sequence[str]
+) -> pl.DataFrame:
     """`pr_auc` of every group at the thresholds of the stage; with `distinct`, so that every score is parted."""
-    kind = kind_of_counts(counts)
-    cube = Cube.of(counts, keys, params.threshold_values)
+    table = counts["counts"]
+    kind = kind_of_counts(table)
+    cube = Cube.of(table, keys, params.threshold_values)
     frames = [block.groups.with_columns(_of_block(params, block, kind)) for block in cube.blocks(COUNT_NAMES)]
     if not frames:  # no group has a row, and the total is not asked for
-        return counts.select(keys).with_columns(nulls(TRUE_POINTS))
+        return table.select(keys).with_columns(nulls(TRUE_POINTS))
     frame = pl.concat(frames)
     if not _clustered(params):
         return frame
-    rows = [(*key, *_of_replicates(group, kind)) for key, group in cube.groups()]
+    crossed = [by_group(counts[name], keys) for name in CROSSED if name in counts]
+    rows = [
+        (*key, *_of_replicates(group, [of_group[key] for of_group in crossed], kind)) for key, group in cube.groups()
+    ]
     names = ("pr_auc_se", "pr_auc_degrees", "pr_auc_skewed")
-    schema = {name: counts.schema[name] for name in keys} | dict.fromkeys(names, pl.Float64())
+    schema = {name: table.schema[name] for name in keys} | dict.fromkeys(names, pl.Float64())
     of_clusters = pl.DataFrame(rows, schema=schema, orient="row").with_columns(pl.col(names).fill_nan(None))
     return frame.drop(names).join(of_clusters, on=list(keys), how="left", nulls_equal=True)
 
@@ -114,11 +120,16 @@ def _of_block(params: ThresholdSweepParameters, block: Block, kind: str) -> list
     return [doubles(name, column) for name, column in zip(TRUE_POINTS, values, strict=True)]
 
 
-def _of_replicates(group: GroupCounts, kind: str) -> tuple[float, float, float]:
+def _of_replicates(group: GroupCounts, crossed: Sequence[pl.DataFrame], kind: str) -> tuple[float, float, float]:
     """Standard error, degrees of freedom and skewness where replicates are independent."""
     names = [f"{kind}_{side}" for side in SIDES]
-    falling = (group.at_or_above(name)[:, ::-1] for name in names)
-    spread = true_point_clusters(Retrieved(*falling, *(group.totals(name) for name in names)))
+
+    def retrieved(counts: GroupCounts) -> Retrieved:
+        falling = (counts.at_or_above(name)[:, ::-1] for name in names)
+        return Retrieved(*falling, *(counts.totals(name) for name in names))
+
+    others = (GroupCounts.of(counts, group.thresholds) for counts in crossed)
+    spread = true_point_clusters(retrieved(group), *map(retrieved, others))
     return float(np.sqrt(spread.variance)), float(spread.degrees), float(spread.skewed)
 
 
@@ -133,18 +144,22 @@ def _losses(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame]
         mean, brier = first / weights, sums["squared_errors"].to_numpy() / weights
     variance = ClassMoments(n, weights, squares, first, weighted, second).variance
     if _clustered(params):
-        variance = _of_clusters(table.with_columns(pl.col(LOSSES).cast(pl.Float64)), sums.select(keys), keys)
+        tables = [table, *(counts[name] for name in CROSSED_LIKELIHOOD if name in counts)]
+        variance = _of_clusters(tables, sums.select(keys), keys)
     are_probabilities = sums["n_outside"].to_numpy() == 0
     values = zip(OF_PROBABILITIES, (mean, np.sqrt(variance), brier), strict=True)
     series = (doubles(name, np.where(are_probabilities, column, np.nan)) for name, column in values)
     return sums.select(keys).with_columns(*series, pl.Series(SCORED, n, dtype=pl.Float64))
 
 
-def _of_clusters(table: pl.DataFrame, groups: pl.DataFrame, keys: Sequence[str]) -> NDArray[np.float64]:
+def _of_clusters(tables: Sequence[pl.DataFrame], groups: pl.DataFrame, keys: Sequence[str]) -> NDArray[np.float64]:
     """Variance of the mean log-likelihood of every group, in the order of the groups."""
-    replicates = by_group(table, keys)
-    sums = (replicates[key] for key in groups.iter_rows())
-    variances = [variance_of_means(frame["first"].to_numpy(), frame["weights"].to_numpy()) for frame in sums]
+    clusterings = [by_group(table.with_columns(pl.col(LOSSES).cast(pl.Float64)), keys) for table in tables]
+    variances = []
+    for key in groups.iter_rows():
+        frames = (replicates[key] for replicates in clusterings)
+        clustering, *crossed = ((frame["first"].to_numpy(), frame["weights"].to_numpy()) for frame in frames)
+        variances.append(variance_of_means(*clustering, *crossed))
     return np.asarray(variances, dtype=np.float64)
 
 

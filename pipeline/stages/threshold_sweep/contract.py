@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -45,6 +45,8 @@ COUNTS = (
     Column("squares_positive", "DECIMAL", "sum of squared weights of the rows with a true label; 0 without weights"),
     Column("squares_negative", "DECIMAL", "sum of squared weights of the rows with a false label; 0 without weights"),
 )
+CROSSED = ("counts_of_second_parent", "counts_of_both_parents")  # count tables of rows with two parents
+CROSSED_LIKELIHOOD = ("likelihood_of_second_parent", "likelihood_of_both_parents")
 COUNT_NAMES = tuple(column.name for column in COUNTS)
 HEAVIEST = ("heaviest_positive", "heaviest_negative")  # of a group: the largest weights, with rows that have any
 
@@ -171,6 +173,8 @@ class ThresholdSweepParameters(StageParameters):
         averages: Averages over groups: `micro`, `macro`, `weighted`.
         average_over: Grouping columns to average over; default: all of a grouping.
     """
+
+    most_parents: ClassVar[int] = 2
 
     kind: Literal["threshold_sweep"] = "threshold_sweep"
     predictions: Input

@@ -17,7 +17,8 @@ from pipeline.plan.plan import Plan
 from pipeline.queries.dialect import column, double, is_finite
 from pipeline.queries.load import statement
 from pipeline.sources.source import SCORE_GIVEN
-from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, HEAVIEST
+from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, CROSSED, CROSSED_LIKELIHOOD, HEAVIEST
+from pipeline.tables.sweep import SECOND_REPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -51,12 +52,21 @@ class _Planner:
         missed = self.params.counts_missed
         sweep = Sweep("predictions", evaluated, "score", self.params.grid(), replicated=self.replicated, missed=missed)
         name = "weighted_counts" if self.weighted else "counts"
-        likelihood = Query("threshold_sweep/likelihood", columns=LIKELIHOOD, into="likelihood")
+        counts = Query(
+            f"threshold_sweep/{name}", columns=COUNT_NAMES, sweep=sweep, beside=self.beside, crossed=self._of(CROSSED)
+        )
+        likelihood = Query(
+            "threshold_sweep/likelihood",
+            columns=LIKELIHOOD,
+            into="likelihood",
+            beside=self.beside,
+            crossed=self._of(CROSSED_LIKELIHOOD),
+        )
         return Plan(
             nodes=(
                 *self._relations(by, evaluated),
                 *self._checks(),
-                Query(f"threshold_sweep/{name}", columns=COUNT_NAMES, sweep=sweep),
+                counts,
                 likelihood,
                 *self._heaviest(),
                 self._areas(names),
@@ -67,7 +77,7 @@ class _Planner:
             accounting=Query("threshold_sweep/accounting", {"missed": float(missed)}),
             positive=column("label"),
             warnings=tuple(self._warnings(by)),
-            facts={"independent": self.params.first_cluster or "rows"},
+            facts={"independent": self._independent()},
         )
 
     @property
@@ -80,6 +90,20 @@ class _Planner:
         """Whether replicates of clusters, not rows, are independent."""
         return self.params.cluster is not None and self.params.is_replicated
 
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """The column of the replicate of the second parent, where rows have two."""
+        return (SECOND_REPLICATE,) if self.replicated and self.params.second_cluster_column is not None else ()
+
+    def _of(self, crossed: tuple[str, ...]) -> tuple[str, ...]:
+        """Count tables by the second parent and by both, where rows have two."""
+        return crossed if self.beside else ()
+
+    def _independent(self) -> str:
+        """What is independent, in words."""
+        cluster = self.params.cluster
+        return " and ".join(cluster) if isinstance(cluster, tuple) else cluster or "rows"
+
     def _evaluated(self, by: Sequence[str]) -> exp.Query:
         """The rows that `where` keeps, with replicate; those without a valid score may count, as minus infinity."""
         score = {"score_given": SCORE_OR_LOWEST} if self.params.counts_missed else {}
@@ -87,17 +111,34 @@ class _Planner:
             return statement("threshold_sweep/evaluated_predictions", by, columns=score)
         columns = score | {"cluster_key": str(self.params.cluster_column)}
         segment = {"p": by}
-        return statement("threshold_sweep/evaluated_predictions_of_clusters", segment, columns=columns)
+        if not self.beside:
+            return statement("threshold_sweep/evaluated_predictions_of_clusters", segment, columns=columns)
+        columns |= {"second_cluster_key": str(self.params.second_cluster_column)}
+        return statement("threshold_sweep/evaluated_predictions_of_two_parents", segment, columns=columns)
 
     def _relations(self, by: Sequence[rows.Grouped], evaluated: exp.Query) -> Iterator[Relation]:
         names = ["score", "label", *(name for name in ("weight", "id") if self.predictions.is_mapped(name))]
-        cluster = self.params.cluster_column
-        yield rows.read(self.predictions, [*names, *([cluster] if cluster is not None else [])], by, self._derived())
-        if self.replicated and cluster is not None:
-            yield from rows.replicate_relations(f"{self.predictions.name}_read", cluster, self.params.n_replicates)
+        yield rows.read(self.predictions, [*names, *self._clusters()], by, self._derived())
+        if self.replicated:
+            yield from self._replicates()
         yield Relation("evaluated_predictions", evaluated)
-        used = statement("threshold_sweep/weighted_predictions", [each.name for each in by])
-        yield Relation("weighted_predictions", used)
+        segment = [*self.beside, *(grouped.name for grouped in by)]
+        yield Relation("weighted_predictions", statement("threshold_sweep/weighted_predictions", segment))
+
+    def _clusters(self) -> list[str]:
+        """The columns of the clusters."""
+        columns = (self.params.cluster_column, self.params.second_cluster_column)
+        return [name for name in columns if name is not None]
+
+    def _replicates(self) -> Iterator[Relation]:
+        """The replicates of the clusters; of two parents few, so that counts by both stay few."""
+        read, wanted = f"{self.predictions.name}_read", self.params.n_replicates
+        clusters = self._clusters()
+        if not self.beside:
+            yield from rows.replicate_relations(read, clusters[0], wanted)
+            return
+        yield from rows.replicate_relations(read, clusters[0], wanted or rows.HASH_REPLICATES)
+        yield from rows.replicate_relations(read, clusters[1], rows.HASH_REPLICATES, of="second_parents")
 
     def _derived(self) -> dict[str, exp.Expr]:
         """The weight of rows that have none, and the score that counts where rows without a valid one do."""
@@ -116,7 +157,7 @@ class _Planner:
     def _areas(self, by: Sequence[str]) -> Areas:
         predictions = {"weighted_predictions": "evaluated_predictions"} if self.params.counts_missed else {}
         return Areas(
-            rows=statement("threshold_sweep/scored", by, relations=predictions),
+            rows=statement("threshold_sweep/scored", [*self.beside, *by], relations=predictions),
             exact=self.params.method == "exact",
             width=self.params.width,
             span=self.predictions.span("score"),
@@ -124,6 +165,7 @@ class _Planner:
             replicated=self.replicated,
             random_sizes=self.params.class_sizes == "random",
             missed=self.params.counts_missed,
+            second_replicates=rows.HASH_REPLICATES if self.beside else 0,
         )
 
     def _checks(self) -> Iterator[Check]:
@@ -132,8 +174,8 @@ class _Planner:
             yield outside_check(self.predictions, "weight", 0.0, MOST_WEIGHT)
             yield _no_weight(self.predictions)
             yield _tiny_weight(self.predictions)
-        if self.params.cluster_column is not None:
-            yield missing_check(self.predictions, self.params.cluster_column)
+        for cluster in self._clusters():
+            yield missing_check(self.predictions, cluster)
         if self.params.duplicates == "error" and self.predictions.is_mapped("id"):  # a name too common to guess
             keys = ("id", *self.params.by_columns)  # the same item may be predicted once in each group
             remedy = 'Keep one row per item and group, or set duplicates = "keep" to count every row.'

@@ -14,7 +14,7 @@ from pipeline.stages.stage import Summary, group_text, groups_without, integer, 
 from pipeline.stages.threshold_sweep.areas import CLUSTERS, areas_table
 from pipeline.stages.threshold_sweep.averages import averages_table
 from pipeline.stages.threshold_sweep.choosing import candidates, f_beta
-from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, HEAVIEST
+from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, CROSSED, HEAVIEST
 from pipeline.stages.threshold_sweep.uncertainty import CONFUSION, clusters_of_groups, kind_of_counts, with_intervals
 from pipeline.tables.ratios import divide, ratios
 from pipeline.tables.schemas import GROUPING
@@ -28,11 +28,12 @@ if TYPE_CHECKING:
 
 def derive(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
     """The tables of threshold_sweep."""
-    cube = Cube.of_groups(counts["counts"], params.threshold_values, params.boundary)
+    crossed = [counts[name] for name in CROSSED if name in counts]
+    cube = Cube.of_groups(counts["counts"], params.threshold_values, params.boundary, crossed)
     keys = list(cube.keys)
-    curve = with_intervals(_with_heaviest(_curve(cube), counts.get("heaviest"), keys), cube, params)
-    points = operating_points(curve, keys, params.operating_points, candidates(curve, cube, params), f_beta)
     clusters = clusters_of_groups(params, cube)
+    curve = with_intervals(_with_heaviest(_curve(cube), counts.get("heaviest"), keys), cube, params, clusters)
+    points = operating_points(curve, keys, params.operating_points, candidates(curve, cube, params), f_beta)
     points = points.join(clusters.select(*keys, *CLUSTERS), on=keys, how="left", nulls_equal=True)
     areas = areas_table(params, counts, keys, clusters)
     working = (*(f"{name}_squares" for name in CONFUSION), *HEAVIEST)

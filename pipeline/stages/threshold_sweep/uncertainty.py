@@ -9,7 +9,7 @@ import polars as pl
 
 from pipeline.metrics.uncertainty.limits import (
     Interval,
-    clusters_of,
+    clusters_of_parents,
     intervals_of,
     limit_columns,
     no_limits,
@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 CONFUSION = ("tp", "fp", "fn", "tn")
 
 
-def with_intervals(curve: pl.DataFrame, cube: Cube, params: ThresholdSweepParameters) -> pl.DataFrame:
+def with_intervals(
+    curve: pl.DataFrame, cube: Cube, params: ThresholdSweepParameters, clusters: pl.DataFrame
+) -> pl.DataFrame:
     """The curve, with the heaviest weights, with `<ratio>_lower`, `<ratio>_upper` and what is said of them."""
     if params.cluster is None:
         if not params.is_replicated:
@@ -44,18 +46,18 @@ def with_intervals(curve: pl.DataFrame, cube: Cube, params: ThresholdSweepParame
         limits = limits_of_rows(curve, params.confidence, PROPORTIONS, fixed_sizes=fixed)
         intervals = {name: Interval.of(limits[name], "undefined_ratio") for name in PROPORTIONS}
         return with_quality(curve.with_columns(*limit_columns(intervals)), PROPORTIONS, events=CONFUSION)
-    kind = kind_of_counts(cube.counts)
 
     def of_clusters(rows: pl.DataFrame, group: GroupCounts) -> dict[str, Interval]:
-        return intervals_of(limits_of_clusters(rows, group, params.confidence, PROPORTIONS), len(group.replicates))
+        replicates = min(len(counts.replicates) for counts in (group, *group.crossed))
+        return intervals_of(limits_of_clusters(rows, group, params.confidence, PROPORTIONS), replicates)
 
-    wanted, sizes = params.is_replicated, sizes_of(kind)
-    return with_limits(curve, cube, PROPORTIONS, of_clusters, wanted=wanted, sizes=sizes, events=CONFUSION)
+    wanted = params.is_replicated
+    return with_limits(curve, cube, PROPORTIONS, of_clusters, wanted=wanted, clusters=clusters, events=CONFUSION)
 
 
 def clusters_of_groups(params: ThresholdSweepParameters, cube: Cube) -> pl.DataFrame:
-    """`clusters_of` the groups; NULL where rows are independent, or replicates were not counted."""
-    table = clusters_of(cube.counts, cube.keys, sizes_of(kind_of_counts(cube.counts)))
+    """`clusters_of` the groups, of two parents the fewer; NULL where rows are independent or not in replicates."""
+    table = clusters_of_parents(cube, sizes_of(kind_of_counts(cube.counts)))
     if params.cluster is None or not params.is_replicated:
         return table.with_columns(pl.lit(None, dtype=table.schema[name]).alias(name) for name in table.columns[-3:])
     return table
@@ -81,11 +83,12 @@ def confusion_of(group: GroupCounts, kind: str) -> Confusion:
 def limits_of_clusters(
     rows: pl.DataFrame, group: GroupCounts, confidence: float, names: Sequence[str]
 ) -> dict[str, Limits]:
-    """Limits of the ratios of one group where replicates are independent."""
+    """Limits of the ratios of one group where replicates are independent, of two parents those that share neither."""
     weighted = rows["tp_weight"].is_not_null().any()
     heaviest = (rows[HEAVIEST[0]][0], rows[HEAVIEST[1]][0]) if weighted else None
-    counts = confusion_of(group, "weight" if weighted else "n")
-    return intervals_of_clusters(counts, confidence, heaviest=heaviest, names=names)
+    kind: Literal["weight", "n"] = "weight" if weighted else "n"
+    counts, *crossed = (confusion_of(clustering, kind) for clustering in (group, *group.crossed))
+    return intervals_of_clusters(counts, confidence, heaviest=heaviest, names=names, crossed=crossed)
 
 
 def limits_of_rows(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from pipeline.metrics.curves.choices import ratios_of_counts
-from pipeline.metrics.curves.cross_fitting import cross_fitted, split_rows
+from pipeline.metrics.curves.cross_fitting import by_fold, cross_fitted, split_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,13 +41,23 @@ def test_counts_are_those_of_the_folds_written_out(replicates: int) -> None:
         chosen = fractions.index(max(fractions))
         for number, count in enumerate((tp, fp, fn)):
             pooled[number] += int(sum(count[g, chosen] for g in range(replicates) if g % 10 == fold))
-    assert cross_fitted((tp, fp, fn), best_f1) == pooled
+    counts = [count[None] for count in by_fold((tp, fp, fn))]
+    assert [count.tolist() for count in cross_fitted(counts, best_f1)] == [[total] for total in pooled]
 
 
-def test_one_replicate_and_a_fold_without_a_choice_have_none() -> None:
-    count = np.ones((3, 2))
-    assert cross_fitted((count[:1],) * 3, best_f1) is None
-    assert cross_fitted((count,) * 3, lambda _: np.array([0, -1, 0])) is None
+@given(st.integers(1, 4), st.integers(2, 10), st.integers(1, 5), st.integers(0, 99))
+def test_groups_side_by_side_are_those_one_by_one(groups: int, folds: int, thresholds: int, seed: int) -> None:
+    counts = np.random.default_rng(seed).random((3, groups, folds, thresholds))
+    together = np.array(cross_fitted(list(counts), best_f1))
+    alone = [cross_fitted(list(counts[:, [group]]), best_f1) for group in range(groups)]
+    assert together.tolist() == np.concatenate(alone, axis=1).tolist()
+
+
+def test_a_fold_without_a_choice_leaves_its_group_without_one() -> None:
+    count = np.ones((2, 3, 2))
+    pooled = cross_fitted((count,) * 3, lambda _: np.array([0, -1, 0, 0, 1, 0]))
+    assert [np.isnan(total).tolist() for total in pooled] == [[True, False]] * 3
+    assert [total[1] for total in pooled] == [3.0] * 3
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=8), st.integers(0, 5), st.integers(0, 3))
@@ -79,9 +89,9 @@ def test_the_best_f1_is_too_high_and_the_cross_fitted_one_is_not() -> None:
         truth = 2 * true_tp / (30 + true_tp + true_fp)
         true, positives = split_rows(tp, 30)
         false, _ = split_rows(fp, 200, seed=1)
-        pooled = cross_fitted((true, false, positives - true), best_f1)
-        assert pooled is not None
-        hits, false_alarms, missed = pooled
+        hits, false_alarms, missed = (
+            total.item() for total in cross_fitted([count[None] for count in (true, false, positives - true)], best_f1)
+        )
         gaps.append((f1.max() - truth, 2 * hits / (2 * hits + false_alarms + missed) - truth))
     in_sample, elsewhere = np.mean(gaps, axis=0)
     assert in_sample > 0.06

@@ -12,6 +12,7 @@ from scipy import stats
 from pipeline.metrics.uncertainty.clusters import (
     Spread,
     area_interval,
+    combined_spread,
     effective_number,
     implied_skewness,
     largest_share,
@@ -117,3 +118,39 @@ def test_the_interval_of_an_area_of_rows_is_plain_and_that_of_clusters_holds_it(
     clusters = area_interval(area, spread, 0.95, clustered=True)
     assert clusters[0][0] == rows[0][0]
     assert clusters[1][0] > rows[1][0]
+
+
+def crossed_spreads(cells: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> list[Spread]:
+    """The sampling errors over rows of a table, over its columns, and over its cells, of a sum that cells shift."""
+    clusterings = (cells.sum(axis=1), cells.sum(axis=0), cells.ravel())
+    return [spread_of_shifts(shifts, np.asarray(float(len(shifts)))) for shifts in clusterings]
+
+
+@given(arrays(np.float64, (5, 4), elements=st.floats(-1e3, 1e3).map(lambda number: round(number, 3))))
+def test_two_parents_have_the_moments_of_all_cells_that_share_one(
+    cells: np.ndarray[tuple[int, int], np.dtype[np.float64]],
+) -> None:
+    spreads = crossed_spreads(cells)
+    actual = combined_spread(spreads)
+    factors = [4 / 5, 3 / 4, 19 / 20]
+    sums = list(zip(factors, (cells.sum(axis=1), cells.sum(axis=0), cells.ravel()), strict=True))
+    squares = [factor * np.sum(shifts**2) for factor, shifts in sums]
+    cubes = [factor**1.5 * np.sum(shifts**3) for factor, shifts in sums]
+    variance = squares[0] + squares[1] - squares[2]
+    scale = 1e-9 * (1 + max(squares))
+    assert float(actual.variance) == pytest.approx(max(variance, squares[2]), abs=scale)
+    assert float(actual.degrees) == min(float(spreads[0].degrees), float(spreads[1].degrees))
+    assert -1 <= float(actual.skewed) <= 1
+    if variance > squares[2] + 1e-6 * (1 + max(squares)):
+        expected = (cubes[0] + cubes[1] - cubes[2]) / variance**1.5
+        assert float(actual.skewed) == pytest.approx(np.clip(expected, -1, 1), abs=1e-6)
+    turned = combined_spread([spreads[1], spreads[0], spreads[2]])
+    assert float(turned.variance) == pytest.approx(float(actual.variance), abs=scale)
+
+
+def test_one_clustering_is_itself_and_a_single_row_or_column_leaves_the_variance_unknown() -> None:
+    cells = np.random.default_rng(2).normal(size=(5, 4))
+    spreads = crossed_spreads(cells)
+    assert combined_spread(spreads[:1]) is spreads[0]
+    assert np.isnan(combined_spread(crossed_spreads(cells[:1])).variance)
+    assert np.isnan(combined_spread(crossed_spreads(cells[:, :1])).variance)
