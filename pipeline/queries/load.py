@@ -104,7 +104,7 @@ def _forget_text(tree: exp.Expr) -> None:
     """Drop comments and the places of words in the file: a tree is copied often, and they would be half of its copy."""
     for node in tree.walk():
         node.pop_comments()
-        if node.meta_get("line") is not None:
+        if node.meta.get("line") is not None:
             node.meta.clear()
 
 
