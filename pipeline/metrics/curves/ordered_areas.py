@@ -23,16 +23,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from pipeline.metrics.curves.influence import (
-    ClassMoments,
-    degrees_of_rows,
-    spread_of_clusters,
-    variance_of_rows,
-)
+from pipeline.metrics.curves.influence import ClassMoments, degrees_of_rows, shifts_of_clusters, variance_of_rows
 from pipeline.metrics.curves.running_sums import running_sums
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from pipeline.metrics.curves.influence import Shifts
 
 Floats: TypeAlias = "NDArray[np.float64]"
 Integers: TypeAlias = "NDArray[np.int64]"
@@ -127,6 +124,7 @@ class Estimates:
         skewed: Skewness of the areas, see `uncertainty.clusters`; 0 where rows are independent.
         design_effect: Variance of average precision between replicates over that of independent rows (Kish 1965); nan
             where rows are independent.
+        shifts: What each replicate moves, of shape (replicates, groups); empty where rows are independent.
     """
 
     area: dict[str, Floats]
@@ -134,6 +132,7 @@ class Estimates:
     degrees: dict[str, Floats]
     skewed: dict[str, Floats]
     design_effect: Floats
+    shifts: dict[str, Shifts]
 
 
 class OrderedAreas:
@@ -152,11 +151,7 @@ class OrderedAreas:
         squares = [f"squares_{side}" for side in _CLASSES]
         self._sums = {name: np.zeros(groups) for name in (*names, *squares, "slope", "steps")}
         shape = (groups, max(replicates, 1))
-        by_replicate = [
-            "weight_positive",
-            "weight_negative",
-            *(f"{area}_{side}" for area in ROW_AREAS for side in _CLASSES),
-        ]
+        by_replicate = [f"{kind}_{side}" for kind in ("weight", *ROW_AREAS) for side in _CLASSES]
         self._by_replicate = {name: np.zeros(shape) for name in by_replicate} if replicates else {}
         self._open: Rows | None = None
         self._state = dict.fromkeys(("positive", "negative", "up", "down"), 0.0)
@@ -193,17 +188,18 @@ class OrderedAreas:
             roc = np.where(totals.n_negative > 0, sums["roc_auc_positive_first"] / totals.positives, np.nan)
         area = {name: np.clip(value, 0.0, 1.0) for name, value in zip(ROW_AREAS, (precision, roc), strict=True)}
         slopes = dict(zip(ROW_AREAS, (slope, np.zeros_like(slope)), strict=True))
-        se, degrees, skewed = {}, {}, {}
+        se, degrees, skewed, shifts = {}, {}, {}, {}
         for name in ROW_AREAS:
             if self._replicates:
-                spread = spread_of_clusters(*self._replicate_sums(name), slopes[name])
+                shifts[name] = shifts_of_clusters(*self._replicate_sums(name), slopes[name])
+                spread = shifts[name].spread
                 variance, degrees[name], skewed[name] = spread.variance, spread.degrees, spread.skewed
             else:
                 moments = self._moments(name)
                 variance = variance_of_rows(*moments, slopes[name], random_sizes=random_sizes)
                 degrees[name], skewed[name] = degrees_of_rows(*moments, variance), np.zeros_like(variance)
             se[name] = np.where(np.isnan(area[name]), np.nan, np.sqrt(variance))
-        return Estimates(area, se, degrees, skewed, self._design_effect(se["average_precision"], slope))
+        return Estimates(area, se, degrees, skewed, self._design_effect(se["average_precision"], slope), shifts)
 
     def _design_effect(self, se: Floats, slope: Floats) -> Floats:
         if not self._replicates:

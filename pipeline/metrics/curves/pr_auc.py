@@ -10,13 +10,14 @@ import numpy as np
 from pipeline.metrics.curves.influence import (
     ClassMoments,
     degrees_of_rows,
-    spread_of_clusters,
+    shifts_of_clusters,
     variance_of_rows,
 )
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from pipeline.metrics.curves.influence import Shifts
     from pipeline.metrics.uncertainty.clusters import Spread
 
 Floats: TypeAlias = "NDArray[np.float64]"
@@ -158,16 +159,21 @@ def true_point_cluster_se(replicates: Retrieved) -> float:
     return float(np.sqrt(true_point_clusters(replicates).variance))
 
 
-@np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def true_point_clusters(replicates: Retrieved) -> Spread:
     """Sampling error of `pr_auc` of one group where only replicates, groups of clusters, are independent."""
+    return true_point_shifts(replicates).spread
+
+
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def true_point_shifts(replicates: Retrieved) -> Shifts:
+    """How far each replicate, a group of clusters, moves `pr_auc` of one group; an array of shape (G,)."""
     curve = _Curve.of(replicates.total)
     influences = [
         (np.diff(weight, prepend=0, axis=1) * psi).sum(axis=1)
         for weight, psi in ((replicates.tp, curve.psi_positive), (replicates.fp, curve.psi_negative))
     ]
     sizes = [np.asarray(values, dtype=np.float64) for values in (replicates.positives, replicates.negatives)]
-    return spread_of_clusters((sizes[0], sizes[1]), (influences[0], influences[1]), float(curve.slope[0]))
+    return shifts_of_clusters((sizes[0], sizes[1]), (influences[0], influences[1]), float(curve.slope[0]))
 
 
 @dataclass(frozen=True)

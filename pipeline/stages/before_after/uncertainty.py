@@ -111,13 +111,23 @@ def with_intervals(curve: pl.DataFrame, cube: Cube, params: BeforeAfterParameter
         return _intervals(EstimatedGroup(rows, counts), params)
 
     matches = ("m_before", "m_after")
-    wanted = params.is_replicated
-    return with_limits(curve, cube, (*INTERVAL_NAMES, REALISED), of_group, wanted=wanted, sizes=matches, events=matches)
+    return with_limits(
+        curve,
+        cube,
+        (*INTERVAL_NAMES, REALISED),
+        of_group,
+        wanted=params.is_replicated,
+        sizes=matches,
+        events=matches,
+        resamples=params.drawn_resamples,
+    )
 
 
 def _intervals(group: EstimatedGroup, params: BeforeAfterParameters) -> dict[str, Interval]:
     """Intervals of the expected ratios and, last, of the realised precision."""
-    expected = intervals(group.clusterings, **_known(group, params), confidence=params.confidence)
+    expected = intervals(
+        group.clusterings, **_known(group, params), confidence=params.confidence, resampling=params.resampling
+    )
     realised = realised_precision_interval(
         *group.sides,
         *group.near,

@@ -124,6 +124,8 @@ class _Planner:
             replicated=self.replicated,
             random_sizes=self.params.class_sizes == "random",
             missed=self.params.counts_missed,
+            confidence=self.params.confidence,
+            resampling=self.params.resampling,
         )
 
     def _checks(self) -> Iterator[Check]:

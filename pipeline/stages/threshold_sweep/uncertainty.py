@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from pipeline.metrics.uncertainty.cube import Cube, GroupCounts
     from pipeline.metrics.uncertainty.jackknife import Limits
+    from pipeline.metrics.uncertainty.resampling import Resampling
     from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
 
 CONFUSION = ("tp", "fp", "fn", "tn")
@@ -47,10 +48,14 @@ def with_intervals(curve: pl.DataFrame, cube: Cube, params: ThresholdSweepParame
     kind = kind_of_counts(cube.counts)
 
     def of_clusters(rows: pl.DataFrame, group: GroupCounts) -> dict[str, Interval]:
-        return intervals_of(limits_of_clusters(rows, group, params.confidence, PROPORTIONS), len(group.replicates))
+        limits = limits_of_clusters(rows, group, params.confidence, PROPORTIONS, params.resampling)
+        return intervals_of(limits, len(group.replicates))
 
     wanted, sizes = params.is_replicated, sizes_of(kind)
-    return with_limits(curve, cube, PROPORTIONS, of_clusters, wanted=wanted, sizes=sizes, events=CONFUSION)
+    resamples = params.drawn_resamples
+    return with_limits(
+        curve, cube, PROPORTIONS, of_clusters, wanted=wanted, sizes=sizes, events=CONFUSION, resamples=resamples
+    )
 
 
 def clusters_of_groups(params: ThresholdSweepParameters, cube: Cube) -> pl.DataFrame:
@@ -79,13 +84,17 @@ def confusion_of(group: GroupCounts, kind: str) -> Confusion:
 
 
 def limits_of_clusters(
-    rows: pl.DataFrame, group: GroupCounts, confidence: float, names: Sequence[str]
+    rows: pl.DataFrame,
+    group: GroupCounts,
+    confidence: float,
+    names: Sequence[str],
+    resampling: Resampling | None = None,
 ) -> dict[str, Limits]:
     """Limits of the ratios of one group where replicates are independent."""
     weighted = rows["tp_weight"].is_not_null().any()
     heaviest = (rows[HEAVIEST[0]][0], rows[HEAVIEST[1]][0]) if weighted else None
     counts = confusion_of(group, "weight" if weighted else "n")
-    return intervals_of_clusters(counts, confidence, heaviest=heaviest, names=names)
+    return intervals_of_clusters(counts, confidence, heaviest=heaviest, names=names, resampling=resampling)
 
 
 def limits_of_rows(
