@@ -13,6 +13,7 @@ from pipeline.metrics.before_after.sums import Sides, Sums
 from pipeline.metrics.uncertainty.jackknife import fieller_interval, leave_one_out
 from pipeline.metrics.uncertainty.resampling import Resampling
 from pipeline.metrics.uncertainty.spread import Spread
+from pipeline.simulations.before_after_counts import Setting, simulate, truth
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -154,3 +155,19 @@ def test_without_a_match_before_the_event_the_closed_form_stays() -> None:
     for name in ("fpr", "precision", "precision_uncorrected"):
         assert np.array_equal(closed[name].lower, drawn[name].lower)
         assert np.array_equal(closed[name].upper, drawn[name].upper)
+
+
+@pytest.mark.no_cover
+def test_the_limits_hold_the_truth_about_as_often_as_they_say() -> None:
+    """Sixty events that differ, with bursts of false matches: on average over thresholds, 95% ± three errors."""
+    setting = Setting(60, 1.0, bursty=True)
+    true, batch, datasets = truth(setting), simulate(setting, 100, np.random.default_rng(7)), 100
+    held = dict.fromkeys(INTERVAL_NAMES, 0.0)
+    for index in range(datasets):
+        far, near, false_after, true_after, n_far, n_near, n_after = (values[index] for values in vars(batch).values())
+        sides = Sides(far + near, false_after + true_after, n_far + n_near, n_after)
+        actual = intervals([sides], reference=0, confidence=0.95, resampling=Resampling(199, seed=1))
+        for name, interval in actual.items():
+            lower, upper = np.nan_to_num(interval.lower, nan=0.0), np.nan_to_num(interval.upper, nan=1.0)
+            held[name] += float(np.mean((lower <= true[name] + 1e-9) & (true[name] <= upper + 1e-9))) / datasets
+    assert min(held.values()) >= 0.91, held

@@ -34,7 +34,7 @@ def benchmark() -> ModuleType:
 def test_the_bootstrap_holds_the_truth_about_as_often_as_the_page_says(
     benchmark: ModuleType, words: str, lowest: float
 ) -> None:
-    """Within three Monte Carlo errors; with equal tails alone average precision was held in 85% of 20 equal clusters."""
+    """Within three Monte Carlo errors; with equal tails alone 20 equal clusters held average precision in 85%."""
     design = next(design for design in benchmark.DESIGNS if str(design) == words)
     covered = benchmark.coverage(design, DATASETS, 0.95, 3, resamples=199).covered
     assert min(covered.values()) >= lowest, covered
