@@ -1,6 +1,6 @@
 """Coverage of before_after where events share articles and days, which differ in how often they match.
 
-    python benchmarks/coverage_of_two_parents.py [--datasets 300] [--events 30,100,300] [--seed 1]
+    python benchmarks/coverage_of_two_parents.py [--datasets 300] [--events 30,100,300] [--design TEXT] [--seed 1]
 
 Every event lies in an archive of articles; all pairs in its window are compared. How often a pair matches by chance
 depends on the event, the article and the day of the article. The table compares intervals that know events alone with
@@ -41,6 +41,7 @@ class Design:
         per_day: Articles of an average day.
         busy: Coefficient of variation of the numbers of articles of the days.
         rates: False positive rate at each threshold, falling.
+        bunches: Days on which events happen; None: on any.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Design:
     per_day: int = 15
     busy: float = 0.3
     rates: tuple[float, ...] = (0.05, 0.01, 0.003)
+    bunches: int | None = None
 
 
 DESIGNS = (
@@ -59,6 +61,7 @@ DESIGNS = (
     Design("articles differ much", 0.5, 3.0, 0.0, per_day=8),
     Design("days differ", 0.5, 0.5, 0.7),
     Design("days differ, few articles", 0.5, 0.5, 0.7, per_day=4, busy=0.8),
+    Design("days differ, events on 20 days", 0.5, 0.5, 0.7, bunches=20),
 )
 RECALL = (1.0, 0.9, 0.6)  # of the true pairs at each threshold
 COVERED = 1.0  # mean number of true pairs of an event
@@ -97,6 +100,9 @@ def draw(design: Design, n_events: int, rng: np.random.Generator) -> Pairs:
     order = np.argsort(timestamps)
     day, timestamps = day[order], timestamps[order]
     events = rng.uniform(BEFORE, DAYS - AFTER, n_events)
+    if design.bunches is not None:
+        days = rng.choice(np.arange(BEFORE, DAYS - AFTER), design.bunches, replace=False)
+        events = rng.choice(days, n_events) + rng.random(n_events)
     start = np.searchsorted(timestamps, events - BEFORE)
     size = np.searchsorted(timestamps, events + AFTER) - start
     event = np.repeat(np.arange(n_events), size)
@@ -170,13 +176,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--datasets", type=int, default=300)
     parser.add_argument("--events", default="30,100,300")
+    parser.add_argument("--design", default="", help="only the designs whose name holds this text")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     print(
-        f"{'design':28}{'events':>7}  {'intervals know':22}"
+        f"{'design':32}{'events':>7}  {'intervals know':22}"
         + "".join(f"{name:>11}" for name in ("fpr", "precision", "recall", "placebo"))
     )
-    for design in DESIGNS:
+    for design in (design for design in DESIGNS if options.design in design.name):
         for n_events in map(int, options.events.split(",")):
             rng = np.random.default_rng([options.seed, n_events])
             totals: dict[tuple[str, str], list[float]] = {}
@@ -186,7 +193,7 @@ def main() -> None:
             for way in WAYS:
                 shares = [np.mean(totals[way, name]) for name in ("fpr", "precision", "recall", "placebo")]
                 print(
-                    f"{design.name:28}{n_events:7}  {way:22}" + "".join(f"{share:11.3f}" for share in shares),
+                    f"{design.name:32}{n_events:7}  {way:22}" + "".join(f"{share:11.3f}" for share in shares),
                     flush=True,
                 )
 

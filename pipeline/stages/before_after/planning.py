@@ -72,7 +72,7 @@ def _core(run: Resolved) -> Plan:
         inapplicable=fields.inapplicable(lag, run.events, run.compared),
         remedies=plausibility.remedies(lag, run.bounds),
         warnings=tuple(_warnings(run)),
-        facts={"compared": run.compared, "lag": lag.words},
+        facts={"compared": run.compared, "lag": lag.words, "independent": run.independent},
     )
 
 

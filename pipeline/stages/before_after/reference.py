@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from pipeline.stages.stage import number
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import THRESHOLD
 
@@ -43,8 +44,8 @@ def doubtful(tables: Mapping[str, pl.DataFrame]) -> str | None:
     if not _is_doubtful(row):
         return None
     return (
-        f"precision and recall hang on the recall reference, {row[THRESHOLD]:g}: {row['fpr']:.0%} of the pairs match "
-        f"there even before the event, and {_right(row)} of the matches after it are right"
+        f"precision and recall hang on the recall reference, {number(row[THRESHOLD])}: {row['fpr']:.0%} of the pairs "
+        f"match there even before the event, and {_right(row)} of the matches after it are right"
         f"{_without_correction(tables)}; see before_after_sensitivity, try "
         "another recall_reference, or have a sample checked with audit"
     )
@@ -56,7 +57,7 @@ def verdict(tables: Mapping[str, pl.DataFrame]) -> str:
     if row is None or not _is_doubtful(row):
         return ""
     return (
-        f"This hangs on the recall reference, {row[THRESHOLD]:g}, where {row['fpr']:.0%} of the pairs match even "
+        f"This hangs on the recall reference, {number(row[THRESHOLD])}, where {row['fpr']:.0%} of the pairs match even "
         f"before the event and {_right(row)} of the matches after it are right{_without_correction(tables)}."
     )
 
@@ -86,6 +87,6 @@ def _without_correction(tables: Mapping[str, pl.DataFrame]) -> str:
         return ""
     row = chosen.row(0, named=True)
     return (
-        f" (at {row[THRESHOLD]:g} the uncorrected recall of the source text is {row['recall_uncorrected']:.2f}, "
+        f" (at {number(row[THRESHOLD])} the uncorrected recall of the source text is {row['recall_uncorrected']:.2f}, "
         f"the corrected one {row['recall']:.2f})"
     )

@@ -121,6 +121,12 @@ class Resolved:
         return resolve_crossing(self.params, self)
 
     @property
+    def independent(self) -> str:
+        """What is independent, in words: events, or their clusters, and the second parent of pairs."""
+        second = [] if self.crossing is None else [self.crossing.parent]
+        return " and ".join([self.params.first_cluster or "event_id", *second])
+
+    @property
     def sources(self) -> tuple[Source, ...]:
         """The inputs of the run, the primary input first."""
         inputs = (self.pairs, self.events, self.articles, self.gold, self.coded, self.audited)

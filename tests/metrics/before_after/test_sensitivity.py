@@ -178,8 +178,8 @@ def test_every_reference_is_found_by_exact_rationals(
         if index is None or tps[index] < 0:
             assert (row["recall"], row["f1"]) == (None, None)
         else:
-            recall = min(tps[index] / positives, ONE)
-            assert row["recall"] == pytest.approx(float(recall), rel=1e-12)
+            of_threshold = min(tps[index] / positives, ONE)
+            assert row["recall"] == pytest.approx(float(of_threshold), rel=1e-12)
             assert row["f1"] == pytest.approx(float(values[index]), rel=1e-12)
     assert set(actual["min_precision"].to_list()) == least_ones
 
