@@ -148,8 +148,8 @@ def coverage(
     tally, true = Tally(), truth(setting)
     zeros = np.zeros(setting.thresholds)
     for counts in data_sets(setting, datasets, seed, groups):
-        limits = intervals(counts.sides, reference=0, confidence=confidence, resampling=resampling)
-        for name, interval in limits.items():
+        actual = intervals(counts.sides, reference=0, confidence=confidence, resampling=resampling)
+        for name, interval in actual.items():
             tally.add(name, *_limits(interval), true[name])
         with np.errstate(divide="ignore", invalid="ignore"):
             for name, limits in naive(counts, confidence).items():
