@@ -105,6 +105,21 @@ def _of_block(
     return value[0], error[0], low, high
 
 
+@np.errstate(invalid="ignore")
+def _on_grid(values: Floats) -> Floats:
+    """Values rounded so little that sums of G of them, however often each is drawn, are exact in any order.
+
+    Matrix products add up in an order that depends on the number of threads. Multiples of a power of two of which G of
+    the largest value have fewer than 2^53 are added without rounding. Whole numbers stay as they are.
+
+    Args:
+        values: Shape (G, …); each column has a grid of its own.
+    """
+    _, exponent = np.frexp(np.abs(values).max(axis=0) * len(values))
+    unit = np.ldexp(1.0, exponent - 52)
+    return np.asarray(np.rint(values / unit) * unit)
+
+
 class _Moments:
     """Totals of weighted replicates, and the variance of what depends on them.
 
@@ -113,10 +128,10 @@ class _Moments:
     """
 
     def __init__(self, counts: Sequence[Floats]) -> None:
-        self._counts = counts
+        self._counts = [_on_grid(count) for count in counts]
         pairs = [(row, column) for row in range(len(counts)) for column in range(row, len(counts))]
-        self._sample = [count.sum(axis=0, keepdims=True) for count in counts]
-        self._products = {(row, column): counts[row] * counts[column] for row, column in pairs}
+        self._sample = [count.sum(axis=0, keepdims=True) for count in self._counts]
+        self._products = {(row, column): _on_grid(counts[row] * counts[column]) for row, column in pairs}
 
     def taken(self, statistic: Statistic, weights: Floats, width: int) -> tuple[Floats, Floats]:
         """A statistic of resamples and its standard errors, each of shape (b, K).
@@ -196,8 +211,8 @@ def area_quantiles(shifts: Floats, area: float, confidence: float, resampling: R
     replicates = len(shifts)
     if replicates < 2 or not 0 < area < 1:  # noqa: PLR2004 - a spread needs two
         return -math.inf, math.inf
-    centred = shifts - shifts.mean()
-    squares = centred * centred
+    centred = _on_grid(shifts - shifts.mean())
+    squares = _on_grid(centred * centred)
     distances = []
     for weights in resampling.weights(replicates):
         moved, total = weights @ centred, weights @ squares

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -76,6 +77,21 @@ def test_every_order_and_every_size_of_blocks_gives_the_same_limits(monkeypatch:
     monkeypatch.setattr(bootstrap, "_CELLS_AT_ONCE", 400)
     monkeypatch.setattr(resampling, "_WEIGHTS_AT_ONCE", 1000)
     assert np.array_equal(expected, share_limits(hits, misses, CONFIDENCE, DRAWS))
+
+
+def test_sums_on_the_grid_are_exact_in_any_order() -> None:
+    """Sums of drawn values are those of exact rationals, so that no order and no number of threads matters."""
+    rng = np.random.default_rng(9)
+    values = rng.gamma(0.3, 1.0, (40, 3)) * np.array([1.0, 1e-9, 1e12])
+    grid = bootstrap._on_grid(values)
+    assert grid == pytest.approx(values, rel=0, abs=1e-13 * float(values.max()))
+    assert (np.abs(grid - values) <= 2e-14 * values.max(axis=0)).all()
+    whole = rng.integers(0, 10**9, (40, 3)).astype(np.float64)
+    assert np.array_equal(bootstrap._on_grid(whole), whole)
+    for weights in next(DRAWS.weights(40))[:20]:
+        exact = [sum(int(w) * Fraction(v) for w, v in zip(weights, column, strict=True)) for column in grid.T]
+        assert [Fraction(total) for total in weights @ grid] == exact
+        assert np.array_equal(weights[::-1] @ grid[::-1], weights @ grid)
 
 
 @pytest.mark.parametrize("blocks", [1, 1000])
