@@ -1,6 +1,7 @@
 """Measured coverage of intervals between clusters of unequal size, on simulated data whose truth is known.
 
     python benchmarks/coverage_of_clusters.py [--datasets 1000] [--confidence 0.95] [--seed 1]
+        [--resamples 0] [--designs 0 1 2]
 
 Clusters hold rows with scores and labels. Sizes are 5 × Pareto (shape 1.2 or 1.3, from 1 to 100), 5 × log-normal (σ 1),
 or equal. The logit of a cluster's share of positives has the mean -2.2 and the standard deviation 1, a quarter of the
@@ -13,6 +14,8 @@ or `unequal_clusters`, `marked` the share that is marked at all, with `size_may_
 sets whose interval holds the truth: of average precision, ROC AUC, and of precision, recall and F1 at the thresholds
 0.5, 1 and 2; `all` of all data sets, `unmarked` of those that are not marked, if these are at least 20. The Monte Carlo
 error of a share near .95 is √(.05 / n).
+
+With `--resamples`, such as 999, the intervals are those of `uncertainty = "bootstrap"`, of the same data sets.
 """
 
 from __future__ import annotations
@@ -25,9 +28,11 @@ import numpy as np
 from scipy.special import expit
 
 from pipeline.metrics.curves.ordered_areas import ROW_AREAS, OrderedAreas, Rows, Totals
+from pipeline.metrics.uncertainty.bootstrap import area_limits, otherwise
 from pipeline.metrics.uncertainty.clusters import Spread, area_interval, effective_number
 from pipeline.metrics.uncertainty.marks import quality_of_sizes
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
+from pipeline.metrics.uncertainty.resampling import Resampling
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -132,27 +137,34 @@ def truth(design: Design, rng: np.random.Generator) -> dict[str, float]:
     return values
 
 
-def limits_of_data(design: Design, confidence: float, rng: np.random.Generator) -> tuple[Limits, NDArray[np.int64]]:
+def limits_of_data(
+    design: Design, confidence: float, rng: np.random.Generator, resampling: Resampling | None = None
+) -> tuple[Limits, NDArray[np.int64]]:
     """Intervals of a data set, and the sizes of its clusters."""
     clusters = Population.of(design, design.clusters, rng)
     cluster = np.repeat(np.arange(design.clusters), clusters.size)
     label = rng.random(len(cluster)) < expit(clusters.logit[cluster])
     score = clusters.scores(cluster, label.astype(np.float64), rng)
-    limits = _of_areas(design.clusters, cluster, label, score, confidence)
+    limits = _of_areas(design.clusters, cluster, label, score, confidence, resampling)
 
     def counted(rows: NDArray[np.bool_]) -> NDArray[np.int64]:
         return np.bincount(cluster[rows], minlength=design.clusters)
 
     tp, fp = (np.stack([counted(side & (score >= t)) for t in THRESHOLDS], axis=1) for side in (label, ~label))
     counts = Confusion(tp, fp, counted(label)[:, None] - tp, counted(~label)[:, None] - fp)
-    for name, (lower, upper) in intervals_of_clusters(counts, confidence).items():
+    for name, (lower, upper) in intervals_of_clusters(counts, confidence, resampling=resampling).items():
         if name in RATIOS:
             limits |= {f"{name} {t:g}": (lower[i], upper[i]) for i, t in enumerate(THRESHOLDS)}
     return limits, clusters.size
 
 
 def _of_areas(
-    clusters: int, cluster: NDArray[np.int64], label: NDArray[np.bool_], score: Floats, confidence: float
+    clusters: int,
+    cluster: NDArray[np.int64],
+    label: NDArray[np.bool_],
+    score: Floats,
+    confidence: float,
+    resampling: Resampling | None,
 ) -> Limits:
     order = np.argsort(score)
     positive = label[order].astype(np.float64)
@@ -164,6 +176,9 @@ def _of_areas(
     for name in ROW_AREAS:
         spread = Spread(estimates.se[name] ** 2, estimates.degrees[name], estimates.skewed[name])
         lower, upper = area_interval(estimates.area[name], spread, confidence, clustered=True)
+        if resampling is not None:
+            quantiles = estimates.shifts[name].quantiles(estimates.area[name], confidence, resampling)
+            lower, upper = otherwise(area_limits(estimates.area[name], estimates.se[name], quantiles), (lower, upper))
         limits[name] = (float(lower[0]), float(upper[0]))
     return limits
 
@@ -180,14 +195,15 @@ class Coverage:
     covered_unmarked: dict[str, float]
 
 
-def coverage(design: Design, datasets: int, confidence: float, seed: int) -> Coverage:
-    """Simulate data sets of a design."""
+def coverage(design: Design, datasets: int, confidence: float, seed: int, resamples: int = 0) -> Coverage:
+    """Simulate data sets of a design; with resamples, intervals are those of the bootstrap."""
+    resampling = Resampling(resamples) if resamples else None
     true = truth(design, np.random.default_rng([seed, 0]))
     rng = np.random.default_rng([seed, 1])
     held: dict[str, list[bool]] = {name: [] for name in true}
     effective, marks = np.zeros(datasets), []
     for number in range(datasets):
-        limits, sizes = limits_of_data(design, confidence, rng)
+        limits, sizes = limits_of_data(design, confidence, rng, resampling)
         effective[number] = effective_number(sizes)
         marks.append(quality_of_sizes(sizes))
         for name, (lower, upper) in limits.items():
@@ -206,13 +222,15 @@ def main() -> None:
     parser.add_argument("--datasets", type=int, default=1000)
     parser.add_argument("--confidence", type=float, default=0.95)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--resamples", type=int, default=0, help="of the bootstrap; 0: intervals of the closed forms")
+    parser.add_argument("--designs", type=int, nargs="*", help="numbers of the designs, from 0; default: all")
     options = parser.parse_args()
     names = ("AP", "ROC", *(f"{name} {t:g}" for name in "PRF" for t in THRESHOLDS))
     print(f"Monte Carlo error {np.sqrt(0.0475 / options.datasets):.3f} in `all`")
     print("| clusters | Kish | few | marked | data sets | " + " | ".join(names) + " |")
     print("|---" * (5 + len(names)) + "|")
-    for design in DESIGNS:
-        measured = coverage(design, options.datasets, options.confidence, options.seed)
+    for design in DESIGNS if options.designs is None else [DESIGNS[number] for number in options.designs]:
+        measured = coverage(design, options.datasets, options.confidence, options.seed, options.resamples)
         order = ("average_precision", "roc_auc", *(f"{name} {t:g}" for name in RATIOS for t in THRESHOLDS))
         for words, shares in (("all", measured.covered), ("unmarked", measured.covered_unmarked)):
             if words == "unmarked" and measured.unmarked < FEWEST_UNMARKED:

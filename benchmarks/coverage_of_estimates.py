@@ -1,7 +1,7 @@
 """Measured coverage of the before/after intervals, on simulated counts whose truth is known.
 
     python benchmarks/coverage_of_estimates.py [--datasets 2000] [--events 10,30,100,300,1000] [--confidence 0.95]
-        [--seed 1] [--only references]
+        [--seed 1] [--only references] [--resamples 0]
 
 First, for false positive rates at the recall reference of .01, .30 and .50: how often the actual precision, recall and
 F1 lie in their intervals, and how often actual recall lies in that of `recall_uncorrected`; events differ (CV 1) or do
@@ -33,6 +33,7 @@ from pipeline.metrics.before_after.intervals import INTERVAL_NAMES, intervals
 from pipeline.metrics.before_after.placebo import placebo, placebo_joint, realised_precision_interval
 from pipeline.metrics.before_after.references import Choice
 from pipeline.metrics.before_after.sums import Sides, Sums
+from pipeline.metrics.uncertainty.resampling import Resampling
 from pipeline.simulations.before_after_counts import Setting, simulate, truth
 
 if TYPE_CHECKING:
@@ -135,12 +136,20 @@ def _limits(interval: Interval) -> tuple[NDArray[np.float64], NDArray[np.float64
     return np.where(anything, 0.0, interval.lower), np.where(anything, 1.0, interval.upper)
 
 
-def coverage(setting: Setting, datasets: int, confidence: float, seed: int, groups: int | None) -> Tally:
+def coverage(
+    setting: Setting,
+    datasets: int,
+    confidence: float,
+    seed: int,
+    groups: int | None,
+    resampling: Resampling | None = None,
+) -> Tally:
     """Coverage of all intervals, and the placebo's rejections as "coverage" of nothing: 1 - rejected."""
     tally, true = Tally(), truth(setting)
     zeros = np.zeros(setting.thresholds)
     for counts in data_sets(setting, datasets, seed, groups):
-        for name, interval in intervals(counts.sides, reference=0, confidence=confidence).items():
+        actual = intervals(counts.sides, reference=0, confidence=confidence, resampling=resampling)
+        for name, interval in actual.items():
             tally.add(name, *_limits(interval), true[name])
         with np.errstate(divide="ignore", invalid="ignore"):
             for name, limits in naive(counts, confidence).items():
@@ -263,8 +272,10 @@ def main() -> None:
     parser.add_argument("--confidence", type=float, default=0.95)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", choices=["references"])
+    parser.add_argument("--resamples", type=int, default=0, help="of the bootstrap; 0: intervals of the closed forms")
     options = parser.parse_args()
     events = [int(number) for number in options.events.split(",")]
+    resampling = Resampling(options.resamples) if options.resamples else None
     for number in events:
         print(f"\n{number} events, many positives ({options.datasets} data sets)")
         print_references(number, options.datasets, options.confidence, options.seed)
@@ -274,7 +285,7 @@ def main() -> None:
         for groups in (None, GROUPS) if number >= 1000 else (None,):
             for variation, bursty in ((0.0, False), (0.0, True), (1.0, False), (1.0, True)):
                 started, setting = time.perf_counter(), Setting(number, variation, bursty)
-                tally = coverage(setting, options.datasets, options.confidence, options.seed, groups)
+                tally = coverage(setting, options.datasets, options.confidence, options.seed, groups, resampling)
                 kind = f"{number} events, CV {variation:.0f}, {'bursty' if bursty else 'no bursts'}"
                 print(f"\n{kind}{f', in {groups} replicates' if groups else ''}", end="")
                 print(f"   ({options.datasets} data sets, {time.perf_counter() - started:.0f} s)")

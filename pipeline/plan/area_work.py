@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from pipeline.engines.engine import Engine
     from pipeline.metrics.curves.area_bounds import Bounds
+    from pipeline.metrics.curves.ordered_areas import Estimates
+    from pipeline.metrics.uncertainty.resampling import Resampling
 
 SCORED, IN_CELLS = "scored", "scored_cells"  # the relations of the rows
 MOST_CELLS = 250_000  # with the ends of every piece still four blocks
@@ -59,6 +61,8 @@ class AreaRequest:
             column `second_replicate`; 0: they have one.
         random_sizes: Whether the number of positives would differ in another sample; see `metrics.curves.influence`.
         missed: Whether rows may have the score minus infinity: they tie below all others.
+        confidence: Of the quantiles of the bootstrap.
+        resampling: How it draws replicates; None: no quantiles.
     """
 
     rows: exp.Query
@@ -70,6 +74,8 @@ class AreaRequest:
     random_sizes: bool
     missed: bool = False
     second_replicates: int = 0
+    confidence: float = 0.95
+    resampling: Resampling | None = None
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -105,7 +111,7 @@ def areas(
 _CELL = ("cell_block", "cell")
 _COLUMNS = (
     *ROW_AREAS,
-    *(f"{area}_{part}" for area in ROW_AREAS for part in ("se", "degrees", "skewed", "min", "max")),
+    *(f"{area}_{part}" for area in ROW_AREAS for part in ("se", "degrees", "skewed", "low", "high", "min", "max")),
     "design_effect",
 )
 
@@ -344,11 +350,20 @@ class _Work:
                 value = np.where(np.isnan(value), value, (limits[0] + limits[1]) / 2)
                 limits = [np.where(np.isnan(value), np.nan, each) for each in limits]
             spread = {"_se": found.se[area], "_degrees": found.degrees[area], "_skewed": found.skewed[area]}
+            spread |= self._quantiles(found, area)
             columns = {"": value, **spread, "_min": limits[0], "_max": limits[1]}
             series += [pl.Series(f"{area}{name}", each).fill_nan(None) for name, each in columns.items()]
         series.append(pl.Series("design_effect", found.design_effect).fill_nan(None))
         grouping = pl.lit(Grouping(self.groups.names).label).alias(GROUPING.name)
         return self.groups.keys.with_columns(grouping, *series) if self.groups.names else _alone(grouping, series)
+
+    def _quantiles(self, estimates: Estimates, area: str) -> dict[str, NDArray[np.float64]]:
+        """Quantiles of the bootstrap of an area; nan where it is not wanted."""
+        if self.request.resampling is None or area not in estimates.shifts:
+            return dict.fromkeys(("_low", "_high"), np.full(self.groups.size, np.nan))
+        confidence, resampling = self.request.confidence, self.request.resampling
+        low, high = estimates.shifts[area].quantiles(estimates.area[area], confidence, resampling)
+        return {"_low": low, "_high": high}
 
 
 def _labels(rows: pl.DataFrame, request: AreaRequest) -> dict[str, NDArray[Any]]:

@@ -7,10 +7,16 @@ import re
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from pipeline.metrics.uncertainty.resampling import (
+    DEFAULT_RESAMPLES,
+    FEWEST_RESAMPLES,
+    MOST_RESAMPLES,
+    Resampling,
+)
 from pipeline.sources.bins import Grid
 from pipeline.tables.groupings import TOTAL, Grouping, cluster_name, internal_name, unlike_but_for_case
 from pipeline.tables.sweep import Boundary
@@ -101,7 +107,9 @@ class StageParameters(BaseModel):
         cluster: Column whose values are independent units; two where rows have two parents, as pairs have, and the
             stage knows them.
         confidence: Confidence level of intervals.
-        uncertainty: How intervals are made.
+        uncertainty: How intervals are made: `jackknife`: closed forms; `bootstrap`: quantiles of resampled replicates.
+        resamples: Resamples of the bootstrap.
+        seed: Of the bootstrap: the same seed gives the same limits.
         replicates: `auto`: one per cluster up to 1,000 clusters, else 64 groups; or a number.
         boundary: Whether a score equal to the threshold is retrieved.
         invalid_scores: What happens to rows whose score is NULL, NaN or infinite: `missed`: they count as below every
@@ -121,7 +129,9 @@ class StageParameters(BaseModel):
     thresholds: EvenThresholds | tuple[float, ...] | Literal["distinct"] | None = None
     cluster: str | tuple[str, str] | None = None
     confidence: Confidence = 0.95
-    uncertainty: Literal["jackknife", "none"] = "jackknife"
+    uncertainty: Literal["jackknife", "bootstrap", "none"] = "jackknife"
+    resamples: Annotated[int, Field(ge=FEWEST_RESAMPLES, le=MOST_RESAMPLES)] = DEFAULT_RESAMPLES
+    seed: Annotated[int, Field(ge=0)] = 0
     replicates: Literal["auto"] | int = "auto"
     boundary: Boundary = ">="
     invalid_scores: Literal["error", "drop", "missed"] = "error"
@@ -233,6 +243,18 @@ class StageParameters(BaseModel):
             value.values()
         return value
 
+    @model_validator(mode="after")
+    def _enough_resamples(self) -> Self:
+        resampling = self.resampling
+        if resampling is not None and resampling.rank(self.confidence) == 0:
+            message = (
+                f"resamples = {self.resamples} are too few for confidence = {self.confidence:g}: the limits are "
+                f"quantiles with {(1 - self.confidence) / 2:.3g} on each side; give at least "
+                f"{math.ceil(2 / (1 - self.confidence) - 1 - 1e-6)}"
+            )
+            raise ValueError(message)
+        return self
+
     @property
     def first_cluster(self) -> str | None:
         """The column of the clusters, of two the first."""
@@ -265,8 +287,18 @@ class StageParameters(BaseModel):
 
     @property
     def is_replicated(self) -> bool:
-        """Whether intervals are wanted."""
-        return self.uncertainty == "jackknife"
+        """Whether intervals are wanted, so that replicates are counted."""
+        return self.uncertainty != "none"
+
+    @property
+    def resampling(self) -> Resampling | None:
+        """How the bootstrap draws; None: intervals are those of closed forms."""
+        return Resampling(self.resamples, self.seed) if self.uncertainty == "bootstrap" else None
+
+    @property
+    def drawn_resamples(self) -> int:
+        """Number of resamples that intervals are made from; 0 for closed forms."""
+        return 0 if self.resampling is None else self.resamples
 
     @property
     def threshold_values(self) -> tuple[float, ...] | None:

@@ -30,7 +30,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from pipeline.metrics.before_after.references import doubt_in_choice
+from pipeline.metrics.before_after.resampled import resampled
 from pipeline.metrics.before_after.sums import ROUNDING, Sums
+from pipeline.metrics.uncertainty.bootstrap import otherwise
 from pipeline.metrics.uncertainty.jackknife import (
     dispersion,
     fieller_interval,
@@ -43,14 +45,16 @@ from pipeline.metrics.uncertainty.limits import Interval, union
 from pipeline.metrics.uncertainty.spread import Spread
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from pipeline.metrics.before_after.references import Choice
     from pipeline.metrics.before_after.sums import Sides
+    from pipeline.metrics.uncertainty.bootstrap import Studentised
     from pipeline.metrics.uncertainty.jackknife import Floats, Limits
     from pipeline.metrics.uncertainty.reasons import Reason
+    from pipeline.metrics.uncertainty.resampling import Resampling
 
 Counts: TypeAlias = "NDArray[np.int64]"
 Reasons: TypeAlias = "NDArray[np.str_]"
@@ -69,6 +73,7 @@ def intervals(
     confidence: float,
     reference_recalls: Sequence[float] = (1.0,),
     choice: Choice | None = None,
+    resampling: Resampling | None = None,
 ) -> dict[str, Interval]:
     """Intervals of the ratios at every threshold of one group, for the expectation over new events.
 
@@ -79,6 +84,8 @@ def intervals(
         confidence: Such as 0.95.
         reference_recalls: What recall is believed to be at the reference; of several values the limits hold for each.
         choice: How the reference was chosen; None if it was given.
+        resampling: How the bootstrap draws events, which then are the only parents of pairs; its quantiles take the
+            place of those of gamma distributions and of Student's t wherever it has any. None: no bootstrap.
 
     Returns:
         By name: `fpr`, `precision`, `recall`, `f1`, and the last three as the source text has them with the suffix
@@ -103,6 +110,15 @@ def intervals(
             spread,
             confidence=confidence,
             choice=choice,
+            bootstrap={}
+            if resampling is None
+            else resampled(
+                counts[0],
+                reference=reference,
+                reference_recall=recall,
+                confidence=confidence,
+                resampling=resampling,
+            ),
         )
         for recall in dict.fromkeys(reference_recalls)
     ]
@@ -110,7 +126,13 @@ def intervals(
 
 
 def intervals_of_sums(
-    totals: Sums, jackknifed: Sums, spread: Spread, *, confidence: float, choice: Choice | None = None
+    totals: Sums,
+    jackknifed: Sums,
+    spread: Spread,
+    *,
+    confidence: float,
+    choice: Choice | None = None,
+    bootstrap: Mapping[str, Studentised] | None = None,
 ) -> dict[str, Interval]:
     """The intervals of `intervals` at one recall at the reference, from totals and totals without each replicate.
 
@@ -120,8 +142,9 @@ def intervals_of_sums(
         spread: The clusterings of these replicates.
         confidence: Such as 0.95.
         choice: How the reference was chosen; None if it was given.
+        bootstrap: What `resampled` gives; None: nothing is resampled.
     """
-    return _Limits(totals, jackknifed, spread, confidence, choice).all()
+    return _Limits(totals, jackknifed, spread, confidence, choice, bootstrap or {}).all()
 
 
 @dataclass(frozen=True)
@@ -133,6 +156,7 @@ class _Limits:
     spread: Spread
     confidence: float
     choice: Choice | None
+    bootstrap: Mapping[str, Studentised]
 
     @np.errstate(divide="ignore", invalid="ignore", over="ignore")
     def all(self) -> dict[str, Interval]:
@@ -174,11 +198,16 @@ class _Limits:
     def _fpr(self) -> Limits:
         totals = self.totals
         lower, upper = self._mean_count(totals.m_before, self.jackknifed.fpr, totals.n_before)
-        return lower / totals.n_before, upper / totals.n_before
+        closed = lower / totals.n_before, upper / totals.n_before
+        if "fpr" not in self.bootstrap:
+            return closed
+        low, high = self.bootstrap["fpr"].limits
+        return otherwise((np.exp(low), np.exp(high)), closed)
 
     @cached_property
     def _uncorrected_precision(self) -> Limits:
-        return self._mover(self.totals.n_after, self.jackknifed.n_after, np.zeros(1))
+        closed = self._mover(self.totals.n_after, self.jackknifed.n_after, np.zeros(1))
+        return self._resampled_precision("precision_uncorrected", np.zeros(1), closed)
 
     @cached_property
     def _corrected_precision(self) -> Limits:
@@ -186,7 +215,26 @@ class _Limits:
         totals, jackknifed = self.totals, self.jackknifed
         negatives = totals.n_after - totals.positives
         doubt = self._doubt * (totals.positives**2 / negatives) ** 2
-        return self._mover(negatives, jackknifed.n_after - jackknifed.positives, doubt)
+        closed = self._mover(negatives, jackknifed.n_after - jackknifed.positives, doubt)
+        return self._resampled_precision("precision", doubt, closed)
+
+    def _resampled_precision(self, name: str, doubt: Floats, closed: Limits) -> Limits:
+        """Limits of 1 - F / H from resampled log(F / H), and the closed ones where there is none.
+
+        Args:
+            name: Which precision.
+            doubt: As for `_mover`; half an interval of it is added in quadrature.
+            closed: Limits of `_mover`.
+        """
+        if name not in self.bootstrap:
+            return closed
+        statistic = self.bootstrap[name]
+        half = t_quantile(self.confidence, self.spread.most_degrees) ** 2 * doubt
+        low, high = statistic.limits
+        down, up = (np.sqrt((end - statistic.value) ** 2 + half) for end in (low, high))
+        lower, upper = 1 - np.exp(statistic.value + up), 1 - np.exp(statistic.value - down)
+        estimate = 1 - np.exp(statistic.value)
+        return otherwise((np.minimum(np.maximum(lower, 0.0), estimate), upper), closed)
 
     def _mover(self, base: Floats, jackknifed_base: Floats, doubt: Floats) -> Limits:
         """Limits of 1 - F / H, with H = M_a / base (MOVER: Zou & Donner 2008).
@@ -242,11 +290,14 @@ class _Limits:
         return np.clip(1 - totals.m_after / FEW_MATCHES, 0.0, 1.0) * missing
 
     def _fieller(
-        self, tops: tuple[Floats, Floats], bottoms: tuple[Floats, Floats], more: Floats
+        self, name: str, tops: tuple[Floats, Floats], bottoms: tuple[Floats, Floats], more: Floats
     ) -> tuple[Limits, Limits]:
         """Fieller's limits of a ratio, by t with all degrees of freedom and by t with the effective ones.
 
+        Quantiles of the bootstrap replace both: N - r D is high at the lower limit of r, and low at the upper one.
+
         Args:
+            name: Which ratio.
             tops: The numerator in the totals, and without each replicate.
             bottoms: The denominator likewise.
             more: What is added to the variance of the numerator.
@@ -256,12 +307,19 @@ class _Limits:
         variances = of_top + more, of_bottom, shared
         degrees = self.spread.most_degrees, self.spread.degrees(jackknifed_top / jackknifed_bottom)
         plain, wide = (fieller_interval(top, bottom, variances, t_quantile(self.confidence, d)) for d in degrees)
-        return plain, wide
+        if name not in self.bootstrap:
+            return plain, wide
+        statistic = self.bootstrap[name]
+        quantiles = [np.where(np.isfinite(q), np.maximum(q, 0.0), np.nan) for q in (statistic.high, -statistic.low)]
+        lower, upper = (
+            fieller_interval(top, bottom, variances, quantile)[side] for side, quantile in enumerate(quantiles)
+        )
+        return otherwise((lower, upper), plain), otherwise((lower, upper), wide)
 
     def _recall_uncorrected(self) -> Limits:
         totals, jackknifed = self.totals, self.jackknifed
         bottoms = totals.tp_reference, jackknifed.tp_reference
-        (lower, upper), _ = self._fieller((totals.tp, jackknifed.tp), bottoms, self._rare)
+        (lower, upper), _ = self._fieller("recall_uncorrected", (totals.tp, jackknifed.tp), bottoms, self._rare)
         return np.where(self._is_reference, 1.0, lower), np.where(self._is_reference, 1.0, upper)
 
     def _f1_uncorrected(self) -> Limits:
@@ -271,7 +329,7 @@ class _Limits:
         """
         totals, jackknifed = self.totals, self.jackknifed
         half = (totals.m_after + totals.tp_reference) / 2, (jackknifed.m_after + jackknifed.tp_reference) / 2
-        (lower, _), (_, upper) = self._fieller((totals.tp, jackknifed.tp), half, self._rare)
+        (lower, _), (_, upper) = self._fieller("f1_uncorrected", (totals.tp, jackknifed.tp), half, self._rare)
         estimate = 2 * totals.tp / (totals.m_after + np.maximum(totals.tp, totals.tp_reference))
         return self._f1_around(estimate, (lower, upper), self._uncorrected_precision, 1.0)
 
@@ -280,7 +338,7 @@ class _Limits:
         totals, jackknifed = self.totals, self.jackknifed
         tops, bottoms = (totals.found, jackknifed.found), (totals.tp_reference, jackknifed.tp_reference)
         chosen = (totals.tp_reference * totals.tp) ** 2 * self._doubt
-        (lower, upper), _ = self._fieller(tops, bottoms, self._rare * totals.gap**2 + chosen)
+        (lower, upper), _ = self._fieller("recall", tops, bottoms, self._rare * totals.gap**2 + chosen)
         is_known = self._is_reference & (self._doubt == 0)
         lower, upper = (np.where(is_known, totals.reference_recall, limit) for limit in (lower, upper))
         raw = np.where(self._is_reference, totals.reference_recall, totals.tp_corrected / totals.positives)
@@ -295,7 +353,8 @@ class _Limits:
         slope = 2 * (totals.tp - totals.fpr * totals.m_after) / (totals.m_after / totals.positives + 1) ** 2
         chosen = (halves[0] * slope) ** 2 * self._doubt
         tops = totals.found, jackknifed.found
-        (lower, _), (_, upper) = self._fieller(tops, (halves[0], halves[1]), self._rare * totals.gap**2 + chosen)
+        more = self._rare * totals.gap**2 + chosen
+        (lower, _), (_, upper) = self._fieller("f1", tops, (halves[0], halves[1]), more)
         right = totals.tp_corrected
         estimate = 2 * right / (totals.m_after + np.maximum(right, totals.positives))
         return self._f1_around(estimate, (lower, upper), self._corrected_precision, totals.reference_recall)

@@ -17,10 +17,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from pipeline.metrics.uncertainty.bootstrap import area_quantiles
 from pipeline.metrics.uncertainty.clusters import Spread, combined_spread, effective_number, spread_of_shifts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from pipeline.metrics.uncertainty.resampling import Resampling
 
 Floats: TypeAlias = "NDArray[np.float64]"
 
@@ -142,11 +145,47 @@ def _inverse_size(moments: ClassMoments) -> Floats:
     return np.where(moments.rows > 0, moments.squares / moments.weight**2, 0.0)
 
 
-@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+@dataclass(frozen=True)
+class Shifts:
+    """How far each replicate, a group of clusters, moves areas.
+
+    Attributes:
+        values: Shape (G, …): by how much an area is higher with the replicate than without it.
+        has_rows: Shape (G, …): whether the replicate has any row, with a weight above 0.
+        effective: Effective number of replicates, of the shape of the areas.
+    """
+
+    values: Floats
+    has_rows: NDArray[np.bool_]
+    effective: Floats
+
+    @property
+    def spread(self) -> Spread:
+        """Sampling error of the areas."""
+        return spread_of_shifts(self.values, self.effective, self.has_rows.sum(axis=0).astype(np.float64))
+
+    def quantiles(self, areas: Floats, confidence: float, resampling: Resampling) -> tuple[Floats, Floats]:
+        """Quantiles of the bootstrap of areas of shape (groups,), see `bootstrap.area_quantiles`."""
+        rows = [
+            area_quantiles(self.values[self.has_rows[:, group], group], area, confidence, resampling)
+            for group, area in enumerate(areas.tolist())
+        ]
+        low, high = np.array(rows, dtype=np.float64).reshape(-1, _TWO).T
+        return low, high
+
+
 def spread_of_clusters(
     weights: tuple[Floats, Floats], influences: tuple[Floats, Floats], slope: Floats | float
 ) -> Spread:
-    """Sampling error of areas where only the replicates, groups of clusters, are independent.
+    """Variance, degrees of freedom and skewness as in `clusters` of areas, see `shifts_of_clusters`."""
+    return shifts_of_clusters(weights, influences, slope).spread
+
+
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def shifts_of_clusters(
+    weights: tuple[Floats, Floats], influences: tuple[Floats, Floats], slope: Floats | float
+) -> Shifts:
+    """What moves areas where only the replicates, groups of clusters, are independent.
 
     The number of positives and of negatives differs between clusters, so their spread always counts. What a replicate
     shifts in a class of which it holds the share h is divided by 1 - h: so far the area moves, to first order, if the
@@ -160,8 +199,8 @@ def spread_of_clusters(
         slope: As for `variance_of_rows`, of a shape without G.
 
     Returns:
-        Variance, degrees of freedom and skewness as in `clusters`; the variance is nan for one replicate. The effective
-        number of clusters is that of the class which has fewer.
+        The shifts; the variance of their spread is nan for one replicate. The effective number of clusters is that of
+        the class which has fewer.
     """
     shifts = np.zeros(np.broadcast_shapes(weights[0].shape, np.shape(slope)))
     effective = np.full(shifts.shape[1:], np.inf)
@@ -173,8 +212,7 @@ def spread_of_clusters(
         others = np.where(total - weight > _ROUNDING * total, total - weight, total)
         shifts = shifts + np.where(total > 0, centred / others, 0.0)
         effective = np.fmin(effective, effective_number(weight))
-    replicates = ((weights[0] + weights[1]) > 0).sum(axis=0).astype(np.float64)
-    return spread_of_shifts(shifts, effective, replicates)
+    return Shifts(shifts, (weights[0] + weights[1]) > 0, effective)
 
 
 def variance_of_means(values: Floats, weights: Floats, *crossed: tuple[Floats, Floats]) -> Floats:

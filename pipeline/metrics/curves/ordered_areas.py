@@ -23,16 +23,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from pipeline.metrics.curves.influence import (
-    ClassMoments,
-    degrees_of_rows,
-    variance_of_rows,
-)
+from pipeline.metrics.curves.influence import ClassMoments, degrees_of_rows, variance_of_rows
 from pipeline.metrics.curves.replicate_sums import CLASSES, ReplicateSums
 from pipeline.metrics.curves.running_sums import running_sums
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from pipeline.metrics.curves.influence import Shifts
 
 Floats: TypeAlias = "NDArray[np.float64]"
 Integers: TypeAlias = "NDArray[np.int64]"
@@ -129,6 +127,8 @@ class Estimates:
         skewed: Skewness of the areas, see `uncertainty.clusters`; 0 where rows are independent.
         design_effect: Variance of average precision between replicates over that of independent rows (Kish 1965); nan
             where rows are independent.
+        shifts: What each replicate moves, of shape (replicates, groups), of two parents each replicate of the first;
+            empty where rows are independent.
     """
 
     area: dict[str, Floats]
@@ -136,6 +136,7 @@ class Estimates:
     degrees: dict[str, Floats]
     skewed: dict[str, Floats]
     design_effect: Floats
+    shifts: dict[str, Shifts]
 
 
 class OrderedAreas:
@@ -190,17 +191,17 @@ class OrderedAreas:
             roc = np.where(totals.n_negative > 0, sums["roc_auc_positive_first"] / totals.positives, np.nan)
         area = {name: np.clip(value, 0.0, 1.0) for name, value in zip(ROW_AREAS, (precision, roc), strict=True)}
         slopes = dict(zip(ROW_AREAS, (slope, np.zeros_like(slope)), strict=True))
-        se, degrees, skewed = {}, {}, {}
+        se, degrees, skewed, shifts = {}, {}, {}, {}
         for name in ROW_AREAS:
             if self._replicates:
-                spread = self._by_replicate.spread(name, slopes[name])
+                spread, shifts[name] = self._by_replicate.spread_and_shifts(name, slopes[name])
                 variance, degrees[name], skewed[name] = spread.variance, spread.degrees, spread.skewed
             else:
                 moments = self._moments(name)
                 variance = variance_of_rows(*moments, slopes[name], random_sizes=random_sizes)
                 degrees[name], skewed[name] = degrees_of_rows(*moments, variance), np.zeros_like(variance)
             se[name] = np.where(np.isnan(area[name]), np.nan, np.sqrt(variance))
-        return Estimates(area, se, degrees, skewed, self._design_effect(se["average_precision"], slope))
+        return Estimates(area, se, degrees, skewed, self._design_effect(se["average_precision"], slope), shifts)
 
     def _design_effect(self, se: Floats, slope: Floats) -> Floats:
         if not self._replicates:

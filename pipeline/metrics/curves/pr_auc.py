@@ -10,7 +10,7 @@ import numpy as np
 from pipeline.metrics.curves.influence import (
     ClassMoments,
     degrees_of_rows,
-    spread_of_clusters,
+    shifts_of_clusters,
     variance_of_rows,
 )
 from pipeline.metrics.uncertainty.clusters import combined_spread
@@ -18,6 +18,7 @@ from pipeline.metrics.uncertainty.clusters import combined_spread
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from pipeline.metrics.curves.influence import Shifts
     from pipeline.metrics.uncertainty.clusters import Spread
 
 Floats: TypeAlias = "NDArray[np.float64]"
@@ -167,8 +168,19 @@ def true_point_clusters(replicates: Retrieved, *crossed: Retrieved) -> Spread:
         replicates: By replicate of the clusters.
         crossed: The same by the second parent of rows that have two, and by the intersections of both.
     """
+    return combined_spread([shifts.spread for shifts in true_point_shifts(replicates, *crossed)])
+
+
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def true_point_shifts(replicates: Retrieved, *crossed: Retrieved) -> list[Shifts]:
+    """How far each replicate, a group of clusters, moves `pr_auc` of one group; arrays of shape (G,) by clustering.
+
+    Args:
+        replicates: As for `true_point_clusters`; the curve is that of their sum.
+        crossed: Likewise.
+    """
     curve = _Curve.of(replicates.total)
-    spreads = []
+    of_clusterings = []
     for clustering in (replicates, *crossed):
         influences = [
             (np.diff(weight, prepend=0, axis=1) * psi).sum(axis=1)
@@ -176,8 +188,8 @@ def true_point_clusters(replicates: Retrieved, *crossed: Retrieved) -> Spread:
         ]
         sizes = [np.asarray(values, dtype=np.float64) for values in (clustering.positives, clustering.negatives)]
         slope = float(curve.slope[0])
-        spreads.append(spread_of_clusters((sizes[0], sizes[1]), (influences[0], influences[1]), slope))
-    return combined_spread(spreads)
+        of_clusterings.append(shifts_of_clusters((sizes[0], sizes[1]), (influences[0], influences[1]), slope))
+    return of_clusterings
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from pipeline.metrics.curves.influence import spread_of_clusters
+from pipeline.metrics.curves.influence import shifts_of_clusters
 from pipeline.metrics.uncertainty.clusters import combined_spread
 from pipeline.metrics.uncertainty.spread import CELLS_OF_BOTH, replicate_of_both
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from pipeline.metrics.curves.influence import Shifts
     from pipeline.metrics.uncertainty.clusters import Spread
 
 Floats: TypeAlias = "NDArray[np.float64]"
@@ -68,14 +69,15 @@ class ReplicateSums:
 
         return add
 
-    def spread(self, area: str, slope: Floats) -> Spread:
-        """The sampling error of an area in every group.
+    def spread_and_shifts(self, area: str, slope: Floats) -> tuple[Spread, Shifts]:
+        """The sampling error of an area in every group, and what each replicate of the first parent moves.
 
         Args:
             area: Its name.
             slope: Shape (groups,); as for `influence.variance_of_rows`.
         """
-        return combined_spread([spread_of_clusters(*sums, slope) for sums in self._of_clusterings(area)])
+        shifts = [shifts_of_clusters(*sums, slope) for sums in self._of_clusterings(area)]
+        return combined_spread([of_clustering.spread for of_clustering in shifts]), shifts[0]
 
     def _of_clusterings(self, area: str) -> Iterator[tuple[Pair, Pair]]:
         """Weights and influences of both classes, each of shape (replicates, groups), by each clustering."""

@@ -99,7 +99,11 @@ class GroupCounts:
     @property
     def within_budget(self) -> bool:
         """Whether intervals of the group can be computed."""
-        return len(self.thresholds) * len(self.replicates) <= MOST_CELLS
+        return self.within_budget_of(0)
+
+    def within_budget_of(self, resamples: int) -> bool:
+        """Whether they can be computed from so many resamples of the bootstrap."""
+        return len(self.thresholds) * max(len(self.replicates), resamples) <= MOST_CELLS
 
     @cached_property
     def _cell(self) -> tuple[Ints, Ints]:
@@ -221,10 +225,10 @@ class Cube:
         """`at_or_above` of some counts beside the `totals` of others: one row per group × threshold."""
         return self.at_or_above(swept).join(self.totals(totals), on=list(self.keys), how="left", nulls_equal=True)
 
-    def within_budget(self, rows: int) -> bool:
-        """Whether intervals of so many rows, groups × thresholds, can be computed."""
+    def within_budget(self, rows: int, resamples: int = 0) -> bool:
+        """Whether intervals of so many rows, groups × thresholds, can be computed, perhaps from so many resamples."""
         replicates = (counts[REPLICATE].n_unique() for counts in (self.counts, *self.crossed))
-        return rows * sum(replicates) <= MOST_CELLS
+        return rows * max(sum(replicates), resamples) <= MOST_CELLS
 
     def groups(self) -> Iterator[tuple[Key, GroupCounts]]:
         """Every group, by the values of its keys, in the order of the count table; one at a time is made."""

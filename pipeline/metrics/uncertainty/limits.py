@@ -119,6 +119,7 @@ def with_limits(
     sizes: Sequence[str] | None = None,
     clusters: pl.DataFrame | None = None,
     events: Sequence[str] = (),
+    resamples: int = 0,
 ) -> pl.DataFrame:
     """A curve with the limits of its ratios, `undefined_interval` and `interval_quality`.
 
@@ -131,11 +132,12 @@ def with_limits(
         sizes: Names of the counts that make the size of a cluster; None: all of its counts.
         clusters: `clusters_of` its groups; None: they follow from the sizes.
         events: As for `with_quality`.
+        resamples: Of the bootstrap, which belong to the budget.
     """
     if sizes is None:
         sizes = [name for name in cube.counts.columns if name not in {*cube.keys, REPLICATE, "threshold"}]
     return with_quality(
-        _limited(curve, cube, names, intervals, wanted=wanted),
+        _limited(curve, cube, names, intervals, wanted=wanted, resamples=resamples),
         names,
         clusters=clusters_of(cube.counts, cube.keys, sizes) if clusters is None else clusters,
         keys=cube.keys,
@@ -150,10 +152,11 @@ def _limited(
     intervals: Callable[[pl.DataFrame, GroupCounts], Intervals],
     *,
     wanted: bool,
+    resamples: int,
 ) -> pl.DataFrame:
     if not wanted or curve.is_empty():
         return curve.with_columns(*no_limits(names, "none"))
-    if not cube.within_budget(curve.height):
+    if not cube.within_budget(curve.height, resamples):
         return curve.with_columns(*no_limits(names, "budget"))
     frames: list[pl.DataFrame] = []
     of_groups: list[Intervals] = []

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from pipeline.metrics.uncertainty.bootstrap import otherwise, share_limits
 from pipeline.metrics.uncertainty.clusters import Spread as ClusterSpread
 from pipeline.metrics.uncertainty.clusters import (
     combined_spread,
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+
+    from pipeline.metrics.uncertainty.resampling import Resampling
 
 Floats: TypeAlias = "NDArray[np.float64]"
 Limits: TypeAlias = "tuple[Floats, Floats]"
@@ -186,12 +189,13 @@ def intervals_of_clusters(
     heaviest: tuple[float, float] | None = None,
     names: Sequence[str] = PROPORTIONS,
     crossed: Sequence[Confusion] = (),
+    resampling: Resampling | None = None,
 ) -> dict[str, Limits]:
     """Limits of each ratio of one group where only replicates, groups of clusters, are independent.
 
     The design effect comes from the jackknife variance of the share. Where the share is 0 or 1 and shows no variance,
     that of the nearest lower threshold with both hits and misses stands in, and 1 at least. Degrees of freedom and
-    skewness are those of `clusters`.
+    skewness are those of `clusters`. Limits of the bootstrap take the place of these wherever it has any.
 
     Args:
         replicates: Shape (G, K): counts or weights of each replicate, thresholds rising.
@@ -199,6 +203,7 @@ def intervals_of_clusters(
         heaviest: The heaviest weight of a positive and of a negative row; None: every weight is 1.
         names: The ratios that are wanted.
         crossed: The same of the second parent of rows that have two, and of the intersections of both.
+        resampling: How the bootstrap draws; None: limits of the closed form alone.
 
     Returns:
         Limits of shape (K,) by ratio; nan where the ratio is undefined, and for one replicate of any parent.
@@ -221,8 +226,20 @@ def intervals_of_clusters(
         around = _limits(name, total_hits, total_misses, spread, tail(confidence, degrees))
         share = of_clusters.share
         factors = stretches(of_clusters.excess_skewness, degrees, confidence)
-        limits[name] = stretched(around, 2 * share / (1 + share) if name == "f1" else share, factors)
+        closed = stretched(around, 2 * share / (1 + share) if name == "f1" else share, factors)
+        limits[name] = closed if resampling is None else _resampled(name, sides[name], closed, confidence, resampling)
     return limits
+
+
+def _resampled(
+    name: str, sides: tuple[NDArray[Any], NDArray[Any]], closed: Limits, confidence: float, resampling: Resampling
+) -> Limits:
+    """Limits of the bootstrap of hits and misses, for F1 those of J; the closed ones where it has none."""
+    limits = share_limits(*sides, confidence, resampling)
+    if name == "f1":
+        lower, upper = (2 * limit / (1 + limit) for limit in limits)
+        limits = lower, upper
+    return otherwise(limits, closed)
 
 
 @dataclass(frozen=True)

@@ -237,6 +237,12 @@ class BeforeAfterParameters(StageParameters):
         if self.compared == "timelines" and self.window is None:
             message = 'window is required with compared = "timelines", for example { before = "168h", after = "72h" }'
             raise ValueError(message)
+        if self.uncertainty == "bootstrap" and self.second_parent is not None:
+            message = (
+                'uncertainty = "bootstrap" draws events again, and does not know a second parent of pairs: set '
+                'cluster = "event_id", or another column of events, or leave uncertainty out'
+            )
+            raise ValueError(message)
         if self.counts_missed and self.duplicates == "max":
             message = (
                 'duplicates = "max" leaves out pairs by their score: invalid_scores = "missed" needs "error" or "keep"'

@@ -117,8 +117,16 @@ def with_intervals(
     def of_group(rows: pl.DataFrame, counts: GroupCounts) -> dict[str, Interval]:
         return _intervals(EstimatedGroup(rows, counts), params)
 
-    names, wanted = (*INTERVAL_NAMES, REALISED), params.is_replicated
-    return with_limits(curve, cube, names, of_group, wanted=wanted, clusters=clusters, events=("m_before", "m_after"))
+    return with_limits(
+        curve,
+        cube,
+        (*INTERVAL_NAMES, REALISED),
+        of_group,
+        wanted=params.is_replicated,
+        clusters=clusters,
+        events=("m_before", "m_after"),
+        resamples=params.drawn_resamples,
+    )
 
 
 def with_design_effects(points: pl.DataFrame, cube: Cube, *, wanted: bool) -> pl.DataFrame:
@@ -159,7 +167,9 @@ def _design_effect(group: EstimatedGroup) -> Floats:
 
 def _intervals(group: EstimatedGroup, params: BeforeAfterParameters) -> dict[str, Interval]:
     """Intervals of the expected ratios and, last, of the realised precision."""
-    expected = intervals(group.clusterings, **_known(group, params), confidence=params.confidence)
+    expected = intervals(
+        group.clusterings, **_known(group, params), confidence=params.confidence, resampling=params.resampling
+    )
     realised = realised_precision_interval(
         *group.sides,
         *group.near,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def candidates(curve: pl.DataFrame, cube: Cube, params: ChangePointsParameters) -> Iterator[Candidates]:
     """Every group of a curve whose rows have a threshold."""
-    wanted = params.uncertainty == "jackknife"
+    wanted = params.is_replicated
     promises = wanted and cube.within_budget(curve.height)
     for rows, group in cube.beside(curve):
 

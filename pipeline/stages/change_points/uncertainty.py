@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from pipeline.metrics.uncertainty.cube import Cube, GroupCounts
     from pipeline.metrics.uncertainty.proportions import Limits
+    from pipeline.metrics.uncertainty.resampling import Resampling
     from pipeline.stages.change_points.contract import ChangePointsParameters
 
     Floats: TypeAlias = NDArray[np.float64]
@@ -28,19 +29,23 @@ def with_intervals(curve: pl.DataFrame, cube: Cube, params: ChangePointsParamete
     """The curve with `<ratio>_lower`, `<ratio>_upper`, `undefined_interval` and `interval_quality`."""
 
     def intervals(rows: pl.DataFrame, group: GroupCounts) -> dict[str, Interval]:
-        return _with_reasons(
-            limits_of(group, params, params.confidence), rows, one_replicate=len(group.replicates) == 1
-        )
+        limits = limits_of(group, params, params.confidence, params.resampling)
+        return _with_reasons(limits, rows, one_replicate=len(group.replicates) == 1)
 
     with_events = curve.with_columns(
         (pl.col("n_predicted") - pl.col("tp")).alias("_wrong"), (pl.col("n_true") - pl.col("tp")).alias("_missed")
     )
     events = ("tp", "_wrong", "_missed")
-    limited = with_limits(with_events, cube, RATIOS, intervals, wanted=params.is_replicated, sizes=SIZES, events=events)
+    wanted, resamples = params.is_replicated, params.drawn_resamples
+    limited = with_limits(
+        with_events, cube, RATIOS, intervals, wanted=wanted, sizes=SIZES, events=events, resamples=resamples
+    )
     return limited.drop("_wrong", "_missed")
 
 
-def limits_of(group: GroupCounts, params: ChangePointsParameters, confidence: float) -> dict[str, Limits]:
+def limits_of(
+    group: GroupCounts, params: ChangePointsParameters, confidence: float, resampling: Resampling | None = None
+) -> dict[str, Limits]:
     """Limits of the ratios of one group that are proportions.
 
     Under `any` a prediction may serve several true points, so precision and F1 are no proportions; under `tcpd` F1 is
@@ -52,23 +57,24 @@ def limits_of(group: GroupCounts, params: ChangePointsParameters, confidence: fl
     limits: dict[str, Limits] = {}
     with_precision = (wrong >= 0).all() and params.rule != "any"
     if with_precision:
-        limits = intervals_of_clusters(Confusion(tp, wrong, missed, nothing), confidence)
+        limits = intervals_of_clusters(Confusion(tp, wrong, missed, nothing), confidence, resampling=resampling)
     if params.annotators == "tcpd":
-        limits["recall"] = _of_mean_recall(group, confidence)
+        limits["recall"] = _of_mean_recall(group, confidence, resampling)
         limits.pop("f1", None)
     elif not with_precision:
         of_true = Confusion(tp, nothing, missed, nothing)
-        limits["recall"] = intervals_of_clusters(of_true, confidence)["recall"]
+        limits["recall"] = intervals_of_clusters(of_true, confidence, resampling=resampling)["recall"]
     return limits
 
 
-def _of_mean_recall(group: GroupCounts, confidence: float) -> Limits:
+def _of_mean_recall(group: GroupCounts, confidence: float, resampling: Resampling | None) -> Limits:
     """Limits of the mean recall of the series: of a share whose hits are the recalls, see `mean_limits`."""
     recalled = retrieved(group, "recall_sum", "recall_always")
     nothing = np.zeros_like(recalled)
     missed = np.maximum(group.totals("n_series")[:, None] - recalled, 0.0)
     recalls = Confusion(recalled, nothing, missed, nothing)
-    return intervals_of_clusters(recalls, confidence, heaviest=(UNSEEN, UNSEEN), names=["recall"])["recall"]
+    names, heaviest = ["recall"], (UNSEEN, UNSEEN)
+    return intervals_of_clusters(recalls, confidence, heaviest=heaviest, names=names, resampling=resampling)["recall"]
 
 
 def retrieved(group: GroupCounts, scored: str, always: str) -> Floats:

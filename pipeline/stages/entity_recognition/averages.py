@@ -22,19 +22,23 @@ if TYPE_CHECKING:
     from pipeline.metrics.matching.document_averages import Average
     from pipeline.metrics.uncertainty.proportions import Limits
     from pipeline.metrics.uncertainty.reasons import Reason
+    from pipeline.metrics.uncertainty.resampling import Resampling
     from pipeline.stages.entity_recognition.documents import Group
 
 Floats: TypeAlias = "NDArray[np.float64]"
-_Limits: TypeAlias = "Callable[[float], dict[str, Limits]]"
+_Limits: TypeAlias = "Callable[[float, Resampling | None], dict[str, Limits]]"
 
 
-def average_of(group: Group, kind: Average, confidence: float | None) -> pl.DataFrame:
+def average_of(
+    group: Group, kind: Average, confidence: float | None, resampling: Resampling | None = None
+) -> pl.DataFrame:
     """One row per threshold: the columns of the table of scores.
 
     Args:
         group: The counts of the group.
         kind: Which average.
         confidence: Level of the intervals; None: none are wanted.
+        resampling: How the bootstrap draws; None: limits of the closed form.
     """
     tp, fp = group.tp.sum(axis=0), group.fp.sum(axis=0)
     fn = group.n_gold.sum() - tp
@@ -47,7 +51,7 @@ def average_of(group: Group, kind: Average, confidence: float | None) -> pl.Data
     return frame.with_columns(
         *(doubles(name, column) for name, column in values.items()),
         *(pl.Series(f"{name}_dropped", column.astype(np.int64)) for name, column in dropped.items()),
-    ).with_columns(*limit_columns(_intervals(group, limits, confidence)), _undefined(kind))
+    ).with_columns(*limit_columns(_intervals(group, limits, confidence, resampling)), _undefined(kind))
 
 
 def _pooled(group: Group, frame: pl.DataFrame, kind: Average) -> tuple[dict[str, Floats], dict[str, Floats], _Limits]:
@@ -58,9 +62,9 @@ def _pooled(group: Group, frame: pl.DataFrame, kind: Average) -> tuple[dict[str,
     values = {name: pooled[name].to_numpy() for name in RATIOS}
     dropped = {name: np.zeros(frame.height) for name in RATIOS}
 
-    def limits(confidence: float) -> dict[str, Limits]:
+    def limits(confidence: float, resampling: Resampling | None) -> dict[str, Limits]:
         replicates = Confusion(group.tp, group.fp, group.n_gold[:, None] - group.tp, np.zeros_like(group.tp))
-        return intervals_of_clusters(replicates, confidence)
+        return intervals_of_clusters(replicates, confidence, resampling=resampling)
 
     return values, dropped, limits
 
@@ -79,8 +83,8 @@ def _of_documents(group: Group, kind: Average) -> tuple[dict[str, Floats], dict[
     if kind == "semeval":
         values["f1"], dropped["f1"] = _harmonic(values["precision"], values["recall"]), np.zeros(len(group.thresholds))
 
-    def limits(confidence: float) -> dict[str, Limits]:
-        return {name: _of_means(*of_ratio, confidence) for name, of_ratio in sums.items()}
+    def limits(confidence: float, resampling: Resampling | None) -> dict[str, Limits]:
+        return {name: _of_means(*of_ratio, confidence, resampling) for name, of_ratio in sums.items()}
 
     return values, dropped, limits
 
@@ -91,12 +95,13 @@ def _semeval(group: Group) -> dict[str, tuple[Floats, Floats]]:
     return {name: (group.sums[name] + number - group.sums[f"n_{name}"], number) for name in ("precision", "recall")}
 
 
-def _of_means(total: Floats, defined: Floats, confidence: float) -> Limits:
+def _of_means(total: Floats, defined: Floats, confidence: float, resampling: Resampling | None) -> Limits:
     """Limits of a mean of ratios: of a share whose hits are the ratios, see `mean_limits`."""
     hits, misses = np.clip(total, 0.0, None), np.clip(defined - total, 0.0, None)
     nothing = np.zeros_like(hits)
     means = Confusion(hits, misses, nothing, nothing)
-    return intervals_of_clusters(means, confidence, heaviest=(UNSEEN, UNSEEN), names=["precision"])["precision"]
+    names, heaviest = ["precision"], (UNSEEN, UNSEEN)
+    return intervals_of_clusters(means, confidence, heaviest=heaviest, names=names, resampling=resampling)["precision"]
 
 
 def _harmonic(precision: Floats, recall: Floats) -> Floats:
@@ -105,12 +110,15 @@ def _harmonic(precision: Floats, recall: Floats) -> Floats:
     return np.where(precision + recall == 0, 0.0, mean)
 
 
-def _intervals(group: Group, limits: _Limits, confidence: float | None) -> dict[str, Interval]:
+def _intervals(
+    group: Group, limits: _Limits, confidence: float | None, resampling: Resampling | None
+) -> dict[str, Interval]:
     """Intervals of the three ratios; a row gives one reason for all of them."""
     size = len(group.thresholds)
-    if confidence is None or not group.counts.within_budget:
+    resamples = 0 if resampling is None else resampling.resamples
+    if confidence is None or not group.counts.within_budget_of(resamples):
         return dict.fromkeys(RATIOS, Interval.none(size, "none" if confidence is None else "budget"))
-    of_ratios = limits(confidence)
+    of_ratios = limits(confidence, resampling)
     reason: Reason = "undefined_ratio" if "f1" in of_ratios else "harmonic_mean"
     reason = "one_replicate" if len(group.counts.replicates) == 1 else reason
     return {

@@ -110,7 +110,9 @@ def _scores(
     """Every average at every threshold of every group."""
     confidence = None if params.uncertainty == "none" else params.confidence
     frames = [
-        _labelled(label, average_of(group, kind, confidence)) for label, group in groups for kind in params.averages
+        _labelled(label, average_of(group, kind, confidence, params.resampling))
+        for label, group in groups
+        for kind in params.averages
     ]
     if not frames:
         return _nothing(documents, keys)
@@ -143,7 +145,7 @@ def _operating_points(
     choices = []
     for label, group in groups:
         if not np.isnan(group.thresholds).all():
-            micro = _labelled(label, average_of(group, "micro", confidence))
+            micro = _labelled(label, average_of(group, "micro", confidence, params.resampling))
             rows = _with_clusters([micro], counts.join(label, on=keys, how="semi", nulls_equal=True), keys, confidence)
             choices.append(candidates(rows.select(names), group, wanted=confidence is not None))
     curve = pl.concat([each.rows for each in choices]) if choices else scores.select(names).clear()

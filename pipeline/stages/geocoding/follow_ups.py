@@ -9,6 +9,7 @@ import polars as pl
 
 from pipeline.metrics.geocoding.accuracy import error_statistics
 from pipeline.metrics.geocoding.distance import likely_swapped
+from pipeline.metrics.uncertainty.bootstrap import otherwise, ratio_limits
 from pipeline.metrics.uncertainty.clusters import effective_number, spread_of_shifts
 from pipeline.metrics.uncertainty.jackknife import (
     leave_one_out,
@@ -70,7 +71,7 @@ def _of_group(rows: pl.DataFrame, params: GeocodingParameters) -> pl.DataFrame:
 
 
 def _limits(rows: pl.DataFrame, params: GeocodingParameters) -> tuple[float, float, Quality | None]:
-    """Limits of the mean, symmetric on the log scale, from the sums of replicates, and how far to trust them."""
+    """Limits of the mean on the log scale, from the sums of replicates, and how far to trust them."""
     located = rows.drop_nulls("distance_km")
     if params.uncertainty == "none" or params.missing_errors != "exclude" or located[REPLICATE].n_unique() < 2:  # noqa: PLR2004
         return np.nan, np.nan, None
@@ -81,6 +82,9 @@ def _limits(rows: pl.DataFrame, params: GeocodingParameters) -> tuple[float, flo
     spread = spread_of_shifts(means - means.mean(axis=0), effective_number(number))
     quantile = t_quantile(params.confidence, spread.degrees)
     limits = log_interval(np.asarray(total.sum() / number.sum()), np.sqrt(spread.variance), quantile)
+    if params.resampling is not None:
+        resampled = ratio_limits(total[:, None], number[:, None], params.confidence, params.resampling)
+        limits = otherwise((resampled[0][0], resampled[1][0]), limits)
     return float(limits[0]), float(limits[1]), None if np.isnan(limits[0]) else quality_of_sizes(number)
 
 

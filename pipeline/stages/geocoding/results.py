@@ -35,11 +35,20 @@ def derive(params: GeocodingParameters, counts: Mapping[str, pl.DataFrame]) -> d
 
     def intervals(_rows: pl.DataFrame, group: GroupCounts) -> dict[str, Interval]:
         replicates = _confusion(group)
-        limits = intervals_of_clusters(replicates, params.confidence)
+        limits = intervals_of_clusters(replicates, params.confidence, resampling=params.resampling)
         return intervals_of({name: limits[name] for name in RATIOS}, len(replicates.tp))
 
     wanted, events = params.is_replicated, ("tp", "fp", "fn")
-    scores = with_limits(_scores(cube), cube, RATIOS, intervals, wanted=wanted, sizes=SIZES, events=events)
+    scores = with_limits(
+        _scores(cube),
+        cube,
+        RATIOS,
+        intervals,
+        wanted=wanted,
+        sizes=SIZES,
+        events=events,
+        resamples=params.drawn_resamples,
+    )
     scores = with_clusters(scores, cube, SIZES, wanted=wanted)
     return {
         "geocoding_scores": scores.select(*cube.keys, *(column.name for column in SCORES)),

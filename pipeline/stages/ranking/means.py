@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from pipeline.metrics.uncertainty.bootstrap import otherwise, share_limits
 from pipeline.metrics.uncertainty.jackknife import FEWEST_DEGREES, tail
 from pipeline.metrics.uncertainty.limits import UNDEFINED_INTERVAL, limit_series
 from pipeline.metrics.uncertainty.proportions import mean_limits
 from pipeline.metrics.uncertainty.qualities import FEWEST_CLUSTERS, INTERVAL_QUALITY, LARGEST_SHARE
+from pipeline.metrics.uncertainty.resampling import MOST_UNITS
 from pipeline.tables.columns import doubles, texts
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pipeline.metrics.uncertainty.jackknife import Limits
+    from pipeline.metrics.uncertainty.resampling import Resampling
     from pipeline.stages.ranking.contract import RankingParameters
 
 _QUERY = "query_id"
@@ -58,12 +61,13 @@ class Groups:
         with np.errstate(invalid="ignore"):
             return self.total(values) / self.n
 
-    def limits(self, values: NDArray[np.float64], confidence: float) -> Limits:
+    def limits(self, values: NDArray[np.float64], confidence: float, resampling: Resampling | None = None) -> Limits:
         """Limits of the mean, see `mean_limits`, with the tails of Student's t.
 
         Rankings of one query are not independent. The variance sums the squared sums of deviations over the rankings of
         each query, times C / (C - 1) for C queries: with one ranking per query the usual variance of a mean. Its
-        degrees of freedom are C - 1, or fewer where few queries make up most of it.
+        degrees of freedom are C - 1, or fewer where few queries make up most of it. Limits of the bootstrap, if it is
+        wanted, take the place of these wherever it has any.
         """
         mean = self.mean(values)
         deviations = np.bincount(self.cluster, values - mean[self.group], len(self._group_of_cluster))
@@ -75,7 +79,22 @@ class Groups:
             most = np.where(self._clusters > 1, self._clusters - 1.0, np.nan)
             degrees = np.where(fourth > 0, 2 * squares**2 / fourth, np.inf)
             degrees = np.clip(degrees, np.minimum(FEWEST_DEGREES, most), most)
-        return mean_limits(mean, variance, self.n.astype(np.float64), tail(confidence, degrees))
+        closed = mean_limits(mean, variance, self.n.astype(np.float64), tail(confidence, degrees))
+        return closed if resampling is None else otherwise(self._resampled(values, confidence, resampling), closed)
+
+    def _resampled(self, values: NDArray[np.float64], confidence: float, resampling: Resampling) -> Limits:
+        """Limits from resampled queries, for each group; more than 1,000 of them are put into as many, in turn."""
+        sums = [np.bincount(self.cluster, side, len(self._group_of_cluster)) for side in (values, 1 - values)]
+        limits = np.full((2, self.size), np.nan)
+        ends = np.cumsum(self._clusters)
+        for group, (number, end) in enumerate(zip(self._clusters, ends, strict=True)):
+            if number < 2:  # noqa: PLR2004 - a spread needs two
+                continue
+            unit = np.arange(number) % MOST_UNITS
+            hits, misses = (np.maximum(np.bincount(unit, side[end - number : end]), 0.0)[:, None] for side in sums)
+            lower, upper = share_limits(hits, misses, confidence, resampling)
+            limits[:, group] = lower[0], upper[0]
+        return limits[0], limits[1]
 
     def means(self, named: Iterable[tuple[str, str, bool]], params: RankingParameters) -> Iterator[pl.Series]:
         """Means of columns, with limits where asked for.
@@ -89,8 +108,9 @@ class Groups:
             values = self.column(column)
             yield doubles(name, self.mean(values))
             if limited:
-                wanted = params.uncertainty != "none"
-                yield from limit_series(name, self.limits(values, params.confidence) if wanted else (nothing, nothing))
+                wanted = params.is_replicated
+                limits = self.limits(values, params.confidence, params.resampling) if wanted else (nothing, nothing)
+                yield from limit_series(name, limits)
 
     def counts(self) -> tuple[pl.Series, pl.Series]:
         """n_queries and n_excluded."""

@@ -8,8 +8,9 @@ import numpy as np
 import polars as pl
 
 from pipeline.metrics.curves.influence import ClassMoments, variance_of_means
-from pipeline.metrics.curves.pr_auc import Retrieved, true_point_areas, true_point_clusters
-from pipeline.metrics.uncertainty.clusters import Spread, area_interval
+from pipeline.metrics.curves.pr_auc import Retrieved, true_point_areas, true_point_shifts
+from pipeline.metrics.uncertainty.bootstrap import area_limits, area_quantiles, otherwise
+from pipeline.metrics.uncertainty.clusters import Spread, area_interval, combined_spread
 from pipeline.metrics.uncertainty.cube import Cube, GroupCounts
 from pipeline.metrics.uncertainty.limits import Interval, limit_columns, with_quality
 from pipeline.metrics.uncertainty.qualities import N_CLUSTERS, N_EFFECTIVE
@@ -32,8 +33,9 @@ WEIGHTED_ROWS = ("_positives", "_negatives")  # rows with a weight above 0
 OF_PROBABILITIES = ("log_likelihood", "log_likelihood_se", "brier")
 SCORED = "_scored"  # rows with a valid score and a weight above 0
 AREAS = ("average_precision", "pr_auc", "roc_auc")
-WORKING = tuple(f"{name}_{kind}" for name in AREAS for kind in ("degrees", "skewed"))  # of no table
-TRUE_POINTS = ("pr_auc", "pr_auc_se_true_points", "pr_auc_se", "pr_auc_degrees", "pr_auc_skewed")
+OF_ERROR = ("se", "degrees", "skewed", "low", "high")
+WORKING = tuple(f"{name}_{kind}" for name in AREAS for kind in OF_ERROR[1:])  # of no table
+TRUE_POINTS = ("pr_auc", "pr_auc_se_true_points", *(f"pr_auc_{kind}" for kind in OF_ERROR))
 ROUNDING = 1e-12  # areas that differ less from 0 or 1 are 0 or 1
 CLUSTERS = (N_CLUSTERS, N_EFFECTIVE)
 LOSSES = ("n", "n_outside", "weights", "squares", "first", "weighted", "second", "squared_errors")
@@ -93,10 +95,12 @@ def _true_points(
     if not _clustered(params):
         return frame
     crossed = [by_group(counts[name], keys) for name in CROSSED if name in counts]
+    areas = {tuple(row[:-1]): row[-1] for row in frame.select(*keys, "pr_auc").iter_rows()}
     rows = [
-        (*key, *_of_replicates(group, [of_group[key] for of_group in crossed], kind)) for key, group in cube.groups()
+        (*key, *_of_replicates(group, [of_group[key] for of_group in crossed], kind, params, areas[key]))
+        for key, group in cube.groups()
     ]
-    names = ("pr_auc_se", "pr_auc_degrees", "pr_auc_skewed")
+    names = [f"pr_auc_{name}" for name in OF_ERROR]
     schema = {name: table.schema[name] for name in keys} | dict.fromkeys(names, pl.Float64())
     of_clusters = pl.DataFrame(rows, schema=schema, orient="row").with_columns(pl.col(names).fill_nan(None))
     return frame.drop(names).join(of_clusters, on=list(keys), how="left", nulls_equal=True)
@@ -116,12 +120,15 @@ def _of_block(params: ThresholdSweepParameters, block: Block, kind: str) -> list
     rows = retrieved("n_weighted" if kind == "weight" else "n")
     weights_and_squares = (retrieved("weight"), retrieved("squares")) if kind == "weight" else (rows, rows)
     areas = true_point_areas(*weights_and_squares, rows, random_sizes=params.class_sizes == "random")
-    values = (areas.auc, areas.se_true_points, areas.se, areas.degrees, np.zeros_like(areas.se))
+    nothing = np.full_like(areas.se, np.nan)
+    values = (areas.auc, areas.se_true_points, areas.se, areas.degrees, np.zeros_like(areas.se), nothing, nothing)
     return [doubles(name, column) for name, column in zip(TRUE_POINTS, values, strict=True)]
 
 
-def _of_replicates(group: GroupCounts, crossed: Sequence[pl.DataFrame], kind: str) -> tuple[float, float, float]:
-    """Standard error, degrees of freedom and skewness where replicates are independent."""
+def _of_replicates(
+    group: GroupCounts, crossed: Sequence[pl.DataFrame], kind: str, params: ThresholdSweepParameters, area: float | None
+) -> tuple[float, ...]:
+    """Standard error, degrees of freedom, skewness and quantiles of the bootstrap where replicates are independent."""
     names = [f"{kind}_{side}" for side in SIDES]
 
     def retrieved(counts: GroupCounts) -> Retrieved:
@@ -129,8 +136,13 @@ def _of_replicates(group: GroupCounts, crossed: Sequence[pl.DataFrame], kind: st
         return Retrieved(*falling, *(counts.totals(name) for name in names))
 
     others = (GroupCounts.of(counts, group.thresholds) for counts in crossed)
-    spread = true_point_clusters(retrieved(group), *map(retrieved, others))
-    return float(np.sqrt(spread.variance)), float(spread.degrees), float(spread.skewed)
+    of_clusterings = true_point_shifts(retrieved(group), *map(retrieved, others))
+    spread, quantiles = combined_spread([shifts.spread for shifts in of_clusterings]), (np.nan, np.nan)
+    if params.resampling is not None and area is not None:
+        shifts = of_clusterings[0]
+        used = shifts.values[shifts.has_rows]
+        quantiles = area_quantiles(used, area, params.confidence, params.resampling)
+    return float(np.sqrt(spread.variance)), float(spread.degrees), float(spread.skewed), *quantiles
 
 
 def _losses(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame], keys: Sequence[str]) -> pl.DataFrame:
@@ -164,19 +176,20 @@ def _of_clusters(tables: Sequence[pl.DataFrame], groups: pl.DataFrame, keys: Seq
 
 
 def _intervals(frame: pl.DataFrame, params: ThresholdSweepParameters) -> dict[str, Interval]:
-    """Limits on the logit scale, with Student's t."""
+    """Limits on the logit scale, with Student's t or the quantiles of the bootstrap."""
     if params.uncertainty == "none":
         return dict.fromkeys(AREAS, Interval.none(frame.height, "none"))
     reasons, intervals = _reasons(frame), {}
     for name in AREAS:
         area, *spread = (
             frame[column].cast(pl.Float64).fill_null(np.nan).to_numpy()
-            for column in (name, f"{name}_se", f"{name}_degrees", f"{name}_skewed")
+            for column in (name, *(f"{name}_{kind}" for kind in OF_ERROR))
         )
         inside = np.where(np.minimum(area, 1 - area) > ROUNDING, area, np.nan)
         limits = area_interval(
-            inside, Spread(spread[0] ** 2, *spread[1:]), params.confidence, clustered=_clustered(params)
+            inside, Spread(spread[0] ** 2, *spread[1:3]), params.confidence, clustered=_clustered(params)
         )
+        limits = otherwise(area_limits(inside, spread[0], (spread[3], spread[4])), limits)
         intervals[name] = Interval.of(limits, reasons)
     return intervals
 

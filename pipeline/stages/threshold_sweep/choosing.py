@@ -25,7 +25,7 @@ def candidates(curve: pl.DataFrame, cube: Cube, params: ThresholdSweepParameters
     A promise allows for other class sizes, whatever `class_sizes` says, as the next data may have others.
     """
     within_budget = params.cluster is None or cube.within_budget(curve.height)
-    promises = params.uncertainty == "jackknife" and within_budget
+    promises = params.is_replicated and within_budget
     any_weight = bool(curve["tp_weight"].is_not_null().any())
     for rows, group in cube.beside(curve):
 

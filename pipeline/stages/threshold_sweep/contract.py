@@ -199,6 +199,18 @@ class ThresholdSweepParameters(StageParameters):
         if len(set(self.averages)) < len(self.averages):
             message = "averages names one twice"
             raise ValueError(message)
+        if self.uncertainty == "bootstrap" and self.cluster is None:
+            message = (
+                'uncertainty = "bootstrap" draws clusters again: without cluster rows are independent, and the closed '
+                "forms hold; give cluster, or leave uncertainty out"
+            )
+            raise ValueError(message)
+        if self.uncertainty == "bootstrap" and isinstance(self.cluster, tuple):
+            message = (
+                'uncertainty = "bootstrap" draws clusters of one column again, and cannot draw rows of two parents; '
+                f'give one column, for example cluster = "{self.cluster[0]}", or leave uncertainty out'
+            )
+            raise ValueError(message)
         used = {name for grouping in self.by for name in grouping}
         if self.averages and not used:
             message = 'averages need groups: give by, for example by = ["model"]'

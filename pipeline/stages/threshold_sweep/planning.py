@@ -166,6 +166,8 @@ class _Planner:
             random_sizes=self.params.class_sizes == "random",
             missed=self.params.counts_missed,
             second_replicates=rows.HASH_REPLICATES if self.beside else 0,
+            confidence=self.params.confidence,
+            resampling=self.params.resampling,
         )
 
     def _checks(self) -> Iterator[Check]:

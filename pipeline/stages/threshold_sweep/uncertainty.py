@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from pipeline.metrics.uncertainty.cube import Cube, GroupCounts
     from pipeline.metrics.uncertainty.jackknife import Limits
+    from pipeline.metrics.uncertainty.resampling import Resampling
     from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
 
 CONFUSION = ("tp", "fp", "fn", "tn")
@@ -49,10 +50,19 @@ def with_intervals(
 
     def of_clusters(rows: pl.DataFrame, group: GroupCounts) -> dict[str, Interval]:
         replicates = min(len(counts.replicates) for counts in (group, *group.crossed))
-        return intervals_of(limits_of_clusters(rows, group, params.confidence, PROPORTIONS), replicates)
+        limits = limits_of_clusters(rows, group, params.confidence, PROPORTIONS, params.resampling)
+        return intervals_of(limits, replicates)
 
-    wanted = params.is_replicated
-    return with_limits(curve, cube, PROPORTIONS, of_clusters, wanted=wanted, clusters=clusters, events=CONFUSION)
+    return with_limits(
+        curve,
+        cube,
+        PROPORTIONS,
+        of_clusters,
+        wanted=params.is_replicated,
+        clusters=clusters,
+        events=CONFUSION,
+        resamples=params.drawn_resamples,
+    )
 
 
 def clusters_of_groups(params: ThresholdSweepParameters, cube: Cube) -> pl.DataFrame:
@@ -81,14 +91,20 @@ def confusion_of(group: GroupCounts, kind: str) -> Confusion:
 
 
 def limits_of_clusters(
-    rows: pl.DataFrame, group: GroupCounts, confidence: float, names: Sequence[str]
+    rows: pl.DataFrame,
+    group: GroupCounts,
+    confidence: float,
+    names: Sequence[str],
+    resampling: Resampling | None = None,
 ) -> dict[str, Limits]:
     """Limits of the ratios of one group where replicates are independent, of two parents those that share neither."""
     weighted = rows["tp_weight"].is_not_null().any()
     heaviest = (rows[HEAVIEST[0]][0], rows[HEAVIEST[1]][0]) if weighted else None
     kind: Literal["weight", "n"] = "weight" if weighted else "n"
     counts, *crossed = (confusion_of(clustering, kind) for clustering in (group, *group.crossed))
-    return intervals_of_clusters(counts, confidence, heaviest=heaviest, names=names, crossed=crossed)
+    return intervals_of_clusters(
+        counts, confidence, heaviest=heaviest, names=names, crossed=crossed, resampling=resampling
+    )
 
 
 def limits_of_rows(

@@ -21,7 +21,7 @@ OF_AREAS = (
     *(
         f"{name}{end}"
         for name in ("average_precision", "roc_auc")
-        for end in ("", "_se", "_degrees", "_skewed", "_min", "_max")
+        for end in ("", "_se", "_degrees", "_skewed", "_low", "_high", "_min", "_max")
     ),
     "design_effect",
 )
