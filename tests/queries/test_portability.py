@@ -43,6 +43,7 @@ def _flags(rng: Generator) -> pl.Series:
     return pl.Series(rng.integers(0, 2, ROWS).astype(bool))
 
 
+CLUSTERS = {3: "a", 4: "b"}  # of articles, too
 Values = dict[str, "Callable[[Generator, bool], pl.Series]"]
 VALUES: Values = {
     "segment": lambda rng, _: _texts(rng, ["x", "y'", None]),
@@ -50,7 +51,9 @@ VALUES: Values = {
     "value": lambda rng, odd: _numbers(rng, odd=odd).replace([0.25], [None]),
     "cluster_key": lambda rng, _: pl.Series([f"cluster {number}" for number in rng.permutation(ROWS)]),
     "second_cluster_key": lambda rng, _: pl.Series([f"cluster {number}" for number in rng.permutation(ROWS)]),
-    "cluster": lambda rng, _: pl.Series([f"cluster {number}" for number in rng.permutation(ROWS)]),
+    "cluster": lambda rng, _: pl.Series(
+        [CLUSTERS.get(number, f"cluster {number}") for number in rng.permutation(ROWS)]
+    ),
     "replicate": lambda rng, _: _integers(rng, 0, 4),
     "matcher": lambda rng, _: _integers(rng, 1, 4),
     "_document": lambda rng, _: _integers(rng, 1, 30),
@@ -89,7 +92,7 @@ VALUES: Values = {
     "unit": lambda rng, _: _texts(rng, ["1", "2", "3"]),
     "unit_cluster": lambda rng, _: _texts(rng, ["cluster 1", "cluster 2", None]),
     "system": lambda rng, _: _texts(rng, ["a", "b"]),
-    "article_id": lambda rng, _: _texts(rng, ["a", "b", "cluster 1", "cluster 2", None]),
+    "article_id": lambda rng, _: _texts(rng, ["a", "b", None]),
     "query_id": lambda rng, _: _texts(rng, ["q", "r", None]),
     "doc_id": lambda rng, _: pl.Series([f"d{number}" for number in rng.permutation(ROWS)]),
     "rank": lambda rng, odd: _numbers(rng, odd=odd),
