@@ -46,7 +46,8 @@ class Crossing:
 
     Attributes:
         parent: Whether it is the article, or the day on which the article appeared (UTC).
-        timed_by: For days: where the time of the article of a pair comes from.
+        timed_by: For days: where the time of the article of a pair comes from. A pair whose article is not listed there
+            is in replicate 0.
         compared: Where the numbers of compared pairs come from.
     """
 
@@ -57,12 +58,15 @@ class Crossing:
     def relations(self, run: Resolved) -> Iterator[Relation]:
         """The pairs with the replicate of their second parent."""
         groups = [grouped.name for grouped in run.by] + (["lag_day"] if run.params.lag_thresholds else [])
-        if self.parent == "day":
+        if self.parent == "day" and self.timed_by != "articles":
             columns = {"time_of_article": time_of_article(self.timed_by)}
             yield Relation(PAIRS_OF_BOTH, statement("before_after/pairs_with_days", groups, columns=columns))
             return
-        source = "pairs_read" if self.compared == "pairs" else "articles_read"
-        yield from rows.replicate_relations(source, "article_id", MOST_REPLICATES, of="articles")
+        if self.parent == "day":
+            yield Relation("replicates_of_articles", statement("before_after/days_of_articles"), keep=True)
+        else:
+            source = "pairs_read" if self.compared == "pairs" else "articles_read"
+            yield from rows.replicate_relations(source, "article_id", MOST_REPLICATES, of="articles")
         yield Relation(PAIRS_OF_BOTH, statement("before_after/pairs_with_article_replicates", groups))
 
     def compared_pairs(self, run: Resolved) -> CountFunction:
@@ -133,7 +137,12 @@ def warnings(params: BeforeAfterParameters, run: Resolved) -> Iterator[str]:
 
 
 def _timed_by(run: Resolved) -> TimedBy | None:
-    """Where the time of the article of a pair comes from."""
+    """Where the time of the article of a pair comes from; None: it is not known to the day.
+
+    A lag in days cannot tell it: rounded, it puts most articles on a day beside their own.
+    """
     if run.pairs.has("article_time"):
         return "pairs"
-    return "events" if has(run.events, "event_time") else None
+    if run.names_articles and has(run.articles, "article_time"):
+        return "articles"
+    return "events" if has(run.events, "event_time") and run.lag.column != "lag_days" else None

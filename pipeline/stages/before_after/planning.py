@@ -126,7 +126,8 @@ def _audit_plan(run: Resolved) -> Plan:
 
 def _used_pairs(run: Resolved) -> Iterator[Relation]:
     """The pairs that take part, and with a second parent the same for each clustering."""
-    yield from used_pairs(run, run.by, None if run.crossing is None else run.crossing.timed_by).relations()
+    timed_by = None if run.crossing is None or run.crossing.timed_by == "articles" else run.crossing.timed_by
+    yield from used_pairs(run, run.by, timed_by).relations()
     if run.crossing is not None:
         yield from run.crossing.relations(run)
 

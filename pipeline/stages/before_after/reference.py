@@ -86,6 +86,8 @@ def _without_correction(tables: Mapping[str, pl.DataFrame]) -> str:
     if chosen.is_empty() or chosen["recall_uncorrected"][0] is None or chosen["recall"][0] is None:
         return ""
     row = chosen.row(0, named=True)
+    if f"{row['recall_uncorrected']:.2f}" == f"{row['recall']:.2f}":
+        return ""
     return (
         f" (at {number(row[THRESHOLD])} the uncorrected recall of the source text is {row['recall_uncorrected']:.2f}, "
         f"the corrected one {row['recall']:.2f})"

@@ -162,6 +162,23 @@ def test_without_timelines_given_numbers_know_events_alone_and_say_so(tmp_path: 
         run_stages(config)
 
 
+def test_a_lag_in_days_takes_the_day_from_the_listed_article_and_else_knows_none(tmp_path: Path) -> None:
+    """A rounded lag would put most articles on a day beside their own, which makes limits too narrow."""
+    frames = Archive(5).frames("timelines")
+    in_days = pl.col("lag_hours").floordiv(24).cast(pl.Int64).alias("lag_days")
+    by_days = frames | {"pairs": frames["pairs"].with_columns(in_days).drop("lag_hours")}
+    limits = ["threshold", "fpr_lower", "fpr_upper", "interval_quality"]
+    expected = _estimates(tmp_path / "hours", frames).select(limits)
+    assert _estimates(tmp_path / "days", by_days).select(limits).equals(expected)
+    every_row = Archive(5).frames("pairs")
+    every_row["pairs"] = every_row["pairs"].with_columns(in_days).drop("lag_hours")
+    of_articles = _estimates(tmp_path / "articles", every_row, cluster=["event_id", "article_id"])
+    assert _estimates(tmp_path / "default", every_row).equals(of_articles)
+    config = before_after_config(tmp_path / "asked", every_row, thresholds=THRESHOLDS, cluster=["event_id", "day"])
+    with pytest.raises(DataError, match="compared pairs of every day are not known"):
+        run_stages(config)
+
+
 @pytest.mark.parametrize(
     ("cluster", "words"),
     [
