@@ -80,6 +80,13 @@ def test_nothing_promises_a_precision_of_1_and_everything_one_of_0() -> None:
         assert keeps.tolist() == [expected] * 500
 
 
+def test_a_limit_that_equals_the_minimum_passes_and_one_just_below_does_not() -> None:
+    for limit, expected in ((0.8, True), (np.nextafter(0.8, 0), False)):
+        limits = np.full(60, limit)
+        assert keeps_precision(lambda _, limits=limits: limits, np.arange(60, 0.0, -1), 0.8, 0.95).any() == expected
+        assert keeps_recall(lambda _, limits=limits: limits, 0.8, 0.95).all() == expected
+
+
 def test_a_limit_that_is_missing_ends_a_sequence() -> None:
     missing = keeps_precision(lambda _: np.full(50, np.nan), np.arange(50, 0.0, -1), 0.5, 0.95)
     assert not missing.any()

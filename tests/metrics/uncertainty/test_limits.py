@@ -162,6 +162,7 @@ def test_clusters_of_a_group_are_those_with_rows_and_their_effective_number() ->
 
 SIZES: dict[str, list[float]] = {
     "good": [4] * 20,
+    "enough": [4] * 15,
     "few": [1, 1, 1],
     "unequal": [40.0] + [1.0] * 40,
     "spread": [10.0] * 3 + [1.0] * 20,
@@ -175,6 +176,7 @@ SIZES: dict[str, list[float]] = {
         ("good", (10, 400), "good"),
         ("good", (9, 400), "few_events_of_interest"),
         ("good", (400, 0), "at_edge"),
+        ("enough", (400, 400), "good"),
         ("few", (400, 0), "few_clusters"),
         ("spread", (400, 400), "few_clusters"),
         ("unequal", (400, 400), "unequal_clusters"),

@@ -44,6 +44,8 @@ def test_a_table_and_an_array_of_sizes_have_the_same_quality(sizes: list[int]) -
     ("sizes", "wanted"),
     [
         ([4] * 20, "good"),
+        ([4] * 15, "good"),
+        ([4] * 14, "few_clusters"),
         ([1, 1, 1], "few_clusters"),
         ([40] + [1] * 40, "unequal_clusters"),
         ([12, 9, 6, 5, 3, 3] + [1, 2] * 20, "size_may_matter"),
