@@ -81,10 +81,12 @@ def test_nothing_promises_a_precision_of_1_and_everything_one_of_0() -> None:
 
 
 def test_a_limit_that_equals_the_minimum_passes_and_one_just_below_does_not() -> None:
-    for limit, expected in ((0.8, True), (np.nextafter(0.8, 0), False)):
-        limits = np.full(60, limit)
-        assert keeps_precision(lambda _, limits=limits: limits, np.arange(60, 0.0, -1), 0.8, 0.95).any() == expected
-        assert keeps_recall(lambda _, limits=limits: limits, 0.8, 0.95).all() == expected
+    at, below = np.full(60, 0.8), np.full(60, np.nextafter(0.8, 0))
+    retrieved = np.arange(60, 0.0, -1)
+    assert keeps_precision(lambda _: at, retrieved, 0.8, 0.95).any()
+    assert keeps_recall(lambda _: at, 0.8, 0.95).all()
+    assert not keeps_precision(lambda _: below, retrieved, 0.8, 0.95).any()
+    assert not keeps_recall(lambda _: below, 0.8, 0.95).any()
 
 
 def test_a_limit_that_is_missing_ends_a_sequence() -> None:
