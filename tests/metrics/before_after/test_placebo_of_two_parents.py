@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from pipeline.metrics.before_after.placebo import NearAndFar, placebo, placebo_joint
-from pipeline.metrics.uncertainty.jackknife import binomial_interval, p_value, tail
+from pipeline.metrics.uncertainty.jackknife import binomial_interval, p_value, sign_flip_test, tail
 
 EVENTS, DAYS, PER_CELL = 60, 24, 12  # every event meets every day; the last six days are near
 
@@ -45,6 +46,16 @@ def test_the_variance_is_that_of_events_and_days_less_that_of_cells(seed: int) -
     assert actual.p_value == pytest.approx(p_value(tails, degrees), rel=1e-12)
     assert np.exp(actual.lower) * events.odds == pytest.approx(lower / (1 - lower), rel=1e-12)
     assert np.exp(actual.upper) * events.odds == pytest.approx(upper / (1 - upper), rel=1e-12)
+
+
+def test_the_joint_test_flips_the_signs_of_both_parents() -> None:
+    events, crossed = clusterings(7)
+    sides = (events.m_far, events.m_near, events.n_far, events.n_near)
+    single = placebo(*sides, confidence=0.5, crossed=crossed).p_value
+    residuals = np.concatenate([events.residuals, crossed[0].residuals])
+    expected = sign_flip_test(residuals, stats.norm.isf(single / 2))
+    assert placebo_joint(*sides, crossed=crossed) == expected
+    assert expected != sign_flip_test(events.residuals, stats.norm.isf(single / 2))
 
 
 def test_days_that_differ_are_no_doubt_for_the_assumption() -> None:
