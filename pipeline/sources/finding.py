@@ -81,18 +81,18 @@ class Search:
 
     def _glob(self, fixed: Path, pattern: tuple[str, ...]) -> Iterator[Path]:
         """Yield what a pattern matches; as in a shell, `*` and `**` match no name that starts with `.`."""
-        todo = [(fixed, pattern, _folders_above(fixed))]
+        pending = [(fixed, pattern, _folders_above(fixed))]
         done: set[tuple[Path, int]] = set()
-        while todo:
-            folder, remaining, above = todo.pop()
+        while pending:
+            folder, remaining, above = pending.pop()
             if (folder, len(remaining)) in done or not os.path.isdir(folder):  # noqa: PTH112 - Path.is_dir raises for names that are too long
                 continue
             done.add((folder, len(remaining)))
             if remaining == (_ANY_DEPTH,):  # the folder with all that is below it
                 yield folder
             elif remaining[0] == _ANY_DEPTH:
-                todo.append((folder, remaining[1:], above))
-                todo += [
+                pending.append((folder, remaining[1:], above))
+                pending += [
                     (inner, remaining, self._below(inner, above)) for inner in self._matching(folder, "*", folders=True)
                 ]
             else:
@@ -101,7 +101,7 @@ class Search:
                 if len(remaining) == 1:
                     yield from inside
                 else:
-                    todo += [(inner, remaining[1:], _folders_above(inner)) for inner in inside]
+                    pending += [(inner, remaining[1:], _folders_above(inner)) for inner in inside]
 
     def _matching(self, folder: Path, pattern: str, *, folders: bool = False) -> list[Path]:
         is_match = re.compile(fnmatch.translate(os.path.normcase(pattern))).match
@@ -117,15 +117,15 @@ class Search:
     def _files_below(self, folder: Path) -> Iterator[Path]:
         """Yield the files of a folder at any depth, except hidden ones, which writers keep beside the data."""
         self.folders[folder] = None
-        todo = [(folder, _folders_above(folder))]
-        while todo:
-            inner, above = todo.pop()
+        pending = [(folder, _folders_above(folder))]
+        while pending:
+            inner, above = pending.pop()
             for entry in self._entries(inner):
                 if _is_hidden(entry.name):
                     continue
                 path = inner / entry.name
                 if self._is_folder(entry):
-                    todo.append((path, self._below(path, above)))
+                    pending.append((path, self._below(path, above)))
                 elif not entry.is_file():
                     continue
                 elif entry.name.lower().endswith(ENDING):

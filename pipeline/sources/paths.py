@@ -95,9 +95,9 @@ def check_texts(value: Any, key: str, *, where: str) -> None:  # noqa: ANN401 - 
     Raises:
         ConfigError: as for `plain_text`.
     """
-    todo: list[tuple[Any, list[str]]] = [(value, [key])]
-    while todo:
-        inner, keys = todo.pop()
+    pending: list[tuple[Any, list[str]]] = [(value, [key])]
+    while pending:
+        inner, keys = pending.pop()
         if isinstance(inner, str):
             plain_text(
                 inner,
@@ -105,11 +105,11 @@ def check_texts(value: Any, key: str, *, where: str) -> None:  # noqa: ANN401 - 
                 names_column=keys[-1] != "sql" and not _COLUMN_KEYS.isdisjoint(keys),
             )
         elif isinstance(inner, list | tuple):
-            todo += [(item, keys) for item in inner]
+            pending += [(item, keys) for item in inner]
         elif isinstance(inner, dict):
             for name, item in inner.items():
                 plain_text(str(name), what=f"{where}: a key of {'.'.join(keys)}", names_column=True)
-                todo.append((item, [*keys, str(name)]))
+                pending.append((item, [*keys, str(name)]))
 
 
 def shortened(text: str) -> str:

@@ -20,7 +20,7 @@ from pipeline.metrics.before_after.intervals import MIN_REPLICATES, intervals_of
 from pipeline.metrics.before_after.sums import Sums
 from pipeline.metrics.uncertainty.jackknife import leave_one_out
 from pipeline.metrics.uncertainty.limits import Interval, union
-from pipeline.metrics.uncertainty.spread import Spread
+from pipeline.metrics.uncertainty.spread import JackknifeSpread
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -136,7 +136,7 @@ def adjusted_intervals(
     counts = (m_after, n_before[:, None], n_after[:, None])
     sums = [values.sum(axis=0).astype(np.float64) for values in counts]
     without = [leave_one_out(values) for values in counts]
-    spread, of_recalls = Spread((len(n_before),)), []
+    spread, of_recalls = JackknifeSpread((len(n_before),)), []
     for recall in dict.fromkeys(reference_recalls):
         totals = adjusted_sums(standardised.fp, sums, reference, recall)
         jackknifed = adjusted_sums(standardised.fp_jackknifed, without, reference, recall)

@@ -42,7 +42,7 @@ from pipeline.metrics.uncertainty.jackknife import (
     tail,
 )
 from pipeline.metrics.uncertainty.limits import Interval, union
-from pipeline.metrics.uncertainty.spread import Spread
+from pipeline.metrics.uncertainty.spread import JackknifeSpread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -100,7 +100,7 @@ def intervals(
         return dict.fromkeys(INTERVAL_NAMES, Interval.none(events.m_before.shape[1], reason))
     counts = [clustering.with_data for clustering in sides]
     totals = Sums.of(reference, reference_recalls[0], [values.sum(axis=0) for values in counts[0].columns])
-    spread = Spread(tuple(len(clustering.n_before) for clustering in counts))
+    spread = JackknifeSpread(tuple(len(clustering.n_before) for clustering in counts))
     columns = zip(*([leave_one_out(values) for values in clustering.columns] for clustering in counts), strict=True)
     jackknifed = Sums.of(reference, reference_recalls[0], [np.concatenate(values) for values in columns])
     limits = [
@@ -128,7 +128,7 @@ def intervals(
 def intervals_of_sums(
     totals: Sums,
     jackknifed: Sums,
-    spread: Spread,
+    spread: JackknifeSpread,
     *,
     confidence: float,
     choice: Choice | None = None,
@@ -153,7 +153,7 @@ class _Limits:
 
     totals: Sums
     jackknifed: Sums
-    spread: Spread
+    spread: JackknifeSpread
     confidence: float
     choice: Choice | None
     bootstrap: Mapping[str, Studentised]

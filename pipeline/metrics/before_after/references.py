@@ -11,7 +11,7 @@ import scipy
 if TYPE_CHECKING:
     from pipeline.metrics.before_after.sums import Sums
     from pipeline.metrics.uncertainty.jackknife import Floats
-    from pipeline.metrics.uncertainty.spread import Spread
+    from pipeline.metrics.uncertainty.spread import JackknifeSpread
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Choice:
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
-def doubt_in_choice(totals: Sums, jackknifed: Sums, spread: Spread, choice: Choice) -> float:
+def doubt_in_choice(totals: Sums, jackknifed: Sums, spread: JackknifeSpread, choice: Choice) -> float:
     """Variance of 1 / A, A being the number of positives, over the thresholds that might have been the reference.
 
     Every threshold k gives an estimate A_k. With w_k for the probability that k is chosen in another sample, the
@@ -51,7 +51,7 @@ def doubt_in_choice(totals: Sums, jackknifed: Sums, spread: Spread, choice: Choi
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
-def _probabilities(totals: Sums, jackknifed: Sums, spread: Spread, choice: Choice) -> Floats:
+def _probabilities(totals: Sums, jackknifed: Sums, spread: JackknifeSpread, choice: Choice) -> Floats:
     """How likely every threshold is to be chosen in another sample, as if its errors were normal; shape (T,).
 
     `lowest`: precision at neighbouring thresholds varies together, so that the first threshold with enough of it is
@@ -72,6 +72,6 @@ def _excess(sums: Sums, choice: Choice) -> Floats:
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
-def _standardised(values: Floats, jackknifed: Floats, spread: Spread) -> Floats:
+def _standardised(values: Floats, jackknifed: Floats, spread: JackknifeSpread) -> Floats:
     """Values over their standard errors; of values without any spread, infinite with their sign, and 0 for 0."""
     return np.nan_to_num(values / np.sqrt(spread.variance(jackknifed)), nan=0.0, posinf=np.inf, neginf=-np.inf)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from pipeline.metrics.uncertainty.bootstrap import otherwise, share_limits
-from pipeline.metrics.uncertainty.clusters import Spread as ClusterSpread
 from pipeline.metrics.uncertainty.clusters import (
+    Spread,
     combined_spread,
     effective_number,
     implied_skewness,
@@ -125,7 +125,7 @@ def intervals_of_rows(
         hits, misses = (np.asarray(side, dtype=np.float64) for side in sides[name])
         heaviest = (1.0, 1.0) if weights is None else weights.heaviest(name)
         effect = _effect_of_fixed_sizes(name, counts, heaviest) if fixed_sizes else 1.0
-        spread = Spread(*(effect * square for square in squares[name]), *(effect * weight for weight in heaviest))
+        spread = CountSpread(*(effect * square for square in squares[name]), *(effect * weight for weight in heaviest))
         limits[name] = _limits(name, hits, misses, spread, np.asarray((1 - confidence) / 2))
     return limits
 
@@ -155,7 +155,7 @@ def _effect_of_fixed_sizes(
 
 
 @dataclass(frozen=True)
-class Spread:
+class CountSpread:
     """How much the hits and the misses of a ratio vary.
 
     Attributes:
@@ -222,7 +222,7 @@ def intervals_of_clusters(
         if heaviest is not None:
             hit, miss = (np.maximum(effect, weight) for weight in _heaviest(name, *heaviest))
         total_hits, total_misses = (side.sum(axis=0).astype(np.float64) for side in (hits, misses))
-        spread = Spread(effect * total_hits, effect * total_misses, hit, miss)
+        spread = CountSpread(effect * total_hits, effect * total_misses, hit, miss)
         around = _limits(name, total_hits, total_misses, spread, tail(confidence, degrees))
         share = of_clusters.share
         factors = stretches(of_clusters.excess_skewness, degrees, confidence)
@@ -275,7 +275,7 @@ class _OfClusters:
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
-def _spread_of_share(share: Floats, hits: NDArray[Any], misses: NDArray[Any]) -> ClusterSpread:
+def _spread_of_share(share: Floats, hits: NDArray[Any], misses: NDArray[Any]) -> Spread:
     """The sampling error of a share, of shape (K,), from hits and misses of shape (G, K)."""
     jackknifed_hits, jackknifed_misses = leave_one_out(hits), leave_one_out(misses)
     jackknifed = jackknifed_hits / (jackknifed_hits + jackknifed_misses)
@@ -303,7 +303,7 @@ def mean_limits(mean: Floats, variance: Floats, size: Floats, tails: Floats) -> 
     inside = (mean > 0) & (mean < 1)
     effect = np.where(inside, variance * size / (mean * (1 - mean)), 1.0)
     hits, misses, unseen = mean * size, (1 - mean) * size, np.maximum(effect, UNSEEN)
-    return _limits("mean", hits, misses, Spread(effect * hits, effect * misses, unseen, unseen), tails)
+    return _limits("mean", hits, misses, CountSpread(effect * hits, effect * misses, unseen, unseen), tails)
 
 
 def _carried(values: Floats, usable: NDArray[np.bool_]) -> Floats:
@@ -318,7 +318,7 @@ def _carried(values: Floats, usable: NDArray[np.bool_]) -> Floats:
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
-def _limits(name: str, hits: Floats, misses: Floats, spread: Spread, tail_probability: Floats) -> Limits:
+def _limits(name: str, hits: Floats, misses: Floats, spread: CountSpread, tail_probability: Floats) -> Limits:
     """Binomial limits of effective counts; for each limit one unseen row of the side that it fears is added.
 
     An unseen row is as heavy as the heaviest may be (Fay & Feuer 1997, who add it to a sum of weighted Poisson counts).

@@ -41,7 +41,7 @@ def combined(variances: Sequence[Floats]) -> Floats:
 
 
 @dataclass(frozen=True)
-class Spread:
+class JackknifeSpread:
     """How values that are taken without each replicate in turn vary.
 
     Attributes:

@@ -17,7 +17,7 @@ from pipeline.metrics.before_after.sums import Sides
 from pipeline.metrics.uncertainty.jackknife import leave_one_out
 from pipeline.metrics.uncertainty.limits import Interval, with_limits
 from pipeline.metrics.uncertainty.qualities import DESIGN_EFFECT
-from pipeline.metrics.uncertainty.spread import Spread
+from pipeline.metrics.uncertainty.spread import JackknifeSpread
 from pipeline.tables.columns import doubles, nulls
 from pipeline.tables.sweep import THRESHOLD
 
@@ -161,7 +161,7 @@ def _design_effect(group: EstimatedGroup) -> Floats:
     without = [leave_one_out(sides.m_before) / leave_one_out(sides.n_before)[:, None] for sides in used]
     fpr, pairs = group.rows["fpr"].to_numpy(), group.rows["n_before"].to_numpy()
     independent = fpr * (1 - fpr) / pairs
-    effect = Spread(tuple(map(len, without))).variance(np.concatenate(without)) / independent
+    effect = JackknifeSpread(tuple(map(len, without))).variance(np.concatenate(without)) / independent
     return np.where(np.isfinite(effect) & (effect > 0), effect, np.nan)
 
 

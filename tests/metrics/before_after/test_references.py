@@ -12,7 +12,7 @@ from pipeline.metrics.before_after.intervals import INTERVAL_NAMES, intervals
 from pipeline.metrics.before_after.references import Choice, doubt_in_choice
 from pipeline.metrics.before_after.sums import Sides, Sums
 from pipeline.metrics.uncertainty.jackknife import leave_one_out
-from pipeline.metrics.uncertainty.spread import Spread
+from pipeline.metrics.uncertainty.spread import JackknifeSpread
 from pipeline.simulations.before_after_counts import Setting, simulate
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def events_of(m_before: list[list[int]], m_after: list[list[int]], n_before: int
 def doubt(sides: Sides, reference: int | None, choice: Choice, recall: float = 1.0) -> float:
     totals = Sums.of(reference, recall, [column.sum(axis=0) for column in sides.columns])
     without = Sums.of(reference, recall, [leave_one_out(column) for column in sides.columns])
-    return doubt_in_choice(totals, without, Spread((len(sides.n_before),)), choice)
+    return doubt_in_choice(totals, without, JackknifeSpread((len(sides.n_before),)), choice)
 
 
 def standard_error(of_events: NDArray[np.float64]) -> float:

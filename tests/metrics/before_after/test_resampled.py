@@ -12,7 +12,7 @@ from pipeline.metrics.before_after.resampled import resampled
 from pipeline.metrics.before_after.sums import Sides, Sums
 from pipeline.metrics.uncertainty.jackknife import fieller_interval, leave_one_out
 from pipeline.metrics.uncertainty.resampling import Resampling
-from pipeline.metrics.uncertainty.spread import Spread
+from pipeline.metrics.uncertainty.spread import JackknifeSpread
 from pipeline.simulations.before_after_counts import Setting, simulate, truth
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def test_fieller_limits_have_a_quantile_of_each_side() -> None:
     totals = Sums.of(REFERENCE, 1.0, [column.sum(axis=0) for column in sides.columns])
     without = Sums.of(REFERENCE, 1.0, [leave_one_out(column) for column in sides.columns])
     ratio = totals.tp / totals.tp_reference
-    variances = Spread((40,)).moments(without.tp, without.tp_reference, ratio)
+    variances = JackknifeSpread((40,)).moments(without.tp, without.tp_reference, ratio)
     statistic = drawn["recall_uncorrected"]
     for limits, quantile, side in ((actual.lower, statistic.high, 0), (actual.upper, -statistic.low, 1)):
         expected = fieller_interval(totals.tp, totals.tp_reference, variances, quantile)[side]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from pipeline.metrics.uncertainty.jackknife import covariance, effective_degrees, leave_one_out
-from pipeline.metrics.uncertainty.spread import Spread
+from pipeline.metrics.uncertainty.spread import JackknifeSpread
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,14 +49,14 @@ def test_two_parents_are_the_double_sum_over_cells_that_share_one(seed: int) -> 
     cells -= cells.mean()
     expected = double_sum(cells)
     independent = float(covariance(leave_one_out(cells.ravel())))
-    actual = Spread(SIZES).variance(without_each(cells))
+    actual = JackknifeSpread(SIZES).variance(without_each(cells))
     assert actual == pytest.approx(max(expected, independent), rel=1e-12)
 
 
 def test_effects_of_both_parents_add_up() -> None:
     cells = np.add.outer([-2.0, 0.0, 0.0, 2.0], [-1.0, 0.0, 1.0])
     expected = 4 / 3 * 9 * 8 + 3 / 2 * 16 * 2 - 12 / 11 * (3 * 8 + 4 * 2)
-    assert Spread(SIZES).variance(without_each(cells)) == pytest.approx(expected, rel=1e-12)
+    assert JackknifeSpread(SIZES).variance(without_each(cells)) == pytest.approx(expected, rel=1e-12)
     assert double_sum(cells) == pytest.approx(expected, rel=1e-12)
 
 
@@ -69,7 +69,7 @@ def test_shared_parents_never_make_a_result_look_more_certain_than_independent_c
     data: st.DataObject, sizes: tuple[int, int, int], ratio: float
 ) -> None:
     top, bottom = (data.draw(arrays.arrays(np.float64, (sum(sizes), 2), elements=numbers)) for _ in range(2))
-    spread, difference = Spread(sizes), top - ratio * bottom
+    spread, difference = JackknifeSpread(sizes), top - ratio * bottom
     alone = [covariance(part) for part in np.split(difference, np.cumsum(sizes)[:2])]
     actual = spread.variance(difference)
     tolerance = 1e-9 * (1 + np.max(alone))
@@ -83,7 +83,7 @@ def test_shared_parents_never_make_a_result_look_more_certain_than_independent_c
 @given(st.data(), st.integers(2, 8))
 def test_one_clustering_is_the_plain_jackknife(data: st.DataObject, size: int) -> None:
     top, bottom = (data.draw(arrays.arrays(np.float64, (size, 2), elements=numbers)) for _ in range(2))
-    spread = Spread((size,))
+    spread = JackknifeSpread((size,))
     np.testing.assert_array_equal(spread.variance(top), covariance(top))
     for actual, expected in zip(
         spread.moments(top, bottom, np.ones(2)),
@@ -96,7 +96,7 @@ def test_one_clustering_is_the_plain_jackknife(data: st.DataObject, size: int) -
 
 def test_degrees_are_those_of_the_parent_with_fewer() -> None:
     values = without_each(np.random.default_rng(1).normal(size=(4, 3)))[:, None]
-    spread = Spread(SIZES)
+    spread = JackknifeSpread(SIZES)
     assert spread.most_degrees == 2
     parents = [effective_degrees(values[:4]), effective_degrees(values[4:7])]
     np.testing.assert_array_equal(spread.degrees(values), np.minimum(*parents))
@@ -105,4 +105,4 @@ def test_degrees_are_those_of_the_parent_with_fewer() -> None:
 @pytest.mark.parametrize("sizes", [(), (3, 4), (2, 2, 2, 2)])
 def test_other_numbers_of_clusterings_are_refused(sizes: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="one clustering, or two and their intersections"):
-        Spread(sizes)
+        JackknifeSpread(sizes)
