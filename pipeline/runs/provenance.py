@@ -59,10 +59,10 @@ def fingerprints(config: Config, opened: list[OpenedStage]) -> tuple[str, str]:
     """
     common = {"config": canonical(config), "code": code_sha256(), "versions": versions()}
     files = [file for each in opened for source in each.sources.values() for file in source.files]
-    content = [[str(file.path), file.rows, file.footer_sha256] for file in files]
+    content = [[file.name, file.rows, file.digest] for file in files]
     skipped = [str(each["path"]) for each in skipped_records(opened) if each["is_parquet"]]  # decide a warning
     stat = [file.identity for file in files]
-    youngest = max((file.identity["ctime_ns"] for file in files), default=0)
+    youngest = max((file.identity.get("ctime_ns", 0) for file in files), default=0)
     racy = time.time() - youngest / 1e9 < RACY_SECONDS
     unique = [os.urandom(16).hex()] if racy else []
     return _hash([common, content, skipped, stat, unique]), _hash([common, content, skipped])
@@ -89,7 +89,7 @@ def versions() -> dict[str, str]:
 
 
 def input_records(opened: list[OpenedStage]) -> list[dict[str, Any]]:
-    """Return every file that is read, with its rows, the hash of its footer and its identity.
+    """Return every file and frame that is read, with its rows, the hash of its footer or rows, and its identity.
 
     A file that another stage of the run made is identified by its path in the run alone.
     """
@@ -97,9 +97,9 @@ def input_records(opened: list[OpenedStage]) -> list[dict[str, Any]]:
         {
             "stage": each.name,
             "input": source.name,
-            "path": str(file.path) if each.run is None else file.path.relative_to(each.run).as_posix(),
+            "path": file.name if each.run is None else Path(file.name).relative_to(each.run).as_posix(),
             "rows": file.rows,
-            "footer_sha256": file.footer_sha256,
+            "footer_sha256": file.digest,
             **(file.identity if each.run is None else {}),
         }
         for each in opened

@@ -27,7 +27,6 @@ from pipeline.runs.provenance import (
     skipped_records,
     versions,
 )
-from pipeline.sources.files import first_changed
 from pipeline.stages.stage import counts_table
 from pipeline.storage.attempts import Attempt, process_facts, utc_now
 from pipeline.storage.durable import make_folder
@@ -275,9 +274,10 @@ class _Job:
     def _check_unmoved(self, opened: list[OpenedStage]) -> None:
         for stage in opened:
             for source in stage.sources.values():
-                changed = first_changed(source.files)
-                if changed is not None:
-                    message = f"input {source.name}: {changed} changed while it was read"
+                for file in source.files:
+                    if not file.has_changed():
+                        continue
+                    message = f"input {source.name}: {file.name} changed while it was read"
                     raise DataError(message, remedy="Run again when its writer is done.")
 
 
