@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 from pipeline.queries.load import resource_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pipeline.runs.config import Config
     from pipeline.runs.opening import OpenedStage
     from pipeline.sources.bindings import Binding
@@ -49,7 +51,7 @@ def canonical(config: Config) -> dict[str, Any]:
     }
 
 
-def fingerprints(config: Config, opened: list[OpenedStage]) -> tuple[str, str]:
+def fingerprints(config: Config, opened: Sequence[OpenedStage]) -> tuple[str, str]:
     """Return (fingerprint, identity): with and without the facts that change when a file is only touched.
 
     What a stage reads of upstream stages in the same config is left out: their inputs decide it.
@@ -88,7 +90,7 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version()} | {name: version(name) for name in LIBRARIES}
 
 
-def input_records(opened: list[OpenedStage]) -> list[dict[str, Any]]:
+def input_records(opened: Sequence[OpenedStage]) -> list[dict[str, Any]]:
     """Return every file and frame that is read, with its rows, the hash of its footer or rows, and its identity.
 
     A file that another stage of the run made is identified by its path in the run alone.
@@ -108,7 +110,7 @@ def input_records(opened: list[OpenedStage]) -> list[dict[str, Any]]:
     ]
 
 
-def skipped_records(opened: list[OpenedStage]) -> list[dict[str, Any]]:
+def skipped_records(opened: Sequence[OpenedStage]) -> list[dict[str, Any]]:
     """Return every file in an input folder that is not read because of its name, and whether it contains Parquet."""
     return [
         {"stage": each.name, "input": source.name, "path": str(file.path), "is_parquet": file.is_parquet}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import numpy as np
@@ -18,6 +18,9 @@ import pipeline
 from pipeline.errors import DataError, NoInputError, ThresherError
 from pipeline.sources.files import DataFile
 from pipeline.sources.frames import Frame, FrameRows, is_frame, labelled, open_frame
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ROWS = 400
 TABLES = ("threshold_sweep_curve", "threshold_sweep_areas", "threshold_sweep_operating_points")
@@ -63,7 +66,7 @@ def relation() -> duckdb.DuckDBPyRelation:
     return connection.sql("FROM scored")
 
 
-FORMS = {
+FORMS: dict[str, Callable[[], object]] = {
     "polars": lambda: FRAME,
     "polars, categories": lambda: FRAME.with_columns(pl.col("source").cast(pl.Categorical)),
     "lazy": FRAME.lazy,
