@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from dataclasses import field as data_field
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from pipeline.errors import DataError, NoInputError, os_error_number, os_fault
 from pipeline.sources.finding import Search
+from pipeline.sources.formats import ENDINGS, convert, format_of, refuse_spreadsheet, spooled
 from pipeline.sources.frames import Frame, labelled, open_frame
 from pipeline.sources.paths import shortened
 from pipeline.sources.skipped import RENAME, Skipped, look_at, refuse_most_skipped, skipped_words
 from pipeline.sources.table_formats import refuse_table_formats
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    import os
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     import pyarrow as pa
 
     from pipeline.sources.frames import Rows
-    from pipeline.sources.inputs import Input
+    from pipeline.sources.inputs import Input, Kind
+
+    Kinds = Callable[[list[str]], Mapping[str, Kind]]
 
 MAGIC = b"PAR1"
 _TAIL = 8
@@ -42,6 +46,7 @@ class DataFile:
         footer_sha256: Hash of the footer.
         label: What messages call it; empty: by its path.
         holder: What removes the file once nothing refers to it; None for files of the user's.
+        origin: The file of another format that its rows come from, whose identity it has; else None.
     """
 
     path: Path
@@ -52,6 +57,7 @@ class DataFile:
     footer_sha256: str
     label: str = ""
     holder: object = data_field(default=None, compare=False, repr=False)
+    origin: Path | None = None
 
     @property
     def name(self) -> str:
@@ -66,7 +72,7 @@ class DataFile:
     def has_changed(self) -> bool:
         """Whether it is another file than the one that was found, or is gone."""
         try:
-            stat = self.path.stat()
+            stat = (self.origin or self.path).stat()
         except OSError:
             return True
         now = (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
@@ -113,7 +119,9 @@ class FoundFiles:
     skipped: tuple[Skipped, ...]
 
 
-def find_files(source: Input, base: Path, scratch: Path | None = None, *, name: str) -> FoundFiles:
+def find_files(
+    source: Input, base: Path, scratch: Path | None = None, *, name: str, kinds: Kinds = lambda _names: {}
+) -> FoundFiles:
     """Find the files of an input in a fixed order, read their footers, and list the skipped files of its folders.
 
     Args:
@@ -121,6 +129,7 @@ def find_files(source: Input, base: Path, scratch: Path | None = None, *, name: 
         base: Folder of the config file.
         scratch: Folder for temporary data; None: that of the system.
         name: Name of the input in messages.
+        kinds: Returns the kinds of the fields that columns are bound to, from their names, for files without types.
 
     Raises:
         ConfigError: a path is on a remote store, or is empty.
@@ -129,7 +138,7 @@ def find_files(source: Input, base: Path, scratch: Path | None = None, *, name: 
             the Parquet files or more would be skipped; the rows of a frame cannot be computed.
         ThresherError: the operating system fails; by the number of its error.
     """
-    search = Search(name, base)
+    search = Search(name, base, ENDINGS[source.format or "parquet"])
     paths: dict[Path, Path] = {}
     asked: dict[Path, str] = {}
     labels = dict(labelled(source.path, name=name))
@@ -152,12 +161,26 @@ def find_files(source: Input, base: Path, scratch: Path | None = None, *, name: 
     files = tuple(
         open_frame(item, labels[item], scratch, name=name)
         if isinstance(item, Frame)
-        else open_file(item, paths[item], name=name)
+        else _open(item, paths[item], source, scratch, kinds, name=name)
         for item in listed
     )
     skipped = look_at(path for path in search.passed_over if path not in paths)
     refuse_most_skipped(name, [file.identity["size"] for file in files if isinstance(file, DataFile)], skipped)
     return FoundFiles(files, skipped)
+
+
+def _open(path: Path, root: Path, spec: Input, scratch: Path | None, kinds: Kinds, *, name: str) -> DataFile:
+    """Read the footer of a file, of another format after its rows have been written to a Parquet file."""
+    refuse_spreadsheet(path, name=name)
+    kind = format_of(path, spec.format)
+    if kind == "parquet":
+        return open_file(path, root, name=name)
+    identity = _identity(path, name=name)
+    converted, holder = spooled(
+        lambda target: convert(path, kind, spec, kinds, target, name=name), str(path), scratch, name=name
+    )
+    file = open_file(converted, converted.parent, name=name, label=str(path), holder=holder)
+    return replace(file, origin=path, identity=identity, partitions=_partitions(path, root))
 
 
 def _homes(paths: Iterable[Path]) -> Iterator[Path]:
@@ -216,14 +239,25 @@ def open_file(path: Path, root: Path, *, name: str, label: str = "", holder: obj
             raise os_fault(error, f"input {name}: reading {path}") from error
         message = f"input {name}: {path} is not a whole Parquet file ({error})"
         raise DataError(message, remedy="Write the file again, or remove it from the input.") from error
-    identity = {
+    identity = _identity_of(stat)
+    return DataFile(path, metadata.num_rows, schema, _partitions(path, root), identity, footer, label, holder)
+
+
+def _identity(path: Path, *, name: str) -> dict[str, int]:
+    try:
+        return _identity_of(path.stat())
+    except OSError as error:
+        raise os_fault(error, f"input {name}: looking at {path}") from error
+
+
+def _identity_of(stat: os.stat_result) -> dict[str, int]:
+    return {
         "size": stat.st_size,
         "mtime_ns": stat.st_mtime_ns,
         "ctime_ns": stat.st_ctime_ns,
         "inode": stat.st_ino,
         "device": stat.st_dev,
     }
-    return DataFile(path, metadata.num_rows, schema, _partitions(path, root), identity, footer, label, holder)
 
 
 def _footer(path: Path, size: int, *, name: str) -> str:

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import shutil
-import tempfile
-import weakref
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pipeline.errors import DataError, StorageError, os_fault
+from pipeline.errors import DataError
+from pipeline.sources.formats import spooled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     import pyarrow as pa
 
     from pipeline.sources.files import DataFile
 
 LOCATION = ("source_file", "file_row_number")
-SPOOLED = "rows.parquet"
 _KINDS = {"DataFrame", "LazyFrame", "Table", "RecordBatch", "RecordBatchReader", "DuckDBPyRelation"}
 _OF_TABLES = "Give every column a name of its own and values of one type."
 _OF_STREAMS = "Compute it by itself to see the whole message."
@@ -193,24 +190,8 @@ def _plain(table: pa.Table) -> pa.Table:
 def _spooled(frame: Frame, label: str, scratch: Path | None, *, name: str) -> DataFile:
     from pipeline.sources.files import open_file  # noqa: PLC0415 - which imports this module
 
-    try:
-        folder = _TemporaryFolder(Path(tempfile.mkdtemp(prefix="thresher-rows-", dir=scratch)))
-        path = folder.path / SPOOLED
-        _write(frame.content, path)
-    except OSError as error:
-        fault = os_fault(error, f"input {name}: writing the rows of {label} to the folder for temporary data")
-        if isinstance(fault, StorageError):
-            fault.remedy = "Free some space, or set resources.scratch to a larger folder."
-        raise fault from error
-    return open_file(path, path.parent, name=name, label=label, holder=folder)
-
-
-class _TemporaryFolder:
-    """A folder that is removed when nothing refers to this object, or when the process ends."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        weakref.finalize(self, shutil.rmtree, path, ignore_errors=True)
+    path, holder = spooled(lambda target: _write(frame.content, target), label, scratch, name=name)
+    return open_file(path, path.parent, name=name, label=label, holder=holder)
 
 
 def _write(content: Any, path: Path) -> None:  # noqa: ANN401 - any frame

@@ -8,8 +8,17 @@ from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 from zoneinfo import available_timezones
 
-from pydantic import BaseModel, ConfigDict, InstanceOf, PlainSerializer, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    InstanceOf,
+    PlainSerializer,
+    StringConstraints,
+    field_validator,
+    model_validator,
+)
 
+from pipeline.sources.formats import Format
 from pipeline.sources.frames import Frame, is_frame
 
 Kind = Literal["number", "integer", "boolean", "key", "instant", "position", "any"]
@@ -40,6 +49,10 @@ class Input(BaseModel):
             input has no such column, whatever its files hold.
         where: An SQL predicate on the columns of the files; rows that do not satisfy it are left out.
         timezone: Zone of the timestamps that have none, for example `Europe/Amsterdam`.
+        format: Format of all its files; None: by their endings.
+        delimiter: What separates the columns of CSV files; None: a comma, and a tab in TSV files.
+        decimal: Decimal separator of the numbers in CSV and TSV files.
+        null_values: Texts that mean NULL in CSV and TSV files, beside empty ones.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -49,6 +62,10 @@ class Input(BaseModel):
     columns: dict[str, Mapped] = {}
     where: str | None = None
     timezone: str | None = None
+    format: Format | None = None
+    delimiter: Annotated[str, StringConstraints(min_length=1, max_length=1)] | None = None
+    decimal: Literal[".", ","] = "."
+    null_values: tuple[str, ...] = ()
 
     @field_validator("timezone")
     @classmethod

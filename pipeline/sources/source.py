@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from dataclasses import field as data_field
 from difflib import get_close_matches
 from functools import cached_property
@@ -12,17 +12,16 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.errors import ConfigError, DataError, InvalidQueryError, ThresherError, together
+from pipeline.errors import DataError, InvalidQueryError, ThresherError
 from pipeline.queries.dialect import column
 from pipeline.sources import predicates
 from pipeline.sources.bindings import Binding, Bindings
-from pipeline.sources.files import DataFile, find_files
+from pipeline.sources.files import DataFile
 from pipeline.sources.frames import FrameRows, Rows
 from pipeline.sources.types import ACCEPTS, UNKNOWN, canonical_type, finite, type_of_nulls
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
+    from collections.abc import Iterable
 
     import pyarrow as pa
 
@@ -52,7 +51,12 @@ class Scan:
 TypeOf = Callable[["exp.Expr", "pa.Schema"], "pa.DataType"]
 
 
-def _no_engine(expression: exp.Expr, _schema: pa.Schema) -> pa.DataType:
+def no_engine(expression: exp.Expr, _schema: pa.Schema) -> pa.DataType:
+    """Stand in for an engine where none is needed.
+
+    Raises:
+        ThresherError: always.
+    """
     message = f"no engine is available to tell the type of {expression.sql(dialect='duckdb')}"
     raise ThresherError(message)
 
@@ -73,7 +77,7 @@ class Source:
     contract: InputContract
     spec: Input
     files: tuple[Rows, ...]
-    type_of: TypeOf = data_field(default=_no_engine, compare=False, repr=False)
+    type_of: TypeOf = data_field(default=no_engine, compare=False, repr=False)
     skipped: tuple[Skipped, ...] = ()
     others: tuple[Source, ...] = data_field(default=(), compare=False, repr=False)
 
@@ -367,45 +371,3 @@ class Source:
         """Return the value of a partition column, which is text and the same in all rows of a file."""
         value = file.partitions[file_column]
         return exp.cast(exp.null() if value is None else exp.Literal.string(value), "VARCHAR")
-
-
-def open_source(
-    contract: InputContract, spec: Input, base: Path, type_of: TypeOf = _no_engine, scratch: Path | None = None
-) -> Source:
-    """Find the files of an input and check their footers against its contract.
-
-    Args:
-        contract: What the stage expects of it.
-        spec: What the config says about it.
-        base: Folder of the config file.
-        type_of: Returns the type of an expression on the columns of a schema.
-        scratch: Folder for temporary data; None: that of the system.
-
-    Raises:
-        ConfigError: a required column is unbound.
-        NoInputError: no file matches.
-        DataError: required or mapped columns are missing, or have types that their fields do not accept; it lists all.
-    """
-    listing = find_files(spec, base, scratch, name=contract.name)
-    source = Source(contract, spec, listing.files, type_of, listing.skipped)
-    faults = []
-    for field in contract.fields:
-        if field.required and spec.columns.get(field.name) is False:
-            message = f"input {contract.name}: columns sets {field.name} = false, but it is required ({field.meaning})"
-            raise ConfigError(message, remedy="Map it to a column or to an expression.")
-        if field.required or source.is_mapped(field.name):
-            try:
-                source.types(field.name, field)
-            except DataError as error:
-                faults.append(error)
-    if faults:
-        raise together(faults)
-    return source
-
-
-def with_others(sources: Mapping[str, Source]) -> dict[str, Source]:
-    """Let each input of a stage know the others."""
-    return {
-        name: replace(source, others=tuple(other for key, other in sources.items() if key != name))
-        for name, source in sources.items()
-    }

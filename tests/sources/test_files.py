@@ -12,7 +12,7 @@ import pipeline
 from pipeline.errors import ConfigError, DataError, NoInputError
 from pipeline.sources.files import DataFile, find_files
 from pipeline.sources.inputs import Field, Input, InputContract
-from pipeline.sources.source import open_source
+from pipeline.sources.opening import open_source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
