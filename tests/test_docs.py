@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -68,6 +69,15 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_query_of_the_pages_returns_rows(sql: str, demo: Path) -> None:
     with open_results(demo / "results") as connection:
         assert connection.execute(sql).fetchall()
+
+
+def test_the_page_on_python_runs(tmp_path: Path) -> None:
+    (tmp_path / "page.py").write_text("\n".join(blocks(ROOT / "docs" / "python.md", "python")), encoding="utf-8")
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    words = [sys.executable, "page.py"]
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "published" in done.stdout
 
 
 def test_there_are_queries() -> None:
