@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from pipeline.metrics.uncertainty.limits import of_chosen
 from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY
 from pipeline.stages.figures import Axis, Figure, Rule, Series
 from pipeline.stages.stage import group_text
@@ -40,8 +41,9 @@ def shown(figures: Iterable[Figure | None]) -> tuple[Figure, ...]:
 
 
 def has_values(figure: Figure) -> bool:
-    """Whether a series of a figure has any value."""
-    return any(figure.frame[series.column].is_not_null().any() for series in figure.series)
+    """Whether a series of a figure has a value at any place of the horizontal axis."""
+    placed = figure.frame.filter(pl.col(figure.x.column).is_not_null())
+    return any(placed[series.column].is_not_null().any() for series in figure.series)
 
 
 def shares(title: str, column: str = "") -> Axis:
@@ -117,6 +119,17 @@ def thinned(table: pl.DataFrame, points: int = MOST_POINTS) -> pl.DataFrame:
         return table
     index, size = pl.int_range(pl.len()).over(keys), pl.len().over(keys)
     return table.filter((index % (size / points).ceil().cast(pl.Int64) == 0) | (index == size - 1))
+
+
+def of_best(best: pl.DataFrame) -> pl.DataFrame:
+    """Mark the limits of rows whose threshold was chosen as the best on the same data; without thresholds none was.
+
+    Args:
+        best: Rows of a curve, chosen by what they hold.
+    """
+    chosen = of_chosen(best)[INTERVAL_QUALITY]
+    had_choice = pl.col(THRESHOLD).is_not_null()
+    return best.with_columns(pl.when(had_choice).then(chosen).otherwise(INTERVAL_QUALITY).alias(INTERVAL_QUALITY))
 
 
 def _of_thinned(table: pl.DataFrame, frame: pl.DataFrame) -> str:

@@ -15,6 +15,7 @@ from pipeline.stages.standard_figures import (
     by_threshold,
     histogram,
     histogram_of_shares,
+    of_best,
     precision_recall,
     shown,
 )
@@ -76,7 +77,7 @@ def _delays(delays: pl.DataFrame | None) -> Figure | None:
         title="Delays of the matched predictions",
         caption=(
             f"Number of matched predictions by how many {unit} they lie behind the true point; below 0 they lie before "
-            f"it. A bar stands for {width:g} {unit}."
+            f"it. Every bar is {width:g} wide."
         ),
         frame=frame.with_columns((pl.col(BIN) - 0.5) * width),
         x=Axis(BIN, f"Delay: prediction − true point, in {unit}", includes=(0.0,)),
@@ -104,4 +105,4 @@ def width_of_bins(largest: float, *, whole: bool) -> float:
 
 def key_numbers(tables: Mapping[str, pl.DataFrame]) -> tuple[KeyNumber, ...]:
     """Precision, recall and F1 of every group at the threshold with the best F1."""
-    return key_numbers_of(best_rows(tables), NUMBERS)
+    return key_numbers_of(of_best(best_rows(tables)), NUMBERS)

@@ -15,6 +15,7 @@ from pipeline.stages.standard_figures import (
     histogram_of_shares,
     intervals,
     keys_of,
+    of_best,
     precision_recall,
     ratio_series,
     shares,
@@ -72,7 +73,7 @@ def headline_average(scores: pl.DataFrame) -> str:
 
 
 def _averages(scores: pl.DataFrame, confidence: float) -> Figure:
-    best = best_rows(scores).sort(*keys_of(scores), "average")
+    best = of_best(best_rows(scores)).sort(*keys_of(scores), "average")
     series = ratio_series(best, "point")
     words = (
         "Every average at the threshold with its best F1: micro of all mentions together, macro the mean over "
@@ -106,4 +107,4 @@ def key_numbers(tables: Mapping[str, pl.DataFrame]) -> tuple[KeyNumber, ...]:
     scores = tables["entity_recognition_scores"]
     if scores.is_empty():
         return ()
-    return key_numbers_of(best_rows(scores.filter(pl.col("average") == headline_average(scores))), NUMBERS)
+    return key_numbers_of(of_best(best_rows(scores.filter(pl.col("average") == headline_average(scores)))), NUMBERS)

@@ -22,11 +22,10 @@ CUSTOMARY = Rule("161 km (100 miles)", 161.0)
 FARTHEST = 20_100.0  # km, beyond half the circumference of the Earth
 GRID = (*(10 ** (tenth / 10) for tenth in range(-10, 43)), FARTHEST)  # km, ten distances for every power of ten
 LOCATED, ALL_GOLD = "of_located", "of_gold"
-NUMBERS = (
-    Wanted("precision", "Precision", "located mentions within the tolerance", "precision"),
-    Wanted("recall", "Recall", "gold mentions within the tolerance", "recall"),
+QUALITY_OF_ERRORS = "quality_of_errors"
+ERRORS = (
     Wanted("median_km", "Median error", "km, of the located mentions", format="number"),
-    Wanted("mean_km", "Mean error", "km, of the located mentions", format="number", quality="quality_of_errors"),
+    Wanted("mean_km", "Mean error", "km, of the located mentions", format="number", quality=QUALITY_OF_ERRORS),
 )
 
 
@@ -111,12 +110,14 @@ def key_numbers(tables: Mapping[str, pl.DataFrame]) -> tuple[KeyNumber, ...]:
     scores, errors = tables["geocoding_scores"], tables["geocoding_errors"]
     keys = keys_of(errors)
     largest = scores.filter(pl.col(TOLERANCE) == pl.col(TOLERANCE).max())
-    beside = errors.select(
-        *keys,
-        "median_km",
-        "mean_km",
-        "mean_km_lower",
-        "mean_km_upper",
-        pl.col(INTERVAL_QUALITY).alias(NUMBERS[-1].quality),
+    if largest.is_empty():
+        return ()
+    within = f"within {largest[TOLERANCE][0]:g} km"
+    wanted = (
+        Wanted("precision", "Precision", f"located mentions {within}", "precision"),
+        Wanted("recall", "Recall", f"gold mentions {within}", "recall"),
+        *ERRORS,
     )
-    return key_numbers_of(largest.join(beside, on=keys, how="left", nulls_equal=True, maintain_order="left"), NUMBERS)
+    quality = pl.col(INTERVAL_QUALITY).alias(QUALITY_OF_ERRORS)
+    beside = errors.select(*keys, "median_km", "mean_km", "mean_km_lower", "mean_km_upper", quality)
+    return key_numbers_of(largest.join(beside, on=keys, how="left", nulls_equal=True, maintain_order="left"), wanted)
