@@ -92,7 +92,7 @@ def with_limits(table: pl.DataFrame, series: Series, limits_of: str = "") -> Ser
 
 
 def ratio_series(table: pl.DataFrame, mark: str = "line") -> tuple[Series, ...]:
-    """Return precision, recall and F1 with their limits, precision on top.
+    """Return precision, recall and F1 with their limits: as lines precision lies on top, as points it comes first.
 
     Args:
         table: A table with these columns.
@@ -102,7 +102,8 @@ def ratio_series(table: pl.DataFrame, mark: str = "line") -> tuple[Series, ...]:
     lines = (
         Series(name, RATIO_NAMES[name], role, "line" if is_line else "point") for name, role in RATIO_ROLES.items()
     )
-    return tuple(with_limits(table, line) for line in lines)
+    limited = tuple(with_limits(table, line) for line in lines)
+    return limited if is_line else limited[::-1]
 
 
 def drawn(table: pl.DataFrame, x: str, series: Sequence[Series]) -> pl.DataFrame:
@@ -195,7 +196,7 @@ def by_threshold(
         caption=caption(what, intervals(series, confidence), GAP, of_points(points), _of_thinned(rising, frame)),
         frame=frame,
         x=Axis(THRESHOLD, x_title),
-        y=shares(", ".join(line.name for line in reversed(series))),
+        y=shares("Precision, recall, F1" if not below else f"Precision, recall, F1, {below[0].name.lower()}"),
         series=series,
         chosen=chosen_rows(points, THRESHOLD, (line.column for line in series)),
     )
@@ -272,7 +273,7 @@ def histogram_of_shares(values: pl.DataFrame, column: str, *, name: str, title: 
         title=title,
         caption=caption(f"Number of {unit} by {what}, in bins that are {width} percentage points wide.", lacking),
         frame=frame,
-        x=shares(f"{what} (bins of {width} percentage points)", BIN),
+        x=shares(f"{what[0].upper()}{what[1:]} (bins of {width} percentage points)", BIN),
         y=Axis("", f"Number of {unit}", "integer", includes=(0.0,)),
         series=(Series(NUMBER, unit.capitalize(), "estimate", "bar"),),
     )

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from pipeline.stages.figures import KeyNumber
 
-VISIBLE = 0.005  # a difference between two ratios that can be seen in a figure
+VISIBLE = 0.02  # a difference between two ratios that can be seen in a figure
 X_TITLE = "Threshold: score from which a pair counts as a match"
 NUMBERS = (
     Wanted("precision", "Precision", "kept matches that are right", "precision"),
@@ -141,7 +141,7 @@ def _uncorrected(estimates: pl.DataFrame, ratio: str, confidence: float) -> Figu
         "Uncorrected, the false positives are those of all pairs after the event, although some of them are true "
         "matches; corrected, only of the pairs that are not."
     )
-    title = f"{ratio.capitalize()} with and without correction for true matches"
+    title = f"{ratio.capitalize()} with and without correction"
     return _beside(estimates, series, confidence, name=f"uncorrected_{ratio}", title=title, words=words)
 
 

@@ -100,7 +100,7 @@ def placebo(table: pl.DataFrame | None, confidence: float) -> Figure | None:
     )
     return Figure(
         name="placebo",
-        title="Placebo test: matches shortly before the event against matches long before",
+        title="Placebo test: matches near to and far before the event",
         caption=caption(words, intervals(series, confidence), "A gap: one of the two times has no match."),
         frame=drawn(thinned(rising), THRESHOLD, series),
         x=Axis(THRESHOLD, X_TITLE),
@@ -119,18 +119,20 @@ def trend(table: pl.DataFrame | None, confidence: float) -> Figure | None:
     """
     if table is None or table.is_empty():
         return None
-    rising = table.sort([*keys_of(table), THRESHOLD])
+    texts = pl.Series("at", [number(threshold) for threshold in table[THRESHOLD]], dtype=pl.String)
+    rising = table.with_columns(texts).sort([*keys_of(table), THRESHOLD])
     series = (with_limits(table, Series("slope", "Change per day", "estimate", "point")),)
     words = (
         "Change of the natural logarithm of the rate of matches from one day to the next before the event: 0 if the "
-        "rate stays the same, as the method assumes, 0.1 if it rises by about 10% a day."
+        "rate stays the same, as the method assumes, 0.1 if it rises by about 10% a day. A row for each threshold of "
+        "lag_thresholds."
     )
     return Figure(
         name="trend",
         title="Trend of the rate of matches before the event",
         caption=caption(words, intervals(series, confidence, "Bars")),
-        frame=drawn(rising, THRESHOLD, series),
-        x=Axis(THRESHOLD, X_TITLE),
+        frame=drawn(rising, "at", series),
+        x=Axis("at", X_TITLE, "category"),
         y=Axis("", "Change of the log rate per day", includes=(0.0,)),
         series=series,
         rules=(Rule("No trend", 0.0, "y"),),

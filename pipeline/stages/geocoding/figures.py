@@ -68,8 +68,8 @@ def _accuracy(scores: pl.DataFrame, confidence: float) -> Figure:
 
 def _errors(outcomes: pl.DataFrame) -> Figure:
     series = (
-        Series(ALL_GOLD, "Of all gold mentions", "recall", "step"),
-        Series(LOCATED, "Of the located mentions", "precision", "step"),
+        Series(ALL_GOLD, "Of all gold mentions", "recall"),
+        Series(LOCATED, "Of the located mentions", "precision"),
     )
     return Figure(
         name="errors",

@@ -42,7 +42,7 @@ def calibration(curve: pl.DataFrame, areas: pl.DataFrame, confidence: float) -> 
     words = "The share of true rows in each tenth of the scores, at the mean score there; on the diagonal scores are"
     return Figure(
         name="calibration",
-        title="Calibration: share of true rows by score",
+        title="Calibration",
         caption=caption(f"{words} probabilities.", intervals(series, confidence, "Bars"), clustered),
         frame=drawn(bins, "mean_score", series),
         x=shares("Mean score", "mean_score"),

@@ -57,7 +57,6 @@ def _figures(tables: Mapping[str, pl.DataFrame], confidence: float) -> Iterator[
         curve,
         points,
         confidence,
-        title="Precision, recall, F1 and false positive rate by threshold",
         what=(
             "The ratios if every row that scores at least the threshold is predicted to be true; specificity is 1 − "
             "false positive rate."
@@ -101,10 +100,10 @@ def _roc(curve: pl.DataFrame, points: pl.DataFrame) -> Figure:
 
 def _areas(areas: pl.DataFrame, confidence: float) -> Figure:
     series = (
-        with_limits(areas, Series("roc_auc", "ROC AUC", "recall", "point")),
         with_limits(areas, Series("average_precision", "Average precision", "precision", "point")),
+        with_limits(areas, Series("roc_auc", "ROC AUC", "recall", "point")),
     )
-    words = "Areas under the ROC curve and under the curve of precision over recall."
+    words = "Areas under the curve of precision over recall and under the ROC curve."
     return across_groups(
         areas,
         series,
@@ -112,7 +111,7 @@ def _areas(areas: pl.DataFrame, confidence: float) -> Figure:
         name="areas",
         title="Areas by group",
         words=caption(words, intervals(series, confidence, "Bars")),
-        y=shares("ROC AUC, average precision"),
+        y=shares("Average precision, ROC AUC"),
     )
 
 
