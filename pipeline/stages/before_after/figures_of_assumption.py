@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from pipeline.stages.figure_blocks import caption, drawn, intervals, keys_of, rising, thinned, with_limits
 from pipeline.stages.figures import Axis, Figure, Rule, Series
 from pipeline.stages.stage import number
-from pipeline.stages.standard_figures import caption, drawn, intervals, keys_of, thinned, with_limits
 from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def placebo(table: pl.DataFrame | None, confidence: float) -> Figure | None:
     """
     if table is None or table.is_empty():
         return None
-    rising = table.filter(pl.col(THRESHOLD).is_not_null()).sort([*keys_of(table), THRESHOLD])
+    by_threshold = rising(table)
     series = (with_limits(table, Series("log_rate_ratio", "Log of the ratio", "estimate")),)
     words = (
         "Natural logarithm of the rate of matches shortly before the event over the rate long before it: 0 if both are "
@@ -102,7 +102,7 @@ def placebo(table: pl.DataFrame | None, confidence: float) -> Figure | None:
         name="placebo",
         title="Placebo test: matches near to and far before the event",
         caption=caption(words, intervals(series, confidence), "A gap: one of the two times has no match."),
-        frame=drawn(thinned(rising), THRESHOLD, series),
+        frame=drawn(thinned(by_threshold, THRESHOLD), THRESHOLD, series),
         x=Axis(THRESHOLD, X_TITLE),
         y=Axis("", "Log ratio of match rates, near / far", includes=(0.0,)),
         series=series,
@@ -120,7 +120,6 @@ def trend(table: pl.DataFrame | None, confidence: float) -> Figure | None:
     if table is None or table.is_empty():
         return None
     texts = pl.Series("at", [number(threshold) for threshold in table[THRESHOLD]], dtype=pl.String)
-    rising = table.with_columns(texts).sort([*keys_of(table), THRESHOLD])
     series = (with_limits(table, Series("slope", "Change per day", "estimate", "point")),)
     words = (
         "Change of the natural logarithm of the rate of matches from one day to the next before the event: 0 if the "
@@ -131,7 +130,7 @@ def trend(table: pl.DataFrame | None, confidence: float) -> Figure | None:
         name="trend",
         title="Trend of the rate of matches before the event",
         caption=caption(words, intervals(series, confidence, "Bars")),
-        frame=drawn(rising, "at", series),
+        frame=drawn(rising(table.with_columns(texts)), "at", series),
         x=Axis("at", X_TITLE, "category"),
         y=Axis("", "Change of the log rate per day", includes=(0.0,)),
         series=series,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from pipeline.stages.change_points.results import best_rows
+from pipeline.stages.figure_blocks import of_best, rising, shown
 from pipeline.stages.figures import Axis, Figure, Rule, Series
 from pipeline.stages.standard_figures import (
     BIN,
@@ -15,9 +16,8 @@ from pipeline.stages.standard_figures import (
     by_threshold,
     histogram,
     histogram_of_shares,
-    of_best,
     precision_recall,
-    shown,
+    ratios_of_groups,
 )
 from pipeline.stages.standard_numbers import Wanted, key_numbers_of
 
@@ -45,11 +45,13 @@ def figures(tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> 
 
 
 def _figures(tables: Mapping[str, pl.DataFrame], confidence: float) -> Iterator[Figure | None]:
-    curve, points = tables["change_points_curve"], tables["change_points_operating_points"]
+    curve, points = rising(tables["change_points_curve"]), tables["change_points_operating_points"]
     what = "The ratios if every predicted change point that scores at least the threshold counts."
     x_title = "Threshold: score from which a prediction counts"
     yield by_threshold(curve, points, confidence, what=what, x_title=x_title)
     yield precision_recall(curve, points)
+    best = of_best(best_rows(tables))
+    yield ratios_of_groups(best, "n_true", confidence, "at its best threshold, or of all predictions without scores")
     yield _delays(tables.get("change_points_delays"))
     series = tables.get("change_points_series")
     if series is not None:

@@ -11,9 +11,7 @@ import polars as pl
 from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY, MEANINGS
 from pipeline.stages.compare.contract import POOLED
 from pipeline.stages.compare.results import one_test_a_pair
-from pipeline.stages.figures import Axis, Figure, KeyNumber, Rule, Series
-from pipeline.stages.stage import group_text
-from pipeline.stages.standard_figures import (
+from pipeline.stages.figure_blocks import (
     RATIO_NAMES,
     RATIO_ROLES,
     caption,
@@ -25,6 +23,8 @@ from pipeline.stages.standard_figures import (
     shown,
     with_limits,
 )
+from pipeline.stages.figures import Axis, Figure, KeyNumber, Rule, Series
+from pipeline.stages.stage import group_text
 from pipeline.tables.groupings import TOTAL
 from pipeline.tables.schemas import GROUPING
 

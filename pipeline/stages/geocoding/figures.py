@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY
+from pipeline.stages.figure_blocks import caption, drawn, intervals, keys_of, ratio_series, shares, shown
 from pipeline.stages.figures import Axis, Figure, Rule, Series
-from pipeline.stages.standard_figures import caption, drawn, intervals, keys_of, ratio_series, shares, shown
+from pipeline.stages.standard_figures import ratios_of_groups
 from pipeline.stages.standard_numbers import Wanted, key_numbers_of
 from pipeline.tables.ratios import divide
 
@@ -41,6 +42,9 @@ def figures(tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> 
 
 def _figures(tables: Mapping[str, pl.DataFrame], confidence: float) -> Iterator[Figure | None]:
     yield _accuracy(tables["geocoding_scores"], confidence)
+    largest = _at_largest(tables["geocoding_scores"])
+    if not largest.is_empty():
+        yield ratios_of_groups(largest, "n_gold", confidence, f"within {largest[TOLERANCE][0]:g} km")
     outcomes = tables.get("geocoding_outcomes")
     if outcomes is not None and not outcomes.is_empty():
         yield _errors(outcomes)
@@ -105,11 +109,15 @@ def _within(outcomes: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def _at_largest(scores: pl.DataFrame) -> pl.DataFrame:
+    return scores.filter(pl.col(TOLERANCE) == pl.col(TOLERANCE).max())
+
+
 def key_numbers(tables: Mapping[str, pl.DataFrame]) -> tuple[KeyNumber, ...]:
     """Precision and recall of every group at the largest tolerance, and its median and mean error."""
     scores, errors = tables["geocoding_scores"], tables["geocoding_errors"]
     keys = keys_of(errors)
-    largest = scores.filter(pl.col(TOLERANCE) == pl.col(TOLERANCE).max())
+    largest = _at_largest(scores)
     if largest.is_empty():
         return ()
     within = f"within {largest[TOLERANCE][0]:g} km"

@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.stages.figures import Axis, Figure, Series
-from pipeline.stages.standard_figures import (
+from pipeline.stages.figure_blocks import (
     RATIO_NAMES,
-    across_groups,
     caption,
     drawn,
-    histogram_of_shares,
     intervals,
     keys_of,
     level,
@@ -21,6 +18,8 @@ from pipeline.stages.standard_figures import (
     shown,
     with_limits,
 )
+from pipeline.stages.figures import Axis, Figure, Series
+from pipeline.stages.standard_figures import across_groups, histogram_of_shares
 from pipeline.stages.standard_numbers import Wanted, key_numbers_of
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import polars as pl
 
 from pipeline.metrics.uncertainty.jackknife import binomial_limits
 from pipeline.metrics.uncertainty.qualities import FEWEST_EVENTS, INTERVAL_QUALITY
+from pipeline.stages.figure_blocks import caption, drawn, intervals, keys_of, shares, with_limits
 from pipeline.stages.figures import Figure, Rule, Series
-from pipeline.stages.standard_figures import caption, drawn, intervals, keys_of, shares, with_limits
 from pipeline.tables.columns import doubles
 from pipeline.tables.ratios import divide
 from pipeline.tables.sweep import THRESHOLD

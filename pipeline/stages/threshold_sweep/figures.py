@@ -6,26 +6,24 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.stages.figures import Figure, Rule, Series
-from pipeline.stages.standard_figures import (
-    across_groups,
-    by_threshold,
+from pipeline.stages.figure_blocks import (
     caption,
     chosen_rows,
     drawn,
     intervals,
     keys_of,
     of_points,
-    precision_recall,
+    rising,
     shares,
     shown,
     thinned,
     with_limits,
 )
+from pipeline.stages.figures import Figure, Rule, Series
+from pipeline.stages.standard_figures import across_groups, by_threshold, precision_recall
 from pipeline.stages.standard_numbers import Wanted, key_numbers_of
 from pipeline.stages.threshold_sweep.calibration import calibration
 from pipeline.tables.ratios import divide
-from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -52,7 +50,7 @@ def figures(tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> 
 
 def _figures(tables: Mapping[str, pl.DataFrame], confidence: float) -> Iterator[Figure | None]:
     curve, points, areas = (tables[f"threshold_sweep_{name}"] for name in ("curve", "operating_points", "areas"))
-    curve = curve.with_columns(_prevalence())
+    curve = rising(curve).with_columns(_prevalence())
     yield by_threshold(
         curve,
         points,
@@ -81,15 +79,13 @@ def _prevalence() -> pl.Expr:
 
 
 def _roc(curve: pl.DataFrame, points: pl.DataFrame) -> Figure:
-    keys = keys_of(curve)
-    ordered = curve.sort([*keys, THRESHOLD], descending=[False] * len(keys) + [True])
     series = (Series("recall", "Recall", "recall", "path"),)
     words = "Every point of the line is a threshold. On the diagonal are scores that tell nothing."
     return Figure(
         name="roc",
         title="ROC: recall against false positive rate",
         caption=caption(words, "It has a gap where one of the two is not defined.", of_points(points)),
-        frame=drawn(thinned(ordered), "fpr", series),
+        frame=drawn(thinned(curve, "fpr"), "fpr", series),
         x=shares("False positive rate", "fpr"),
         y=shares("Recall"),
         series=series,
