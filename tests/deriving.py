@@ -144,7 +144,9 @@ def result_table(kind: str, name: str, rows: Rows, by: Sequence[str] = ()) -> pl
     table = next(table for table in stage_of(kind).tables if table.name == f"{kind}_{name}")
     groups: dict[str, pl.DataType] = {internal_name(column): pl.String() for column in by}
     schema = {GROUPING.name: pl.String(), **groups}
-    schema |= {column.name: polars_types(column.type)[0] for column in table.columns}
+    for column in table.columns:
+        is_text = any(isinstance(row.get(column.name), str) for row in rows)
+        schema[column.name] = pl.String() if is_text else polars_types(column.type)[0]
     complete = [dict.fromkeys(schema) | {GROUPING.name: TOTAL} | _internal(row, groups) for row in rows]
     assert not {name for row in complete for name in row} - set(schema)
     return pl.DataFrame(complete, schema=schema)

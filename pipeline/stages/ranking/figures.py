@@ -83,13 +83,12 @@ def _map(summary: pl.DataFrame, confidence: float) -> Figure:
 
 
 def _expected(cutoffs: pl.DataFrame) -> pl.DataFrame:
-    """Means over the queries of what random selection gives at every cutoff."""
+    """Means over the queries of what random selection gives at every cutoff; NULL unless known for all of them."""
     judged = cutoffs.filter(pl.col("precision").is_not_null())
     names = ["precision_expected", "recall_expected"]
-    means = judged.group_by(*keys_of(cutoffs), "k").agg(
-        pl.col(names).mean(), pl.any_horizontal(pl.col(names).is_null()).any().alias("_lacking")
-    )
-    return means.with_columns(pl.when(~pl.col("_lacking")).then(pl.col(name)).alias(name) for name in names)
+    is_complete = {name: pl.col(name).is_not_null().all() for name in names}
+    means = (pl.when(is_complete[name]).then(pl.col(name).mean()).alias(name) for name in names)
+    return judged.group_by(*keys_of(cutoffs), "k").agg(*means)
 
 
 def _at_cutoffs(means: pl.DataFrame, expected: pl.DataFrame, ratio: str, confidence: float) -> Figure:
