@@ -17,11 +17,11 @@ from pipeline.tables.sweep import THRESHOLD
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pipeline.stages.figures import Figure, Role
+    from pipeline.stages.figures import Figure, Mark, Role
 
 MOST_POINTS = 300  # of a line in one group: more cannot be told apart
 CRITERION = "criterion"
-RATIO_ROLES: Mapping[str, Role] = {"f1": "f1", "recall": "recall", "precision": "precision"}  # precision lies on top
+RATIO_ROLES: Mapping[str, Role] = {"f1": "f1", "recall": "recall", "precision": "precision"}  # the most important last
 RATIO_NAMES = {"precision": "Precision", "recall": "Recall", "f1": "F1"}
 GAP = "A line has a gap where its ratio is not defined."
 
@@ -87,19 +87,14 @@ def with_limits(table: pl.DataFrame, series: Series, limits_of: str = "") -> Ser
     return Series(series.column, series.name, series.role, series.mark, lower, upper)
 
 
-def ratio_series(table: pl.DataFrame, mark: str = "line") -> tuple[Series, ...]:
-    """Return precision, recall and F1 with their limits: as lines precision lies on top, as points it comes first.
+def ratio_series(table: pl.DataFrame, mark: Mark = "line") -> tuple[Series, ...]:
+    """Return precision, recall and F1 with their limits, precision last.
 
     Args:
         table: A table with these columns.
-        mark: `line` or `point`.
+        mark: What stands for a value.
     """
-    is_line = mark == "line"
-    lines = (
-        Series(name, RATIO_NAMES[name], role, "line" if is_line else "point") for name, role in RATIO_ROLES.items()
-    )
-    limited = tuple(with_limits(table, line) for line in lines)
-    return limited if is_line else limited[::-1]
+    return tuple(with_limits(table, Series(name, RATIO_NAMES[name], role, mark)) for name, role in RATIO_ROLES.items())
 
 
 def drawn(table: pl.DataFrame, x: str, series: Sequence[Series]) -> pl.DataFrame:

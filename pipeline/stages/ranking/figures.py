@@ -73,7 +73,7 @@ def _map(summary: pl.DataFrame, confidence: float) -> Figure:
     of_chance = f"Bars at chance hold {level(confidence)} of random orders, taken as normally distributed."
     return across_groups(
         by_chance,
-        (mean, chance),
+        (chance, mean),
         "n_queries",
         name="map",
         title="Mean average precision beside chance",

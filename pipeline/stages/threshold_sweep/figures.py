@@ -96,8 +96,8 @@ def _roc(curve: pl.DataFrame, points: pl.DataFrame) -> Figure:
 
 def _areas(areas: pl.DataFrame, confidence: float) -> Figure:
     series = (
-        with_limits(areas, Series("average_precision", "Average precision", "precision", "point")),
         with_limits(areas, Series("roc_auc", "ROC AUC", "recall", "point")),
+        with_limits(areas, Series("average_precision", "Average precision", "precision", "point")),
     )
     words = "Areas under the curve of precision over recall and under the ROC curve."
     return across_groups(
