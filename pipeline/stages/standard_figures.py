@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -131,7 +132,7 @@ def histogram_of_shares(values: pl.DataFrame, column: str, *, name: str, title: 
     """
     frame = histogram(values, column, BINS_OF_SHARES, 0, BINS_OF_SHARES - 1)
     undefined = values[column].null_count()
-    lacking = f"{undefined:,} rows have none, as it is not defined there, and are left out." if undefined else ""
+    lacking = f"Left out, because it is not defined there: {undefined:,} of {values.height:,}." if undefined else ""
     width = f"{100 / BINS_OF_SHARES:g}"
     return Figure(
         name=name,
@@ -201,9 +202,16 @@ def ratios_of_groups(best: pl.DataFrame, size: str, confidence: float, at: str) 
 
 
 def group_labels(table: pl.DataFrame) -> pl.Series:
-    """Name every row's group for people, with its grouping where two groupings have a group of that name."""
-    texts = pl.Series(GROUP, [group_text(row) for row in table.select(keys_of(table)).iter_rows(named=True)], pl.String)
-    repeated = texts.is_duplicated()
-    groupings = table[GROUPING.name].to_list()
-    labels = zip(texts.to_list(), groupings, repeated.to_list(), strict=True)
-    return pl.Series(GROUP, [f"{text} ({by})" if twice else text for text, by, twice in labels], pl.String)
+    """Name every row's group for people so that no two names are the same.
+
+    A name that groups of two groupings have is followed by the grouping, and one that they still have by a number, as
+    NULL and the text `null` of one column.
+    """
+    keys = table.select(keys_of(table))
+    texts = [group_text(row) for row in keys.iter_rows(named=True)]
+    of_text, seen, labels = Counter(texts), Counter[str](), []
+    for text, grouping in zip(texts, table[GROUPING.name], strict=True):
+        label = text if of_text[text] == 1 or grouping == TOTAL else f"{text} ({grouping})"
+        seen[label] += 1
+        labels.append(label if seen[label] == 1 else f"{label} {seen[label]}")
+    return pl.Series(GROUP, labels, dtype=pl.String)

@@ -16,7 +16,7 @@ from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY, MEANINGS
 from pipeline.stages import STAGES
 from pipeline.stages.figure_blocks import MOST_POINTS, of_best, thinned
 from pipeline.stages.figures import Axis, Series
-from pipeline.stages.standard_figures import MOST_GROUPS, across_groups, histogram
+from pipeline.stages.standard_figures import MOST_GROUPS, across_groups, group_labels, histogram
 from pipeline.tables.groupings import internal_name
 
 if TYPE_CHECKING:
@@ -147,3 +147,17 @@ def test_across_groups_the_largest_stand_beside_each_other_under_names_that_diff
 def test_limits_at_the_best_threshold_were_chosen_on_the_same_data() -> None:
     best = pl.DataFrame({"threshold": [1.0, 1.0, None], INTERVAL_QUALITY: ["good", "few_clusters", "good"]})
     assert of_best(best)[INTERVAL_QUALITY].to_list() == ["chosen_on_same_data", "few_clusters", "good"]
+
+
+def test_names_of_groups_differ_whatever_their_values_are() -> None:
+    values = ["all", None, "null", "</script><img onerror=x>", "a\nb", "all (source)"]
+    groups = pl.DataFrame({"grouping": ["all", *["source"] * 6], "by:source": [None, *values]})
+    assert group_labels(groups).to_list() == [
+        "all",
+        "all (source)",
+        "null (source)",
+        "null (source) 2",
+        "</script><img onerror=x>",
+        "a\nb",
+        "all (source) 2",
+    ]
