@@ -19,6 +19,7 @@ from pipeline.stages.figure_blocks import (
     ratio_series,
     shares,
     thinned,
+    visible,
 )
 from pipeline.stages.figures import Axis, Figure, Rule, Series
 from pipeline.stages.stage import group_text
@@ -57,7 +58,7 @@ def by_threshold(
         x_title: The title of the horizontal axis.
         below: Series that lie below the three.
     """
-    series = (*below, *ratio_series(curve))
+    series = (*(visible(curve, line) for line in below), *ratio_series(curve))
     frame = drawn(thinned(curve, THRESHOLD), THRESHOLD, series)
     return Figure(
         name=name,
@@ -79,7 +80,8 @@ def precision_recall(curve: pl.DataFrame, points: pl.DataFrame | None, below: Se
         points: The operating points, if there are any.
         below: Series that lie below the curve.
     """
-    series = (*below, Series("precision", "Precision", "precision", "path"))
+    lines = (*below, Series("precision", "Precision", "precision", "path"))
+    series = tuple(visible(curve, line) for line in lines)
     words = "Every point of the line is a threshold: lower thresholds find more, mostly at a lower precision."
     return Figure(
         name="precision_recall",
@@ -132,7 +134,8 @@ def histogram_of_shares(values: pl.DataFrame, column: str, *, name: str, title: 
     """
     frame = histogram(values, column, BINS_OF_SHARES, 0, BINS_OF_SHARES - 1)
     undefined = values[column].null_count()
-    lacking = f"Left out, because it is not defined there: {undefined:,} of {values.height:,}." if undefined else ""
+    counts = f"{undefined:,} of {values.height:,} in all groups together"
+    lacking = f"Left out, because it is not defined there: {counts}." if undefined else ""
     width = f"{100 / BINS_OF_SHARES:g}"
     return Figure(
         name=name,
@@ -196,7 +199,7 @@ def ratios_of_groups(best: pl.DataFrame, size: str, confidence: float, at: str) 
         size,
         name="groups",
         title="Precision, recall and F1 by group",
-        words=caption(f"The ratios of every group {at}.", intervals(series, confidence, "Bars")),
+        words=caption(f"The ratios of every group {at}.", intervals(series, confidence)),
         y=shares("Precision, recall, F1"),
     )
 

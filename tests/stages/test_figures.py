@@ -14,7 +14,7 @@ from stage_examples import EXAMPLES
 
 from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY, MEANINGS
 from pipeline.stages import STAGES
-from pipeline.stages.figure_blocks import MOST_POINTS, of_best, thinned
+from pipeline.stages.figure_blocks import MOST_POINTS, intervals, of_best, thinned, with_limits
 from pipeline.stages.figures import Axis, Series
 from pipeline.stages.standard_figures import MOST_GROUPS, across_groups, group_labels, histogram
 from pipeline.tables.groupings import internal_name
@@ -161,3 +161,16 @@ def test_names_of_groups_differ_whatever_their_values_are() -> None:
         "a\nb",
         "all (source) 2",
     ]
+
+
+def test_a_line_of_a_single_row_is_a_point_that_can_be_seen() -> None:
+    table = pl.DataFrame(
+        {"grouping": ["all", "source"], "by:source": [None, "a"], "x": [0.1, 0.2], "x_lower": [0.0, 0.1]}
+    )
+    line = Series("x", "X", "estimate")
+    limited = with_limits(table, line)
+    assert (limited.mark, limited.lower) == ("point", "x_lower")
+    assert intervals([limited], 0.95) == "Bars are 95% intervals."
+    twice = with_limits(pl.concat([table, table]), line)
+    assert twice.mark == "line"
+    assert intervals([line, twice], 0.995) == "Bands are 99.5% intervals."

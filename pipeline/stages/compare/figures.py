@@ -191,7 +191,7 @@ def _of_pairs(
     table: pl.DataFrame, series: tuple[Series, ...], name: str, what: str, y: Axis, confidence: float
 ) -> Figure:
     words = f"The system that is named first minus the other one, on the same units: difference in {what}."
-    limits = intervals(series, confidence, "Bars")
+    limits = intervals(series, confidence)
     return Figure(
         name=name,
         title=f"Differences in {what}",

@@ -16,6 +16,7 @@ from pipeline.stages.figure_blocks import (
     level,
     shares,
     shown,
+    visible,
     with_limits,
 )
 from pipeline.stages.figures import Axis, Figure, Series
@@ -97,7 +98,7 @@ def _at_cutoffs(means: pl.DataFrame, expected: pl.DataFrame, ratio: str, confide
     table = means.join(chance, on=keys, how="left", nulls_equal=True).sort(keys)
     name = RATIO_NAMES[ratio]
     series = (
-        Series(f"{ratio}_expected", "By chance", "chance"),
+        visible(table, Series(f"{ratio}_expected", "By chance", "chance")),
         with_limits(table, Series(ratio, name, "precision" if ratio == "precision" else "recall")),
     )
     words = (

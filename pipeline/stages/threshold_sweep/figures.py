@@ -17,6 +17,7 @@ from pipeline.stages.figure_blocks import (
     shares,
     shown,
     thinned,
+    visible,
     with_limits,
 )
 from pipeline.stages.figures import Figure, Rule, Series
@@ -79,7 +80,7 @@ def _prevalence() -> pl.Expr:
 
 
 def _roc(curve: pl.DataFrame, points: pl.DataFrame) -> Figure:
-    series = (Series("recall", "Recall", "recall", "path"),)
+    series = (visible(curve, Series("recall", "Recall", "recall", "path")),)
     words = "Every point of the line is a threshold. On the diagonal are scores that tell nothing."
     return Figure(
         name="roc",
@@ -106,7 +107,7 @@ def _areas(areas: pl.DataFrame, confidence: float) -> Figure:
         "n",
         name="areas",
         title="Areas by group",
-        words=caption(words, intervals(series, confidence, "Bars")),
+        words=caption(words, intervals(series, confidence)),
         y=shares("Average precision, ROC AUC"),
     )
 
