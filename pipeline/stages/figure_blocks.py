@@ -81,8 +81,13 @@ def visible(table: pl.DataFrame, series: Series) -> Series:
         table: The table of the series.
         series: The series.
     """
-    is_seen = series.mark in {"point", "bar"} or table.select(keys_of(table)).is_duplicated().any()
+    is_seen = series.mark in {"point", "bar"} or not has_single_rows(table)
     return series if is_seen else replace(series, mark="point")
+
+
+def has_single_rows(table: pl.DataFrame) -> bool:
+    """Whether no group has two rows, so that there is no line to draw."""
+    return not table.select(keys_of(table)).is_duplicated().any()
 
 
 def with_limits(table: pl.DataFrame, series: Series, limits_of: str = "") -> Series:

@@ -12,6 +12,7 @@ from pipeline.stages.figure_blocks import (
     caption,
     chosen_rows,
     drawn,
+    has_single_rows,
     intervals,
     keys_of,
     of_points,
@@ -72,16 +73,17 @@ def by_threshold(
     )
 
 
-def precision_recall(curve: pl.DataFrame, points: pl.DataFrame | None, below: Sequence[Series] = ()) -> Figure:
-    """Return precision against recall, in the order of the thresholds.
+def precision_recall(curve: pl.DataFrame, points: pl.DataFrame | None, below: Sequence[Series] = ()) -> Figure | None:
+    """Return precision against recall, in the order of the thresholds; None where no group has two of them.
 
     Args:
         curve: One row per group and threshold with both ratios, as `rising` orders them.
         points: The operating points, if there are any.
         below: Series that lie below the curve.
     """
-    lines = (*below, Series("precision", "Precision", "precision", "path"))
-    series = tuple(visible(curve, line) for line in lines)
+    if has_single_rows(curve):
+        return None
+    series = (*below, Series("precision", "Precision", "precision", "path"))
     words = "Every point of the line is a threshold: lower thresholds find more, mostly at a lower precision."
     return Figure(
         name="precision_recall",

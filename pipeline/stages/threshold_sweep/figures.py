@@ -10,6 +10,7 @@ from pipeline.stages.figure_blocks import (
     caption,
     chosen_rows,
     drawn,
+    has_single_rows,
     intervals,
     keys_of,
     of_points,
@@ -17,7 +18,6 @@ from pipeline.stages.figure_blocks import (
     shares,
     shown,
     thinned,
-    visible,
     with_limits,
 )
 from pipeline.stages.figures import Figure, Rule, Series
@@ -79,8 +79,10 @@ def _prevalence() -> pl.Expr:
     return divide(positive, positive + negative).alias("prevalence")
 
 
-def _roc(curve: pl.DataFrame, points: pl.DataFrame) -> Figure:
-    series = (visible(curve, Series("recall", "Recall", "recall", "path")),)
+def _roc(curve: pl.DataFrame, points: pl.DataFrame) -> Figure | None:
+    if has_single_rows(curve):
+        return None
+    series = (Series("recall", "Recall", "recall", "path"),)
     words = "Every point of the line is a threshold. On the diagonal are scores that tell nothing."
     return Figure(
         name="roc",
