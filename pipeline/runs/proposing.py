@@ -1,4 +1,4 @@
-"""`thresher init --from`: a config proposed from files; what it guesses it says, and nothing is bound by a guess alone."""
+"""`thresher init --from`: a config proposed from files, for people to read; what it guesses it says."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pipeline.errors import NoInputError, UsageError
 from pipeline.sources.files import DataFile, find_files
 from pipeline.sources.formats import TEXTS, format_of
 from pipeline.sources.inputs import Input
+from pipeline.sources.types import TEXTS as ARROW_TEXTS
 from pipeline.sources.usual_names import USUAL, fit, proposed
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def _assigned(stage: Stage, paths: Sequence[str], base: Path) -> dict[str, Found
             undecided.append(_found(path, base))
     fits = sorted(
         (
-            (-fit(contract, proposed(contract, file.file.schema, typed=file.typed)), order, number)
+            (-_fit(contract, file), order, number)
             for order, contract in enumerate(stage.inputs)
             for number, file in enumerate(undecided)
         ),
@@ -135,6 +136,11 @@ def _assigned(stage: Stage, paths: Sequence[str], base: Path) -> dict[str, Found
             remedy = f"Its columns are: {columns}. Say which it is: --from INPUT={file.written}, of {', '.join(names)}."
             raise UsageError(message, remedy=remedy)
     return files
+
+
+def _fit(contract: InputContract, file: Found) -> float:
+    fields = proposed(contract, file.file.schema, typed=file.typed)
+    return fit(contract, fields, Path(file.written).name)
 
 
 def _found(path: str, base: Path) -> Found:
@@ -154,7 +160,9 @@ def _input(contract: InputContract, file: Found, fields: dict[str, tuple[str, fl
     used = {column for column, _ in fields.values()}
     unused = [name for name in file.file.schema.names if name not in used]
     if unused:
-        yield f"#   in no role: {', '.join(map(_text, unused))} (groups by the first: by = [{_text(unused[0])}])"
+        texts = [name for name in unused if str(file.file.schema.field(name).type) in ARROW_TEXTS]
+        hint = f"; by = [{_text(texts[0])}] gives results for each value of {_text(texts[0])}" if texts else ""
+        yield f"#   in no role: {', '.join(map(_text, unused))}{hint}"
     mapping = {
         field.name: fields[field.name][0]
         for field in contract.fields
@@ -172,6 +180,8 @@ def _field(field: Field, file: Found, binding: tuple[str, float] | None) -> Iter
         return
     column, likeness = binding
     doubt = "" if likeness > USUAL else "GUESSED from its name: " if likeness > 1 else "GUESSED from a like name: "
+    if field.mapped_only:
+        doubt = "CHANGES EVERY NUMBER, keep it only if it is meant: "
     kind = f"{file.file.schema.field(column).type}, " if file.typed else ""
     yield f"#   {field.name} ({field.meaning}): {doubt}{_text(column)}, {kind}for example {_text(file.example(column))}"
 

@@ -1,4 +1,4 @@
-"""What columns are usually called by other programs, to propose bindings. Nothing is ever bound by these names alone."""
+"""What columns are usually called by other programs, to propose bindings. Nothing is bound by these names alone."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from pipeline.sources.types import canonical_type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     import pyarrow as pa
 
-    from pipeline.sources.inputs import Field, InputContract
+    from pipeline.sources.inputs import InputContract
 
 USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "score": ("similarity", "sim", "weight", "prob", "probability", "proba", "confidence", "p", "pred", "prediction"),
@@ -47,6 +47,7 @@ USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "system": ("model", "method", "run", "tagger", "name"),
 }
 SAME, SAME_IN_LOWER_CASE, USUAL, ALIKE = 4.0, 3.0, 2.0, 1.0
+NAMED = 3.0
 LEAST_ALIKE = 0.75
 
 
@@ -88,9 +89,16 @@ def _likeness(field: str, column: str, number: int) -> float:
     return ALIKE * alike - number / 1e6 if alike >= LEAST_ALIKE else 0.0
 
 
-def fit(contract: InputContract, fields: Mapping[str, tuple[str, float]]) -> float:
-    """How well the columns of a file fit an input as a whole: 0 if a required field finds none."""
-    required: Iterable[Field] = (field for field in contract.fields if field.required)
-    if any(field.name not in fields for field in required):
+def fit(contract: InputContract, fields: Mapping[str, tuple[str, float]], file_name: str) -> float:
+    """How well a file fits an input as a whole: 0 if a required field finds no column.
+
+    Args:
+        contract: The input.
+        fields: The columns proposed for its fields.
+        file_name: Name of the file, which may be that of the input.
+    """
+    if any(field.name not in fields for field in contract.fields if field.required):
         return 0.0
-    return sum(likeness for _, likeness in fields.values()) / len(contract.fields) + 1.0
+    unmatched = len(contract.fields) - len(fields)
+    named = NAMED if contract.name in file_name.lower() else 0.0
+    return sum(likeness for _, likeness in fields.values()) + named - unmatched / 100
