@@ -161,7 +161,7 @@ def find_files(
     files = tuple(
         open_frame(item, labels[item], scratch, name=name)
         if isinstance(item, Frame)
-        else _open(item, paths[item], source, scratch, kinds, name=name)
+        else _open(item, paths[item], source, scratch, kinds, alone=len(listed) == 1, name=name)
         for item in listed
     )
     skipped = look_at(path for path in search.passed_over if path not in paths)
@@ -169,7 +169,9 @@ def find_files(
     return FoundFiles(files, skipped)
 
 
-def _open(path: Path, root: Path, spec: Input, scratch: Path | None, kinds: Kinds, *, name: str) -> DataFile:
+def _open(
+    path: Path, root: Path, spec: Input, scratch: Path | None, kinds: Kinds, *, alone: bool, name: str
+) -> DataFile:
     """Read the footer of a file, of another format after its rows have been written to a Parquet file."""
     refuse_spreadsheet(path, name=name)
     kind = format_of(path, spec.format)
@@ -177,7 +179,7 @@ def _open(path: Path, root: Path, spec: Input, scratch: Path | None, kinds: Kind
         return open_file(path, root, name=name)
     identity = _identity(path, name=name)
     converted, holder = spooled(
-        lambda target: convert(path, kind, spec, kinds, target, name=name), str(path), scratch, name=name
+        lambda target: convert(path, kind, spec, kinds, target, alone=alone, name=name), str(path), scratch, name=name
     )
     file = open_file(converted, converted.parent, name=name, label=str(path), holder=holder)
     return replace(file, origin=path, identity=identity, partitions=_partitions(path, root))

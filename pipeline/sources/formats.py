@@ -21,15 +21,20 @@ if TYPE_CHECKING:
 
     from pipeline.sources.inputs import Input, Kind
 
-Format = Literal["parquet", "csv", "tsv", "jsonl", "arrow"]
+Format = Literal["parquet", "csv", "tsv", "jsonl", "arrow", "trec_run", "trec_qrels", "conll", "brat"]
 ENDINGS: dict[Format, tuple[str, ...]] = {
     "parquet": (".parquet",),
     "csv": (".csv", ".csv.gz", ".csv.zst"),
     "tsv": (".tsv", ".tsv.gz", ".tsv.zst"),
     "jsonl": (".jsonl", ".jsonl.gz", ".jsonl.zst", ".ndjson", ".ndjson.gz", ".ndjson.zst"),
     "arrow": (".arrow", ".feather", ".ipc"),
+    "trec_run": (".run",),
+    "trec_qrels": (".qrels",),
+    "conll": (".conll", ".bio", ".iob"),
+    "brat": (".ann",),
 }
-TEXTS = frozenset({"csv", "tsv"})
+SEPARATED = frozenset({"csv", "tsv"})
+TEXTS = SEPARATED | {"trec_run", "trec_qrels"}
 SPREADSHEETS = (".xlsx", ".xls", ".xlsb", ".ods")
 CONVERTED = "rows.parquet"
 _DATE = "%Y-%m-%d"
@@ -116,7 +121,14 @@ def spooled(write: Callable[[Path], None], label: str, scratch: Path | None, *, 
 
 
 def convert(
-    path: Path, kind: Format, spec: Input, kinds: Callable[[list[str]], Mapping[str, Kind]], target: Path, *, name: str
+    path: Path,
+    kind: Format,
+    spec: Input,
+    kinds: Callable[[list[str]], Mapping[str, Kind]],
+    target: Path,
+    *,
+    alone: bool,
+    name: str,
 ) -> None:
     """Write the rows of a file of another format to a Parquet file, in a stream.
 
@@ -126,6 +138,7 @@ def convert(
         spec: What the config says about the input.
         kinds: Returns the kinds of the fields that columns are bound to, from the names of the columns.
         target: The Parquet file.
+        alone: Whether it is the only file of the input.
         name: Name of the input in messages.
 
     Raises:
@@ -137,11 +150,11 @@ def convert(
         message = f"input {name}: {path} cannot be read as arrow: it is no Arrow file"
         raise DataError(message, remedy=_REMEDY)
     try:
-        frame = _scan(path, kind, spec)
+        frame = _scan(path, kind, spec, alone=alone, name=name)
         names = frame.collect_schema().names()
-        if kind in TEXTS:
+        if kind in SEPARATED:
             _check_header(path, names, _separator(kind, spec), name=name)
-        if kind != "arrow":
+        if kind in {*TEXTS, "jsonl"}:
             frame = frame.with_columns(_typed(frame, kinds(names), path, kind, spec, name=name))
         frame.sink_parquet(target)
     except pl.exceptions.PolarsError as error:
@@ -160,9 +173,17 @@ def _separator(kind: Format, spec: Input) -> str:
     return spec.delimiter or ("\t" if kind == "tsv" else ",")
 
 
-def _scan(path: Path, kind: Format, spec: Input) -> pl.LazyFrame:
+def _scan(path: Path, kind: Format, spec: Input, *, alone: bool, name: str) -> pl.LazyFrame:
     import polars as pl  # noqa: PLC0415 - see convert
 
+    from pipeline.sources import line_formats  # noqa: PLC0415 - see convert
+
+    if kind in {"trec_run", "trec_qrels"}:
+        return line_formats.trec(path, line_formats.RUN if kind == "trec_run" else line_formats.QRELS, name=name)
+    if kind == "conll":
+        return line_formats.conll(path, alone=alone, name=name)
+    if kind == "brat":
+        return line_formats.brat(path, name=name)
     if kind == "arrow":
         return pl.scan_ipc(path, glob=False)
     if kind == "jsonl":
