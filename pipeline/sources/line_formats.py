@@ -45,9 +45,9 @@ def conll(path: Path, *, alone: bool, name: str) -> pl.LazyFrame:
     """Read tagged tokens as mentions: one token a line, its tag last, an empty line between sentences.
 
     Tags are BIO (IOB2), IOB1 or IOBES/BILOU; a mention that begins with I is taken as begun, as conlleval does.
-    Characters are counted as if the tokens of a document were joined by single blanks. A document is the number of lines
-    so far that begin with `-DOCSTART-`; where an input has several files, with the name of the file in front, so that
-    documents of gold and of predictions are the same if their files are called the same.
+    Characters are counted as if the tokens of a document were joined by single blanks. A document is the number of
+    lines so far that begin with `-DOCSTART-`; where an input has several files, with the name of the file in front, so
+    that documents of gold and of predictions are the same if their files are called the same.
 
     Args:
         path: The file.
