@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pipeline.plan.plan import Plan
     from pipeline.sources.inputs import InputContract
     from pipeline.sources.source import Source
+    from pipeline.stages.figures import Figure, KeyNumber
     from pipeline.stages.parameters import StageParameters
 
 
@@ -87,6 +88,8 @@ class Stage:
         warnings: What the numbers themselves call for, from the result tables: said in the summary and kept in the
             run record.
         summarize: The result for a person, from the result tables.
+        figures: What there is to look at, from the result tables; figures without a row are left out.
+        key_numbers: The numbers that matter most, group by group, from the result tables.
         units: The table with one row per unit, if it has one.
     """
 
@@ -99,6 +102,8 @@ class Stage:
     derive: Callable[[Any, Mapping[str, pl.DataFrame]], dict[str, pl.DataFrame]]
     warnings: Callable[[Mapping[str, pl.DataFrame]], tuple[str, ...]]
     summarize: Callable[[Mapping[str, pl.DataFrame]], Summary]
+    figures: Callable[[Mapping[str, pl.DataFrame]], tuple[Figure, ...]] = lambda _tables: ()
+    key_numbers: Callable[[Mapping[str, pl.DataFrame]], tuple[KeyNumber, ...]] = lambda _tables: ()
     units: UnitTable | None = None
 
 
