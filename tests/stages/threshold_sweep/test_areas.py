@@ -301,9 +301,16 @@ SHAPES = {
 
 
 @pytest.mark.first_case_covers
-@pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(
-    ("weighted", "cluster"), [(False, {}), (True, {}), (False, {"cluster": "user"}), (True, {"cluster": "user"})]
+    ("shape", "weighted", "cluster"),
+    [
+        ("even", False, {}),
+        ("even", True, {"cluster": "user"}),
+        ("near 0", True, {}),
+        ("near 0", False, {"cluster": "user"}),
+        ("near 0 and ties", True, {}),
+        ("near 0 and ties", False, {"cluster": "user"}),
+    ],
 )
 def test_cells_that_are_made_finer_hold_the_exact_areas_within_the_width(
     tmp_path: Path,
