@@ -15,13 +15,20 @@ app = typer.Typer()
 
 Results = Annotated[Path, typer.Argument(metavar="RESULTS", help="The output folder of a run.", show_default=False)]
 
+RunName = Annotated[
+    str | None,
+    typer.Option("--run", metavar="RUN", help="A kept run by generation, run id or folder.", show_default="latest"),
+]
+
 
 @app.command()
 def query(
     ctx: typer.Context,
     results: Results,
     sql: Annotated[str, typer.Argument(metavar="SQL", help="One SELECT; `history.` holds all kept runs.")],
-    format_: Annotated[str | None, typer.Option("--format", "-f", help="table, csv, json, jsonl or parquet.")] = None,
+    format_: Annotated[
+        str | None, typer.Option("--format", "-f", help="table, csv, tsv, json, jsonl, parquet, markdown, latex.")
+    ] = None,
 ) -> None:
     """Run SQL on the published results.
 
@@ -33,6 +40,26 @@ def query(
         write_answer(
             local_path(results, Path.cwd(), what="results"), sql, format_ or ("table" if sys.stdout.isatty() else "csv")
         )
+
+
+@app.command()
+def show(
+    ctx: typer.Context,
+    results: Results,
+    stages: Annotated[
+        list[str] | None, typer.Argument(metavar="[STAGE]...", help="Only these stages.", show_default=False)
+    ] = None,
+    run: RunName = None,
+    format_: Annotated[str, typer.Option("--format", "-f", help="text, markdown or latex.")] = "text",
+) -> None:
+    """Show the summary of a run again: warnings, the best thresholds with intervals, curves.
+
+    Example:  thresher show results --format markdown
+    """
+    with reporting(ctx):
+        from pipeline.cli.showing import show_run  # noqa: PLC0415 - help needs none of it
+
+        show_run(local_path(results, Path.cwd(), what="results"), tuple(stages or ()), run, format_)
 
 
 @app.command()

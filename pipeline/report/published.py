@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from pipeline.stages.stage import Stage
 
 
+FEWEST_CHARACTERS = 4  # of a run id that stand for all of it
+
+
 @dataclass(frozen=True)
 class PublishedStage:
     """A stage of a published run.
@@ -122,7 +125,7 @@ def kept_run(results: Path, run: str) -> PublishedRun:
 
     Args:
         results: The output folder of a run, absolute.
-        run: Its run id or the start of that, its generation, or the name of its folder.
+        run: Its generation, its run id or at least the first four characters of that, or the name of its folder.
 
     Raises:
         NoInputError: no run was published there.
@@ -132,7 +135,7 @@ def kept_run(results: Path, run: str) -> PublishedRun:
     layout = Layout(results)
     require_latest(layout)
     runs = read_state(layout).runs
-    matches = [kept for kept in runs if _is_named(kept.folder.name, kept.run_id, run)]
+    matches = [kept for kept in runs if is_named(kept.folder.name, run)]
     if len(matches) != 1:
         message = f"{'several runs are' if matches else 'no kept run is'} called {run!r}"
         names = ", ".join(kept.folder.name for kept in runs[-5:])
@@ -144,9 +147,11 @@ def kept_run(results: Path, run: str) -> PublishedRun:
     return read_run(kept.folder, kept.manifest.published_at)
 
 
-def _is_named(folder: str, run_id: str, name: str) -> bool:
-    generation = folder.partition("-")[0]
-    return name == folder or (name.isdigit() and int(name) == int(generation)) or bool(name and run_id.startswith(name))
+def is_named(folder: str, name: str) -> bool:
+    """Whether a run in a folder of that name goes by a name; a short number is a generation, never part of an id."""
+    generation, _, run_id = folder.partition("-")
+    is_generation = name.isascii() and name.isdigit() and int(name) == int(generation)
+    return name == folder or is_generation or (len(name) >= FEWEST_CHARACTERS and run_id.startswith(name))
 
 
 def read_run(folder: Path, published_at: str = "") -> PublishedRun:

@@ -1,0 +1,3 @@
+from report.two_runs import two_runs
+
+__all__ = ["two_runs"]

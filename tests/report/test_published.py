@@ -1,0 +1,61 @@
+"""A run is read back under every name that it goes by."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pipeline.errors import NoInputError, UsageError
+from pipeline.report.published import is_named, kept_run, latest_run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_kept_run_goes_by_generation_run_id_and_folder(two_runs: Path) -> None:
+    latest = latest_run(two_runs)
+    assert latest.generation == 2
+    names = ["2", "00000002", latest.run_id, latest.run_id[:6], latest.folder.name]
+    assert [kept_run(two_runs, name).folder for name in names] == [latest.folder] * 5
+    assert kept_run(two_runs, "1").generation == 1
+
+
+@pytest.mark.parametrize("name", ["3", "", "x", "-1", "00000001-", "../runs", "1 or 2"])
+def test_a_run_that_is_not_kept_is_told_with_those_that_are(two_runs: Path, name: str) -> None:
+    with pytest.raises(UsageError, match="no kept run is called") as raised:
+        kept_run(two_runs, name)
+    assert latest_run(two_runs).folder.name in str(raised.value.remedy)
+
+
+@pytest.mark.parametrize(
+    ("name", "fits"),
+    [
+        ("12", True),
+        ("00000012", True),
+        ("3456", True),
+        ("3456789abcde", True),
+        ("00000012-3456789abcde", True),
+        ("345", False),
+        ("1", False),
+        ("\u0661\u0662", False),
+        ("4567", False),
+        ("", False),
+    ],
+)
+def test_a_short_number_is_a_generation_and_no_part_of_an_id(name: str, *, fits: bool) -> None:
+    assert is_named("00000012-3456789abcde", name) == fits
+
+
+def test_a_folder_without_a_run_is_told(tmp_path: Path) -> None:
+    with pytest.raises(NoInputError, match="no published run"):
+        kept_run(tmp_path, "1")
+
+
+def test_stages_are_chosen_in_the_order_of_the_run(two_runs: Path) -> None:
+    run = latest_run(two_runs)
+    names = [stage.name for stage in run.chosen(["ranking", "before_after", "ranking"])]
+    assert names == ["before_after", "ranking"]
+    assert run.chosen([]) == run.stages
+    with pytest.raises(UsageError, match="Did you mean `ranking`"):
+        run.chosen(["rankin"])
