@@ -63,6 +63,33 @@ def show(
 
 
 @app.command()
+def diff(
+    ctx: typer.Context,
+    results: Results,
+    before: Annotated[
+        str | None, typer.Argument(metavar="[A]", help="A kept run.", show_default="the run before B")
+    ] = None,
+    after: Annotated[str | None, typer.Argument(metavar="[B]", help="A later one.", show_default="the latest")] = None,
+    with_results: Annotated[
+        Path | None, typer.Option("--with", metavar="RESULTS2", help="Results folder of B.", show_default="the same")
+    ] = None,
+    format_: Annotated[str, typer.Option("--format", "-f", help="text, markdown or json.")] = "text",
+) -> None:
+    """Show what changed between two runs: numbers, with paired tests where units are shared; inputs, config and code.
+
+    Runs go by their generation, run id or folder.
+
+    Example:  thresher diff results 41 42
+    """
+    with reporting(ctx):
+        from pipeline.cli.differing import diff_runs  # noqa: PLC0415 - help needs none of it
+
+        folder = local_path(results, Path.cwd(), what="results")
+        other_folder = None if with_results is None else local_path(with_results, Path.cwd(), what="--with")
+        diff_runs(folder, before, after, other_folder, format_)
+
+
+@app.command()
 def verify(
     ctx: typer.Context,
     results: Results,

@@ -31,7 +31,7 @@ class Items:
     """A list.
 
     Attributes:
-        title: What its items are.
+        title: What its items are; may be empty.
         items: Texts of one paragraph.
         tone: `warning` where a reader must not miss them.
     """

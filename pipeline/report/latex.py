@@ -31,6 +31,7 @@ _WRITTEN = {
     "[": "{[}",  # after the end of a row it would begin an option
     "]": "{]}",
     "*": "{*}",  # likewise
+    "\u00a0": "~",
     "\u2013": "--",
     "\u2014": "---",
     "\u2212": "$-$",
@@ -72,7 +73,8 @@ def _lines_of(block: Block) -> Iterator[str]:
         case Paragraph():
             yield escaped(block.text)
         case Items():
-            yield f"\\paragraph{{{escaped(block.title)}}}"
+            if block.title:
+                yield f"\\paragraph{{{escaped(block.title)}}}"
             yield r"\begin{itemize}"
             yield from (f"\\item {escaped(item)}" for item in block.items)
             yield r"\end{itemize}"

@@ -42,8 +42,9 @@ def _lines_of(block: Block) -> Iterator[str]:
         case Paragraph():
             yield escaped_line(block.text)
         case Items():
-            yield f"**{escaped(block.title)}**"
-            yield ""
+            if block.title:
+                yield f"**{escaped(block.title)}**"
+                yield ""
             yield from (f"- {escaped_line(item)}" for item in block.items)
         case Cells():
             yield from table_lines(block.headers, block.rows, block.flush_right)

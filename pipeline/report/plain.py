@@ -37,7 +37,8 @@ def lines_of(block: Block, width: int) -> Iterator[str]:
         case Paragraph():
             yield from wrapped(cleaned(block.text, layout=""), width)
         case Items():
-            yield from wrapped(cleaned(block.title, layout=""), width)
+            if block.title:
+                yield from wrapped(cleaned(block.title, layout=""), width)
             for item in block.items:
                 yield from indented(cleaned(item, layout=""), width)
         case Cells():

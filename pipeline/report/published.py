@@ -14,7 +14,7 @@ from pipeline.runs.config_faults import near
 from pipeline.runs.runner import StageResult
 from pipeline.stages import find_stage
 from pipeline.storage.layout import RUN_RECORD, Layout
-from pipeline.storage.state import read_state, require_latest
+from pipeline.storage.state import generation_of, read_state, require_latest
 from pipeline.tables.groupings import internal_name
 
 if TYPE_CHECKING:
@@ -145,6 +145,22 @@ def kept_run(results: Path, run: str) -> PublishedRun:
         message = f"the run {kept.folder.name} is damaged: {next(iter(kept.damage.values()))}"
         raise DataError(message, remedy=f"thresher verify {results} lists what is damaged.")
     return read_run(kept.folder, kept.manifest.published_at)
+
+
+def run_before(results: Path, run: PublishedRun) -> PublishedRun | None:
+    """Read back the last kept and readable run before another; None if there is none.
+
+    Args:
+        results: The output folder of both, absolute.
+        run: The later run.
+
+    Raises:
+        DataError: its record is damaged.
+    """
+    for kept in reversed(read_state(Layout(results)).runs):
+        if generation_of(kept.folder.name) < run.generation and kept.manifest is not None and kept.is_readable:
+            return read_run(kept.folder, kept.manifest.published_at)
+    return None
 
 
 def is_named(folder: str, name: str) -> bool:
