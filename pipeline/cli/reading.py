@@ -51,6 +51,9 @@ def show(
     ] = None,
     run: RunName = None,
     format_: Annotated[str, typer.Option("--format", "-f", help="text, markdown or latex.")] = "text",
+    methods: Annotated[  # noqa: FBT002 - a flag
+        bool, typer.Option("--methods", help="In its place a paragraph for a methods section, numbers filled in.")
+    ] = False,
 ) -> None:
     """Show the summary of a run again: warnings, the best thresholds with intervals, curves.
 
@@ -59,7 +62,8 @@ def show(
     with reporting(ctx):
         from pipeline.cli.showing import show_run  # noqa: PLC0415 - help needs none of it
 
-        show_run(local_path(results, Path.cwd(), what="results"), tuple(stages or ()), run, format_)
+        folder = local_path(results, Path.cwd(), what="results")
+        show_run(folder, tuple(stages or ()), run, format_, methods_only=methods)
 
 
 @app.command()

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from pipeline.errors import UsageError
-from pipeline.report import latex, markdown, plain, summary
+from pipeline.report import latex, markdown, methods, plain, summary
 from pipeline.report.published import kept_run, latest_run
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FORMATS = ("text", "markdown", "latex")
 
 
-def show_run(results: Path, stages: Sequence[str], run: str | None, format_: str) -> None:
+def show_run(results: Path, stages: Sequence[str], run: str | None, format_: str, *, methods_only: bool) -> None:
     """Write what a run shows to stdout.
 
     Args:
@@ -27,13 +27,15 @@ def show_run(results: Path, stages: Sequence[str], run: str | None, format_: str
         stages: Names of the stages that are wanted; none: all.
         run: A kept run by generation, run id or folder; None: the latest.
         format_: `text`, `markdown` or `latex`.
+        methods_only: Whether a paragraph for a methods section is written in place of the summary.
 
     Raises:
         UsageError: there is no such run, stage or format.
     """
     check_format(format_)
     published = latest_run(results) if run is None else kept_run(results, run)
-    write_blocks(summary.blocks_of_run(published, published.chosen(stages)), format_)
+    blocks_of = methods.blocks_of_methods if methods_only else summary.blocks_of_run
+    write_blocks(blocks_of(published, published.chosen(stages)), format_)
 
 
 def check_format(format_: str, formats: Sequence[str] = FORMATS) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.stages.change_points import planning, results
+from pipeline.stages.change_points import methods, planning, results
 from pipeline.stages.change_points.contract import (
     ANNOTATIONS,
     CODERS,
@@ -25,5 +25,6 @@ STAGE = Stage(
     derive=results.derive,
     warnings=results.warnings,
     summarize=results.summarize,
+    methods=methods.sentences,
     units=UnitTable("change_points_series", "series_id"),
 )

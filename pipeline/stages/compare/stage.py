@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.stages.compare import planning, results
+from pipeline.stages.compare import methods, planning, results
 from pipeline.stages.compare.contract import COUNTS, TABLES, UNITS, CompareParameters
 from pipeline.stages.stage import Stage
 
@@ -16,4 +16,5 @@ STAGE = Stage(
     derive=results.derive,
     warnings=results.warnings,
     summarize=results.summarize,
+    methods=methods.sentences,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.stages.geocoding import planning, results
+from pipeline.stages.geocoding import methods, planning, results
 from pipeline.stages.geocoding.contract import COUNTS, GOLD, PREDICTED, TABLES, GeocodingParameters
 from pipeline.stages.stage import Stage
 
@@ -16,4 +16,5 @@ STAGE = Stage(
     derive=results.derive,
     warnings=results.warnings,
     summarize=results.summarize,
+    methods=methods.sentences,
 )
