@@ -47,7 +47,7 @@ def show(
     ctx: typer.Context,
     results: Results,
     stages: Annotated[
-        list[str] | None, typer.Argument(metavar="[STAGE]...", help="Only these stages.", show_default=False)
+        list[str] | None, typer.Argument(metavar="STAGE", help="Only these stages.", show_default=False)
     ] = None,
     run: RunName = None,
     format_: Annotated[str, typer.Option("--format", "-f", help="text, markdown or latex.")] = "text",
@@ -71,9 +71,9 @@ def diff(
     ctx: typer.Context,
     results: Results,
     before: Annotated[
-        str | None, typer.Argument(metavar="[A]", help="A kept run.", show_default="the run before B")
+        str | None, typer.Argument(metavar="A", help="A kept run.", show_default="the run before B")
     ] = None,
-    after: Annotated[str | None, typer.Argument(metavar="[B]", help="A later one.", show_default="the latest")] = None,
+    after: Annotated[str | None, typer.Argument(metavar="B", help="A later one.", show_default="the latest")] = None,
     with_results: Annotated[
         Path | None, typer.Option("--with", metavar="RESULTS2", help="Results folder of B.", show_default="the same")
     ] = None,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pipeline.report.shared_units import Tested
 
 MOST_NUMBERS = 20  # of a stage, in text
+MOST_SIGNIFICANT = 100  # likewise, before other tests are shown
 MOST_FILES = 5  # of an input, in text
 NOTHING = "–"
 UNBROKEN = "\u00a0"  # a blank at which lines are not broken
@@ -118,6 +119,9 @@ def _sentences(difference: RunDifference) -> Iterator[str]:
             f"{n_significant:,} of {len(tests):,} differences that were tested on shared units are significant at the "
             "5% level (p adjusted by Holm within each stage)."
         )
+    if not difference.stages:
+        yield "No stage is in both runs."
+        return
     changed = sum(len(stage.numbers.changed) for stage in difference.stages)
     yield f"{changed:,} of {sum(stage.numbers.n_numbers for stage in difference.stages):,} key numbers changed."
 
@@ -127,14 +131,22 @@ def _blocks_of_stage(stage: StageDifference) -> Iterator[Block]:
     if stage.untested:
         yield Paragraph(f"{stage.untested[0].upper()}{stage.untested[1:]}.")
     else:
-        yield _cells_of_tests(stage.tests)
-        names = dict.fromkeys(test.test for test in stage.tests)
-        yield Paragraph(
-            f"Tests: {' and '.join(names)}, two-sided, on units of both runs; limits are those of the difference."
-        )
-        if any(map(is_doubtful, stage.tests)):
-            yield Paragraph(f"{DOUBT} doubtful: few or unequal units, or skewed differences.")
+        yield from _blocks_of_tests(stage.tests)
     yield from _blocks_of_numbers(stage.numbers)
+
+
+def _blocks_of_tests(tests: Sequence[Tested]) -> Iterator[Block]:
+    n_significant = min(sum(test.is_significant for test in tests), MOST_SIGNIFICANT)
+    shown = tests[: max(n_significant, MOST_NUMBERS)]
+    yield _cells_of_tests(shown)
+    names = dict.fromkeys(test.test for test in tests)
+    n_more = len(tests) - len(shown)
+    more = f" {n_more:,} further tests are left out, --format json has them." if n_more else ""
+    yield Paragraph(
+        f"Tests: {' and '.join(names)}, two-sided, on units of both runs; limits are those of the difference.{more}"
+    )
+    if any(map(is_doubtful, shown)):
+        yield Paragraph(f"{DOUBT} doubtful: few or unequal units, or skewed differences.")
 
 
 def _blocks_of_numbers(numbers: NumberChanges) -> Iterator[Block]:

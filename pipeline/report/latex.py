@@ -46,7 +46,8 @@ _WRITTEN = {
     "\u201c": "``",
     "\u201d": "''",
 }
-_SPECIAL = re.compile(r"--+|,,+|''+|" + f"[{re.escape(''.join(_WRITTEN))}]")
+_MINUS = "(?<![\\w.-])-(?=\\d)"  # in front of a number
+_SPECIAL = re.compile(f"{_MINUS}|--+|,,+|''+|[{re.escape(''.join(_WRITTEN))}]")
 _SECTIONS = {1: "section", 2: "subsection"}
 _HEIGHT = 2.5  # of a curve, in units of the height of a letter x
 
@@ -63,7 +64,7 @@ def escaped(text: str) -> str:
 
 def _write(match: re.Match[str]) -> str:
     """Return one special character as it is written, or a run that LaTeX would join with its characters apart."""
-    return _WRITTEN.get(match[0]) or "{}".join(match[0])
+    return "$-$" if match[0] == "-" else _WRITTEN.get(match[0]) or "{}".join(match[0])
 
 
 def _lines_of(block: Block) -> Iterator[str]:

@@ -152,6 +152,15 @@ def test_a_stage_is_a_command_by_both_spellings(command: str) -> None:
     assert "--pairs" in called.out
 
 
+@pytest.mark.parametrize(
+    ("word", "command"), [("threshold_swep", "threshold-sweep"), ("rankin", "ranking"), ("quer", "query")]
+)
+def test_a_command_that_is_not_there_is_told_with_the_nearest(word: str, command: str) -> None:
+    called = call(word)
+    assert called.code == 2
+    assert f"Did you mean '{command}'?" in " ".join(called.err.replace("│", "").split())
+
+
 def test_a_key_of_the_only_stage_is_set_without_its_name(workplace: Workplace) -> None:
     assert workplace.run("--set", "thresholds.count=50").code == 0
     assert workplace.table("before_after_estimates")["threshold"].n_unique() == 50

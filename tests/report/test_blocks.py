@@ -101,6 +101,7 @@ def test_latex_shows_text_as_it_is(text: str) -> None:
 
 def test_dashes_and_percent_signs_are_those_of_latex() -> None:
     assert latex.escaped("90.1% (87–93) − 2 ≥ 1 × 3") == r"90.1\% (87--93) $-$ 2 $\ge$ 1 $\times$ 3"
+    assert latex.escaped("-0.5 (-1 to 2), 2026-11-22, a-1") == "$-$0.5 ($-$1 to 2), 2026-11-22, a-1"
 
 
 def test_a_row_of_latex_does_not_begin_with_an_option() -> None:

@@ -15,8 +15,9 @@ from cli.calls import call
 from rich.cells import cell_len
 from runs.inputs.workplace import assert_error
 
+from pipeline.report import plain
 from pipeline.report.changes import record_changes
-from pipeline.report.diff import run_difference
+from pipeline.report.diff import blocks_of, run_difference
 from pipeline.report.key_numbers import columns_of, number_changes
 from pipeline.report.published import PublishedRun, PublishedStage, kept_run
 from pipeline.report.shared_units import tests_of as paired_tests
@@ -286,6 +287,22 @@ def test_text_names_what_changed_and_fits_80_columns(text: str) -> None:
         "No number changed in before_after, ranking, compare.",
     ):
         assert words in joined
+
+
+def test_of_very_many_tests_and_numbers_the_first_are_shown_and_the_others_counted(
+    two_runs: Path, rng: np.random.Generator
+) -> None:
+    values = {name: rng.random((3, 3)) for name in map(str, range(40))}
+    old = pl.concat([queries(array, group=name) for name, array in values.items()])
+    new = pl.concat([queries(array + rng.random((3, 3)), group=name) for name, array in values.items()])
+    stages = [stage_of("ranking", {"ranking_queries": table}) for table in (old, new)]
+    runs = [
+        replace(kept_run(two_runs, name), stages=(replace(stage, name="ranking"),))
+        for name, stage in zip("12", stages, strict=True)
+    ]
+    text = plain.text_of(blocks_of(run_difference(*runs), *runs), 120)
+    assert "100 further tests are left out" in text
+    assert text.count("0.") > 20 * 3
 
 
 def test_stages_with_tests_come_first(text: str) -> None:
