@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pipeline.report.published import PublishedRun
+
+_NUMBER = re.compile(r"\d[\d.,]*")
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,7 @@ class RecordChanges:
         code: Versions of thresher, Python and the libraries, and the hash of the code.
         warnings_added: Warnings of the second run alone, with their stages.
         warnings_gone: Warnings of the first run alone.
+        warnings_changed: Warnings of both that differ in numbers only, as the second run says them.
     """
 
     stages_added: tuple[str, ...]
@@ -71,6 +75,7 @@ class RecordChanges:
     code: tuple[Change, ...]
     warnings_added: tuple[str, ...]
     warnings_gone: tuple[str, ...]
+    warnings_changed: tuple[str, ...]
 
     @property
     def is_empty(self) -> bool:
@@ -98,6 +103,7 @@ def record_changes(before: PublishedRun, after: PublishedRun) -> RecordChanges:
         code=tuple(_changes(*(_code(record) for record in records))),
         warnings_added=tuple(_new_warnings(*records, shared)),
         warnings_gone=tuple(_new_warnings(after.record, before.record, shared)),
+        warnings_changed=tuple(_changed_warnings(*records, shared)),
     )
 
 
@@ -148,9 +154,27 @@ def _code(record: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _new_warnings(before: Mapping[str, Any], after: Mapping[str, Any], stages: Sequence[str]) -> Iterator[str]:
+    """Return the warnings of which the first record has none that differs in numbers only."""
     for stage in stages:
-        present = before["results"][stage]["warnings"]
-        yield from (f"{stage}: {text}" for text in after["results"][stage]["warnings"] if text not in present)
+        present = {_without_numbers(text) for text in _warnings(before, stage)}
+        yield from (f"{stage}: {text}" for text in _warnings(after, stage) if _without_numbers(text) not in present)
+
+
+def _changed_warnings(before: Mapping[str, Any], after: Mapping[str, Any], stages: Sequence[str]) -> Iterator[str]:
+    for stage in stages:
+        present = _warnings(before, stage)
+        shapes = {_without_numbers(text) for text in present}
+        for text in _warnings(after, stage):
+            if text not in present and _without_numbers(text) in shapes:
+                yield f"{stage}: {text}"
+
+
+def _warnings(record: Mapping[str, Any], stage: str) -> list[str]:
+    return list(record["results"][stage]["warnings"])
+
+
+def _without_numbers(text: str) -> str:
+    return _NUMBER.sub("#", text)
 
 
 # Inputs --------------------------------------------------------------------------------------------------------------

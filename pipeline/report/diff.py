@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from pipeline.report.blocks import Cells, Heading, Items, Paragraph
 from pipeline.report.changes import record_changes
 from pipeline.report.key_numbers import named_group, number_changes
-from pipeline.report.shared_units import is_doubtful, tests_of
+from pipeline.report.shared_units import paired_differences
 from pipeline.report.summary import heading_of
+from pipeline.report.tested import is_doubtful
 from pipeline.stages.stage import DOUBT
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from pipeline.report.changes import Change, InputChange, RecordChanges
     from pipeline.report.key_numbers import KeyNumber, NumberChange, NumberChanges
     from pipeline.report.published import PublishedRun
-    from pipeline.report.shared_units import Tested
+    from pipeline.report.tested import Tested
 
 MOST_NUMBERS = 20  # of a stage, in text
 MOST_SIGNIFICANT = 100  # likewise, before other tests are shown
@@ -37,12 +38,14 @@ class StageDifference:
         tests: Paired tests on the units of both runs, significant ones first.
         untested: Why there is no test; empty if there is one.
         numbers: The key numbers that differ.
+        is_redefined: Whether its parameters, bindings or decisions differ, so that numbers may mean something else.
     """
 
     name: str
     tests: tuple[Tested, ...]
     untested: str
     numbers: NumberChanges
+    is_redefined: bool
 
     @property
     def is_empty(self) -> bool:
@@ -82,13 +85,17 @@ class RunDifference:
 def run_difference(before: PublishedRun, after: PublishedRun) -> RunDifference:
     """Compare two runs; stages are matched by their names and tasks."""
     stages_before = {(stage.name, stage.stage.kind): stage for stage in before.stages}
+    records = record_changes(before, after)
+    redefined = {change.name.partition(".")[0] for change in (*records.parameters, *records.bindings, *records.facts)}
     differences = []
     for stage in after.stages:
         old = stages_before.get((stage.name, stage.stage.kind))
         if old is not None:
-            differences.append(StageDifference(stage.name, *tests_of(old, stage), number_changes(old, stage)))
+            tests = paired_differences(old, stage, after.record["facts"][stage.name].get("independent", ""))
+            numbers = number_changes(old, stage)
+            differences.append(StageDifference(stage.name, *tests, numbers, stage.name in redefined))
     ordered = sorted(differences, key=lambda difference: (difference.least_p_value, difference.is_empty))
-    return RunDifference(before.folder.name, after.folder.name, record_changes(before, after), tuple(ordered))
+    return RunDifference(before.folder.name, after.folder.name, records, tuple(ordered))
 
 
 # Words ---------------------------------------------------------------------------------------------------------------
@@ -128,6 +135,8 @@ def _sentences(difference: RunDifference) -> Iterator[str]:
 
 def _blocks_of_stage(stage: StageDifference) -> Iterator[Block]:
     yield Heading(stage.name, level=2)
+    if stage.is_redefined:
+        yield Paragraph("Its parameters or bindings changed, see below: the numbers may differ for that reason alone.")
     if stage.untested:
         yield Paragraph(f"{stage.untested[0].upper()}{stage.untested[1:]}.")
     else:
@@ -146,7 +155,9 @@ def _blocks_of_tests(tests: Sequence[Tested]) -> Iterator[Block]:
         f"Tests: {' and '.join(names)}, two-sided, on units of both runs; limits are those of the difference.{more}"
     )
     if any(map(is_doubtful, shown)):
-        yield Paragraph(f"{DOUBT} doubtful: few or unequal units, or skewed differences.")
+        yield Paragraph(
+            f"{DOUBT} doubtful: few or unequal units, skewed differences, or units that are not independent."
+        )
 
 
 def _blocks_of_numbers(numbers: NumberChanges) -> Iterator[Block]:
@@ -226,6 +237,7 @@ def _blocks_of_records(records: RecordChanges) -> Iterator[Block]:
         "Stages that only the first run has": records.stages_gone,
         "New warnings": records.warnings_added,
         "Warnings that are gone": records.warnings_gone,
+        "Warnings with other numbers": records.warnings_changed,
         "Inputs": tuple(map(_input_in_words, records.inputs)),
         "Parameters": tuple(map(_change_in_words, records.parameters)),
         "Bindings": tuple(map(_change_in_words, records.bindings)),
