@@ -222,6 +222,9 @@ class _Tables(Mapping[str, pl.DataFrame]):
         stage: Name of the stage.
         names: Tables that it made.
         groups: Grouping columns, by the users' names, with the names that they have inside a run.
+
+    Raises:
+        DataError: a table is read, and its file is damaged.
     """
 
     folder: Path
@@ -230,7 +233,14 @@ class _Tables(Mapping[str, pl.DataFrame]):
     groups: Mapping[str, str]
 
     def __getitem__(self, name: str) -> pl.DataFrame:
-        table = pl.read_parquet(self.folder / name / f"{self.stage}.parquet")
+        path = self.folder / name / f"{self.stage}.parquet"
+        try:
+            table = pl.read_parquet(path)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            message = f"{path} cannot be read: {str(error).splitlines()[0]}"
+            raise DataError(
+                message, remedy=f"thresher verify {self.folder.parent.parent} lists what is damaged."
+            ) from error
         return table.rename({column: inside for column, inside in self.groups.items() if column in table.columns})
 
     def __iter__(self) -> Iterator[str]:

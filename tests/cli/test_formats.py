@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from cli.calls import at_terminal, call
+from cli.calls import at_terminal, call, spawn
 from pipeline.cli.terminal import cleaned
 
 if TYPE_CHECKING:
@@ -130,12 +130,18 @@ def test_a_terminal_that_is_too_narrow_gets_records(results: Path) -> None:
     assert wide.splitlines()[0].split()[:3] == ["stage", "grouping", "source"]
 
 
-@pytest.mark.parametrize("format_", ["table", "csv", "tsv", "jsonl", "markdown", "latex"])
+@pytest.mark.parametrize("format_", ["table", "csv", "jsonl", "markdown"])
 def test_no_value_can_steer_a_terminal(results: Path, format_: str) -> None:
     sql = "SELECT chr(27) || ']0;owned' || chr(7) || chr(155) || chr(8238) AS \"a\x1b[31m\""
     seen = at_terminal("query", results, sql, "--format", format_)
     assert not set(seen) & {"\x1b", "\x07", "\x9b", "\u202e"}
     assert "u202e" in seen
+
+
+def test_characters_that_the_encoding_lacks_are_written_as_escapes(results: Path) -> None:
+    called = spawn("query", results, "SELECT 'Größe' AS a", "--format", "table", env={"PYTHONIOENCODING": "ascii"})
+    assert (called.code, called.err) == (0, "")
+    assert "Gr\\xf6\\xdfe" in called.out
 
 
 def test_values_are_as_they_are_in_a_pipe(results: Path) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
-from pipeline.errors import NoInputError, UsageError
+from pipeline.errors import DataError, NoInputError, UsageError
 from pipeline.report.published import is_named, kept_run, latest_run
 
 if TYPE_CHECKING:
@@ -50,6 +51,17 @@ def test_a_short_number_is_a_generation_and_no_part_of_an_id(name: str, *, fits:
 def test_a_folder_without_a_run_is_told(tmp_path: Path) -> None:
     with pytest.raises(NoInputError, match="no published run"):
         kept_run(tmp_path, "1")
+
+
+def test_a_damaged_table_is_told_by_its_file(two_runs: Path, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    shutil.copytree(two_runs, results)
+    path = next((results / "runs").glob("00000002-*")) / "ranking_summary" / "ranking.parquet"
+    path.chmod(0o644)
+    path.write_bytes(bytes(path.stat().st_size))
+    (stage,) = latest_run(results).chosen(["ranking"])
+    with pytest.raises(DataError, match=r"ranking_summary/ranking\.parquet cannot be read"):
+        stage.result()
 
 
 def test_stages_are_chosen_in_the_order_of_the_run(two_runs: Path) -> None:

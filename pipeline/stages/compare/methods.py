@@ -32,6 +32,7 @@ CORRECTIONS = {
 }
 LEVEL = 0.05
 MOST_DIFFERENCES = 6
+MOST_SYSTEMS = 10  # that are named
 
 
 def sentences(measured: Measured) -> Iterator[str]:
@@ -40,7 +41,8 @@ def sentences(measured: Measured) -> Iterator[str]:
     systems = sorted({str(system) for name in ("system_a", "system_b") for system in tests[name]})
     if systems:
         n_units = measured.most(tests["n_units"])
-        yield f"{len(systems):,} systems ({methods.listed(systems)}) were compared on {n_units} shared units."
+        names = f" ({methods.listed(systems)})" if len(systems) <= MOST_SYSTEMS else ""
+        yield f"{len(systems):,} systems{names} were compared on {n_units} shared units."
     yield methods.left_out(measured, {"units": "rows of units"})
     made = list(dict.fromkeys(tests["test"])) + (["bayes"] if measured.tables["compare_posteriors"].height else [])
     asked = [name for name in parameters["tests"] if name in made]
