@@ -1,11 +1,11 @@
-"""Text on its way to the terminal."""
+"""Text for people: nothing in a file name, a group value or a message can control the terminal."""
 
 from __future__ import annotations
 
 import io
 import sys
 
-from pipeline.report.cleaning import cleaned
+from pipeline.visible_text import cleaned
 
 __all__ = ["cleaned", "write", "write_every_character"]
 

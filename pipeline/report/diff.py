@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.report.blocks import Cells, Heading, Items, Paragraph
 from pipeline.report.changes import record_changes
-from pipeline.report.key_numbers import named_group, number_changes
+from pipeline.report.metric_changes import metric_changes, named_group
 from pipeline.report.shared_units import paired_differences
 from pipeline.report.summary import heading_of
 from pipeline.report.tested import is_doubtful
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     from pipeline.report.blocks import Block
     from pipeline.report.changes import Change, InputChange, RecordChanges
-    from pipeline.report.key_numbers import KeyNumber, NumberChange, NumberChanges
+    from pipeline.report.metric_changes import MetricChange, MetricChanges, MetricValue
     from pipeline.report.published import PublishedRun
     from pipeline.report.tested import Tested
 
-MOST_NUMBERS = 20  # of a stage, in text
+MOST_ROWS = 20  # of a stage, in text
 MOST_SIGNIFICANT = 100  # likewise, before other tests are shown
 MOST_FILES = 5  # of an input, in text
 NOTHING = "–"
@@ -37,22 +37,22 @@ class StageDifference:
         name: Name of the stage in both.
         tests: Paired tests on the units of both runs, significant ones first.
         untested: Why there is no test; empty if there is one.
-        numbers: The key numbers that differ.
+        metrics: The metrics that differ.
         is_redefined: Whether its parameters, bindings or decisions differ, so that numbers may mean something else.
     """
 
     name: str
     tests: tuple[Tested, ...]
     untested: str
-    numbers: NumberChanges
+    metrics: MetricChanges
     is_redefined: bool
 
     @property
     def is_empty(self) -> bool:
         """Whether no number differs."""
-        numbers = self.numbers
+        metrics = self.metrics
         differ = any(test.difference for test in self.tests)
-        return not (differ or numbers.changed or numbers.groups_added or numbers.groups_gone)
+        return not (differ or metrics.changed or metrics.groups_added or metrics.groups_gone)
 
     @property
     def least_p_value(self) -> float:
@@ -92,8 +92,8 @@ def run_difference(before: PublishedRun, after: PublishedRun) -> RunDifference:
         old = stages_before.get((stage.name, stage.stage.kind))
         if old is not None:
             tests = paired_differences(old, stage, after.record["facts"][stage.name].get("independent", ""))
-            numbers = number_changes(old, stage)
-            differences.append(StageDifference(stage.name, *tests, numbers, stage.name in redefined))
+            metrics = metric_changes(old, stage)
+            differences.append(StageDifference(stage.name, *tests, metrics, stage.name in redefined))
     ordered = sorted(differences, key=lambda difference: (difference.least_p_value, difference.is_empty))
     return RunDifference(before.folder.name, after.folder.name, records, tuple(ordered))
 
@@ -129,8 +129,8 @@ def _sentences(difference: RunDifference) -> Iterator[str]:
     if not difference.stages:
         yield "No stage is in both runs."
         return
-    changed = sum(len(stage.numbers.changed) for stage in difference.stages)
-    yield f"{changed:,} of {sum(stage.numbers.n_numbers for stage in difference.stages):,} key numbers changed."
+    changed = sum(len(stage.metrics.changed) for stage in difference.stages)
+    yield f"{changed:,} of {sum(stage.metrics.n_metrics for stage in difference.stages):,} metrics changed."
 
 
 def _blocks_of_stage(stage: StageDifference) -> Iterator[Block]:
@@ -141,12 +141,12 @@ def _blocks_of_stage(stage: StageDifference) -> Iterator[Block]:
         yield Paragraph(f"{stage.untested[0].upper()}{stage.untested[1:]}.")
     else:
         yield from _blocks_of_tests(stage.tests)
-    yield from _blocks_of_numbers(stage.numbers)
+    yield from _blocks_of_metrics(stage.metrics)
 
 
 def _blocks_of_tests(tests: Sequence[Tested]) -> Iterator[Block]:
     n_significant = min(sum(test.is_significant for test in tests), MOST_SIGNIFICANT)
-    shown = tests[: max(n_significant, MOST_NUMBERS)]
+    shown = tests[: max(n_significant, MOST_ROWS)]
     yield _cells_of_tests(shown)
     names = dict.fromkeys(test.test for test in tests)
     n_more = len(tests) - len(shown)
@@ -160,21 +160,21 @@ def _blocks_of_tests(tests: Sequence[Tested]) -> Iterator[Block]:
         )
 
 
-def _blocks_of_numbers(numbers: NumberChanges) -> Iterator[Block]:
-    if numbers.changed:
-        yield _cells_of_numbers(numbers.changed[:MOST_NUMBERS])
-        n_more = len(numbers.changed) - MOST_NUMBERS
+def _blocks_of_metrics(metrics: MetricChanges) -> Iterator[Block]:
+    if metrics.changed:
+        yield _cells_of_metrics(metrics.changed[:MOST_ROWS])
+        n_more = len(metrics.changed) - MOST_ROWS
         more = f"; {n_more:,} smaller changes are left out, --format json has them" if n_more > 0 else ""
-        yield Paragraph(f"{len(numbers.changed):,} of {numbers.n_numbers:,} key numbers changed{more}.")
-    for words, groups in (("second", numbers.groups_added), ("first", numbers.groups_gone)):
+        yield Paragraph(f"{len(metrics.changed):,} of {metrics.n_metrics:,} metrics changed{more}.")
+    for words, groups in (("second", metrics.groups_added), ("first", metrics.groups_gone)):
         if groups:
             yield Items(f"Groups that only the {words} run has", _few_groups(groups))
 
 
 def _few_groups(groups: Sequence[str]) -> tuple[str, ...]:
-    n_more = len(groups) - MOST_NUMBERS
+    n_more = len(groups) - MOST_ROWS
     more = (f"and {n_more:,} more, which --format json has",) if n_more > 0 else ()
-    return (*groups[:MOST_NUMBERS], *more)
+    return (*groups[:MOST_ROWS], *more)
 
 
 def _cells_of_tests(tests: Sequence[Tested]) -> Cells:
@@ -194,7 +194,7 @@ def _cells_of_tests(tests: Sequence[Tested]) -> Cells:
     return Cells(headers, rows, (False, False, True, True, True, True, True), "difference")
 
 
-def _cells_of_numbers(numbers: Sequence[NumberChange]) -> Cells:
+def _cells_of_metrics(changes: Sequence[MetricChange]) -> Cells:
     rows = tuple(
         (
             named_group(change.number.grouping, change.number.group),
@@ -203,12 +203,12 @@ def _cells_of_numbers(numbers: Sequence[NumberChange]) -> Cells:
             _of_run(change.after),
             _number(change.difference, signed=True),
         )
-        for change in numbers
+        for change in changes
     )
-    return Cells(("group", "number", "before", "after", "difference"), rows, (False, False, True, True, True), "number")
+    return Cells(("group", "metric", "before", "after", "difference"), rows, (False, False, True, True, True), "metric")
 
 
-def _of_run(number: KeyNumber | None) -> str:
+def _of_run(number: MetricValue | None) -> str:
     return "absent" if number is None else _with_limits(number.value, number.lower, number.upper)
 
 

@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING, assert_never
 
 from pipeline.report.blocks import Block, Cells, Curve, Heading, Items, Paragraph
-from pipeline.report.cleaning import cleaned
 from pipeline.report.plain import CURVE_WIDTH, thinned
+from pipeline.visible_text import cleaned
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

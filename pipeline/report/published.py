@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from pipeline.stages.figures import Figure
     from pipeline.stages.stage import Stage
 
 
@@ -64,6 +65,10 @@ class PublishedStage:
         return StageResult(
             self.name, self.stage.kind, summary, self.warnings, self.seconds, self.n_rows, dict(self.omitted)
         )
+
+    def figures(self) -> tuple[Figure, ...]:
+        """Return what there is to look at; captions name the level of its intervals."""
+        return self.stage.figures(self.tables, float(self.parameters["confidence"]))
 
 
 @dataclass(frozen=True)
@@ -233,15 +238,19 @@ class _Tables(Mapping[str, pl.DataFrame]):
     groups: Mapping[str, str]
 
     def __getitem__(self, name: str) -> pl.DataFrame:
+        if name not in self.names:
+            raise KeyError(name)
         path = self.folder / name / f"{self.stage}.parquet"
         try:
             table = pl.read_parquet(path)
         except (OSError, pl.exceptions.PolarsError) as error:
             message = f"{path} cannot be read: {str(error).splitlines()[0]}"
-            raise DataError(
-                message, remedy=f"thresher verify {self.folder.parent.parent} lists what is damaged."
-            ) from error
+            remedy = f"thresher verify {self.folder.parent.parent} lists what is damaged."
+            raise DataError(message, remedy=remedy) from error
         return table.rename({column: inside for column, inside in self.groups.items() if column in table.columns})
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.stages.change_points import methods, planning, results
+from pipeline.stages.change_points import figures, methods, planning, results
 from pipeline.stages.change_points.contract import (
     ANNOTATIONS,
     CODERS,
@@ -25,6 +25,8 @@ STAGE = Stage(
     derive=results.derive,
     warnings=results.warnings,
     summarize=results.summarize,
+    figures=figures.figures,
+    key_numbers=figures.key_numbers,
     methods=methods.sentences,
     units=UnitTable("change_points_series", "series_id"),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.stages.geocoding import methods, planning, results
+from pipeline.stages.geocoding import figures, methods, planning, results
 from pipeline.stages.geocoding.contract import COUNTS, GOLD, PREDICTED, TABLES, GeocodingParameters
 from pipeline.stages.stage import Stage
 
@@ -16,5 +16,7 @@ STAGE = Stage(
     derive=results.derive,
     warnings=results.warnings,
     summarize=results.summarize,
+    figures=figures.figures,
+    key_numbers=figures.key_numbers,
     methods=methods.sentences,
 )

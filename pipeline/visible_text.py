@@ -1,4 +1,4 @@
-"""Text for people: nothing in a file name, a group value or a message can control the terminal."""
+"""Text of users that cannot control what shows it: a terminal, a page or a picture."""
 
 from __future__ import annotations
 

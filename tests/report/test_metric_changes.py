@@ -1,4 +1,4 @@
-"""Key numbers are found from contracts, and compared group by group."""
+"""Metrics are found from contracts, and compared group by group."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline.report.key_numbers import columns_of, number_changes
+from pipeline.report.metric_changes import metric_changes, metric_columns
 from pipeline.stages import STAGES
 from report.made_stages import stage_of
 
 
-def test_key_numbers_follow_from_the_contracts() -> None:
-    named = {table.name: columns_of(table) for entry in STAGES for table in entry.load().tables}
+def test_metric_values_follow_from_the_contracts() -> None:
+    named = {table.name: metric_columns(table) for entry in STAGES for table in entry.load().tables}
     assert {name for name, columns in named.items() if columns} == {
         "before_after_operating_points",
         "threshold_sweep_operating_points",
@@ -57,14 +57,14 @@ def means(**changes: float | None) -> pl.DataFrame:
 
 def changes_of(before: pl.DataFrame, after: pl.DataFrame) -> Any:  # noqa: ANN401
     stages = [stage_of("ranking", {"ranking_cutoff_means": table}) for table in (before, after)]
-    return number_changes(*stages)
+    return metric_changes(*stages)
 
 
 def test_numbers_that_moved_most_beside_their_intervals_come_first() -> None:
     numbers = changes_of(means(), means(precision=0.55, recall=0.52))
     assert [change.number.name for change in numbers.changed] == ["recall", "precision"]
     assert [change.difference for change in numbers.changed] == [pytest.approx(0.02), pytest.approx(0.05)]
-    assert numbers.n_numbers == 4
+    assert numbers.n_metrics == 4
     assert changes_of(means(), means()).changed == ()
 
 

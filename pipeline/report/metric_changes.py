@@ -1,4 +1,4 @@
-"""The key numbers of a stage, found from the contracts of its tables, and how they changed between two runs."""
+"""The metrics of a stage, found from the contracts of its tables, and how they changed between two runs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Key:
 
 
 @dataclass(frozen=True)
-class KeyNumber:
+class MetricValue:
     """One number of one group.
 
     Attributes:
@@ -58,19 +58,19 @@ class KeyNumber:
 
 
 @dataclass(frozen=True)
-class NumberChange:
-    """A key number of two runs.
+class MetricChange:
+    """A metric of two runs.
 
     Attributes:
         before: That of the first run; None: it had no such row or column.
         after: That of the second; None likewise.
     """
 
-    before: KeyNumber | None
-    after: KeyNumber | None
+    before: MetricValue | None
+    after: MetricValue | None
 
     @property
-    def number(self) -> KeyNumber:
+    def number(self) -> MetricValue:
         """The number that names both."""
         number = self.after or self.before
         assert number is not None  # noqa: S101 - for the type checker: one of the two is there
@@ -95,41 +95,41 @@ class NumberChange:
 
 
 @dataclass(frozen=True)
-class NumberChanges:
-    """How the key numbers of a stage differ between two runs.
+class MetricChanges:
+    """How the metrics of a stage differ between two runs.
 
     Attributes:
-        changed: The numbers that differ, of groups in both, largest change first; those that one run lacks come last.
-        n_numbers: How many numbers there are of groups in both.
+        changed: Those that differ, of groups in both, largest change first; those that one run lacks come last.
+        n_metrics: How many there are of groups in both.
         groups_added: Groups that only the second run has, with their groupings.
         groups_gone: Groups that only the first run has.
     """
 
-    changed: tuple[NumberChange, ...]
-    n_numbers: int
+    changed: tuple[MetricChange, ...]
+    n_metrics: int
     groups_added: tuple[str, ...]
     groups_gone: tuple[str, ...]
 
 
-def number_changes(before: PublishedStage, after: PublishedStage) -> NumberChanges:
-    """Compare the key numbers of a stage in two runs."""
-    old, new = dict(_key_numbers(before)), dict(_key_numbers(after))
+def metric_changes(before: PublishedStage, after: PublishedStage) -> MetricChanges:
+    """Compare the metrics of a stage in two runs."""
+    old, new = dict(_metric_values(before)), dict(_metric_values(after))
     groups_before, groups_after = _groups(old), _groups(new)
     pairs = [
-        NumberChange(old.get(key), new.get(key))
+        MetricChange(old.get(key), new.get(key))
         for key in dict.fromkeys((*new, *old))
         if key.group in groups_before and key.group in groups_after
     ]
     changed = [pair for pair in pairs if pair.before is None or pair.after is None or not _equal(pair)]
-    return NumberChanges(
+    return MetricChanges(
         changed=tuple(sorted(changed, key=lambda pair: -pair.weight)),
-        n_numbers=len(pairs),
+        n_metrics=len(pairs),
         groups_added=tuple(words for group, words in groups_after.items() if group not in groups_before),
         groups_gone=tuple(words for group, words in groups_before.items() if group not in groups_after),
     )
 
 
-def _groups(numbers: Mapping[_Key, KeyNumber]) -> dict[tuple[str | None, ...], str]:
+def _groups(numbers: Mapping[_Key, MetricValue]) -> dict[tuple[str | None, ...], str]:
     """Return the groups in words by what identifies them."""
     return {key.group: named_group(number.grouping, number.group) for key, number in numbers.items()}
 
@@ -139,16 +139,16 @@ def named_group(grouping: str, group: str) -> str:
     return group if grouping == TOTAL else f"{grouping} {group}"
 
 
-def _equal(pair: NumberChange) -> bool:
+def _equal(pair: MetricChange) -> bool:
     assert pair.before is not None  # noqa: S101 - for the type checker
     assert pair.after is not None  # noqa: S101 - likewise
     return all(getattr(pair.before, name) == getattr(pair.after, name) for name in ("value", "lower", "upper"))
 
 
-def _key_numbers(stage: PublishedStage) -> Iterator[tuple[_Key, KeyNumber]]:
-    """Return the key numbers of a stage by what identifies them in every run."""
+def _metric_values(stage: PublishedStage) -> Iterator[tuple[_Key, MetricValue]]:
+    """Return the metrics of a stage by what identifies them in every run."""
     for table in stage.stage.tables:
-        if table.name not in stage.tables or not (names := columns_of(table)):
+        if table.name not in stage.tables or not (names := metric_columns(table)):
             continue
         frame = stage.tables[table.name]
         present = [name for name in names if name in frame.columns]
@@ -158,8 +158,8 @@ def _key_numbers(stage: PublishedStage) -> Iterator[tuple[_Key, KeyNumber]]:
                 yield _Key(table.name, name, group, row_key), _number(table, row, name)
 
 
-def columns_of(table: Table) -> tuple[str, ...]:
-    """Return the columns of a table that are key numbers; none if it is no table of key numbers.
+def metric_columns(table: Table) -> tuple[str, ...]:
+    """Return the columns of a table that are metrics; none if it is no table of metrics.
 
     Tables with a row for every threshold are not, nor are tables of units and rows, none of which have limits. Of the
     others columns with limits are, and the threshold that was chosen; of a table with one row per group that has no
@@ -184,9 +184,9 @@ def _group(row: Mapping[str, Any]) -> tuple[str | None, ...]:
     return (row[GROUPING.name], *(None if value is None else str(value) for value in values))
 
 
-def _number(table: Table, row: Mapping[str, Any], name: str) -> KeyNumber:
+def _number(table: Table, row: Mapping[str, Any], name: str) -> MetricValue:
     limits = [row.get(f"{name}_{side}") for side in ("lower", "upper")]
-    return KeyNumber(
+    return MetricValue(
         table=table.name,
         name=name,
         grouping=row[GROUPING.name],
