@@ -10,8 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from pipeline.cli import reading
-from pipeline.cli.session import cleaned_faults, echo, execute, reporting
-from pipeline.cli.terminal import write_every_character
+from pipeline.cli.session import cleaned_faults, echo, execute, reporting, write_every_character
 from pipeline.errors import UsageError
 from pipeline.sources.paths import local_path
 from pipeline.stages import STAGES, find_stage

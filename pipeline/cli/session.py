@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -40,6 +41,12 @@ def execute(config: Any, console: Console) -> None:  # noqa: ANN401 - a Config, 
 def echo(text: object) -> None:
     """Print one line to stdout, cleaned if stdout is a terminal."""
     typer.echo(cleaned(str(text)) if sys.stdout.isatty() else text)
+
+
+def write_every_character() -> None:
+    r"""Let stdout write characters that its encoding lacks as `\xe9`, as stderr does, and not stop with an error."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 @contextmanager

@@ -23,6 +23,8 @@ from report.made_stages import queries, stage_of
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytest_plugins = ("report.two_runs",)
+
 
 # Records -------------------------------------------------------------------------------------------------------------
 

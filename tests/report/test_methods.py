@@ -20,6 +20,8 @@ from pipeline.stages.methods import Measured
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+pytest_plugins = ("report.two_runs",)
+
 ROOT = Path(__file__).parents[2]
 CITED = re.compile(
     r"((?:van den )?[A-Z][\w\u2013-]+(?:(?:, | and )[A-Z][\w\u2013-]+)*(?: et al\.)?) \(?((?:19|20)\d\d)\)?"

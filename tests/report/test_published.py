@@ -13,6 +13,8 @@ from pipeline.report.published import is_named, kept_run, latest_run
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytest_plugins = ("report.two_runs",)
+
 
 def test_a_kept_run_goes_by_generation_run_id_and_folder(two_runs: Path) -> None:
     latest = latest_run(two_runs)

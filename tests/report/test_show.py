@@ -14,6 +14,8 @@ from pipeline.report.published import latest_run
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytest_plugins = ("report.two_runs",)
+
 
 @pytest.fixture(scope="module")
 def text(two_runs: Path) -> str:
