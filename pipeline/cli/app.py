@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from pipeline.cli import reading
-from pipeline.cli.session import cleaned_faults, echo, execute, reporting, write_every_character
+from pipeline.cli.session import cleaned_faults, echo, execute, reporting
 from pipeline.errors import UsageError
 from pipeline.sources.paths import local_path
 from pipeline.stages import STAGES, find_stage
@@ -241,5 +241,4 @@ def _overrides(settings: list[str] | None, *, output: str | None = None, engine:
 
 def main() -> None:
     """Entry point of the command `thresher`."""
-    write_every_character()
     app()
