@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from pipeline.report import latex, markdown, plain
@@ -35,6 +38,26 @@ def test_a_table_is_fitted_and_nothing_is_cut(width: int) -> None:
     assert words.count("90.1%") == words.count("(87–93)") == 6
     assert {"north", "south", "west"} <= set(words)
     assert any(line.startswith("── group 2") for line in lines) == (width == 30)
+
+
+WORD = st.text("ab–1中", min_size=1, max_size=6)
+CELL = st.lists(WORD, min_size=1, max_size=4).map(" ".join)
+
+
+@given(
+    rows=st.integers(1, 5).flatmap(lambda n: st.lists(st.lists(CELL, min_size=n, max_size=n), min_size=1, max_size=4)),
+    width=st.integers(20, 90),
+)
+@settings(max_examples=40)
+def test_any_table_fits_and_keeps_its_words(rows: list[list[str]], width: int) -> None:
+    columns = len(rows[0])
+    headers = tuple(f"h{number}" for number in range(columns))
+    cells = Cells(headers, tuple(map(tuple, rows)), (False,) * columns)
+    lines = list(plain.lines_of(cells, width))
+    assert max(map(cell_len, lines)) <= width
+    shown = Counter("\n".join(lines).split())
+    wanted = Counter(word for row in rows for cell in row for word in cell.split())
+    assert all(shown[word] >= number for word, number in wanted.items())
 
 
 def test_what_fits_stays_in_one_line() -> None:

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 import scipy
 
+from pipeline.metrics.comparison.paired import compare_matchers
 from pipeline.report.shared_units import paired_differences
 from report.made_stages import documents, queries, stage_of
 
@@ -75,6 +76,70 @@ def test_pooled_ratios_are_tested_by_the_jackknife_over_units(rng: np.random.Gen
     assert precision.lower is not None
     half = precision.difference - precision.lower  # type: ignore[operator]
     assert scipy.stats.t.ppf(0.975, 39) * error <= half <= scipy.stats.t.ppf(0.975, 15) * error
+
+
+def test_totals_take_the_place_of_errors_and_misses(rng: np.random.Generator) -> None:
+    """Series hold n_predicted and n_true; the same counts as tp, fp and fn give the same tests."""
+    frames = [rng.integers(0, 9, (20, 3)) for _ in range(2)]
+    series = [
+        documents(counts)
+        .rename({"doc_id": "series_id"})
+        .with_columns(n_predicted=pl.col("tp") + pl.col("fp"), n_true=pl.col("tp") + pl.col("fn"))
+        .drop("fp", "fn")
+        for counts in frames
+    ]
+    of_series = [stage_of("change_points", {"change_points_series": frame}) for frame in series]
+    of_documents = [
+        stage_of("entity_recognition", {"entity_recognition_documents": documents(counts)}) for counts in frames
+    ]
+    assert paired_differences(of_series[0], of_series[1], "series_id") == paired_differences(
+        of_documents[0], of_documents[1], "doc_id"
+    )
+
+
+def test_events_are_compared_as_two_matchers_are(rng: np.random.Generator) -> None:
+    frames = []
+    for _ in range(2):
+        before = rng.integers(0, 4, 30)
+        frames.append(
+            pl.DataFrame(
+                {
+                    "grouping": "all",
+                    "event_id": range(30),
+                    "n_before": 60,
+                    "n_after": 50,
+                    "m_before": before,
+                    "m_after": 5 + before,
+                    "m_before_reference": before + 6,
+                    "m_after_reference": before + 14,
+                }
+            )
+        )
+    stages = [stage_of("before_after", {"before_after_events": frame}) for frame in frames]
+    results, untested = paired_differences(stages[0], stages[1], "event_id")
+    expected = {row["metric"]: row for row in compare_matchers(frames[1], frames[0], flips=99).to_dicts()}
+    assert untested == ""
+    assert {result.metric for result in results} == {f"pooled {name}" for name in expected}
+    for result in results:
+        row = expected[result.metric.removeprefix("pooled ")]
+        assert [result.after, result.before] == pytest.approx([row["value_a"], row["value_b"]])
+        assert [result.difference, result.lower, result.upper] == pytest.approx(
+            [row["difference"], row["difference_lower"], row["difference_upper"]]
+        )
+        assert result.n_units == 30
+    one_event = [stage_of("before_after", {"before_after_events": frame.head(1)}) for frame in frames]
+    assert paired_differences(one_event[0], one_event[1], "event_id") == ((), "not tested: no shared units")
+
+
+def test_skewed_differences_are_marked(rng: np.random.Generator) -> None:
+    values = rng.random((40, 3))
+    moved = values.copy()
+    moved[0] += 0.9  # one query moves far, the others hardly
+    moved[1:] += rng.normal(0, 0.001, (39, 3))
+    old, new = (stage_of("ranking", {"ranking_queries": queries(array)}) for array in (values, moved))
+    assert {result.quality for result in paired_differences(old, new, "query_id")[0]} == {"skewed"}
+    same = paired_differences(old, old, "query_id")[0]
+    assert {(result.p_value, result.quality, result.is_significant) for result in same} == {(1.0, None, False)}
 
 
 def test_units_without_a_value_in_a_run_are_left_out_and_types_of_keys_may_differ(rng: np.random.Generator) -> None:
