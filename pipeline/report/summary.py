@@ -62,8 +62,9 @@ def blocks_of_stage(stage: StageResult, most_rows: int | None = None) -> Iterato
     yield Heading(f"{stage.name}{task}: {stage.n_rows:,} rows in {stage.seconds:.1f} s", level=2)
     if summary.rows:
         yield _cells(stage, most_rows)
-        if most_rows is not None and len(summary.rows) > most_rows:
-            yield Paragraph(f"… {len(summary.rows) - most_rows} more groups")
+        n_more = 0 if most_rows is None else len(summary.rows) - most_rows
+        if n_more > 0:
+            yield Paragraph(f"… {n_more:,} more group{'s' if n_more > 1 else ''}; thresher show prints all")
     if summary.legend:
         yield Paragraph(summary.legend)
     yield Paragraph(summary.sentence)

@@ -76,6 +76,14 @@ def test_cells_are_wrapped_only_where_they_must_be() -> None:
     assert list(plain.lines_of(cells, 21))[-2:] == ["x           1      10", "               (9–11)"]
 
 
+def test_headers_are_wrapped_before_cells_and_gaps_narrowed_before_records() -> None:
+    cells = Cells(("v", "a bb"), (("10 (9–11)", "1"),), (False, True))
+    assert list(plain.lines_of(cells, 13))[-1] == "10 (9–11)   1"
+    assert list(plain.lines_of(cells, 10))[-2:] == ["10       1", "(9–11)"]
+    assert list(plain.lines_of(cells, 9))[-2:] == ["10      1", "(9–11)"]
+    assert next(plain.lines_of(cells, 8)) == "── row 1 ──"
+
+
 def test_a_word_wider_than_the_page_is_not_broken() -> None:
     path = "/very/long/" + "x" * 60
     assert list(plain.lines_of(Paragraph(f"see {path} there"), 20)) == ["see", path, "there"]

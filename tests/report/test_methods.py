@@ -101,6 +101,18 @@ def test_what_was_left_out_is_told_with_the_reason(run: PublishedRun) -> None:
     assert "The window runs from 25 hours before an event to 30 hours after it, its end included." in text
 
 
+@pytest.mark.parametrize(("p_value", "verdict"), [(0.5, "does not contradict equal"), (0.01, "contradicts equal")])
+def test_the_verdict_of_the_placebo_test_is_that_of_its_p_value(
+    run: PublishedRun, p_value: float, verdict: str
+) -> None:
+    stage = next(stage for stage in run.stages if stage.stage.kind == "before_after")
+    tested = pl.DataFrame(
+        {"grouping": "all", "threshold": [None], "p_value": p_value}, schema_overrides={"threshold": pl.Float64}
+    )
+    text = paragraph_of(run, replace(stage, tables={**stage.tables, "before_after_placebo": tested}))
+    assert f"{verdict} false positive rates (p = {p_value:.2g}, " in text
+
+
 def test_no_intervals_are_said_to_be_none(run: PublishedRun) -> None:
     assert "No intervals were computed." in paragraph(run, "geocoding", uncertainty="none")
 

@@ -68,6 +68,11 @@ def test_numbers_that_moved_most_beside_their_intervals_come_first() -> None:
     assert changes_of(means(), means()).changed == ()
 
 
+def test_limits_that_moved_are_a_change() -> None:
+    (change,) = changes_of(means(), means(recall_lower=0.3)).changed
+    assert (change.number.name, change.difference) == ("recall", 0.0)
+
+
 def test_undefined_numbers_groups_and_columns_that_come_and_go() -> None:
     numbers = changes_of(means(precision=None), means(recall=0.6).drop("recall_lower", "recall_upper"))
     assert {change.number.name: change.difference for change in numbers.changed if change.number.group == "a"} == {

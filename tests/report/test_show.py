@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,7 +10,11 @@ from cli.calls import call
 from rich.cells import cell_len
 from runs.inputs.workplace import assert_error
 
+from pipeline.report import summary
+from pipeline.report.blocks import Cells, Paragraph
 from pipeline.report.published import latest_run
+from pipeline.runs.runner import StageResult
+from pipeline.stages.stage import Summary
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,12 +48,31 @@ def test_warnings_come_first_and_once(text: str, two_runs: Path) -> None:
 def test_every_stage_has_its_table_sentence_and_curve(text: str, two_runs: Path) -> None:
     joined = " ".join(text.split())
     for stage in latest_run(two_runs).stages:
-        summary = stage.result().summary
+        shown = stage.result().summary
         assert f"{stage.name}: {stage.n_rows:,} rows in" in joined or f"{stage.name} ({stage.stage.kind}): " in joined
-        assert summary.curve_title in joined
-        for row in summary.rows:
+        assert shown.curve_title in joined
+        for row in shown.rows:
             assert all(word in joined for cell in row for word in cell.split() if "\x1b" not in word)
     assert "group (source)" in text.replace("\n(", " (") or "(source)" in text
+
+
+def test_groupings_are_named_and_numbers_stand_flush_right() -> None:
+    rows = (("all", "micro", "90.1% (87–93)"), ("x", "macro", "–"), ("1, x", "micro", "-2"))
+    stage = StageResult(
+        "s", "ranking", Summary(("group", "average", "value"), rows, "Words.", ("all", "a", "b,a")), (), 0.1, 3, {}
+    )
+
+    def cells(result: StageResult, most: int | None = None) -> Cells:
+        return next(block for block in summary.blocks_of_stage(result, most) if isinstance(block, Cells))
+
+    assert cells(stage).headers == ("grouping", "group", "average", "value")
+    assert cells(stage).rows[2] == ("b,a", "1, x", "micro", "-2")
+    assert cells(stage).flush_right == (False, False, False, True)
+    assert Paragraph("… 1 more group; thresher show prints all") in list(summary.blocks_of_stage(stage, 2))
+    one = replace(stage, summary=replace(stage.summary, groupings=("all", "a", "a")))
+    assert cells(one).headers == ("group (a)", "average", "value")
+    total = replace(stage, summary=replace(stage.summary, groupings=("all",), rows=rows[:1]))
+    assert (cells(total).headers, cells(total).flush_right) == (("average", "value"), (False, True))
 
 
 def test_only_the_stages_that_are_named_are_shown(two_runs: Path) -> None:
