@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pipeline.report.blocks import Cells, Heading, Items, Paragraph
 from pipeline.report.changes import record_changes
 from pipeline.report.metric_changes import metric_changes, named_group
+from pipeline.report.plain import UNBROKEN
 from pipeline.report.shared_units import paired_differences
 from pipeline.report.summary import heading_of
 from pipeline.report.tested import is_doubtful
@@ -26,7 +27,6 @@ MOST_ROWS = 20  # of a stage, in text
 MOST_SIGNIFICANT = 100  # likewise, before other tests are shown
 MOST_FILES = 5  # of an input, in text
 NOTHING = "–"
-UNBROKEN = "\u00a0"  # a blank at which lines are not broken
 
 
 @dataclass(frozen=True)

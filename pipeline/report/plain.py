@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 GAP, NARROW_GAP = "  ", " "
+UNBROKEN = "\u00a0"  # a blank at which lines are broken only if a table does not fit otherwise
 WIDTH_OF_PIPES = 80
 CURVE_WIDTH = 60
 BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -93,9 +94,10 @@ def thinned(values: Sequence[float | None], most: int) -> list[float | None]:
 def _lines_of_cells(table: Cells, width: int) -> Iterator[str]:
     headers = [cleaned(header, layout="") for header in table.headers]
     rows = [[cleaned(cell, layout="") for cell in row] for row in table.rows]
-    for gap in (GAP, NARROW_GAP):
-        if widths := fitted_widths(headers, rows, width, gap):
-            yield from table_lines(headers, rows, widths, table.flush_right, gap)
+    broken = [[cell.replace(UNBROKEN, " ") for cell in row] for row in rows]
+    for cells, gap in ((rows, GAP), (rows, NARROW_GAP), (broken, GAP), (broken, NARROW_GAP)):
+        if widths := fitted_widths(headers, cells, width, gap):
+            yield from table_lines(headers, cells, widths, table.flush_right, gap)
             return
     yield from record_lines(headers, rows, width, table.record_words)
 
@@ -132,6 +134,15 @@ def fitted_widths(
             if 0 < needed <= room:
                 widths[column] += needed
                 room -= needed
+    return _shared_out(widths, with_whole_cells, room)
+
+
+def _shared_out(widths: list[int], wanted: Sequence[int], room: int) -> list[int]:
+    """Widen the columns whose cells are wrapped, by one in turn, until nothing of the room is left."""
+    while narrow := [column for column, width in enumerate(widths) if width < wanted[column]][:room]:
+        for column in narrow:
+            widths[column] += 1
+        room -= len(narrow)
     return widths
 
 

@@ -84,6 +84,12 @@ def test_headers_are_wrapped_before_cells_and_gaps_narrowed_before_records() -> 
     assert next(plain.lines_of(cells, 8)) == "── row 1 ──"
 
 
+def test_unbroken_blanks_are_broken_before_a_table_becomes_records() -> None:
+    cells = Cells(("group", "value"), (("north", "0.5 (0.25\u00a0to\u00a00.75)"),), (False, True))
+    assert list(plain.lines_of(cells, 21))[-2:] == ["north             0.5", "       (0.25\u00a0to\u00a00.75)"]
+    assert list(plain.lines_of(cells, 17))[-2:] == ["north   0.5 (0.25", "         to 0.75)"]
+
+
 def test_a_word_wider_than_the_page_is_not_broken() -> None:
     path = "/very/long/" + "x" * 60
     assert list(plain.lines_of(Paragraph(f"see {path} there"), 20)) == ["see", path, "there"]

@@ -86,6 +86,7 @@ def test_numbers_are_those_of_the_tables(run: PublishedRun) -> None:
     assert f"{area['n_positive']} of {area['n']} predictions are positive." in text
     assert "60 weighted, scored and labelled predictions were computed at the thresholds 0.5, 1 and 1.5;" in text
     assert "by the jackknife over values of page" in text
+    assert "further groups" not in text
     assert "These limits are doubtful: the effective number of clusters" in text
 
 
