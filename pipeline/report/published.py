@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 
     from pipeline.stages.figures import Figure
     from pipeline.stages.stage import Stage
+    from pipeline.storage.kept import KeptRun
 
 
-FEWEST_CHARACTERS = 4  # of a run id that stand for all of it
+FEWEST_DIGITS = 4  # of a number that may be the start of a run id
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ def kept_run(results: Path, run: str) -> PublishedRun:
 
     Args:
         results: The output folder of a run, absolute.
-        run: Its generation, its run id or at least the first four characters of that, or the name of its folder.
+        run: Its generation, its run id or the start of that, or the name of its folder.
 
     Raises:
         NoInputError: no run was published there.
@@ -140,7 +141,7 @@ def kept_run(results: Path, run: str) -> PublishedRun:
     layout = Layout(results)
     require_latest(layout)
     runs = read_state(layout).runs
-    matches = [kept for kept in runs if is_named(kept.folder.name, run)]
+    matches = named_runs(runs, run)
     if len(matches) != 1:
         message = f"{'several runs are' if matches else 'no kept run is'} called {run!r}"
         names = ", ".join(kept.folder.name for kept in runs[-5:])
@@ -163,16 +164,27 @@ def run_before(results: Path, run: PublishedRun) -> PublishedRun | None:
         DataError: its record is damaged.
     """
     for kept in reversed(read_state(Layout(results)).runs):
-        if generation_of(kept.folder.name) < run.generation and kept.manifest is not None and kept.is_readable:
+        if _generation(kept) < run.generation and kept.manifest is not None and kept.is_readable:
             return read_run(kept.folder, kept.manifest.published_at)
     return None
 
 
-def is_named(folder: str, name: str) -> bool:
-    """Whether a run in a folder of that name goes by a name; a short number is a generation, never part of an id."""
-    generation, _, run_id = folder.partition("-")
-    is_generation = name.isascii() and name.isdigit() and int(name) == int(generation)
-    return name == folder or is_generation or (len(name) >= FEWEST_CHARACTERS and run_id.startswith(name))
+def named_runs(runs: Sequence[KeptRun], name: str) -> list[KeptRun]:
+    """Return the runs that go by a name: a number is a generation, and the start of an id only if it is none.
+
+    A short number is never the start of an id: once a generation is deleted, its number must not name another run.
+
+    Args:
+        runs: The kept runs.
+        name: A generation, the name of a folder, or a run id or its start.
+    """
+    exact = [run for run in runs if name == run.folder.name or (name.isdecimal() and int(name) == _generation(run))]
+    is_start = bool(name) and not (name.isdecimal() and len(name) < FEWEST_DIGITS)
+    return exact or [run for run in runs if is_start and run.run_id.startswith(name)]
+
+
+def _generation(run: KeptRun) -> int:
+    return generation_of(run.folder.name)
 
 
 def read_run(folder: Path, published_at: str = "") -> PublishedRun:

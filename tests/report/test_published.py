@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from pipeline.errors import DataError, NoInputError, UsageError
-from pipeline.report.published import is_named, kept_run, latest_run
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pipeline.report.published import kept_run, latest_run, named_runs
+from pipeline.storage.kept import KeptRun
 
 pytest_plugins = ("report.two_runs",)
 
@@ -32,22 +30,26 @@ def test_a_run_that_is_not_kept_is_told_with_those_that_are(two_runs: Path, name
 
 
 @pytest.mark.parametrize(
-    ("name", "fits"),
+    ("name", "generations"),
     [
-        ("12", True),
-        ("00000012", True),
-        ("3456", True),
-        ("3456789abcde", True),
-        ("00000012-3456789abcde", True),
-        ("345", False),
-        ("1", False),
-        ("\u0661\u0662", False),
-        ("4567", False),
-        ("", False),
+        ("12", [12]),
+        ("00000012", [12]),
+        ("3456", [3456]),  # a generation before the start of an id
+        ("34567", [11]),
+        ("3456789abcde", [11]),
+        ("00000011-3456789abcde", [11]),
+        ("345", []),
+        ("4567", []),
+        ("abcd0", [12]),
+        ("ab", [12, 3456]),
+        ("abcd", [12, 3456]),
+        ("", []),
     ],
 )
-def test_a_short_number_is_a_generation_and_no_part_of_an_id(name: str, *, fits: bool) -> None:
-    assert is_named("00000012-3456789abcde", name) == fits
+def test_a_number_is_a_generation_and_a_start_stands_for_an_id(name: str, generations: list[int]) -> None:
+    ids = {11: "3456789abcde", 12: "abcd0", 3456: "abcd1"}
+    runs = [KeptRun(Path(f"{generation:08}-{id_}"), id_, None, "", {}) for generation, id_ in ids.items()]
+    assert [int(run.folder.name[:8]) for run in named_runs(runs, name)] == generations
 
 
 def test_a_folder_without_a_run_is_told(tmp_path: Path) -> None:
