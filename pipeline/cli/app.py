@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,6 +25,18 @@ class _Commands(TyperGroup):
         """Parse the command line."""
         with cleaned_faults():
             return super().make_context(*words, **options)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - typer's own types
+        """Find the command that is meant; one that is not there is told with the nearest, stages among them."""
+        try:
+            return super().resolve_command(ctx, args)
+        except Exception as error:
+            message = getattr(error, "message", "")
+            nearest = get_close_matches(args[0].replace("_", "-"), self.list_commands(ctx)) if args else []
+            if message and nearest and "Did you mean" not in message:
+                names = ", ".join(map(repr, nearest))
+                error.message = f"{message.rstrip('.')}. Did you mean {names}?"  # type: ignore[attr-defined]
+            raise
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - typer's own types
         """Parse the arguments of the command and call it."""

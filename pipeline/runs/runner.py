@@ -94,7 +94,7 @@ def stage_tables(config: Config) -> Run:
     with stop_requests() as stop:
         config.check_engine()
         results = evaluate(config, open_stages(config), staging, Watcher(), stop).results
-    warnings = _each_once({result.name: result.warnings for result in results})
+    warnings = warnings_once({result.name: result.warnings for result in results})
     return Run(staging.folder, staging.run_id, 0, "staged", results, warnings, time.monotonic() - started)
 
 
@@ -223,7 +223,7 @@ class _Job:
     def _run(self, path: Path, manifest: Manifest, status: str, results: tuple[StageResult, ...]) -> Run:
         """Return the finished run; its warnings are those of the run that counted."""
         record = json.loads((path / RUN_RECORD).read_bytes())
-        warnings = _each_once({name: result["warnings"] for name, result in record["results"].items()})
+        warnings = warnings_once({name: result["warnings"] for name, result in record["results"].items()})
         seconds = time.monotonic() - self.started
         warnings += self.healed.notes
         return Run(path, manifest.run_id, manifest.generation, status, results, warnings, seconds)
@@ -263,7 +263,7 @@ class _Job:
                     raise DataError(message, remedy="Run again when its writer is done.")
 
 
-def _each_once(warnings: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+def warnings_once(warnings: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """List the warnings of all stages; one that several stages give appears once, with their names."""
     stages_of: dict[str, list[str]] = {}
     for stage, texts in warnings.items():

@@ -11,7 +11,7 @@ from pipeline.tables.schemas import COUNT_TABLE, GROUPING, Column, Table
 from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     import polars as pl
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pipeline.sources.inputs import InputContract
     from pipeline.sources.source import Source
     from pipeline.stages.figures import Figure, KeyNumber, MakesFigures
+    from pipeline.stages.methods import Measured
     from pipeline.stages.parameters import StageParameters
 
 
@@ -96,6 +97,7 @@ class Stage:
         figures: What there is to look at, from the result tables and the level of their intervals; figures without a
             row are left out.
         key_numbers: The numbers that matter most, group by group, from the result tables.
+        methods: What a methods section says of the stage: sentences, empty ones being left out.
         units: The table with one row per unit, if it has one.
     """
 
@@ -110,6 +112,7 @@ class Stage:
     summarize: Callable[[Mapping[str, pl.DataFrame]], Summary]
     figures: MakesFigures = no_figures
     key_numbers: Callable[[Mapping[str, pl.DataFrame]], tuple[KeyNumber, ...]] = lambda _tables: ()
+    methods: Callable[[Measured], Iterable[str]] = lambda _measured: ()
     units: UnitTable | None = None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.stages.before_after import figures, planning, results
+from pipeline.stages.before_after import figures, methods, planning, results
 from pipeline.stages.before_after.contract import (
     ARTICLES,
     AUDITED,
@@ -27,5 +27,6 @@ STAGE = Stage(
     summarize=results.summarize,
     figures=figures.figures,
     key_numbers=figures.key_numbers,
+    methods=methods.sentences,
     units=UnitTable("before_after_events", "event_id", grouped=False),
 )

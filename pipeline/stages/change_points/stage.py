@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.stages.change_points import figures, planning, results
+from pipeline.stages.change_points import figures, methods, planning, results
 from pipeline.stages.change_points.contract import (
     ANNOTATIONS,
     CODERS,
@@ -27,5 +27,6 @@ STAGE = Stage(
     summarize=results.summarize,
     figures=figures.figures,
     key_numbers=figures.key_numbers,
+    methods=methods.sentences,
     units=UnitTable("change_points_series", "series_id"),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.stages.entity_recognition import figures, planning, results
+from pipeline.stages.entity_recognition import figures, methods, planning, results
 from pipeline.stages.entity_recognition.contract import (
     COUNTS,
     DOCUMENTS,
@@ -25,5 +25,6 @@ STAGE = Stage(
     summarize=results.summarize,
     figures=figures.figures,
     key_numbers=figures.key_numbers,
+    methods=methods.sentences,
     units=UnitTable("entity_recognition_documents", "doc_id"),
 )

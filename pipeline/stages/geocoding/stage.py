@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.stages.geocoding import figures, planning, results
+from pipeline.stages.geocoding import figures, methods, planning, results
 from pipeline.stages.geocoding.contract import COUNTS, GOLD, PREDICTED, TABLES, GeocodingParameters
 from pipeline.stages.stage import Stage
 
@@ -18,4 +18,5 @@ STAGE = Stage(
     summarize=results.summarize,
     figures=figures.figures,
     key_numbers=figures.key_numbers,
+    methods=methods.sentences,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.stages.ranking import figures, planning, results
+from pipeline.stages.ranking import figures, methods, planning, results
 from pipeline.stages.ranking.contract import COUNTS, RANKING, RELEVANCE, TABLES, RankingParameters
 from pipeline.stages.stage import Stage, UnitTable
 
@@ -18,6 +18,7 @@ STAGE = Stage(
     summarize=results.summarize,
     figures=figures.figures,
     key_numbers=figures.key_numbers,
+    methods=methods.sentences,
     units=UnitTable(
         "ranking_queries",
         "query_id",
