@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pipeline.plan.plan import Plan
     from pipeline.sources.inputs import InputContract
     from pipeline.sources.source import Source
+    from pipeline.stages.evidence import Evidence
     from pipeline.stages.figures import Figure, KeyNumber
     from pipeline.stages.parameters import StageParameters
 
@@ -91,6 +92,7 @@ class Stage:
         figures: What there is to look at, from the result tables; figures without a row are left out.
         key_numbers: The numbers that matter most, group by group, from the result tables.
         units: The table with one row per unit, if it has one.
+        evidence: Where its numbers come from: formulas, and sections of rows.
     """
 
     kind: str
@@ -105,6 +107,7 @@ class Stage:
     figures: Callable[[Mapping[str, pl.DataFrame]], tuple[Figure, ...]] = lambda _tables: ()
     key_numbers: Callable[[Mapping[str, pl.DataFrame]], tuple[KeyNumber, ...]] = lambda _tables: ()
     units: UnitTable | None = None
+    evidence: Evidence | None = None
 
 
 _REPLICATE = Column(REPLICATE, "BIGINT", "group of clusters; intervals leave one out at a time")

@@ -12,6 +12,7 @@ from pipeline.stages.before_after.contract import (
     PAIRS,
     BeforeAfterParameters,
 )
+from pipeline.stages.before_after.evidence import EVIDENCE
 from pipeline.stages.before_after.tables import COUNT_TABLE, TABLES
 from pipeline.stages.stage import Stage, UnitTable
 
@@ -25,5 +26,6 @@ STAGE = Stage(
     derive=results.derive,
     warnings=results.warnings,
     summarize=results.summarize,
+    evidence=EVIDENCE,
     units=UnitTable("before_after_events", "event_id", grouped=False),
 )

@@ -13,6 +13,7 @@ from pipeline.stages.change_points.contract import (
     TABLES,
     ChangePointsParameters,
 )
+from pipeline.stages.change_points.evidence import EVIDENCE
 from pipeline.stages.stage import Stage, UnitTable
 
 STAGE = Stage(
@@ -25,5 +26,6 @@ STAGE = Stage(
     derive=results.derive,
     warnings=results.warnings,
     summarize=results.summarize,
+    evidence=EVIDENCE,
     units=UnitTable("change_points_series", "series_id"),
 )

@@ -11,6 +11,7 @@ from pipeline.stages.entity_recognition.contract import (
     TABLES,
     EntityRecognitionParameters,
 )
+from pipeline.stages.entity_recognition.evidence import EVIDENCE
 from pipeline.stages.stage import Stage, UnitTable
 
 STAGE = Stage(
@@ -23,5 +24,6 @@ STAGE = Stage(
     derive=results.derive,
     warnings=results.warnings,
     summarize=results.summarize,
+    evidence=EVIDENCE,
     units=UnitTable("entity_recognition_documents", "doc_id"),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pipeline.stages.geocoding import planning, results
 from pipeline.stages.geocoding.contract import COUNTS, GOLD, PREDICTED, TABLES, GeocodingParameters
+from pipeline.stages.geocoding.evidence import EVIDENCE
 from pipeline.stages.stage import Stage
 
 STAGE = Stage(
@@ -16,4 +17,5 @@ STAGE = Stage(
     derive=results.derive,
     warnings=results.warnings,
     summarize=results.summarize,
+    evidence=EVIDENCE,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pipeline.stages.ranking import planning, results
 from pipeline.stages.ranking.contract import COUNTS, RANKING, RELEVANCE, TABLES, RankingParameters
+from pipeline.stages.ranking.evidence import EVIDENCE
 from pipeline.stages.stage import Stage, UnitTable
 
 STAGE = Stage(
@@ -16,6 +17,7 @@ STAGE = Stage(
     derive=results.derive,
     warnings=results.warnings,
     summarize=results.summarize,
+    evidence=EVIDENCE,
     units=UnitTable(
         "ranking_queries",
         "query_id",

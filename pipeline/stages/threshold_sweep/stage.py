@@ -5,6 +5,7 @@ from __future__ import annotations
 from pipeline.stages.stage import Stage
 from pipeline.stages.threshold_sweep import planning, results
 from pipeline.stages.threshold_sweep.contract import COUNTS, PREDICTIONS, TABLES, ThresholdSweepParameters
+from pipeline.stages.threshold_sweep.evidence import EVIDENCE
 
 STAGE = Stage(
     kind="threshold_sweep",
@@ -16,4 +17,5 @@ STAGE = Stage(
     derive=results.derive,
     warnings=results.warnings,
     summarize=results.summarize,
+    evidence=EVIDENCE,
 )

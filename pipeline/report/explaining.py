@@ -1,0 +1,266 @@
+"""Where a published number comes from: definition, counts, inputs, SQL, and the rows behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pipeline.errors import ThresherError, UsageError
+from pipeline.interrupts import stop_requests
+from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY, MEANINGS
+from pipeline.plan.plan import Plan
+from pipeline.report.choosing import Choice, Wish, choose
+from pipeline.report.evidence import chosen_sections, columns_to_show, rows_behind
+from pipeline.report.formulas import first_fitting
+from pipeline.runs.recorded import changed_files, open_recorded, recorded_config
+from pipeline.runs.rendering import render_opened
+from pipeline.stages.evidence import Asked, Evidence
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pipeline.report.evidence import ShownSection
+    from pipeline.report.formulas import Step
+    from pipeline.report.published import PublishedRun, PublishedStage
+    from pipeline.runs.opening import OpenedStage
+    from pipeline.stages.stage import Stage
+
+_NOT_SHOWN = ("name", "kind", "by")
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What of an explanation is to be shown.
+
+    Attributes:
+        sections: Names of sections; none: all that need not be asked for.
+        most_rows: Most rows of each section; None: ten, and all of a section that is shown on request alone.
+        columns: Columns of the inputs as `input.column`; none: the first that have no role.
+        sql: Whether the SQL that counts is wanted.
+        rows: Whether rows are wanted at all.
+    """
+
+    sections: tuple[str, ...] = ()
+    most_rows: int | None = None
+    columns: tuple[str, ...] = ()
+    sql: bool = False
+    rows: bool = True
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Where a published number comes from.
+
+    Attributes:
+        run: Name of the folder of the run.
+        stage: Name of the stage.
+        kind: Its task.
+        metric: The number.
+        group: Its group in words.
+        threshold: Its threshold, if it has one.
+        value: The number; None where undefined.
+        lower: Its lower limit.
+        upper: Its upper limit.
+        meaning: Its definition.
+        steps: How it follows from the counts; nothing where no formula of counts gives it.
+        undefined: Why it is NULL, or has no interval, in the words of the table; empty if neither.
+        interval: How its interval was made, and how far it can be trusted; empty without one.
+        inputs: Sentences on the rows of every input.
+        bindings: What every field is read from, by input.
+        parameters: What decides it, by key of the config.
+        notes: What was chosen, and what must be known before rows are compared with counts.
+        sections: The rows behind it.
+        sql: The SQL that counts it; empty if it is not wanted.
+    """
+
+    run: str
+    stage: str
+    kind: str
+    metric: str
+    group: str
+    threshold: float | None
+    value: Any
+    lower: float | None
+    upper: float | None
+    meaning: str
+    steps: tuple[Step, ...]
+    undefined: str
+    interval: str
+    inputs: tuple[str, ...]
+    bindings: Mapping[str, str]
+    parameters: Mapping[str, Any]
+    notes: tuple[str, ...]
+    sections: tuple[ShownSection, ...]
+    sql: str
+
+
+def explain(run: PublishedRun, name: str, wish: Wish, shown: Shown) -> Explanation:
+    """Explain a number of a stage of a published run.
+
+    Args:
+        run: The run.
+        name: Name of the stage.
+        wish: The number.
+        shown: What is to be shown of it.
+
+    Raises:
+        UsageError: the run has no such stage, or the stage no such number, group, threshold, section or column.
+        NoInputError: rows or SQL are asked for by name, and the inputs are gone.
+    """
+    stage = run.chosen([name])[0]
+    evidence = stage.stage.evidence
+    if evidence is None:
+        message = f"nothing is known of the rows behind stage {name!r}, which is of kind {stage.stage.kind}"
+        raise UsageError(message)
+    sections = chosen_sections(evidence, shown.sections)
+    choice = choose(stage, evidence, wish)
+    opened, notes = _opened(run, name, evidence, shown)
+    asked = _asked(run, stage, choice, opened)
+    behind: tuple[ShownSection, ...] = ()
+    if opened is not None and shown.rows:
+        showing = opened.showing(columns_to_show(opened, shown.columns))
+        with stop_requests() as stop:
+            behind = rows_behind(showing, evidence, _with_plan(asked, showing.plan), sections, shown.most_rows, stop)
+    sql = render_opened(opened, dialect="duckdb") if opened is not None and shown.sql else ""
+    return _explanation(run, stage, choice, asked, (*choice.notes, *notes), behind, sql)
+
+
+def _opened(
+    run: PublishedRun, name: str, evidence: Evidence, shown: Shown
+) -> tuple[OpenedStage | None, tuple[str, ...]]:
+    """Return the stage with its inputs found, if they are there, and what became of them since the run."""
+    if not shown.rows and not shown.sql:
+        return None, ()
+    try:
+        opened = open_recorded(run.record, run.folder, name, evidence.parameters)
+    except ThresherError as error:
+        if shown.sections or shown.columns or shown.sql:
+            raise
+        return None, (f"no rows can be shown: {error.message}",)
+    return opened, changed_files(run.record, run.folder, opened)
+
+
+def _asked(run: PublishedRun, stage: PublishedStage, choice: Choice, opened: OpenedStage | None) -> Asked:
+    plan = Plan() if opened is None else opened.plan
+    if opened is None:
+        config = recorded_config(run.record, run.folder)
+        params = next(configured.params for configured in config.stages if configured.params.name == stage.name)
+    else:
+        params = opened.configured.params
+    return Asked(params, plan, stage.tables, choice.measure.name, choice.row, choice.group, choice.threshold)
+
+
+def _with_plan(asked: Asked, plan: Plan) -> Asked:
+    return Asked(asked.params, plan, asked.tables, asked.measure, asked.row, asked.group, asked.threshold)
+
+
+def _explanation(
+    run: PublishedRun,
+    stage: PublishedStage,
+    choice: Choice,
+    asked: Asked,
+    notes: tuple[str, ...],
+    sections: tuple[ShownSection, ...],
+    sql: str,
+) -> Explanation:
+    name, row, evidence = choice.measure.name, choice.row, stage.stage.evidence
+    quantities = {} if evidence is None else evidence.quantities(asked)
+    forms, decides = choice.measure.forms, () if evidence is None else evidence.decides
+    return Explanation(
+        run=run.folder.name,
+        stage=stage.name,
+        kind=stage.stage.kind,
+        metric=name if "metric" not in row else f"{name} of {row['metric']}",
+        group=choice.group_words,
+        threshold=choice.threshold,
+        value=row[name],
+        lower=row.get(f"{name}_lower"),
+        upper=row.get(f"{name}_upper"),
+        meaning=_meaning(stage.stage, choice.table, name),
+        steps=first_fitting(forms, {**quantities, **row}),
+        undefined=_undefined(row, name),
+        interval=_interval(run, stage, row, name),
+        inputs=tuple(_of_input(input_name, account) for input_name, account in stage.accounts.items()),
+        bindings=_bindings(run, stage),
+        parameters=_parameters(stage, decides),
+        notes=notes,
+        sections=sections,
+        sql=sql,
+    )
+
+
+def _meaning(stage: Stage, table: str, name: str) -> str:
+    columns = next(each.columns for each in stage.tables if each.name == table)
+    return next(column.meaning for column in columns if column.name == name)
+
+
+def _undefined(row: Mapping[str, Any], name: str) -> str:
+    """Why the number is NULL, or has no limits, in the words of the table."""
+    if row[name] is None:
+        return f"undefined: {row.get('undefined') or 'no value'}"
+    lacks_limits = f"{name}_lower" in row and row[f"{name}_lower"] is None
+    return f"no interval: {row.get('undefined_interval') or 'none can be given'}" if lacks_limits else ""
+
+
+def _interval(run: PublishedRun, stage: PublishedStage, row: Mapping[str, Any], name: str) -> str:
+    """How the limits of the number were made and how far they can be trusted; empty without limits."""
+    if row.get(f"{name}_lower") is None:
+        return ""
+    parameters = stage.parameters
+    independent = run.record.get("facts", {}).get(stage.name, {}).get("independent", _independent(stage))
+    ways = {
+        "jackknife": f"closed form, from the spread between {independent}",
+        "bootstrap": f"bootstrap-t, {parameters.get('resamples')} resamples of {independent}, seed "
+        f"{parameters.get('seed')}",
+    }
+    way = ways.get(parameters.get("uncertainty", "jackknife"), "closed form")
+    quality = row.get(INTERVAL_QUALITY)
+    meaning = dict(MEANINGS).get(quality) if quality is not None else None
+    words = "" if meaning is None else f"; interval_quality = {quality}: {meaning}"
+    return f"{100 * parameters.get('confidence', 0.95):.6g}% confidence, {way}{words}"
+
+
+def _independent(stage: PublishedStage) -> str:
+    return "rows" if stage.stage.evidence is None else stage.stage.evidence.independent
+
+
+def _of_input(name: str, account: Mapping[str, int]) -> str:
+    """How many rows of an input were used, and what became of the others."""
+    others = {status: number for status, number in account.items() if status not in {"used", "rows_in"} and number}
+    left_out = "; left out: " + ", ".join(f"{number:,} {status}" for status, number in sorted(others.items()))
+    return f"{name}: {account.get('used', 0):,} of {account['rows_in']:,} rows used{left_out if others else ''}"
+
+
+def _bindings(run: PublishedRun, stage: PublishedStage) -> dict[str, str]:
+    """What every field that is read comes from, by input."""
+    words: dict[str, list[str]] = {}
+    for name, binding in run.record.get("bindings", {}).get(stage.name, {}).items():
+        input_name, _, field_name = name.partition(".")
+        origin = binding["source"]
+        if origin != "absent":
+            column = binding.get("column") or binding.get("sql") or ""
+            same = f"{field_name} ({origin})" if origin == "named" else f"{field_name} = {column} ({origin})"
+            words.setdefault(input_name, []).append(same)
+    return {name: ", ".join(fields) for name, fields in words.items()}
+
+
+def _parameters(stage: PublishedStage, decides: tuple[str, ...]) -> dict[str, Any]:
+    """What decides the numbers: the keys that the stage names, and all others that differ from their defaults."""
+    inputs = {contract.name for contract in stage.stage.inputs}
+    fields = stage.stage.parameters.model_fields
+    defaults = {name: _plain(field.get_default(call_default_factory=True)) for name, field in fields.items()}
+    return {
+        name: value
+        for name, value in stage.parameters.items()
+        if name not in inputs
+        and name not in _NOT_SHOWN
+        and (name in decides or value != defaults.get(name))
+        and (value is not None or name in decides)
+    }
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - a default of any type
+    """A default as JSON would hold it."""
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return value.model_dump(mode="json") if hasattr(value, "model_dump") else value
