@@ -17,11 +17,13 @@ from pipeline.report.formulas import figure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
 
     import polars as pl
 
     from pipeline.report.evidence import ShownSection
     from pipeline.report.explaining import Explanation
+    from pipeline.report.published import PublishedRun
 
 GAP = "  "
 WIDTH = 100
@@ -41,6 +43,26 @@ def write_explanation(explanation: Explanation, format_: str) -> None:
         message = f"unknown format {format_!r}"
         raise UsageError(message, remedy=f"Choose one of {', '.join(WRITERS)}.")
     write("".join(WRITERS[format_](explanation)))
+
+
+def write_checked(run: PublishedRun, name: str, path: Path) -> None:
+    """Write the verdicts of a filled-in sheet as Parquet to stdout.
+
+    Args:
+        run: The run that drew the sample.
+        name: Name of its stage.
+        path: The sheet, CSV.
+
+    Raises:
+        UsageError: stdout is a terminal, or the stage has no sample.
+        DataError: the sheet is not that of the sample, or has a verdict that is none.
+    """
+    from pipeline.report.checked import checked_rows  # noqa: PLC0415 - not for --help
+
+    if sys.stdout.isatty():
+        message = "Parquet is not for a terminal"
+        raise UsageError(message, remedy=f"Send it to a file: … --checked {path} > audited.parquet")
+    checked_rows(run.chosen([name])[0], path).write_parquet(sys.stdout.buffer)
 
 
 def _csv(explanation: Explanation) -> Iterator[str]:

@@ -80,6 +80,12 @@ def explain(
     sql: Annotated[  # noqa: FBT002 - a flag
         bool, typer.Option("--sql", help="Print the SQL that counts it, too.")
     ] = False,
+    checked: Annotated[
+        Path | None,
+        typer.Option(
+            "--checked", metavar="SHEET", help="A filled-in sheet, CSV: write it as Parquet for the input audited."
+        ),
+    ] = None,
     run: Annotated[str, typer.Option("--run", metavar="RUN", help="A kept run; default: the latest.")] = "",
     format_: Annotated[str, typer.Option("--format", "-f", help="text, markdown, csv or json.")] = "text",
 ) -> None:
@@ -88,7 +94,7 @@ def explain(
     Example:  thresher explain results before_after --threshold 6.5 --group source=north
     """
     with reporting(ctx):
-        from pipeline.cli.explanation import write_explanation  # noqa: PLC0415
+        from pipeline.cli.explanation import write_checked, write_explanation  # noqa: PLC0415
         from pipeline.report.choosing import Wish  # noqa: PLC0415
         from pipeline.report.explaining import Shown, explain  # noqa: PLC0415
         from pipeline.report.published import kept_run, latest_run  # noqa: PLC0415
@@ -98,4 +104,7 @@ def explain(
         shown = Shown(tuple(show or ()), rows, wanted, sql=sql, rows=rows != 0)
         wish = Wish(metric, threshold, tuple(group or ()))
         published = kept_run(folder, run) if run else latest_run(folder)
+        if checked is not None:
+            write_checked(published, stage, local_path(checked, Path.cwd(), what="--checked"))
+            return
         write_explanation(explain(published, stage, wish, shown), format_)

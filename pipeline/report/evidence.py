@@ -66,7 +66,7 @@ def chosen_sections(evidence: Evidence, names: Sequence[str]) -> tuple[Section, 
             raise UsageError(message, remedy=f"Sections of this stage: {', '.join(sections)}.")
     if names:
         return tuple(sections[name] for name in dict.fromkeys(names))
-    return tuple(section for section in evidence.sections if not section.on_request)
+    return tuple(section for section in evidence.sections if section.sheet is None)
 
 
 def columns_to_show(opened: OpenedStage, wanted: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -119,7 +119,7 @@ def rows_behind(
         evidence: What there is to show of it.
         asked: What is explained.
         sections: The sections.
-        most_rows: Most rows of each; None: ten, and all of a section that is shown on request alone.
+        most_rows: Most rows of each; None: ten, and all rows of a sheet.
         stop: Checked while a query runs.
     """
     with DuckDB(Resources(), opened.folders, stop) as engine, naming_user_sql(engine, opened.plan):
@@ -175,9 +175,11 @@ class _Reader:
         sentence = sentence.replace("{threshold}", threshold or "any threshold")
         if absent := section.absent(self.asked):
             return ShownSection(section.name, section.title, sentence, pl.DataFrame(), 0, absent)
-        default = None if section.on_request else MOST_ROWS
+        default = MOST_ROWS if section.sheet is None else None
         rows, n_rows = self._rows(section, default if self.most_rows is None else self.most_rows)
         shown = self._with_columns(section, rows).drop(section.hides(self.asked), strict=False)
+        if section.sheet is not None:
+            shown = shown.with_columns(pl.lit(None, dtype=pl.String).alias(section.sheet.verdict))
         return ShownSection(section.name, section.title, sentence, _named(shown), n_rows)
 
     def _rows(self, section: Section, most_rows: int | None) -> tuple[pl.DataFrame, int]:

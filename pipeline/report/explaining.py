@@ -34,7 +34,7 @@ class Shown:
 
     Attributes:
         sections: Names of sections; none: all that need not be asked for.
-        most_rows: Most rows of each section; None: ten, and all of a section that is shown on request alone.
+        most_rows: Most rows of each section; None: ten, and all rows of a sheet.
         columns: Columns of the inputs as `input.column`; none: the first that have no role.
         sql: Whether the SQL that counts is wanted.
         rows: Whether rows are wanted at all.
@@ -57,7 +57,7 @@ class Explanation:
         kind: Its task.
         metric: The number.
         group: Its group in words.
-        threshold: Its threshold, if it has one.
+        threshold: Its threshold; None where it has none.
         value: The number; None where undefined.
         lower: Its lower limit.
         upper: Its upper limit.
@@ -172,7 +172,7 @@ def _explanation(
         kind=stage.stage.kind,
         metric=name if "metric" not in row else f"{name} of {row['metric']}",
         group=choice.group_words,
-        threshold=choice.threshold,
+        threshold=choice.threshold if evidence is not None and evidence.threshold in row else None,
         value=row[name],
         lower=row.get(f"{name}_lower"),
         upper=row.get(f"{name}_upper"),
@@ -183,10 +183,17 @@ def _explanation(
         inputs=tuple(_of_input(input_name, account) for input_name, account in stage.accounts.items()),
         bindings=_bindings(run, stage),
         parameters=_parameters(stage, decides),
-        notes=notes,
+        notes=(*notes, *_of_other_rows(choice, evidence)),
         sections=sections,
         sql=sql,
     )
+
+
+def _of_other_rows(choice: Choice, evidence: Evidence | None) -> tuple[str, ...]:
+    """Say at which threshold rows are shown of a number that has none."""
+    if evidence is None or choice.threshold is None or evidence.threshold in choice.row:
+        return ()
+    return (f"{choice.measure.name} has no threshold: the rows are those at {choice.threshold:g}",)
 
 
 def _meaning(stage: Stage, table: str, name: str) -> str:

@@ -77,6 +77,21 @@ class Measure:
     forms: tuple[Form, ...] = ()
 
 
+@dataclass(frozen=True)
+class Sheet:
+    """Rows that people fill in, which a later run reads back as an input.
+
+    Attributes:
+        input: The input.
+        key: Columns that tell the rows apart.
+        verdict: The column that people fill in: true or false.
+    """
+
+    input: str
+    key: tuple[str, ...]
+    verdict: str
+
+
 def _unchanged(frame: pl.DataFrame, _frames: Mapping[str, pl.DataFrame], _asked: Asked) -> pl.DataFrame:
     return frame
 
@@ -99,7 +114,7 @@ class Section:
         inputs: Inputs whose own columns are shown beside, each with its key: canonical name → column of the rows.
         hides: Columns that are needed to find others and are not shown.
         absent: Why there is no such section for what is asked; empty if there is.
-        on_request: Whether it is shown, with all its rows, only when it is asked for by name.
+        sheet: What people fill in of it; such a section is shown only when it is asked for by name, with all its rows.
     """
 
     name: str
@@ -115,7 +130,7 @@ class Section:
     inputs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     hides: Callable[[Asked], tuple[str, ...]] = lambda _asked: ()
     absent: Callable[[Asked], str] = lambda _asked: ""
-    on_request: bool = False
+    sheet: Sheet | None = None
 
 
 @dataclass(frozen=True)

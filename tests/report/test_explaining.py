@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 from cli.calls import call
-from running import stage_config
+from running import read_table, run_stages, stage_config
 from stage_examples import EXAMPLES
 
 import pipeline
@@ -286,6 +286,73 @@ def test_rows_without_an_id_are_told_by_their_place(published: Published) -> Non
     assert "id" in explanation.sections[0].rows.columns
     assert "file_row_number" not in explanation.sections[0].rows.columns
     assert explanation.sections[0].rows["predictions.note"].to_list() == ["<b>"] * 2
+
+
+# The sheet to fill in ------------------------------------------------------------------------------------------------
+
+
+def _sheet(published: Published) -> pl.DataFrame:
+    called = call("explain", published.results, "before_after", "--show", "audit", "--format", "csv")
+    assert called.code == 0, called.err
+    return pl.read_csv(called.raw, infer_schema=False)
+
+
+@pytest.mark.parametrize(("separator", "yes", "no"), [(",", "true", "false"), (";", "Yes ", "NO")])
+def test_a_sheet_that_is_filled_in_is_read_back(
+    published: Published, tmp_path: Path, separator: str, yes: str, no: str
+) -> None:
+    sheet = _sheet(published)
+    sample = published.stage("before_after").tables["before_after_audit_sample"]
+    assert sheet["article_id"].to_list() == sample["article_id"].cast(pl.String).to_list()
+    assert {"articles.title", "articles.url"} < set(sheet.columns)
+    assert sheet.columns[-1] == "is_match"
+    assert "score" not in sheet.columns
+    assert sheet["is_match"].null_count() == sheet.height == AUDIT["size"]
+    verdicts = [yes, no, None, yes, "", yes, no, no]
+    filled = sheet.with_columns(pl.Series("is_match", verdicts)).reverse()
+    filled.write_csv(tmp_path / "filled.csv", separator=separator, include_bom=True, line_terminator="\r\n")
+    called = call("explain", published.results, "before_after", "--checked", tmp_path / "filled.csv")
+    assert called.code == 0, called.err
+    (tmp_path / "audited.parquet").write_bytes(called.raw)
+    example = next(example for example in EXAMPLES if example.kind == "before_after")
+    frames = _frames("before_after", example.frames)
+    config = stage_config(tmp_path, "before_after", frames, **_keys("before_after", example.keys))
+    config["stages"][0]["audited"] = str(tmp_path / "audited.parquet")
+    run = run_stages(config)
+    audit = read_table(run, "before_after_audit").filter(pl.col("grouping") == "all", pl.col("threshold") == 5.0)
+    assert audit.select("n_audited", "n_right").row(0) == (6, 3)
+    assert not any("not in the sample" in warning for warning in run.warnings)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"is_match": pl.lit("perhaps")}, "row 2: is_match = 'perhaps' is neither true nor false"),
+        ({"article_id": pl.lit("1e17"), "is_match": pl.lit("true")}, "article_id = 1e17 is not in the sample"),
+        (
+            {
+                "event_id": pl.col("event_id").first(),
+                "article_id": pl.col("article_id").first(),
+                "is_match": pl.lit("1"),
+            },
+            "twice",
+        ),
+    ],
+)
+def test_a_sheet_that_is_not_that_of_the_sample_is_refused(
+    published: Published, tmp_path: Path, change: dict[str, pl.Expr], words: str
+) -> None:
+    _sheet(published).with_columns(**change).write_csv(tmp_path / "filled.csv")
+    called = call("explain", published.results, "before_after", "--checked", tmp_path / "filled.csv")
+    assert called.code == 65
+    assert words in called.err
+
+
+def test_a_stage_without_a_sample_has_no_sheet(published: Published, tmp_path: Path) -> None:
+    called = call("explain", published.results, "ranking", "--checked", tmp_path / "none.csv")
+    assert (called.code, "has no sample" in called.err) == (2, True)
+    called = call("explain", published.results, "before_after", "--checked", tmp_path / "none.csv")
+    assert (called.code, "does not exist" in called.err) == (66, True)
 
 
 # What became of the inputs -------------------------------------------------------------------------------------------

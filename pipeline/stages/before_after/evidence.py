@@ -11,7 +11,7 @@ from pipeline.stages.before_after.audit import KEY, SAMPLE
 from pipeline.stages.before_after.pairs import USED_PAIRS
 from pipeline.stages.before_after.units import TABLE as EVENTS
 from pipeline.stages.durations import EVERYTHING
-from pipeline.stages.evidence import EXPLAINED_ROWS, Evidence, Measure, Section
+from pipeline.stages.evidence import EXPLAINED_ROWS, Evidence, Measure, Section, Sheet
 from pipeline.stages.influence import WITHOUT, by_influence
 from pipeline.tables.ratios import divide
 from pipeline.tables.schemas import GROUPING
@@ -91,9 +91,8 @@ def _events(events: pl.DataFrame, _frames: Mapping[str, pl.DataFrame], asked: As
 
 
 def _audit(sample: pl.DataFrame, _frames: Mapping[str, pl.DataFrame], _asked: Asked) -> pl.DataFrame:
-    """The sheet: the drawn matches in the order of draws, and an empty column for the verdict."""
-    sheet = sample.sort("draw").select("draw", *KEY, "score", "lag_hours")
-    return sheet.with_columns(pl.lit(None, dtype=pl.String).alias("is_match"))
+    """The drawn matches in the order of draws. Their scores are left out, as they would sway those who check."""
+    return sample.sort("draw").select("draw", *KEY, "lag_hours")
 
 
 def _without_audit(asked: Asked) -> str:
@@ -140,14 +139,14 @@ EVIDENCE = Evidence(
         Section(
             "audit",
             "The sample to check",
-            "Matches drawn at random for people to check. Fill in is_match with true or false, and give the sheet back "
-            "as the input audited.",
+            "Matches drawn at random for people to check: fill in is_match with true or false. --checked SHEET makes "
+            "it the input audited.",
             table=SAMPLE,
             finish=_audit,
             ranks=True,
             inputs=_INPUTS,
             absent=_without_audit,
-            on_request=True,
+            sheet=Sheet("audited", KEY, "is_match"),
         ),
     ),
     rows=lambda _asked: {EXPLAINED_ROWS: USED_PAIRS},
