@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import html
 import json
 import shutil
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from pipeline.report.evidence import ShownSection
     from pipeline.report.explaining import Explanation
+    from pipeline.report.profiles import Compared, Effect
     from pipeline.report.published import PublishedRun
 
 GAP = "  "
@@ -96,7 +98,18 @@ def _json(explanation: Explanation) -> Iterator[str]:
     facts |= {"parameters": dict(explanation.parameters), "inputs": list(explanation.inputs)}
     facts |= {"bindings": dict(explanation.bindings), "notes": list(explanation.notes), "sections": sections}
     facts |= {"sql": explanation.sql} if explanation.sql else {}
+    facts |= {"profile": _compared(explanation.compared)} if explanation.compared is not None else {}
     yield f"{json.dumps(facts, ensure_ascii=False, default=str, indent=2)}\n"
+
+
+def _compared(compared: Compared) -> dict[str, Any]:
+    """The number of a tool, for JSON."""
+    names = ("tool", "name", "ours", "theirs", "exactly")
+    effects = [dataclasses.asdict(effect) for effect in compared.effects]
+    return {name: getattr(compared, name) for name in names} | {
+        "refused": compared.refused or None,
+        "conventions": effects,
+    }
 
 
 def _finite(rows: pl.DataFrame) -> list[pl.Expr]:
@@ -119,11 +132,28 @@ def _facts(explanation: Explanation) -> Iterator[tuple[str, list[str]]]:
         [value, *([explanation.undefined] if explanation.undefined else []), *explanation.notes],
     )
     yield "Definition", [f"{explanation.metric}: {explanation.meaning}", *(step.text for step in explanation.steps)]
+    if explanation.compared is not None:
+        yield _beside(explanation.compared)
     if explanation.interval:
         yield "Interval", [explanation.interval]
     bindings = [f"{name} reads {fields}" for name, fields in explanation.bindings.items()]
     yield "Inputs", [*explanation.inputs, *bindings]
     yield "Parameters", [f"{key} = {_setting(value)}" for key, value in explanation.parameters.items()]
+
+
+def _beside(compared: Compared) -> tuple[str, list[str]]:
+    """The number of a tool: a heading, and a line for every convention."""
+    heading = f"Compared with {compared.tool}: {compared.name}"
+    if compared.refused:
+        return heading, [f"its number cannot be had: {compared.refused}"]
+    same = compared.ours == compared.theirs
+    values = f"{figure(compared.ours)} here, {figure(compared.theirs)} there{': equal' if same else ''}"
+    return heading, [f"{values} ({compared.exactly})", *map(_of_effect, compared.effects)]
+
+
+def _of_effect(effect: Effect) -> str:
+    change = effect.words or (f"{effect.effect:+.6g}" if effect.effect is not None else "undefined")
+    return f"{effect.topic}: here {effect.ours}; there {effect.tool}: {change}"
 
 
 def _setting(value: Any) -> str:  # noqa: ANN401 - any value of a config

@@ -80,6 +80,10 @@ def explain(
     sql: Annotated[  # noqa: FBT002 - a flag
         bool, typer.Option("--sql", help="Print the SQL that counts it, too.")
     ] = False,
+    profile: Annotated[
+        str,
+        typer.Option("--profile", "-p", metavar="TOOL", help="Why the number of another tool differs: scikit-learn, …"),
+    ] = "",
     checked: Annotated[
         Path | None,
         typer.Option(
@@ -101,7 +105,7 @@ def explain(
 
         folder = local_path(results, Path.cwd(), what="results")
         wanted = tuple(name.strip() for name in columns.split(",") if name.strip())
-        shown = Shown(tuple(show or ()), rows, wanted, sql=sql, rows=rows != 0)
+        shown = Shown(tuple(show or ()), rows, wanted, sql=sql, rows=rows != 0, profile=profile)
         wish = Wish(metric, threshold, tuple(group or ()))
         published = kept_run(folder, run) if run else latest_run(folder)
         if checked is not None:

@@ -221,7 +221,7 @@ def _threshold(
             message = f"stage {stage.name!r} has no thresholds"
             raise UsageError(message, remedy="Leave --threshold out.")
         return None, None, ()
-    thresholds = _same_group(_table(stage, evidence.measures[0].table), group)[evidence.threshold].drop_nulls()
+    thresholds = same_group(_table(stage, evidence.measures[0].table), group)[evidence.threshold].drop_nulls()
     thresholds = thresholds.unique().sort()
     if wish.threshold is not None:
         return _at_or_below(thresholds, wish.threshold), None, _not_exact(thresholds, wish.threshold)
@@ -229,7 +229,7 @@ def _threshold(
         return None, None, ("there are no scores: every prediction counts",)
     if not evidence.points:
         return thresholds[-1], None, (f"{evidence.threshold} = {thresholds[-1]:g}, the highest, as in the summary",)
-    points = _same_group(stage.tables[evidence.points], group)
+    points = same_group(stage.tables[evidence.points], group)
     points = points.filter(pl.col("criterion") != REFERENCE, pl.col(evidence.threshold).is_not_null())
     if points.is_empty():
         words = f"no operating point was reached: the lowest threshold, {thresholds[0]:g}, is explained"
@@ -239,7 +239,8 @@ def _threshold(
     return chosen, row, (f"{evidence.threshold} = {chosen:g}, chosen for {row['criterion']}, as in the summary",)
 
 
-def _same_group(table: pl.DataFrame, group: Mapping[str, Any]) -> pl.DataFrame:
+def same_group(table: pl.DataFrame, group: Mapping[str, Any]) -> pl.DataFrame:
+    """Return the rows of a result table that belong to a group, given by its grouping columns; none: the total."""
     same = (pl.col(name).eq_missing(pl.lit(value, dtype=table.schema[name])) for name, value in group.items())
     return table.filter(pl.col(GROUPING.name) == Grouping(tuple(group)).label, *same)
 

@@ -180,7 +180,7 @@ class _Reader:
         shown = self._with_columns(section, rows).drop(section.hides(self.asked), strict=False)
         if section.sheet is not None:
             shown = shown.with_columns(pl.lit(None, dtype=pl.String).alias(section.sheet.verdict))
-        return ShownSection(section.name, section.title, sentence, _named(shown), n_rows)
+        return ShownSection(section.name, section.title, sentence, named(shown), n_rows)
 
     def _rows(self, section: Section, most_rows: int | None) -> tuple[pl.DataFrame, int]:
         """Return the rows that are shown, and how many there are."""
@@ -258,7 +258,7 @@ def _of_group(rows: str | exp.Query, group: Mapping[str, object]) -> exp.Query:
     return of_rows.join(exp.to_table(_GROUP).as_("g"), on=exp.and_(*same), join_type="inner")
 
 
-def _named(rows: pl.DataFrame) -> pl.DataFrame:
+def named(rows: pl.DataFrame) -> pl.DataFrame:
     """Rows with the names that users know; a name that repeats gets a mark behind it."""
     return rows.rename(dict(zip(rows.columns, _unlike(map(users_name, rows.columns)), strict=True)))
 

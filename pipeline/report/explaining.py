@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import ThresherError, UsageError
@@ -12,6 +12,7 @@ from pipeline.plan.plan import Plan
 from pipeline.report.choosing import Choice, Wish, choose
 from pipeline.report.evidence import chosen_sections, columns_to_show, rows_behind
 from pipeline.report.formulas import first_fitting
+from pipeline.report.profiles import Compared, compare_with, find_profile
 from pipeline.runs.recorded import changed_files, open_recorded, recorded_config
 from pipeline.runs.rendering import render_opened
 from pipeline.stages.evidence import Asked, Evidence
@@ -38,6 +39,7 @@ class Shown:
         columns: Columns of the inputs as `input.column`; none: the first that have no role.
         sql: Whether the SQL that counts is wanted.
         rows: Whether rows are wanted at all.
+        profile: A tool whose number is to be compared; empty: none. Its rows take the place of the sections.
     """
 
     sections: tuple[str, ...] = ()
@@ -45,6 +47,7 @@ class Shown:
     columns: tuple[str, ...] = ()
     sql: bool = False
     rows: bool = True
+    profile: str = ""
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,7 @@ class Explanation:
         notes: What was chosen, and what must be known before rows are compared with counts.
         sections: The rows behind it.
         sql: The SQL that counts it; empty if it is not wanted.
+        compared: The number of another tool beside it, if that is wanted.
     """
 
     run: str
@@ -92,6 +96,7 @@ class Explanation:
     notes: tuple[str, ...]
     sections: tuple[ShownSection, ...]
     sql: str
+    compared: Compared | None = None
 
 
 def explain(run: PublishedRun, name: str, wish: Wish, shown: Shown) -> Explanation:
@@ -116,25 +121,37 @@ def explain(run: PublishedRun, name: str, wish: Wish, shown: Shown) -> Explanati
     choice = choose(stage, evidence, wish)
     opened, notes = _opened(run, name, evidence, shown)
     asked = _asked(run, stage, choice, opened)
+    compared: Compared | None = None
     behind: tuple[ShownSection, ...] = ()
-    if opened is not None and shown.rows:
-        showing = opened.showing(columns_to_show(opened, shown.columns))
-        with stop_requests() as stop:
+    with stop_requests() as stop:
+        if shown.profile:
+            profile = find_profile(evidence, shown.profile, choice.measure.name)
+            compared = compare_with(run, stage, choice, profile, shown.most_rows, stop)
+            sections = (*compared.sections, *(sections if shown.sections else ()))
+        if opened is not None and shown.rows:
+            showing = opened.showing(columns_to_show(opened, shown.columns))
             behind = rows_behind(showing, evidence, _with_plan(asked, showing.plan), sections, shown.most_rows, stop)
     sql = render_opened(opened, dialect="duckdb") if opened is not None and shown.sql else ""
-    return _explanation(run, stage, choice, asked, (*choice.notes, *notes), behind, sql)
+    explanation = _explanation(run, stage, choice, asked, (*choice.notes, *notes), behind, sql)
+    return explanation if compared is None else _with_compared(explanation, compared)
+
+
+def _with_compared(explanation: Explanation, compared: Compared) -> Explanation:
+    """Add the number of a tool, and the units in which it differs."""
+    units = () if compared.units is None else (compared.units,)
+    return replace(explanation, compared=compared, sections=(*explanation.sections, *units))
 
 
 def _opened(
     run: PublishedRun, name: str, evidence: Evidence, shown: Shown
 ) -> tuple[OpenedStage | None, tuple[str, ...]]:
     """Return the stage with its inputs found, if they are there, and what became of them since the run."""
-    if not shown.rows and not shown.sql:
+    if not shown.rows and not shown.sql and not shown.profile:
         return None, ()
     try:
         opened = open_recorded(run.record, run.folder, name, evidence.parameters)
     except ThresherError as error:
-        if shown.sections or shown.columns or shown.sql:
+        if shown.sections or shown.columns or shown.sql or shown.profile:
             raise
         return None, (f"no rows can be shown: {error.message}",)
     return opened, changed_files(run.record, run.folder, opened)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pipeline.plan.nodes import Node
     from pipeline.plan.plan import Plan
     from pipeline.sources.source import Source
+    from pipeline.stages.profiles import Profile
 
 EXPLAINED_ROWS = "explained_rows"
 
@@ -151,6 +152,7 @@ class Evidence:
         nodes: What is asked of the engine in place of nodes of the plan that make the same.
         parameters: Parameters that differ from those of the run, so that rows carry what people want to see.
         independent: What is independent, where the record of the run does not say it.
+        profiles: Tools whose numbers can be compared.
         decides: Keys of the config that decide the numbers, shown even where they have their default.
     """
 
@@ -164,5 +166,6 @@ class Evidence:
     quantities: Callable[[Asked], dict[str, float]] = lambda _asked: {}
     nodes: Callable[[Asked], tuple[Node, ...]] = lambda _asked: ()
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    profiles: tuple[Profile, ...] = ()
     independent: str = "rows"
     decides: tuple[str, ...] = ()

@@ -14,6 +14,7 @@ from pipeline.queries.dialect import column, double
 from pipeline.queries.load import statement
 from pipeline.stages.change_points.contract import SERIES_ID
 from pipeline.stages.change_points.points import RUN
+from pipeline.stages.change_points.profiles import PROFILES
 from pipeline.stages.change_points.relations import OUTCOMES, RUNS_OF_SERIES
 from pipeline.stages.evidence import EXPLAINED_ROWS, Evidence, Measure, Section
 from pipeline.stages.influence import with_influence
@@ -145,5 +146,6 @@ EVIDENCE = Evidence(
     points="change_points_operating_points",
     nodes=_nodes,
     parameters={"delays": True, "series_counts": True},
+    profiles=PROFILES,
     decides=("margin", "margin_boundary", "matching", "annotators", "boundary", "duplicates"),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pipeline.stages.entity_recognition.profiles import PROFILES
 from pipeline.stages.evidence import EXPLAINED_ROWS, Evidence, Measure, Section
 from pipeline.stages.influence import with_influence
 from pipeline.tables.ratios import RATIOS
@@ -65,5 +66,6 @@ EVIDENCE = Evidence(
     points="entity_recognition_operating_points",
     preferred={"average": "micro"},
     parameters={"outcomes": True},
+    profiles=PROFILES,
     decides=("match", "match_type", "assignment", "boundary", "invalid_scores"),
 )

@@ -9,6 +9,7 @@ import polars as pl
 from pipeline.queries.load import statement
 from pipeline.stages.evidence import EXPLAINED_ROWS, Evidence, Measure, Section
 from pipeline.stages.ranking.contract import INTERPOLATED, MEASURE_NAMES
+from pipeline.stages.ranking.profiles import TREC_EVAL
 from pipeline.tables.schemas import GROUPING
 
 if TYPE_CHECKING:
@@ -88,5 +89,6 @@ EVIDENCE = Evidence(
     threshold="",
     values=lambda asked: {"relevance_level": asked.params.relevance_level},
     independent="queries",
+    profiles=(TREC_EVAL,),
     decides=("ties", "relevance_level", "missing_queries", "no_relevant", "n_candidates"),
 )

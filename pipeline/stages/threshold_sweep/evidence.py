@@ -11,6 +11,8 @@ from pipeline.queries.dialect import column, double
 from pipeline.queries.load import statement
 from pipeline.stages.evidence import EXPLAINED_ROWS, Evidence, Measure, Section
 from pipeline.stages.influence import with_influence
+from pipeline.stages.threshold_sweep.identity import INPUTS, identity, location_of_known
+from pipeline.stages.threshold_sweep.profiles import SCIKIT_LEARN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +28,6 @@ _FORMULAS = {
     "f1": "2 * {tp} / (2 * {tp} + {fp} + {fn})",
     "fpr": "{fp} / ({fp} + {tn})",
 }
-_LOCATION = {"source_file": "source_file", "file_row_number": "file_row_number"}
 
 
 def _measure(name: str) -> Measure:
@@ -37,25 +38,12 @@ def _measure(name: str) -> Measure:
     return Measure(name, _CURVE, tuple(forms))
 
 
-def _identity(asked: Asked) -> tuple[str, ...]:
-    """What tells people which row it is, beside its place in the files: its groups, its id and its clusters."""
-    predictions = asked.plan.sources[0]
-    clusters = (asked.params.cluster_column, asked.params.second_cluster_column)
-    ids = ("id",) if predictions.is_mapped("id") else ()
-    return tuple(dict.fromkeys((*asked.by, *ids, *(name for name in clusters if name is not None))))
-
-
 def _rows(asked: Asked) -> exp.Query:
     """The predictions that count; those without a valid score may, below every threshold."""
-    if not asked.params.counts_missed:
-        return statement("threshold_sweep/explain/rows", _identity(asked))
-    score = exp.func("coalesce", column("score"), double(-math.inf))
-    return statement("threshold_sweep/explain/rows", _identity(asked), columns={"score": exp.paren(score)})
-
-
-def _location_of_known(asked: Asked) -> tuple[str, ...]:
-    """The place of rows in the files, where they have an id that tells which they are."""
-    return tuple(_LOCATION) if "id" in _identity(asked) else ()
+    score: str | exp.Expr = "score"
+    if asked.params.counts_missed:
+        score = exp.func("coalesce", column("score"), double(-math.inf))
+    return statement("threshold_sweep/explain/rows", identity(asked), columns={"used_score": score})
 
 
 def _values(asked: Asked) -> dict[str, float]:
@@ -73,7 +61,6 @@ def _without_clusters(asked: Asked) -> str:
     return "" if asked.params.cluster_column else "the rows are independent: the config names no cluster"
 
 
-_INPUTS = {"predictions": _LOCATION}
 EVIDENCE = Evidence(
     measures=(
         *map(_measure, _FORMULAS),
@@ -85,27 +72,27 @@ EVIDENCE = Evidence(
             "False positives",
             "Rows with a false label and a score that {threshold} retrieves, the highest scores first.",
             "threshold_sweep/explain/false_positives",
-            segment=_identity,
-            inputs=_INPUTS,
-            hides=_location_of_known,
+            segment=identity,
+            inputs=INPUTS,
+            hides=location_of_known,
         ),
         Section(
             "false_negatives",
             "False negatives",
             "Rows with a true label and a score below {threshold}, the lowest scores first.",
             "threshold_sweep/explain/false_negatives",
-            segment=_identity,
-            inputs=_INPUTS,
-            hides=_location_of_known,
+            segment=identity,
+            inputs=INPUTS,
+            hides=location_of_known,
         ),
         Section(
             "nearest",
             "Rows nearest to the threshold",
             "Rows in the order of their distance from {threshold}: a slightly other threshold turns these.",
             "threshold_sweep/explain/nearest",
-            segment=_identity,
-            inputs=_INPUTS,
-            hides=_location_of_known,
+            segment=identity,
+            inputs=INPUTS,
+            hides=location_of_known,
         ),
         Section(
             "clusters",
@@ -121,5 +108,6 @@ EVIDENCE = Evidence(
     rows=lambda asked: {EXPLAINED_ROWS: _rows(asked)},
     points="threshold_sweep_operating_points",
     values=_values,
+    profiles=(SCIKIT_LEARN,),
     decides=("boundary", "thresholds", "invalid_scores", "cluster", "operating_points"),
 )
