@@ -180,7 +180,11 @@ class _Comparison:
 
     def _changed(self, convention: Convention) -> dict[str, Any]:
         """The options of a convention that differ from those of the run."""
-        return {key: value for key, value in convention.options.items() if getattr(self.params, key) != value}
+        return {
+            key: value
+            for key, value in convention.options.items()
+            if getattr(self.params, key) not in (value, convention.keeps.get(key))
+        }
 
     def _words(self, convention: Convention) -> str:
         facts = self._run.record.get("facts", {}).get(self._stage.name, {})  # what was chosen where nothing was set

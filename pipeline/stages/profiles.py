@@ -36,6 +36,7 @@ class Convention:
         topic: What is chosen.
         tool: What the tool does.
         options: Keys of the config with the values that do the same; without any there is no such option.
+        keeps: Other values of these keys that come to the same.
         ours: What is done here where there is no option.
         measures: The numbers that it can change; none: all of the profile.
         change: What it adds to the number where there is no option.
@@ -47,6 +48,7 @@ class Convention:
     topic: str
     tool: str
     options: Mapping[str, Any] = field(default_factory=dict)
+    keeps: Mapping[str, Any] = field(default_factory=dict)
     ours: str = ""
     measures: tuple[str, ...] = ()
     change: Callable[[Recounted], float | None] | None = None

@@ -130,6 +130,7 @@ WITHOUT_FAULT = {  # nothing is at fault in these data
     "compare/checks/missing_units",
     "compare/checks/one_system",
     "threshold_sweep/checks/no_weight",
+    "threshold_sweep/explain/without_score",
 }
 PARAMS: dict[str, float] = {
     "least": 1000.0,

@@ -291,7 +291,8 @@ def test_rows_without_an_id_are_told_by_their_place(published: Published) -> Non
 # The sheet to fill in ------------------------------------------------------------------------------------------------
 
 
-def _sheet(published: Published) -> pl.DataFrame:
+@pytest.fixture(scope="module")
+def sheet(published: Published) -> pl.DataFrame:
     called = call("explain", published.results, "before_after", "--show", "audit", "--format", "csv")
     assert called.code == 0, called.err
     return pl.read_csv(called.raw, infer_schema=False)
@@ -299,9 +300,8 @@ def _sheet(published: Published) -> pl.DataFrame:
 
 @pytest.mark.parametrize(("separator", "yes", "no"), [(",", "true", "false"), (";", "Yes ", "NO")])
 def test_a_sheet_that_is_filled_in_is_read_back(
-    published: Published, tmp_path: Path, separator: str, yes: str, no: str
+    published: Published, sheet: pl.DataFrame, tmp_path: Path, separator: str, yes: str, no: str
 ) -> None:
-    sheet = _sheet(published)
     sample = published.stage("before_after").tables["before_after_audit_sample"]
     assert sheet["article_id"].to_list() == sample["article_id"].cast(pl.String).to_list()
     assert {"articles.title", "articles.url"} < set(sheet.columns)
@@ -340,9 +340,9 @@ def test_a_sheet_that_is_filled_in_is_read_back(
     ],
 )
 def test_a_sheet_that_is_not_that_of_the_sample_is_refused(
-    published: Published, tmp_path: Path, change: dict[str, pl.Expr], words: str
+    published: Published, sheet: pl.DataFrame, tmp_path: Path, change: dict[str, pl.Expr], words: str
 ) -> None:
-    _sheet(published).with_columns(**change).write_csv(tmp_path / "filled.csv")
+    sheet.with_columns(**change).write_csv(tmp_path / "filled.csv")
     called = call("explain", published.results, "before_after", "--checked", tmp_path / "filled.csv")
     assert called.code == 65
     assert words in called.err

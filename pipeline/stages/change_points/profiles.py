@@ -10,7 +10,12 @@ if TYPE_CHECKING:
     from pipeline.stages.change_points.contract import ChangePointsParameters
 
 _UNITS = ("change_points_series", "series_id", ("n_true", "n_predicted", "tp", "precision", "recall"))
-_UNION = Convention("several annotators", "knows one list of true points", {"annotators": "union"})
+_UNION = Convention(
+    "several annotators",
+    "knows one list of true points",
+    {"annotators": "union"},
+    keeps={"annotators": "separate"},  # each group has the list of one annotator
+)
 _SERIES = "it gives one number for each series: those are in the rows, here all series together"
 
 
@@ -19,6 +24,12 @@ def _one_margin(params: ChangePointsParameters) -> str:
     if params.margin.before != params.margin.after:
         return f"it has one margin for both sides, and here they are {params.margin.before} and {params.margin.after}"
     return ""
+
+
+def _several_annotators(params: ChangePointsParameters) -> str:
+    """Why the benchmark cannot have such a number; empty if it can."""
+    words = "it averages over annotators, and here each of them is a group of its own"
+    return words if params.annotators == "separate" else _one_margin(params)
 
 
 def _end_points(tool: str) -> Convention:
@@ -85,6 +96,6 @@ TCPDBENCH = Profile(
     ),
     exactly=f"where no true point is as near to a prediction as another; {_SERIES}",
     units=("change_points_series", "series_id", ("precision", "recall", "f1")),
-    refuses=_one_margin,
+    refuses=_several_annotators,
 )
 PROFILES = (RUPTURES, ROERICH, TCPDBENCH)

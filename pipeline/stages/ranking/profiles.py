@@ -31,6 +31,7 @@ TREC_EVAL = Profile(
             "queries without a retrieved document",
             "left out of means (with -c they count as 0)",
             {"missing_queries": "skip"},
+            keeps={"missing_queries": "error"},  # then the run had none
         ),
         Convention(
             "queries without a relevant document",

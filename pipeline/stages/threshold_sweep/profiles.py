@@ -46,6 +46,7 @@ SCIKIT_LEARN = Profile(
             "rows without a finite score",
             "refuses them, so that they must be left out",
             {"invalid_scores": "drop"},
+            keeps={"invalid_scores": "error"},  # then the run had none
             section=Section(
                 "without_score",
                 "Rows without a finite score",
