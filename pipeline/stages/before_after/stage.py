@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.stages.before_after import planning, results
+from pipeline.stages.before_after import figures, planning, results
 from pipeline.stages.before_after.contract import (
     ARTICLES,
     AUDITED,
@@ -26,6 +26,8 @@ STAGE = Stage(
     derive=results.derive,
     warnings=results.warnings,
     summarize=results.summarize,
+    figures=figures.figures,
+    key_numbers=figures.key_numbers,
     evidence=EVIDENCE,
     units=UnitTable("before_after_events", "event_id", grouped=False),
 )
