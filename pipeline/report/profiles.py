@@ -183,7 +183,7 @@ class _Comparison:
         return {
             key: value
             for key, value in convention.options.items()
-            if getattr(self.params, key) not in (value, convention.keeps.get(key))
+            if getattr(self.params, key) not in (value, convention.keeps.get(key, value))
         }
 
     def _words(self, convention: Convention) -> str:
