@@ -131,6 +131,7 @@ def explain(run: PublishedRun, name: str, wish: Wish, shown: Shown) -> Explanati
         if opened is not None and shown.rows:
             showing = opened.showing(columns_to_show(opened, shown.columns))
             behind = rows_behind(showing, evidence, _with_plan(asked, showing.plan), sections, shown.most_rows, stop)
+            behind = tuple(section for section in behind if shown.sections or not section.absent)
     sql = render_opened(opened, dialect="duckdb") if opened is not None and shown.sql else ""
     explanation = _explanation(run, stage, choice, asked, (*choice.notes, *notes), behind, sql)
     return explanation if compared is None else _with_compared(explanation, compared)

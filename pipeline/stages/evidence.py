@@ -158,7 +158,7 @@ class Evidence:
 
     measures: tuple[Measure, ...]
     sections: tuple[Section, ...]
-    rows: Callable[[Asked], Mapping[str, str | exp.Query]]
+    rows: Callable[[Asked], Mapping[str, str] | Mapping[str, str | exp.Query]]
     points: str = ""
     threshold: str = "threshold"
     preferred: Mapping[str, str] = field(default_factory=dict)

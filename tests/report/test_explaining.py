@@ -34,6 +34,11 @@ def _frames(kind: str, frames: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataF
     if kind == "before_after":
         titles = [f"{HOSTILE[row % 4]} {row}" for row in range(frames["articles"].height)]
         frames["articles"] = frames["articles"].with_columns(pl.Series("title", titles), url=pl.lit("https://a.b/c"))
+        after = frames["pairs"].filter(pl.col("lag_hours") >= 0).select("event_id", "article_id")
+        stored = after.gather_every(3)
+        other = pl.DataFrame({"event_id": ["e0"], "article_id": [39]})  # a pair that the matcher did not store
+        frames["gold"] = pl.concat([stored, other])
+        frames["gold_articles"] = frames["articles"].select("article_id")
     if kind == "threshold_sweep":
         groups = [HOSTILE[row % 4] for row in range(frames["predictions"].height)]
         frames["predictions"] = frames["predictions"].with_columns(pl.Series("model", groups), note=pl.lit("<b>"))
@@ -205,6 +210,20 @@ def test_events_with_impossible_matches_are_all_there(published: Published, thre
     near = sections["nearest"].rows
     assert (near["score"] - explanation.threshold).abs().is_sorted()
     assert near.filter("is_match").height == row["m_before"] + row["m_after"]
+
+
+def test_gold_pairs_are_retrieved_or_missed(published: Published) -> None:
+    table = published.stage("before_after").tables["before_after_gold"]
+    of_matches = table.filter(pl.col("level") == "match", pl.col("threshold") == 5.0)
+    for wish in (Wish("", 5.0), Wish("", 5.0, ("source=x",))):
+        explanation = published.explain("before_after", wish, Shown(("gold_misses", "gold_false_positives"), 1000))
+        is_total = pl.col("grouping") == "all"
+        row = of_matches.filter(pl.col("by:source") == "x" if wish.group else is_total).row(0, named=True)
+        sections = _sections(explanation)
+        assert sections["gold_misses"].rows.height == row["fn"] > 0
+        assert sections["gold_false_positives"].rows.height == row["fp"] > 0
+        assert sections["gold_misses"].rows["score"].null_count() == 1
+        assert sections["gold_misses"].rows["articles.title"].null_count() == 0
 
 
 @pytest.mark.parametrize("name", ["threshold_sweep", "entity_recognition", "geocoding", "change_points"])
@@ -394,7 +413,9 @@ def test_json_holds_all_of_it(published: Published) -> None:
     assert called.code == 0, called.err
     explained = json.loads(called.out)
     assert explained["steps"][-1]["value"] == pytest.approx(explained["value"])
-    assert [section["name"] for section in explained["sections"]] == ["certain_false_positives", "nearest", "events"]
+    assert [section["name"] for section in explained["sections"]] == [
+        *("certain_false_positives", "nearest", "gold_misses", "gold_false_positives", "events")
+    ]
     assert len(explained["sections"][0]["rows"]) == 3
     assert explained["sections"][0]["rows"][0].keys() >= {"event_id", "score", "articles.title"}
     assert "sql/before_after/matches.sql" in explained["sql"]

@@ -214,6 +214,13 @@ def test_what_a_tool_cannot_have_is_said(run: PublishedRun) -> None:
         profiled(run, "threshold_sweep", "scikit-learn", "fpr")
 
 
+def test_a_section_that_does_not_apply_is_shown_only_when_it_is_asked_for(run: PublishedRun) -> None:
+    names = {section.name for section in explain(run, "threshold_sweep", Wish(), Shown()).sections}
+    assert names == {"false_positives", "false_negatives", "nearest"}
+    section = explain(run, "threshold_sweep", Wish(), Shown(("clusters",))).sections[0]
+    assert "the config names no cluster" in section.absent
+
+
 def test_a_profile_on_the_command_line(run: PublishedRun) -> None:
     results = run.folder.parent.parent
     called = call("explain", results, "threshold_sweep", "--profile", "scikit-learn", "-t", "0.5", "-n", "3")

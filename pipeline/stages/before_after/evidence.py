@@ -70,6 +70,12 @@ def _of_group(table: pl.DataFrame, asked: Asked) -> pl.DataFrame:
     return table.filter(pl.col(GROUPING.name) == asked.row[GROUPING.name], *same)
 
 
+def _rows(asked: Asked) -> dict[str, str]:
+    """The pairs that take part, and with gold labels those that people judged."""
+    judged = {"explained_gold": "annotated_pairs"} if asked.source("gold") is not None else {}
+    return {EXPLAINED_ROWS: USED_PAIRS, **judged}
+
+
 def _keys(asked: Asked) -> tuple[str, ...]:
     pairs = asked.plan.sources[0]
     return (*asked.by, *(name for name in KEY if pairs.has(name)))
@@ -93,6 +99,10 @@ def _events(events: pl.DataFrame, _frames: Mapping[str, pl.DataFrame], asked: As
 def _audit(sample: pl.DataFrame, _frames: Mapping[str, pl.DataFrame], _asked: Asked) -> pl.DataFrame:
     """The drawn matches in the order of draws. Their scores are left out, as they would sway those who check."""
     return sample.sort("draw").select("draw", *KEY, "lag_hours")
+
+
+def _without_gold(asked: Asked) -> str:
+    return "" if asked.source("gold") is not None else "there are no gold labels"
 
 
 def _without_audit(asked: Asked) -> str:
@@ -127,6 +137,25 @@ EVIDENCE = Evidence(
             inputs=_INPUTS,
         ),
         Section(
+            "gold_misses",
+            "Gold pairs that are missed",
+            "Gold pairs after their event that the matcher does not retrieve at {threshold}; those that it did not "
+            "store come first, then the lowest scores.",
+            "before_after/explain/gold_misses",
+            segment=_keys,
+            inputs=_INPUTS,
+            absent=_without_gold,
+        ),
+        Section(
+            "gold_false_positives",
+            "Matches that are not gold",
+            "Matches of coded articles after the event at {threshold} that are no gold pair; the highest scores first.",
+            "before_after/explain/gold_false_positives",
+            segment=_keys,
+            inputs=_INPUTS,
+            absent=_without_gold,
+        ),
+        Section(
             "events",
             "Events that carry the estimate",
             "Each event with the uncorrected precision of all others without it; the largest influence first, or the "
@@ -149,7 +178,7 @@ EVIDENCE = Evidence(
             sheet=Sheet("audited", KEY, "is_match"),
         ),
     ),
-    rows=lambda _asked: {EXPLAINED_ROWS: USED_PAIRS},
+    rows=_rows,
     points="before_after_operating_points",
     values=_values,
     quantities=_quantities,
