@@ -92,11 +92,24 @@ def _json(explanation: Explanation) -> Iterator[str]:
         for section in explanation.sections
     ]
     steps = [{"name": step.name, "formula": step.formula, "value": step.value} for step in explanation.steps]
-    plain = ("run", "stage", "kind", "metric", "group", "threshold", "value", "lower", "upper", "meaning")
+    plain = (
+        "run",
+        "published_at",
+        "stage",
+        "kind",
+        "metric",
+        "group",
+        "threshold",
+        "value",
+        "lower",
+        "upper",
+        "meaning",
+    )
     facts = {name: getattr(explanation, name) for name in plain}
     facts |= {"undefined": explanation.undefined or None, "interval": explanation.interval or None, "steps": steps}
     facts |= {"parameters": dict(explanation.parameters), "inputs": list(explanation.inputs)}
-    facts |= {"bindings": dict(explanation.bindings), "notes": list(explanation.notes), "sections": sections}
+    facts |= {"bindings": dict(explanation.bindings), "notes": list(explanation.notes)}
+    facts |= {"warnings": list(explanation.warnings), "sections": sections}
     facts |= {"sql": explanation.sql} if explanation.sql else {}
     facts |= {"profile": _compared(explanation.compared)} if explanation.compared is not None else {}
     yield f"{json.dumps(facts, ensure_ascii=False, default=str, indent=2)}\n"
@@ -129,8 +142,15 @@ def _facts(explanation: Explanation) -> Iterator[tuple[str, list[str]]]:
         value += f" ({figure(explanation.lower)} to {figure(explanation.upper)})"
     yield (
         f"{explanation.stage}: {explanation.metric}{at}, {where}",
-        [value, *([explanation.undefined] if explanation.undefined else []), *explanation.notes],
+        [
+            value,
+            *([explanation.undefined] if explanation.undefined else []),
+            *explanation.notes,
+            f"run {explanation.run}, published {explanation.published_at}",
+        ],
     )
+    if explanation.warnings:
+        yield "Warnings of the run", list(explanation.warnings)
     yield "Definition", [f"{explanation.metric}: {explanation.meaning}", *(step.text for step in explanation.steps)]
     if explanation.compared is not None:
         yield _beside(explanation.compared)

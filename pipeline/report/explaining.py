@@ -7,12 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import ThresherError, UsageError
 from pipeline.interrupts import stop_requests
-from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY, MEANINGS
 from pipeline.plan.plan import Plan
 from pipeline.report.choosing import Choice, Wish, choose
 from pipeline.report.evidence import chosen_sections, columns_to_show, rows_behind
 from pipeline.report.formulas import first_fitting
 from pipeline.report.profiles import Compared, compare_with, find_profile
+from pipeline.report.wording import (
+    account_in_words,
+    bindings_of,
+    deciding_parameters,
+    interval_in_words,
+    meaning_of,
+    why_undefined,
+)
+from pipeline.runs.provenance import code_sha256
 from pipeline.runs.recorded import changed_files, open_recorded, recorded_config
 from pipeline.runs.rendering import render_opened
 from pipeline.stages.evidence import Asked, Evidence
@@ -24,9 +32,6 @@ if TYPE_CHECKING:
     from pipeline.report.formulas import Step
     from pipeline.report.published import PublishedRun, PublishedStage
     from pipeline.runs.opening import OpenedStage
-    from pipeline.stages.stage import Stage
-
-_NOT_SHOWN = ("name", "kind", "by")
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,7 @@ class Explanation:
 
     Attributes:
         run: Name of the folder of the run.
+        published_at: When it was published, UTC.
         stage: Name of the stage.
         kind: Its task.
         metric: The number.
@@ -71,6 +77,7 @@ class Explanation:
         inputs: Sentences on the rows of every input.
         bindings: What every field is read from, by input.
         parameters: What decides it, by key of the config.
+        warnings: What the run said of the stage.
         notes: What was chosen, and what must be known before rows are compared with counts.
         sections: The rows behind it.
         sql: The SQL that counts it; empty if it is not wanted.
@@ -78,6 +85,7 @@ class Explanation:
     """
 
     run: str
+    published_at: str
     stage: str
     kind: str
     metric: str
@@ -93,6 +101,7 @@ class Explanation:
     inputs: tuple[str, ...]
     bindings: Mapping[str, str]
     parameters: Mapping[str, Any]
+    warnings: tuple[str, ...]
     notes: tuple[str, ...]
     sections: tuple[ShownSection, ...]
     sql: str
@@ -155,7 +164,15 @@ def _opened(
         if shown.sections or shown.columns or shown.sql or shown.profile:
             raise
         return None, (f"no rows can be shown: {error.message}",)
-    return opened, changed_files(run.record, run.folder, opened)
+    return opened, (*_other_version(run), *changed_files(run.record, run.folder, opened))
+
+
+def _other_version(run: PublishedRun) -> tuple[str, ...]:
+    """Say where the code has changed since the run, so that rows and SQL are not quite those that were counted."""
+    if run.record.get("code_sha256") == code_sha256():
+        return ()
+    version = run.record.get("versions", {}).get("thresher", "another version")
+    return (f"the run was made by other code than this ({version}): rows and SQL are those of this code",)
 
 
 def _asked(run: PublishedRun, stage: PublishedStage, choice: Choice, opened: OpenedStage | None) -> Asked:
@@ -186,6 +203,7 @@ def _explanation(
     forms, decides = choice.measure.forms, () if evidence is None else evidence.decides
     return Explanation(
         run=run.folder.name,
+        published_at=run.published_at,
         stage=stage.name,
         kind=stage.stage.kind,
         metric=name if "metric" not in row else f"{name} of {row['metric']}",
@@ -194,13 +212,17 @@ def _explanation(
         value=row[name],
         lower=row.get(f"{name}_lower"),
         upper=row.get(f"{name}_upper"),
-        meaning=_meaning(stage.stage, choice.table, name),
+        meaning=meaning_of(stage.stage, choice.table, name),
         steps=first_fitting(forms, {**quantities, **row}),
-        undefined=_undefined(row, name),
-        interval=_interval(run, stage, row, name),
-        inputs=tuple(_of_input(input_name, account) for input_name, account in stage.accounts.items()),
-        bindings=_bindings(run, stage),
-        parameters=_parameters(stage, decides),
+        undefined=why_undefined(row, name),
+        interval=interval_in_words(run, stage, row, name),
+        inputs=tuple(
+            account_in_words(input_name, account, missed=stage.parameters.get("invalid_scores") == "missed")
+            for input_name, account in stage.accounts.items()
+        ),
+        bindings=bindings_of(run, stage),
+        parameters=deciding_parameters(stage, decides),
+        warnings=stage.warnings,
         notes=(*notes, *_of_other_rows(choice, evidence)),
         sections=sections,
         sql=sql,
@@ -212,80 +234,3 @@ def _of_other_rows(choice: Choice, evidence: Evidence | None) -> tuple[str, ...]
     if evidence is None or choice.threshold is None or evidence.threshold in choice.row:
         return ()
     return (f"{choice.measure.name} has no threshold: the rows are those at {choice.threshold:g}",)
-
-
-def _meaning(stage: Stage, table: str, name: str) -> str:
-    columns = next(each.columns for each in stage.tables if each.name == table)
-    return next(column.meaning for column in columns if column.name == name)
-
-
-def _undefined(row: Mapping[str, Any], name: str) -> str:
-    """Why the number is NULL, or has no limits, in the words of the table."""
-    if row[name] is None:
-        return f"undefined: {row.get('undefined') or 'no value'}"
-    lacks_limits = f"{name}_lower" in row and row[f"{name}_lower"] is None
-    return f"no interval: {row.get('undefined_interval') or 'none can be given'}" if lacks_limits else ""
-
-
-def _interval(run: PublishedRun, stage: PublishedStage, row: Mapping[str, Any], name: str) -> str:
-    """How the limits of the number were made and how far they can be trusted; empty without limits."""
-    if row.get(f"{name}_lower") is None:
-        return ""
-    parameters = stage.parameters
-    independent = run.record.get("facts", {}).get(stage.name, {}).get("independent", _independent(stage))
-    ways = {
-        "jackknife": f"closed form, from the spread between {independent}",
-        "bootstrap": f"bootstrap-t, {parameters.get('resamples')} resamples of {independent}, seed "
-        f"{parameters.get('seed')}",
-    }
-    way = ways.get(parameters.get("uncertainty", "jackknife"), "closed form")
-    quality = row.get(INTERVAL_QUALITY)
-    meaning = dict(MEANINGS).get(quality) if quality is not None else None
-    words = "" if meaning is None else f"; interval_quality = {quality}: {meaning}"
-    return f"{100 * parameters.get('confidence', 0.95):.6g}% confidence, {way}{words}"
-
-
-def _independent(stage: PublishedStage) -> str:
-    return "rows" if stage.stage.evidence is None else stage.stage.evidence.independent
-
-
-def _of_input(name: str, account: Mapping[str, int]) -> str:
-    """How many rows of an input were used, and what became of the others."""
-    others = {status: number for status, number in account.items() if status not in {"used", "rows_in"} and number}
-    left_out = "; left out: " + ", ".join(f"{number:,} {status}" for status, number in sorted(others.items()))
-    return f"{name}: {account.get('used', 0):,} of {account['rows_in']:,} rows used{left_out if others else ''}"
-
-
-def _bindings(run: PublishedRun, stage: PublishedStage) -> dict[str, str]:
-    """What every field that is read comes from, by input."""
-    words: dict[str, list[str]] = {}
-    for name, binding in run.record.get("bindings", {}).get(stage.name, {}).items():
-        input_name, _, field_name = name.partition(".")
-        origin = binding["source"]
-        if origin != "absent":
-            column = binding.get("column") or binding.get("sql") or ""
-            same = f"{field_name} ({origin})" if origin == "named" else f"{field_name} = {column} ({origin})"
-            words.setdefault(input_name, []).append(same)
-    return {name: ", ".join(fields) for name, fields in words.items()}
-
-
-def _parameters(stage: PublishedStage, decides: tuple[str, ...]) -> dict[str, Any]:
-    """What decides the numbers: the keys that the stage names, and all others that differ from their defaults."""
-    inputs = {contract.name for contract in stage.stage.inputs}
-    fields = stage.stage.parameters.model_fields
-    defaults = {name: _plain(field.get_default(call_default_factory=True)) for name, field in fields.items()}
-    return {
-        name: value
-        for name, value in stage.parameters.items()
-        if name not in inputs
-        and name not in _NOT_SHOWN
-        and (name in decides or value != defaults.get(name))
-        and (value is not None or name in decides)
-    }
-
-
-def _plain(value: Any) -> Any:  # noqa: ANN401 - a default of any type
-    """A default as JSON would hold it."""
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    return value.model_dump(mode="json") if hasattr(value, "model_dump") else value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -394,6 +394,13 @@ def test_a_file_that_changed_is_named(published: Published, moved: Path) -> None
     assert f"input gold: {moved} has changed since the run: rows shown may differ from those that were counted" in notes
 
 
+def test_other_code_than_that_of_the_run_is_said(published: Published) -> None:
+    words = "the run was made by other code than this (0.1.0): rows and SQL are those of this code"
+    assert words not in published.explain("geocoding", None, Shown((), 0)).notes
+    run = replace(published.run, record={**published.run.record, "code_sha256": "another"})
+    assert words in explain(run, "geocoding", Wish(), Shown((), 0)).notes
+
+
 def test_a_number_is_explained_without_its_rows_when_a_file_is_gone(published: Published, moved: Path) -> None:
     moved.unlink()
     explanation = published.explain("geocoding")
@@ -419,6 +426,8 @@ def test_json_holds_all_of_it(published: Published) -> None:
     assert len(explained["sections"][0]["rows"]) == 3
     assert explained["sections"][0]["rows"][0].keys() >= {"event_id", "score", "articles.title"}
     assert "sql/before_after/matches.sql" in explained["sql"]
+    assert explained["run"] == published.run.folder.name
+    assert explained["warnings"] == list(published.stage("before_after").warnings)
 
 
 def test_text_and_markdown_cannot_be_steered_by_what_they_show(published: Published) -> None:
