@@ -42,6 +42,9 @@ def _frames(kind: str, frames: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataF
     if kind == "threshold_sweep":
         groups = [HOSTILE[row % 4] for row in range(frames["predictions"].height)]
         frames["predictions"] = frames["predictions"].with_columns(pl.Series("model", groups), note=pl.lit("<b>"))
+    if kind == "entity_recognition":  # mentions that repeat
+        frames |= {side: pl.concat([frames[side], frames[side].head(4)]) for side in ("gold", "predicted")}
+        frames["predicted"] = pl.concat([frames["predicted"], frames["predicted"].head(6)])
     if kind == "change_points":
         frames["series"] = frames["series"].with_columns(name=pl.lit("a series"))
     return frames

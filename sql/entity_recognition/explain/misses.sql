@@ -25,14 +25,14 @@ FROM (
     g.gold_end,
     g.gold_text,
     g.gold_type,
-    CASE WHEN g.is_predicted THEN g.score END AS score_of_match,
+    g.score_of_match,
     p.predicted_start,
     p.predicted_end,
     p.predicted_text,
     p.predicted_type,
     p.score,
     row_number() OVER (
-      PARTITION BY g.segment, g.doc_id, g.gold_start, g.gold_end, g.gold_text, g.gold_type
+      PARTITION BY g.number
       ORDER BY
         least(p.predicted_end, g.gold_end) - greatest(p.predicted_start, g.gold_start) DESC NULLS LAST,
         p.score DESC,
@@ -41,14 +41,25 @@ FROM (
         p.predicted_text,
         p.predicted_type
     ) AS place
-  FROM explained_rows AS g
+  FROM (
+    SELECT
+      segment,
+      doc_id,
+      gold_start,
+      gold_end,
+      gold_text,
+      gold_type,
+      CASE WHEN is_predicted THEN score END AS score_of_match,
+      row_number() OVER (ORDER BY doc_id, gold_start, gold_end, gold_text, gold_type, score) AS number
+    FROM explained_rows
+    WHERE is_gold AND NOT coalesce(is_predicted AND score >= $lowest_score, FALSE)
+  ) AS g
   LEFT JOIN explained_rows AS p
     ON g.doc_id = p.doc_id
     AND g.segment IS NOT DISTINCT FROM p.segment
     AND p.is_predicted
     AND p.predicted_start < g.gold_end
     AND p.predicted_end > g.gold_start
-  WHERE g.is_gold AND NOT coalesce(g.is_predicted AND g.score >= $lowest_score, FALSE)
 ) AS beside
 WHERE place = 1
 ORDER BY score_of_match NULLS FIRST, doc_id, gold_start, gold_end, gold_text, gold_type, segment
