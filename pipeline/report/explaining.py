@@ -221,7 +221,7 @@ def _explanation(
             for input_name, account in stage.accounts.items()
         ),
         bindings=bindings_of(run, stage),
-        parameters=deciding_parameters(stage, decides),
+        parameters=deciding_parameters(run, stage, decides),
         warnings=stage.warnings,
         notes=(*notes, *_of_other_rows(choice, evidence)),
         sections=sections,

@@ -82,13 +82,17 @@ def bindings_of(run: PublishedRun, stage: PublishedStage) -> dict[str, str]:
     return {name: ", ".join(fields) for name, fields in words.items()}
 
 
-def deciding_parameters(stage: PublishedStage, decides: tuple[str, ...]) -> dict[str, Any]:
-    """What decides the numbers: the keys that the stage names, and all others that differ from their defaults."""
+def deciding_parameters(run: PublishedRun, stage: PublishedStage, decides: tuple[str, ...]) -> dict[str, Any]:
+    """What decides the numbers: the keys that the stage names, and all others that differ from their defaults.
+
+    A key that is not set has the value that the stage chose by itself, where the run record tells it.
+    """
     inputs = {contract.name for contract in stage.stage.inputs}
     fields = stage.stage.parameters.model_fields
     defaults = {name: _plain(field.get_default(call_default_factory=True)) for name, field in fields.items()}
+    facts = run.record.get("facts", {}).get(stage.name, {})
     return {
-        name: value
+        name: facts.get(name) if value is None else value
         for name, value in stage.parameters.items()
         if name not in inputs
         and name not in _NOT_SHOWN

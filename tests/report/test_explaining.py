@@ -145,6 +145,15 @@ def test_a_definition_is_the_comment_of_the_column(published: Published) -> None
     assert "tp_weight / (tp_weight + fn_weight)" in explanation.steps[0].formula
 
 
+def test_parameters_that_are_not_set_are_shown_as_they_were_chosen(published: Published) -> None:
+    parameters = published.explain("change_points", None, Shown(rows=False)).parameters
+    assert parameters["matching"] == "one_to_one"
+    assert parameters["margin"] == {"before": 5, "after": 5}
+    assert "seed" not in parameters
+    parameters = published.explain("before_after", None, Shown(rows=False)).parameters
+    assert parameters["compared"] == published.run.record["facts"]["before_after"]["compared"]
+
+
 def test_a_threshold_between_two_of_the_run_is_said_not_to_be_exact(published: Published) -> None:
     explanation = published.explain("before_after", Wish("", 6.9), Shown(rows=False))
     assert explanation.threshold == 5.0
