@@ -121,8 +121,8 @@ EVIDENCE = Evidence(
         Section(
             "missed",
             "Missed points",
-            "True points that no prediction at {threshold} is matched with, beside the nearest prediction, which may be "
-            "matched with another point; the nearest first.",
+            "True points that no prediction at {threshold} is matched with, beside the nearest prediction, which may "
+            "be matched with another point; the nearest first.",
             _POINTS,
             reads={"true_points": _TRUE_POINTS},
             finish=_missed,
