@@ -1,0 +1,101 @@
+"""Charts as pictures, drawn without a browser: SVG for the page, and files that explain themselves."""
+
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+from typing import TYPE_CHECKING, Any, Literal
+from xml.etree import ElementTree as ET
+
+from pipeline.report.charts import chart
+from pipeline.report.colours import in_hex
+from pipeline.visible_text import cleaned
+
+if TYPE_CHECKING:
+    from pipeline.report.panels import Group, Panels
+
+PictureFormat = Literal["svg", "png", "pdf"]
+FORMATS: tuple[PictureFormat, ...] = ("svg", "png", "pdf")
+PNG_SCALE = 2.0
+CAPTION_WIDTH = 88
+_NAMESPACE = "{http://www.w3.org/2000/svg}"
+_TAGS = frozenset({"svg", "g", "path", "rect", "line", "text", "tspan", "defs", "clipPath"})
+_ATTRIBUTES = frozenset(
+    "width height viewBox transform d x y x1 x2 y1 y2 dx dy fill stroke opacity fill-opacity stroke-opacity stroke-width "
+    "stroke-dasharray stroke-linejoin stroke-linecap stroke-miterlimit font-family font-size font-weight text-anchor id "
+    "clip-path".split()
+)
+_LONG_NUMBER = re.compile(r"-?\d+\.\d{2,}(?:e-?\d+)?")
+
+
+def page_svg(panels: Panels, group: Group, *, prefix: str) -> str:
+    """Draw a chart for the page: its colours follow the style sheet, and the key and the caption are the page's.
+
+    Args:
+        panels: The figure.
+        group: The group.
+        prefix: Begins the names that the drawing refers to, which must differ from those of the page's other charts.
+    """
+    import vl_convert  # noqa: PLC0415 - only to draw
+
+    return inert(vl_convert.vegalite_to_svg(chart(panels, group), allowed_base_urls=[]), prefix=prefix)
+
+
+def picture(panels: Panels, group: Group, *, form: PictureFormat, source: str) -> bytes:
+    """Draw a file that can stand alone: with title, caption, key and where it comes from.
+
+    Args:
+        panels: The figure.
+        group: The group.
+        form: The format of the file.
+        source: Where the numbers come from, in one line.
+    """
+    import vl_convert  # noqa: PLC0415 - only to draw
+
+    specification: dict[str, Any] = json.loads(in_hex(json.dumps(chart(panels, group, legend=True))))
+    figure = panels.figure
+    title = figure.title if group.grouping == "all" else f"{figure.title}: {group.label}"
+    lines = [*textwrap.wrap(figure.caption, CAPTION_WIDTH), cleaned(source, layout="")]
+    specification["title"] = {"text": title, "subtitle": lines, "anchor": "start", "frame": "group", "offset": 12}
+    specification["background"] = "#ffffff"
+    specification["padding"] = 12
+    # the chart keeps its size, and title and caption come on top of that
+    specification["height"] = specification["height"] + 16 * len(lines) + 48
+    if form == "svg":
+        return f"{inert(vl_convert.vegalite_to_svg(specification, allowed_base_urls=[]), prefix='')}\n".encode()
+    if form == "png":
+        return bytes(vl_convert.vegalite_to_png(specification, scale=PNG_SCALE, allowed_base_urls=[]))
+    return bytes(vl_convert.vegalite_to_pdf(specification, allowed_base_urls=[]))
+
+
+def inert(svg: str, *, prefix: str) -> str:
+    """Keep of a drawing what draws, and nothing that could act; round its numbers.
+
+    Args:
+        svg: The drawing.
+        prefix: Begins the names that it refers to.
+    """
+    ET.register_namespace("", _NAMESPACE[1:-1])
+    root = ET.fromstring(svg)  # noqa: S314 - drawn here from a chart without entities
+    _strip(root, prefix)
+    return ET.tostring(root, encoding="unicode")
+
+
+def _strip(element: ET.Element, prefix: str) -> None:
+    for child in list(element):
+        if child.tag.removeprefix(_NAMESPACE) in _TAGS:
+            _strip(child, prefix)
+        else:
+            element.remove(child)
+    kept = {name: value for name, value in element.attrib.items() if name in _ATTRIBUTES}
+    element.attrib.clear()
+    for name, value in kept.items():
+        if name == "id":
+            element.set(name, f"{prefix}{value}")
+        elif name == "clip-path":
+            element.set(name, value.replace("url(#", f"url(#{prefix}"))
+        elif name in {"d", "transform"}:
+            element.set(name, _LONG_NUMBER.sub(lambda match: f"{float(match[0]):.1f}", value))
+        else:
+            element.set(name, value)
