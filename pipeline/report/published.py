@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from pipeline.stages.figures import Figure
     from pipeline.stages.stage import Stage
 
 
@@ -61,6 +62,10 @@ class PublishedStage:
         return StageResult(
             self.name, self.stage.kind, summary, self.warnings, self.seconds, self.n_rows, dict(self.omitted)
         )
+
+    def figures(self) -> tuple[Figure, ...]:
+        """Return what there is to look at; captions name the level of its intervals."""
+        return self.stage.figures(self.tables, float(self.parameters["confidence"]))
 
 
 @dataclass(frozen=True)
@@ -209,8 +214,13 @@ class _Tables(Mapping[str, pl.DataFrame]):
     groups: Mapping[str, str]
 
     def __getitem__(self, name: str) -> pl.DataFrame:
+        if name not in self.names:
+            raise KeyError(name)
         table = pl.read_parquet(self.folder / name / f"{self.stage}.parquet")
         return table.rename({column: inside for column, inside in self.groups.items() if column in table.columns})
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import polars as pl
 
 Format = Literal["percent", "number", "integer", "time", "category"]
@@ -71,7 +73,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of a stage, not yet drawn: one panel for each group.
+    """A figure of a stage, not yet drawn: one panel for each group, or one panel across all groups.
 
     Attributes:
         name: Its name, the same in files and commands: lower-case letters, digits and `_`.
@@ -85,6 +87,8 @@ class Figure:
         rules: Lines that help to read it, the same for all groups.
         chosen: Rows of operating points: grouping columns, the column of the horizontal axis, `criterion`, and a column
             for each series; None if there are none.
+        across: Whether its horizontal axis holds the groups themselves: then all rows belong in one panel, the same
+            whichever group is looked at.
     """
 
     name: str
@@ -96,6 +100,7 @@ class Figure:
     series: tuple[Series, ...]
     rules: tuple[Rule, ...] = ()
     chosen: pl.DataFrame | None = field(default=None, compare=False)
+    across: bool = False
 
 
 @dataclass(frozen=True)
@@ -125,3 +130,16 @@ class KeyNumber:
     quality: str = ""
     role: Role = "neutral"
     format: Format = "percent"
+
+
+class MakesFigures(Protocol):
+    """What makes the figures of a stage."""
+
+    def __call__(self, tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> tuple[Figure, ...]:
+        """Return what there is to look at; a figure without a value is left out.
+
+        Args:
+            tables: The result tables of the stage by name; those that were not made are missing or have no row.
+            confidence: The level of the intervals in the tables, which captions name.
+        """
+        ...
