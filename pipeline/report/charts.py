@@ -65,13 +65,9 @@ class _Drawing:
         return alt.X(
             f"{field}:{'T' if axis.format == 'time' else 'Q'}",
             title=axis.title,
-            scale=_scale(axis, union=self._reached),
+            scale=_scale(axis),
             axis=_axis(axis, is_bar=self.half > 0),
         )
-
-    @property
-    def _reached(self) -> list[float]:
-        return [*self.figure.x.includes, *(rule.value for rule in self.figure.rules if rule.axis == "x")]
 
     def across(self, field: str) -> alt.X | alt.Y:
         """The axis of values."""
@@ -128,7 +124,14 @@ def template(panels: Panels, *, legend: bool = False) -> dict[str, Any]:
     flat = is_flat(figure)
     standing = [series for series in figure.series if series.mark in {"bar", "point"}]
     drawing = _Drawing(figure, 0.0 if flat else _half_width(panels), crowded=flat and len(standing) > 1)
-    layers = [*_grounds(drawing), *_rules(drawing), *_bands(drawing), *_marks(drawing), *_operating_points(drawing)]
+    layers = [
+        *_reaches(drawing),
+        *_grounds(drawing),
+        *_rules(drawing),
+        *_bands(drawing),
+        *_marks(drawing),
+        *_operating_points(drawing),
+    ]
     if legend:
         layers.append(_key(figure))
     height = HEIGHT if not flat else _flat_height(panels, len(standing) if drawing.crowded else 1)
@@ -169,6 +172,17 @@ def _grounds(drawing: _Drawing) -> list[alt.Chart]:
     ]
 
 
+def _reaches(drawing: _Drawing) -> list[alt.Chart]:
+    """Invisible marks that make the horizontal axis reach what it must."""
+    import altair as alt  # noqa: PLC0415 - only to draw
+
+    figure = drawing.figure
+    if is_flat(figure) or not figure.x.includes:
+        return []
+    data = alt.Data(values=[{"r": value} for value in figure.x.includes])
+    return [alt.Chart(data).mark_rule(opacity=0, aria=False).encode(x=drawing.along("r"))]
+
+
 def _key(figure: Figure) -> alt.Chart:
     """The key of the chart: that of an invisible point for each name."""
     import altair as alt  # noqa: PLC0415 - only to draw
@@ -176,13 +190,20 @@ def _key(figure: Figure) -> alt.Chart:
     entries = key_of(figure)
     names = [name for name, _, _ in entries]
     key = alt.Legend(
-        orient="top", title=None, symbolType="stroke", symbolSize=260, symbolOpacity=1, symbolStrokeWidth=2.5, labelLimit=0
+        orient="top",
+        title=None,
+        symbolType="stroke",
+        symbolSize=260,
+        symbolOpacity=1,
+        symbolStrokeWidth=2.5,
+        labelLimit=0,
     )
     colours = alt.Scale(domain=names, range=[look.colour.variable for _, look, _ in entries])
     dashes = alt.Scale(domain=names, range=[list(look.dash or (1, 0)) for _, look, _ in entries])
     points = alt.Chart(alt.Data(values=[{"name": name} for name in names])).mark_point(opacity=0, aria=False)
     return points.encode(
-        color=alt.Color("name:N", scale=colours, legend=key), strokeDash=alt.StrokeDash("name:N", scale=dashes, legend=key)
+        color=alt.Color("name:N", scale=colours, legend=key),
+        strokeDash=alt.StrokeDash("name:N", scale=dashes, legend=key),
     )
 
 
@@ -299,18 +320,23 @@ def _operating_points(drawing: _Drawing) -> list[alt.Chart]:
         layers.append(rule.encode(x=drawing.along("x")))
     for index, look in enumerate(looks(figure.series)):
         dot = alt.Chart(data).mark_point(
-            filled=True, size=75, color=look.colour.variable, stroke=INK.variable, strokeWidth=1.4, opacity=1, aria=False
+            filled=True,
+            size=75,
+            color=look.colour.variable,
+            stroke=INK.variable,
+            strokeWidth=1.4,
+            opacity=1,
+            aria=False,
         )
         layers.append(dot.encode(**_channels(drawing, f"v{index}")))
     return layers
 
 
-def _scale(axis: Axis, *, union: list[float]) -> alt.Scale:
+def _scale(axis: Axis) -> alt.Scale:
     import altair as alt  # noqa: PLC0415 - only to draw
 
-    domain: Any = alt.DomainUnionWith(unionWith=union) if union else alt.Undefined
     kind: Any = "log" if axis.logarithmic else "utc" if axis.format == "time" else "linear"
-    return alt.Scale(type=kind, domain=domain, zero=False, nice=axis.format != "percent")
+    return alt.Scale(type=kind, zero=alt.Undefined if axis.logarithmic else False, nice=axis.format != "percent")
 
 
 def _axis(axis: Axis, *, is_bar: bool = False) -> alt.Axis:

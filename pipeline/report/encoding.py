@@ -63,9 +63,7 @@ def encoded(panels: Panels, groups: Sequence[Group], lists: Lists) -> dict[int, 
     for group, (offset, length) in panels.spans.items():
         if group not in places:
             continue
-        span = {
-            name: lists.add([*head, *values[offset : offset + length]]) for name, (head, values) in columns.items()
-        }
+        span = {name: lists.add([*head, *values[offset : offset + length]]) for name, (head, values) in columns.items()}
         chosen = panels.chosen.get(group)
         result[places[group]] = {
             "columns": span,

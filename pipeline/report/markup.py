@@ -39,7 +39,9 @@ def element(tag: str, *contents: Content, **attributes: str | bool | None) -> Ma
         attributes: Its attributes: a trailing `_` is dropped, other `_` are `-`; True is an attribute without a value,
             None and False none.
     """
-    written = [_attribute(name, value) for name, value in attributes.items() if value is not None and value is not False]
+    written = [
+        _attribute(name, value) for name, value in attributes.items() if value is not None and value is not False
+    ]
     opening = f"<{tag}{''.join(written)}>"
     return Markup(opening if tag in _VOID else f"{opening}{joined(*contents)}</{tag}>")
 

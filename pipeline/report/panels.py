@@ -41,9 +41,14 @@ class Group:
     namesake: int = 0
 
     @property
+    def is_total(self) -> bool:
+        """Whether it is all rows."""
+        return self.grouping == TOTAL
+
+    @property
     def label(self) -> str:
         """The group for people."""
-        return TOTAL if self.grouping == TOTAL else cleaned(f"{self.grouping} {self.text}", layout="")
+        return TOTAL if self.is_total else cleaned(f"{self.grouping} {self.text}", layout="")
 
 
 def numbered(names: Iterable[tuple[str, str]]) -> Iterator[Group]:
@@ -84,6 +89,11 @@ class Panels:
         lengths = dict(rows.group_by(GROUP, maintain_order=True).len().iter_rows())
         return Panels(self.figure, rows, _spans(self.spans, lengths), self.chosen)
 
+    @property
+    def first(self) -> Group:
+        """The group that is shown before another is chosen."""
+        return next(iter(self.spans))
+
     @cached_property
     def _is_whole(self) -> bool:
         marks = {series.mark for series in self.figure.series}
@@ -112,6 +122,8 @@ def _range(columns: list[pl.Series], reached: list[float]) -> tuple[float, float
 
 def panels(figure: Figure) -> Panels:
     """Take a figure apart by group."""
+    if figure.across:
+        return _across(figure)
     keys = _keys(figure.frame)
     grouped = figure.frame.with_row_index(ROW).group_by(keys, maintain_order=True).agg(pl.col(ROW))
     order = grouped[ROW].explode(empty_as_null=False)
@@ -123,6 +135,11 @@ def panels(figure: Figure) -> Panels:
     groups = list(numbered(_names(grouped)))
     spans = _spans(dict.fromkeys(groups, (0, 0)), dict(enumerate(lengths)))
     return Panels(figure, rows, spans, _chosen(figure))
+
+
+def _across(figure: Figure) -> Panels:
+    rows = _drawn(figure, figure.frame).with_columns(pl.lit(0, pl.Int64).alias(GROUP))
+    return Panels(figure, rows, {Group(TOTAL, TOTAL): (0, rows.height)}, {})
 
 
 def _spans(groups: dict[Group, tuple[int, int]], lengths: dict[int, int]) -> dict[Group, tuple[int, int]]:

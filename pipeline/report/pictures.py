@@ -55,7 +55,7 @@ def picture(panels: Panels, group: Group, *, form: PictureFormat, source: str) -
 
     specification: dict[str, Any] = json.loads(in_hex(json.dumps(chart(panels, group, legend=True))))
     figure = panels.figure
-    title = figure.title if group.grouping == "all" else f"{figure.title}: {group.label}"
+    title = figure.title if group.is_total else f"{figure.title}: {group.label}"
     lines = [*textwrap.wrap(figure.caption, CAPTION_WIDTH), cleaned(source, layout="")]
     specification["title"] = {"text": title, "subtitle": lines, "anchor": "start", "frame": "group", "offset": 12}
     specification["background"] = "#ffffff"

@@ -1,0 +1,348 @@
+"use strict";
+// Text from data reaches the page as textContent only.
+const data = JSON.parse(document.getElementById("data").textContent);
+const NEAR = "600px 0px";
+const MOST_TABLE_ROWS = 1000;
+document.body.classList.add("scripted");
+
+const make = (tag, text, className) => {
+  const element = document.createElement(tag);
+  if (text !== undefined) element.textContent = text;
+  if (className) element.className = className;
+  return element;
+};
+
+// Lists begin with how they are written; see the docstring of encoding.py.
+function decoded(place) {
+  const list = data.lists[place];
+  if (list[0] === "r") return list.slice(1);
+  const factor = list[1];
+  let sum = 0;
+  return list.slice(2).map((step) => {
+    if (step === null) return null;
+    sum += step;
+    return sum / factor;
+  });
+}
+
+function valueText(value, format) {
+  if (value === null || value === undefined) return "not defined";
+  if (typeof value !== "number") return String(value);
+  if (format === "percent") return `${(100 * value).toFixed(1)}%`;
+  if (format === "time") return new Date(value).toISOString().slice(0, 16).replace("T", " ");
+  const size = Math.abs(value);
+  if (format === "integer" || (Number.isInteger(value) && size < 1e6)) return value.toLocaleString("en", { maximumFractionDigits: 0 });
+  if (size >= 1e-3 && size < 1e6) return value.toLocaleString("en", { maximumSignificantDigits: 4 });
+  return value.toExponential(2);
+}
+
+class Chart {
+  constructor(stage, entry) {
+    Object.assign(this, { stage, entry, view: null, group: null, rows: [], index: -1 });
+    this.figure = document.getElementById(entry.id);
+    this.host = this.figure.querySelector(".chart");
+    this.drawing = Promise.resolve();
+    this.tip = make("div", undefined, "tip");
+    this.hair = make("div", undefined, entry.flat ? "hair flat" : "hair");
+    this.table = this.figure.querySelector("details");
+    this.table.addEventListener("toggle", () => this.fillTable());
+    this.host.addEventListener("pointermove", (event) => this.point(event));
+    this.host.addEventListener("pointerleave", () => this.unpoint());
+    this.host.addEventListener("blur", () => this.unpoint());
+    this.host.addEventListener("keydown", (event) => this.step(event));
+  }
+
+  get panel() {
+    return this.entry.across ? this.entry.panels[0] : this.entry.panels[this.stage.shown];
+  }
+
+  load() {
+    const panel = this.panel;
+    this.group = this.stage.shown;
+    this.rows = [];
+    if (!panel) return;
+    const columns = Object.entries(panel.columns).map(([name, place]) => [name, decoded(place)]);
+    const length = columns[0][1].length;
+    for (let i = 0; i < length; i += 1) {
+      const row = { i };
+      for (const [name, values] of columns) row[name] = values[i];
+      this.rows.push(row);
+    }
+  }
+
+  // Charts are drawn one after the other, so that a page with many stays quick to answer.
+  show() {
+    this.drawing = this.drawing.then(() => this.draw()).catch((error) => console.error(error));
+    return this.drawing;
+  }
+
+  async draw() {
+    if (this.view && (this.entry.across || this.group === this.stage.shown)) return;
+    this.load();
+    this.unpoint();
+    const panel = this.panel;
+    const [low, high] = panel ? panel.ends : [0, 1];
+    const chosen = panel ? panel.chosen : [];
+    if (this.view) {
+      this.view.data("rows", this.rows).data("chosen", chosen).signal("low", low).signal("high", high);
+      await this.view.runAsync();
+    } else {
+      const spec = JSON.parse(JSON.stringify(this.entry.spec));
+      for (const param of spec.params) param.value = param.name === "low" ? low : high;
+      spec.datasets = { rows: this.rows, chosen };
+      spec.width = this.host.clientWidth;
+      const inside = make("div");
+      const options = { ast: true, renderer: "svg", actions: false, tooltip: false, hover: false, defaultStyle: false };
+      const result = await window.vegaEmbed(inside, spec, options);
+      this.view = result.view;
+      this.host.replaceChildren(inside, this.hair, this.tip);
+      this.host.classList.add("live");
+      this.unpoint();
+    }
+    this.describe();
+    if (this.table.open) this.fillTable(true);
+  }
+
+  describe() {
+    const { entry, stage } = this;
+    const name = this.figure.querySelector(".of");
+    const label = stage.groups.length ? stage.groups[stage.shown].label : "all";
+    if (name) name.textContent = label === "all" ? "" : `: ${label}`;
+    const sentences = [entry.across ? entry.title : `${entry.title}, ${label}`];
+    entry.series.forEach((series, s) => {
+      const rows = this.rows.filter((row) => row[`v${s}`] !== null);
+      const at = (row) => `${valueText(row[`v${s}`], entry.yFormat)} at ${valueText(row.x, entry.xFormat)}`;
+      const sorted = rows.slice().sort((a, b) => a[`v${s}`] - b[`v${s}`]);
+      sentences.push(rows.length ? `${series}: lowest ${at(sorted[0])}, highest ${at(sorted[sorted.length - 1])}` : `${series}: not defined`);
+    });
+    this.host.setAttribute("aria-label", `${sentences.join(". ")}.`);
+  }
+
+  resize() {
+    if (this.view) this.view.width(this.host.clientWidth).runAsync();
+  }
+
+  // Pixel of a row in the chart, from its top left corner.
+  place(row) {
+    const { entry, view } = this;
+    const [left, top] = view.origin();
+    if (entry.flat) {
+      const names = view.scale("y");
+      return [left, top + names(row.x) + (names.bandwidth ? names.bandwidth() / 2 : 0)];
+    }
+    const value = entry.series.map((_, s) => row[`v${s}`]).find((v) => v !== null && v !== undefined);
+    return [left + view.scale("x")(row.x), value === undefined ? null : top + view.scale("y")(value)];
+  }
+
+  point(event) {
+    if (!this.view || !this.rows.length) return;
+    const box = this.host.getBoundingClientRect();
+    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
+    let nearest = -1;
+    let least = Infinity;
+    this.rows.forEach((row, i) => {
+      const [px, py] = this.place(row);
+      if (this.entry.path && py === null) return;
+      const distance = this.entry.flat ? Math.abs(py - y) : this.entry.path ? Math.hypot(px - x, py - y) : Math.abs(px - x);
+      if (distance < least) [nearest, least] = [i, distance];
+    });
+    if (nearest >= 0) this.tell(nearest);
+  }
+
+  step(event) {
+    const back = ["ArrowLeft", "ArrowUp"].includes(event.key);
+    if (!this.view || !(back || ["ArrowRight", "ArrowDown"].includes(event.key))) return;
+    event.preventDefault();
+    this.tell(Math.min(Math.max(this.index + (back ? -1 : 1), 0), this.rows.length - 1));
+  }
+
+  tell(index) {
+    this.index = index;
+    const { entry, tip, hair } = this;
+    const row = this.rows[index];
+    const [px, py] = this.place(row);
+    tip.replaceChildren(make("b", `${entry.xTitle ? `${entry.xTitle}: ` : ""}${valueText(row.x, entry.xFormat)}`));
+    entry.series.forEach((name, s) => {
+      const [value, low, high] = [row[`v${s}`], row[`l${s}`], row[`u${s}`]];
+      if (entry.sparse && (value === null || value === undefined)) return;
+      const limits = low === null || low === undefined ? "" : ` (${valueText(low, entry.yFormat)} to ${valueText(high, entry.yFormat)})`;
+      tip.append(make("div", `${name}: ${valueText(value, entry.yFormat)}${limits}`));
+    });
+    if (row.d) tip.append(make("div", "limits doubtful", "few"));
+    tip.hidden = hair.hidden = false;
+    const width = this.host.clientWidth;
+    const left = entry.flat ? width - tip.offsetWidth - 8 : px + 14 + tip.offsetWidth > width ? px - tip.offsetWidth - 14 : px + 14;
+    tip.style.left = `${Math.max(0, left)}px`;
+    tip.style.top = entry.flat ? `${py + 10}px` : "8px";
+    const [ox, oy] = this.view.origin();
+    Object.assign(hair.style, entry.flat
+      ? { left: `${ox}px`, top: `${py}px`, width: `${width - ox - 4}px` }
+      : { left: `${px}px`, top: `${oy}px`, height: `${this.view.signal("height")}px` });
+  }
+
+  unpoint() {
+    this.tip.hidden = this.hair.hidden = true;
+    this.index = -1;
+  }
+
+  fillTable(again = false) {
+    if (!this.table.open || (this.table.dataset.group === String(this.stage.shown) && !again)) return;
+    this.table.dataset.group = String(this.stage.shown);
+    this.load();
+    const { entry } = this;
+    const table = make("table");
+    const head = table.createTHead().insertRow();
+    const body = table.createTBody();
+    const limited = entry.series.map((_, s) => this.rows.some((row) => row[`l${s}`] !== undefined));
+    head.append(make("th", entry.xTitle || "name"));
+    entry.series.forEach((name, s) => head.append(make("th", name), ...(limited[s] ? [make("th", "interval")] : [])));
+    for (const row of this.rows.slice(0, MOST_TABLE_ROWS)) {
+      const line = body.insertRow();
+      line.append(make("td", valueText(row.x, entry.xFormat)));
+      entry.series.forEach((_, s) => {
+        line.append(make("td", valueText(row[`v${s}`], entry.yFormat), row[`v${s}`] === null ? "undefined" : ""));
+        const [low, high] = [row[`l${s}`], row[`u${s}`]];
+        const words = low === null || low === undefined ? "–" : `${valueText(low, entry.yFormat)} to ${valueText(high, entry.yFormat)}${row.d ? " *" : ""}`;
+        if (limited[s]) line.append(make("td", words, "digits"));
+      });
+    }
+    const scroll = make("div", undefined, "scroll");
+    scroll.tabIndex = 0;
+    scroll.append(table);
+    const notes = [];
+    if (this.rows.some((row) => row.d)) notes.push(make("p", "* limits doubtful", "note"));
+    if (this.rows.length > MOST_TABLE_ROWS) notes.push(make("p", `The first ${MOST_TABLE_ROWS} of ${this.rows.length} rows.`, "note"));
+    this.table.replaceChildren(this.table.querySelector("summary"), scroll, ...notes);
+  }
+}
+
+class Stage {
+  constructor(content) {
+    Object.assign(this, content);
+    this.section = document.getElementById(this.id);
+    this.shown = 0;
+    this.charts = this.figures.map((entry) => new Chart(this, entry));
+    this.rows = [...this.section.querySelectorAll(".groups tbody tr")];
+    this.picker = this.section.querySelector(".picker select");
+    this.seen = new Set();
+    this.watchCharts();
+    if (this.picker) this.picker.addEventListener("change", () => this.choose(Number(this.picker.value)));
+    if (this.rows.length) this.watchTable();
+  }
+
+  watchCharts() {
+    const watcher = new IntersectionObserver((entries) => {
+      for (const entry of entries) {
+        const chart = this.charts.find((candidate) => candidate.host === entry.target);
+        if (!entry.isIntersecting) this.seen.delete(chart);
+        else {
+          this.seen.add(chart);
+          queue(() => chart.show());
+        }
+      }
+    }, { rootMargin: NEAR });
+    for (const chart of this.charts) watcher.observe(chart.host);
+  }
+
+  choose(group) {
+    this.shown = group;
+    if (this.picker) this.picker.value = String(group);
+    for (const row of this.rows) row.setAttribute("aria-selected", String(Number(row.dataset.group) === group));
+    this.section.querySelectorAll(".tile").forEach((tile, t) => fillTile(tile, this.numbers[group][t]));
+    for (const chart of this.seen) chart.show();
+  }
+
+  watchTable() {
+    const table = this.section.querySelector(".groups");
+    const body = table.tBodies[0];
+    this.rows[0].tabIndex = 0;
+    body.addEventListener("click", (event) => {
+      const row = event.target.closest("tr");
+      if (row) this.choose(Number(row.dataset.group));
+    });
+    body.addEventListener("keydown", (event) => this.walk(event));
+    const find = this.section.querySelector(".tools input");
+    const count = this.section.querySelector(".tools .count");
+    if (find) find.addEventListener("input", () => {
+      const words = find.value.toLowerCase();
+      let left = 0;
+      for (const row of this.rows) {
+        row.hidden = !this.groups[row.dataset.group].label.toLowerCase().includes(words);
+        left += row.hidden ? 0 : 1;
+      }
+      count.textContent = `${left.toLocaleString("en")} of ${this.rows.length.toLocaleString("en")} groups`;
+    });
+    table.querySelectorAll("thead button").forEach((button) => {
+      button.addEventListener("click", () => this.sort(table, button.closest("th"), Number(button.dataset.number)));
+    });
+  }
+
+  walk(event) {
+    const rows = this.rows.filter((row) => !row.hidden).sort((a, b) => (a.compareDocumentPosition(b) & Node.DOCUMENT_POSITION_FOLLOWING ? -1 : 1));
+    const at = rows.indexOf(event.target.closest("tr"));
+    const next = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: rows.length - 1 }[event.key];
+    if (event.key === "Enter" || event.key === " ") this.choose(Number(rows[at].dataset.group));
+    else if (next === undefined || !rows[next]) return;
+    else {
+      rows[at].tabIndex = -1;
+      rows[next].tabIndex = 0;
+      rows[next].focus();
+    }
+    event.preventDefault();
+  }
+
+  // Groups without the number come last in either direction.
+  sort(table, header, number) {
+    const down = header.getAttribute("aria-sort") !== "descending" && number >= 0 || header.getAttribute("aria-sort") === "ascending";
+    for (const other of table.querySelectorAll("th[aria-sort]")) other.removeAttribute("aria-sort");
+    header.setAttribute("aria-sort", down ? "descending" : "ascending");
+    const sign = down ? -1 : 1;
+    const key = (row) => (number < 0 ? this.groups[row.dataset.group].label : this.numbers[row.dataset.group][number].value);
+    this.rows.sort((a, b) => {
+      const [x, y] = [key(a), key(b)];
+      if (x === null || y === null) return (x === null) - (y === null);
+      return sign * (number < 0 ? x.localeCompare(y, "en", { numeric: true }) : x - y);
+    });
+    table.tBodies[0].append(...this.rows);
+  }
+}
+
+function fillTile(tile, number) {
+  const text = (name, words) => {
+    tile.querySelector(name).textContent = words;
+    tile.querySelector(name).hidden = !words;
+  };
+  text(".number", number.text);
+  tile.querySelector(".number").classList.toggle("undefined", number.value === null);
+  text(".limits", number.limits);
+  text(".doubt", number.doubt);
+  const scale = tile.querySelector(".scale");
+  if (!scale) return;
+  const percent = (value) => `${Math.min(Math.max(100 * value, 0), 100)}%`;
+  const [band, dot] = [scale.querySelector("i"), scale.querySelector("b")];
+  scale.classList.toggle("pale", Boolean(number.doubt));
+  band.hidden = number.lower === null;
+  dot.hidden = number.value === null;
+  if (!band.hidden) Object.assign(band.style, { left: percent(number.lower), width: `${parseFloat(percent(number.upper)) - parseFloat(percent(number.lower))}%` });
+  if (!dot.hidden) dot.style.left = percent(number.value);
+}
+
+const waiting = [];
+let working = false;
+async function queue(task) {
+  waiting.push(task);
+  if (working) return;
+  working = true;
+  while (waiting.length) {
+    await waiting.shift()();
+    await new Promise((resolve) => { setTimeout(resolve, 0); });
+  }
+  working = false;
+}
+
+const stages = data.stages.map((content) => new Stage(content));
+let timer = 0;
+window.addEventListener("resize", () => {
+  clearTimeout(timer);
+  timer = setTimeout(() => { for (const stage of stages) for (const chart of stage.charts) chart.resize(); }, 120);
+});
