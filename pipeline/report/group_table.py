@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pipeline.stages.figures import KeyNumber
 
 FEWEST_TO_FIND = 8
+MOST_WITH_DIGITS = 3  # numbers with intervals as bars and in digits; with more, digits are for phones
 
 
 def group_table(content: StageContent) -> Markup | None:
@@ -29,8 +30,10 @@ def group_table(content: StageContent) -> Markup | None:
         "div", find, element("span", count, class_="count", aria_live="polite"), class_="tools needs-script"
     )
     beside = {name: _beside(content, name) for name in content.number_names}
-    rows = [_row(content, place, group, beside) for place, group in enumerate(content.groups)]
-    table = element("table", _head(beside), element("tbody", *rows), class_="groups")
+    groupings = sorted({group.grouping for group in content.groups if not group.is_total})
+    alone = groupings[0] if len(groupings) == 1 else ""
+    rows = [_row(content, group, group.short if alone else group.label, beside) for group in content.groups]
+    table = element("table", _head(alone or "group", beside), element("tbody", *rows), class_="groups")
     return joined(
         element("h4", f"Groups ({len(content.groups):,})"),
         element("p", note, class_="note needs-script"),
@@ -39,8 +42,8 @@ def group_table(content: StageContent) -> Markup | None:
     )
 
 
-def _head(beside: dict[str, list[tuple[str, str]]]) -> Markup:
-    cells = [_header("group", -1)]
+def _head(groups: str, beside: dict[str, list[tuple[str, str]]]) -> Markup:
+    cells = [_header(groups, -1)]
     for place, (name, columns) in enumerate(beside.items()):
         cells.append(_header(name, place))
         cells += [element("th", text, class_=class_) for text, class_ in columns]
@@ -50,10 +53,11 @@ def _head(beside: dict[str, list[tuple[str, str]]]) -> Markup:
 def _beside(content: StageContent, name: str) -> list[tuple[str, str]]:
     """The columns beside a number: its interval in digits, and a bar for ratios."""
     numbers = [named[name] for named in content.numbers.values() if name in named]
+    is_ratio, crowded = numbers[0].format == "percent", len(content.number_names) > MOST_WITH_DIGITS
     columns = []
     if any(number.lower is not None for number in numbers):
-        columns.append(("interval", "digits"))
-    if numbers[0].format == "percent":
+        columns.append(("interval", "digits narrow" if is_ratio and crowded else "digits"))
+    if is_ratio:
         columns.append(("0–100%", "bar"))
     return columns
 
@@ -62,15 +66,15 @@ def _header(text: str, number: int) -> Markup:
     return element("th", element("button", text, type="button", data_number=str(number)), scope="col")
 
 
-def _row(content: StageContent, place: int, group: Group, beside: dict[str, list[tuple[str, str]]]) -> Markup:
-    cells = [element("th", group.label, scope="row")]
+def _row(content: StageContent, group: Group, name_of_group: str, beside: dict[str, list[tuple[str, str]]]) -> Markup:
+    cells = [element("th", name_of_group, scope="row")]
     for name, columns in beside.items():
         number = content.numbers.get(group, {}).get(name)
         cells.append(_value(number))
         for _, class_ in columns:
-            cells.append(element("td", scale(number), class_="bar") if class_ == "bar" else _digits(number))
+            cells.append(element("td", scale(number), class_="bar") if class_ == "bar" else _digits(number, class_))
     selected = "true" if group == content.shown else "false"
-    return element("tr", *cells, tabindex="-1", data_group=str(place), aria_selected=selected)
+    return element("tr", *cells, tabindex="-1", data_group=str(content.groups.index(group)), aria_selected=selected)
 
 
 def _value(number: KeyNumber | None) -> Markup:
@@ -79,9 +83,9 @@ def _value(number: KeyNumber | None) -> Markup:
     return element("td", headline(number), class_="undefined" if number.value is None else None)
 
 
-def _digits(number: KeyNumber | None) -> Markup:
+def _digits(number: KeyNumber | None, class_: str) -> Markup:
     if number is None:
-        return element("td", "–", class_="digits")
+        return element("td", "–", class_=class_)
     doubt = doubt_text(number.quality)
     mark = element("span", " *", class_="few", title=doubt) if doubt else None
-    return element("td", limits_text(number) or "–", mark, class_="digits")
+    return element("td", limits_text(number) or "–", mark, class_=class_)

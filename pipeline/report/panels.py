@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pipeline.stages.figures import Axis, Figure
 
-GROUP, ROW = "group", "row"
+GROUP = "group"
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,11 @@ class Group:
     def label(self) -> str:
         """The group for people."""
         return TOTAL if self.is_total else cleaned(f"{self.grouping} {self.text}", layout="")
+
+    @property
+    def short(self) -> str:
+        """The group for people where its grouping is said elsewhere."""
+        return cleaned(self.text, layout="")
 
 
 def numbered(names: Iterable[tuple[str, str]]) -> Iterator[Group]:
@@ -125,15 +130,12 @@ def panels(figure: Figure) -> Panels:
     if figure.across:
         return _across(figure)
     keys = _keys(figure.frame)
-    grouped = figure.frame.with_row_index(ROW).group_by(keys, maintain_order=True).agg(pl.col(ROW))
-    order = grouped[ROW].explode(empty_as_null=False)
-    lengths = grouped[ROW].list.len()
-    numbers = pl.Series(GROUP, range(grouped.height), dtype=pl.Int64).gather(
-        pl.Series(range(grouped.height)).repeat_by(lengths).explode(empty_as_null=False)
-    )
-    rows = _drawn(figure, figure.frame)[order].with_columns(numbers)
-    groups = list(numbered(_names(grouped)))
-    spans = _spans(dict.fromkeys(groups, (0, 0)), dict(enumerate(lengths)))
+    beginnings = figure.frame.with_row_index(GROUP).select(pl.col(GROUP).min().over(keys))
+    rows = _drawn(figure, figure.frame).with_columns(beginnings)
+    rows = rows.sort(GROUP, maintain_order=True).with_columns(pl.col(GROUP).rank("dense").cast(pl.Int64) - 1)
+    names = _names(figure.frame.select(keys).unique(maintain_order=True))
+    lengths = rows.group_by(GROUP, maintain_order=True).len()["len"]
+    spans = _spans(dict.fromkeys(numbered(names), (0, 0)), dict(enumerate(lengths)))
     return Panels(figure, rows, spans, _chosen(figure))
 
 

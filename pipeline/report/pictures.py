@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 PictureFormat = Literal["svg", "png", "pdf"]
 FORMATS: tuple[PictureFormat, ...] = ("svg", "png", "pdf")
 PNG_SCALE = 2.0
-CAPTION_WIDTH = 88
+WIDTH = 720
+CAPTION_WIDTH = 96  # characters
 _NAMESPACE = "{http://www.w3.org/2000/svg}"
 _TAGS = frozenset({"svg", "g", "path", "rect", "line", "text", "tspan", "defs", "clipPath"})
 _ATTRIBUTES = frozenset(
@@ -57,7 +58,8 @@ def picture(panels: Panels, group: Group, *, form: PictureFormat, source: str) -
     figure = panels.figure
     title = figure.title if group.is_total else f"{figure.title}: {group.label}"
     lines = [*textwrap.wrap(figure.caption, CAPTION_WIDTH), cleaned(source, layout="")]
-    specification["title"] = {"text": title, "subtitle": lines, "anchor": "start", "frame": "group", "offset": 12}
+    specification["title"] = {"text": title, "subtitle": lines, "anchor": "start", "frame": "bounds", "offset": 12}
+    specification["width"] = WIDTH
     specification["background"] = "#ffffff"
     specification["padding"] = 12
     # the chart keeps its size, and title and caption come on top of that

@@ -33,7 +33,7 @@ def warning_box(contents: list[StageContent]) -> Markup:
 
 def _entry(content: StageContent, warning: str, *, several: bool) -> Markup:
     lead, colon, consequence = warning.partition(": ")
-    is_short = bool(colon) and len(lead) <= LONGEST_LEAD
+    is_short = bool(colon) and len(lead) <= LONGEST_LEAD and lead.count("(") == lead.count(")")
     words = joined(element("strong", f"{lead}:"), f" {consequence}") if is_short else joined(warning)
     link = joined(element("a", content.published.name, href=f"#{content.anchor}"), ": ") if several else None
     return element("li", link, words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 UNDEFINED = "not defined"
 _SMALL, _LARGE = 1e-3, 1e6
+_WIDE = 0.02  # an interval of a ratio that bears no tenth of a percentage point
 
 
 def value_text(value: object, form: Format) -> str:
@@ -35,21 +37,32 @@ def value_text(value: object, form: Format) -> str:
 
 def headline(number: KeyNumber) -> str:
     """The value of a key number, in as many digits as its interval can bear."""
-    value = number.value
-    if value is None or number.format != "percent":
-        return value_text(value, number.format)
-    width = number.upper - number.lower if number.lower is not None and number.upper is not None else 0.0
-    return f"{value:.0%}" if width > 0.02 else f"{value:.1%}"  # noqa: PLR2004 - two points of a percentage
+    if number.value is None:
+        return UNDEFINED
+    return _rounded(number.value, number)
 
 
 def limits_text(number: KeyNumber) -> str:
     """The interval of a key number; empty without one."""
     if number.lower is None or number.upper is None:
         return ""
-    if number.format != "percent":
-        return f"{value_text(number.lower, number.format)} to {value_text(number.upper, number.format)}"
-    digits = 0 if number.upper - number.lower > 0.02 else 1  # noqa: PLR2004 - as in the headline
-    return f"{100 * number.lower:.{digits}f}–{100 * number.upper:.{digits}f}%"
+    lower, upper = _rounded(number.lower, number), _rounded(number.upper, number)
+    return f"{lower.removesuffix('%')}–{upper}" if number.format == "percent" and number.lower >= 0 else f"{lower} to {upper}"
+
+
+def _rounded(value: float, number: KeyNumber) -> str:
+    """A value or limit with the digits that the width of the interval bears: two of the width, one of a ratio's."""
+    has_limits = number.lower is not None and number.upper is not None
+    width = number.upper - number.lower if has_limits else 0.0  # type: ignore[operator]  # both are numbers
+    if number.format == "percent":
+        return _signed(f"{value:.0%}" if width > _WIDE else f"{value:.1%}")
+    if number.format != "number" or width <= 0:
+        return _signed(value_text(value, number.format))
+    return _signed(f"{value:,.{max(0, 1 - math.floor(math.log10(width)))}f}")
+
+
+def _signed(text: str) -> str:
+    return text.replace("-", "−")
 
 
 def doubt_text(quality: str) -> str:
@@ -75,7 +88,7 @@ def described(panels: Panels, group: Group) -> str:
     """What a chart shows, in numbers, for people who cannot see it."""
     figure, rows = panels.figure, panels.rows_of(group)
     sentences = [figure.title if figure.across else f"{figure.title}, {group.label}"]
-    for index, series in enumerate(figure.series):
+    for index, series in reversed(list(enumerate(figure.series))):
         values = rows.select("x", value=pl.col(f"v{index}")).drop_nulls()
         if values.is_empty():
             sentences.append(f"{series.name}: {UNDEFINED}")

@@ -36,11 +36,34 @@ function valueText(value, format) {
   return value.toExponential(2);
 }
 
+// Titles of axes take several lines, and names less room, where a chart is narrow.
+function fitText(spec) {
+  const most = Math.max(12, Math.floor((spec.width - 70) / 6.4));
+  for (const layer of spec.layer) {
+    for (const axis of [layer.encoding.x, layer.encoding.y]) {
+      if (!axis) continue;
+      if (axis === layer.encoding.x && axis.title) axis.title = wrapped(axis.title, most);
+      if (axis.axis && axis.axis.labelLimit) axis.axis.labelLimit = Math.min(axis.axis.labelLimit, spec.width * 0.36);
+    }
+  }
+}
+
+function wrapped(text, most) {
+  const lines = [""];
+  for (const word of text.split(" ")) {
+    const last = lines[lines.length - 1];
+    if (last && last.length + word.length >= most) lines.push(word);
+    else lines[lines.length - 1] = last ? `${last} ${word}` : word;
+  }
+  return lines.length > 1 ? lines : text;
+}
+
 class Chart {
   constructor(stage, entry) {
     Object.assign(this, { stage, entry, view: null, group: null, rows: [], index: -1 });
     this.figure = document.getElementById(entry.id);
     this.host = this.figure.querySelector(".chart");
+    this.order = entry.series.map((_, s) => s).reverse(); // the most important is drawn last and told first
     this.drawing = Promise.resolve();
     this.tip = make("div", undefined, "tip");
     this.hair = make("div", undefined, entry.flat ? "hair flat" : "hair");
@@ -91,8 +114,9 @@ class Chart {
       for (const param of spec.params) param.value = param.name === "low" ? low : high;
       spec.datasets = { rows: this.rows, chosen };
       spec.width = this.host.clientWidth;
+      fitText(spec);
       const inside = make("div");
-      const options = { ast: true, renderer: "svg", actions: false, tooltip: false, hover: false, defaultStyle: false };
+      const options = { ast: true, renderer: "svg", actions: false, tooltip: false, hover: false, defaultStyle: false, logLevel: 1 };
       const result = await window.vegaEmbed(inside, spec, options);
       this.view = result.view;
       this.host.replaceChildren(inside, this.hair, this.tip);
@@ -109,7 +133,8 @@ class Chart {
     const label = stage.groups.length ? stage.groups[stage.shown].label : "all";
     if (name) name.textContent = label === "all" ? "" : `: ${label}`;
     const sentences = [entry.across ? entry.title : `${entry.title}, ${label}`];
-    entry.series.forEach((series, s) => {
+    this.order.forEach((s) => {
+      const series = entry.series[s];
       const rows = this.rows.filter((row) => row[`v${s}`] !== null);
       const at = (row) => `${valueText(row[`v${s}`], entry.yFormat)} at ${valueText(row.x, entry.xFormat)}`;
       const sorted = rows.slice().sort((a, b) => a[`v${s}`] - b[`v${s}`]);
@@ -122,15 +147,21 @@ class Chart {
     if (this.view) this.view.width(this.host.clientWidth).runAsync();
   }
 
+  origin() {
+    const [left, top] = this.view.origin();
+    const padding = this.view.padding();
+    return [left + padding.left, top + padding.top];
+  }
+
   // Pixel of a row in the chart, from its top left corner.
   place(row) {
     const { entry, view } = this;
-    const [left, top] = view.origin();
+    const [left, top] = this.origin();
     if (entry.flat) {
       const names = view.scale("y");
       return [left, top + names(row.x) + (names.bandwidth ? names.bandwidth() / 2 : 0)];
     }
-    const value = entry.series.map((_, s) => row[`v${s}`]).find((v) => v !== null && v !== undefined);
+    const value = this.order.map((s) => row[`v${s}`]).find((v) => v !== null && v !== undefined);
     return [left + view.scale("x")(row.x), value === undefined ? null : top + view.scale("y")(value)];
   }
 
@@ -161,20 +192,23 @@ class Chart {
     const { entry, tip, hair } = this;
     const row = this.rows[index];
     const [px, py] = this.place(row);
-    tip.replaceChildren(make("b", `${entry.xTitle ? `${entry.xTitle}: ` : ""}${valueText(row.x, entry.xFormat)}`));
-    entry.series.forEach((name, s) => {
+    tip.replaceChildren(make("b", `${entry.xTitle ? `${entry.xTitle.split(":")[0]}: ` : ""}${valueText(row.x, entry.xFormat)}`));
+    this.order.forEach((s) => {
+      const name = entry.series[s];
       const [value, low, high] = [row[`v${s}`], row[`l${s}`], row[`u${s}`]];
       if (entry.sparse && (value === null || value === undefined)) return;
       const limits = low === null || low === undefined ? "" : ` (${valueText(low, entry.yFormat)} to ${valueText(high, entry.yFormat)})`;
       tip.append(make("div", `${name}: ${valueText(value, entry.yFormat)}${limits}`));
     });
+    const chosen = this.panel.chosen.filter((point) => point.x === row.x).map((point) => point.c);
+    if (chosen.length && !entry.path) tip.append(make("div", `chosen: ${chosen.join(", ")}`));
     if (row.d) tip.append(make("div", "limits doubtful", "few"));
     tip.hidden = hair.hidden = false;
     const width = this.host.clientWidth;
     const left = entry.flat ? width - tip.offsetWidth - 8 : px + 14 + tip.offsetWidth > width ? px - tip.offsetWidth - 14 : px + 14;
     tip.style.left = `${Math.max(0, left)}px`;
     tip.style.top = entry.flat ? `${py + 10}px` : "8px";
-    const [ox, oy] = this.view.origin();
+    const [ox, oy] = this.origin();
     Object.assign(hair.style, entry.flat
       ? { left: `${ox}px`, top: `${py}px`, width: `${width - ox - 4}px` }
       : { left: `${px}px`, top: `${oy}px`, height: `${this.view.signal("height")}px` });
@@ -195,11 +229,11 @@ class Chart {
     const body = table.createTBody();
     const limited = entry.series.map((_, s) => this.rows.some((row) => row[`l${s}`] !== undefined));
     head.append(make("th", entry.xTitle || "name"));
-    entry.series.forEach((name, s) => head.append(make("th", name), ...(limited[s] ? [make("th", "interval")] : [])));
+    this.order.forEach((s) => head.append(make("th", entry.series[s]), ...(limited[s] ? [make("th", "interval")] : [])));
     for (const row of this.rows.slice(0, MOST_TABLE_ROWS)) {
       const line = body.insertRow();
       line.append(make("td", valueText(row.x, entry.xFormat)));
-      entry.series.forEach((_, s) => {
+      this.order.forEach((s) => {
         line.append(make("td", valueText(row[`v${s}`], entry.yFormat), row[`v${s}`] === null ? "undefined" : ""));
         const [low, high] = [row[`l${s}`], row[`u${s}`]];
         const words = low === null || low === undefined ? "–" : `${valueText(low, entry.yFormat)} to ${valueText(high, entry.yFormat)}${row.d ? " *" : ""}`;
