@@ -96,8 +96,8 @@ class Panels:
 
     @property
     def first(self) -> Group:
-        """The group that is shown before another is chosen."""
-        return next(iter(self.spans))
+        """The group that is shown before another is chosen: all rows, or else the first."""
+        return next((group for group in self.spans if group.is_total), next(iter(self.spans)))
 
     @cached_property
     def _is_whole(self) -> bool:

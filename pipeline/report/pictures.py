@@ -65,7 +65,7 @@ def picture(panels: Panels, group: Group, *, form: PictureFormat, source: str) -
     # the chart keeps its size, and title and caption come on top of that
     specification["height"] = specification["height"] + 16 * len(lines) + 48
     if form == "svg":
-        return f"{inert(vl_convert.vegalite_to_svg(specification, allowed_base_urls=[]), prefix='')}\n".encode()
+        return f"{inert(vl_convert.vegalite_to_svg(specification, allowed_base_urls=[]), prefix='clip')}\n".encode()
     if form == "png":
         return bytes(vl_convert.vegalite_to_png(specification, scale=PNG_SCALE, allowed_base_urls=[]))
     return bytes(vl_convert.vegalite_to_pdf(specification, allowed_base_urls=[]))
@@ -80,24 +80,27 @@ def inert(svg: str, *, prefix: str) -> str:
     """
     ET.register_namespace("", _NAMESPACE[1:-1])
     root = ET.fromstring(svg)  # noqa: S314 - drawn here from a chart without entities
-    _strip(root, prefix)
+    _strip(root, {}, prefix)
     return ET.tostring(root, encoding="unicode")
 
 
-def _strip(element: ET.Element, prefix: str) -> None:
+def _strip(element: ET.Element, names: dict[str, str], prefix: str) -> None:
+    """Clean an element and what is in it; names that it defines or refers to are counted from 1 in every drawing."""
     for child in list(element):
-        if child.tag.removeprefix(_NAMESPACE) in _TAGS:
-            _strip(child, prefix)
-        else:
+        if child.tag.removeprefix(_NAMESPACE) not in _TAGS:
             element.remove(child)
-    kept = {name: value for name, value in element.attrib.items() if name in _ATTRIBUTES}
-    element.attrib.clear()
-    for name, value in kept.items():
-        if name == "id":
-            element.set(name, f"{prefix}{value}")
+    for name, value in list(element.attrib.items()):
+        if name not in _ATTRIBUTES:
+            del element.attrib[name]
+        elif name == "id":
+            element.set(name, _renamed(value, names, prefix))
         elif name == "clip-path":
-            element.set(name, value.replace("url(#", f"url(#{prefix}"))
+            element.set(name, f"url(#{_renamed(value.removeprefix('url(#').removesuffix(')'), names, prefix)})")
         elif name in {"d", "transform"}:
             element.set(name, _LONG_NUMBER.sub(lambda match: f"{float(match[0]):.1f}", value))
-        else:
-            element.set(name, value)
+    for child in element:
+        _strip(child, names, prefix)
+
+
+def _renamed(name: str, names: dict[str, str], prefix: str) -> str:
+    return names.setdefault(name, f"{prefix}{len(names) + 1}")

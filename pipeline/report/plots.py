@@ -103,8 +103,8 @@ def write_plots(
 
 
 def _group(drawn: Panels, values: dict[str, str]) -> Group | None:
-    """The group of these values; None if the figure does not have it."""
-    if not values or drawn.figure.across:
+    """The group of these values; None if the figure does not have it, or shows all groups at once."""
+    if not values:
         return drawn.first
     return next((group for group in drawn.spans if _is_of(group, values)), None)
 
