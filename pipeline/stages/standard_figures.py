@@ -6,147 +6,31 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY
+from pipeline.stages.figure_blocks import (
+    GAP,
+    caption,
+    chosen_rows,
+    drawn,
+    intervals,
+    keys_of,
+    of_points,
+    of_thinned,
+    ratio_series,
+    shares,
+    thinned,
+)
 from pipeline.stages.figures import Axis, Figure, Rule, Series
 from pipeline.stages.stage import group_text
-from pipeline.tables.columns import nulls
-from pipeline.tables.groupings import TOTAL, grouping_columns
+from pipeline.tables.groupings import TOTAL
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Sequence
 
-    from pipeline.stages.figures import Role
-
-MOST_POINTS = 300  # of a line in one group: more cannot be told apart
 MOST_GROUPS = 30  # beside each other in one panel
 BINS_OF_SHARES = 20  # between 0 and 1
 GROUP, BIN, NUMBER = "group", "bin", "number"
-CRITERION = "criterion"
-RATIO_ROLES: Mapping[str, Role] = {"f1": "f1", "recall": "recall", "precision": "precision"}  # precision lies on top
-RATIO_NAMES = {"precision": "Precision", "recall": "Recall", "f1": "F1"}
-GAP = "A line has a gap where its ratio is not defined."
-
-
-def keys_of(table: pl.DataFrame) -> list[str]:
-    """Return the columns that name the group of a row: `grouping` and the grouping columns."""
-    return [GROUPING.name, *grouping_columns(table.columns)]
-
-
-def shown(figures: Iterable[Figure | None]) -> tuple[Figure, ...]:
-    """Leave out what has nothing to show: figures that were not made, and those without any value."""
-    return tuple(figure for figure in figures if figure is not None and has_values(figure))
-
-
-def has_values(figure: Figure) -> bool:
-    """Whether a series of a figure has any value."""
-    return any(figure.frame[series.column].is_not_null().any() for series in figure.series)
-
-
-def shares(title: str, column: str = "") -> Axis:
-    """Return an axis of ratios that reaches 0 and 1.
-
-    Args:
-        title: What they are.
-        column: Their column where the axis is the horizontal one.
-    """
-    return Axis(column, title, "percent", includes=(0.0, 1.0))
-
-
-def level(confidence: float) -> str:
-    """Return the level of intervals for people: `95%`."""
-    return f"{100 * confidence:.10g}%"
-
-
-def intervals(series: Sequence[Series], confidence: float, mark: str = "Bands") -> str:
-    """Say what the limits of series are; empty if none has any.
-
-    Args:
-        series: The series of a figure.
-        confidence: The level of the intervals.
-        mark: What shows them: `Bands` behind lines, `Bars` at points.
-    """
-    return f"{mark} are {level(confidence)} intervals." if any(line.lower for line in series) else ""
-
-
-def caption(*sentences: str) -> str:
-    """Join the sentences that have words."""
-    return " ".join(sentence for sentence in sentences if sentence)
-
-
-def with_limits(table: pl.DataFrame, series: Series, limits_of: str = "") -> Series:
-    """Return a series with the columns of its limits if the table has any limit.
-
-    Args:
-        table: The table of the series.
-        series: The series without limits.
-        limits_of: The ratio that the limits are named after; default: the column of the series.
-    """
-    lower, upper = (f"{limits_of or series.column}_{side}" for side in ("lower", "upper"))
-    if lower not in table.columns or not table[lower].is_not_null().any():
-        return series
-    return Series(series.column, series.name, series.role, series.mark, lower, upper)
-
-
-def ratio_series(table: pl.DataFrame, mark: str = "line") -> tuple[Series, ...]:
-    """Return precision, recall and F1 with their limits, precision on top.
-
-    Args:
-        table: A table with these columns.
-        mark: `line` or `point`.
-    """
-    is_line = mark == "line"
-    lines = (
-        Series(name, RATIO_NAMES[name], role, "line" if is_line else "point") for name, role in RATIO_ROLES.items()
-    )
-    return tuple(with_limits(table, line) for line in lines)
-
-
-def drawn(table: pl.DataFrame, x: str, series: Sequence[Series]) -> pl.DataFrame:
-    """Return the columns that a figure needs: groups, the horizontal axis, series, limits, and how good these are."""
-    columns = [x, *(name for line in series for name in (line.column, line.lower, line.upper) if name)]
-    quality = [INTERVAL_QUALITY] if INTERVAL_QUALITY in table.columns and any(line.lower for line in series) else []
-    return table.select(list(dict.fromkeys([*keys_of(table), *columns, *quality])))
-
-
-def thinned(table: pl.DataFrame, points: int = MOST_POINTS) -> pl.DataFrame:
-    """Return at most about so many rows of every group, evenly spread over their order, the last among them."""
-    keys = keys_of(table)
-    if table.is_empty() or table.group_by(keys).len()["len"].max() <= points:  # type: ignore[operator]  # no row is NULL
-        return table
-    index, size = pl.int_range(pl.len()).over(keys), pl.len().over(keys)
-    return table.filter((index % (size / points).ceil().cast(pl.Int64) == 0) | (index == size - 1))
-
-
-def _of_thinned(table: pl.DataFrame, frame: pl.DataFrame) -> str:
-    if table.height == frame.height:
-        return ""
-    return f"Of {table.height:,} thresholds of all groups, {frame.height:,} are drawn, evenly spread."
-
-
-def of_points(points: pl.DataFrame | None) -> str:
-    """Say which thresholds are marked: the criteria of the operating points."""
-    if points is None or points.is_empty():
-        return ""
-    names = points[CRITERION].unique(maintain_order=True).sort().to_list()
-    return f"Marked: the thresholds chosen by {', '.join(names)}."
-
-
-def chosen_rows(points: pl.DataFrame | None, x: str, columns: Iterable[str]) -> pl.DataFrame | None:
-    """Return the operating points that a figure marks: those with a threshold; None without any.
-
-    Args:
-        points: The table of operating points, if there is one.
-        x: The column of the horizontal axis.
-        columns: Those of the series; NULL where the operating points do not have them, as nothing is marked there.
-    """
-    if points is None:
-        return None
-    marked = points.filter(pl.col(THRESHOLD).is_not_null())
-    values = list(dict.fromkeys([x, CRITERION, *columns]))
-    absent = nulls(name for name in values if name not in points.columns)
-    return marked.with_columns(*absent).select(*keys_of(points), *values) if marked.height else None
 
 
 def by_threshold(
@@ -163,8 +47,7 @@ def by_threshold(
     """Return precision, recall and F1 over the thresholds.
 
     Args:
-        curve: One row per group and threshold with the three ratios and their limits; a row without a threshold is
-            left out.
+        curve: One row per group and threshold with the three ratios and their limits, as `rising` orders them.
         points: The operating points, if there are any.
         confidence: The level of the intervals.
         name: Name of the figure.
@@ -173,39 +56,35 @@ def by_threshold(
         x_title: The title of the horizontal axis.
         below: Series that lie below the three.
     """
-    rising = curve.filter(pl.col(THRESHOLD).is_not_null()).sort([*keys_of(curve), THRESHOLD])
     series = (*below, *ratio_series(curve))
-    frame = drawn(thinned(rising), THRESHOLD, series)
+    frame = drawn(thinned(curve, THRESHOLD), THRESHOLD, series)
     return Figure(
         name=name,
         title=title,
-        caption=caption(what, intervals(series, confidence), GAP, of_points(points), _of_thinned(rising, frame)),
+        caption=caption(what, intervals(series, confidence), GAP, of_points(points), of_thinned(curve, frame)),
         frame=frame,
         x=Axis(THRESHOLD, x_title),
-        y=shares(", ".join(line.name for line in reversed(series))),
+        y=shares("Precision, recall, F1" if not below else f"Precision, recall, F1, {below[0].name.lower()}"),
         series=series,
         chosen=chosen_rows(points, THRESHOLD, (line.column for line in series)),
     )
 
 
 def precision_recall(curve: pl.DataFrame, points: pl.DataFrame | None, below: Sequence[Series] = ()) -> Figure:
-    """Return precision against recall, in the order of falling thresholds.
+    """Return precision against recall, in the order of the thresholds.
 
     Args:
-        curve: One row per group and threshold with both ratios; a row without a threshold is left out.
+        curve: One row per group and threshold with both ratios, as `rising` orders them.
         points: The operating points, if there are any.
         below: Series that lie below the curve.
     """
-    ordered = curve.filter(pl.col(THRESHOLD).is_not_null())
-    descending = [False] * len(keys_of(curve)) + [True]
-    ordered = thinned(ordered.sort([*keys_of(curve), THRESHOLD], descending=descending))
     series = (*below, Series("precision", "Precision", "precision", "path"))
     words = "Every point of the line is a threshold: lower thresholds find more, mostly at a lower precision."
     return Figure(
         name="precision_recall",
         title="Precision against recall",
         caption=caption(words, "It has a gap where one of the two is not defined.", of_points(points)),
-        frame=drawn(ordered, "recall", series),
+        frame=drawn(thinned(curve, "recall"), "recall", series),
         x=shares("Recall", "recall"),
         y=shares("Precision"),
         series=series,
@@ -259,7 +138,7 @@ def histogram_of_shares(values: pl.DataFrame, column: str, *, name: str, title: 
         title=title,
         caption=caption(f"Number of {unit} by {what}, in bins that are {width} percentage points wide.", lacking),
         frame=frame,
-        x=shares(f"{what} (bins of {width} percentage points)", BIN),
+        x=shares(f"{what[0].upper()}{what[1:]} (bins of {width} percentage points)", BIN),
         y=Axis("", f"Number of {unit}", "integer", includes=(0.0,)),
         series=(Series(NUMBER, unit.capitalize(), "estimate", "bar"),),
     )
@@ -296,6 +175,29 @@ def across_groups(
     frame = drawn(largest.with_columns(group_labels(largest)), GROUP, series)
     axis = Axis(GROUP, "Group", "category")
     return Figure(name, title, caption(words, left_out), frame, axis, y, tuple(series), rules, across=True)
+
+
+def ratios_of_groups(best: pl.DataFrame, size: str, confidence: float, at: str) -> Figure | None:
+    """Return precision, recall and F1 of all groups side by side; None of a single group.
+
+    Args:
+        best: One row per group with the three ratios and their limits.
+        size: The column by which groups are large.
+        confidence: The level of the intervals.
+        at: Where the ratios are taken: `at the threshold that max_f1 chose`.
+    """
+    if best.height < 2:  # noqa: PLR2004 - a single group has none beside it
+        return None
+    series = ratio_series(best, "point")
+    return across_groups(
+        best,
+        series,
+        size,
+        name="groups",
+        title="Precision, recall and F1 by group",
+        words=caption(f"The ratios of every group {at}.", intervals(series, confidence, "Bars")),
+        y=shares("Precision, recall, F1"),
+    )
 
 
 def group_labels(table: pl.DataFrame) -> pl.Series:

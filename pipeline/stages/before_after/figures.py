@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from pipeline.stages.before_after.figures_of_assumption import by_day, placebo, trend
-from pipeline.stages.figures import Axis, Figure, Series
-from pipeline.stages.standard_figures import (
+from pipeline.stages.figure_blocks import (
     GAP,
-    by_threshold,
     caption,
     drawn,
     intervals,
     keys_of,
-    precision_recall,
+    rising,
     shares,
     shown,
     thinned,
     with_limits,
 )
+from pipeline.stages.figures import Axis, Figure, Series
+from pipeline.stages.standard_figures import by_threshold, precision_recall, ratios_of_groups
 from pipeline.stages.standard_numbers import Wanted, key_numbers_of
 from pipeline.tables.sweep import THRESHOLD
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from pipeline.stages.figures import KeyNumber
 
-VISIBLE = 0.005  # a difference between two ratios that can be seen in a figure
+VISIBLE = 0.02  # a difference between two ratios that can be seen in a figure
 X_TITLE = "Threshold: score from which a pair counts as a match"
 NUMBERS = (
     Wanted("precision", "Precision", "kept matches that are right", "precision"),
@@ -49,13 +49,17 @@ def figures(tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> 
 
 
 def _figures(tables: Mapping[str, pl.DataFrame], confidence: float) -> Iterator[Figure | None]:
-    estimates, points = tables["before_after_estimates"], tables["before_after_operating_points"]
+    estimates, points = rising(tables["before_after_estimates"]), tables["before_after_operating_points"]
     what = (
         "Estimates, without labels, of the ratios if every pair that scores at least the threshold counts as a match. "
         "Precision falls below 0 where fewer matches follow an event than chance would give."
     )
     yield by_threshold(estimates, points, confidence, what=what, x_title=X_TITLE)
     yield precision_recall(estimates, points)
+    best = _best_rows(points)
+    if not best.is_empty():
+        chosen_by = best["criterion"][0]
+        yield ratios_of_groups(best, "m_after", confidence, f"at the threshold that {chosen_by} chose")
     yield from by_day(tables.get("before_after_lags"))
     yield placebo(tables.get("before_after_placebo"), confidence)
     yield trend(tables.get("before_after_trend"), confidence)
@@ -71,14 +75,13 @@ def _figures(tables: Mapping[str, pl.DataFrame], confidence: float) -> Iterator[
 def _beside(
     table: pl.DataFrame, series: Sequence[Series], confidence: float, *, name: str, title: str, words: str
 ) -> Figure:
-    """Lines of a ratio by threshold beside each other."""
-    rising = table.sort([*keys_of(table), THRESHOLD])
+    """Lines of a ratio by threshold beside each other; the rows of the table lie as `rising` orders them."""
     y_title = "Recall" if "recall" in name else "Precision"
     return Figure(
         name=name,
         title=title,
         caption=caption(words, intervals(series, confidence), GAP),
-        frame=drawn(thinned(rising), THRESHOLD, series),
+        frame=drawn(thinned(table, THRESHOLD), THRESHOLD, series),
         x=Axis(THRESHOLD, X_TITLE),
         y=shares(y_title),
         series=tuple(series),
@@ -111,7 +114,7 @@ def _audit(audit: pl.DataFrame | None, confidence: float) -> Figure | None:
     )
     words = "Precision of this data set: estimated, among the matches that people checked, and both combined."
     title = "Estimated precision beside checked matches"
-    return _beside(audit, series, confidence, name="audited_precision", title=title, words=words)
+    return _beside(rising(audit), series, confidence, name="audited_precision", title=title, words=words)
 
 
 def _adjusted(estimates: pl.DataFrame, adjusted: pl.DataFrame | None, confidence: float) -> Figure | None:
@@ -126,7 +129,7 @@ def _adjusted(estimates: pl.DataFrame, adjusted: pl.DataFrame | None, confidence
     )
     words = "Adjusted, the false positive rate is taken in every stratum apart, as the strata lie after the event."
     title = "Precision adjusted for strata"
-    return _beside(table, series, confidence, name="adjusted_precision", title=title, words=words)
+    return _beside(rising(table), series, confidence, name="adjusted_precision", title=title, words=words)
 
 
 def _uncorrected(estimates: pl.DataFrame, ratio: str, confidence: float) -> Figure | None:
@@ -141,7 +144,7 @@ def _uncorrected(estimates: pl.DataFrame, ratio: str, confidence: float) -> Figu
         "Uncorrected, the false positives are those of all pairs after the event, although some of them are true "
         "matches; corrected, only of the pairs that are not."
     )
-    title = f"{ratio.capitalize()} with and without correction for true matches"
+    title = f"{ratio.capitalize()} with and without correction"
     return _beside(estimates, series, confidence, name=f"uncorrected_{ratio}", title=title, words=words)
 
 
@@ -159,7 +162,11 @@ def _realised(estimates: pl.DataFrame, confidence: float) -> Figure | None:
 
 def key_numbers(tables: Mapping[str, pl.DataFrame]) -> tuple[KeyNumber, ...]:
     """Precision, recall and F1 of every group at the first criterion, or at the recall reference if that chose none."""
-    points = tables["before_after_operating_points"]
+    return key_numbers_of(_best_rows(tables["before_after_operating_points"]), NUMBERS)
+
+
+def _best_rows(points: pl.DataFrame) -> pl.DataFrame:
+    """The operating point of every group that the summary speaks of, groups with most matches first."""
     chosen = points.filter(pl.col("criterion") != "recall_reference")
     best = chosen.filter(pl.col("criterion") == chosen["criterion"][0]) if not chosen.is_empty() else points
-    return key_numbers_of(best.sort("m_after", descending=True, nulls_last=True), NUMBERS)
+    return best.sort("m_after", descending=True, nulls_last=True)

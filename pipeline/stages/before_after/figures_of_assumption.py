@@ -2,68 +2,83 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import polars as pl
 
+from pipeline.stages.figure_blocks import caption, drawn, intervals, keys_of, rising, thinned, with_limits
 from pipeline.stages.figures import Axis, Figure, Rule, Series
 from pipeline.stages.stage import number
-from pipeline.stages.standard_figures import caption, drawn, intervals, keys_of, thinned, with_limits
 from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 DAY = "lag_days"
+MOST_BARS, MOST_FIGURES = 120, 6
 X_TITLE = "Threshold: score from which a pair counts as a match"
 
 
 def by_day(lags: pl.DataFrame | None) -> Iterator[Figure]:
-    """Matches by day of the lag, a figure for each threshold of `lag_thresholds`.
+    """Matches by day of the lag, a figure for each threshold of `lag_thresholds`; of many thresholds a few.
 
     Args:
         lags: The table of the lags, if it was made: days without a match have no row.
     """
     if lags is None or lags.is_empty():
         return
-    days = _all_days(lags)
-    thresholds = lags[THRESHOLD].unique().sort().to_list()
+    thresholds = lags[THRESHOLD].unique().sort()
+    thresholds = thresholds.gather_every(math.ceil(len(thresholds) / MOST_FIGURES))
+    days = lags[DAY].to_list()
+    width = math.ceil((max(days) - min(days) + 1) / MOST_BARS)
+    binned = _binned(lags, width)
     for index, threshold in enumerate(thresholds, start=1):
-        yield _at_threshold(days, lags.filter(pl.col(THRESHOLD) == threshold), index, threshold)
+        yield _at_threshold(binned.filter(pl.col(THRESHOLD) == threshold), index, threshold, width)
 
 
-def _all_days(lags: pl.DataFrame) -> pl.DataFrame:
-    """All days on which a match of any group can lie, on both sides of the event."""
-    sides = [lags[DAY].filter(lags[DAY] < 0).to_list(), lags[DAY].filter(lags[DAY] >= 0).to_list()]
-    ranges = [range(min(days), max(days) + 1) for days in sides if days]
-    return pl.DataFrame({DAY: [day for days in ranges for day in days]}, schema={DAY: pl.Int64})
+def _binned(lags: pl.DataFrame, width: int) -> pl.DataFrame:
+    """Matches in bins of so many days, none of which holds the event inside; bins without a match are 0.
 
-
-def _at_threshold(days: pl.DataFrame, lags: pl.DataFrame, index: int, threshold: float) -> Figure:
-    keys = keys_of(lags)
-    every = lags.select(keys).unique(maintain_order=True).join(days, how="cross")
-    table = every.join(lags, on=[*keys, DAY], how="left", nulls_equal=True).sort([*keys, DAY])
+    Columns: groups, `threshold`, `lag_days`: the first day of the bin, `before` and `after`: matches, one of the two
+    NULL, and `by_chance`: the mean of those before.
+    """
+    keys = [*keys_of(lags), THRESHOLD]
+    start = (pl.col(DAY).floordiv(width) * width).alias(DAY)
+    counted = lags.group_by(*keys, start).agg(pl.col("matches").sum())
+    every = lags.select(keys).unique().join(_bins(counted[DAY], width), how="cross")
+    table = every.join(counted, on=[*keys, DAY], how="left", nulls_equal=True).sort([*keys, DAY])
     matches, is_before = pl.col("matches").fill_null(0), pl.col(DAY) < 0
-    table = table.with_columns(
-        pl.when(is_before).then(matches).alias("before"), pl.when(~is_before).then(matches).alias("after")
-    ).with_columns(pl.col("before").mean().over(keys).alias("by_chance"))
+    sides = [pl.when(is_before).then(matches).alias("before"), pl.when(~is_before).then(matches).alias("after")]
+    return table.with_columns(sides).with_columns(pl.col("before").mean().over(keys).alias("by_chance"))
+
+
+def _bins(starts: pl.Series, width: int) -> pl.DataFrame:
+    """First days of all bins in which a match of any group lies or can lie, on both sides of the event."""
+    sides = [starts.filter(starts < 0).to_list(), starts.filter(starts >= 0).to_list()]
+    days = [day for side in sides if side for day in range(min(side), max(side) + 1, width)]
+    return pl.DataFrame({DAY: days}, schema={DAY: pl.Int64})
+
+
+def _at_threshold(table: pl.DataFrame, index: int, threshold: float, width: int) -> Figure:
     series = (
         Series("before", "Before the event", "before", "bar"),
         Series("after", "After the event", "after", "bar"),
         Series("by_chance", "Expected by chance", "chance"),
     )
+    per = "day" if width == 1 else f"{width} days"
     words = (
         f"Matches with a score of {number(threshold)} or more. Those before the event are false. The line is their "
-        "mean per day: about as many are false on a day after the event if as many pairs are compared then. The last "
-        "day may lie in the window only in part."
+        f"mean per {per}: about as many are false after the event if as many pairs are compared then. The window may "
+        "hold the bars at its ends only in part."
     )
     return Figure(
         name=f"matches_by_day_{index}",
         title=f"Matches by day, at threshold {number(threshold)}",
         caption=words,
         frame=drawn(table, DAY, series),
-        x=Axis(DAY, "Days from the event to the article (0: the day that follows the event)", "integer"),
-        y=Axis("", "Matches per day", "integer", includes=(0.0,)),
+        x=Axis(DAY, "Days from the event to the article (0: within 24 hours after the event)", "integer"),
+        y=Axis("", f"Matches per {per}", "integer", includes=(0.0,)),
         series=series,
     )
 
@@ -77,7 +92,7 @@ def placebo(table: pl.DataFrame | None, confidence: float) -> Figure | None:
     """
     if table is None or table.is_empty():
         return None
-    rising = table.filter(pl.col(THRESHOLD).is_not_null()).sort([*keys_of(table), THRESHOLD])
+    by_threshold = rising(table)
     series = (with_limits(table, Series("log_rate_ratio", "Log of the ratio", "estimate")),)
     words = (
         "Natural logarithm of the rate of matches shortly before the event over the rate long before it: 0 if both are "
@@ -85,9 +100,9 @@ def placebo(table: pl.DataFrame | None, confidence: float) -> Figure | None:
     )
     return Figure(
         name="placebo",
-        title="Placebo test: matches shortly before the event against matches long before",
+        title="Placebo test: matches near to and far before the event",
         caption=caption(words, intervals(series, confidence), "A gap: one of the two times has no match."),
-        frame=drawn(thinned(rising), THRESHOLD, series),
+        frame=drawn(thinned(by_threshold, THRESHOLD), THRESHOLD, series),
         x=Axis(THRESHOLD, X_TITLE),
         y=Axis("", "Log ratio of match rates, near / far", includes=(0.0,)),
         series=series,
@@ -104,18 +119,19 @@ def trend(table: pl.DataFrame | None, confidence: float) -> Figure | None:
     """
     if table is None or table.is_empty():
         return None
-    rising = table.sort([*keys_of(table), THRESHOLD])
+    texts = pl.Series("at", [number(threshold) for threshold in table[THRESHOLD]], dtype=pl.String)
     series = (with_limits(table, Series("slope", "Change per day", "estimate", "point")),)
     words = (
         "Change of the natural logarithm of the rate of matches from one day to the next before the event: 0 if the "
-        "rate stays the same, as the method assumes, 0.1 if it rises by about 10% a day."
+        "rate stays the same, as the method assumes, 0.1 if it rises by about 10% a day. A row for each threshold of "
+        "lag_thresholds."
     )
     return Figure(
         name="trend",
         title="Trend of the rate of matches before the event",
         caption=caption(words, intervals(series, confidence, "Bars")),
-        frame=drawn(rising, THRESHOLD, series),
-        x=Axis(THRESHOLD, X_TITLE),
+        frame=drawn(rising(table.with_columns(texts)), "at", series),
+        x=Axis("at", X_TITLE, "category"),
         y=Axis("", "Change of the log rate per day", includes=(0.0,)),
         series=series,
         rules=(Rule("No trend", 0.0, "y"),),

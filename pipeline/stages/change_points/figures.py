@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from pipeline.stages.change_points.results import best_rows
+from pipeline.stages.figure_blocks import of_best, rising, shown
 from pipeline.stages.figures import Axis, Figure, Rule, Series
 from pipeline.stages.standard_figures import (
     BIN,
@@ -16,7 +17,7 @@ from pipeline.stages.standard_figures import (
     histogram,
     histogram_of_shares,
     precision_recall,
-    shown,
+    ratios_of_groups,
 )
 from pipeline.stages.standard_numbers import Wanted, key_numbers_of
 
@@ -44,11 +45,13 @@ def figures(tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> 
 
 
 def _figures(tables: Mapping[str, pl.DataFrame], confidence: float) -> Iterator[Figure | None]:
-    curve, points = tables["change_points_curve"], tables["change_points_operating_points"]
+    curve, points = rising(tables["change_points_curve"]), tables["change_points_operating_points"]
     what = "The ratios if every predicted change point that scores at least the threshold counts."
     x_title = "Threshold: score from which a prediction counts"
     yield by_threshold(curve, points, confidence, what=what, x_title=x_title)
     yield precision_recall(curve, points)
+    best = of_best(best_rows(tables))
+    yield ratios_of_groups(best, "n_true", confidence, "at its best threshold, or of all predictions without scores")
     yield _delays(tables.get("change_points_delays"))
     series = tables.get("change_points_series")
     if series is not None:
@@ -76,7 +79,7 @@ def _delays(delays: pl.DataFrame | None) -> Figure | None:
         title="Delays of the matched predictions",
         caption=(
             f"Number of matched predictions by how many {unit} they lie behind the true point; below 0 they lie before "
-            f"it. A bar stands for {width:g} {unit}."
+            f"it. Every bar is {width:g} wide."
         ),
         frame=frame.with_columns((pl.col(BIN) - 0.5) * width),
         x=Axis(BIN, f"Delay: prediction − true point, in {unit}", includes=(0.0,)),
@@ -104,4 +107,4 @@ def width_of_bins(largest: float, *, whole: bool) -> float:
 
 def key_numbers(tables: Mapping[str, pl.DataFrame]) -> tuple[KeyNumber, ...]:
     """Precision, recall and F1 of every group at the threshold with the best F1."""
-    return key_numbers_of(best_rows(tables), NUMBERS)
+    return key_numbers_of(of_best(best_rows(tables)), NUMBERS)

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from pipeline.stages.entity_recognition.results import best_rows
-from pipeline.stages.figures import Axis, Figure
-from pipeline.stages.standard_figures import (
-    by_threshold,
+from pipeline.stages.figure_blocks import (
     caption,
     drawn,
-    histogram_of_shares,
     intervals,
     keys_of,
-    precision_recall,
+    of_best,
     ratio_series,
+    rising,
     shares,
     shown,
 )
+from pipeline.stages.figures import Axis, Figure
+from pipeline.stages.standard_figures import by_threshold, histogram_of_shares, precision_recall, ratios_of_groups
 from pipeline.stages.standard_numbers import Wanted, key_numbers_of
 from pipeline.tables.ratios import divide
 from pipeline.tables.sweep import THRESHOLD
@@ -57,8 +57,11 @@ def _figures(tables: Mapping[str, pl.DataFrame], confidence: float) -> Iterator[
     if curve[THRESHOLD].n_unique() > 1:
         words = f"The ratios ({average} average) if every prediction that scores at least the threshold counts."
         x_title = "Threshold: confidence from which a prediction counts"
-        yield by_threshold(curve, points, confidence, what=words, x_title=x_title)
-        yield precision_recall(curve, points)
+        by_confidence = rising(curve)
+        yield by_threshold(by_confidence, points, confidence, what=words, x_title=x_title)
+        yield precision_recall(by_confidence, points)
+    best = of_best(best_rows(curve))
+    yield ratios_of_groups(best, "tp", confidence, f"({average} average) at its best threshold")
     yield _averages(scores, confidence)
     documents = tables.get("entity_recognition_documents")
     if documents is not None:
@@ -72,7 +75,7 @@ def headline_average(scores: pl.DataFrame) -> str:
 
 
 def _averages(scores: pl.DataFrame, confidence: float) -> Figure:
-    best = best_rows(scores).sort(*keys_of(scores), "average")
+    best = of_best(best_rows(scores)).sort(*keys_of(scores), "average")
     series = ratio_series(best, "point")
     words = (
         "Every average at the threshold with its best F1: micro of all mentions together, macro the mean over "
@@ -106,4 +109,4 @@ def key_numbers(tables: Mapping[str, pl.DataFrame]) -> tuple[KeyNumber, ...]:
     scores = tables["entity_recognition_scores"]
     if scores.is_empty():
         return ()
-    return key_numbers_of(best_rows(scores.filter(pl.col("average") == headline_average(scores))), NUMBERS)
+    return key_numbers_of(of_best(best_rows(scores.filter(pl.col("average") == headline_average(scores)))), NUMBERS)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY
+from pipeline.stages.figure_blocks import caption, drawn, intervals, keys_of, ratio_series, shares, shown
 from pipeline.stages.figures import Axis, Figure, Rule, Series
-from pipeline.stages.standard_figures import caption, drawn, intervals, keys_of, ratio_series, shares, shown
+from pipeline.stages.standard_figures import ratios_of_groups
 from pipeline.stages.standard_numbers import Wanted, key_numbers_of
 from pipeline.tables.ratios import divide
 
@@ -22,11 +23,10 @@ CUSTOMARY = Rule("161 km (100 miles)", 161.0)
 FARTHEST = 20_100.0  # km, beyond half the circumference of the Earth
 GRID = (*(10 ** (tenth / 10) for tenth in range(-10, 43)), FARTHEST)  # km, ten distances for every power of ten
 LOCATED, ALL_GOLD = "of_located", "of_gold"
-NUMBERS = (
-    Wanted("precision", "Precision", "located mentions within the tolerance", "precision"),
-    Wanted("recall", "Recall", "gold mentions within the tolerance", "recall"),
+QUALITY_OF_ERRORS = "quality_of_errors"
+ERRORS = (
     Wanted("median_km", "Median error", "km, of the located mentions", format="number"),
-    Wanted("mean_km", "Mean error", "km, of the located mentions", format="number", quality="quality_of_errors"),
+    Wanted("mean_km", "Mean error", "km, of the located mentions", format="number", quality=QUALITY_OF_ERRORS),
 )
 
 
@@ -42,6 +42,9 @@ def figures(tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> 
 
 def _figures(tables: Mapping[str, pl.DataFrame], confidence: float) -> Iterator[Figure | None]:
     yield _accuracy(tables["geocoding_scores"], confidence)
+    largest = _at_largest(tables["geocoding_scores"])
+    if not largest.is_empty():
+        yield ratios_of_groups(largest, "n_gold", confidence, f"within {largest[TOLERANCE][0]:g} km")
     outcomes = tables.get("geocoding_outcomes")
     if outcomes is not None and not outcomes.is_empty():
         yield _errors(outcomes)
@@ -69,8 +72,8 @@ def _accuracy(scores: pl.DataFrame, confidence: float) -> Figure:
 
 def _errors(outcomes: pl.DataFrame) -> Figure:
     series = (
-        Series(ALL_GOLD, "Of all gold mentions", "recall", "step"),
-        Series(LOCATED, "Of the located mentions", "precision", "step"),
+        Series(ALL_GOLD, "Of all gold mentions", "recall"),
+        Series(LOCATED, "Of the located mentions", "precision"),
     )
     return Figure(
         name="errors",
@@ -106,17 +109,23 @@ def _within(outcomes: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def _at_largest(scores: pl.DataFrame) -> pl.DataFrame:
+    return scores.filter(pl.col(TOLERANCE) == pl.col(TOLERANCE).max())
+
+
 def key_numbers(tables: Mapping[str, pl.DataFrame]) -> tuple[KeyNumber, ...]:
     """Precision and recall of every group at the largest tolerance, and its median and mean error."""
     scores, errors = tables["geocoding_scores"], tables["geocoding_errors"]
     keys = keys_of(errors)
-    largest = scores.filter(pl.col(TOLERANCE) == pl.col(TOLERANCE).max())
-    beside = errors.select(
-        *keys,
-        "median_km",
-        "mean_km",
-        "mean_km_lower",
-        "mean_km_upper",
-        pl.col(INTERVAL_QUALITY).alias(NUMBERS[-1].quality),
+    largest = _at_largest(scores)
+    if largest.is_empty():
+        return ()
+    within = f"within {largest[TOLERANCE][0]:g} km"
+    wanted = (
+        Wanted("precision", "Precision", f"located mentions {within}", "precision"),
+        Wanted("recall", "Recall", f"gold mentions {within}", "recall"),
+        *ERRORS,
     )
-    return key_numbers_of(largest.join(beside, on=keys, how="left", nulls_equal=True, maintain_order="left"), NUMBERS)
+    quality = pl.col(INTERVAL_QUALITY).alias(QUALITY_OF_ERRORS)
+    beside = errors.select(*keys, "median_km", "mean_km", "mean_km_lower", "mean_km_upper", quality)
+    return key_numbers_of(largest.join(beside, on=keys, how="left", nulls_equal=True, maintain_order="left"), wanted)

@@ -7,13 +7,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.stages.figures import Axis, Figure, Series
-from pipeline.stages.standard_figures import (
+from pipeline.stages.figure_blocks import (
     RATIO_NAMES,
-    across_groups,
     caption,
     drawn,
-    histogram_of_shares,
     intervals,
     keys_of,
     level,
@@ -21,6 +18,8 @@ from pipeline.stages.standard_figures import (
     shown,
     with_limits,
 )
+from pipeline.stages.figures import Axis, Figure, Series
+from pipeline.stages.standard_figures import across_groups, histogram_of_shares
 from pipeline.stages.standard_numbers import Wanted, key_numbers_of
 
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ def _map(summary: pl.DataFrame, confidence: float) -> Figure:
     of_chance = f"Bars at chance hold {level(confidence)} of random orders, taken as normally distributed."
     return across_groups(
         by_chance,
-        (chance, mean),
+        (mean, chance),
         "n_queries",
         name="map",
         title="Mean average precision beside chance",
@@ -84,13 +83,12 @@ def _map(summary: pl.DataFrame, confidence: float) -> Figure:
 
 
 def _expected(cutoffs: pl.DataFrame) -> pl.DataFrame:
-    """Means over the queries of what random selection gives at every cutoff."""
+    """Means over the queries of what random selection gives at every cutoff; NULL unless known for all of them."""
     judged = cutoffs.filter(pl.col("precision").is_not_null())
     names = ["precision_expected", "recall_expected"]
-    means = judged.group_by(*keys_of(cutoffs), "k").agg(
-        pl.col(names).mean(), pl.any_horizontal(pl.col(names).is_null()).any().alias("_lacking")
-    )
-    return means.with_columns(pl.when(~pl.col("_lacking")).then(pl.col(name)).alias(name) for name in names)
+    is_complete = {name: pl.col(name).is_not_null().all() for name in names}
+    means = (pl.when(is_complete[name]).then(pl.col(name).mean()).alias(name) for name in names)
+    return judged.group_by(*keys_of(cutoffs), "k").agg(*means)
 
 
 def _at_cutoffs(means: pl.DataFrame, expected: pl.DataFrame, ratio: str, confidence: float) -> Figure:

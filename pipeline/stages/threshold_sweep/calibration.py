@@ -7,8 +7,8 @@ import polars as pl
 
 from pipeline.metrics.uncertainty.jackknife import binomial_limits
 from pipeline.metrics.uncertainty.qualities import FEWEST_EVENTS, INTERVAL_QUALITY
+from pipeline.stages.figure_blocks import caption, drawn, intervals, keys_of, shares, with_limits
 from pipeline.stages.figures import Figure, Rule, Series
-from pipeline.stages.standard_figures import caption, drawn, intervals, keys_of, shares, with_limits
 from pipeline.tables.columns import doubles
 from pipeline.tables.ratios import divide
 from pipeline.tables.sweep import THRESHOLD
@@ -42,7 +42,7 @@ def calibration(curve: pl.DataFrame, areas: pl.DataFrame, confidence: float) -> 
     words = "The share of true rows in each tenth of the scores, at the mean score there; on the diagonal scores are"
     return Figure(
         name="calibration",
-        title="Calibration: share of true rows by score",
+        title="Calibration",
         caption=caption(f"{words} probabilities.", intervals(series, confidence, "Bars"), clustered),
         frame=drawn(bins, "mean_score", series),
         x=shares("Mean score", "mean_score"),

@@ -6,26 +6,24 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from pipeline.stages.figures import Figure, Rule, Series
-from pipeline.stages.standard_figures import (
-    across_groups,
-    by_threshold,
+from pipeline.stages.figure_blocks import (
     caption,
     chosen_rows,
     drawn,
     intervals,
     keys_of,
     of_points,
-    precision_recall,
+    rising,
     shares,
     shown,
     thinned,
     with_limits,
 )
+from pipeline.stages.figures import Figure, Rule, Series
+from pipeline.stages.standard_figures import across_groups, by_threshold, precision_recall
 from pipeline.stages.standard_numbers import Wanted, key_numbers_of
 from pipeline.stages.threshold_sweep.calibration import calibration
 from pipeline.tables.ratios import divide
-from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -52,12 +50,11 @@ def figures(tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> 
 
 def _figures(tables: Mapping[str, pl.DataFrame], confidence: float) -> Iterator[Figure | None]:
     curve, points, areas = (tables[f"threshold_sweep_{name}"] for name in ("curve", "operating_points", "areas"))
-    curve = curve.with_columns(_prevalence())
+    curve = rising(curve).with_columns(_prevalence())
     yield by_threshold(
         curve,
         points,
         confidence,
-        title="Precision, recall, F1 and false positive rate by threshold",
         what=(
             "The ratios if every row that scores at least the threshold is predicted to be true; specificity is 1 − "
             "false positive rate."
@@ -82,15 +79,13 @@ def _prevalence() -> pl.Expr:
 
 
 def _roc(curve: pl.DataFrame, points: pl.DataFrame) -> Figure:
-    keys = keys_of(curve)
-    ordered = curve.sort([*keys, THRESHOLD], descending=[False] * len(keys) + [True])
     series = (Series("recall", "Recall", "recall", "path"),)
     words = "Every point of the line is a threshold. On the diagonal are scores that tell nothing."
     return Figure(
         name="roc",
         title="ROC: recall against false positive rate",
         caption=caption(words, "It has a gap where one of the two is not defined.", of_points(points)),
-        frame=drawn(thinned(ordered), "fpr", series),
+        frame=drawn(thinned(curve, "fpr"), "fpr", series),
         x=shares("False positive rate", "fpr"),
         y=shares("Recall"),
         series=series,
@@ -101,10 +96,10 @@ def _roc(curve: pl.DataFrame, points: pl.DataFrame) -> Figure:
 
 def _areas(areas: pl.DataFrame, confidence: float) -> Figure:
     series = (
-        with_limits(areas, Series("roc_auc", "ROC AUC", "recall", "point")),
         with_limits(areas, Series("average_precision", "Average precision", "precision", "point")),
+        with_limits(areas, Series("roc_auc", "ROC AUC", "recall", "point")),
     )
-    words = "Areas under the ROC curve and under the curve of precision over recall."
+    words = "Areas under the curve of precision over recall and under the ROC curve."
     return across_groups(
         areas,
         series,
@@ -112,7 +107,7 @@ def _areas(areas: pl.DataFrame, confidence: float) -> Figure:
         name="areas",
         title="Areas by group",
         words=caption(words, intervals(series, confidence, "Bars")),
-        y=shares("ROC AUC, average precision"),
+        y=shares("Average precision, ROC AUC"),
     )
 
 
