@@ -60,7 +60,8 @@ def run_demo(output: Path, console: Console) -> None:
 def _config_text(stages: list[dict[str, Any]], root: Path) -> str:
     """The config of the demo as TOML, its paths relative to it, so that the folder can be moved."""
     tables = [
-        "\n".join(["[[stages]]", *(f"{key} = {_toml(value, root)}" for key, value in stage.items())]) for stage in stages
+        "\n".join(["[[stages]]", *(f"{key} = {_toml(value, root)}" for key, value in stage.items())])
+        for stage in stages
     ]
     return "\n\n".join([_TITLE, 'output = "results"', *tables]) + "\n"
 

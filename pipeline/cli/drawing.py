@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipeline.cli.reading import Results
+from pipeline.cli.reading import Results  # noqa: TC001 - typer reads the annotations
 from pipeline.cli.session import echo, reporting
 from pipeline.errors import UsageError
 from pipeline.sources.paths import local_path

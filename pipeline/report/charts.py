@@ -9,12 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from pipeline.report.colours import GRID, INK, QUIET, Look, looks
+from pipeline.report.chart_style import axis_look, configuration, key_layer, layer, rule_look, stands
+from pipeline.report.colours import INK, QUIET, Look, looks
 from pipeline.report.panels import as_rows
 
 if TYPE_CHECKING:
     from pipeline.report.panels import Group, Panels
-    from pipeline.stages.figures import Axis, Figure, Rule, Series
+    from pipeline.stages.figures import Figure, Rule, Series
 
     Json = dict[str, Any]
 
@@ -23,31 +24,11 @@ WIDTH, HEIGHT = 540, 300
 ROW_HEIGHT, SERIES_HEIGHT, MOST_NAMES = 24, 13, 60
 BAND_OPACITY = 0.18
 ROWS, CHOSEN = "rows", "chosen"
-FONT = "system-ui, 'Segoe UI', 'DejaVu Sans', Arial, sans-serif"
-RULE_LOOKS = (Look(INK, (2, 3)), Look(QUIET, (5, 4)), Look(QUIET, (9, 3, 2, 3)))
-_FORMATS = {"percent": ".0%", "integer": ",d", "number": ",.9~g"}
 
 
 def is_flat(figure: Figure) -> bool:
     """Whether its horizontal axis holds names, which are then written one below the other."""
     return figure.x.format == "category"
-
-
-def stands(series: Series) -> bool:
-    """Whether a series is drawn row by row, as bars or points."""
-    return series.mark in {"bar", "point"}
-
-
-def key_of(figure: Figure) -> list[tuple[str, Look, bool]]:
-    """Names of series and rules, the most important first, their looks, and whether each is a line."""
-    drawn = list(zip(figure.series, looks(figure.series), strict=True))
-    marks = [(series.name, look, not stands(series)) for series, look in reversed(drawn)]
-    rules = [(rule.name, _rule_look(index), True) for index, rule in enumerate(figure.rules)]
-    return [*marks, *rules]
-
-
-def _rule_look(index: int) -> Look:
-    return RULE_LOOKS[index % len(RULE_LOOKS)]
 
 
 def chart(panels: Panels, group: Group, *, legend: bool = False) -> Json:
@@ -81,8 +62,8 @@ def template(panels: Panels, *, legend: bool = False) -> Json:
         "params": [{"name": "low", "value": 0}, {"name": "high", "value": 1}],
         "datasets": {ROWS: [], CHOSEN: []},
         "data": {"name": ROWS},
-        "layer": [*drawing.layers(), *([_key(panels.figure)] if legend else [])],
-        "config": _config(),
+        "layer": [*drawing.layers(), *([key_layer(panels.figure)] if legend else [])],
+        "config": configuration(),
     }
 
 
@@ -118,7 +99,7 @@ class _Drawing:
         drawn = list(enumerate(zip(self.figure.series, looks(self.figure.series), strict=True)))
         limits = [layer for index, (series, look) in drawn for layer in self._limits(index, series, look)]
         marks = [self._mark(index, series, look) for index, (series, look) in drawn]
-        rules = [self._rule(rule, _rule_look(index)) for index, rule in enumerate(self.figure.rules)]
+        rules = [self._rule(rule, rule_look(index)) for index, rule in enumerate(self.figure.rules)]
         return [*self._reached(), *self._zero(), *rules, *limits, *marks, *self._operating_points()]
 
     def _along(self, field: str) -> Json:
@@ -137,7 +118,7 @@ class _Drawing:
             "type": "temporal" if axis.format == "time" else "quantitative",
             "title": axis.title,
             "scale": {**scale, "nice": axis.format != "percent"},
-            "axis": _axis(axis, grid=self.half == 0),
+            "axis": axis_look(axis, grid=self.half == 0),
         }
 
     def _across(self, field: str) -> Json:
@@ -145,7 +126,7 @@ class _Drawing:
         axis = self.figure.y
         ends = {"domain": [{"expr": "low"}, {"expr": "high"}], "nice": True, "zero": False}
         scale = {"type": "log"} if axis.logarithmic else ends
-        return {"field": field, "type": "quantitative", "title": axis.title, "scale": scale, "axis": _axis(axis)}
+        return {"field": field, "type": "quantitative", "title": axis.title, "scale": scale, "axis": axis_look(axis)}
 
     def _channels(self, field: str) -> Json:
         """Both axes: names stand on the vertical one."""
@@ -165,7 +146,7 @@ class _Drawing:
         includes = self.figure.x.includes
         if is_flat(self.figure) or not includes:
             return []
-        return [_layer({"type": "rule", "opacity": 0}, {"x": self._along("r")}, [{"r": value} for value in includes])]
+        return [layer({"type": "rule", "opacity": 0}, {"x": self._along("r")}, [{"r": value} for value in includes])]
 
     def _zero(self) -> list[Json]:
         """The line at zero, where the axis goes below it."""
@@ -174,17 +155,17 @@ class _Drawing:
             return []
         side = "x" if is_flat(self.figure) else "y"
         mark = {"type": "rule", "color": QUIET.variable, "strokeWidth": 1.2}
-        layer = _layer(mark, {side: self._across("z")}, [{"z": 0}])
-        return [{**layer, "transform": [{"filter": "low < 0 && high >= 0"}]}]
+        zero = layer(mark, {side: self._across("z")}, [{"z": 0}])
+        return [{**zero, "transform": [{"filter": "low < 0 && high >= 0"}]}]
 
     def _rule(self, rule: Rule, look: Look) -> Json:
         style = {"color": look.colour.variable, "strokeDash": list(look.dash), "strokeWidth": 1.4}
         if rule.axis == "diagonal":
             axes = {"x": self._along("x"), "y": self._across("v")}
-            return _layer({"type": "line", "clip": True, **style}, axes, [{"x": 0, "v": 0}, {"x": 1, "v": 1}])
+            return layer({"type": "line", "clip": True, **style}, axes, [{"x": 0, "v": 0}, {"x": 1, "v": 1}])
         is_vertical = (rule.axis == "x") != is_flat(self.figure)
         axis = self._along("r") if rule.axis == "x" else self._across("r")
-        return _layer({"type": "rule", **style}, {"x" if is_vertical else "y": axis}, [{"r": rule.value}])
+        return layer({"type": "rule", **style}, {"x" if is_vertical else "y": axis}, [{"r": rule.value}])
 
     def _limits(self, index: int, series: Series, look: Look) -> list[Json]:
         """Intervals: bands of lines, paler where doubtful, and bars of points."""
@@ -202,16 +183,21 @@ class _Drawing:
         upper = self._second(f"u{index}")
         firm = {"transform": [{"calculate": f"datum.d ? null : datum.l{index}", "as": "firm"}]}
         return [
-            _layer(area, {**self._channels(f"l{index}"), **upper}),
-            {**_layer(area, {**self._channels("firm"), **upper}), **firm},
+            layer(area, {**self._channels(f"l{index}"), **upper}),
+            {**layer(area, {**self._channels("firm"), **upper}), **firm},
         ]
 
     def _whiskers(self, index: int, series: Series, look: Look) -> Json:
         is_bar = series.mark == "bar"
-        mark = {"type": "rule", "color": INK.variable if is_bar else look.colour.variable, "strokeWidth": 2, "clip": True}
+        mark = {
+            "type": "rule",
+            "color": INK.variable if is_bar else look.colour.variable,
+            "strokeWidth": 2,
+            "clip": True,
+        }
         opacity = _paler(0.35, 0.6 if is_bar else 0.9)
         axes = {**self._channels(f"l{index}"), **self._second(f"u{index}")}
-        return _layer(mark, {**axes, "opacity": opacity, **self._offset(series.name)})
+        return layer(mark, {**axes, "opacity": opacity, **self._offset(series.name)})
 
     def _mark(self, index: int, series: Series, look: Look) -> Json:
         colour = {"color": look.colour.variable, "clip": True}
@@ -220,22 +206,28 @@ class _Drawing:
         axes = self._channels(f"v{index}")
         if series.mark == "point":
             points = {"type": "point", "filled": True, "size": 55, **colour}
-            return _layer(points, {**axes, "opacity": _paler(0.45, 1), **self._offset(series.name)})
-        line = {"type": "line", "strokeWidth": 2, "strokeJoin": "round", "interpolate": _interpolation(series), **colour}
+            return layer(points, {**axes, "opacity": _paler(0.45, 1), **self._offset(series.name)})
+        line = {
+            "type": "line",
+            "strokeWidth": 2,
+            "strokeJoin": "round",
+            "interpolate": _interpolation(series),
+            **colour,
+        }
         if look.dash:
             line["strokeDash"] = list(look.dash)
         if series.mark == "path":
             axes["order"] = {"field": "i", "type": "quantitative"}
-        return _layer(line, axes)
+        return layer(line, axes)
 
     def _bars(self, index: int, series: Series, mark: Json) -> Json:
         opacity = {"opacity": _paler(0.45, 1)}
         if is_flat(self.figure):
-            return _layer(mark, {**self._channels(f"v{index}"), **opacity, **self._offset(series.name)})
+            return layer(mark, {**self._channels(f"v{index}"), **opacity, **self._offset(series.name)})
         ends = {"x0": f"datum.x - {self.half}", "x1": f"datum.x + {self.half}", "base": "0"}
         axes = {"x": self._along("x0"), "x2": {"field": "x1"}, "y": self._across(f"v{index}"), "y2": {"field": "base"}}
         edges = [{"calculate": formula, "as": name} for name, formula in ends.items()]
-        return {**_layer(mark, {**axes, **opacity}), "transform": edges}
+        return {**layer(mark, {**axes, **opacity}), "transform": edges}
 
     def _operating_points(self) -> list[Json]:
         """The chosen rows: a line across the chart, and a dot on every line."""
@@ -245,16 +237,11 @@ class _Drawing:
         layers = []
         if not is_flat(figure) and all(series.mark != "path" for series in figure.series):
             line = {"type": "rule", "color": INK.variable, "strokeWidth": 1.2, "opacity": 0.8}
-            layers.append(_layer(line, {"x": self._along("x")}))
+            layers.append(layer(line, {"x": self._along("x")}))
         for index, look in enumerate(looks(figure.series)):
             dot = {"type": "point", "filled": True, "size": 75, "color": look.colour.variable, "opacity": 1}
-            layers.append(_layer({**dot, "stroke": INK.variable, "strokeWidth": 1.4}, self._channels(f"v{index}")))
-        return [{**layer, **data} for layer in layers]
-
-
-def _layer(mark: Json, encoding: Json, values: list[Json] | None = None) -> Json:
-    layer: Json = {"mark": {**mark, "aria": False}, "encoding": encoding}
-    return layer if values is None else {**layer, "data": {"values": values}}
+            layers.append(layer({**dot, "stroke": INK.variable, "strokeWidth": 1.4}, self._channels(f"v{index}")))
+        return [{**drawn, **data} for drawn in layers]
 
 
 def _paler(doubtful: float, firm: float) -> Json:
@@ -272,45 +259,3 @@ def _half_width(panels: Panels) -> float:
     middles = panels.rows["x"].drop_nulls().unique().sort()
     least = middles.diff().min() if middles.len() > 1 else 1.0
     return 0.45 * float(cast("float", least))
-
-
-def _key(figure: Figure) -> Json:
-    """The key of the chart: that of an invisible point for each name."""
-    entries = key_of(figure)
-    names = [name for name, _, _ in entries]
-    colours = {"domain": names, "range": [look.colour.variable for _, look, _ in entries]}
-    dashes = {"domain": names, "range": [list(look.dash or (1, 0)) for _, look, _ in entries]}
-    style = {"symbolType": "stroke", "symbolSize": 260, "symbolOpacity": 1, "symbolStrokeWidth": 2.5, "labelLimit": 0}
-    legend = {"orient": "top", "title": None, **style}
-    encoding = {
-        "color": {"field": "name", "type": "nominal", "scale": colours, "legend": legend},
-        "strokeDash": {"field": "name", "type": "nominal", "scale": dashes, "legend": legend},
-    }
-    return _layer({"type": "point", "opacity": 0}, encoding, [{"name": name} for name in names])
-
-
-def _axis(axis: Axis, *, grid: bool = True) -> Json:
-    options: Json = {"labelOverlap": True, "labelFlush": False, "grid": grid, "tickCount": 6}
-    if axis.format in _FORMATS:
-        options["format"] = _FORMATS[axis.format]
-    if axis.format == "integer":
-        options["tickMinStep"] = 1
-    return options
-
-
-def _config() -> Json:
-    axis = {
-        "labelColor": QUIET.variable,
-        "titleColor": QUIET.variable,
-        "gridColor": GRID.variable,
-        "domainColor": GRID.variable,
-        "tickColor": GRID.variable,
-        "labelFontSize": 12,
-        "titleFontSize": 12,
-        "titleFontWeight": "normal",
-        "titlePadding": 8,
-        "aria": False,
-    }
-    title = {"color": INK.variable, "fontSize": 15, "subtitleColor": QUIET.variable, "subtitleFontSize": 12}
-    legend = {"labelColor": INK.variable, "labelFontSize": 12, "aria": False}
-    return {"font": FONT, "view": {"stroke": None}, "axis": axis, "legend": legend, "title": title}

@@ -14,7 +14,7 @@ import polars as pl
 from pipeline.report.panels import GROUP
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from pipeline.report.panels import Group, Panels
 
@@ -73,7 +73,7 @@ def encoded(panels: Panels, groups: Sequence[Group], lists: Lists) -> dict[int, 
     return result
 
 
-def _points(chosen: pl.DataFrame) -> list[Mapping[str, Any]]:
+def _points(chosen: pl.DataFrame) -> list[dict[str, Any]]:
     return chosen.with_columns(pl.selectors.float().round_sig_figs(7)).to_dicts()
 
 

@@ -84,7 +84,7 @@ def _foot(run: PublishedRun) -> Markup:
 def _assembled(title: str, content: Markup, data: dict[str, Any]) -> str:
     import vl_convert  # noqa: PLC0415 - only to draw
 
-    charts = vl_convert.javascript_bundle().replace("</script", "<\\/script")
+    charts = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")
     script = (_FOLDER / "page.js").read_text(encoding="utf-8")
     return Template((_FOLDER / "page.html").read_text(encoding="utf-8")).substitute(
         title=escaped(f"{title} – thresher"),
@@ -129,8 +129,8 @@ def _stage_data(content: StageContent, lists: Lists, most: int) -> dict[str, Any
         [_number_data(content.numbers.get(group, {}).get(name), level) for name in content.number_names]
         for group in content.groups
     ]
-    groups = [{"label": group.label} for group in content.groups]
-    return {"id": content.anchor, "groups": groups, "numbers": numbers, "figures": figures}
+    labels = [{"label": group.label} for group in content.groups]
+    return {"id": content.anchor, "groups": labels, "numbers": numbers, "figures": figures}
 
 
 def _number_data(number: KeyNumber | None, level: object) -> dict[str, Any]:
@@ -153,6 +153,7 @@ def _figure_data(drawn: Panels, name: str, groups: tuple[Group, ...], lists: Lis
         "spec": template(drawn),
         "title": figure.title,
         "across": figure.across,
+        "marked": figure.chosen is not None,
         "flat": is_flat(figure),
         "path": any(series.mark == "path" for series in figure.series),
         "sparse": any(series.mark == "bar" for series in figure.series),

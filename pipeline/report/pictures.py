@@ -22,11 +22,27 @@ WIDTH = 720
 CAPTION_WIDTH = 96  # characters
 _NAMESPACE = "{http://www.w3.org/2000/svg}"
 _TAGS = frozenset({"svg", "g", "path", "rect", "line", "text", "tspan", "defs", "clipPath"})
-_ATTRIBUTES = frozenset(
-    "width height viewBox transform d x y x1 x2 y1 y2 dx dy fill stroke opacity fill-opacity stroke-opacity stroke-width "
-    "stroke-dasharray stroke-linejoin stroke-linecap stroke-miterlimit font-family font-size font-weight text-anchor id "
-    "clip-path".split()
+_GEOMETRY = (
+    "width",
+    "height",
+    "viewBox",
+    "transform",
+    "d",
+    "x",
+    "y",
+    "x1",
+    "x2",
+    "y1",
+    "y2",
+    "dx",
+    "dy",
+    "id",
+    "clip-path",
 )
+_COLOURS = ("fill", "stroke", "opacity", "fill-opacity", "stroke-opacity")
+_LINES = ("stroke-width", "stroke-dasharray", "stroke-linejoin", "stroke-linecap", "stroke-miterlimit")
+_LETTERS = ("font-family", "font-size", "font-weight", "text-anchor")
+_ATTRIBUTES = frozenset((*_GEOMETRY, *_COLOURS, *_LINES, *_LETTERS))
 _LONG_NUMBER = re.compile(r"-?\d+\.\d{2,}(?:e-?\d+)?")
 
 

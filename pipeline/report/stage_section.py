@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.report.charts import key_of
+from pipeline.report.chart_style import key_of
 from pipeline.report.group_table import group_table
 from pipeline.report.markup import Markup, drawing, element, joined
 from pipeline.report.measured import measured
@@ -68,9 +68,8 @@ def chart_figure(drawn: Panels, name: str, content: StageContent) -> Markup:
         content: The stage that it belongs to.
     """
     figure = drawn.figure
-    group = content.shown if content.shown in drawn.spans else drawn.first
+    group = content.shown if content.shown is not None and content.shown in drawn.spans else drawn.first
     picture = drawn.at_most(MOST_ROWS_IN_PICTURE)
-    assert group is not None
     label = "" if figure.across or group.is_total else f": {group.label}"
     title = element("h3", figure.title, element("span", label, class_="of"))
     key = element("ul", *(_key_entry(*entry) for entry in key_of(figure)), class_="key")

@@ -47,7 +47,11 @@ def limits_text(number: KeyNumber) -> str:
     if number.lower is None or number.upper is None:
         return ""
     lower, upper = _rounded(number.lower, number), _rounded(number.upper, number)
-    return f"{lower.removesuffix('%')}–{upper}" if number.format == "percent" and number.lower >= 0 else f"{lower} to {upper}"
+    return (
+        f"{lower.removesuffix('%')}–{upper}"
+        if number.format == "percent" and number.lower >= 0
+        else f"{lower} to {upper}"
+    )
 
 
 def _rounded(value: float, number: KeyNumber) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+
 from report.conftest import COLUMN, HOSTILE, opened
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
+
     from report.conftest import Published
 
 PRECISION = ".tile .number"
@@ -43,7 +45,9 @@ def test_hostile_names_are_text(browser: Browser, published: Published) -> None:
         shown.page.locator("figure summary").first.click()
         assert shown.page.locator("img, i:not(.scale i), b:not(.scale b):not(.tip b)").count() == 0
         assert shown.page.evaluate("window.harm") is None
-        assert shown.page.locator(".groups tbody th", has_text="</script><img src=x onerror=window.harm=1>").count() == 1
+        assert (
+            shown.page.locator(".groups tbody th", has_text="</script><img src=x onerror=window.harm=1>").count() == 1
+        )
         assert shown.page.locator(".groups thead button").first.inner_text() == COLUMN
         assert "\x1b" not in shown.page.content()
         assert shown.said == []
@@ -56,7 +60,7 @@ def test_a_row_of_the_table_chooses_the_group_of_numbers_and_charts(browser: Bro
         page.wait_for_selector(".chart.live")
         before = (page.locator(PRECISION).first.inner_text(), page.locator(".chart.live").first.inner_html())
         page.locator(".groups tbody tr", has_text="a, b").click()
-        page.wait_for_selector(".of:text('a, b')")
+        page.locator("figure").first.locator(".of", has_text="a, b").wait_for()
         after = (page.locator(PRECISION).first.inner_text(), page.locator(".chart.live").first.inner_html())
         assert before[0] != after[0]
         assert before[1] != after[1]

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 from cli.calls import call
-from report.conftest import COLUMN, publish
 
 from pipeline.report import page as page_module
 from pipeline.report.markup import element, escaped, inert_json
@@ -18,6 +17,7 @@ from pipeline.report.page import report
 from pipeline.report.published import kept_run, latest_run
 from pipeline.report.words import headline, limits_text, value_text
 from pipeline.stages.figures import KeyNumber
+from report.conftest import COLUMN, publish
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -163,7 +163,9 @@ def test_a_run_without_a_positive_row_has_a_report(tmp_path: Path) -> None:
     assert "before you use these numbers" in html
 
 
-def number(value: float | None, lower: float | None = None, upper: float | None = None, form: str = "percent") -> KeyNumber:
+def number(
+    value: float | None, lower: float | None = None, upper: float | None = None, form: str = "percent"
+) -> KeyNumber:
     return KeyNumber("all", "all", "Precision", "what it is", value, lower, upper, format=form)  # type: ignore[arg-type]
 
 

@@ -107,7 +107,8 @@ class Chart {
     const [low, high] = panel ? panel.ends : [0, 1];
     const chosen = panel ? panel.chosen : [];
     if (this.view) {
-      this.view.data("rows", this.rows).data("chosen", chosen).signal("low", low).signal("high", high);
+      this.view.data("rows", this.rows).signal("low", low).signal("high", high);
+      if (this.entry.marked) this.view.data("chosen", chosen);
       await this.view.runAsync();
     } else {
       const spec = JSON.parse(JSON.stringify(this.entry.spec));
