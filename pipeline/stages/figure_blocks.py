@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -17,11 +18,11 @@ from pipeline.tables.sweep import THRESHOLD
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pipeline.stages.figures import Figure, Role
+    from pipeline.stages.figures import Figure, Mark, Role
 
 MOST_POINTS = 300  # of a line in one group: more cannot be told apart
 CRITERION = "criterion"
-RATIO_ROLES: Mapping[str, Role] = {"f1": "f1", "recall": "recall", "precision": "precision"}  # precision lies on top
+RATIO_ROLES: Mapping[str, Role] = {"f1": "f1", "recall": "recall", "precision": "precision"}  # the most important last
 RATIO_NAMES = {"precision": "Precision", "recall": "Recall", "f1": "F1"}
 GAP = "A line has a gap where its ratio is not defined."
 
@@ -57,15 +58,15 @@ def level(confidence: float) -> str:
     return f"{100 * confidence:.10g}%"
 
 
-def intervals(series: Sequence[Series], confidence: float, mark: str = "Bands") -> str:
-    """Say what the limits of series are; empty if none has any.
+def intervals(series: Sequence[Series], confidence: float) -> str:
+    """Say what the limits of series are, bands behind lines or bars at points; empty if none has any.
 
     Args:
         series: The series of a figure.
         confidence: The level of the intervals.
-        mark: What shows them: `Bands` behind lines, `Bars` at points.
     """
-    return f"{mark} are {level(confidence)} intervals." if any(line.lower for line in series) else ""
+    marks = {line.mark for line in series if line.lower}
+    return f"{'Bars' if marks == {'point'} else 'Bands'} are {level(confidence)} intervals." if marks else ""
 
 
 def caption(*sentences: str) -> str:
@@ -73,33 +74,44 @@ def caption(*sentences: str) -> str:
     return " ".join(sentence for sentence in sentences if sentence)
 
 
+def visible(table: pl.DataFrame, series: Series) -> Series:
+    """Return a series that can be seen: points in place of a line where no group has two rows.
+
+    Args:
+        table: The table of the series.
+        series: The series.
+    """
+    is_seen = series.mark in {"point", "bar"} or not has_single_rows(table)
+    return series if is_seen else replace(series, mark="point")
+
+
+def has_single_rows(table: pl.DataFrame) -> bool:
+    """Whether no group has two rows, so that there is no line to draw."""
+    return not table.select(keys_of(table)).is_duplicated().any()
+
+
 def with_limits(table: pl.DataFrame, series: Series, limits_of: str = "") -> Series:
-    """Return a series with the columns of its limits if the table has any limit.
+    """Return a `visible` series with the columns of its limits if the table has any limit.
 
     Args:
         table: The table of the series.
         series: The series without limits.
         limits_of: The ratio that the limits are named after; default: the column of the series.
     """
+    seen = visible(table, series)
     lower, upper = (f"{limits_of or series.column}_{side}" for side in ("lower", "upper"))
-    if lower not in table.columns or not table[lower].is_not_null().any():
-        return series
-    return Series(series.column, series.name, series.role, series.mark, lower, upper)
+    has_limits = lower in table.columns and bool(table[lower].is_not_null().any())
+    return replace(seen, lower=lower, upper=upper) if has_limits else seen
 
 
-def ratio_series(table: pl.DataFrame, mark: str = "line") -> tuple[Series, ...]:
-    """Return precision, recall and F1 with their limits: as lines precision lies on top, as points it comes first.
+def ratio_series(table: pl.DataFrame, mark: Mark = "line") -> tuple[Series, ...]:
+    """Return precision, recall and F1 with their limits, precision last.
 
     Args:
         table: A table with these columns.
-        mark: `line` or `point`.
+        mark: What stands for a value.
     """
-    is_line = mark == "line"
-    lines = (
-        Series(name, RATIO_NAMES[name], role, "line" if is_line else "point") for name, role in RATIO_ROLES.items()
-    )
-    limited = tuple(with_limits(table, line) for line in lines)
-    return limited if is_line else limited[::-1]
+    return tuple(with_limits(table, Series(name, RATIO_NAMES[name], role, mark)) for name, role in RATIO_ROLES.items())
 
 
 def drawn(table: pl.DataFrame, x: str, series: Sequence[Series]) -> pl.DataFrame:

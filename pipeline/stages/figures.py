@@ -83,7 +83,7 @@ class Figure:
             the order in which they are drawn, and `interval_quality` where series have limits.
         x: The horizontal axis.
         y: The vertical axis.
-        series: What is drawn: lines with the most important last, as that lies on top, points with it first.
+        series: What is drawn, the most important last: it lies on top, and is told first.
         rules: Lines that help to read it, the same for all groups.
         chosen: Rows of operating points: grouping columns, the column of the horizontal axis, `criterion`, and a column
             for each series; None if there are none.

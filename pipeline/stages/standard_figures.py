@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -11,6 +12,7 @@ from pipeline.stages.figure_blocks import (
     caption,
     chosen_rows,
     drawn,
+    has_single_rows,
     intervals,
     keys_of,
     of_points,
@@ -18,6 +20,7 @@ from pipeline.stages.figure_blocks import (
     ratio_series,
     shares,
     thinned,
+    visible,
 )
 from pipeline.stages.figures import Axis, Figure, Rule, Series
 from pipeline.stages.stage import group_text
@@ -56,7 +59,7 @@ def by_threshold(
         x_title: The title of the horizontal axis.
         below: Series that lie below the three.
     """
-    series = (*below, *ratio_series(curve))
+    series = (*(visible(curve, line) for line in below), *ratio_series(curve))
     frame = drawn(thinned(curve, THRESHOLD), THRESHOLD, series)
     return Figure(
         name=name,
@@ -70,14 +73,16 @@ def by_threshold(
     )
 
 
-def precision_recall(curve: pl.DataFrame, points: pl.DataFrame | None, below: Sequence[Series] = ()) -> Figure:
-    """Return precision against recall, in the order of the thresholds.
+def precision_recall(curve: pl.DataFrame, points: pl.DataFrame | None, below: Sequence[Series] = ()) -> Figure | None:
+    """Return precision against recall, in the order of the thresholds; None where no group has two of them.
 
     Args:
         curve: One row per group and threshold with both ratios, as `rising` orders them.
         points: The operating points, if there are any.
         below: Series that lie below the curve.
     """
+    if has_single_rows(curve):
+        return None
     series = (*below, Series("precision", "Precision", "precision", "path"))
     words = "Every point of the line is a threshold: lower thresholds find more, mostly at a lower precision."
     return Figure(
@@ -131,7 +136,8 @@ def histogram_of_shares(values: pl.DataFrame, column: str, *, name: str, title: 
     """
     frame = histogram(values, column, BINS_OF_SHARES, 0, BINS_OF_SHARES - 1)
     undefined = values[column].null_count()
-    lacking = f"{undefined:,} rows have none, as it is not defined there, and are left out." if undefined else ""
+    counts = f"{undefined:,} of {values.height:,} in all groups together"
+    lacking = f"Left out, because it is not defined there: {counts}." if undefined else ""
     width = f"{100 / BINS_OF_SHARES:g}"
     return Figure(
         name=name,
@@ -195,15 +201,22 @@ def ratios_of_groups(best: pl.DataFrame, size: str, confidence: float, at: str) 
         size,
         name="groups",
         title="Precision, recall and F1 by group",
-        words=caption(f"The ratios of every group {at}.", intervals(series, confidence, "Bars")),
+        words=caption(f"The ratios of every group {at}.", intervals(series, confidence)),
         y=shares("Precision, recall, F1"),
     )
 
 
 def group_labels(table: pl.DataFrame) -> pl.Series:
-    """Name every row's group for people, with its grouping where two groupings have a group of that name."""
-    texts = pl.Series(GROUP, [group_text(row) for row in table.select(keys_of(table)).iter_rows(named=True)], pl.String)
-    repeated = texts.is_duplicated()
-    groupings = table[GROUPING.name].to_list()
-    labels = zip(texts.to_list(), groupings, repeated.to_list(), strict=True)
-    return pl.Series(GROUP, [f"{text} ({by})" if twice else text for text, by, twice in labels], pl.String)
+    """Name every row's group for people so that no two names are the same.
+
+    A name that groups of two groupings have is followed by the grouping, and one that they still have by a number, as
+    NULL and the text `null` of one column.
+    """
+    keys = table.select(keys_of(table))
+    texts = [group_text(row) for row in keys.iter_rows(named=True)]
+    of_text, seen, labels = Counter(texts), Counter[str](), []
+    for text, grouping in zip(texts, table[GROUPING.name], strict=True):
+        label = text if of_text[text] == 1 or grouping == TOTAL else f"{text} ({grouping})"
+        seen[label] += 1
+        labels.append(label if seen[label] == 1 else f"{label} {seen[label]}")
+    return pl.Series(GROUP, labels, dtype=pl.String)

@@ -14,9 +14,9 @@ from stage_examples import EXAMPLES
 
 from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY, MEANINGS
 from pipeline.stages import STAGES
-from pipeline.stages.figure_blocks import MOST_POINTS, of_best, thinned
+from pipeline.stages.figure_blocks import MOST_POINTS, intervals, of_best, thinned, with_limits
 from pipeline.stages.figures import Axis, Series
-from pipeline.stages.standard_figures import MOST_GROUPS, across_groups, histogram
+from pipeline.stages.standard_figures import MOST_GROUPS, across_groups, group_labels, histogram
 from pipeline.tables.groupings import internal_name
 
 if TYPE_CHECKING:
@@ -147,3 +147,30 @@ def test_across_groups_the_largest_stand_beside_each_other_under_names_that_diff
 def test_limits_at_the_best_threshold_were_chosen_on_the_same_data() -> None:
     best = pl.DataFrame({"threshold": [1.0, 1.0, None], INTERVAL_QUALITY: ["good", "few_clusters", "good"]})
     assert of_best(best)[INTERVAL_QUALITY].to_list() == ["chosen_on_same_data", "few_clusters", "good"]
+
+
+def test_names_of_groups_differ_whatever_their_values_are() -> None:
+    values = ["all", None, "null", "</script><img onerror=x>", "a\nb", "all (source)"]
+    groups = pl.DataFrame({"grouping": ["all", *["source"] * 6], "by:source": [None, *values]})
+    assert group_labels(groups).to_list() == [
+        "all",
+        "all (source)",
+        "null (source)",
+        "null (source) 2",
+        "</script><img onerror=x>",
+        "a\nb",
+        "all (source) 2",
+    ]
+
+
+def test_a_line_of_a_single_row_is_a_point_that_can_be_seen() -> None:
+    table = pl.DataFrame(
+        {"grouping": ["all", "source"], "by:source": [None, "a"], "x": [0.1, 0.2], "x_lower": [0.0, 0.1]}
+    )
+    line = Series("x", "X", "estimate")
+    limited = with_limits(table, line)
+    assert (limited.mark, limited.lower) == ("point", "x_lower")
+    assert intervals([limited], 0.95) == "Bars are 95% intervals."
+    twice = with_limits(pl.concat([table, table]), line)
+    assert twice.mark == "line"
+    assert intervals([line, twice], 0.995) == "Bands are 99.5% intervals."

@@ -17,6 +17,7 @@ from pipeline.stages.figure_blocks import (
     shares,
     shown,
     thinned,
+    visible,
     with_limits,
 )
 from pipeline.stages.figures import Axis, Figure, Series
@@ -76,6 +77,7 @@ def _beside(
     table: pl.DataFrame, series: Sequence[Series], confidence: float, *, name: str, title: str, words: str
 ) -> Figure:
     """Lines of a ratio by threshold beside each other; the rows of the table lie as `rising` orders them."""
+    series = tuple(visible(table, line) for line in series)
     y_title = "Recall" if "recall" in name else "Precision"
     return Figure(
         name=name,
@@ -84,7 +86,7 @@ def _beside(
         frame=drawn(thinned(table, THRESHOLD), THRESHOLD, series),
         x=Axis(THRESHOLD, X_TITLE),
         y=shares(y_title),
-        series=tuple(series),
+        series=series,
     )
 
 

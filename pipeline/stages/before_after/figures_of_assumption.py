@@ -129,7 +129,7 @@ def trend(table: pl.DataFrame | None, confidence: float) -> Figure | None:
     return Figure(
         name="trend",
         title="Trend of the rate of matches before the event",
-        caption=caption(words, intervals(series, confidence, "Bars")),
+        caption=caption(words, intervals(series, confidence)),
         frame=drawn(rising(table.with_columns(texts)), "at", series),
         x=Axis("at", X_TITLE, "category"),
         y=Axis("", "Change of the log rate per day", includes=(0.0,)),

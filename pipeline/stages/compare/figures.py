@@ -133,8 +133,8 @@ def _wide(table: pl.DataFrame, at: str, column: str) -> pl.DataFrame:
 
 
 def _pooled_series(table: pl.DataFrame) -> tuple[Series, ...]:
-    """The pooled metrics that a wide table has, precision first."""
-    present = (name for name in RATIO_NAMES if f"pooled_{name}" in table.columns)
+    """The pooled metrics that a wide table has, precision last."""
+    present = (name for name in RATIO_ROLES if f"pooled_{name}" in table.columns)
     points = (Series(f"pooled_{name}", RATIO_NAMES[name], RATIO_ROLES[name], "point") for name in present)
     return tuple(with_limits(table, point) for point in points)
 
@@ -191,7 +191,7 @@ def _of_pairs(
     table: pl.DataFrame, series: tuple[Series, ...], name: str, what: str, y: Axis, confidence: float
 ) -> Figure:
     words = f"The system that is named first minus the other one, on the same units: difference in {what}."
-    limits = intervals(series, confidence, "Bars")
+    limits = intervals(series, confidence)
     return Figure(
         name=name,
         title=f"Differences in {what}",

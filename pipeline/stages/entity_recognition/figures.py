@@ -84,7 +84,7 @@ def _averages(scores: pl.DataFrame, confidence: float) -> Figure:
     return Figure(
         name="averages",
         title="Precision, recall and F1 by average",
-        caption=caption(words, intervals(series, confidence, "Bars")),
+        caption=caption(words, intervals(series, confidence)),
         frame=drawn(best, "average", series),
         x=Axis("average", "Average", "category"),
         y=shares("Precision, recall, F1"),

@@ -16,6 +16,7 @@ from pipeline.stages.figure_blocks import (
     level,
     shares,
     shown,
+    visible,
     with_limits,
 )
 from pipeline.stages.figures import Axis, Figure, Series
@@ -73,7 +74,7 @@ def _map(summary: pl.DataFrame, confidence: float) -> Figure:
     of_chance = f"Bars at chance hold {level(confidence)} of random orders, taken as normally distributed."
     return across_groups(
         by_chance,
-        (mean, chance),
+        (chance, mean),
         "n_queries",
         name="map",
         title="Mean average precision beside chance",
@@ -97,7 +98,7 @@ def _at_cutoffs(means: pl.DataFrame, expected: pl.DataFrame, ratio: str, confide
     table = means.join(chance, on=keys, how="left", nulls_equal=True).sort(keys)
     name = RATIO_NAMES[ratio]
     series = (
-        Series(f"{ratio}_expected", "By chance", "chance"),
+        visible(table, Series(f"{ratio}_expected", "By chance", "chance")),
         with_limits(table, Series(ratio, name, "precision" if ratio == "precision" else "recall")),
     )
     words = (

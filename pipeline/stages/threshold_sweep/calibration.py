@@ -43,7 +43,7 @@ def calibration(curve: pl.DataFrame, areas: pl.DataFrame, confidence: float) -> 
     return Figure(
         name="calibration",
         title="Calibration",
-        caption=caption(f"{words} probabilities.", intervals(series, confidence, "Bars"), clustered),
+        caption=caption(f"{words} probabilities.", intervals(series, confidence), clustered),
         frame=drawn(bins, "mean_score", series),
         x=shares("Mean score", "mean_score"),
         y=shares("Share of true rows"),

@@ -10,6 +10,7 @@ from pipeline.stages.figure_blocks import (
     caption,
     chosen_rows,
     drawn,
+    has_single_rows,
     intervals,
     keys_of,
     of_points,
@@ -78,7 +79,9 @@ def _prevalence() -> pl.Expr:
     return divide(positive, positive + negative).alias("prevalence")
 
 
-def _roc(curve: pl.DataFrame, points: pl.DataFrame) -> Figure:
+def _roc(curve: pl.DataFrame, points: pl.DataFrame) -> Figure | None:
+    if has_single_rows(curve):
+        return None
     series = (Series("recall", "Recall", "recall", "path"),)
     words = "Every point of the line is a threshold. On the diagonal are scores that tell nothing."
     return Figure(
@@ -96,8 +99,8 @@ def _roc(curve: pl.DataFrame, points: pl.DataFrame) -> Figure:
 
 def _areas(areas: pl.DataFrame, confidence: float) -> Figure:
     series = (
-        with_limits(areas, Series("average_precision", "Average precision", "precision", "point")),
         with_limits(areas, Series("roc_auc", "ROC AUC", "recall", "point")),
+        with_limits(areas, Series("average_precision", "Average precision", "precision", "point")),
     )
     words = "Areas under the curve of precision over recall and under the ROC curve."
     return across_groups(
@@ -106,7 +109,7 @@ def _areas(areas: pl.DataFrame, confidence: float) -> Figure:
         "n",
         name="areas",
         title="Areas by group",
-        words=caption(words, intervals(series, confidence, "Bars")),
+        words=caption(words, intervals(series, confidence)),
         y=shares("Average precision, ROC AUC"),
     )
 

@@ -61,7 +61,7 @@ def test_series_are_counted_by_their_f1() -> None:
     series = [{"series_id": index, "f1": value} for index, value in enumerate((0.0, 1.0, None))]
     figure = figures_of(KIND, {"series": series})["f1_of_series"]
     assert figure.frame["number"].to_list() == [1, *[0] * 18, 1]
-    assert "1 rows have none" in figure.caption
+    assert "it is not defined there: 1 of 3 in all" in figure.caption
 
 
 def test_key_numbers_are_those_of_the_best_threshold() -> None:

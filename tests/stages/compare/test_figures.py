@@ -59,7 +59,7 @@ def test_pooled_ratios_stand_side_by_side_with_the_worst_quality() -> None:
     assert list(figures) == ["means_pooled", "differences_pooled"]
     frame = figures["differences_pooled"].frame
     assert frame.select("pair", "pooled_recall_lower", "interval_quality").rows() == [("a − b", -0.2, "few_clusters")]
-    assert [line.role for line in figures["differences_pooled"].series] == ["recall", "f1"]
+    assert [line.role for line in figures["differences_pooled"].series] == ["f1", "recall"]
     assert figures["means_pooled"].frame["pooled_f1"].to_list() == [0.6, 0.4]
 
 

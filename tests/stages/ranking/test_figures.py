@@ -48,7 +48,7 @@ def test_queries_are_counted_by_their_average_precision() -> None:
     figure = figures_of(KIND, {"queries": queries})["average_precision_of_queries"]
     counted = {round(middle, 3): number for middle, number in figure.frame.select("bin", "number").rows()}
     assert (counted[0.025], counted[0.075], counted[0.975], sum(counted.values())) == (1, 1, 1, 3)
-    assert "1 rows have none" in figure.caption
+    assert "it is not defined there: 1 of 4 in all" in figure.caption
 
 
 def test_key_numbers_of_a_group_have_chance_beside_the_mean() -> None:

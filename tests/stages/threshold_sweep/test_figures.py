@@ -98,3 +98,9 @@ def test_groups_have_panels_of_their_own_and_stand_beside_each_other() -> None:
     numbers = stage_of(KIND).key_numbers(result_tables(KIND, tables, ["model"]))
     values = {(number.group, number.name): number.value for number in numbers}
     assert (values["a", "Precision"], values["b", "Precision"], values["b", "ROC AUC"]) == (0.8, None, 0.8)
+
+
+def test_a_single_threshold_makes_points_and_no_path() -> None:
+    figures = figures_of(KIND, {"curve": CURVE[:1], "areas": AREAS})
+    assert list(figures) == ["by_threshold"]
+    assert {line.mark for line in figures["by_threshold"].series} == {"point"}
