@@ -26,6 +26,7 @@ QUICK_TESTS = (
     "tests/runs/inputs/test_scores.py",
     "tests/metrics/matching/test_bipartite.py",
     "tests/metrics/comparison/test_posteriors.py",
+    "tests/report/test_charts.py",
     "tests/sources/test_predicates.py",
     "tests/sources/test_types.py",
     "tests/storage/test_layout.py",

@@ -49,7 +49,7 @@ def report(run: PublishedRun, results: Path) -> str:
         heading, box = element("h2", "History"), element("div", *charts, class_="charts")
         sections.append(element("section", heading, box, id=HISTORY))
     content = joined(_head(run, contents, has_history=bool(past.figures)), *sections, _foot(run))
-    return _assembled(_title(run), content, _data([*contents, past] if past.figures else contents))
+    return _assembled(_title(run), content, page_data([*contents, past] if past.figures else contents))
 
 
 def _title(run: PublishedRun) -> str:
@@ -108,8 +108,8 @@ def _style() -> str:
     return Template(text).substitute(light=light, dark=dark)
 
 
-def _data(contents: list[StageContent]) -> dict[str, Any]:
-    """What the page's script reads: with fewer rows of every group, if there are very many."""
+def page_data(contents: list[StageContent]) -> dict[str, Any]:
+    """Return what the page's script reads: with fewer rows of every group, if there are very many."""
     most = MOST_ROWS
     while True:
         lists = Lists()

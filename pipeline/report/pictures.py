@@ -20,6 +20,7 @@ FORMATS: tuple[PictureFormat, ...] = ("svg", "png", "pdf")
 PNG_SCALE = 2.0
 WIDTH = 720
 CAPTION_WIDTH = 96  # characters
+LINE_HEIGHT, HEAD_HEIGHT = 16, 48
 _NAMESPACE = "{http://www.w3.org/2000/svg}"
 _TAGS = frozenset({"svg", "g", "path", "rect", "line", "text", "tspan", "defs", "clipPath"})
 _GEOMETRY = (
@@ -70,21 +71,24 @@ def picture(panels: Panels, group: Group, *, form: PictureFormat, source: str) -
     """
     import vl_convert  # noqa: PLC0415 - only to draw
 
-    specification: dict[str, Any] = json.loads(in_hex(json.dumps(chart(panels, group, legend=True))))
-    figure = panels.figure
-    title = figure.title if group.is_total else f"{figure.title}: {group.label}"
-    lines = [*textwrap.wrap(figure.caption, CAPTION_WIDTH), cleaned(source, layout="")]
-    specification["title"] = {"text": title, "subtitle": lines, "anchor": "start", "frame": "bounds", "offset": 12}
-    specification["width"] = WIDTH
-    specification["background"] = "#ffffff"
-    specification["padding"] = 12
-    # the chart keeps its size, and title and caption come on top of that
-    specification["height"] = specification["height"] + 16 * len(lines) + 48
+    specification = picture_specification(panels, group, source=source)
     if form == "svg":
         return f"{inert(vl_convert.vegalite_to_svg(specification, allowed_base_urls=[]), prefix='clip')}\n".encode()
     if form == "png":
         return bytes(vl_convert.vegalite_to_png(specification, scale=PNG_SCALE, allowed_base_urls=[]))
     return bytes(vl_convert.vegalite_to_pdf(specification, allowed_base_urls=[]))
+
+
+def picture_specification(panels: Panels, group: Group, *, source: str) -> dict[str, Any]:
+    """Return the chart of a file as a Vega-Lite specification; arguments are those of `picture`."""
+    specification: dict[str, Any] = json.loads(in_hex(json.dumps(chart(panels, group, legend=True))))
+    figure = panels.figure
+    title = figure.title if group.is_total else f"{figure.title}: {group.label}"
+    lines = [*textwrap.wrap(figure.caption, CAPTION_WIDTH), cleaned(source, layout="")]
+    text = {"text": title, "subtitle": lines, "anchor": "start", "frame": "bounds", "offset": 12}
+    # the chart keeps its height, and title and caption come on top of that
+    height = specification["height"] + LINE_HEIGHT * len(lines) + HEAD_HEIGHT
+    return {**specification, "title": text, "width": WIDTH, "height": height, "background": "#ffffff", "padding": 12}
 
 
 def inert(svg: str, *, prefix: str) -> str:

@@ -10,7 +10,6 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline.report.charts import chart
 from pipeline.report.colours import in_hex, looks
 from pipeline.report.encoding import Lists, encoded
 from pipeline.report.panels import Group, panels
@@ -128,11 +127,8 @@ def test_equal_roles_in_a_figure_do_not_look_alike() -> None:
 
 
 @pytest.mark.parametrize("kind", OTHER_KINDS)
-def test_every_kind_of_mark_and_axis_is_drawn_as_vega_lite_knows_it(kind: str) -> None:
-    altair = pytest.importorskip("altair")
-    taken = panels(OTHER_KINDS[kind])
-    altair.Chart.from_dict(chart(taken, ALL, legend=True))  # checks the schema
-    svg = page_svg(taken, ALL, prefix="p-")
+def test_every_kind_of_mark_and_axis_is_drawn(kind: str) -> None:
+    svg = page_svg(panels(OTHER_KINDS[kind]), ALL, prefix="p-")
     assert "NaN" not in svg
     assert "undefined" not in svg
     assert svg.count("var(--precision,#0068a8)") >= 1
