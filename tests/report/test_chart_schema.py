@@ -25,5 +25,5 @@ def test_a_picture_has_the_schema_of_vega_lite() -> None:
 def test_a_wrong_word_would_be_seen() -> None:
     wrong = chart(panels(FIGURE), ALL)
     wrong["layer"][0]["mark"]["strokeWidht"] = 2
-    with pytest.raises(Exception, match="strokeWidht"):
+    with pytest.raises(Exception, match="Failed validating"):
         alt.Chart.from_dict(wrong)
