@@ -10,6 +10,7 @@ from xml.etree import ElementTree as ET
 
 from pipeline.report.charts import chart
 from pipeline.report.colours import in_hex
+from pipeline.report.words import described
 from pipeline.visible_text import cleaned
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ PictureFormat = Literal["svg", "png", "pdf"]
 FORMATS: tuple[PictureFormat, ...] = ("svg", "png", "pdf")
 PNG_SCALE = 2.0
 WIDTH = 720
-CAPTION_WIDTH = 96  # characters
+CAPTION_WIDTH = 106  # characters
 LINE_HEIGHT, HEAD_HEIGHT = 16, 48
 _NAMESPACE = "{http://www.w3.org/2000/svg}"
 _TAGS = frozenset({"svg", "g", "path", "rect", "line", "text", "tspan", "defs", "clipPath"})
@@ -73,7 +74,8 @@ def picture(panels: Panels, group: Group, *, form: PictureFormat, source: str) -
 
     specification = picture_specification(panels, group, source=source)
     if form == "svg":
-        return f"{inert(vl_convert.vegalite_to_svg(specification, allowed_base_urls=[]), prefix='clip')}\n".encode()
+        svg = vl_convert.vegalite_to_svg(specification, allowed_base_urls=[])
+        return f"{inert(svg, prefix='clip', label=described(panels, group))}\n".encode()
     if form == "png":
         return bytes(vl_convert.vegalite_to_png(specification, scale=PNG_SCALE, allowed_base_urls=[]))
     return bytes(vl_convert.vegalite_to_pdf(specification, allowed_base_urls=[]))
@@ -91,16 +93,20 @@ def picture_specification(panels: Panels, group: Group, *, source: str) -> dict[
     return {**specification, "title": text, "width": WIDTH, "height": height, "background": "#ffffff", "padding": 12}
 
 
-def inert(svg: str, *, prefix: str) -> str:
+def inert(svg: str, *, prefix: str, label: str = "") -> str:
     """Keep of a drawing what draws, and nothing that could act; round its numbers.
 
     Args:
         svg: The drawing.
         prefix: Begins the names that it refers to.
+        label: What it shows, for people who cannot see it; empty where the page says so beside it.
     """
     ET.register_namespace("", _NAMESPACE[1:-1])
     root = ET.fromstring(svg)  # noqa: S314 - drawn here from a chart without entities
     _strip(root, {}, prefix)
+    if label:
+        root.set("role", "img")
+        root.set("aria-label", label)
     return ET.tostring(root, encoding="unicode")
 
 

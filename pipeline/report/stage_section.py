@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pipeline.report.panels import Panels
     from pipeline.report.published import PublishedRun
 
-MOST_ROWS_IN_PICTURE = 400
+MOST_ROWS_IN_PICTURE = 150
 
 
 def stage_section(content: StageContent, run: PublishedRun, results: Path) -> Markup:
