@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 FONT = "system-ui, 'Segoe UI', 'DejaVu Sans', Arial, sans-serif"
 RULE_LOOKS = (Look(INK, (2, 3)), Look(QUIET, (5, 4)), Look(QUIET, (9, 3, 2, 3)))
+TICKS = 6
 _FORMATS = {"percent": ".0%", "integer": ",d", "number": ",.9~g"}
 
 
@@ -55,13 +56,18 @@ def key_layer(figure: Figure) -> Json:
     return layer({"type": "point", "opacity": 0}, encoding, [{"name": name} for name in names])
 
 
-def axis_look(axis: Axis, *, grid: bool = True) -> Json:
-    """Return how an axis is drawn."""
-    options: Json = {"labelOverlap": True, "labelFlush": False, "grid": grid, "tickCount": 6}
+def axis_look(axis: Axis, side: str, *, grid: bool = True) -> Json:
+    """Return how an axis is drawn.
+
+    Args:
+        axis: The axis.
+        side: `x` or `y`, where it lies.
+        grid: Whether its ticks are continued across the chart.
+    """
+    count = {"expr": f"max(1, min({TICKS}, floor(span(domain('{side}')))))"} if axis.format == "integer" else TICKS
+    options: Json = {"labelOverlap": True, "labelFlush": False, "grid": grid, "tickCount": count}
     if axis.format in _FORMATS:
         options["format"] = _FORMATS[axis.format]
-    if axis.format == "integer":
-        options["tickMinStep"] = 1
     return options
 
 

@@ -118,7 +118,7 @@ class _Drawing:
             "type": "temporal" if axis.format == "time" else "quantitative",
             "title": axis.title,
             "scale": {**scale, "nice": axis.format != "percent"},
-            "axis": axis_look(axis, grid=self.half == 0),
+            "axis": axis_look(axis, "x", grid=self.half == 0),
         }
 
     def _across(self, field: str) -> Json:
@@ -126,7 +126,8 @@ class _Drawing:
         axis = self.figure.y
         ends = {"domain": [{"expr": "low"}, {"expr": "high"}], "nice": True, "zero": False}
         scale = {"type": "log"} if axis.logarithmic else ends
-        return {"field": field, "type": "quantitative", "title": axis.title, "scale": scale, "axis": axis_look(axis)}
+        look = axis_look(axis, "x" if is_flat(self.figure) else "y")
+        return {"field": field, "type": "quantitative", "title": axis.title, "scale": scale, "axis": look}
 
     def _channels(self, field: str) -> Json:
         """Both axes: names stand on the vertical one."""
@@ -139,7 +140,8 @@ class _Drawing:
 
     def _offset(self, name: str) -> Json:
         """Sets series at the same name apart."""
-        return {"yOffset": {"datum": name}} if self.crowded else {}
+        names = [series.name for series in reversed(self.figure.series) if stands(series)]
+        return {"yOffset": {"datum": name, "scale": {"domain": names}}} if self.crowded else {}
 
     def _reached(self) -> list[Json]:
         """Invisible marks that make the horizontal axis reach what it must."""

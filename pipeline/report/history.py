@@ -55,7 +55,7 @@ def _figure(runs: Sequence[PublishedRun], stage: str, place: int) -> Figure | No
     numbers = list(_numbers(runs, stage))[::-1]
     if len(numbers) < 2:  # noqa: PLR2004 - a history
         return None
-    names = [name for name, number in numbers[-1][1].items() if number.format == numbers[-1][2].format]
+    names = [name for name, number in numbers[-1][1].items() if number.format == numbers[-1][2].format][::-1]
     rows = [_row(generation, named, names) for generation, named, _ in numbers]
     last = numbers[-1][2]
     columns = {f"{letter}{index}": pl.Float64 for index in range(len(names)) for letter in ("value", "lower", "upper")}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import polars as pl
 
@@ -105,18 +105,34 @@ class Panels:
         return self.figure.x.format == "category" or bool(marks & {"bar", "point"})
 
     def extent(self, group: Group) -> tuple[float, float]:
-        """Ends of the vertical axis: all values and what the axis must reach, and limits within half of that beyond."""
+        """Ends of the axis of values: all values and what it must reach, and limits unless they lie far beyond.
+
+        Limits reach as far as half the range of the values beyond them, or as far as three quarters of all limits do.
+        """
         rows, figure = self.rows_of(group), self.figure
         reached = [*figure.y.includes, *(rule.value for rule in figure.rules if rule.axis == "y")]
         if any(series.mark == "bar" for series in figure.series):
             reached.append(0.0)
         indices = range(len(figure.series))
         lowest, highest = _range([rows[f"v{index}"] for index in indices], reached)
-        limits = [rows[name] for index in indices for name in (f"l{index}", f"u{index}") if name in rows.columns]
-        low, high = _range(limits, [lowest, highest])
-        room = (highest - lowest) / 2 or 1.0
-        lowest, highest = max(low, lowest - room), min(high, highest + room)
+        room = (highest - lowest) / 2
+        lower = _limits(rows, [f"l{index}" for index in indices])
+        upper = _limits(rows, [f"u{index}" for index in indices])
+        if not lower.is_empty() and not upper.is_empty():
+            usual = (_quantile(lower, 0.25, "higher"), _quantile(upper, 0.75, "lower"))
+            low, high = min(usual[0], lowest - room), max(usual[1], highest + room)
+            lowest, highest = min(lowest, max(low, *lower.head(1))), max(highest, min(high, *upper.tail(1)))
         return (lowest, highest) if highest > lowest else (lowest - 0.5, highest + 0.5)
+
+
+def _limits(rows: pl.DataFrame, names: list[str]) -> pl.Series:
+    """All limits of some columns in order."""
+    columns = [rows[name].alias("limit") for name in names if name in rows.columns]
+    return pl.concat(columns).drop_nulls().sort() if columns else pl.Series("limit", [], pl.Float64)
+
+
+def _quantile(values: pl.Series, share: float, interpolation: Literal["higher", "lower"]) -> float:
+    return cast("float", values.quantile(share, interpolation))
 
 
 def _range(columns: list[pl.Series], reached: list[float]) -> tuple[float, float]:

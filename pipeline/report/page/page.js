@@ -132,7 +132,7 @@ class Chart {
     const { entry, stage } = this;
     const name = this.figure.querySelector(".of");
     const label = stage.groups.length ? stage.groups[stage.shown].label : "all";
-    if (name) name.textContent = label === "all" ? "" : `: ${label}`;
+    if (name) name.textContent = entry.across || label === "all" ? "" : `: ${label}`;
     const sentences = [entry.across ? entry.title : `${entry.title}, ${label}`];
     this.order.forEach((s) => {
       const series = entry.series[s];
