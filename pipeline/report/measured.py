@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from pipeline.report.published import PublishedRun, PublishedStage
 
+_UNSET: tuple[object, ...] = (None, [], {})
 _NOT_PARAMETERS = frozenset({"name", "kind", "by"})
 
 
@@ -39,7 +40,7 @@ def main_table(published: PublishedStage) -> str:
     return next(points, names[0] if names else published.stage.tables[0].name)
 
 
-def _entries(published: PublishedStage, run: PublishedRun) -> Iterator[tuple[str, Markup | str]]:
+def _entries(published: PublishedStage, run: PublishedRun) -> Iterator[tuple[str, str]]:
     groupings = [", ".join(grouping) or "all rows" for grouping in published.groupings]
     yield "Groupings", "; ".join(groupings)
     for name, account in published.accounts.items():
@@ -55,8 +56,8 @@ def _entries(published: PublishedStage, run: PublishedRun) -> Iterator[tuple[str
     for name, value in run.record.get("facts", {}).get(published.name, {}).items():
         yield _label(name), str(value)
     for name, value in published.parameters.items():
-        if name not in _NOT_PARAMETERS and not _is_input(value):
-            yield _label(name), _value(value)
+        if name not in _NOT_PARAMETERS and not _is_input(value) and value not in _UNSET:
+            yield element("code", name), _value(value)
     tables = [table for table in published.stage.tables if table.name in published.tables]
     yield "Tables", joined(*(element("div", element("code", table.name), f": {table.grain}") for table in tables))
     for name, reason in published.omitted.items():
@@ -91,4 +92,9 @@ def _label(name: str) -> str:
 
 
 def _value(value: object) -> str:
+    """A parameter as in a config; keys of tables that are not set are left out."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} = {_value(entry)}" for key, entry in value.items() if entry not in _UNSET)
+    if isinstance(value, list):
+        return "; ".join(_value(entry) for entry in value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

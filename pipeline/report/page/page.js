@@ -229,7 +229,7 @@ class Chart {
     const head = table.createTHead().insertRow();
     const body = table.createTBody();
     const limited = entry.series.map((_, s) => this.rows.some((row) => row[`l${s}`] !== undefined));
-    head.append(make("th", entry.xTitle || "name"));
+    head.append(make("th", entry.xTitle.split(":")[0] || "name"));
     this.order.forEach((s) => head.append(make("th", entry.series[s]), ...(limited[s] ? [make("th", "interval")] : [])));
     for (const row of this.rows.slice(0, MOST_TABLE_ROWS)) {
       const line = body.insertRow();
