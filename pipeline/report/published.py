@@ -14,7 +14,7 @@ from pipeline.runs.config_faults import near
 from pipeline.runs.runner import StageResult
 from pipeline.stages import find_stage
 from pipeline.storage.layout import RUN_RECORD, Layout
-from pipeline.storage.state import read_state, require_latest
+from pipeline.storage.state import generation_of, read_state, require_latest
 from pipeline.tables.groupings import internal_name
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from pipeline.stages.figures import Figure
     from pipeline.stages.stage import Stage
+    from pipeline.storage.kept import KeptRun
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ def kept_run(results: Path, run: str) -> PublishedRun:
     layout = Layout(results)
     require_latest(layout)
     runs = read_state(layout).runs
-    matches = [kept for kept in runs if _is_named(kept.folder.name, kept.run_id, run)]
+    matches = named_runs(runs, run)
     if len(matches) != 1:
         message = f"{'several runs are' if matches else 'no kept run is'} called {run!r}"
         names = ", ".join(kept.folder.name for kept in runs[-5:])
@@ -149,9 +150,19 @@ def kept_run(results: Path, run: str) -> PublishedRun:
     return read_run(kept.folder, kept.manifest.published_at)
 
 
-def _is_named(folder: str, run_id: str, name: str) -> bool:
-    generation = folder.partition("-")[0]
-    return name == folder or (name.isdigit() and int(name) == int(generation)) or bool(name and run_id.startswith(name))
+def named_runs(runs: Sequence[KeptRun], name: str) -> list[KeptRun]:
+    """Return the runs that go by a name: a number is a generation, and the start of an id only if it is none.
+
+    Args:
+        runs: The kept runs.
+        name: A generation, the name of a folder, or a run id or its start.
+    """
+    exact = [run for run in runs if name == run.folder.name or (name.isdecimal() and int(name) == _generation(run))]
+    return exact or [run for run in runs if name and run.run_id.startswith(name)]
+
+
+def _generation(run: KeptRun) -> int:
+    return generation_of(run.folder.name)
 
 
 def read_run(folder: Path, published_at: str = "") -> PublishedRun:

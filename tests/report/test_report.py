@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from typing import TYPE_CHECKING
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
@@ -15,14 +17,12 @@ from pipeline.report import page as page_module
 from pipeline.report.content import stage_content
 from pipeline.report.markup import element, escaped, inert_json
 from pipeline.report.page import page_data, report
-from pipeline.report.published import kept_run, latest_run
+from pipeline.report.published import kept_run, latest_run, named_runs
 from pipeline.report.words import headline, limits_text, value_text
 from pipeline.stages.figures import KeyNumber
 from report.conftest import COLUMN, publish
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from report.conftest import Published
 
 MEBIBYTE = 2**20
@@ -95,6 +95,16 @@ def test_a_report_elsewhere_of_an_earlier_run_whose_history_ends_with_it(publish
     for text in ('id="history"', "config or code changed"):
         assert text not in first
         assert text in second
+
+
+def test_a_number_is_a_generation_and_the_start_of_an_id_only_if_it_is_none() -> None:
+    names = ("00000001-7c4602e08434", "00000002-1fe55907cda3", "00000003-1a0000000000")
+    runs: list[Any] = [SimpleNamespace(folder=Path(name), run_id=name.partition("-")[2]) for name in names]
+    assert named_runs(runs, "1") == runs[:1]
+    assert named_runs(runs, "7") == runs[:1]
+    assert named_runs(runs, "1f") == named_runs(runs, "00000002-1fe55907cda3") == named_runs(runs, "02") == runs[1:2]
+    assert named_runs(runs, "1") != named_runs(runs, "1a") == runs[2:]
+    assert named_runs(runs, "") == named_runs(runs, "9") == []
 
 
 def test_a_report_that_cannot_be_written_says_why(published: Published, tmp_path: Path) -> None:
