@@ -28,6 +28,7 @@ QUICK_TESTS = (
     "tests/metrics/matching/test_bipartite.py",
     "tests/metrics/comparison/test_posteriors.py",
     "tests/report/test_charts.py",
+    "tests/metrics/test_posteriors.py",
     "tests/sources/test_predicates.py",
     "tests/sources/test_types.py",
     "tests/storage/test_layout.py",
