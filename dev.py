@@ -26,7 +26,6 @@ QUICK_TESTS = (
     "tests/engines",
     "tests/runs/inputs/test_scores.py",
     "tests/metrics/matching/test_bipartite.py",
-    "tests/metrics/comparison/test_posteriors.py",
     "tests/report/test_charts.py",
     "tests/metrics/test_posteriors.py",
     "tests/sources/test_predicates.py",

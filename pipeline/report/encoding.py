@@ -58,7 +58,7 @@ def encoded(panels: Panels, groups: Sequence[Group], lists: Lists) -> dict[int, 
         chosen rows.
     """
     columns = {name: _written(panels, name) for name in panels.rows.columns if name != GROUP}
-    places = {group: place for place, group in enumerate(groups)}
+    places = {group: number for number, group in enumerate(groups)}
     result = {}
     for group, (offset, length) in panels.spans.items():
         if group not in places:

@@ -44,8 +44,8 @@ def group_table(content: StageContent) -> Markup | None:
 
 def _head(groups: str, beside: dict[str, list[tuple[str, str]]]) -> Markup:
     cells = [_header(groups, -1)]
-    for place, (name, columns) in enumerate(beside.items()):
-        cells.append(_header(name, place))
+    for number, (name, columns) in enumerate(beside.items()):
+        cells.append(_header(name, number))
         cells += [element("th", text, class_=class_) for text, class_ in columns]
     return element("thead", element("tr", *cells))
 

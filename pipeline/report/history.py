@@ -47,11 +47,11 @@ def history(runs: Sequence[PublishedRun]) -> tuple[Panels, ...]:
     Args:
         runs: The runs, the oldest first; the stages are those of the last.
     """
-    figures = (_figure(runs, stage.name, place) for place, stage in enumerate(runs[-1].stages))
+    figures = (_figure(runs, stage.name, number) for number, stage in enumerate(runs[-1].stages))
     return tuple(panels(figure) for figure in figures if figure is not None)
 
 
-def _figure(runs: Sequence[PublishedRun], stage: str, place: int) -> Figure | None:
+def _figure(runs: Sequence[PublishedRun], stage: str, number: int) -> Figure | None:
     numbers = list(_numbers(runs, stage))[::-1]
     if len(numbers) < 2:  # noqa: PLR2004 - a history
         return None
@@ -67,7 +67,7 @@ def _figure(runs: Sequence[PublishedRun], stage: str, place: int) -> Figure | No
     changes = _changes([run for run in runs if any(entry.name == stage for entry in run.stages)], stage)
     whose = "" if last.grouping == TOTAL else f" of {last.grouping} {last.group}"
     return Figure(
-        name=f"history_{place}",
+        name=f"history_{number}",
         title=f"{stage}: the last {len(rows)} runs",
         caption=f"Key numbers{whose} from run to run, with their intervals as bands."
         + (" The line marks the last run before which the config or the code changed." if changes else ""),

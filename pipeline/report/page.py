@@ -28,6 +28,7 @@ MOST_ROWS = 200  # of a group in a chart
 FEWEST_ROWS = 20
 MOST_VALUES = 1_150_000  # in all lists, which then take about four megabytes
 HISTORY = "history"
+SCRIPTS = ("charts.js", "page.js")
 _FOLDER = Path(__file__).parent / "page"
 
 
@@ -41,7 +42,7 @@ def report(run: PublishedRun, results: Path) -> str:
     Returns:
         The page as HTML.
     """
-    contents = [stage_content(stage, f"stage-{place}") for place, stage in enumerate(run.stages)]
+    contents = [stage_content(stage, f"stage-{number}") for number, stage in enumerate(run.stages)]
     past = StageContent(run.stages[0], HISTORY, "", (), 0, {}, (), history(kept_runs(results, run)))
     sections = [stage_section(content, run, results) for content in contents]
     if past.figures:
@@ -85,7 +86,7 @@ def _assembled(title: str, content: Markup, data: dict[str, Any]) -> str:
     import vl_convert  # noqa: PLC0415 - only to draw
 
     charts = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")
-    script = (_FOLDER / "page.js").read_text(encoding="utf-8")
+    script = "\n".join((_FOLDER / name).read_text(encoding="utf-8") for name in SCRIPTS)
     return Template((_FOLDER / "page.html").read_text(encoding="utf-8")).substitute(
         title=escaped(f"{title} – thresher"),
         style=_style(),

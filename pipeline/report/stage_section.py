@@ -53,7 +53,7 @@ def _picker(content: StageContent) -> Markup | None:
     """The control that chooses the group; it works on phones and with a keyboard."""
     if len(content.groups) < 2:  # noqa: PLR2004 - nothing to choose
         return None
-    options = [element("option", group.label, value=str(place)) for place, group in enumerate(content.groups)]
+    options = [element("option", group.label, value=str(number)) for number, group in enumerate(content.groups)]
     chooser = element("select", *options, id=f"{content.anchor}-group", autocomplete="off")
     label = element("label", "Numbers and charts of", for_=f"{content.anchor}-group")
     return element("div", label, chooser, class_="picker needs-script")

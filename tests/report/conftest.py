@@ -82,8 +82,8 @@ class Opened:
 
     def draw_all(self) -> None:
         """Scroll through the page until every chart is live."""
-        for place in range(self.page.locator(".chart").count()):
-            self.page.locator(".chart").nth(place).scroll_into_view_if_needed()
+        for number in range(self.page.locator(".chart").count()):
+            self.page.locator(".chart").nth(number).scroll_into_view_if_needed()
         self.page.wait_for_selector(".chart:not(.live)", state="detached")
 
 

@@ -148,9 +148,9 @@ def decoded(values: list[Any]) -> list[float | None]:
 def test_the_lists_of_the_page_hold_the_rows() -> None:
     taken, lists = panels(FIGURE), Lists()
     of_groups = encoded(taken, (ALL, NORTH), lists)
-    for place, group in enumerate((ALL, NORTH)):
+    for number, group in enumerate((ALL, NORTH)):
         rows = taken.rows_of(group)
-        for name, list_place in of_groups[place]["columns"].items():
+        for name, list_place in of_groups[number]["columns"].items():
             assert decoded(lists.written[list_place]) == pytest.approx(rows[name].to_list(), nan_ok=True)
     json.dumps(lists.written, allow_nan=False)
 

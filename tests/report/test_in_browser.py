@@ -40,8 +40,8 @@ def test_without_scripts_every_chart_and_group_is_there(browser: Browser, publis
 def test_hostile_names_are_text(browser: Browser, published: Published) -> None:
     with opened(browser, published.report) as shown:
         shown.draw_all()
-        for place in range(len(HOSTILE) + 1):
-            shown.page.locator(".picker select").select_option(str(place))
+        for number in range(len(HOSTILE) + 1):
+            shown.page.locator(".picker select").select_option(str(number))
         shown.page.locator("figure summary").first.click()
         assert shown.page.locator("img, i:not(.scale i), b:not(.scale b):not(.tip b)").count() == 0
         assert shown.page.evaluate("window.harm") is None

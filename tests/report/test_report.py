@@ -79,22 +79,22 @@ def test_a_page_of_very_many_rows_keeps_fewer_of_each_group(
     published: Published, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     content = stage_content(latest_run(published.results).stages[0], "stage-0")
-    whole = len(str(page_data([content])["lists"]))
+    usual_size = len(str(page_data([content])["lists"]))
     monkeypatch.setattr(page_module, "MOST_VALUES", 300)
     monkeypatch.setattr(page_module, "FEWEST_ROWS", 5)
-    assert len(str(page_data([content])["lists"])) < 0.6 * whole
+    assert len(str(page_data([content])["lists"])) < 0.6 * usual_size
 
 
 def test_a_report_elsewhere_of_an_earlier_run_whose_history_ends_with_it(published: Published, tmp_path: Path) -> None:
     path = tmp_path / "new" / "page.html"
     called = call("report", published.results, "--run", "1", "--output", path)
     assert called.code == 0
-    first, second = path.read_text(encoding="utf-8"), published.report.read_text(encoding="utf-8")
-    assert kept_run(published.results, "1").run_id in first
+    earlier, later = path.read_text(encoding="utf-8"), published.report.read_text(encoding="utf-8")
+    assert kept_run(published.results, "1").run_id in earlier
     assert path.stat().st_size < 2 * MEBIBYTE
     for text in ('id="history"', "config or code changed"):
-        assert text not in first
-        assert text in second
+        assert text not in earlier
+        assert text in later
 
 
 def test_a_number_is_a_generation_and_the_start_of_an_id_only_if_it_is_none() -> None:
