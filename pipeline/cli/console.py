@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 import tomllib
 from contextlib import contextmanager
@@ -139,6 +140,8 @@ class Console:
             rich.print(Text(f"{text}\n", style=style), soft_wrap=True)
         verb = "Unchanged since" if run.status == "unchanged" else "Published"
         rich.print(f"{verb} {run.path.name}  ({run.seconds:.1f} s)", highlight=False)
+        results = shlex.quote(cleaned(str(run.path.parent.parent), layout=""))
+        rich.print(f"Report: thresher report {results}", markup=False, highlight=False, soft_wrap=True)
 
 
 def parse_setting(text: str) -> tuple[str, Any]:
