@@ -128,7 +128,7 @@ class Console:
         from rich.console import Console as RichConsole  # noqa: PLC0415 - only for terminals
         from rich.text import Text  # noqa: PLC0415
 
-        from pipeline.report import plain, summary  # noqa: PLC0415 - an error message must not load results
+        from pipeline.report.text import plain, summary  # noqa: PLC0415 - an error message must not load results
 
         rich = RichConsole(stderr=True)
         blocks = [block for stage in run.stages for block in summary.blocks_of_stage(stage, MOST_SUMMARY_ROWS)]

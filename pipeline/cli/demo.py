@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from pipeline.report.page.writing import write_report
 from pipeline.report.published import latest_run
-from pipeline.report.writing import write_report
 from pipeline.runs import runner
 from pipeline.runs.config import load_config
 from pipeline.sources.paths import local_path

@@ -13,7 +13,7 @@ from pipeline.errors import UsageError
 from pipeline.sources.paths import local_path
 
 if TYPE_CHECKING:
-    from pipeline.report.pictures import PictureFormat
+    from pipeline.report.figures.pictures import PictureFormat
     from pipeline.report.published import PublishedRun
 
 app = typer.Typer()
@@ -49,7 +49,7 @@ def report(
         folder = local_path(results, Path.cwd(), what="results")
         path = None if output is None else local_path(output, Path.cwd(), what="--output")
         published = _run(folder, run)
-        from pipeline.report.writing import write_report  # noqa: PLC0415 - help needs none of it
+        from pipeline.report.page.writing import write_report  # noqa: PLC0415 - help needs none of it
 
         written = write_report(published, folder, path)
         echo(written)
@@ -87,7 +87,7 @@ def plot(
         picture_format = _format(form)
         values = dict(_group_value(text) for text in group or ())
         published = _run(local_path(results, Path.cwd(), what="results"), run)
-        from pipeline.report.plots import figures_of, wanted, write_plots  # noqa: PLC0415 - help needs none of it
+        from pipeline.report.figures.plots import figures_of, wanted, write_plots  # noqa: PLC0415 - help needs none of it
 
         chosen = wanted(figures_of(published, stages or ()), figures or ())
         if list_:

@@ -14,7 +14,7 @@ from rich.cells import cell_len
 
 from pipeline.cli.terminal import cleaned, write
 from pipeline.errors import UsageError
-from pipeline.report.formulas import figure
+from pipeline.report.explain.formulas import figure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from pipeline.report.evidence import ShownSection
-    from pipeline.report.explaining import Explanation
-    from pipeline.report.profiles import Compared, Effect
+    from pipeline.report.explain.evidence import ShownSection
+    from pipeline.report.explain.explaining import Explanation
+    from pipeline.report.explain.profiles import Compared, Effect
     from pipeline.report.published import PublishedRun
 
 GAP = "  "
@@ -59,7 +59,7 @@ def write_checked(run: PublishedRun, name: str, path: Path) -> None:
         UsageError: stdout is a terminal, or the stage has no sample.
         DataError: the sheet is not that of the sample, or has a verdict that is none.
     """
-    from pipeline.report.checked import checked_rows  # noqa: PLC0415 - not for --help
+    from pipeline.report.explain.checked import checked_rows  # noqa: PLC0415 - not for --help
 
     if sys.stdout.isatty():
         message = "Parquet is not for a terminal"

@@ -157,8 +157,8 @@ def explain(
     """
     with reporting(ctx):
         from pipeline.cli.explanation import write_checked, write_explanation  # noqa: PLC0415
-        from pipeline.report.choosing import Wish  # noqa: PLC0415
-        from pipeline.report.explaining import Shown, explain  # noqa: PLC0415
+        from pipeline.report.explain.choosing import Wish  # noqa: PLC0415
+        from pipeline.report.explain.explaining import Shown, explain  # noqa: PLC0415
         from pipeline.report.published import kept_run, latest_run  # noqa: PLC0415
 
         folder = local_path(results, Path.cwd(), what="results")

@@ -12,7 +12,7 @@ from pipeline.metrics.uncertainty.qualities import DOUBTFUL, MEANINGS
 from pipeline.visible_text import cleaned
 
 if TYPE_CHECKING:
-    from pipeline.report.panels import Group, Panels
+    from pipeline.report.figures.panels import Group, Panels
     from pipeline.stages.figures import Format, KeyNumber
 
 UNDEFINED = "not defined"

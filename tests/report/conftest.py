@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 from running import stage_config
 
+from pipeline.report.page.writing import write_report
 from pipeline.report.published import latest_run
-from pipeline.report.writing import write_report
 from pipeline.runs import runner
 from pipeline.runs.config import parse_config
 

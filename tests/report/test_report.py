@@ -13,10 +13,10 @@ import polars as pl
 import pytest
 from cli.calls import call
 
-from pipeline.report import page as page_module
-from pipeline.report.content import stage_content
-from pipeline.report.markup import element, escaped, inert_json
-from pipeline.report.page import page_data, report
+from pipeline.report.page import page as page_module
+from pipeline.report.page.content import stage_content
+from pipeline.report.page.markup import element, escaped, inert_json
+from pipeline.report.page.page import page_data, report
 from pipeline.report.published import kept_run, latest_run, named_runs
 from pipeline.report.words import headline, limits_text, value_text
 from pipeline.stages.figures import KeyNumber

@@ -5,11 +5,11 @@ from __future__ import annotations
 from itertools import chain, zip_longest
 from typing import TYPE_CHECKING
 
-from pipeline.report.markup import Markup, element, joined
+from pipeline.report.page.markup import Markup, element, joined
 from pipeline.report.words import counted
 
 if TYPE_CHECKING:
-    from pipeline.report.content import StageContent
+    from pipeline.report.page.content import StageContent
 
 SHOWN = 3
 LONGEST_LEAD = 110

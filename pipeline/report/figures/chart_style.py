@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeline.report.colours import GRID, INK, QUIET, Look, looks
+from pipeline.report.figures.colours import GRID, INK, QUIET, Look, looks
 
 if TYPE_CHECKING:
     from pipeline.stages.figures import Axis, Figure, Series

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from pipeline.errors import ThresherError, UsageError
 from pipeline.interrupts import stop_requests
 from pipeline.plan.plan import Plan
-from pipeline.report.choosing import Choice, Wish, choose
-from pipeline.report.evidence import chosen_sections, columns_to_show, rows_behind
-from pipeline.report.formulas import first_fitting
-from pipeline.report.profiles import Compared, compare_with, find_profile
-from pipeline.report.wording import (
+from pipeline.report.explain.choosing import Choice, Wish, choose
+from pipeline.report.explain.evidence import chosen_sections, columns_to_show, rows_behind
+from pipeline.report.explain.formulas import first_fitting
+from pipeline.report.explain.profiles import Compared, compare_with, find_profile
+from pipeline.report.explain.wording import (
     account_in_words,
     bindings_of,
     deciding_parameters,
@@ -28,8 +28,8 @@ from pipeline.stages.evidence import Asked, Evidence
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipeline.report.evidence import ShownSection
-    from pipeline.report.formulas import Step
+    from pipeline.report.explain.evidence import ShownSection
+    from pipeline.report.explain.formulas import Step
     from pipeline.report.published import PublishedRun, PublishedStage
     from pipeline.runs.opening import OpenedStage
 

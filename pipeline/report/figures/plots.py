@@ -8,8 +8,8 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from pipeline.errors import UsageError
-from pipeline.report.panels import Group, Panels, panels
-from pipeline.report.pictures import PictureFormat, picture
+from pipeline.report.figures.panels import Group, Panels, panels
+from pipeline.report.figures.pictures import PictureFormat, picture
 from pipeline.report.words import utc_time
 from pipeline.runs.config_faults import near
 from pipeline.storage.durable import make_folder, write_whole

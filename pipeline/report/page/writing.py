@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipeline.errors import CannotCreateError, os_fault
-from pipeline.report.page import report
+from pipeline.report.page.page import report
 from pipeline.storage.durable import write_whole
 
 if TYPE_CHECKING:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.report.markup import Markup, element, joined
-from pipeline.report.tiles import scale
+from pipeline.report.page.markup import Markup, element, joined
+from pipeline.report.page.tiles import scale
 from pipeline.report.words import counted, doubt_text, headline, limits_text
 
 if TYPE_CHECKING:
-    from pipeline.report.content import StageContent
-    from pipeline.report.panels import Group
+    from pipeline.report.figures.panels import Group
+    from pipeline.report.page.content import StageContent
     from pipeline.stages.figures import KeyNumber
 
 FEWEST_TO_FIND = 8

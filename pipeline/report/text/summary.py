@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.report.blocks import Cells, Curve, Heading, Items, Paragraph
+from pipeline.report.text.blocks import Cells, Curve, Heading, Items, Paragraph
 from pipeline.runs.runner import warnings_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipeline.report.blocks import Block
     from pipeline.report.published import PublishedRun, PublishedStage
+    from pipeline.report.text.blocks import Block
     from pipeline.runs.runner import StageResult
 
 GROUP = "group"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.report.colours import look_of_role
-from pipeline.report.markup import Markup, element
+from pipeline.report.figures.colours import look_of_role
+from pipeline.report.page.markup import Markup, element
 from pipeline.report.words import doubt_text, headline, limits_text
 
 if TYPE_CHECKING:
-    from pipeline.report.content import StageContent
+    from pipeline.report.page.content import StageContent
     from pipeline.stages.figures import KeyNumber
 
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.report.chart_style import key_of
-from pipeline.report.group_table import group_table
-from pipeline.report.markup import Markup, drawing, element, joined
-from pipeline.report.measured import measured
-from pipeline.report.pictures import page_svg
-from pipeline.report.tiles import tiles
+from pipeline.report.figures.chart_style import key_of
+from pipeline.report.figures.pictures import page_svg
+from pipeline.report.page.group_table import group_table
+from pipeline.report.page.markup import Markup, drawing, element, joined
+from pipeline.report.page.measured import measured
+from pipeline.report.page.tiles import tiles
 from pipeline.report.words import described
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.report.colours import Look
-    from pipeline.report.content import StageContent
-    from pipeline.report.panels import Panels
+    from pipeline.report.figures.colours import Look
+    from pipeline.report.figures.panels import Panels
+    from pipeline.report.page.content import StageContent
     from pipeline.report.published import PublishedRun
 
 MOST_ROWS_IN_PICTURE = 150

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from pipeline.report.chart_style import axis_look, configuration, key_layer, layer, rule_look, stands
-from pipeline.report.colours import INK, QUIET, Look, looks
-from pipeline.report.panels import as_rows
+from pipeline.report.figures.chart_style import axis_look, configuration, key_layer, layer, rule_look, stands
+from pipeline.report.figures.colours import INK, QUIET, Look, looks
+from pipeline.report.figures.panels import as_rows
 
 if TYPE_CHECKING:
-    from pipeline.report.panels import Group, Panels
+    from pipeline.report.figures.panels import Group, Panels
     from pipeline.stages.figures import Figure, Rule, Series
 
     Json = dict[str, Any]

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from pipeline.errors import ConfigError, DataError, UsageError
-from pipeline.report.choosing import same_group
-from pipeline.report.evidence import MOST_ROWS, ShownSection, named
-from pipeline.report.formulas import figure
+from pipeline.report.explain.choosing import same_group
+from pipeline.report.explain.evidence import MOST_ROWS, ShownSection, named
+from pipeline.report.explain.formulas import figure
 from pipeline.runs.config_faults import near
 from pipeline.runs.recorded import open_recorded
 from pipeline.runs.recounting import recount
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pipeline.interrupts import StopRequest
-    from pipeline.report.choosing import Choice
+    from pipeline.report.explain.choosing import Choice
     from pipeline.report.published import PublishedRun, PublishedStage
     from pipeline.runs.opening import OpenedStage
     from pipeline.stages.evidence import Evidence, Section

@@ -8,19 +8,19 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
 
-from pipeline.report.charts import is_flat, template
-from pipeline.report.colours import PALETTE
-from pipeline.report.content import StageContent, stage_content
-from pipeline.report.encoding import Lists, encoded
-from pipeline.report.history import history, kept_runs
-from pipeline.report.markup import Markup, element, escaped, inert_json, joined
-from pipeline.report.stage_section import chart_figure, stage_section
-from pipeline.report.tiles import tile_limits
-from pipeline.report.warning_box import warning_box
+from pipeline.report.figures.charts import is_flat, template
+from pipeline.report.figures.colours import PALETTE
+from pipeline.report.page.content import StageContent, stage_content
+from pipeline.report.page.encoding import Lists, encoded
+from pipeline.report.page.history import history, kept_runs
+from pipeline.report.page.markup import Markup, element, escaped, inert_json, joined
+from pipeline.report.page.stage_section import chart_figure, stage_section
+from pipeline.report.page.tiles import tile_limits
+from pipeline.report.page.warning_box import warning_box
 from pipeline.report.words import counted, doubt_text, headline, utc_time
 
 if TYPE_CHECKING:
-    from pipeline.report.panels import Group, Panels
+    from pipeline.report.figures.panels import Group, Panels
     from pipeline.report.published import PublishedRun
     from pipeline.stages.figures import KeyNumber
 
@@ -29,7 +29,7 @@ FEWEST_ROWS = 20
 MOST_VALUES = 1_150_000  # in all lists, which then take about four megabytes
 HISTORY = "history"
 SCRIPTS = ("charts.js", "page.js")
-_FOLDER = Path(__file__).parent / "page"
+_FOLDER = Path(__file__).parent / "template"
 
 
 def report(run: PublishedRun, results: Path) -> str:

@@ -6,7 +6,7 @@ import json
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from pipeline.report.markup import Markup, element, joined
+from pipeline.report.page.markup import Markup, element, joined
 from pipeline.report.words import counted
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from pipeline.errors import ThresherError
-from pipeline.report.content import numbers_by_group
-from pipeline.report.panels import Panels, panels
+from pipeline.report.figures.panels import Panels, panels
+from pipeline.report.page.content import numbers_by_group
 from pipeline.report.published import PublishedRun, read_run
 from pipeline.stages.figures import Axis, Figure, Rule, Series
 from pipeline.storage.layout import Layout

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipeline.report.panels import Group, Panels, numbered, panels
+from pipeline.report.figures.panels import Group, Panels, numbered, panels
 from pipeline.report.words import counted
 
 if TYPE_CHECKING:
