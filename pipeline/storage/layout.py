@@ -1,7 +1,8 @@
 """The layout of a results folder.
 
 results/
-  catalog.duckdb                        views on the latest run and on all kept runs; replaced as a whole
+  catalog.duckdb                        tables of the latest run and of all kept runs; replaced as a whole
+  latest                                link to the folder of the latest run, replaced as a whole
   CURRENT                               the last link of the chain once more, for readers without DuckDB
   runs/<generation>-<run_id>/           immutable: manifest.json, run.json, <table>/<stage>.parquet, counts/…
   chain/<generation>-<run_id>.json      the hashes of a published run: its manifest, its record, its parent's manifest
@@ -45,6 +46,11 @@ class Layout:
     def current(self) -> Path:
         """The pointer to the latest run."""
         return self.root / "CURRENT"
+
+    @property
+    def latest(self) -> Path:
+        """The link to the folder of the latest run."""
+        return self.root / "latest"
 
     @property
     def runs(self) -> Path:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from pipeline.errors import DataError, NoInputError
@@ -13,12 +16,14 @@ from pipeline.storage.kept import KeptRun, read_kept_run
 from pipeline.storage.layout import MANIFEST, RUN_NAME, Layout, run_name
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from pipeline.storage.manifest import Manifest
 
 UNFINISHED = {RUNNING, CRASHED, "failed", "interrupted"}
 READINGS = 5
+OLDER_RUNS = 20  # kept runs before the latest that every run looks at, in turn
 
 Hashed = Literal["none", "latest", "all"]
 
@@ -43,9 +48,10 @@ class State:
     Attributes:
         layout: The folder.
         latest: The latest run.
-        runs: The kept runs, oldest first, the latest last, even if its folder is gone.
+        kept: Names of the folders of all kept runs, oldest first, the latest last, even if its folder is gone.
+        runs: Those kept runs that were read, in the same order; the latest is among them.
         leftovers: Run folders that were never made visible.
-        links: The links of the chain by name of the run; None for a damaged link.
+        links: The links of the chain that were read, by name of the run; None for a damaged link.
         pointer: The content of `CURRENT`; None if it is missing or damaged.
         pointer_fault: Why it is None.
         catalog_sha256: Hash of the catalog; None if it is missing or not a file.
@@ -53,6 +59,7 @@ class State:
 
     layout: Layout
     latest: Latest
+    kept: tuple[str, ...]
     runs: tuple[KeptRun, ...]
     leftovers: tuple[Path, ...]
     links: dict[str, Link | None]
@@ -62,7 +69,7 @@ class State:
 
     @property
     def shown(self) -> list[tuple[Path, Manifest]]:
-        """Folder and manifest of the runs that readers can see, without the tables that are damaged."""
+        """Folder and manifest of the runs that readers can see, of those that were read, without damaged tables."""
         pairs = ((run.folder, run.shown()) for run in self.runs)
         return [(folder, manifest) for folder, manifest in pairs if manifest is not None]
 
@@ -72,6 +79,30 @@ class State:
         candidates = (self.links.get(self.latest.name), self.pointer)
         of_latest = (link for link in candidates if link is not None and link.run == self.latest.name)
         return next((link for link in of_latest if link.catalog_sha256 == self.catalog_sha256), None)
+
+    @property
+    def lost(self) -> frozenset[str]:
+        """Kept runs that readers cannot see because their manifests are damaged; of runs not read, as it was found."""
+        read = {run.folder.name: run.manifest is None for run in self.runs}
+        return frozenset(name for name in self.kept if read.get(name, name in self._found_lost))
+
+    @property
+    def visible(self) -> list[str]:
+        """Names of the folders of the runs that readers can see, oldest first."""
+        lost = self.lost
+        return [name for name in self.kept if name not in lost]
+
+    @property
+    def left_out(self) -> dict[str, tuple[str, ...]]:
+        """Damaged files of tables, by name of the run; of runs that were not read, as the last catalog has it."""
+        read = {run.folder.name: run.left_out for run in self.runs if run.manifest is not None}
+        noted = {} if self.catalog_link is None else self.catalog_link.left_out
+        every = {name: read.get(name, noted.get(name, ())) for name in self.visible}
+        return {name: paths for name, paths in every.items() if paths}
+
+    @property
+    def _found_lost(self) -> tuple[str, ...]:
+        return () if self.catalog_link is None else self.catalog_link.lost
 
     def manifest_sha256(self, name: str) -> str:
         """Return the hash of the manifest of a run as it was published; empty if it is unknown."""
@@ -86,16 +117,18 @@ class State:
         return [sentence for run in self.runs for sentence in run.damage.values()]
 
 
-def read_state(layout: Layout, hashed: Hashed = "none") -> State:
+def read_state(layout: Layout, hashed: Hashed = "none", *, older: int | None = 0) -> State:
     """Read the state of a results folder, and read it again if a run is published in the meantime.
 
     Args:
         layout: The folder.
-        hashed: The runs of which every file is read. Manifests and links are always hashed.
+        hashed: The runs of which every file is read. Manifests and links are always hashed. With `none` a catalog that
+            has the size and the time of the one that was published is taken for it.
+        older: How many runs before the latest are read, in turn; None: all.
     """
     for _ in range(READINGS):
         before = _versions(layout)
-        state = _read_state(layout, hashed)
+        state = _read_state(layout, hashed, older)
         if _versions(layout) == before:
             break
     return state
@@ -113,26 +146,55 @@ def _versions(layout: Layout) -> list[tuple[int, int, int] | None]:
     return versions
 
 
-def _read_state(layout: Layout, hashed: Hashed) -> State:
+def _read_state(layout: Layout, hashed: Hashed, older: int | None) -> State:
     pointer, pointer_fault = _link(layout.current)
     names = _names(layout.chain, ".json")
     folders = _names(layout.runs, "")
     if pointer is not None and pointer.run not in {*names, *folders}:
         pointer, pointer_fault = None, f"{layout.current} names a run of another folder"
-    catalog_sha256 = _catalog_sha256(layout)
-    links = {name: _link(layout.link(name), name)[0] for name in names}
+    links = _links(layout, _since(names, pointer) if older is not None else names)
+    catalog_sha256 = _catalog_sha256(layout, [pointer, *links.values()] if hashed == "none" else [])
     latest = _latest(layout, [pointer, *_shown(links, catalog_sha256)], folders)
     kept = [name for name in folders if generation_of(name) < latest.generation]
     if latest.generation:
         kept.append(latest.name)
+    read = kept if older is None else _in_turn(kept, older)
+    links |= _links(layout, _with_neighbours(names, read) - links.keys())
+    links = {name: links[name] for name in names if name in links}
     witnesses = _witnesses(links, pointer)
-    hashed_names = {"none": [], "latest": kept[-1:], "all": kept}[hashed]
+    hashed_names = {"none": [], "latest": kept[-1:], "all": read}[hashed]
     runs = tuple(
         read_kept_run(layout, name, witnesses.get(name, set()), links.get(name), hashes=name in hashed_names)
-        for name in kept
+        for name in read
     )
-    leftovers = tuple(layout.runs / name for name in folders if name not in kept and not _was_published(layout, name))
-    return State(layout, latest, runs, leftovers, links, pointer, pointer_fault, catalog_sha256)
+    published = set(kept)
+    leftovers = tuple(layout.runs / name for name in folders if name not in published and not _was_published(layout, name))
+    return State(layout, latest, tuple(kept), runs, leftovers, links, pointer, pointer_fault, catalog_sha256)
+
+
+def _in_turn(kept: list[str], older: int) -> list[str]:
+    """Return the latest run and some before it: others after every publication, so that all have their turn."""
+    if len(kept) <= older + 1:
+        return kept
+    first = generation_of(kept[-1]) * older
+    chosen = {(first + step) % (len(kept) - 1) for step in range(older)}
+    return [*(kept[place] for place in sorted(chosen)), kept[-1]]
+
+
+def _with_neighbours(names: list[str], read: list[str]) -> set[str]:
+    """Return the names of links that bear witness to runs: their own, the one before and the one after."""
+    places = {name: place for place, name in enumerate(names)}
+    wanted = {places[name] + step for name in read if name in places for step in (-1, 0, 1)}
+    return {names[place] for place in wanted if 0 <= place < len(names)}
+
+
+def _links(layout: Layout, names: Iterable[str]) -> dict[str, Link | None]:
+    return {name: _link(layout.link(name), name)[0] for name in names}
+
+
+def _since(names: list[str], pointer: Link | None) -> list[str]:
+    """Return the names of the links that a pointer can lag behind: all without a pointer."""
+    return names if pointer is None else [name for name in names if generation_of(name) >= pointer.generation]
 
 
 def latest_run(layout: Layout) -> Latest:
@@ -140,12 +202,10 @@ def latest_run(layout: Layout) -> Latest:
     pointer, _ = _link(layout.current)
     names = _names(layout.chain, ".json")
     folders = _names(layout.runs, "")
-    if pointer is not None and pointer.run in {*names, *folders}:
-        names = [name for name in names if generation_of(name) >= pointer.generation]
-    else:
+    if pointer is not None and pointer.run not in {*names, *folders}:
         pointer = None
-    links = {name: _link(layout.link(name), name)[0] for name in names}
-    return _latest(layout, [pointer, *_shown(links, _catalog_sha256(layout))], folders)
+    links = _links(layout, _since(names, pointer))
+    return _latest(layout, [pointer, *_shown(links, _catalog_sha256(layout, []))], folders)
 
 
 def require_latest(layout: Layout) -> tuple[State, KeptRun, Manifest]:
@@ -182,8 +242,8 @@ def _names(folder: Path, ending: str) -> list[str]:
     if not folder.is_dir():
         return []
     with storage_errors(f"reading {folder}"):
-        entries = [path.name for path in folder.iterdir() if path.name.endswith(ending)]
-    names = (name.removesuffix(ending) for name in entries)
+        entries = os.listdir(folder)  # noqa: PTH208 - of a thousand names, without a path for each
+    names = (name.removesuffix(ending) for name in entries if name.endswith(ending))
     return sorted((name for name in names if RUN_NAME.fullmatch(name)), key=lambda name: (generation_of(name), name))
 
 
@@ -196,11 +256,27 @@ def _link(path: Path, name: str | None = None) -> tuple[Link | None, str]:
     return (link, "") if name in {None, link.run} else (None, f"{path} is the link of another run")
 
 
-def _catalog_sha256(layout: Layout) -> str | None:
+def _catalog_sha256(layout: Layout, trusted: Iterable[Link | None]) -> str | None:
+    """Return the hash of the catalog; without reading it, if it has size and time of the one that a link names.
+
+    A catalog that was hashed before in this process, and has not been touched since, is not read again, either.
+    """
     try:
-        return own_sha256(layout.catalog)
-    except DamagedError:
-        return None
+        status = layout.catalog.lstat()
+        if stat.S_ISREG(status.st_mode):
+            identity = f"{status.st_size}:{status.st_mtime_ns}"
+            named = (link for link in trusted if link is not None and link.catalog_identity == identity)
+            for link in named:
+                return link.catalog_sha256
+            return _sha256_of_version(layout.catalog, identity, status.st_ino, status.st_ctime_ns)
+    except (OSError, DamagedError):
+        pass
+    return None
+
+
+@lru_cache(maxsize=8)
+def _sha256_of_version(path: Path, _identity: str, _inode: int, _changed_ns: int) -> str:
+    return own_sha256(path)
 
 
 def _shown(links: dict[str, Link | None], catalog_sha256: str | None) -> list[Link]:
