@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.storage.durable import DamagedError, read_own, storage_errors, write_json
+from pipeline.storage.durable import DamagedError, read_own, read_start, storage_errors, write_json
 from pipeline.storage.layout import RUN_RECORD
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 RUNNING, CRASHED, PUBLISHED = "running", "crashed", "published"
 ABANDONED = timedelta(hours=1)
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_START = 1024  # bytes: the status is the third key of a record
 _LARGEST_PID = (1 << 31) - 1
 _START_FIELD = 19  # of what follows the name of the program in /proc/<pid>/stat
 
@@ -80,7 +81,7 @@ def settle(layout: Layout, published: dict[str, Path]) -> None:
 
 def _is_running(path: Path) -> bool:
     try:
-        return b'"status": "running"' in read_own(path)
+        return b'"status": "running"' in read_start(path, _START)
     except DamagedError:
         return False
 

@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from pipeline.storage.layout import Layout
     from pipeline.storage.statements import View
 
-_SHAPES = """
-SELECT schema_name, table_name, list((column_name, data_type) ORDER BY column_index)
+_COLUMNS = """
+SELECT schema_name, table_name, column_name, data_type
 FROM duckdb_columns()
 WHERE NOT internal AND database_name = current_database()
-GROUP BY ALL
+ORDER BY schema_name, table_name, column_index
 """
 _VIEWS = "SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal AND database_name = current_database()"
 _LONG_NAMES = {"TIMESTAMPTZ": "TIMESTAMP WITH TIME ZONE"}
@@ -49,8 +49,10 @@ LeftOut = dict[str, tuple[str, ...]]  # damaged files by the name of the run's f
 def standing_shapes(connection: duckdb.DuckDBPyConnection) -> dict[View, Shape]:
     """Return the tables and views of the current database."""
     views = set(connection.execute(_VIEWS).fetchall())
-    columns = connection.execute(_SHAPES).fetchall()
-    return {(schema, name): Shape(tuple(listed), (schema, name) in views) for schema, name, listed in columns}
+    columns: dict[View, list[tuple[str, str]]] = {}
+    for schema, table, name, sql_type in connection.execute(_COLUMNS).fetchall():
+        columns.setdefault((schema, table), []).append((name, sql_type))
+    return {view: Shape(tuple(listed), view in views) for view, listed in columns.items()}
 
 
 def make_tables(
@@ -157,40 +159,47 @@ def fill(
     wanted: Mapping[View, Shape],
     left_out: LeftOut,
     *,
-    latest: RunFolder,
+    fresh: bool,
 ) -> None:
     """Add the rows of runs, and put those of the latest run into the tables of schema `main`.
 
     Args:
         connection: Its current database has the tables.
-        runs: The runs to add, oldest first; the latest run is the last of them.
+        runs: The runs to add, oldest first; the last of them is the latest.
         wanted: The tables.
         left_out: Damaged files by the name of the run's folder.
-        latest: The latest run.
+        fresh: Whether the tables have no row yet.
     """
+    latest = runs[-1]
     _insert(connection, (MAIN, RUNS.name), runs_frame(runs, left_out))
-    _remember_older(connection, [run for run in runs if run[1].run_id != latest[1].run_id])
+    _remember_older(connection, runs[:-1])
     for table in tables_of([latest]):
-        _replace(connection, (MAIN, table), wanted[MAIN, table], latest)
-        if stored_files([latest], table):
-            run_id = {"run_id": latest[1].run_id, "published_at": latest[1].published_at}
-            connection.execute(statements.remember(table), run_id)
+        _replace(connection, (MAIN, table), wanted[MAIN, table], latest, fresh=fresh)
+        if any(file.rows for _, _, file in stored_files([latest], table)):
+            run = {"run_id": latest[1].run_id, "published_at": latest[1].published_at}
+            connection.execute(statements.remember(table), run)
     for name, frame in record_frames(runs).items():
         _insert(connection, (HISTORY, name), frame)
-        connection.execute(statements.empty((MAIN, name)))
-        connection.execute(statements.recall(name, wanted[MAIN, name].columns), {"run_id": latest[1].run_id})
+        if not fresh:
+            connection.execute(statements.empty((MAIN, name)))
+        of_latest = frame.filter(pl.col("run_id") == latest[1].run_id)
+        _insert(connection, (MAIN, name), of_latest.drop(column.name for column in HISTORY_COLUMNS))
 
 
-def _replace(connection: duckdb.DuckDBPyConnection, view: View, shape: Shape, latest: RunFolder) -> None:
+def _replace(
+    connection: duckdb.DuckDBPyConnection, view: View, shape: Shape, latest: RunFolder, *, fresh: bool
+) -> None:
     if shape.is_view:
         view_of_latest(connection, view, shape, latest)
         more = f"; a view of files, because it has over {TABLE_ROWS:,} rows: a copy of this catalog does not hold them"
         comment_on(connection, view, shape, _Describing(latest), more=more)
         return
-    connection.execute(statements.empty(view))
+    if not fresh:
+        connection.execute(statements.empty(view))
     for _, _, file in files_of([latest], view[1]):
-        path = glob.escape(str(latest[0] / file.path))
-        connection.execute(statements.insert_file(view, shape.columns, names_in_file(file)), {"path": path})
+        if file.rows:
+            path = glob.escape(str(latest[0] / file.path))
+            connection.execute(statements.insert_file(view, shape.columns, names_in_file(file)), {"path": path})
 
 
 def view_of_latest(connection: duckdb.DuckDBPyConnection, view: View, shape: Shape, latest: RunFolder) -> None:
@@ -252,9 +261,7 @@ def newer_attempts(connection: duckdb.DuckDBPyConnection, layout: Layout) -> tup
     return stale, attempts_frame(records) if wanted else empty_frame(ATTEMPTS)
 
 
-def update_attempts(
-    connection: duckdb.DuckDBPyConnection, layout: Layout, attempt: Mapping[str, Any] | None
-) -> None:
+def update_attempts(connection: duckdb.DuckDBPyConnection, layout: Layout, attempt: Mapping[str, Any] | None) -> None:
     """Bring the table `attempts` up to date; `attempt` is how the attempt that publishes will have ended."""
     stale, frame = newer_attempts(connection, layout)
     if attempt is not None:

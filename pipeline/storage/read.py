@@ -112,7 +112,7 @@ def _name(folder: str) -> str:
 
 
 def _show_through(connection: duckdb.DuckDBPyConnection, latest: RunFolder, shown: list[str]) -> None:
-    """Put views into a database in memory that show the catalog without the runs that have gone, in their present place.
+    """Put views into a database in memory that show the catalog without the runs that have gone, where it is now.
 
     Args:
         connection: Its current database is the catalog.
@@ -140,7 +140,7 @@ def _rebuild(connection: duckdb.DuckDBPyConnection, layout: Layout) -> None:
     runs = state.shown
     tables = shapes(runs)
     make_tables(connection, tables, runs[-1], fresh=True)
-    fill(connection, runs, tables, state.left_out, latest=runs[-1])
+    fill(connection, runs, tables, state.left_out, fresh=True)
     update_attempts(connection, layout, None)
 
 

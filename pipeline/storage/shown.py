@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from pipeline.storage.statements import View
 
 
-def faults_after_writing(
-    connection: duckdb.DuckDBPyConnection, latest: RunFolder, n_runs: int
-) -> list[str]:
+def faults_after_writing(connection: duckdb.DuckDBPyConnection, latest: RunFolder, n_runs: int) -> list[str]:
     """Compare a new catalog, the current database, with the manifest of the latest run, whose rows were just written.
 
     Args:
@@ -39,11 +37,14 @@ def faults_after_writing(
 
 
 def catalog_faults(path: Path, runs: Sequence[RunFolder]) -> list[str]:
-    """Compare a catalog with the manifests of all its runs: tables, columns and numbers of rows; return the differences.
+    """Compare tables, columns and numbers of rows of a catalog with the manifests of all its runs.
 
     Args:
         path: The catalog.
         runs: Folder and manifest of every kept run, without damaged tables, oldest first; the last is the latest.
+
+    Returns:
+        The differences, as sentences.
     """
     try:
         with duckdb.connect(str(path), read_only=True) as connection:

@@ -83,8 +83,10 @@ class State:
     @property
     def lost(self) -> frozenset[str]:
         """Kept runs that readers cannot see because their manifests are damaged; of runs not read, as it was found."""
-        read = {run.folder.name: run.manifest is None for run in self.runs}
-        return frozenset(name for name in self.kept if read.get(name, name in self._found_lost))
+        standing = self.catalog_link
+        found = set() if standing is None else set(standing.lost) & set(self.kept)
+        found -= {run.folder.name for run in self.runs}
+        return frozenset(found | {run.folder.name for run in self.runs if run.manifest is None})
 
     @property
     def visible(self) -> list[str]:
@@ -96,13 +98,10 @@ class State:
     def left_out(self) -> dict[str, tuple[str, ...]]:
         """Damaged files of tables, by name of the run; of runs that were not read, as the last catalog has it."""
         read = {run.folder.name: run.left_out for run in self.runs if run.manifest is not None}
-        noted = {} if self.catalog_link is None else self.catalog_link.left_out
+        standing = self.catalog_link
+        noted = {} if standing is None else standing.left_out
         every = {name: read.get(name, noted.get(name, ())) for name in self.visible}
         return {name: paths for name, paths in every.items() if paths}
-
-    @property
-    def _found_lost(self) -> tuple[str, ...]:
-        return () if self.catalog_link is None else self.catalog_link.lost
 
     def manifest_sha256(self, name: str) -> str:
         """Return the hash of the manifest of a run as it was published; empty if it is unknown."""
@@ -168,7 +167,9 @@ def _read_state(layout: Layout, hashed: Hashed, older: int | None) -> State:
         for name in read
     )
     published = set(kept)
-    leftovers = tuple(layout.runs / name for name in folders if name not in published and not _was_published(layout, name))
+    leftovers = tuple(
+        layout.runs / name for name in folders if name not in published and not _was_published(layout, name)
+    )
     return State(layout, latest, tuple(kept), runs, leftovers, links, pointer, pointer_fault, catalog_sha256)
 
 

@@ -1,4 +1,4 @@
-"""Statements that make and fill the tables of a catalog, as text; equal arguments give the text that was made before."""
+"""Statements that make and fill the tables of a catalog, as text, made once for equal arguments."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def insert_file(view: View, columns: Columns, names: Columns) -> str:
 
 @cache
 def insert_files(view: View, columns: Columns, names: Columns) -> str:
-    """Add the rows of the Parquet files `$paths` to a table of history, with the runs that the relation `listed` names."""
+    """Add the rows of the Parquet files `$paths` to a table of history, with their runs from the relation `listed`."""
     files = _read(exp.Placeholder(this="paths"), filename=exp.Literal.string(FILE_PATH))
     items = [column("run_id", "listed"), column("published_at", "listed"), *_cast_items(columns, dict(names), "files")]
     listed = exp.EQ(this=column(FILE_PATH, "files"), expression=column("path", "listed"))
@@ -125,14 +125,6 @@ def remember(name: str) -> str:
 def insert_rows(view: View) -> str:
     """Add the rows of the relation `added`, which has columns of the same names."""
     return text(exp.Insert(this=table(view), expression=exp.select("*").from_("added"), by_name=True))
-
-
-@cache
-def recall(name: str, columns: Columns) -> str:
-    """Add the rows of the run `$run_id` in history to the table of the latest run."""
-    of_run = exp.EQ(this=column("run_id"), expression=exp.Placeholder(this="run_id"))
-    select = _row([column(name) for name, _ in columns]).from_(table((HISTORY, name)), copy=False).where(of_run, copy=False)
-    return text(exp.Insert(this=table((MAIN, name)), expression=select))
 
 
 @cache

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pipeline.tables.schemas import STAGE_COLUMN, Column, Table
 
-_TEXT = "VARCHAR"
 INPUTS = Table(
     "inputs",
     "one row per stage, input and status of rows: rows in = rows used + rows left out, by reason",
     (
         STAGE_COLUMN,
-        Column("input", _TEXT, "name of the input"),
-        Column("status", _TEXT, "`used`, or why rows were left out"),
+        Column("input", "VARCHAR", "name of the input"),
+        Column("status", "VARCHAR", "`used`, or why rows were left out"),
         Column("n_rows", "BIGINT", "number of rows with this status"),
         Column("rows_in", "BIGINT", "rows of the input in all files"),
         Column("rows_used", "BIGINT", "rows of the input that were used"),
@@ -24,13 +23,13 @@ BINDINGS = Table(
     "one row per stage, input and field: what it was read from",
     (
         STAGE_COLUMN,
-        Column("input", _TEXT, "name of the input"),
-        Column("field", _TEXT, "canonical name of the field, or of another column that the stage reads"),
-        Column("source", _TEXT, "`mapped`, `named`, `derived` or `absent`"),
-        Column("file_column", _TEXT, "name of the column in the files; NULL unless one is read", nullable=True),
+        Column("input", "VARCHAR", "name of the input"),
+        Column("field", "VARCHAR", "canonical name of the field, or of another column that the stage reads"),
+        Column("source", "VARCHAR", "`mapped`, `named`, `derived` or `absent`"),
+        Column("file_column", "VARCHAR", "name of the column in the files; NULL unless one is read", nullable=True),
         Column(
             "sql",
-            _TEXT,
+            "VARCHAR",
             "the expression, or what the field is derived from, in words; NULL if neither",
             nullable=True,
         ),
@@ -42,27 +41,32 @@ METRICS = Table(
     "one row per stage, group, criterion and metric",
     (
         STAGE_COLUMN,
-        Column("grouping", _TEXT, "`all`, or the names of the grouping columns, comma-separated"),
-        Column("group", _TEXT, 'the group as a JSON object, such as {"source": "noon"}; {} for the total'),
-        Column("result_table", _TEXT, "the table that the value comes from"),
+        Column("grouping", "VARCHAR", "`all`, or the names of the grouping columns, comma-separated"),
+        Column("group", "VARCHAR", 'the group as a JSON object, such as {"source": "noon"}; {} for the total'),
+        Column("result_table", "VARCHAR", "the table that the value comes from"),
         Column(
             "criterion",
-            _TEXT,
+            "VARCHAR",
             "what tells the rows of that table apart in a group: the criterion of an operating point, else key=value, "
             "comma-separated; NULL where a group has one row",
             nullable=True,
         ),
         Column("threshold", "DOUBLE", "the chosen threshold; NULL where there is none", nullable=True),
-        Column("metric", _TEXT, "name of the column that the value comes from"),
+        Column("metric", "VARCHAR", "name of the column that the value comes from"),
         Column("value", "DOUBLE", "its value; NULL where undefined", nullable=True),
         Column("lower", "DOUBLE", "lower limit of its interval; NULL where none can be given", nullable=True),
         Column("upper", "DOUBLE", "upper limit of its interval; NULL where none can be given", nullable=True),
-        Column("quality", _TEXT, "interval_quality of the row: how far to trust the interval; NULL without one", nullable=True),
+        Column(
+            "quality",
+            "VARCHAR",
+            "interval_quality of the row: how far to trust the interval; NULL without one",
+            nullable=True,
+        ),
     ),
     ("stage", "result_table", "grouping", "group", "criterion", "metric"),
 )
 
-RUN_ID = Column("run_id", _TEXT, "id of the run")
+RUN_ID = Column("run_id", "VARCHAR", "id of the run")
 PUBLISHED_AT = Column("published_at", "TIMESTAMP", "when the run was published, in UTC")
 HISTORY_COLUMNS = (RUN_ID, PUBLISHED_AT)
 
@@ -73,13 +77,15 @@ RUNS = Table(
         RUN_ID,
         Column("generation", "BIGINT", "its place in the sequence of runs"),
         PUBLISHED_AT,
-        Column("path", _TEXT, "its folder"),
+        Column("path", "VARCHAR", "its folder"),
         Column("started_at", "TIMESTAMP", "when it began, in UTC; NULL where its record is lost", nullable=True),
         Column("seconds", "DOUBLE", "how long it took, in seconds; NULL where its record is lost", nullable=True),
-        Column("config", _TEXT, "the config it was run from; NULL where its record is lost", nullable=True),
-        Column("version", _TEXT, "version of thresher that made it; NULL where its record is lost", nullable=True),
+        Column("config", "VARCHAR", "the config it was run from; NULL where its record is lost", nullable=True),
+        Column("version", "VARCHAR", "version of thresher that made it; NULL where its record is lost", nullable=True),
         Column("peak_rss_bytes", "BIGINT", "peak resident memory in bytes; NULL where unknown", nullable=True),
-        Column("left_out", "VARCHAR[]", "files of the run that are damaged, whose rows are missing here; empty if none"),
+        Column(
+            "left_out", "VARCHAR[]", "files of the run that are damaged, whose rows are missing here; empty if none"
+        ),
     ),
     ("generation",),
 )
@@ -87,15 +93,20 @@ ATTEMPTS = Table(
     "attempts",
     "one row per attempt, failed ones too",
     (
-        Column("run_id", _TEXT, "id of the attempt; that of the run if it published one"),
-        Column("status", _TEXT, "`published`, `unchanged`, `failed`, `interrupted`, `crashed` or `running`", nullable=True),
+        Column("run_id", "VARCHAR", "id of the attempt; that of the run if it published one"),
+        Column(
+            "status",
+            "VARCHAR",
+            "`published`, `unchanged`, `failed`, `interrupted`, `crashed` or `running`",
+            nullable=True,
+        ),
         Column("exit", "BIGINT", "exit code; NULL while it runs, and if it crashed", nullable=True),
-        Column("error", _TEXT, "what went wrong, and what to do; NULL unless it failed", nullable=True),
+        Column("error", "VARCHAR", "what went wrong, and what to do; NULL unless it failed", nullable=True),
         Column("started_at", "TIMESTAMP", "when it began, in UTC; NULL where its record is damaged", nullable=True),
         Column("ended_at", "TIMESTAMP", "when it ended, in UTC; NULL while it runs, and if it crashed", nullable=True),
         Column("generation", "BIGINT", "the run that it published or found unchanged; NULL if none", nullable=True),
-        Column("config", _TEXT, "the config it was run from; NULL where its record is damaged", nullable=True),
-        Column("host", _TEXT, "name of the machine; NULL where its record is damaged", nullable=True),
+        Column("config", "VARCHAR", "the config it was run from; NULL where its record is damaged", nullable=True),
+        Column("host", "VARCHAR", "name of the machine; NULL where its record is damaged", nullable=True),
     ),
     ("started_at", "run_id"),
 )
@@ -104,7 +115,7 @@ STAGES = Table(
     "one row per stage",
     (
         STAGE_COLUMN,
-        Column("kind", _TEXT, "its task", nullable=True),
+        Column("kind", "VARCHAR", "its task", nullable=True),
         Column("seconds", "DOUBLE", "how long it took, in seconds", nullable=True),
         Column("rows_in", "BIGINT", "rows of its inputs in all files", nullable=True),
         Column("rows_used", "BIGINT", "rows of its inputs that were used", nullable=True),
@@ -118,8 +129,8 @@ PARAMETERS = Table(
     "one row per stage and parameter, defaults included",
     (
         STAGE_COLUMN,
-        Column("parameter", _TEXT, "name of the key in the config"),
-        Column("value", _TEXT, "its value as JSON; `null` where it is not set"),
+        Column("parameter", "VARCHAR", "name of the key in the config"),
+        Column("value", "VARCHAR", "its value as JSON; `null` where it is not set"),
     ),
     ("stage", "parameter"),
 )
@@ -129,7 +140,7 @@ WARNINGS = Table(
     (
         STAGE_COLUMN,
         Column("number", "BIGINT", "place of the warning in the stage, from 1"),
-        Column("warning", _TEXT, "what to know before using the numbers"),
+        Column("warning", "VARCHAR", "what to know before using the numbers"),
     ),
     ("stage", "number"),
 )
@@ -137,12 +148,12 @@ FILES = Table(
     "files",
     "one row per file of the run",
     (
-        Column("path", _TEXT, "path in the folder of the run, with `/`"),
-        Column("result_table", _TEXT, "the table that it belongs to; NULL for records", nullable=True),
-        Column("stage", _TEXT, "name of the stage; NULL for records", nullable=True),
+        Column("path", "VARCHAR", "path in the folder of the run, with `/`"),
+        Column("result_table", "VARCHAR", "the table that it belongs to; NULL for records", nullable=True),
+        Column("stage", "VARCHAR", "name of the stage; NULL for records", nullable=True),
         Column("n_rows", "BIGINT", "number of rows; 0 for records"),
         Column("bytes", "BIGINT", "size in bytes"),
-        Column("sha256", _TEXT, "hash of the content"),
+        Column("sha256", "VARCHAR", "hash of the content"),
         Column("in_history", "BOOLEAN", "whether schema `history` holds its rows: not those of large tables"),
     ),
     ("path",),
@@ -152,12 +163,12 @@ INPUT_FILES = Table(
     "one row per stage and file that it read, or skipped in an input folder because of its name",
     (
         STAGE_COLUMN,
-        Column("input", _TEXT, "name of the input"),
-        Column("path", _TEXT, "path of the file; in the folder of the run if another stage made it"),
+        Column("input", "VARCHAR", "name of the input"),
+        Column("path", "VARCHAR", "path of the file; in the folder of the run if another stage made it"),
         Column("skipped", "BOOLEAN", "whether the file was not read because of its name"),
         Column("n_rows", "BIGINT", "number of rows; NULL for skipped files", nullable=True),
         Column("bytes", "BIGINT", "size in bytes; NULL where it was not recorded", nullable=True),
-        Column("footer_sha256", _TEXT, "hash of the Parquet footer; NULL for skipped files", nullable=True),
+        Column("footer_sha256", "VARCHAR", "hash of the Parquet footer; NULL for skipped files", nullable=True),
     ),
     ("stage", "input", "path"),
 )

@@ -39,7 +39,7 @@ class Column:
 
     @property
     def comment(self) -> str:
-        """What the catalog and the Parquet files say of the column: its meaning and, if that is silent, its null rule."""
+        """What the catalog and the Parquet files say of the column: its meaning, and its null rule."""
         if "NULL" in self.meaning:
             return self.meaning
         return f"{self.meaning}; {'NULL where undefined' if self.nullable else 'never NULL'}"
@@ -88,7 +88,9 @@ class Table:
         return json.dumps({"grain": self.grain, "columns": {name: comments.get(name, GROUP_COMMENT) for name in names}})
 
 
-GROUP_COMMENT = "value of the grouping column; NULL in rows of a grouping without it, and where the value itself is NULL"
+GROUP_COMMENT = (
+    "value of the grouping column; NULL in rows of a grouping without it, and where the value itself is NULL"
+)
 STAGE_COLUMN = Column("stage", "VARCHAR", "name of the stage in the config")
 GROUPING = Column("grouping", "VARCHAR", "`all`, or the names of the grouping columns, comma-separated")
 LEADING = (STAGE_COLUMN, GROUPING)
