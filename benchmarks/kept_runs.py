@@ -23,7 +23,7 @@ import polars as pl
 from pipeline.runs.config import parse_config
 from pipeline.runs.runner import run
 from pipeline.storage.layout import MANIFEST, RUN_RECORD, Layout, new_run_id, run_name
-from pipeline.storage.manifest import Manifest, parse_manifest
+from pipeline.storage.manifest import parse_manifest
 from pipeline.storage.read import open_results
 from pipeline.storage.verify import verify
 
@@ -72,19 +72,15 @@ def add_copies(layout: Layout, count: int) -> None:
         copied = replace(manifest, run_id=new_run_id(), generation=generation)
         target = layout.runs / run_name(generation, copied.run_id)
         shutil.copytree(folder, target)
-        (target / MANIFEST).write_text(json.dumps(_manifest(copied), indent=2, ensure_ascii=False) + "\n")
+        (target / MANIFEST).write_text(json.dumps(copied.to_json(), indent=2, ensure_ascii=False) + "\n")
         attempt = json.loads((folder / RUN_RECORD).read_bytes()) | {"run_id": copied.run_id}
         layout.attempt(copied.run_id).write_text(json.dumps(attempt, indent=2))
 
 
-def _manifest(manifest: Manifest) -> dict[str, object]:
-    return manifest.to_json()
-
-
-def timed(work: Callable[[], None]) -> tuple[float, float]:
+def timed(work: Callable[..., object], *words: object, **options: object) -> tuple[float, float]:
     """Return the seconds that work takes: on the clock, and of all threads."""
     wall, cpu = time.perf_counter(), time.process_time()
-    work()
+    work(*words, **options)
     return time.perf_counter() - wall, time.process_time() - cpu
 
 
@@ -107,24 +103,23 @@ def main() -> None:
         for folder, count in zip(folders, options.runs, strict=True):
             publish(base, folder, 0.5)
             add_copies(Layout(folder), count)
-            seconds, _ = timed(lambda folder=folder: verify(folder, repair=True))  # type: ignore[misc]
+            seconds, _ = timed(verify, folder, repair=True)
             size = (folder / "catalog.duckdb").stat().st_size / 1e6
             print(f"{count:>5} runs: catalog of {size:.1f} MB, built and verified in {seconds:.1f} s")
         times: dict[tuple[str, Path], list[tuple[float, float]]] = {}
         for turn in range(options.repeats + 1):
             for folder in folders:
-                confidence = 0.6 + turn / 100
-                publishing = timed(lambda folder=folder, level=confidence: publish(base, folder, level))  # type: ignore[misc]
-                opening = timed(lambda folder=folder: open_and_read(folder))  # type: ignore[misc]
+                publishing = timed(publish, base, folder, 0.6 + turn / 100)
+                opening = timed(open_and_read, folder)
                 if turn:  # the first is a warm-up
                     times.setdefault(("publish", folder), []).append(publishing)
                     times.setdefault(("open", folder), []).append(opening)
         for job in ("publish", "open"):
             few, many = ([median(column) for column in zip(*times[job, folder], strict=True)] for folder in folders)
             ratios = " and ".join(f"{b / a:.2f}" for a, b in zip(few, many, strict=True))
-            seconds = f"{few[0] * 1e3:.0f} → {many[0] * 1e3:.0f} ms"
+            wall = f"{few[0] * 1e3:.0f} → {many[0] * 1e3:.0f} ms"
             cpu = f"{few[1] * 1e3:.0f} → {many[1] * 1e3:.0f} ms of CPU"
-            print(f"{job:>8}: {ratios} × ({seconds}; {cpu}); target 1.5 ×")
+            print(f"{job:>8}: {ratios} × ({wall}; {cpu}); target 1.5 ×")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
     from pipeline.storage.statements import View
 
 STORAGE_VERSION = "v1.4.0"  # DuckDB 1.4 and later read it; older ones take five times as much space and time
-BLOCK_SIZE = 16384  # bytes, the least that there is: most tables are small
-CATALOG_VERSION = 3  # another number makes every run build the catalog again
+BLOCK_SIZE = 65536  # bytes: smaller ones leave numbers uncompressed, larger ones waste space in small tables
+CATALOG_VERSION = 4  # another number makes every run build the catalog again
 _MOST_TEMPLATES = 16
 _templates: dict[tuple[tuple[View, Shape], ...], bytes] = {}
 
@@ -233,9 +234,7 @@ def attach(connection: duckdb.DuckDBPyConnection, path: Path, *, read_only: bool
 
 def detach(connection: duckdb.DuckDBPyConnection) -> None:
     """Undo `attach`; a transaction that is open is given up."""
-    try:
+    with suppress(duckdb.TransactionException):
         connection.execute("ROLLBACK")
-    except duckdb.TransactionException:
-        pass
     connection.execute("USE memory")
     connection.execute("DETACH catalog")

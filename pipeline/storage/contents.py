@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import json
+import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -253,10 +254,11 @@ def newer_attempts(connection: duckdb.DuckDBPyConnection, layout: Layout) -> tup
     The truth of attempts are their records: the table is compared with the names of these, and only what is new or had
     not ended is read.
     """
-    known = dict(connection.execute("SELECT run_id, status FROM attempts").fetchall())
-    names = {path.stem for path in layout.attempts.glob("*.json")} if layout.attempts.is_dir() else set()
-    stale = [run_id for run_id, status in known.items() if run_id not in names or status in {None, "running"}]
-    wanted = sorted(names - (known.keys() - set(stale)))
+    listed = dict(connection.execute("SELECT run_id, status FROM attempts").fetchall())
+    entries = os.listdir(layout.attempts) if layout.attempts.is_dir() else []  # noqa: PTH208 - many, and names suffice
+    names = {name.removesuffix(".json") for name in entries if name.endswith(".json") and not name.startswith(".")}
+    stale = [run_id for run_id, status in listed.items() if run_id not in names or status in {None, "running"}]
+    wanted = sorted(names - (listed.keys() - set(stale)))
     records = ((run_id, read_record(layout.attempt(run_id)) or {}) for run_id in wanted)
     return stale, attempts_frame(records) if wanted else empty_frame(ATTEMPTS)
 

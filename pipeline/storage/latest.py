@@ -43,7 +43,7 @@ def point_to_latest(layout: Layout, name: str) -> Iterator[str]:
 
 
 def latest_faults(layout: Layout) -> Iterator[str]:
-    """Yield what is wrong with `latest`; one that is missing, or lags behind at an earlier run, is a trace of a crash."""
+    """Yield what is wrong with `latest`; to be missing, or to lag behind at an earlier run, is a trace of a crash."""
     target = _target(layout)
     if target is not None:
         if not (layout.root / target).is_dir():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import json
+import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -98,9 +99,10 @@ def _adapt(connection: duckdb.DuckDBPyConnection, state: State, latest: RunFolde
     """Show the catalog as it is, or, if runs have gone or the folder has moved, through views that leave them out."""
     layout = state.layout
     stale, newer = newer_attempts(connection, layout)
-    present = [str(layout.runs / name) for name in state.kept]
-    if set(folders) - set(present):
-        _show_through(connection, latest, [folder for folder in folders if _name(folder) in state.kept])
+    runs, kept = str(layout.runs), set(state.kept)
+    present = {os.path.join(runs, name) for name in kept}  # noqa: PTH118 - a thousand names, and texts suffice
+    if set(folders) - present:
+        _show_through(connection, latest, [folder for folder in folders if _name(folder) in kept])
     if stale or not newer.is_empty():
         connection.register("added", newer)
         connection.execute(statements.ATTEMPTS_NOW, {"stale": stale})
