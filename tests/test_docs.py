@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from cli.calls import call
+from storage.second_night import add_second_night
 
 from pipeline import errors, open_results
 from pipeline.runs.config import load_config, parse_config
@@ -60,6 +61,7 @@ QUERIES = [
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("docs") / "demo"
     subprocess.run([sys.executable, "-m", "pipeline", "demo", "--quiet", "--output", str(folder)], check=True)
+    add_second_night(folder / "results", stage="threshold_sweep")  # for the queries about runs and attempts
     return folder
 
 
@@ -74,6 +76,7 @@ def test_every_query_of_the_pages_returns_rows(sql: str, demo: Path) -> None:
 
 def test_there_are_queries() -> None:
     assert len(QUERIES) >= 5
+    assert len(blocks(ROOT / "docs" / "queries.md", "sql")) == 20
 
 
 # Columns -------------------------------------------------------------------------------------------------------------

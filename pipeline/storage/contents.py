@@ -24,7 +24,7 @@ from pipeline.storage.shapes import (
     tables_of,
 )
 from pipeline.storage.statements import HISTORY, MAIN
-from pipeline.tables.run_tables import ATTEMPTS, HISTORY_COLUMNS, RECORD_TABLES, RUNS
+from pipeline.tables.run_tables import ATTEMPTS, HISTORY_COLUMNS, METRICS, RECORD_TABLES, RUNS
 from pipeline.tables.schemas import DESCRIPTION
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class _Describing:
 
     def __init__(self, run: RunFolder) -> None:
         self._run = run
-        contracts = (RUNS, ATTEMPTS, *RECORD_TABLES)
+        contracts = (RUNS, ATTEMPTS, METRICS, *RECORD_TABLES)
         self._texts: dict[str, dict[str, Any]] = {
             table.name: json.loads(table.description(column.name for column in table.columns)) for table in contracts
         }
@@ -151,7 +151,8 @@ def comment_on(
     """Comment on a table or view and on its columns."""
     texts = [statements.comment(view, describing.table(view) + more, kind="VIEW" if shape.is_view else "TABLE")]
     texts += [statements.comment(view, describing.column(view, name), name=name) for name, _ in shape.columns]
-    connection.execute(";".join(texts))
+    for text in texts:
+        connection.execute(text)
 
 
 def fill(

@@ -71,4 +71,6 @@ def _group(row: Mapping[str, Any]) -> str:
 
 
 def _criterion(row: Mapping[str, Any], key: Sequence[str]) -> str | None:
-    return ", ".join(str(row[name]) if name == CRITERION else f"{name}={row[name]}" for name in key) or None
+    """Return what tells a row from the others of its group, as people write it: `max_f1`, `tolerance_km=161`."""
+    values = ((name, str(row[name]).removesuffix(".0")) for name in key)
+    return ", ".join(value if name == CRITERION else f"{name}={value}" for name, value in values) or None
