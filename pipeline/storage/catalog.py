@@ -99,6 +99,16 @@ def what_is_shown(layout: Layout, kept: Sequence[str], left_out: LeftOut) -> str
     return f"{_version()}:{hashlib.sha256(json_bytes(shown)).hexdigest()}"
 
 
+def version_of(shows: str) -> str:
+    """Return the version in what `what_is_shown` returned."""
+    return shows.partition(":")[0]
+
+
+def is_readable(shows: str) -> bool:
+    """Whether a catalog has the tables that this version of the package reads; `shows` as in its link."""
+    return shows.partition("/")[0] == str(CATALOG_VERSION)
+
+
 @cache
 def _version() -> str:
     return f"{CATALOG_VERSION}/{version('thresher')}"  # comments may change with the version of the package
@@ -135,7 +145,7 @@ def build_catalog(layout: Layout, path: Path, content: Content) -> None:
 
 
 def _may_be_carried(content: Content) -> bool:
-    return content.standing_shows.partition(":")[0] == _version()
+    return version_of(content.standing_shows) == _version()
 
 
 def _carry(connection: duckdb.DuckDBPyConnection, layout: Layout, path: Path, content: Content) -> bool:

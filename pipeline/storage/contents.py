@@ -140,7 +140,9 @@ class _Describing:
         folder, manifest = self._run
         for file in manifest.files:
             if file.table == table:
-                with suppress(OSError, ValueError, pl.exceptions.PolarsError):
+                with suppress(
+                    OSError, ValueError, KeyError, pl.exceptions.PolarsError
+                ):  # an earlier version's has none
                     return dict(json.loads(pl.read_parquet_metadata(folder / file.path)[DESCRIPTION]))
         return {}
 

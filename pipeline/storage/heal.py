@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pipeline.storage.attempts import settle
-from pipeline.storage.catalog import Content, stage_catalog, what_is_shown
+from pipeline.storage.catalog import Content, stage_catalog, version_of, what_is_shown
 from pipeline.storage.chain import Link, write_link
 from pipeline.storage.durable import PROBE, storage_errors, sync_folder, write_whole
 from pipeline.storage.latest import point_to_latest
-from pipeline.storage.layout import RUN_RECORD, Layout
-from pipeline.storage.state import OLDER_RUNS, Hashed, State, generation_of, read_state
+from pipeline.storage.layout import RUN_RECORD, Layout, generation_of
+from pipeline.storage.state import OLDER_RUNS, Hashed, State, read_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -137,6 +137,8 @@ def _heal_catalog(state: State) -> Iterator[str]:
         reason = "was missing"
     elif standing is None:
         reason = "was damaged"
+    elif version_of(standing.catalog_shows) != version_of(shows):
+        reason = "was made by another version of thresher"
     else:
         reason = "had been opened for writing" if has_wal else "showed another folder or other runs"
     yield f"{layout.catalog} {reason}, and was built again"

@@ -100,6 +100,11 @@ def run_name(generation: int, run_id: str) -> str:
     return f"{generation:08d}-{run_id}"
 
 
+def generation_of(name: str) -> int:
+    """The generation in the name of a run's folder."""
+    return int(name.partition("-")[0])
+
+
 def new_run_id() -> str:
     """A fresh run id: 12 hexadecimal digits."""
     return uuid.uuid4().hex[:12]

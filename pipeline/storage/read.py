@@ -12,7 +12,7 @@ import duckdb
 
 from pipeline.errors import DataError
 from pipeline.storage import statements
-from pipeline.storage.catalog import attach, detach
+from pipeline.storage.catalog import attach, detach, is_readable
 from pipeline.storage.contents import (
     define_macros,
     fill,
@@ -78,7 +78,8 @@ def _show(connection: duckdb.DuckDBPyConnection, layout: Layout) -> None:
     """Make the catalog the current database; or, where it cannot serve, a database in memory with the same tables."""
     for _ in range(READINGS):  # a run may be published between the two readings
         state, run, manifest = require_latest(layout)
-        if state.catalog_link is not None and _attached(connection, layout):
+        link = state.catalog_link
+        if link is not None and is_readable(link.catalog_shows) and _attached(connection, layout):
             folders = [row[0] for row in connection.execute("SELECT path FROM runs ORDER BY generation").fetchall()]
             if folders and folders[-1].endswith(run.folder.name):
                 _adapt(connection, state, (run.folder, manifest), folders)

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import os
-import stat
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from pipeline.errors import DataError, NoInputError
 from pipeline.storage.attempts import CRASHED, PUBLISHED, RUNNING, status_of
-from pipeline.storage.chain import Link, read_link
-from pipeline.storage.durable import DamagedError, own_sha256, storage_errors
+from pipeline.storage.durable import storage_errors
 from pipeline.storage.kept import KeptRun, read_kept_run
-from pipeline.storage.layout import MANIFEST, RUN_NAME, Layout, run_name
+from pipeline.storage.layout import MANIFEST, RUN_NAME, Layout, generation_of, run_name
+from pipeline.storage.witnesses import (
+    catalog_sha256,
+    expected_hashes,
+    links_since,
+    naming,
+    read_links,
+    try_link,
+    with_neighbours,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
+    from pipeline.storage.chain import Link
     from pipeline.storage.manifest import Manifest
 
 UNFINISHED = {RUNNING, CRASHED, "failed", "interrupted"}
@@ -146,21 +152,21 @@ def _versions(layout: Layout) -> list[tuple[int, int, int] | None]:
 
 
 def _read_state(layout: Layout, hashed: Hashed, older: int | None) -> State:
-    pointer, pointer_fault = _link(layout.current)
+    pointer, pointer_fault = try_link(layout.current)
     names = _names(layout.chain, ".json")
     folders = _names(layout.runs, "")
     if pointer is not None and pointer.run not in {*names, *folders}:
         pointer, pointer_fault = None, f"{layout.current} names a run of another folder"
-    links = _links(layout, _since(names, pointer) if older is not None else names)
-    catalog_sha256 = _catalog_sha256(layout, [pointer, *links.values()] if hashed == "none" else [])
-    latest = _latest(layout, [pointer, *_shown(links, catalog_sha256)], folders)
+    links = read_links(layout, links_since(names, pointer) if older is not None else names)
+    present_sha256 = catalog_sha256(layout, [pointer, *links.values()] if hashed == "none" else [])
+    latest = _latest(layout, [pointer, *naming(links, present_sha256)], folders)
     kept = [name for name in folders if generation_of(name) < latest.generation]
     if latest.generation:
         kept.append(latest.name)
     read = kept if older is None else _in_turn(kept, older)
-    links |= _links(layout, _with_neighbours(names, read) - links.keys())
+    links |= read_links(layout, with_neighbours(names, read) - links.keys())
     links = {name: links[name] for name in names if name in links}
-    witnesses = _witnesses(links, pointer)
+    witnesses = expected_hashes(links, pointer)
     hashed_names = {"none": [], "latest": kept[-1:], "all": read}[hashed]
     runs = tuple(
         read_kept_run(layout, name, witnesses.get(name, set()), links.get(name), hashes=name in hashed_names)
@@ -170,7 +176,7 @@ def _read_state(layout: Layout, hashed: Hashed, older: int | None) -> State:
     leftovers = tuple(
         layout.runs / name for name in folders if name not in published and not _was_published(layout, name)
     )
-    return State(layout, latest, tuple(kept), runs, leftovers, links, pointer, pointer_fault, catalog_sha256)
+    return State(layout, latest, tuple(kept), runs, leftovers, links, pointer, pointer_fault, present_sha256)
 
 
 def _in_turn(kept: list[str], older: int) -> list[str]:
@@ -182,31 +188,15 @@ def _in_turn(kept: list[str], older: int) -> list[str]:
     return [*(kept[place] for place in sorted(chosen)), kept[-1]]
 
 
-def _with_neighbours(names: list[str], read: list[str]) -> set[str]:
-    """Return the names of links that bear witness to runs: their own, the one before and the one after."""
-    places = {name: place for place, name in enumerate(names)}
-    wanted = {places[name] + step for name in read if name in places for step in (-1, 0, 1)}
-    return {names[place] for place in wanted if 0 <= place < len(names)}
-
-
-def _links(layout: Layout, names: Iterable[str]) -> dict[str, Link | None]:
-    return {name: _link(layout.link(name), name)[0] for name in names}
-
-
-def _since(names: list[str], pointer: Link | None) -> list[str]:
-    """Return the names of the links that a pointer can lag behind: all without a pointer."""
-    return names if pointer is None else [name for name in names if generation_of(name) >= pointer.generation]
-
-
 def latest_run(layout: Layout) -> Latest:
     """Return the latest run that a reader of the catalog sees; the pointer may lag behind it after a crash."""
-    pointer, _ = _link(layout.current)
+    pointer, _ = try_link(layout.current)
     names = _names(layout.chain, ".json")
     folders = _names(layout.runs, "")
     if pointer is not None and pointer.run not in {*names, *folders}:
         pointer = None
-    links = _links(layout, _since(names, pointer))
-    return _latest(layout, [pointer, *_shown(links, _catalog_sha256(layout, []))], folders)
+    links = read_links(layout, links_since(names, pointer))
+    return _latest(layout, [pointer, *naming(links, catalog_sha256(layout, [pointer, *links.values()]))], folders)
 
 
 def require_latest(layout: Layout) -> tuple[State, KeptRun, Manifest]:
@@ -233,11 +223,6 @@ def no_run(layout: Layout) -> NoInputError:
     return NoInputError(message, remedy="Give the output folder of a run, or run the job first.")
 
 
-def generation_of(name: str) -> int:
-    """The generation in the name of a run's folder."""
-    return int(name.partition("-")[0])
-
-
 def _names(folder: Path, ending: str) -> list[str]:
     """Names of runs that have an entry in a folder, in order of their generation."""
     if not folder.is_dir():
@@ -246,43 +231,6 @@ def _names(folder: Path, ending: str) -> list[str]:
         entries = os.listdir(folder)  # noqa: PTH208 - of a thousand names, without a path for each
     names = (name.removesuffix(ending) for name in entries if name.endswith(ending))
     return sorted((name for name in names if RUN_NAME.fullmatch(name)), key=lambda name: (generation_of(name), name))
-
-
-def _link(path: Path, name: str | None = None) -> tuple[Link | None, str]:
-    """Return a link and an empty text, or None and what is wrong with the link."""
-    try:
-        link = read_link(path)
-    except DamagedError as error:
-        return None, str(error)
-    return (link, "") if name in {None, link.run} else (None, f"{path} is the link of another run")
-
-
-def _catalog_sha256(layout: Layout, trusted: Iterable[Link | None]) -> str | None:
-    """Return the hash of the catalog; without reading it, if it has size and time of the one that a link names.
-
-    A catalog that was hashed before in this process, and has not been touched since, is not read again, either.
-    """
-    try:
-        status = layout.catalog.lstat()
-        if stat.S_ISREG(status.st_mode):
-            identity = f"{status.st_size}:{status.st_mtime_ns}"
-            named = (link for link in trusted if link is not None and link.catalog_identity == identity)
-            for link in named:
-                return link.catalog_sha256
-            return _sha256_of_version(layout.catalog, identity, status.st_ino, status.st_ctime_ns)
-    except (OSError, DamagedError):
-        pass
-    return None
-
-
-@lru_cache(maxsize=8)
-def _sha256_of_version(path: Path, _identity: str, _inode: int, _changed_ns: int) -> str:
-    return own_sha256(path)
-
-
-def _shown(links: dict[str, Link | None], catalog_sha256: str | None) -> list[Link]:
-    """Return the links that name the hash of the present catalog."""
-    return [link for link in links.values() if link is not None and link.catalog_sha256 == catalog_sha256]
 
 
 def _latest(layout: Layout, named: list[Link | None], folders: list[str]) -> Latest:
@@ -306,14 +254,3 @@ def _latest(layout: Layout, named: list[Link | None], folders: list[str]) -> Lat
 
 def _was_published(layout: Layout, name: str) -> bool:
     return status_of(layout, name.partition("-")[2]) == PUBLISHED
-
-
-def _witnesses(links: dict[str, Link | None], pointer: Link | None) -> dict[str, set[str]]:
-    """Return the hashes that a manifest must have, from the run's own link and the next, by name of the run."""
-    expected: dict[str, set[str]] = {}
-    for link in (*links.values(), pointer):
-        if link is not None:
-            expected.setdefault(link.run, set()).add(link.manifest_sha256)
-            if link.parent_manifest_sha256:
-                expected.setdefault(link.parent, set()).add(link.parent_manifest_sha256)
-    return expected

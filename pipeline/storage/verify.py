@@ -10,10 +10,10 @@ from pipeline.storage.attempts import crashed
 from pipeline.storage.catalog import what_is_shown
 from pipeline.storage.heal import heal
 from pipeline.storage.latest import latest_faults, latest_notes
-from pipeline.storage.layout import Layout
+from pipeline.storage.layout import Layout, generation_of
 from pipeline.storage.publish import exclusive
 from pipeline.storage.shown import catalog_faults
-from pipeline.storage.state import State, generation_of, no_run, read_state
+from pipeline.storage.state import State, no_run, read_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -108,8 +108,8 @@ def _shows_others(state: State) -> bool:
 def _notes(state: State) -> Iterator[str]:
     if _shows_others(state):
         yield (
-            f"{state.layout.catalog} shows another folder, or runs that were deleted; it is built again by the next "
-            "run, or with --repair"
+            f"{state.layout.catalog} shows another folder or deleted runs, or was made by another version of "
+            "thresher; it is built again by the next run, or with --repair"
         )
     yield from latest_notes(state.layout)
     for path in crashed(state.layout):

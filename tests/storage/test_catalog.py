@@ -13,7 +13,7 @@ from cli.calls import call
 from runs.inputs.workplace import Workplace, assert_error
 
 import pipeline
-from pipeline.storage import records, shapes, state
+from pipeline.storage import catalog, records, shapes, state
 from pipeline.storage.latest import point_to_latest
 from pipeline.storage.layout import Layout
 from pipeline.storage.verify import verify
@@ -58,9 +58,9 @@ def tables(reader: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], pl.DataFr
     return {(schema, name): reader.sql(f'FROM "{schema}"."{name}"').pl() for schema, name in names}
 
 
-def alone(catalog: Path) -> duckdb.DuckDBPyConnection:
+def alone(path: Path) -> duckdb.DuckDBPyConnection:
     """A catalog, opened as it is, by somebody who may read no other file."""
-    reader = duckdb.connect(str(catalog), read_only=True)
+    reader = duckdb.connect(str(path), read_only=True)
     reader.execute("SET enable_external_access = false")
     return reader
 
@@ -276,3 +276,17 @@ def test_a_folder_in_the_place_of_latest_gives_way_only_if_it_is_a_copy_of_a_run
     (copy / "latest" / "mine.txt").unlink()
     verify(copy, repair=True)
     assert (copy / "latest").is_symlink()
+
+
+def test_a_catalog_of_another_version_is_not_read_and_is_built_again(
+    workplace: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(catalog, "CATALOG_VERSION", 2)
+        catalog._version.cache_clear()
+        workplace.publish()
+    catalog._version.cache_clear()
+    monkeypatch.setattr("pipeline.storage.read._attached", None)
+    with pipeline.open_results(workplace.results) as connection:
+        assert connection.sql("FROM before_after_estimates").pl().height == 76
+    assert "was made by another version of thresher, and was built again" in workplace.run(boundary=">").err
