@@ -140,6 +140,17 @@ def test_the_columns_of_the_tables_of_every_run_are_documented_as_promised(table
         assert columns_of(connection, table.name) == [(column.name, column.type) for column in table.columns]
 
 
+@pytest.mark.parametrize("table", [METRICS, RUNS, ATTEMPTS, *RECORD_TABLES], ids=lambda table: table.name)
+def test_page_and_comments_say_the_same_of_tables_of_every_run(table: Table) -> None:
+    """A comment is the meaning and the null rule, which the page has in two cells."""
+    text = (ROOT / "docs" / "results.md").read_text("utf-8")
+    for column in table.columns:
+        meaning = column.comment.partition("; NULL ")[0].removesuffix("; never NULL")
+        assert re.search(rf"^\| `{re.escape(column.name)}` \| .* \| {re.escape(meaning)} \|$", text, re.MULTILINE), (
+            meaning
+        )
+
+
 def test_the_columns_of_saved_counts_are_documented(demo: Path) -> None:
     with open_results(demo / "results") as connection:
         shown = columns_of(connection, "counts_before_after")
