@@ -115,10 +115,12 @@ def main() -> None:
                     times.setdefault(("publish", folder), []).append(publishing)
                     times.setdefault(("open", folder), []).append(opening)
         for job in ("publish", "open"):
-            few, many = ([median(column) for column in zip(*times[job, folder], strict=True)] for folder in folders)
-            ratios = " and ".join(f"{b / a:.2f}" for a, b in zip(few, many, strict=True))
-            wall = f"{few[0] * 1e3:.0f} → {many[0] * 1e3:.0f} ms"
-            cpu = f"{few[1] * 1e3:.0f} → {many[1] * 1e3:.0f} ms of CPU"
+            beside_fewer, beside_more = (
+                [median(column) for column in zip(*times[job, folder], strict=True)] for folder in folders
+            )
+            ratios = " and ".join(f"{b / a:.2f}" for a, b in zip(beside_fewer, beside_more, strict=True))
+            wall = f"{beside_fewer[0] * 1e3:.0f} → {beside_more[0] * 1e3:.0f} ms"
+            cpu = f"{beside_fewer[1] * 1e3:.0f} → {beside_more[1] * 1e3:.0f} ms of CPU"
             print(f"{job:>8}: {ratios} × ({wall}; {cpu}); target 1.5 ×")
 
 

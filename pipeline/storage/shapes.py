@@ -38,18 +38,18 @@ class Shape:
 
 def shapes(runs: Sequence[RunFolder]) -> dict[View, Shape]:
     """Return the tables of a catalog of these runs, the last of which is the latest, by schema and name."""
-    found: dict[View, Shape] = {(MAIN, table.name): Shape(of_contract(table.columns)) for table in (RUNS, ATTEMPTS)}
+    wanted: dict[View, Shape] = {(MAIN, table.name): Shape(of_contract(table.columns)) for table in (RUNS, ATTEMPTS)}
     leading = of_contract(HISTORY_COLUMNS)
     for table in (METRICS, *RECORD_TABLES):  # metrics for the macros, also where an earlier version made no such table
         columns = of_contract(table.columns)
-        found[MAIN, table.name], found[HISTORY, table.name] = Shape(columns), Shape(leading + columns)
+        wanted[MAIN, table.name], wanted[HISTORY, table.name] = Shape(columns), Shape(leading + columns)
     for name in tables_of(runs[-1:]):
         files = files_of(runs[-1:], name)
         is_view = name != METRICS.name and sum(file.rows for _, _, file in files) > TABLE_ROWS
-        found[MAIN, name] = Shape(columns_of(file for _, _, file in files), is_view)
+        wanted[MAIN, name] = Shape(columns_of(file for _, _, file in files), is_view)
     for name in tables_of(runs):
-        found[HISTORY, name] = Shape(leading + columns_of(file for _, _, file in files_of(runs, name)))
-    return found
+        wanted[HISTORY, name] = Shape(leading + columns_of(file for _, _, file in files_of(runs, name)))
+    return wanted
 
 
 def of_contract(columns: Iterable[Column]) -> Columns:

@@ -88,11 +88,11 @@ class State:
 
     @property
     def lost(self) -> frozenset[str]:
-        """Kept runs that readers cannot see because their manifests are damaged; of runs not read, as it was found."""
+        """Kept runs that readers cannot see because their manifests are damaged; of runs not read, as it was noted."""
         standing = self.catalog_link
-        found = set() if standing is None else set(standing.lost) & set(self.kept)
-        found -= {run.folder.name for run in self.runs}
-        return frozenset(found | {run.folder.name for run in self.runs if run.manifest is None})
+        noted = set() if standing is None else set(standing.lost) & set(self.kept)
+        noted -= {run.folder.name for run in self.runs}
+        return frozenset(noted | {run.folder.name for run in self.runs if run.manifest is None})
 
     @property
     def visible(self) -> list[str]:

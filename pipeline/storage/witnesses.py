@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 def with_neighbours(names: list[str], read: list[str]) -> set[str]:
     """Return the names of links that bear witness to runs: their own, the one before and the one after."""
-    places = {name: place for place, name in enumerate(names)}
-    wanted = {places[name] + step for name in read if name in places for step in (-1, 0, 1)}
-    return {names[place] for place in wanted if 0 <= place < len(names)}
+    positions = {name: position for position, name in enumerate(names)}
+    wanted = {positions[name] + step for name in read if name in positions for step in (-1, 0, 1)}
+    return {names[position] for position in wanted if 0 <= position < len(names)}
 
 
 def read_links(layout: Layout, names: Iterable[str]) -> dict[str, Link | None]:
