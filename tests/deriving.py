@@ -16,6 +16,7 @@ from pipeline.tables.sweep import REPLICATE, THRESHOLD
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pipeline.stages.figures import Figure
     from pipeline.stages.stage import Stage, Summary
 
 DECIMAL = pl.Decimal(38, 15)
@@ -129,3 +130,37 @@ def derived(
         tables[table.name] = conform(frame, table, stage=kind, by=by)
     assert set(results) <= set(tables)
     return Derived(stage, frozenset(results), tables)
+
+
+def result_table(kind: str, name: str, rows: Rows, by: Sequence[str] = ()) -> pl.DataFrame:
+    """A result table from a few rows, with the columns and types of its contract.
+
+    Args:
+        kind: The stage.
+        name: The table without the stage in front.
+        rows: Its rows; what a row leaves out is NULL, the grouping `all`.
+        by: The grouping columns, by the users' names, which are text.
+    """
+    table = next(table for table in stage_of(kind).tables if table.name == f"{kind}_{name}")
+    groups: dict[str, pl.DataType] = {internal_name(column): pl.String() for column in by}
+    schema = {GROUPING.name: pl.String(), **groups}
+    for column in table.columns:
+        is_text = any(isinstance(row.get(column.name), str) for row in rows)
+        schema[column.name] = pl.String() if is_text else polars_types(column.type)[0]
+    complete = [dict.fromkeys(schema) | {GROUPING.name: TOTAL} | _internal(row, groups) for row in rows]
+    assert not {name for row in complete for name in row} - set(schema)
+    return pl.DataFrame(complete, schema=schema)
+
+
+def result_tables(kind: str, rows: Mapping[str, Rows], by: Sequence[str] = ()) -> dict[str, pl.DataFrame]:
+    """All result tables of a stage, those that are not named without a row; see `result_table`."""
+    names = [table.name.removeprefix(f"{kind}_") for table in stage_of(kind).tables]
+    return {f"{kind}_{name}": result_table(kind, name, rows.get(name, []), by) for name in names}
+
+
+def figures_of(
+    kind: str, rows: Mapping[str, Rows], by: Sequence[str] = (), confidence: float = 0.95
+) -> dict[str, Figure]:
+    """The figures of a stage by name; see `result_tables`."""
+    figures = stage_of(kind).figures(result_tables(kind, rows, by), confidence)
+    return {figure.name: figure for figure in figures}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+from pipeline.cli import reading
 from pipeline.cli.session import cleaned_faults, echo, execute, reporting
 from pipeline.errors import UsageError
 from pipeline.sources.paths import local_path
@@ -68,7 +68,6 @@ app = typer.Typer(
 )
 
 ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="The config, a TOML file.", show_default=False)]
-Results = Annotated[Path, typer.Argument(metavar="RESULTS", help="The output folder of a run.", show_default=False)]
 Output = Annotated[
     str | None, typer.Option("--output", "-o", metavar="DIR", help="Results folder.", show_default=False)
 ]
@@ -176,46 +175,6 @@ def render(ctx: typer.Context, config: ConfigPath, engine: EngineName = None, se
 
 
 @app.command()
-def query(
-    ctx: typer.Context,
-    results: Results,
-    sql: Annotated[str, typer.Argument(metavar="SQL", help="One SELECT; `history.` holds all kept runs.")],
-    format_: Annotated[str | None, typer.Option("--format", "-f", help="table, csv, json, jsonl or parquet.")] = None,
-) -> None:
-    """Run SQL on the published results.
-
-    Example:  thresher query results "FROM before_after_operating_points"
-    """
-    with reporting(ctx):
-        from pipeline.cli.query import write_answer  # noqa: PLC0415
-
-        write_answer(
-            local_path(results, Path.cwd(), what="results"), sql, format_ or ("table" if sys.stdout.isatty() else "csv")
-        )
-
-
-@app.command()
-def verify(
-    ctx: typer.Context,
-    results: Results,
-    repair: Annotated[  # noqa: FBT002 - a flag
-        bool, typer.Option("--repair", help="First rebuild the catalog, CURRENT and the chain from intact run folders.")
-    ] = False,
-) -> None:
-    """Verify every published file, the catalog, and the chain of hashes that links them.
-
-    Example:  thresher verify results
-    """
-    with reporting(ctx) as console:
-        from pipeline.storage.verify import verify as verify_results  # noqa: PLC0415
-
-        verified = verify_results(local_path(results, Path.cwd(), what="results"), repair=repair)
-        for note in verified.notes:
-            console.log("info", note)
-        typer.echo(f"{results}: {verified.runs:,} runs, {verified.files:,} files, all as published")
-
-
-@app.command()
 def demo(
     ctx: typer.Context,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for data and results.")] = Path(
@@ -251,6 +210,9 @@ def init(
             raise UsageError(message, remedy=f"Known stages: {', '.join(each.kind for each in STAGES)}.")
         text = (resource_folder("configs") / f"{entry.kind}.toml").read_text(encoding="utf-8")
         typer.echo(text.replace("docs/", f"{resource_folder('docs')}/"), nl=False)
+
+
+app.add_typer(reading.app)
 
 
 def _overrides(settings: list[str] | None, *, output: str | None = None, engine: str | None = None) -> dict[str, Any]:

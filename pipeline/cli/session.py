@@ -30,9 +30,9 @@ def execute(config: Any, console: Console) -> None:  # noqa: ANN401 - a Config, 
     with console.watching() as watcher:
         finished = runner.run(config, watcher)
     if console.interactive and not finished.stages:
-        from pipeline.cli.summaries import published_stages  # noqa: PLC0415 - an unchanged run on a terminal
+        from pipeline.report.published import read_run  # noqa: PLC0415 - an unchanged run on a terminal
 
-        finished = replace(finished, stages=published_stages(config, finished.path))
+        finished = replace(finished, stages=tuple(stage.result() for stage in read_run(finished.path).stages))
     console.finished(finished)
     echo(finished.path)
 

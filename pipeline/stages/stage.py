@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pipeline.plan.plan import Plan
     from pipeline.sources.inputs import InputContract
     from pipeline.sources.source import Source
+    from pipeline.stages.figures import Figure, KeyNumber, MakesFigures
     from pipeline.stages.parameters import StageParameters
 
 
@@ -70,6 +71,11 @@ class UnitTable:
     grouped: bool = True
 
 
+def no_figures(_tables: Mapping[str, pl.DataFrame], _confidence: float = 0.95, /) -> tuple[Figure, ...]:
+    """Make no figure, as a stage does that has nothing to look at."""
+    return ()
+
+
 @dataclass(frozen=True)
 class Stage:
     """One task, as data. A stage never opens a file or a connection: it plans, and it derives.
@@ -87,6 +93,9 @@ class Stage:
         warnings: What the numbers themselves call for, from the result tables: said in the summary and kept in the
             run record.
         summarize: The result for a person, from the result tables.
+        figures: What there is to look at, from the result tables and the level of their intervals; figures without a
+            row are left out.
+        key_numbers: The numbers that matter most, group by group, from the result tables.
         units: The table with one row per unit, if it has one.
     """
 
@@ -99,6 +108,8 @@ class Stage:
     derive: Callable[[Any, Mapping[str, pl.DataFrame]], dict[str, pl.DataFrame]]
     warnings: Callable[[Mapping[str, pl.DataFrame]], tuple[str, ...]]
     summarize: Callable[[Mapping[str, pl.DataFrame]], Summary]
+    figures: MakesFigures = no_figures
+    key_numbers: Callable[[Mapping[str, pl.DataFrame]], tuple[KeyNumber, ...]] = lambda _tables: ()
     units: UnitTable | None = None
 
 

@@ -30,6 +30,11 @@ def users_name(name: str) -> str:
     return name.removeprefix(prefix)
 
 
+def grouping_columns(names: Iterable[str]) -> list[str]:
+    """Return those of the columns of a run that are grouping columns, under their internal names and in their order."""
+    return [name for name in names if name.startswith(_GROUPS)]
+
+
 @dataclass(frozen=True)
 class Grouping:
     """Columns whose values together are the groups of one grouping.

@@ -14,7 +14,7 @@ from storage.promises import attempts
 
 import pipeline
 from cli.calls import at_terminal, call
-from pipeline.cli.summaries import published_stages
+from pipeline.report.published import read_run
 from pipeline.stages import STAGES
 
 if TYPE_CHECKING:
@@ -42,9 +42,8 @@ def test_the_summary_is_shown_again_for_an_unchanged_run(workplace: Workplace) -
 @pytest.mark.parametrize("kind", [entry.kind for entry in STAGES])
 def test_summaries_from_published_tables_are_those_of_the_run(kind: str, tmp_path: Path) -> None:
     folder = next(each for each in case_folders() if each.parent.name == kind)
-    config = prepare(folder, tmp_path)
-    run = pipeline.run(config)
-    again = published_stages(config, run.path)
+    run = pipeline.run(prepare(folder, tmp_path))
+    again = tuple(stage.result() for stage in read_run(run.path).stages)
     assert again == tuple(replace(stage, seconds=round(stage.seconds, 3)) for stage in run.stages)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from pipeline.metrics.uncertainty.clusters import effective_number, size_error
+from pipeline.metrics.uncertainty.limits import UNDEFINED_INTERVAL
 from pipeline.metrics.uncertainty.qualities import (
     DOUBTFUL,
     FEWEST_CLUSTERS,
@@ -21,9 +22,16 @@ from pipeline.metrics.uncertainty.qualities import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
+
+    from pipeline.metrics.uncertainty.reasons import Reason
+
+_MISSING: dict[Reason, str] = {  # reasons that lie in what was asked for, or in the data as a whole
+    "one_replicate": "a single cluster has no spread",
+    "budget": "thresholds × replicates are too many; ask for fewer of either",
+}
 
 
 def quality_of_sizes(sizes: NDArray[Any]) -> Quality:
@@ -52,12 +60,33 @@ def worst_of(qualities: pl.Expr) -> pl.Expr:
 
 
 def warnings_of_marks(tables: Mapping[str, pl.DataFrame], without: Sequence[Quality] = ()) -> tuple[str, ...]:
-    """One sentence for a stage on the doubtful intervals of its tables: which marks, in which tables; or none.
+    """Sentences for a stage on the doubtful and the missing intervals of its tables: why, in which tables; or none.
 
     Args:
         tables: The result tables of the stage; those without `interval_quality` are passed over.
         without: Marks that something else tells of.
     """
+    return (*_doubtful(tables, without), *_missing(tables))
+
+
+def _missing(tables: Mapping[str, pl.DataFrame]) -> Iterator[str]:
+    """What tells that rows have no limits although limits were asked for."""
+    reasons = {
+        name: set(table[UNDEFINED_INTERVAL].drop_nulls().unique())
+        for name, table in tables.items()
+        if {INTERVAL_QUALITY, UNDEFINED_INTERVAL} <= set(table.columns)
+    }
+    phrases = []
+    for reason, meaning in _MISSING.items():
+        names = [name for name, present in reasons.items() if reason in present]
+        if names:
+            phrases.append(f"{reason}, {meaning} ({', '.join(names)})")
+    if phrases:
+        yield f"limits are missing where undefined_interval says why: {'; '.join(phrases)}"
+
+
+def _doubtful(tables: Mapping[str, pl.DataFrame], without: Sequence[Quality]) -> Iterator[str]:
+    """What tells which marks stand in which tables."""
     marked = {name: table for name, table in tables.items() if INTERVAL_QUALITY in table.columns}
     qualities = {name: set(table[INTERVAL_QUALITY].drop_nulls().unique()) for name, table in marked.items()}
     phrases = []
@@ -65,9 +94,8 @@ def warnings_of_marks(tables: Mapping[str, pl.DataFrame], without: Sequence[Qual
         names = [name for name, present in qualities.items() if quality in present]
         if names and quality not in without:
             phrases.append(f"{quality} ({_fewest(marked, names, quality)}{', '.join(names)})")
-    if not phrases:
-        return ()
-    return (f"limits are doubtful where interval_quality marks them: {'; '.join(phrases)}",)
+    if phrases:
+        yield f"limits are doubtful where interval_quality marks them: {'; '.join(phrases)}"
 
 
 def _fewest(tables: Mapping[str, pl.DataFrame], names: list[str], quality: Quality) -> str:

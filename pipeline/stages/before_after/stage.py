@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.stages.before_after import planning, results
+from pipeline.stages.before_after import figures, planning, results
 from pipeline.stages.before_after.contract import (
     ARTICLES,
     AUDITED,
@@ -25,5 +25,7 @@ STAGE = Stage(
     derive=results.derive,
     warnings=results.warnings,
     summarize=results.summarize,
+    figures=figures.figures,
+    key_numbers=figures.key_numbers,
     units=UnitTable("before_after_events", "event_id", grouped=False),
 )

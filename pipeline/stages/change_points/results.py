@@ -20,6 +20,7 @@ from pipeline.stages.change_points.ratios import with_ratios
 from pipeline.stages.change_points.uncertainty import SIZES, with_intervals
 from pipeline.stages.stage import Summary, group_text, groups_without, integer, interval, number, of_group, percent
 from pipeline.tables.columns import by_group, nulls
+from pipeline.tables.groupings import grouping_columns
 from pipeline.tables.ratios import quotient
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import THRESHOLD, add_up, at_or_above
@@ -149,16 +150,22 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     )
 
 
+def best_rows(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """Every group at the threshold with its best F1, beside its areas, the total first."""
+    areas, curve = tables["change_points_areas"], tables["change_points_curve"]
+    keys = [GROUPING.name, *grouping_columns(areas.columns)]
+    best = curve.sort("f1", THRESHOLD, descending=[True, False], nulls_last=True).group_by(keys, maintain_order=True)
+    shown = areas.join(best.first(), on=keys, how="left", nulls_equal=True, suffix="_of_point", maintain_order="left")
+    return shown.sort(pl.col(GROUPING.name) != "all", maintain_order=True)
+
+
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
     """The best threshold of every group, and the curve of F1 of the first group."""
     areas, curve = tables["change_points_areas"], tables["change_points_curve"]
     if areas.is_empty():
         return Summary(headers=(), rows=(), sentence="No group has any series.")
-    labels = areas.columns[2 : areas.columns.index("n_series")]
-    keys = [GROUPING.name, *labels]
-    best = curve.sort("f1", THRESHOLD, descending=[True, False], nulls_last=True).group_by(keys, maintain_order=True)
-    shown = areas.join(best.first(), on=keys, how="left", nulls_equal=True, suffix="_of_point", maintain_order="left")
-    shown = shown.sort(pl.col(GROUPING.name) != "all", maintain_order=True)
+    shown = best_rows(tables)
+    keys = [GROUPING.name, *grouping_columns(areas.columns)]
     rows = tuple(
         (
             group_text(row),

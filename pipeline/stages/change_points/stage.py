@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.stages.change_points import planning, results
+from pipeline.stages.change_points import figures, planning, results
 from pipeline.stages.change_points.contract import (
     ANNOTATIONS,
     CODERS,
@@ -25,5 +25,7 @@ STAGE = Stage(
     derive=results.derive,
     warnings=results.warnings,
     summarize=results.summarize,
+    figures=figures.figures,
+    key_numbers=figures.key_numbers,
     units=UnitTable("change_points_series", "series_id"),
 )

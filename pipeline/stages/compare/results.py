@@ -17,6 +17,7 @@ from pipeline.stages.compare.contract import CELLS, EVENT_COUNTS, POOLED, POOLED
 from pipeline.stages.compare.pairs import Pair
 from pipeline.stages.compare.planning import COUNT, METRIC
 from pipeline.stages.stage import Summary, doubt, group_text, integer, number
+from pipeline.tables.groupings import grouping_columns
 from pipeline.tables.ratios import RATIOS
 from pipeline.tables.schemas import GROUPING, polars_types
 
@@ -191,13 +192,18 @@ def _skewed(tests: pl.DataFrame) -> Iterator[str]:
         )
 
 
+def one_test_a_pair(tests: pl.DataFrame) -> pl.DataFrame:
+    """The first test of every pair and metric of every group."""
+    keys = [GROUPING.name, *grouping_columns(tests.columns), "metric", "system_a", "system_b"]
+    return tests.unique(keys, keep="first", maintain_order=True)
+
+
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
     """The first test of every pair and metric of the total, or of all groups."""
     tests = tables["compare_tests"]
     if tests.is_empty():
         return Summary(headers=(), rows=(), sentence="No two systems were tested.")
-    labels = tests.columns[2 : tests.columns.index("metric")]
-    shown = tests.unique([GROUPING.name, *labels, "metric", "system_a", "system_b"], keep="first", maintain_order=True)
+    shown = one_test_a_pair(tests)
     rows = tuple(
         (
             group_text(row),

@@ -19,6 +19,7 @@ from pipeline.stages.entity_recognition.documents import group_of
 from pipeline.stages.mentions.rules import DOCUMENT
 from pipeline.stages.stage import Summary, group_text, groups_without, integer, interval, number, of_group
 from pipeline.tables.columns import by_group
+from pipeline.tables.groupings import grouping_columns
 from pipeline.tables.ratios import RATIOS
 from pipeline.tables.schemas import GROUPING, polars_types
 from pipeline.tables.sweep import REPLICATE, THRESHOLD, add_up
@@ -174,17 +175,22 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     return (*messages, *warnings_of_marks(tables))
 
 
+def best_rows(scores: pl.DataFrame) -> pl.DataFrame:
+    """Every average of every group at the threshold with its best F1, the total first."""
+    keys = [GROUPING.name, *grouping_columns(scores.columns), "average"]
+    best = scores.sort(pl.col("f1").fill_null(-1.0), descending=True, maintain_order=True)
+    best = best.unique(keys, keep="first", maintain_order=True)
+    best = scores.select(keys).unique(maintain_order=True).join(best, on=keys, how="left", nulls_equal=True)
+    return best.sort(pl.col(GROUPING.name) != "all", maintain_order=True)
+
+
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
     """Each average of every group at its best threshold, and F1 over the thresholds of the first."""
     scores = tables["entity_recognition_scores"]
     if scores.is_empty():
         return Summary(headers=(), rows=(), sentence="There is no document.")
-    labels = scores.columns[2 : scores.columns.index("average")]
-    keys = [GROUPING.name, *labels, "average"]
-    best = scores.sort(pl.col("f1").fill_null(-1.0), descending=True, maintain_order=True)
-    best = best.unique(keys, keep="first", maintain_order=True)
-    best = scores.select(keys).unique(maintain_order=True).join(best, on=keys, how="left", nulls_equal=True)
-    best = best.sort(pl.col(GROUPING.name) != "all", maintain_order=True)
+    best = best_rows(scores)
+    keys = best.columns[: best.columns.index("average") + 1]
     rows = tuple(
         (
             group_text(row),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.stages.entity_recognition import planning, results
+from pipeline.stages.entity_recognition import figures, planning, results
 from pipeline.stages.entity_recognition.contract import (
     COUNTS,
     DOCUMENTS,
@@ -23,5 +23,7 @@ STAGE = Stage(
     derive=results.derive,
     warnings=results.warnings,
     summarize=results.summarize,
+    figures=figures.figures,
+    key_numbers=figures.key_numbers,
     units=UnitTable("entity_recognition_documents", "doc_id"),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.stages.geocoding import planning, results
+from pipeline.stages.geocoding import figures, planning, results
 from pipeline.stages.geocoding.contract import COUNTS, GOLD, PREDICTED, TABLES, GeocodingParameters
 from pipeline.stages.stage import Stage
 
@@ -16,4 +16,6 @@ STAGE = Stage(
     derive=results.derive,
     warnings=results.warnings,
     summarize=results.summarize,
+    figures=figures.figures,
+    key_numbers=figures.key_numbers,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.stages.ranking import planning, results
+from pipeline.stages.ranking import figures, planning, results
 from pipeline.stages.ranking.contract import COUNTS, RANKING, RELEVANCE, TABLES, RankingParameters
 from pipeline.stages.stage import Stage, UnitTable
 
@@ -16,6 +16,8 @@ STAGE = Stage(
     derive=results.derive,
     warnings=results.warnings,
     summarize=results.summarize,
+    figures=figures.figures,
+    key_numbers=figures.key_numbers,
     units=UnitTable(
         "ranking_queries",
         "query_id",

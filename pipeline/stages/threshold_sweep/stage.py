@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.stages.stage import Stage
-from pipeline.stages.threshold_sweep import planning, results
+from pipeline.stages.threshold_sweep import figures, planning, results
 from pipeline.stages.threshold_sweep.contract import COUNTS, PREDICTIONS, TABLES, ThresholdSweepParameters
 
 STAGE = Stage(
@@ -16,4 +16,6 @@ STAGE = Stage(
     derive=results.derive,
     warnings=results.warnings,
     summarize=results.summarize,
+    figures=figures.figures,
+    key_numbers=figures.key_numbers,
 )

@@ -106,3 +106,16 @@ def test_a_stage_without_doubtful_intervals_does_not_warn() -> None:
     tables = {"curve": marked("good", "at_edge", "few_events_of_interest", "chosen_on_same_data", None)}
     assert warnings_of_marks(tables) == ()
     assert warnings_of_marks({"curve": marked("one_parent")}, without=("one_parent",)) == ()
+
+
+def test_limits_that_were_asked_for_and_are_missing_are_told_with_the_reason() -> None:
+    def limitless(*reasons: str | None) -> pl.DataFrame:
+        return marked(*(None if reason else "good" for reason in reasons)).with_columns(
+            undefined_interval=pl.Series(reasons, dtype=pl.String)
+        )
+
+    tables = {"curve": limitless("budget", None), "areas": limitless("one_replicate"), "means": limitless("none", None)}
+    (words,) = warnings_of_marks(tables)
+    assert "one_replicate, a single cluster has no spread (areas)" in words
+    assert "budget, thresholds × replicates are too many; ask for fewer of either (curve)" in words
+    assert "means" not in words

@@ -1,0 +1,229 @@
+"""A published run read back from its folder: its record, and the tables and summaries of its stages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from pipeline.errors import DataError, UsageError
+from pipeline.runs.config_faults import near
+from pipeline.runs.runner import StageResult
+from pipeline.stages import find_stage
+from pipeline.storage.layout import RUN_RECORD, Layout
+from pipeline.storage.state import read_state, require_latest
+from pipeline.tables.groupings import internal_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from pipeline.stages.figures import Figure
+    from pipeline.stages.stage import Stage
+
+
+@dataclass(frozen=True)
+class PublishedStage:
+    """A stage of a published run.
+
+    Attributes:
+        name: Name of the stage.
+        stage: Its task.
+        parameters: Its parameters as the run record holds them.
+        groupings: The groupings of its tables, each the tuple of its columns; the empty one is the total.
+        tables: Its result tables by name, grouping columns under the names that they have inside a run.
+        omitted: Result tables that were not made, with the reason.
+        warnings: What to know before using the numbers.
+        seconds: How long it took.
+        accounts: Rows of every input: by status, and `rows_in`.
+    """
+
+    name: str
+    stage: Stage
+    parameters: Mapping[str, Any]
+    groupings: tuple[tuple[str, ...], ...]
+    tables: Mapping[str, pl.DataFrame]
+    omitted: Mapping[str, str]
+    warnings: tuple[str, ...]
+    seconds: float
+    accounts: Mapping[str, Mapping[str, int]]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of its inputs."""
+        return sum(account["rows_in"] for account in self.accounts.values())
+
+    def result(self) -> StageResult:
+        """Return the result of the stage as the run that made it reported it; nothing is counted again."""
+        summary = self.stage.summarize(self.tables)
+        return StageResult(
+            self.name, self.stage.kind, summary, self.warnings, self.seconds, self.n_rows, dict(self.omitted)
+        )
+
+    def figures(self) -> tuple[Figure, ...]:
+        """Return what there is to look at; captions name the level of its intervals."""
+        return self.stage.figures(self.tables, float(self.parameters["confidence"]))
+
+
+@dataclass(frozen=True)
+class PublishedRun:
+    """A published run.
+
+    Attributes:
+        folder: Its folder.
+        record: Its run record, the content of `run.json`.
+        published_at: When it was published, UTC, as ISO text.
+        stages: Its stages in the order of the config.
+    """
+
+    folder: Path
+    record: Mapping[str, Any]
+    published_at: str
+    stages: tuple[PublishedStage, ...]
+
+    @property
+    def run_id(self) -> str:
+        """Its id."""
+        return str(self.record["run_id"])
+
+    @property
+    def generation(self) -> int:
+        """Its place in the sequence of runs."""
+        return int(self.record["generation"])
+
+    def chosen(self, names: Sequence[str]) -> tuple[PublishedStage, ...]:
+        """Return the stages of these names in the order of the run; all of them if no name is there.
+
+        Raises:
+            UsageError: the run has no stage of that name.
+        """
+        stage_names = [stage.name for stage in self.stages]
+        for name in names:
+            if name not in stage_names:
+                message = f"the run has no stage {name!r}{near(name, stage_names)}"
+                raise UsageError(message, remedy=f"Its stages are: {', '.join(stage_names)}.")
+        return tuple(stage for stage in self.stages if not names or stage.name in names)
+
+
+def latest_run(results: Path) -> PublishedRun:
+    """Read back the latest run of a results folder.
+
+    Args:
+        results: The output folder of a run, absolute.
+
+    Raises:
+        NoInputError: no run was published there.
+        DataError: the latest run, or its record, is damaged.
+    """
+    _, kept, manifest = require_latest(Layout(results))
+    return read_run(kept.folder, manifest.published_at)
+
+
+def kept_run(results: Path, run: str) -> PublishedRun:
+    """Read back one kept run of a results folder.
+
+    Args:
+        results: The output folder of a run, absolute.
+        run: Its run id or the start of that, its generation, or the name of its folder.
+
+    Raises:
+        NoInputError: no run was published there.
+        UsageError: no kept run, or more than one, goes by that name.
+        DataError: the run, or its record, is damaged.
+    """
+    layout = Layout(results)
+    require_latest(layout)
+    runs = read_state(layout).runs
+    matches = [kept for kept in runs if _is_named(kept.folder.name, kept.run_id, run)]
+    if len(matches) != 1:
+        message = f"{'several runs are' if matches else 'no kept run is'} called {run!r}"
+        names = ", ".join(kept.folder.name for kept in runs[-5:])
+        raise UsageError(message, remedy=f"Give a generation or a run id; the latest are {names}.")
+    kept = matches[0]
+    if kept.manifest is None or not kept.is_readable:
+        message = f"the run {kept.folder.name} is damaged: {next(iter(kept.damage.values()))}"
+        raise DataError(message, remedy=f"thresher verify {results} lists what is damaged.")
+    return read_run(kept.folder, kept.manifest.published_at)
+
+
+def _is_named(folder: str, run_id: str, name: str) -> bool:
+    generation = folder.partition("-")[0]
+    return name == folder or (name.isdigit() and int(name) == int(generation)) or bool(name and run_id.startswith(name))
+
+
+def read_run(folder: Path, published_at: str = "") -> PublishedRun:
+    """Read back the run in a folder.
+
+    Args:
+        folder: The folder of the run.
+        published_at: When it was published, as its manifest says.
+
+    Raises:
+        DataError: its record is not that of a run.
+    """
+    path = folder / RUN_RECORD
+    try:
+        record = json.loads(path.read_bytes())
+        stages = tuple(_stage(folder, record, configured) for configured in record["configuration"]["stages"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        message = f"{path} is not the record of a run ({error})"
+        raise DataError(message, remedy=f"thresher verify {folder.parent.parent} lists what is damaged.") from error
+    return PublishedRun(folder, record, published_at, stages)
+
+
+def _stage(folder: Path, record: Mapping[str, Any], parameters: Mapping[str, Any]) -> PublishedStage:
+    name, entry = parameters["name"], find_stage(parameters["kind"])
+    if entry is None:
+        message = f"stage {name!r} is of the unknown kind {parameters['kind']!r}"
+        raise ValueError(message)
+    stage = entry.load()
+    omitted, result = record["omitted"][name], record["results"][name]
+    groupings = tuple(tuple(grouping) for grouping in parameters.get("by", [[]]))
+    inside = {column: internal_name(column) for grouping in groupings for column in grouping}
+    table_names = tuple(table.name for table in stage.tables if table.name not in omitted)
+    return PublishedStage(
+        name=name,
+        stage=stage,
+        parameters=parameters,
+        groupings=groupings,
+        tables=_Tables(folder, name, table_names, inside),
+        omitted=omitted,
+        warnings=tuple(result["warnings"]),
+        seconds=result["seconds"],
+        accounts=record["accounting"][name],
+    )
+
+
+@dataclass(frozen=True)
+class _Tables(Mapping[str, pl.DataFrame]):
+    """The tables of a stage, each read when it is needed: some are large, and few are shown.
+
+    Attributes:
+        folder: Folder of the run.
+        stage: Name of the stage.
+        names: Tables that it made.
+        groups: Grouping columns, by the users' names, with the names that they have inside a run.
+    """
+
+    folder: Path
+    stage: str
+    names: tuple[str, ...]
+    groups: Mapping[str, str]
+
+    def __getitem__(self, name: str) -> pl.DataFrame:
+        if name not in self.names:
+            raise KeyError(name)
+        table = pl.read_parquet(self.folder / name / f"{self.stage}.parquet")
+        return table.rename({column: inside for column, inside in self.groups.items() if column in table.columns})
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)

@@ -1,0 +1,269 @@
+"""What there is to look at of compare: means of the systems, differences of pairs, and posteriors."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY, MEANINGS
+from pipeline.stages.compare.contract import POOLED
+from pipeline.stages.compare.results import one_test_a_pair
+from pipeline.stages.figure_blocks import (
+    RATIO_NAMES,
+    RATIO_ROLES,
+    caption,
+    drawn,
+    intervals,
+    keys_of,
+    level,
+    shares,
+    shown,
+    with_limits,
+)
+from pipeline.stages.figures import Axis, Figure, KeyNumber, Rule, Series
+from pipeline.stages.stage import group_text
+from pipeline.tables.groupings import TOTAL
+from pipeline.tables.schemas import GROUPING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pipeline.stages.figures import Format
+
+SYSTEM, PAIR, SYSTEMS = "system", "pair", ("system_a", "system_b")
+LEVEL = 0.05  # of the tests, as in the sentence of the summary
+MOST_DIFFERENCES = 3
+MAIN = "pooled_f1"
+_PAIR_TITLE = "Pair of systems"
+
+
+def figures(tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> tuple[Figure, ...]:
+    """Differences of every pair and means of every system by metric, and posteriors.
+
+    Args:
+        tables: The result tables of the stage.
+        confidence: The level of their intervals.
+    """
+    return shown(_figures(tables, confidence))
+
+
+def _figures(tables: Mapping[str, pl.DataFrame], confidence: float) -> Iterator[Figure | None]:
+    tests, posteriors = one_test_a_pair(tables["compare_tests"]), tables.get("compare_posteriors")
+    metrics = [metric for metric in tests["metric"].unique(maintain_order=True) if metric not in POOLED]
+    for metric, name in names_of_metrics(metrics).items():
+        of_metric = tests.filter(pl.col("metric") == metric)
+        yield _means(of_metric, metric, name)
+        yield _differences(of_metric, metric, name, confidence)
+    pooled = tests.filter(pl.col("metric").is_in(POOLED))
+    if posteriors is not None and not posteriors.is_empty():
+        yield _pooled_means(posteriors, confidence)
+        yield _pooled_differences(pooled, confidence)
+        yield _probabilities(posteriors)
+    elif not pooled.is_empty():
+        yield _pooled_means(pooled, confidence)
+        yield _pooled_differences(pooled, confidence)
+
+
+def names_of_metrics(metrics: list[str]) -> dict[str, str]:
+    """Give every metric a name for figures, of lower-case letters, digits and `_`, that no two of them share.
+
+    Args:
+        metrics: The metrics as users name them; `pooled` is the name of the figures of all pooled ratios.
+    """
+    names: dict[str, str] = {}
+    taken = {"", "pooled"}
+    for metric in metrics:
+        plain = re.sub(r"[^a-z0-9]+", "_", metric.lower()).strip("_")
+        candidates = (plain, *(f"{plain}_{number}".strip("_") for number in range(1, len(metrics) + 2)))
+        names[metric] = next(candidate for candidate in candidates if candidate not in taken)
+        taken.add(names[metric])
+    return names
+
+
+def _pair() -> pl.Expr:
+    """The pair of systems as text."""
+    return pl.concat_str((_text(name, name) for name in SYSTEMS), separator=" − ").alias(PAIR)
+
+
+def _by_system(table: pl.DataFrame, values: Sequence[str]) -> pl.DataFrame:
+    """One row per group, metric and system; where its values differ by the system beside it, one for each of these.
+
+    Args:
+        table: One row per group, metric and pair.
+        values: Columns of the first system without the `_a` in them; `interval_quality` is kept.
+    """
+    keys = [*keys_of(table), "metric"]
+    sides = []
+    for side, beside in (("a", "b"), ("b", "a")):
+        names = (_text(f"system_{side}", SYSTEM), _text(f"system_{beside}", "beside"))
+        of_side = (pl.col(name.replace("mean", f"mean_{side}")).alias(name) for name in values)
+        sides.append(table.select(*keys, *names, *of_side, INTERVAL_QUALITY))
+    systems = pl.concat(sides).unique([*keys, SYSTEM, *values], keep="first", maintain_order=True)
+    differ = pl.len().over(*keys, SYSTEM).max().over(keys_of(table), SYSTEM) > 1
+    named = pl.when(differ).then(pl.concat_str(SYSTEM, pl.lit(" (beside "), "beside", pl.lit(")"))).otherwise(SYSTEM)
+    return systems.with_columns(named.alias(SYSTEM)).sort([*keys, SYSTEM]).drop("beside")
+
+
+def _text(column: str, name: str) -> pl.Expr:
+    return pl.col(column).cast(pl.String).fill_null("null").alias(name)
+
+
+def _wide(table: pl.DataFrame, at: str, column: str) -> pl.DataFrame:
+    """One row per group and name on the horizontal axis, with a column for each pooled metric, its limits beside it.
+
+    Args:
+        table: One row per group, metric and name; `interval_quality` becomes the worst of the metrics.
+        at: The column of the names.
+        column: The column of the values; its limits, if it has any, are beside it.
+    """
+    present = [metric for metric in POOLED if metric in set(table["metric"])]
+    ends = [end for end in ("", "_lower", "_upper") if f"{column}{end}" in table.columns]
+    values = [
+        pl.col(f"{column}{end}").filter(pl.col("metric") == metric).first().alias(f"{metric}{end}")
+        for metric in present
+        for end in ends
+    ]
+    qualities = list(MEANINGS)
+    rank = pl.col(INTERVAL_QUALITY).replace_strict(qualities, range(len(qualities)), return_dtype=pl.Int64)
+    worst = rank.min().replace_strict(range(len(qualities)), qualities, return_dtype=pl.String)
+    return table.group_by([*keys_of(table), at], maintain_order=True).agg(*values, worst.alias(INTERVAL_QUALITY))
+
+
+def _pooled_series(table: pl.DataFrame) -> tuple[Series, ...]:
+    """The pooled metrics that a wide table has, precision last."""
+    present = (name for name in RATIO_ROLES if f"pooled_{name}" in table.columns)
+    points = (Series(f"pooled_{name}", RATIO_NAMES[name], RATIO_ROLES[name], "point") for name in present)
+    return tuple(with_limits(table, point) for point in points)
+
+
+def _means(tests: pl.DataFrame, metric: str, name: str) -> Figure:
+    series = (Series("mean", metric, "estimate", "point"),)
+    return Figure(
+        name=f"means_{name}",
+        title=f"{metric} of every system",
+        caption="For every system the mean over units. Whether two differ is what the figure of differences shows.",
+        frame=drawn(_by_system(tests, ["mean"]), SYSTEM, series),
+        x=Axis(SYSTEM, "System", "category"),
+        y=Axis("", f"{metric}, mean over units"),
+        series=series,
+    )
+
+
+def _pooled_means(table: pl.DataFrame, confidence: float) -> Figure:
+    """Pooled ratios of the systems: posterior means with limits from a table that has these."""
+    values = [name for name in ("mean", "mean_lower", "mean_upper") if name.replace("mean", "mean_a") in table.columns]
+    frame = _wide(_by_system(table, values), SYSTEM, "mean")
+    series = _pooled_series(frame)
+    words = (
+        f"For every system the ratio of the counts of all units: its posterior mean, and bars that hold it with a "
+        f"probability of {level(confidence)}. Systems whose bars overlap can still differ, as all have the same units."
+        if "mean_lower" in values
+        else "For every system the ratio of the counts of all units."
+    )
+    return Figure(
+        name="means_pooled",
+        title="Precision, recall and F1 of every system",
+        caption=words,
+        frame=drawn(frame, SYSTEM, series),
+        x=Axis(SYSTEM, "System", "category"),
+        y=Axis("", "Precision, recall, F1 of all units together", "percent"),
+        series=series,
+    )
+
+
+def _differences(tests: pl.DataFrame, metric: str, name: str, confidence: float) -> Figure:
+    table = tests.with_columns(_pair()).sort(*keys_of(tests), *SYSTEMS)
+    series = (with_limits(table, Series("difference", f"Difference in {metric}", "estimate", "point")),)
+    return _of_pairs(table, series, f"differences_{name}", metric, Axis("", f"Difference in {metric}"), confidence)
+
+
+def _pooled_differences(tests: pl.DataFrame, confidence: float) -> Figure:
+    table = _wide(tests.with_columns(_pair()).sort(*keys_of(tests), *SYSTEMS), PAIR, "difference")
+    series, what = _pooled_series(table), "precision, recall and F1"
+    axis = Axis("", "Difference in precision, recall, F1 of all units together", "percent")
+    return _of_pairs(table, series, "differences_pooled", what, axis, confidence)
+
+
+def _of_pairs(
+    table: pl.DataFrame, series: tuple[Series, ...], name: str, what: str, y: Axis, confidence: float
+) -> Figure:
+    words = f"The system that is named first minus the other one, on the same units: difference in {what}."
+    limits = intervals(series, confidence)
+    return Figure(
+        name=name,
+        title=f"Differences in {what}",
+        caption=caption(words, limits, "They are not adjusted for the number of pairs." if limits else ""),
+        frame=drawn(table, PAIR, series),
+        x=Axis(PAIR, _PAIR_TITLE, "category"),
+        y=replace(y, includes=(0.0,)),
+        series=series,
+        rules=(Rule("No difference", 0.0, "y"),),
+    )
+
+
+def _probabilities(posteriors: pl.DataFrame) -> Figure:
+    table = _wide(posteriors.with_columns(_pair()), PAIR, "probability_a_better")
+    series = _pooled_series(table)
+    return Figure(
+        name="probabilities",
+        title="Probability that the first system of a pair is better",
+        caption=(
+            "Posterior probability that the system that is named first has the higher ratio of all counts, the two "
+            "taken as independent: 50% where the data do not tell."
+        ),
+        frame=drawn(table, PAIR, series),
+        x=Axis(PAIR, _PAIR_TITLE, "category"),
+        y=shares("Probability"),
+        series=series,
+        rules=(Rule("Undecided", 0.5, "y"),),
+    )
+
+
+def key_numbers(tables: Mapping[str, pl.DataFrame]) -> tuple[KeyNumber, ...]:
+    """How many comparisons differ, and the differences of up to three pairs in the main metric, of every group.
+
+    The main metric is pooled F1 if it is there, else the first of the table; the pairs are the first of the table.
+    Where nothing was tested, posterior probabilities stand for the differences.
+    """
+    tests, posteriors = one_test_a_pair(tables["compare_tests"]), tables.get("compare_posteriors")
+    if tests.is_empty() and posteriors is not None:
+        return tuple(number for group in _groups(posteriors) for number in _probable(group))
+    return tuple(number for group in _groups(tests) for number in _tested(group))
+
+
+def _groups(table: pl.DataFrame) -> list[pl.DataFrame]:
+    ordered = table.sort(pl.col(GROUPING.name) != TOTAL, maintain_order=True)
+    return ordered.partition_by(keys_of(table), maintain_order=True)
+
+
+def _of_main_metric(table: pl.DataFrame) -> tuple[str, list[dict[str, Any]]]:
+    """The main metric and the rows of its first pairs."""
+    metrics = table["metric"].to_list()
+    main = MAIN if MAIN in metrics else metrics[0]
+    pairs = table.filter(pl.col("metric") == main).with_columns(_pair())
+    return main, pairs.head(MOST_DIFFERENCES).to_dicts()
+
+
+def _tested(tests: pl.DataFrame) -> Iterator[KeyNumber]:
+    grouping, group = tests[GROUPING.name][0], group_text(tests.row(0, named=True))
+    clear = float(tests.filter(pl.col("p_adjusted") < LEVEL).height)
+    meaning = f"of {tests.height:,} comparisons, at {LEVEL:.0%}"
+    yield KeyNumber(grouping, group, "Clear differences", meaning, clear, format="integer")
+    main, pairs = _of_main_metric(tests)
+    form: Format = "percent" if main in POOLED else "number"
+    for row in pairs:
+        value, limits = row["difference"], (row["difference_lower"], row["difference_upper"])
+        quality = "" if limits == (None, None) else row[INTERVAL_QUALITY] or ""
+        words = f"difference in {main}"
+        yield KeyNumber(grouping, group, row[PAIR], words, value, *limits, quality, "estimate", form)
+
+
+def _probable(posteriors: pl.DataFrame) -> Iterator[KeyNumber]:
+    grouping, group = posteriors[GROUPING.name][0], group_text(posteriors.row(0, named=True))
+    main, pairs = _of_main_metric(posteriors)
+    for row in pairs:
+        words = f"probability of a higher {main}"
+        yield KeyNumber(grouping, group, row[PAIR], words, row["probability_a_better"], role="estimate")

@@ -1,0 +1,112 @@
+"""What there is to look at of entity_recognition: averages, curves by confidence, and spread over documents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from pipeline.stages.entity_recognition.results import best_rows
+from pipeline.stages.figure_blocks import (
+    caption,
+    drawn,
+    intervals,
+    keys_of,
+    of_best,
+    ratio_series,
+    rising,
+    shares,
+    shown,
+)
+from pipeline.stages.figures import Axis, Figure
+from pipeline.stages.standard_figures import by_threshold, histogram_of_shares, precision_recall, ratios_of_groups
+from pipeline.stages.standard_numbers import Wanted, key_numbers_of
+from pipeline.tables.ratios import divide
+from pipeline.tables.sweep import THRESHOLD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pipeline.stages.figures import KeyNumber
+
+NUMBERS = (
+    Wanted("precision", "Precision", "predicted mentions that are right", "precision"),
+    Wanted("recall", "Recall", "gold mentions that are found", "recall"),
+    Wanted("f1", "F1", "harmonic mean of the two", "f1"),
+)
+CURVES = ("micro", "macro", "semeval_micro", "semeval")  # the average of the curves: the first that there is
+
+
+def figures(tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> tuple[Figure, ...]:
+    """Curves by confidence where there are scores, averages at their best threshold, F1 over documents.
+
+    Args:
+        tables: The result tables of the stage.
+        confidence: The level of their intervals.
+    """
+    return shown(_figures(tables, confidence))
+
+
+def _figures(tables: Mapping[str, pl.DataFrame], confidence: float) -> Iterator[Figure | None]:
+    scores = tables["entity_recognition_scores"]
+    if scores.is_empty():
+        return
+    average = headline_average(scores)
+    curve = scores.filter(pl.col("average") == average)
+    points = tables["entity_recognition_operating_points"] if average == "micro" else None
+    if curve[THRESHOLD].n_unique() > 1:
+        words = f"The ratios ({average} average) if every prediction that scores at least the threshold counts."
+        x_title = "Threshold: confidence from which a prediction counts"
+        by_confidence = rising(curve)
+        yield by_threshold(by_confidence, points, confidence, what=words, x_title=x_title)
+        yield precision_recall(by_confidence, points)
+    best = of_best(best_rows(curve))
+    yield ratios_of_groups(best, "tp", confidence, f"({average} average) at its best threshold")
+    yield _averages(scores, confidence)
+    documents = tables.get("entity_recognition_documents")
+    if documents is not None:
+        yield _documents(documents)
+
+
+def headline_average(scores: pl.DataFrame) -> str:
+    """Return the average that stands for all: `micro` if there is one."""
+    present = set(scores["average"])
+    return next(average for average in CURVES if average in present)
+
+
+def _averages(scores: pl.DataFrame, confidence: float) -> Figure:
+    best = of_best(best_rows(scores)).sort(*keys_of(scores), "average")
+    series = ratio_series(best, "point")
+    words = (
+        "Every average at the threshold with its best F1: micro of all mentions together, macro the mean over "
+        "documents, semeval by the conventions of that task."
+    )
+    return Figure(
+        name="averages",
+        title="Precision, recall and F1 by average",
+        caption=caption(words, intervals(series, confidence)),
+        frame=drawn(best, "average", series),
+        x=Axis("average", "Average", "category"),
+        y=shares("Precision, recall, F1"),
+        series=series,
+    )
+
+
+def _documents(documents: pl.DataFrame) -> Figure:
+    tp, fp, fn = (pl.col(name) for name in ("tp", "fp", "fn"))
+    return histogram_of_shares(
+        documents.with_columns(divide(2 * tp, 2 * tp + fp + fn).alias("f1")),
+        "f1",
+        name="f1_of_documents",
+        title="F1 of the documents",
+        what="F1 of a document, all its predictions counted",
+        unit="documents",
+    )
+
+
+def key_numbers(tables: Mapping[str, pl.DataFrame]) -> tuple[KeyNumber, ...]:
+    """Precision, recall and F1 of every group at the threshold with the best F1, the micro average if there is one."""
+    scores = tables["entity_recognition_scores"]
+    if scores.is_empty():
+        return ()
+    return key_numbers_of(of_best(best_rows(scores.filter(pl.col("average") == headline_average(scores)))), NUMBERS)

@@ -1,0 +1,129 @@
+"""What there is to look at of threshold_sweep: curves, areas, calibration, and the numbers at the chosen threshold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from pipeline.stages.figure_blocks import (
+    caption,
+    chosen_rows,
+    drawn,
+    has_single_rows,
+    intervals,
+    keys_of,
+    of_points,
+    rising,
+    shares,
+    shown,
+    thinned,
+    with_limits,
+)
+from pipeline.stages.figures import Figure, Rule, Series
+from pipeline.stages.standard_figures import across_groups, by_threshold, precision_recall
+from pipeline.stages.standard_numbers import Wanted, key_numbers_of
+from pipeline.stages.threshold_sweep.calibration import calibration
+from pipeline.tables.ratios import divide
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pipeline.stages.figures import KeyNumber
+
+NUMBERS = (
+    Wanted("precision", "Precision", "predicted rows that are true", "precision"),
+    Wanted("recall", "Recall", "true rows that are found", "recall"),
+    Wanted("average_precision", "Average precision", "mean precision over all recalls", quality="quality_of_areas"),
+    Wanted("roc_auc", "ROC AUC", "true row outscores false row", quality="quality_of_areas"),
+)
+
+
+def figures(tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> tuple[Figure, ...]:
+    """Curves by threshold, precision against recall, ROC, calibration, and areas by group.
+
+    Args:
+        tables: The result tables of the stage.
+        confidence: The level of their intervals.
+    """
+    return shown(_figures(tables, confidence))
+
+
+def _figures(tables: Mapping[str, pl.DataFrame], confidence: float) -> Iterator[Figure | None]:
+    curve, points, areas = (tables[f"threshold_sweep_{name}"] for name in ("curve", "operating_points", "areas"))
+    curve = rising(curve).with_columns(_prevalence())
+    yield by_threshold(
+        curve,
+        points,
+        confidence,
+        what=(
+            "The ratios if every row that scores at least the threshold is predicted to be true; specificity is 1 − "
+            "false positive rate."
+        ),
+        x_title="Threshold: score from which a row is predicted to be true",
+        below=(Series("fpr", "False positive rate", "neutral"),),
+    )
+    yield precision_recall(
+        curve, points, (Series("prevalence", "Share of true rows: precision by chance", "chance", "path"),)
+    )
+    yield _roc(curve, points)
+    yield calibration(curve, areas, confidence)
+    if areas.height > 1:
+        yield _areas(areas, confidence)
+
+
+def _prevalence() -> pl.Expr:
+    """The share of true rows, of the weights if there are any: precision if scores told nothing."""
+    counts = {name: pl.coalesce(f"{name}_weight", pl.col(name).cast(pl.Float64)) for name in ("tp", "fp", "fn", "tn")}
+    positive, negative = counts["tp"] + counts["fn"], counts["fp"] + counts["tn"]
+    return divide(positive, positive + negative).alias("prevalence")
+
+
+def _roc(curve: pl.DataFrame, points: pl.DataFrame) -> Figure | None:
+    if has_single_rows(curve):
+        return None
+    series = (Series("recall", "Recall", "recall", "path"),)
+    words = "Every point of the line is a threshold. On the diagonal are scores that tell nothing."
+    return Figure(
+        name="roc",
+        title="ROC: recall against false positive rate",
+        caption=caption(words, "It has a gap where one of the two is not defined.", of_points(points)),
+        frame=drawn(thinned(curve, "fpr"), "fpr", series),
+        x=shares("False positive rate", "fpr"),
+        y=shares("Recall"),
+        series=series,
+        rules=(Rule("By chance", axis="diagonal"),),
+        chosen=chosen_rows(points, "fpr", ["recall"]),
+    )
+
+
+def _areas(areas: pl.DataFrame, confidence: float) -> Figure:
+    series = (
+        with_limits(areas, Series("roc_auc", "ROC AUC", "recall", "point")),
+        with_limits(areas, Series("average_precision", "Average precision", "precision", "point")),
+    )
+    words = "Areas under the curve of precision over recall and under the ROC curve."
+    return across_groups(
+        areas,
+        series,
+        "n",
+        name="areas",
+        title="Areas by group",
+        words=caption(words, intervals(series, confidence)),
+        y=shares("Average precision, ROC AUC"),
+    )
+
+
+def key_numbers(tables: Mapping[str, pl.DataFrame]) -> tuple[KeyNumber, ...]:
+    """Precision and recall at the first operating point, and both areas, of every group."""
+    areas, points = (tables[f"threshold_sweep_{name}"] for name in ("areas", "operating_points"))
+    if areas.is_empty() or points.is_empty():
+        return ()
+    keys = keys_of(areas)
+    at_first = points.filter(pl.col("criterion") == points["criterion"][0]).rename({"undefined": "_undefined"})
+    beside = areas.select(*keys, "n", pl.col("^(average_precision|roc_auc)(_lower|_upper)?$"), _QUALITY)
+    table = beside.join(at_first, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    return key_numbers_of(table.sort("n", descending=True, maintain_order=True), NUMBERS)
+
+
+_QUALITY = pl.col("interval_quality").alias("quality_of_areas")

@@ -1,0 +1,106 @@
+"""Figures of threshold_sweep from a few rows of its tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from deriving import figures_of, result_tables, stage_of
+
+if TYPE_CHECKING:
+    from deriving import Rows
+
+KIND = "threshold_sweep"
+SCORES = (0.15, 0.25, 0.65, 0.95)
+
+
+def row(threshold: float, tp: int, fp: int, fn: int, tn: int, **values: Any) -> dict[str, Any]:  # noqa: ANN401 - cells
+    ratios = {"precision": tp / (tp + fp) if tp + fp else None, "recall": tp / (tp + fn), "fpr": fp / (fp + tn)}
+    return {"threshold": threshold, "tp": tp, "fp": fp, "fn": fn, "tn": tn, **ratios, **values}
+
+
+# 20 rows at each of four scores, of which 2, 6, 12 and 20 are true
+CURVE = [row(0.15, 40, 40, 0, 0), row(0.25, 38, 22, 2, 18), row(0.65, 32, 8, 8, 32), row(0.95, 20, 0, 20, 40)]
+TRUE_ROWS = (2, 6, 12, 20)
+BRIER = sum(n * (1 - s) ** 2 + (20 - n) * s**2 for s, n in zip(SCORES, TRUE_ROWS, strict=True)) / 80
+AREAS: Rows = [{"n": 80, "n_positive": 40, "brier": BRIER, "average_precision": 0.9, "roc_auc": 0.8}]
+
+
+def test_calibration_at_thresholds_that_are_the_scores_is_exact() -> None:
+    figure = figures_of(KIND, {"curve": CURVE, "areas": AREAS}, confidence=0.9)["calibration"]
+    assert figure.frame["mean_score"].to_list() == pytest.approx(SCORES)
+    assert figure.frame["share"].to_list() == [0.1, 0.3, 0.6, 1.0]
+    lower, upper = figure.frame["share_lower"].to_list(), figure.frame["share_upper"].to_list()
+    assert all(low < share <= high for low, share, high in zip(lower, figure.frame["share"], upper, strict=True))
+    assert lower[3] == pytest.approx(0.05 ** (1 / 20))  # Clopper & Pearson without a miss
+    assert upper[3] == 1.0
+    assert set(figure.frame["interval_quality"]) == {"few_events_of_interest"}
+    assert "90%" in figure.caption
+
+
+def test_calibration_between_thresholds_takes_the_middle() -> None:
+    grid = [row(step / 20, 20 - step, 20 - step, step, step) for step in range(20)]
+    areas: Rows = [{"n": 40, "n_positive": 20, "brier": 0.2}]
+    frame = figures_of(KIND, {"curve": grid, "areas": areas})["calibration"].frame
+    assert frame["mean_score"].to_list() == pytest.approx([0.05 + tenth / 10 for tenth in range(10)])
+    assert frame["share"].to_list() == [0.5] * 10
+
+
+@pytest.mark.parametrize(
+    "areas",
+    [{"brier": None}, {"brier": 0.1}],
+    ids=["scores outside [0, 1]", "thresholds wider apart than a tenth"],
+)
+def test_calibration_is_left_out_where_scores_are_not_known(areas: dict[str, Any]) -> None:
+    assert "calibration" not in figures_of(KIND, {"curve": CURVE, "areas": [AREAS[0] | areas]})
+
+
+def test_calibration_of_clusters_has_no_limits() -> None:
+    figure = figures_of(KIND, {"curve": CURVE, "areas": [AREAS[0] | {"n_clusters": 7}]})["calibration"]
+    assert figure.frame["share"].to_list() == [0.1, 0.3, 0.6, 1.0]
+    assert figure.series[0].lower == ""
+    assert "Rows lie in clusters" in figure.caption
+
+
+def test_an_undefined_ratio_is_a_gap_and_chance_is_the_share_of_true_rows() -> None:
+    curve = [*CURVE, row(0.99, 0, 0, 40, 40)]
+    figures = figures_of(KIND, {"curve": curve[::-1], "areas": AREAS})
+    assert figures["by_threshold"].frame["threshold"].to_list() == [0.15, 0.25, 0.65, 0.95, 0.99]
+    assert figures["by_threshold"].frame["precision"].to_list() == [0.5, 38 / 60, 0.8, 1.0, None]
+    assert figures["precision_recall"].frame["recall"].to_list() == [1.0, 0.95, 0.8, 0.5, 0.0]
+    assert set(figures["precision_recall"].frame["prevalence"]) == {0.5}
+    assert figures["roc"].frame["fpr"].to_list() == [1.0, 0.55, 0.2, 0.0, 0.0]
+    assert figures["by_threshold"].series[-1].lower == ""  # no limits in the table, none in the figure
+
+
+def test_weights_decide_chance() -> None:
+    weights = {"tp_weight": 1.0, "fp_weight": 1.0, "fn_weight": 2.0, "tn_weight": 4.0}
+    figures = figures_of(KIND, {"curve": [line | weights for line in CURVE], "areas": AREAS})
+    assert set(figures["precision_recall"].frame["prevalence"]) == {3 / 8}
+    assert "calibration" not in figures
+
+
+def test_groups_have_panels_of_their_own_and_stand_beside_each_other() -> None:
+    curve = [line | {"grouping": "model", "model": name} for name in ("b", "a") for line in CURVE]
+    areas = [AREAS[0] | {"grouping": "model", "model": name} for name in ("b", "a")]
+    points = [{"criterion": "max_f1", "grouping": "model", "model": "a", "threshold": 0.65, "precision": 0.8}]
+    tables = {"curve": curve, "areas": areas, "operating_points": points}
+    figures = figures_of(KIND, tables, ["model"])
+    frame = figures["by_threshold"].frame
+    assert frame["by:model"].to_list() == ["a"] * 4 + ["b"] * 4
+    chosen = figures["by_threshold"].chosen
+    assert chosen is not None
+    assert chosen.select("by:model", "threshold", "criterion", "precision", "recall").rows() == [
+        ("a", 0.65, "max_f1", 0.8, None)
+    ]
+    assert "max_f1" in figures["by_threshold"].caption
+    assert figures["areas"].across
+    numbers = stage_of(KIND).key_numbers(result_tables(KIND, tables, ["model"]))
+    values = {(number.group, number.name): number.value for number in numbers}
+    assert (values["a", "Precision"], values["b", "Precision"], values["b", "ROC AUC"]) == (0.8, None, 0.8)
+
+
+def test_a_single_threshold_makes_points_and_no_path() -> None:
+    figures = figures_of(KIND, {"curve": CURVE[:1], "areas": AREAS})
+    assert list(figures) == ["by_threshold"]
+    assert {line.mark for line in figures["by_threshold"].series} == {"point"}
