@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
@@ -22,6 +21,7 @@ from pipeline.errors import StorageError
 from pipeline.queries.dialect import render
 from pipeline.storage.contents import LeftOut, fill, forget_runs, make_tables, standing_shapes, update_attempts
 from pipeline.storage.durable import json_bytes, own_sha256, storage_errors, sync_file
+from pipeline.storage.layout import run_id_of
 from pipeline.storage.shapes import RunFolder, Shape, shapes
 from pipeline.storage.shown import faults_after_writing, first_line
 
@@ -152,31 +152,24 @@ def _carry(connection: duckdb.DuckDBPyConnection, layout: Layout, path: Path, co
     """Copy the standing catalog, remove the runs that have gone, and add the latest; False if it lacks another run."""
     shutil.copyfile(layout.catalog, path)
     attach(connection, path)
-    try:
-        shown = {
-            folder: tuple(left_out)
-            for folder, left_out in connection.execute("SELECT path, left_out FROM runs").fetchall()
-        }
-        wanted = {str(layout.runs / name): content.left_out.get(name, ()) for name in content.kept}
-        latest = str(content.latest[0])
-        if any(shown.get(folder) != left_out for folder, left_out in wanted.items() if folder != latest):
-            return False
-        if shown.get(latest, wanted[latest]) != wanted[latest]:
-            return False
-        connection.execute("BEGIN TRANSACTION")  # one, so that the disk is waited for once
-        if shown.keys() - wanted.keys():
-            run_ids = [name.partition("-")[2] for name in content.kept]
-            forget_runs(connection, run_ids, standing_shapes(connection))
-        if latest not in shown:
-            tables = shapes([content.latest])
-            make_tables(connection, tables, content.latest, fresh=False)
-            fill(connection, [content.latest], tables, content.left_out, fresh=False)
-        update_attempts(connection, layout, content.attempt)
-        _finish(connection)
-    except duckdb.CatalogException:  # not a catalog of this version after all
-        return False
-    finally:
+    shown = {
+        folder: tuple(left_out) for folder, left_out in connection.execute("SELECT path, left_out FROM runs").fetchall()
+    }
+    wanted = {str(layout.runs / name): content.left_out.get(name, ()) for name in content.kept}
+    latest = str(content.latest[0])
+    is_new = latest not in shown
+    if any(shown.get(folder) != left_out for folder, left_out in wanted.items() if folder != latest or not is_new):
         detach(connection)
+        return False
+    connection.execute("BEGIN TRANSACTION")  # one, so that the disk is waited for once
+    if shown.keys() - wanted.keys():
+        forget_runs(connection, [run_id_of(name) for name in content.kept], standing_shapes(connection))
+    if is_new:
+        tables = shapes([content.latest])
+        make_tables(connection, tables, content.latest, fresh=False)
+        fill(connection, [content.latest], tables, content.left_out, fresh=False)
+    update_attempts(connection, layout, content.attempt)
+    _finish(connection)
     return True
 
 
@@ -189,21 +182,17 @@ def _build(connection: duckdb.DuckDBPyConnection, layout: Layout, path: Path, co
     if template is not None:
         path.write_bytes(template)
     attach(connection, path)
-    try:
-        connection.execute("BEGIN TRANSACTION")
-        if template is None:
-            make_tables(connection, tables, content.latest, fresh=True)
-            if len(runs) == 1:
-                _finish(connection)
-                detach(connection)
-                _keep_template(key, path.read_bytes())
-                attach(connection, path)
-                connection.execute("BEGIN TRANSACTION")
-        fill(connection, runs, tables, content.left_out, fresh=True)
-        update_attempts(connection, layout, content.attempt)
-        _finish(connection)
-    finally:
-        detach(connection)
+    connection.execute("BEGIN TRANSACTION")
+    if template is None:
+        make_tables(connection, tables, content.latest, fresh=True)
+        if len(runs) == 1:
+            _finish(connection)
+            _keep_template(key, path.read_bytes())
+            attach(connection, path)
+            connection.execute("BEGIN TRANSACTION")
+    fill(connection, runs, tables, content.left_out, fresh=True)
+    update_attempts(connection, layout, content.attempt)
+    _finish(connection)
 
 
 def _keep_template(key: tuple[tuple[View, Shape], ...], content: bytes) -> None:
@@ -214,8 +203,10 @@ def _keep_template(key: tuple[tuple[View, Shape], ...], content: bytes) -> None:
 
 
 def _finish(connection: duckdb.DuckDBPyConnection) -> None:
+    """Write what is pending to the file, so that an error of the disk is raised here, and let go of it."""
     connection.execute("COMMIT")
     connection.execute("CHECKPOINT catalog")
+    detach(connection)
 
 
 def _faults_as_read(connection: duckdb.DuckDBPyConnection, path: Path, content: Content) -> list[str]:
@@ -243,8 +234,6 @@ def attach(connection: duckdb.DuckDBPyConnection, path: Path, *, read_only: bool
 
 
 def detach(connection: duckdb.DuckDBPyConnection) -> None:
-    """Undo `attach`; a transaction that is open is given up."""
-    with suppress(duckdb.TransactionException):
-        connection.execute("ROLLBACK")
+    """Undo `attach`."""
     connection.execute("USE memory")
     connection.execute("DETACH catalog")

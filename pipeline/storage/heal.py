@@ -13,7 +13,7 @@ from pipeline.storage.catalog import Content, stage_catalog, version_of, what_is
 from pipeline.storage.chain import Link, write_link
 from pipeline.storage.durable import PROBE, storage_errors, sync_folder, write_whole
 from pipeline.storage.latest import point_to_latest
-from pipeline.storage.layout import RUN_RECORD, Layout, generation_of
+from pipeline.storage.layout import RUN_RECORD, Layout, generation_of, run_id_of
 from pipeline.storage.state import OLDER_RUNS, Hashed, State, read_state
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def heal(layout: Layout, hashed: Hashed = "latest") -> Healed:
     with storage_errors(f"healing {layout.root}"):
         state = read_state(layout, hashed, older=None if hashed == "all" else OLDER_RUNS)
         _remove_leftovers(state)
-        settle(layout, {name.partition("-")[2]: layout.runs / name for name in state.kept})
+        settle(layout, {run_id_of(name): layout.runs / name for name in state.kept})
         if not state.runs:
             return Healed(state, ())
         layout.staging.mkdir(exist_ok=True)

@@ -105,6 +105,11 @@ def generation_of(name: str) -> int:
     return int(name.partition("-")[0])
 
 
+def run_id_of(name: str) -> str:
+    """The id in the name of a run's folder."""
+    return name.partition("-")[2]
+
+
 def new_run_id() -> str:
     """A fresh run id: 12 hexadecimal digits."""
     return uuid.uuid4().hex[:12]

@@ -22,7 +22,7 @@ from pipeline.storage.contents import (
     update_attempts,
     view_of_latest,
 )
-from pipeline.storage.layout import RUN_RECORD, Layout
+from pipeline.storage.layout import RUN_RECORD, Layout, run_id_of
 from pipeline.storage.shapes import shapes
 from pipeline.storage.state import READINGS, State, read_state, require_latest
 from pipeline.storage.statements import HISTORY, MAIN
@@ -125,7 +125,7 @@ def _show_through(connection: duckdb.DuckDBPyConnection, latest: RunFolder, show
     tables = standing_shapes(connection)
     connection.execute("USE memory")
     connection.execute("CREATE SCHEMA history")
-    run_ids = tuple(_name(folder).partition("-")[2] for folder in shown)
+    run_ids = tuple(run_id_of(_name(folder)) for folder in shown)
     for view, shape in tables.items():
         if view == (MAIN, RUNS.name):
             connection.execute(statements.runs_in_place(run_ids, str(latest[0].parent), shape.columns))
