@@ -8,6 +8,7 @@ standing one is missing, damaged, of another version or of another folder, or wh
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 from dataclasses import dataclass, replace
 from functools import cache
@@ -20,7 +21,7 @@ import sqlglot.expressions as exp
 from pipeline.errors import StorageError
 from pipeline.queries.dialect import render
 from pipeline.storage.contents import LeftOut, fill, forget_runs, make_tables, standing_shapes, update_attempts
-from pipeline.storage.durable import json_bytes, own_sha256, storage_errors, sync_file
+from pipeline.storage.durable import own_sha256, storage_errors, sync_file
 from pipeline.storage.layout import run_id_of
 from pipeline.storage.shapes import RunFolder, Shape, shapes
 from pipeline.storage.shown import faults_after_writing, first_line
@@ -96,7 +97,8 @@ class Content:
 def what_is_shown(layout: Layout, kept: Sequence[str], left_out: LeftOut) -> str:
     """Return the version of the catalog, and the hash of what it shows: its folder, its runs, and what they lack."""
     shown = [str(layout.root), [[name, *left_out.get(name, ())] for name in kept]]
-    return f"{_version()}:{hashlib.sha256(json_bytes(shown)).hexdigest()}"
+    content = json.dumps(shown).encode()  # without indents, which take ten times as long for a thousand runs
+    return f"{_version()}:{hashlib.sha256(content).hexdigest()}"
 
 
 def version_of(shows: str) -> str:

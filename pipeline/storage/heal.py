@@ -52,7 +52,7 @@ def heal(layout: Layout, hashed: Hashed = "latest") -> Healed:
     with storage_errors(f"healing {layout.root}"):
         state = read_state(layout, hashed, older=None if hashed == "all" else OLDER_RUNS)
         _remove_leftovers(state)
-        settle(layout, {run_id_of(name): layout.runs / name for name in state.kept})
+        settle(layout, {run_id_of(name): layout.runs / name for name in state.kept}, state.latest.run_id)
         if not state.runs:
             return Healed(state, ())
         layout.staging.mkdir(exist_ok=True)
