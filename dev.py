@@ -17,6 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent
 NEWEST = (ROOT / ".venv", ROOT / "requirements.lock")
 LOWEST = (ROOT / ".venv-lowest", ROOT / "requirements.lowest.lock")
+ALL_TESTS = ("-m", "pytest", "-n", "auto", "--dist", "worksteal")
 QUICK_TESTS = (
     "tests/cases",
     "tests/cli/test_commands.py",
@@ -35,25 +36,14 @@ QUICK_TESTS = (
 
 TASKS: dict[str, tuple[str, tuple[tuple[str, ...], ...]]] = {
     "demo": ("the main job on data it makes itself", (("-m", "pipeline", "demo", "--output", "demo"),)),
-    "test": (
-        "all tests, with coverage",
-        (("-m", "pytest", "-n", "auto", "--dist", "worksteal", "--cov", "--cov-report=term:skip-covered"),),
+    "test": ("all tests", (ALL_TESTS,)),
+    "coverage": (
+        "all tests, and the lines that they do not run",
+        ((*ALL_TESTS, "--cov", "--cov-report=term:skip-covered"),),
     ),
     "search": (
         "property tests and fuzz tests on new random examples, more of them",
-        (
-            (
-                "-m",
-                "pytest",
-                "-n",
-                "auto",
-                "--dist",
-                "worksteal",
-                "-m",
-                "hypothesis or fuzz",
-                "--hypothesis-profile=search",
-            ),
-        ),
+        ((*ALL_TESTS, "-m", "hypothesis or fuzz", "--hypothesis-profile=search"),),
     ),
     "check": (
         "format, lint, types, import contract",

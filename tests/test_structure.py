@@ -202,8 +202,11 @@ SKIPPED = (
 )
 
 
-@pytest.mark.parametrize(("variable", "code"), [("", 0), ("1", 1)])
-@pytest.mark.parametrize("workers", [[], ["-n", "1"]], ids=["alone", "xdist"])
+@pytest.mark.parametrize(
+    ("workers", "variable", "code"),
+    [([], "", 0), ([], "1", 1), (["-n", "1"], "1", 1)],
+    ids=["alone, allowed", "alone", "xdist"],
+)
 def test_a_skip_fails_where_nothing_may_be_skipped(
     tmp_path: Path, workers: list[str], variable: str, code: int
 ) -> None:

@@ -388,7 +388,8 @@ def rows_in_cells(grid: CellGrid | None, *, missed: bool) -> exp.Select:
     if missed:
         above = exp.Add(this=exp.paren(number), expression=exp.Literal.number(1))
         number, count = exp.Coalesce(this=above, expressions=[exp.Literal.number(0)]), count + 1
-    value, whole_cell = exp.alias_(number, "whole_cell"), column("whole_cell")
+    value, whole_cell = exp.alias_(number, "whole_cell", copy=False), column("whole_cell")
     split = (block_of(whole_cell, count), cell_in_block(whole_cell))
     columns = (exp.alias_(each, name) for each, name in zip(split, _CELL, strict=True))
-    return exp.select("*", *columns).from_(exp.select("*", value).from_(SCORED).subquery("scored_in_cells"))
+    numbered = exp.select("*", value, copy=False).from_(SCORED, copy=False).subquery("scored_in_cells", copy=False)
+    return exp.select("*", *columns, copy=False).from_(numbered, copy=False)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard, TypeVar
 
 from sqlglot import exp, parse
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     Segment = Sequence[str] | Mapping[str, Sequence[str]]  # of all relations alike, or by the name of the relation
+
+E = TypeVar("E", bound=exp.Expr)
 
 SEGMENT = "segment"
 HEADER_KEYS = ("grain", "reads", "params", "caution")
@@ -100,19 +102,23 @@ def load(name: str) -> Query:
     if len(statements) != 1 or not isinstance(statements[0], exp.Query):
         message = f"sql/{name}.sql: one SELECT is expected"
         raise ThresherError(message)
-    _forget_text(statements[0])
-    statements[0].meta[FILE] = name
-    query = Query(name, statements[0], _header(text))
+    tree = _without_text(statements[0])
+    tree.meta[FILE] = name
+    query = Query(name, tree, _header(text))
     _check_header(query)
     return query
 
 
-def _forget_text(tree: exp.Expr) -> None:
-    """Drop comments and the places of words in the file: a tree is copied often, and they would be half of its copy."""
-    for node in tree.walk():
-        node.pop_comments()
-        if node.meta.get("line") is not None:
-            node.meta.clear()
+def _without_text(node: E) -> E:
+    """Build a tree anew without comments and the places of words in the file: it is copied often, and they with it."""
+    args = {key: _value_without_text(value) for key, value in node.args.items()}
+    return type(node)(**args)
+
+
+def _value_without_text(value: object) -> object:
+    if isinstance(value, exp.Expr):
+        return _without_text(value)
+    return [_value_without_text(item) for item in value] if isinstance(value, list) else value
 
 
 def _header(text: str) -> dict[str, str]:

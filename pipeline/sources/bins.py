@@ -76,7 +76,8 @@ class Grid:
 
     def exact(self, score: exp.Expr) -> exp.Expr:
         """SQL expression of the bin of a score by comparisons alone, as a balanced tree; NULL as for `cell`."""
-        return exp.cast(exp.Case().when(is_finite(score), self._tree(score, 0, len(self.thresholds))), "INT")
+        bins = self._tree(score, 0, len(self.thresholds))
+        return exp.cast(_case((is_finite(score), bins)), "INT", copy=False)
 
     def _tree(self, score: exp.Expr, low: int, high: int) -> exp.Expr:
         if low == high:
@@ -85,7 +86,15 @@ class Grid:
         compare = exp.GTE if self.boundary == ">=" else exp.GT
         retrieved = compare(this=score.copy(), expression=double(self.thresholds[middle]))
         upper, lower = self._tree(score, middle + 1, high), self._tree(score, low, middle)
-        return exp.Case().when(retrieved, upper).else_(lower)
+        return _case((retrieved, upper)).else_(lower, copy=False)
+
+
+def _case(*branches: tuple[exp.Expr, exp.Expr]) -> exp.Case:
+    """CASE over new conditions and values, which are taken as they are: copies at every level of a tree cost most."""
+    case = exp.Case()
+    for condition, value in branches:
+        case = case.when(condition, value, copy=False)
+    return case
 
 
 def even_cells(score: exp.Expr, low: float, high: float, count: int) -> exp.Expr:
@@ -106,13 +115,13 @@ def even_cells(score: exp.Expr, low: float, high: float, count: int) -> exp.Expr
     distance = exp.paren(exp.Sub(this=score.copy(), expression=double(low)))
     floor = exp.Floor(this=exp.Mul(this=distance, expression=double(scale))) if math.isfinite(scale) else None
     one = exp.Literal.number(1)
-    case = (
-        exp.Case()
-        .when(exp.and_(finite, *inside), one if floor is None else exp.Add(this=floor, expression=one))
-        .when(exp.and_(finite.copy(), below), exp.Literal.number(0))
-        .when(finite.copy(), exp.Literal.number(count + 1))
+    case = _case(
+        (exp.and_(finite.copy(), *inside, copy=False), one if floor is None else exp.Add(this=floor, expression=one)),
+        (exp.and_(finite.copy(), below, copy=False), exp.Literal.number(0)),
+        (finite, exp.Literal.number(count + 1)),
     )
-    return exp.cast(case, next((kind for kind, most in _SMALL if count < most), exp.DataType.Type.INT))
+    kind = next((kind for kind, most in _SMALL if count < most), exp.DataType.Type.INT)
+    return exp.cast(case, kind, copy=False)
 
 
 def piecewise_cells(score: exp.Expr, edges: Sequence[float], counts: Sequence[int]) -> exp.Expr:
@@ -128,10 +137,10 @@ def piecewise_cells(score: exp.Expr, edges: Sequence[float], counts: Sequence[in
     def tree(low: int, high: int) -> exp.Expr:
         if high - low == 1:
             cells = even_cells(score, edges[low], edges[high], counts[low])
-            return exp.Add(this=exp.cast(cells, "INT"), expression=exp.Literal.number(starts[low]))
+            return exp.Add(this=exp.cast(cells, "INT", copy=False), expression=exp.Literal.number(starts[low]))
         middle = (low + high) // 2
         upper = exp.GTE(this=score.copy(), expression=double(edges[middle]))
-        return exp.Case().when(upper, tree(middle, high)).else_(tree(low, middle))
+        return _case((upper, tree(middle, high))).else_(tree(low, middle), copy=False)
 
     return tree(0, len(counts))
 
@@ -149,7 +158,7 @@ def block_of(cell: exp.Expr, count: int) -> exp.Expr:
             return exp.cast(exp.Literal.number(low), exp.DataType.Type.UTINYINT)
         middle = (low + high) // 2
         lower = exp.LT(this=cell.copy(), expression=exp.Literal.number(middle * BLOCK))
-        return exp.Case().when(lower, tree(low, middle)).else_(tree(middle, high))
+        return _case((lower, tree(low, middle))).else_(tree(middle, high), copy=False)
 
     return tree(0, max(blocks, 1))
 

@@ -159,9 +159,10 @@ def conform(frame: pl.DataFrame, table: Table, *, stage: str, by: Sequence[str])
         raise ThresherError(message)
     decimals = [column.name for column in table.columns if column.type == "DECIMAL"]
     frame = frame.with_columns(pl.col(decimals).cast(pl.Decimal(38, 15)))  # a sum of no weights is an integer 0
+    schema = frame.schema  # made anew each time it is asked for
     for column in table.columns:
-        if frame.schema[column.name] not in polars_types(column.type):
-            message = f"table {table.name}: {column.name} is {frame.schema[column.name]}, not {column.type}"
+        if schema[column.name] not in polars_types(column.type):
+            message = f"table {table.name}: {column.name} is {schema[column.name]}, not {column.type}"
             raise ThresherError(message)
     _refuse_values(frame, table)
     key = [GROUPING.name, *by, *table.key]

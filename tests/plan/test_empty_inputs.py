@@ -53,7 +53,7 @@ KEYS: dict[str, dict[str, Any]] = {
     "compare": {"metrics": ["quality"], "resamples": 99, "system": "system"},
 }
 LISTS = {("before_after", "events"), ("entity_recognition", "documents"), ("change_points", "series")}
-GROUPINGS: dict[str, Any] = {"total": [[]], "both": ["system"], "groups": [["system"]]}
+GROUPINGS: dict[str, Any] = {"total": [[]], "groups": [["system"]]}
 
 
 def config(folder: Path, kind: str, empty: tuple[str, ...], by: Any, **keys: Any) -> dict[str, Any]:  # noqa: ANN401

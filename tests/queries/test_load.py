@@ -13,6 +13,7 @@ from pipeline.queries.dialect import render
 from pipeline.queries.load import CHECK_KEYS, HEADER_KEYS, expand, query_names, resource_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pipeline.queries.load import Query, Segment
@@ -51,10 +52,18 @@ DECIMAL = "DECIMAL(38, 15)"
 EXACT_INTEGERS = re.compile(r"^(n|m|tp|fp|fn|hits|matches|count)(_|$)")
 
 
-@pytest.fixture(params=NAMES)
-def query(request: pytest.FixtureRequest) -> Query:
-    name: str = request.param
-    return load_module.load(name)
+def of_every_query(check: Callable[[Query], None]) -> Callable[[], None]:
+    """A test that holds a check to every query; its failure names the query."""
+
+    def test() -> None:
+        for name in NAMES:
+            try:
+                check(load_module.load(name))
+            except AssertionError as fault:
+                fault.add_note(f"sql/{name}.sql")
+                raise
+
+    return test
 
 
 def test_there_are_queries_and_their_names_are_their_places() -> None:
@@ -62,12 +71,14 @@ def test_there_are_queries_and_their_names_are_their_places() -> None:
     assert "before_after/matches" in NAMES
 
 
+@of_every_query
 def test_every_header_says_grain_reads_params_and_caution(query: Query) -> None:
     assert [key for key in HEADER_KEYS if not query.header.get(key)] == []
     is_check = "/checks/" in f"/{query.name}"
     assert set(query.header) == {*HEADER_KEYS, *(CHECK_KEYS if is_check else ())}
 
 
+@of_every_query
 def test_every_relation_in_a_header_lists_the_columns_that_are_read(query: Query) -> None:
     """`reads: pairs (score, bin)`: the columns of each relation, which the portability test fills with data."""
     listed = dict(re.findall(r"(\w+) \(([^)]*)\)", query.header["reads"]))
@@ -78,6 +89,7 @@ def test_every_relation_in_a_header_lists_the_columns_that_are_read(query: Query
     assert used - aliases <= listed_columns
 
 
+@of_every_query
 def test_no_division_and_no_float_aggregate_runs_in_sql(query: Query) -> None:
     for quotient in query.tree.find_all(exp.Div):
         divisor = quotient.expression.this if isinstance(quotient.expression, exp.Cast) else None
@@ -95,11 +107,13 @@ def test_no_division_and_no_float_aggregate_runs_in_sql(query: Query) -> None:
         assert cast.to.sql() == "BIGINT", f"{total.sql()}: the type of a sum differs between engines"
 
 
+@of_every_query
 def test_only_functions_known_to_be_portable_are_called(query: Query) -> None:
     unknown = {type(node).__name__ for node in query.tree.find_all(exp.Func) if type(node) not in FUNCTIONS}
     assert unknown == set(), f"not in the list of portable functions, or unknown to sqlglot: {query.name}"
 
 
+@of_every_query
 def test_a_float_is_rounded_before_it_is_cast_to_an_integer(query: Query) -> None:
     """DuckDB rounds in such a cast, Spark truncates."""
     floats = {"score", "distance_km", "lag_hours", "threshold", "lowest", "highest"}
@@ -108,6 +122,7 @@ def test_a_float_is_rounded_before_it_is_cast_to_an_integer(query: Query) -> Non
             assert not (isinstance(cast.this, exp.Column) and cast.this.name in floats), cast.sql()
 
 
+@of_every_query
 def test_constructs_without_a_portable_meaning_are_not_used(query: Query) -> None:
     assert not list(query.tree.find_all(exp.Star)) or all(
         isinstance(star.parent, exp.Count) for star in query.tree.find_all(exp.Star)
@@ -120,7 +135,7 @@ def test_constructs_without_a_portable_meaning_are_not_used(query: Query) -> Non
     assert all(isinstance(table.this, exp.Identifier) for table in query.tree.find_all(exp.Table))
 
 
-@pytest.mark.first_case_covers
+@of_every_query
 def test_every_query_can_be_said_in_every_dialect(query: Query) -> None:
     for segment in SEGMENTS:
         tree = expand(query, segment)
@@ -129,7 +144,7 @@ def test_every_query_can_be_said_in_every_dialect(query: Query) -> None:
             assert render(parse_one(text, read=dialect), dialect) == text, (dialect, segment)
 
 
-@pytest.mark.first_case_covers
+@of_every_query
 def test_the_grouping_columns_stand_where_the_query_says_segment(query: Query) -> None:
     def columns(tree: exp.Query) -> list[str]:
         return [item.alias_or_name for item in tree.expressions]
@@ -148,6 +163,7 @@ def test_the_grouping_columns_stand_where_the_query_says_segment(query: Query) -
         assert "segment" in segment or not any(node.name == "segment" for node in after.find_all(exp.Column)), segment
 
 
+@of_every_query
 def test_expansion_leaves_the_loaded_query_as_it_was(query: Query) -> None:
     before = query.tree.sql()
     expand(query, ("a", "b"))

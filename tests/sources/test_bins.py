@@ -192,7 +192,7 @@ def assert_counted(
 
 
 @given(threshold_lists, boundaries, st.lists(anything, max_size=10))
-@settings(max_examples=10)
+@settings(max_examples=6)
 def test_a_run_counts_every_match_at_every_threshold(
     tmp_path_factory: pytest.TempPathFactory, thresholds: tuple[float, ...], boundary: Boundary, more: list[float]
 ) -> None:

@@ -76,7 +76,7 @@ def test_a_flipped_bit_anywhere_is_damage(published: Workplace, pattern: str) ->
     paths = sorted(published.results.glob(pattern))
     assert paths
     for path in paths:
-        for _ in flips(path, count=24 // len(paths)):
+        for _ in flips(path, count=12 // len(paths)):
             with pytest.raises(DataError) as caught:
                 verify(published.results)
             assert path.name in caught.value.message

@@ -221,7 +221,7 @@ def test_a_reader_never_sees_a_mix_while_runs_are_published(workplace: Workplace
         assert reader.stdout is not None
         assert reader.stdout.readline() == "reading\n"
         published = []
-        for low in range(2, 8):
+        for low in range(2, 6):
             thresholds = [low + index / (low * 2) for index in range(low)]
             published.append(workplace.publish(thresholds=thresholds, by=["source"]).run_id)
         while (line := reader.stdout.readline().strip()) != published[-1]:

@@ -39,7 +39,7 @@ def test_a_kill_at_any_moment_leaves_the_old_run_or_the_new_one(workplace: Workp
 def test_a_disk_that_fails_at_any_moment_leaves_the_results_as_they_were(
     workplace: Workplace, kind: str, share: int
 ) -> None:
-    assert drive(workplace, kind, str(share), "4") > 70
+    assert drive(workplace, kind, str(share), "6") > 70
 
 
 def test_a_limit_on_the_size_of_files_leaves_the_results_as_they_were(workplace: Workplace) -> None:

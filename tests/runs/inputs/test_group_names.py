@@ -62,7 +62,7 @@ ODD = (
     "%s",
     "NULL",
 )
-PER_STAGE = 10
+PER_STAGE = 5
 
 
 @cache
@@ -86,7 +86,7 @@ def identifiers() -> tuple[str, ...]:
 def drawn_names(stage: Stage, seed: int) -> list[str]:
     """Names for grouping columns: those that failed once, odd ones, and a sample of identifiers and of unicode."""
     draw = random.Random(seed)  # noqa: S311 - a fixed sample
-    unicode = ["".join(map(chr, draw.choices(range(0x21, 0xD7FF), k=5))).replace(",", "") for _ in range(4)]
+    unicode = ["".join(map(chr, draw.choices(range(0x21, 0xD7FF), k=5))).replace(",", "") for _ in range(2)]
     names = [*SEEN_TO_FAIL, *ODD, *unicode, *draw.sample(identifiers(), PER_STAGE)]
     bound = {field.name for contract in stage.inputs for field in contract.fields}
     taken = {name.lower() for name in bound} | result_names((*stage.tables, counts_table(stage))) | {"all"}

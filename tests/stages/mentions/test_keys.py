@@ -22,7 +22,7 @@ def scores(folder: Path, kind: str, frames: dict[str, pl.DataFrame], **keys: Any
     return read_table(run_stages(stage_config(folder, kind, frames, **keys)), f"{kind}_scores", kind)
 
 
-KEY_TYPES = [
+KEY_TYPES: list[tuple[Any, Any]] = [
     (pl.Int32, pl.Int64),
     (pl.UInt64, pl.UInt64),
     (pl.UInt64, pl.Int64),
@@ -37,16 +37,19 @@ def keyed(gold_type: pl.DataType, predicted_type: pl.DataType) -> tuple[pl.DataF
     return gold, gold.with_columns(pl.col("doc_id").cast(predicted_type))[1:]
 
 
+MATCHES = ("span", "text", "overlap", "text_near")
+KINDS = ("entity_recognition", "geocoding")
+
+
 @pytest.mark.first_case_covers
-@pytest.mark.parametrize("match", ["span", "text", "overlap", "text_near"])
-@pytest.mark.parametrize(("gold_type", "predicted_type"), KEY_TYPES)
-def test_documents_of_any_key_type(
-    tmp_path: Path, gold_type: pl.DataType, predicted_type: pl.DataType, match: str
-) -> None:
-    gold, predicted = keyed(gold_type, predicted_type)
-    for kind in ("entity_recognition", "geocoding"):
-        found = scores(tmp_path / kind, kind, {"gold": gold, "predicted": predicted}, match=match)
-        assert found.row(0, named=True)["tp"] == 2
+@pytest.mark.parametrize("types", range(len(KEY_TYPES)))
+@pytest.mark.parametrize("match", range(len(MATCHES)))
+def test_documents_of_any_key_type(tmp_path: Path, types: int, match: int) -> None:
+    """Every pair of two types, a way to match and a kind of stage."""
+    gold, predicted = keyed(*KEY_TYPES[types])
+    kind = KINDS[(types + match) % 2]
+    table = scores(tmp_path, kind, {"gold": gold, "predicted": predicted}, match=MATCHES[match])
+    assert table.row(0, named=True)["tp"] == 2
 
 
 @pytest.mark.first_case_covers

@@ -78,9 +78,17 @@ def assert_curve(found: pl.DataFrame, wanted: list[dict[str, Any]]) -> None:
                 assert actual[name] == pytest.approx(expected, rel=1e-12, abs=1e-14), name
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("boundary", [">=", ">"])
-@pytest.mark.parametrize("thresholds", ["distinct", [-1.0, 0.5, 0.55, 9.0], EVEN], ids=["distinct", "list", "even"])
+@pytest.mark.parametrize(
+    ("thresholds", "boundary", "weighted"),
+    [
+        ("distinct", ">=", False),
+        ("distinct", ">", True),
+        ([-1.0, 0.5, 0.55, 9.0], ">=", True),
+        ([-1.0, 0.5, 0.55, 9.0], ">", False),
+        (EVEN, ">=", True),
+        (EVEN, ">", False),
+    ],
+)
 def test_the_curve_is_that_of_every_score_compared_with_every_threshold(
     tmp_path: Path,
     thresholds: Any,  # noqa: ANN401 - any form
@@ -235,19 +243,25 @@ def test_too_many_distinct_scores_ask_for_a_number_of_thresholds(
     assert swept(tmp_path / "b", frame, thresholds=EVEN)["areas"]["n"].to_list() == [60]
 
 
-@pytest.mark.parametrize("criterion", [{"beta": 1}, {"beta": 0.5}, {"min_precision": 0.6}, {"min_recall": 0.7}])
+CRITERIA: dict[str, dict[str, float]] = {
+    "max_f1": {"beta": 1},
+    "max_f0.5": {"beta": 0.5},
+    "min_precision=0.6": {"min_precision": 0.6},
+    "min_recall=0.7": {"min_recall": 0.7},
+}
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_operating_points_are_the_best_of_all_thresholds(
     tmp_path: Path,
-    criterion: dict[str, float],
     weighted: bool,  # noqa: FBT001
 ) -> None:
     frame = predictions(9)
     columns = {"predictions": {"columns": {"weight": "w"}}} if weighted else {}
-    tables = swept(tmp_path, frame, operating_points=[criterion], **columns)
-    wanted = by_hand(frame, np.unique(frame["score"].to_numpy()), ">=", "w" if weighted else None)
+    points = swept(tmp_path, frame, operating_points=[*CRITERIA.values()], **columns)["operating_points"]
+    rows = by_hand(frame, np.unique(frame["score"].to_numpy()), ">=", "w" if weighted else None)
 
-    def key(row: dict[str, Any]) -> float:
+    def quality(row: dict[str, Any], criterion: dict[str, float]) -> float:
         if "min_precision" in criterion:
             return row["recall"] if row["precision"] >= criterion["min_precision"] else -1.0
         if "min_recall" in criterion:
@@ -256,8 +270,10 @@ def test_operating_points_are_the_best_of_all_thresholds(
         precision, recall = row["precision"], row["recall"]
         return (1 + square) * precision * recall / (square * precision + recall) if recall else 0.0
 
-    best = max(wanted, key=lambda row: (round(key(row), 12), -row["threshold"]))
-    assert_curve(tables["operating_points"], [best])
+    assert set(points["criterion"]) == set(CRITERIA)
+    for name, criterion in CRITERIA.items():
+        best = max(rows, key=lambda row: (round(quality(row, criterion), 12), -row["threshold"]))
+        assert_curve(points.filter(criterion=name), [best])
 
 
 def test_a_criterion_that_no_threshold_meets_has_a_row_of_nulls(tmp_path: Path) -> None:
@@ -327,9 +343,10 @@ def test_an_empty_file_has_counts_of_zero(tmp_path: Path, cluster: str | None, m
     assert distinct["areas"]["n"].to_list() == [0]
 
 
-@pytest.mark.parametrize("thresholds", ["distinct", [0.5]], ids=["distinct", "list"])
-@pytest.mark.parametrize("method", ["exact", "binned"])
-@pytest.mark.parametrize("cluster", [None, "user"])
+@pytest.mark.parametrize(
+    ("thresholds", "method", "cluster"),
+    [("distinct", "exact", None), ("distinct", "binned", "user"), ([0.5], "exact", "user"), ([0.5], "binned", None)],
+)
 def test_without_a_total_nothing_has_no_group(
     tmp_path: Path,
     cluster: str | None,
