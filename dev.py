@@ -26,7 +26,7 @@ QUICK_TESTS = (
     "tests/engines",
     "tests/runs/inputs/test_scores.py",
     "tests/metrics/matching/test_bipartite.py",
-    "tests/metrics/comparison/test_posteriors.py",
+    "tests/metrics/test_posteriors.py",
     "tests/sources/test_predicates.py",
     "tests/sources/test_types.py",
     "tests/storage/test_layout.py",

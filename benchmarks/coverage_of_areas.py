@@ -24,7 +24,7 @@ import numpy as np
 from scipy.special import expit, ndtr
 
 from pipeline.metrics.curves.ordered_areas import OrderedAreas, Rows, Totals
-from pipeline.metrics.curves.pr_auc import Retrieved, true_point_areas, true_point_clusters
+from pipeline.metrics.curves.trapezoidal_area import Retrieved, true_point_areas, true_point_clusters
 from pipeline.metrics.uncertainty.clusters import Spread, area_interval
 from pipeline.metrics.uncertainty.jackknife import t_quantile
 

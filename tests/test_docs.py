@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 import re
 import shutil
@@ -72,6 +73,12 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_query_of_the_pages_returns_rows(sql: str, demo: Path) -> None:
     with open_results(demo / "results") as connection:
         assert connection.execute(sql).fetchall()
+
+
+def test_the_examples_of_the_pure_functions_hold() -> None:
+    outcome = doctest.testfile(str(ROOT / "docs" / "pure_functions.md"), module_relative=False)
+    assert outcome.attempted >= 15
+    assert outcome.failed == 0
 
 
 def test_there_are_queries() -> None:

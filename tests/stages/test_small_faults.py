@@ -14,7 +14,7 @@ from pipeline.cli.console import parse_setting
 from pipeline.errors import DataError, UsageError
 from pipeline.metrics.curves.cell_grids import OpenCells, finer
 from pipeline.metrics.curves.operating_points import Criterion
-from pipeline.metrics.curves.pr_auc import pr_auc
+from pipeline.metrics.curves.trapezoidal_area import pr_auc
 
 if TYPE_CHECKING:
     from pathlib import Path

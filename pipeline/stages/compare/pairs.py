@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.comparison import paired, posteriors
+from pipeline.metrics import posteriors
+from pipeline.metrics.comparison import paired
 from pipeline.metrics.comparison.bootstrap_t import bootstrap_t, skewness
 from pipeline.metrics.comparison.paired_tests import (
     PairedT,

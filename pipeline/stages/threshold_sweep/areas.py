@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.metrics.curves.influence import ClassMoments, variance_of_means
-from pipeline.metrics.curves.pr_auc import Retrieved, true_point_areas, true_point_shifts
+from pipeline.metrics.curves.trapezoidal_area import Retrieved, true_point_areas, true_point_shifts
 from pipeline.metrics.uncertainty.bootstrap import area_limits, area_quantiles, otherwise
 from pipeline.metrics.uncertainty.clusters import Spread, area_interval, combined_spread
 from pipeline.metrics.uncertainty.cube import Cube, GroupCounts

@@ -26,7 +26,7 @@ from sklearn.metrics import average_precision_score, brier_score_loss, log_loss,
 from pipeline.errors import DataError
 from pipeline.metrics.curves.cell_grids import finer
 from pipeline.metrics.curves.packed_scores import PackedScores, SizesDifferError
-from pipeline.metrics.curves.pr_auc import pr_auc
+from pipeline.metrics.curves.trapezoidal_area import pr_auc
 from pipeline.plan import area_work as areas
 from pipeline.plan.area_work import rows_in_order
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from reference_areas import pr_auc_at, se_of_clusters, se_of_rows, value
 from sklearn.metrics import auc, precision_recall_curve
 
-from pipeline.metrics.curves.pr_auc import PrAuc, Retrieved, pr_auc, true_point_areas, true_point_cluster_se
+from pipeline.metrics.curves.trapezoidal_area import PrAuc, Retrieved, pr_auc, true_point_areas, true_point_cluster_se
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
