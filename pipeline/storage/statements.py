@@ -109,7 +109,7 @@ def insert_files(view: View, columns: Columns, names: Columns) -> str:
     listed = exp.EQ(this=column(FILE_PATH, "files"), expression=column("path", "listed"))
     aliased = exp.Table(this=files, alias=exp.TableAlias(this=exp.to_identifier("files")))
     select = _row(items).from_(aliased, copy=False).join("listed", on=listed, copy=False)
-    return text(exp.Insert(this=table(view), expression=select.order_by(column("number", "listed")), by_name=True))
+    return text(exp.Insert(this=table(view), expression=select, by_name=True))
 
 
 @cache
