@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from pipeline.cli import reading
+from pipeline.cli import drawing, reading
 from pipeline.cli.session import cleaned_faults, echo, execute, reporting
 from pipeline.errors import UsageError
 from pipeline.sources.paths import local_path
@@ -24,6 +25,18 @@ class _Commands(TyperGroup):
         """Parse the command line."""
         with cleaned_faults():
             return super().make_context(*words, **options)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - typer's own types
+        """Find the command that is meant; one that is not there is told with the nearest, stages among them."""
+        try:
+            return super().resolve_command(ctx, args)
+        except Exception as error:
+            message = getattr(error, "message", "")
+            nearest = get_close_matches(args[0].replace("_", "-"), self.list_commands(ctx)) if args else []
+            if message and nearest and "Did you mean" not in message:
+                names = ", ".join(map(repr, nearest))
+                error.message = f"{message.rstrip('.')}. Did you mean {names}?"  # type: ignore[attr-defined]
+            raise
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - typer's own types
         """Parse the arguments of the command and call it."""
@@ -213,6 +226,7 @@ def init(
 
 
 app.add_typer(reading.app)
+app.add_typer(drawing.app)
 
 
 def _overrides(settings: list[str] | None, *, output: str | None = None, engine: str | None = None) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 import tomllib
 from contextlib import contextmanager
@@ -14,14 +15,12 @@ from pipeline.cli.terminal import cleaned
 from pipeline.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from pipeline.errors import ThresherError
     from pipeline.runs.opening import OpenedStage
     from pipeline.runs.runner import Run, StageResult, Watcher
 
-BLOCKS = " ▁▂▃▄▅▆▇█"
-CURVE_WIDTH = 60
 MOST_SUMMARY_ROWS = 20
 
 
@@ -127,53 +126,22 @@ class Console:
             self.log("info", f"{run.status} {run.path.name} in {run.seconds:.1f} s", event="run_end", **facts)
             return
         from rich.console import Console as RichConsole  # noqa: PLC0415 - only for terminals
+        from rich.text import Text  # noqa: PLC0415
+
+        from pipeline.report import plain, summary  # noqa: PLC0415 - an error message must not load results
 
         rich = RichConsole(stderr=True)
-        for stage in run.stages:
-            _print_stage(rich, stage)
+        blocks = [block for stage in run.stages for block in summary.blocks_of_stage(stage, MOST_SUMMARY_ROWS)]
         if run.warnings:
-            rich.print(
-                f"{len(run.warnings)} warning{'s' if len(run.warnings) > 1 else ''}", style="yellow", highlight=False
-            )
-            for warning in run.warnings:
-                rich.print(f"  {cleaned(warning)}", markup=False, style="yellow", highlight=False)
+            blocks.append(summary.warnings_block(run.warnings))
+        for block in blocks:
+            style = "yellow" if getattr(block, "tone", "") == "warning" else ""
+            text = "\n".join(plain.lines_of(block, rich.width))
+            rich.print(Text(f"{text}\n", style=style), soft_wrap=True)
         verb = "Unchanged since" if run.status == "unchanged" else "Published"
         rich.print(f"{verb} {run.path.name}  ({run.seconds:.1f} s)", highlight=False)
-
-
-def _print_stage(rich: Any, stage: StageResult) -> None:  # noqa: ANN401 - a rich console
-    from rich.table import Table  # noqa: PLC0415 - only for terminals
-    from rich.text import Text  # noqa: PLC0415
-
-    summary = stage.summary
-    several = len(set(summary.groupings) - {"all"}) > 1
-    headers = ("grouping", *summary.headers) if several else summary.headers
-    rows = (
-        [(name, *row) for name, row in zip(summary.groupings, summary.rows, strict=True)] if several else summary.rows
-    )
-    table = Table(title=Text(f"{stage.name}  {stage.kind}  {stage.seconds:.1f} s"), title_justify="left")
-    for index, header in enumerate(headers):
-        table.add_column(Text(header), justify="left" if index <= several else "right")
-    for row in rows[:MOST_SUMMARY_ROWS]:
-        table.add_row(*(Text(cleaned(cell, layout="")) for cell in row))
-    rich.print(table)
-    if len(rows) > MOST_SUMMARY_ROWS:
-        rich.print(f"… {len(rows) - MOST_SUMMARY_ROWS} more groups", highlight=False)
-    if summary.legend:
-        rich.print(Text(summary.legend))
-    rich.print(Text(cleaned(summary.sentence, layout="")))
-    if summary.curve is not None:
-        rich.print(Text(f"{draw(summary.curve)}  {summary.curve_title}"))
-
-
-def draw(values: Sequence[float | None], width: int = CURVE_WIDTH) -> str:
-    """Draw values between 0 and 1 as block characters, with a gap where a value is undefined."""
-    if not values:
-        return ""
-    step = max(1.0, len(values) / width)
-    shown = [values[int(index * step)] for index in range(min(width, len(values)))]
-    top = len(BLOCKS) - 1
-    return "".join(" " if value is None else BLOCKS[max(1, round(min(max(value, 0.0), 1.0) * top))] for value in shown)
+        results = shlex.quote(cleaned(str(run.path.parent.parent), layout=""))
+        rich.print(f"Report: thresher report {results}", markup=False, highlight=False, soft_wrap=True)
 
 
 def parse_setting(text: str) -> tuple[str, Any]:

@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING
 
 import duckdb
 import polars as pl
-from rich.cells import cell_len
 
 from pipeline.cli.terminal import cleaned, write
 from pipeline.errors import UsageError
 from pipeline.queries.load import page
+from pipeline.report import latex, markdown, plain
 from pipeline.storage.read import omitted_tables, open_results
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from duckdb.sqltypes import DuckDBPyType
 
-FORMATS = ("table", "csv", "json", "jsonl", "parquet")
+FORMATS = ("table", "csv", "tsv", "json", "jsonl", "parquet", "markdown", "latex")
 MOST_TABLE_ROWS = 40
 MOST_RECORDS = 10
-GAP = "  "
+FOR_PEOPLE = frozenset({"table", "markdown", "latex"})
 _NUMBERS = frozenset({"tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint"})
 _SHOWN = _NUMBERS | {"boolean", "float", "double"}
 _PLAIN = _SHOWN | {"null", "varchar", "enum", "uuid", "hugeint", "decimal", "date", "time", "timestamp"}
@@ -41,9 +41,9 @@ def write_answer(results: Path, sql: str, format_: str) -> None:
     Args:
         results: The output folder of a run.
         sql: One SELECT; schema `history` holds all kept runs.
-        format_: `table` for people (at most 40 rows), or csv, json (one array), jsonl (one object per line), parquet,
-            all rows at full precision. Lists and other nested values are JSON in csv; what Parquet does not know, such
-            as an interval, is text there.
+        format_: `table` for people (at most 40 rows); `markdown` or `latex`, a table of all rows with six digits; or
+            csv, tsv, json (one array), jsonl (one object per line), parquet, all rows at full precision. Lists and
+            other nested values are JSON in csv and tsv; what Parquet does not know, such as an interval, is text there.
 
     Raises:
         UsageError: the SQL is wrong or not one SELECT, it names a table that was not made, or the format is unknown.
@@ -99,7 +99,7 @@ def _as_written(column: duckdb.Expression, kind: DuckDBPyType, format_: str) -> 
         return as_json
     if format_ == "parquet":
         return column if _fits_parquet(kind) else column.cast("VARCHAR")
-    if kind.id in (_SHOWN if format_ == "table" else _PLAIN):
+    if kind.id in (_SHOWN if format_ in FOR_PEOPLE else _PLAIN):
         return column
     return as_json if kind.id in _NESTED else column.cast("VARCHAR")
 
@@ -113,6 +113,10 @@ def _fits_parquet(kind: DuckDBPyType) -> bool:
 
 def _write_csv(answer: pl.DataFrame) -> None:
     write(answer.write_csv())
+
+
+def _write_tsv(answer: pl.DataFrame) -> None:
+    write(answer.write_csv(separator="\t"))
 
 
 def _objects(answer: pl.DataFrame) -> list[str]:
@@ -140,40 +144,38 @@ def _write_parquet(answer: pl.DataFrame) -> None:
 def _write_table(answer: pl.DataFrame) -> None:
     """Write a table, or, on a terminal that is too narrow for it, one record below the other."""
     names = [cleaned(name, layout="") for name in answer.columns]
-    rows = [[_cell(value) for value in row] for row in answer.head(MOST_TABLE_ROWS).iter_rows()]
-    widths = [max(map(cell_len, column)) for column in zip(names, *rows, strict=True)]
+    rows = [[cleaned(cell, layout="") for cell in row] for row in _cells(answer.head(MOST_TABLE_ROWS))]
+    widths = plain.natural_widths(names, rows)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     shown = len(rows)
-    if width is None or sum(widths) + len(GAP) * (len(widths) - 1) <= width:
-        right = [dtype.is_numeric() for dtype in answer.dtypes]
-        lines = list(_table_lines(names, rows, widths, right))
+    if width is None or plain.total_width(widths) <= width:
+        lines = list(plain.table_lines(names, rows, widths, _flush_right(answer)))
     else:
         shown = min(shown, MOST_RECORDS)
-        lines = list(_record_lines(names, rows[:shown]))
+        lines = list(plain.record_lines(names, rows[:shown], width))
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     if answer.height > shown:
         sys.stdout.write(f"{shown} of {answer.height:,} rows; --format csv for all\n")
 
 
-def _table_lines(
-    names: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[int], right: Sequence[bool]
-) -> Iterator[str]:
-    for number, row in enumerate((names, *rows)):
-        padded = (
-            f"{' ' * (width - cell_len(cell))}{cell}" if flush else f"{cell}{' ' * (width - cell_len(cell))}"
-            for cell, width, flush in zip(row, widths, right, strict=True)
-        )
-        yield GAP.join(padded).rstrip()
-        if number == 0:
-            yield GAP.join("─" * width for width in widths)
+def _write_markdown(answer: pl.DataFrame) -> None:
+    _write_lines_of(markdown.table_lines(answer.columns, _cells(answer), _flush_right(answer)))
 
 
-def _record_lines(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    width = max(map(cell_len, names))
-    for number, row in enumerate(rows, start=1):
-        yield f"── row {number} ──"
-        for name, cell in zip(names, row, strict=True):
-            yield f"{name}{' ' * (width - cell_len(name))}{GAP}{cell}"
+def _write_latex(answer: pl.DataFrame) -> None:
+    _write_lines_of(latex.table_lines(answer.columns, _cells(answer), _flush_right(answer)))
+
+
+def _write_lines_of(lines: Iterator[str]) -> None:
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+
+
+def _flush_right(answer: pl.DataFrame) -> list[bool]:
+    return [dtype.is_numeric() for dtype in answer.dtypes]
+
+
+def _cells(answer: pl.DataFrame) -> list[list[str]]:
+    return [[_cell(value) for value in row] for row in answer.iter_rows()]
 
 
 def _cell(value: object) -> str:
@@ -181,13 +183,16 @@ def _cell(value: object) -> str:
         return "null"
     if isinstance(value, bool):
         return str(value).lower()
-    return f"{value:.6g}" if isinstance(value, float) else cleaned(str(value), layout="")
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 _WRITERS: dict[str, Callable[[pl.DataFrame], None]] = {
     "table": _write_table,
     "csv": _write_csv,
+    "tsv": _write_tsv,
     "json": _write_json,
     "jsonl": _write_lines,
     "parquet": _write_parquet,
+    "markdown": _write_markdown,
+    "latex": _write_latex,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -42,6 +43,12 @@ def echo(text: object) -> None:
     typer.echo(cleaned(str(text)) if sys.stdout.isatty() else text)
 
 
+def _write_every_character() -> None:
+    r"""Let stdout write characters that its encoding lacks as `\xe9`, as stderr does, and not stop with an error."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
 @contextmanager
 def cleaned_faults() -> Iterator[None]:
     """Clean the messages of the command line's parser, which repeat its input."""
@@ -60,7 +67,7 @@ LOG_FORMATS = ("text", "json")
 
 @contextmanager
 def reporting(ctx: typer.Context, *, quiet: bool = False, log_format: str | None = None) -> Iterator[Console]:
-    """Turn an error into a message on stderr and an exit code."""
+    """Turn an error into a message on stderr and an exit code; stdout writes every character."""
     from pipeline.cli.console import Console  # noqa: PLC0415
 
     chosen = log_format or ctx.find_root().obj or "text"
@@ -68,6 +75,7 @@ def reporting(ctx: typer.Context, *, quiet: bool = False, log_format: str | None
         message = "--log-format must be text or json"
         raise typer.BadParameter(message)
     console = Console(log_format=chosen, quiet=quiet)
+    _write_every_character()
     try:
         with leaving_at_once(lambda stop: f"{console.told(stop)}\n"):
             yield console

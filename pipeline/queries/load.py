@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Segment = Sequence[str] | Mapping[str, Sequence[str]]  # of all relations alike, or by the name of the relation
 
-E = TypeVar("E", bound=exp.Expr)
+E = TypeVar("E", bound="exp.Expr")  # its name while types are checked: the oldest sqlglot has no such class
 
 SEGMENT = "segment"
 HEADER_KEYS = ("grain", "reads", "params", "caution")
@@ -116,7 +116,7 @@ def _without_text(node: E) -> E:
 
 
 def _value_without_text(value: object) -> object:
-    if isinstance(value, exp.Expr):
+    if isinstance(value, exp.Expression):
         return _without_text(value)
     return [_value_without_text(item) for item in value] if isinstance(value, list) else value
 

@@ -14,7 +14,7 @@ from pipeline.runs.config_faults import near
 from pipeline.runs.runner import StageResult
 from pipeline.stages import find_stage
 from pipeline.storage.layout import RUN_RECORD, Layout
-from pipeline.storage.state import read_state, require_latest
+from pipeline.storage.state import generation_of, read_state, require_latest
 from pipeline.tables.groupings import internal_name
 
 if TYPE_CHECKING:
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
     from pipeline.stages.figures import Figure
     from pipeline.stages.stage import Stage
+    from pipeline.storage.kept import KeptRun
+
+
+FEWEST_DIGITS = 4  # of a number that may be the start of a run id
 
 
 @dataclass(frozen=True)
@@ -127,7 +131,7 @@ def kept_run(results: Path, run: str) -> PublishedRun:
 
     Args:
         results: The output folder of a run, absolute.
-        run: Its run id or the start of that, its generation, or the name of its folder.
+        run: Its generation, its run id or the start of that, or the name of its folder.
 
     Raises:
         NoInputError: no run was published there.
@@ -137,7 +141,7 @@ def kept_run(results: Path, run: str) -> PublishedRun:
     layout = Layout(results)
     require_latest(layout)
     runs = read_state(layout).runs
-    matches = [kept for kept in runs if _is_named(kept.folder.name, kept.run_id, run)]
+    matches = named_runs(runs, run)
     if len(matches) != 1:
         message = f"{'several runs are' if matches else 'no kept run is'} called {run!r}"
         names = ", ".join(kept.folder.name for kept in runs[-5:])
@@ -149,9 +153,38 @@ def kept_run(results: Path, run: str) -> PublishedRun:
     return read_run(kept.folder, kept.manifest.published_at)
 
 
-def _is_named(folder: str, run_id: str, name: str) -> bool:
-    generation = folder.partition("-")[0]
-    return name == folder or (name.isdigit() and int(name) == int(generation)) or bool(name and run_id.startswith(name))
+def run_before(results: Path, run: PublishedRun) -> PublishedRun | None:
+    """Read back the last kept and readable run before another; None if there is none.
+
+    Args:
+        results: The output folder of both, absolute.
+        run: The later run.
+
+    Raises:
+        DataError: its record is damaged.
+    """
+    for kept in reversed(read_state(Layout(results)).runs):
+        if _generation(kept) < run.generation and kept.manifest is not None and kept.is_readable:
+            return read_run(kept.folder, kept.manifest.published_at)
+    return None
+
+
+def named_runs(runs: Sequence[KeptRun], name: str) -> list[KeptRun]:
+    """Return the runs that go by a name: a number is a generation, and the start of an id only if it is none.
+
+    A short number is never the start of an id: once a generation is deleted, its number must not name another run.
+
+    Args:
+        runs: The kept runs.
+        name: A generation, the name of a folder, or a run id or its start.
+    """
+    exact = [run for run in runs if name == run.folder.name or (name.isdecimal() and int(name) == _generation(run))]
+    is_start = bool(name) and not (name.isdecimal() and len(name) < FEWEST_DIGITS)
+    return exact or [run for run in runs if is_start and run.run_id.startswith(name)]
+
+
+def _generation(run: KeptRun) -> int:
+    return generation_of(run.folder.name)
 
 
 def read_run(folder: Path, published_at: str = "") -> PublishedRun:
@@ -206,6 +239,9 @@ class _Tables(Mapping[str, pl.DataFrame]):
         stage: Name of the stage.
         names: Tables that it made.
         groups: Grouping columns, by the users' names, with the names that they have inside a run.
+
+    Raises:
+        DataError: a table is read, and its file is damaged.
     """
 
     folder: Path
@@ -216,7 +252,13 @@ class _Tables(Mapping[str, pl.DataFrame]):
     def __getitem__(self, name: str) -> pl.DataFrame:
         if name not in self.names:
             raise KeyError(name)
-        table = pl.read_parquet(self.folder / name / f"{self.stage}.parquet")
+        path = self.folder / name / f"{self.stage}.parquet"
+        try:
+            table = pl.read_parquet(path)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            message = f"{path} cannot be read: {str(error).splitlines()[0]}"
+            remedy = f"thresher verify {self.folder.parent.parent} lists what is damaged."
+            raise DataError(message, remedy=remedy) from error
         return table.rename({column: inside for column, inside in self.groups.items() if column in table.columns})
 
     def __contains__(self, name: object) -> bool:

@@ -148,7 +148,7 @@ def stage_tables(config: Config) -> Run:
     with stop_requests() as stop:
         config.check_engine()
         _, results, _ = _stages(config, _opened(config), staging, Watcher(), stop)
-    warnings = _each_once({result.name: result.warnings for result in results})
+    warnings = warnings_once({result.name: result.warnings for result in results})
     return Run(staging.folder, staging.run_id, 0, "staged", results, warnings, time.monotonic() - started)
 
 
@@ -221,6 +221,7 @@ class _Job:
             "peak_rss_bytes": peak_rss(),
             "versions": versions(),
             "code_sha256": code_sha256(),
+            "base": str(self.config.base.absolute()),
             "configuration": canonical(self.config),
             "accounting": accounts,
             "inputs": input_records(opened),
@@ -241,7 +242,7 @@ class _Job:
     def _run(self, path: Path, manifest: Manifest, status: str, results: tuple[StageResult, ...]) -> Run:
         """Return the finished run; its warnings are those of the run that counted."""
         record = json.loads((path / RUN_RECORD).read_bytes())
-        warnings = _each_once({name: result["warnings"] for name, result in record["results"].items()})
+        warnings = warnings_once({name: result["warnings"] for name, result in record["results"].items()})
         seconds = time.monotonic() - self.started
         warnings += self.healed.notes
         return Run(path, manifest.run_id, manifest.generation, status, results, warnings, seconds)
@@ -371,7 +372,7 @@ def _bindings_table(opened: OpenedStage) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String()), orient="row")
 
 
-def _each_once(warnings: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+def warnings_once(warnings: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """List the warnings of all stages; one that several stages give appears once, with their names."""
     stages_of: dict[str, list[str]] = {}
     for stage, texts in warnings.items():

@@ -65,6 +65,7 @@ class Source:
         type_of: Returns the type of an expression on the columns of a schema, as an engine finds it.
         skipped: Files in its folders that are not read because of their names.
         others: The other inputs of the stage: they tell the type of a column that has no value in this one.
+        shown: Columns of its files that rows carry along to be shown, with their place in the files; None: none do.
     """
 
     contract: InputContract
@@ -73,6 +74,7 @@ class Source:
     type_of: TypeOf = data_field(default=_no_engine, compare=False, repr=False)
     skipped: tuple[Skipped, ...] = ()
     others: tuple[Source, ...] = data_field(default=(), compare=False, repr=False)
+    shown: tuple[str, ...] | None = None
 
     @property
     def name(self) -> str:
@@ -98,7 +100,7 @@ class Source:
     def groups(self, names: Iterable[str]) -> tuple[tuple[DataFile, ...], ...]:
         """Group the files by schema and by the values of the folder names that are read, which become constants."""
         read = (column for name in names for column in self.columns_read(name))
-        used = dict.fromkeys((*read, *self.where_columns))
+        used = dict.fromkeys((*read, *self.where_columns, *(self.shown or ())))
         groups: dict[object, list[DataFile]] = {}
         for file in self.files:
             signature = tuple((field.name, str(field.type)) for field in file.schema)

@@ -11,14 +11,16 @@ from pipeline.tables.schemas import COUNT_TABLE, GROUPING, Column, Table
 from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     import polars as pl
 
     from pipeline.plan.plan import Plan
     from pipeline.sources.inputs import InputContract
     from pipeline.sources.source import Source
+    from pipeline.stages.evidence import Evidence
     from pipeline.stages.figures import Figure, KeyNumber, MakesFigures
+    from pipeline.stages.methods import Measured
     from pipeline.stages.parameters import StageParameters
 
 
@@ -96,7 +98,9 @@ class Stage:
         figures: What there is to look at, from the result tables and the level of their intervals; figures without a
             row are left out.
         key_numbers: The numbers that matter most, group by group, from the result tables.
+        methods: What a methods section says of the stage: sentences, empty ones being left out.
         units: The table with one row per unit, if it has one.
+        evidence: Where its numbers come from: formulas, and sections of rows.
     """
 
     kind: str
@@ -110,7 +114,9 @@ class Stage:
     summarize: Callable[[Mapping[str, pl.DataFrame]], Summary]
     figures: MakesFigures = no_figures
     key_numbers: Callable[[Mapping[str, pl.DataFrame]], tuple[KeyNumber, ...]] = lambda _tables: ()
+    methods: Callable[[Measured], Iterable[str]] = lambda _measured: ()
     units: UnitTable | None = None
+    evidence: Evidence | None = None
 
 
 _REPLICATE = Column(REPLICATE, "BIGINT", "group of clusters; intervals leave one out at a time")

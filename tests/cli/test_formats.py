@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from cli.calls import at_terminal, call
+from cli.calls import at_terminal, call, spawn
 from pipeline.cli.terminal import cleaned
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from runs.inputs.workplace import Workplace
 
-FORMATS = ["table", "csv", "json", "jsonl", "parquet"]
+FORMATS = ["table", "csv", "tsv", "json", "jsonl", "parquet", "markdown", "latex"]
 VALUES: list[tuple[str, str, object]] = [  # SQL, text in csv, value in JSON
     ("[1, 2]", "[1,2]", [1, 2]),
     ("[[NULL, 'b,\"c']]", '[[null,"b,\\"c"]]', [[None, 'b,"c']]),
@@ -56,6 +56,24 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     workplace = Workplace(tmp_path_factory.mktemp("formats"))
     workplace.publish()
     return workplace.results
+
+
+@pytest.mark.parametrize("format_", ["markdown", "latex"])
+def test_a_table_to_paste_holds_every_row_and_escapes_what_is_markup(results: Path, format_: str) -> None:
+    sql = "SELECT '<b>|_$%&' AS \"a_b\", x FROM range(60) AS t(x)"
+    lines = query(results, sql, format_).decode().splitlines()
+    cells = {
+        "markdown": r"| &lt;b&gt;\|\_\$%&amp; | 59 |",
+        "latex": r"\textless{}b\textgreater{}\textbar{}\_\$\%\& & 59 \\",
+    }
+    assert cells[format_] in lines
+    assert len(lines) == 60 + {"markdown": 2, "latex": 6}[format_]
+
+
+def test_tab_separated_values_are_read_back(results: Path) -> None:
+    sql = "SELECT 'a' || chr(9) || 'b\"' AS t, [1, 2] AS l, NULL AS n"
+    rows = list(csv.DictReader(io.StringIO(query(results, sql, "tsv").decode()), delimiter="\t"))
+    assert rows == [{"t": 'a\tb"', "l": "[1,2]", "n": ""}]
 
 
 def query(results: Path, sql: str, format_: str) -> bytes:
@@ -96,7 +114,7 @@ def test_parquet_keeps_the_types_that_it_knows(results: Path) -> None:
 
 @pytest.mark.parametrize("format_", FORMATS)
 def test_columns_of_one_name_are_numbered(results: Path, format_: str) -> None:
-    assert b"a_1" in query(results, "SELECT 1 AS a, 2 AS a", format_)
+    assert b"a_1" in query(results, "SELECT 1 AS a, 2 AS a", format_).replace(b"\\_", b"_")
 
 
 def test_json_lines_without_a_row_are_empty(results: Path) -> None:
@@ -112,12 +130,18 @@ def test_a_terminal_that_is_too_narrow_gets_records(results: Path) -> None:
     assert wide.splitlines()[0].split()[:3] == ["stage", "grouping", "source"]
 
 
-@pytest.mark.parametrize("format_", ["table", "csv", "json", "jsonl"])
+@pytest.mark.parametrize("format_", ["table", "csv", "jsonl", "markdown"])
 def test_no_value_can_steer_a_terminal(results: Path, format_: str) -> None:
     sql = "SELECT chr(27) || ']0;owned' || chr(7) || chr(155) || chr(8238) AS \"a\x1b[31m\""
     seen = at_terminal("query", results, sql, "--format", format_)
     assert not set(seen) & {"\x1b", "\x07", "\x9b", "\u202e"}
-    assert "\\u202e" in seen
+    assert "u202e" in seen
+
+
+def test_characters_that_the_encoding_lacks_are_written_as_escapes(results: Path) -> None:
+    called = spawn("query", results, "SELECT 'Größe' AS a", "--format", "table", env={"PYTHONIOENCODING": "ascii"})
+    assert (called.code, called.err) == (0, "")
+    assert "Gr\\xf6\\xdfe" in called.out
 
 
 def test_values_are_as_they_are_in_a_pipe(results: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -32,11 +33,20 @@ def test_the_summary_is_shown_again_for_an_unchanged_run(workplace: Workplace) -
     time.sleep(2.1)  # younger files are read again, because they may have changed since
     first, second = at_terminal("run", config), at_terminal("run", config)
     assert "Published 00000001" in first
+    assert "Report: thresher report /" in first
     assert "Unchanged since 00000001" in second
-    rows = [line for line in first.splitlines() if line.startswith(("│", "┃"))]
-    assert len(rows) >= 5
-    assert [line for line in second.splitlines() if line.startswith(("│", "┃"))] == rows
+    rows = table_rows(first)
+    assert len(rows) == 4
+    assert table_rows(second) == rows
     assert lines_with(second, "Keeping scores of")
+
+
+def table_rows(text: str) -> list[list[str]]:
+    """The cells of the first table, which two blanks or more keep apart."""
+    lines = text.splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith("──")) + 1
+    stop = lines.index("", start)
+    return [re.split(r"  +", line) for line in lines[start:stop]]
 
 
 @pytest.mark.parametrize("kind", [entry.kind for entry in STAGES])
@@ -52,10 +62,12 @@ def test_groups_of_several_groupings_are_shown_with_their_grouping(workplace: Wo
         "run", workplace.config(by=[[], ["source"], ["half"], ["half", "source"]], events=events_by_half(workplace))
     )
     assert lines_with(seen, "grouping", "group", "threshold")
-    assert lines_with(seen, "│ source ", "│ noon ")
-    assert lines_with(seen, "│ half,source ", "│ 1, noon ")
+    names = [row[:2] for row in table_rows(seen)]
+    assert ["source", "noon"] in names
+    assert ["half,source", "1, noon"] in names
     one = at_terminal("run", workplace.config(by=["source"]))
     assert not lines_with(one, "grouping", "group")
+    assert lines_with(one, "group (source)", "threshold")
 
 
 def events_by_half(workplace: Workplace) -> str:
@@ -71,7 +83,7 @@ def test_a_group_without_a_value_is_not_called_by_its_grouping(workplace: Workpl
 
     source = pl.when(pl.col("source") != "dawn").then("source")
     workplace.events.with_columns(source).write_parquet(workplace.folder / "events.parquet")
-    assert lines_with(at_terminal("run", workplace.config()), "│ null ")
+    assert "null" in [row[0] for row in table_rows(at_terminal("run", workplace.config()))]
 
 
 def test_a_sentence_about_a_group_names_it(workplace: Workplace) -> None:
@@ -139,6 +151,15 @@ def test_a_stage_is_a_command_by_both_spellings(command: str) -> None:
     called = call(command, "--help")
     assert called.code == 0
     assert "--pairs" in called.out
+
+
+@pytest.mark.parametrize(
+    ("word", "command"), [("threshold_swep", "threshold-sweep"), ("rankin", "ranking"), ("quer", "query")]
+)
+def test_a_command_that_is_not_there_is_told_with_the_nearest(word: str, command: str) -> None:
+    called = call(word)
+    assert called.code == 2
+    assert f"Did you mean '{command}'?" in " ".join(called.err.replace("│", "").split())
 
 
 def test_a_key_of_the_only_stage_is_set_without_its_name(workplace: Workplace) -> None:

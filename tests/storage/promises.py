@@ -56,6 +56,7 @@ def assert_tidy(root: Path) -> None:
         "catalog.duckdb",
         "CURRENT",
         "latest",
+        "report.html",
         "runs",
         "attempts",
         "chain",

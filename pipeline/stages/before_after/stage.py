@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.stages.before_after import figures, planning, results
+from pipeline.stages.before_after import figures, methods, planning, results
 from pipeline.stages.before_after.contract import (
     ARTICLES,
     AUDITED,
@@ -12,6 +12,7 @@ from pipeline.stages.before_after.contract import (
     PAIRS,
     BeforeAfterParameters,
 )
+from pipeline.stages.before_after.evidence import EVIDENCE
 from pipeline.stages.before_after.tables import COUNT_TABLE, TABLES
 from pipeline.stages.stage import Stage, UnitTable
 
@@ -27,5 +28,7 @@ STAGE = Stage(
     summarize=results.summarize,
     figures=figures.figures,
     key_numbers=figures.key_numbers,
+    methods=methods.sentences,
+    evidence=EVIDENCE,
     units=UnitTable("before_after_events", "event_id", grouped=False),
 )

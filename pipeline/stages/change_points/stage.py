@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.stages.change_points import figures, planning, results
+from pipeline.stages.change_points import figures, methods, planning, results
 from pipeline.stages.change_points.contract import (
     ANNOTATIONS,
     CODERS,
@@ -13,6 +13,7 @@ from pipeline.stages.change_points.contract import (
     TABLES,
     ChangePointsParameters,
 )
+from pipeline.stages.change_points.evidence import EVIDENCE
 from pipeline.stages.stage import Stage, UnitTable
 
 STAGE = Stage(
@@ -27,5 +28,7 @@ STAGE = Stage(
     summarize=results.summarize,
     figures=figures.figures,
     key_numbers=figures.key_numbers,
+    methods=methods.sentences,
+    evidence=EVIDENCE,
     units=UnitTable("change_points_series", "series_id"),
 )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from pipeline.stages.compare import figures, planning, results
+from pipeline.stages.compare import figures, methods, planning, results
 from pipeline.stages.compare.contract import COUNTS, TABLES, UNITS, CompareParameters
+from pipeline.stages.compare.evidence import EVIDENCE
 from pipeline.stages.stage import Stage
 
 STAGE = Stage(
@@ -18,4 +19,6 @@ STAGE = Stage(
     summarize=results.summarize,
     figures=figures.figures,
     key_numbers=figures.key_numbers,
+    methods=methods.sentences,
+    evidence=EVIDENCE,
 )

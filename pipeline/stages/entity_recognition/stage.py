@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipeline.stages.entity_recognition import figures, planning, results
+from pipeline.stages.entity_recognition import figures, methods, planning, results
 from pipeline.stages.entity_recognition.contract import (
     COUNTS,
     DOCUMENTS,
@@ -11,6 +11,7 @@ from pipeline.stages.entity_recognition.contract import (
     TABLES,
     EntityRecognitionParameters,
 )
+from pipeline.stages.entity_recognition.evidence import EVIDENCE
 from pipeline.stages.stage import Stage, UnitTable
 
 STAGE = Stage(
@@ -25,5 +26,7 @@ STAGE = Stage(
     summarize=results.summarize,
     figures=figures.figures,
     key_numbers=figures.key_numbers,
+    methods=methods.sentences,
+    evidence=EVIDENCE,
     units=UnitTable("entity_recognition_documents", "doc_id"),
 )

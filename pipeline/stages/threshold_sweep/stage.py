@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pipeline.stages.stage import Stage
-from pipeline.stages.threshold_sweep import figures, planning, results
+from pipeline.stages.threshold_sweep import figures, methods, planning, results
 from pipeline.stages.threshold_sweep.contract import COUNTS, PREDICTIONS, TABLES, ThresholdSweepParameters
+from pipeline.stages.threshold_sweep.evidence import EVIDENCE
 
 STAGE = Stage(
     kind="threshold_sweep",
@@ -18,4 +19,6 @@ STAGE = Stage(
     summarize=results.summarize,
     figures=figures.figures,
     key_numbers=figures.key_numbers,
+    methods=methods.sentences,
+    evidence=EVIDENCE,
 )

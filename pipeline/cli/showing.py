@@ -1,0 +1,61 @@
+"""`thresher show`: what a published run shows a person, at any time and in a pipe."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from typing import TYPE_CHECKING
+
+from pipeline.errors import UsageError
+from pipeline.report import latex, markdown, methods, plain, summary
+from pipeline.report.published import kept_run, latest_run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from pipeline.report.blocks import Block
+
+FORMATS = ("text", "markdown", "latex")
+
+
+def show_run(results: Path, stages: Sequence[str], run: str | None, format_: str, *, methods_only: bool) -> None:
+    """Write what a run shows to stdout.
+
+    Args:
+        results: The output folder of a run.
+        stages: Names of the stages that are wanted; none: all.
+        run: A kept run by generation, run id or folder; None: the latest.
+        format_: `text`, `markdown` or `latex`.
+        methods_only: Whether a paragraph for a methods section is written in place of the summary.
+
+    Raises:
+        UsageError: there is no such run, stage or format.
+    """
+    check_format(format_)
+    published = latest_run(results) if run is None else kept_run(results, run)
+    blocks_of = methods.blocks_of_methods if methods_only else summary.blocks_of_run
+    write_blocks(blocks_of(published, published.chosen(stages)), format_)
+
+
+def check_format(format_: str, formats: Sequence[str] = FORMATS) -> None:
+    """Refuse an unknown format before anything is read.
+
+    Raises:
+        UsageError: it is none of the formats.
+    """
+    if format_ not in formats:
+        message = f"unknown format {format_!r}"
+        raise UsageError(message, remedy=f"Choose one of {', '.join(formats)}.")
+
+
+def write_blocks(blocks: Iterable[Block], format_: str) -> None:
+    """Write blocks to stdout; text is fitted to the terminal, and to 80 columns in a pipe."""
+    if format_ == "markdown":
+        text = markdown.text_of(blocks)
+    elif format_ == "latex":
+        text = latex.text_of(blocks)
+    else:
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else plain.WIDTH_OF_PIPES
+        text = plain.text_of(blocks, width)
+    sys.stdout.write(text)

@@ -1,0 +1,93 @@
+"""What a run shows a person: warnings, and for each stage its best thresholds, a sentence and a curve."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipeline.report.blocks import Cells, Curve, Heading, Items, Paragraph
+from pipeline.runs.runner import warnings_once
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pipeline.report.blocks import Block
+    from pipeline.report.published import PublishedRun, PublishedStage
+    from pipeline.runs.runner import StageResult
+
+GROUP = "group"
+NUMBERS_BEGIN = frozenset("0123456789-\u2013\u2212")
+
+
+def blocks_of_run(run: PublishedRun, stages: Sequence[PublishedStage]) -> Iterator[Block]:
+    """Return what there is to say of stages of a published run, warnings first.
+
+    Args:
+        run: The run.
+        stages: Those of its stages that are wanted.
+    """
+    yield Heading(heading_of(run))
+    if warnings := warnings_once({stage.name: stage.warnings for stage in stages}):
+        yield warnings_block(warnings)
+    else:
+        yield Paragraph("No warnings.")
+    for stage in stages:
+        yield from blocks_of_stage(stage.result())
+
+
+def heading_of(run: PublishedRun) -> str:
+    """Return the name of a run, when it was published and by which version."""
+    published = f", published {time_of(run)}" if run.published_at else ""
+    return f"Run {run.folder.name}{published}, by thresher {run.record['versions']['thresher']}"
+
+
+def time_of(run: PublishedRun) -> str:
+    """Return when a run was published, to the minute."""
+    return f"{run.published_at[:16].replace('T', ' ')} UTC"
+
+
+def warnings_block(warnings: Sequence[str]) -> Items:
+    """Return warnings with their number above them."""
+    return Items(f"{len(warnings)} warning{'s' if len(warnings) > 1 else ''}", tuple(warnings), tone="warning")
+
+
+def blocks_of_stage(stage: StageResult, most_rows: int | None = None) -> Iterator[Block]:
+    """Return what there is to say of the result of one stage.
+
+    Args:
+        stage: Its result.
+        most_rows: How many groups are shown; None: all.
+    """
+    summary = stage.summary
+    task = "" if stage.kind == stage.name else f" ({stage.kind})"
+    yield Heading(f"{stage.name}{task}: {stage.n_rows:,} rows in {stage.seconds:.1f} s", level=2)
+    if summary.rows:
+        yield _cells(stage, most_rows)
+        n_more = 0 if most_rows is None else len(summary.rows) - most_rows
+        if n_more > 0:
+            yield Paragraph(f"… {n_more:,} more group{'s' if n_more > 1 else ''}; thresher show prints all")
+    if summary.legend:
+        yield Paragraph(summary.legend)
+    yield Paragraph(summary.sentence)
+    if summary.curve:
+        yield Curve(summary.curve, summary.curve_title)
+    if stage.omitted:
+        yield Items("Not made:", tuple(f"{table}: {reason}" for table, reason in stage.omitted.items()))
+
+
+def _cells(stage: StageResult, most_rows: int | None) -> Cells:
+    """Return the groups, with the grouping of each where there are several, else in the header."""
+    summary = stage.summary
+    groupings = dict.fromkeys(grouping for grouping in summary.groupings if grouping != "all")
+    headers, rows = summary.headers, summary.rows[:most_rows]
+    n_names = 1
+    if len(groupings) > 1:
+        headers = ("grouping", *headers)
+        rows = tuple((name, *row) for name, row in zip(summary.groupings, rows, strict=False))
+        n_names = 2
+    elif groupings:
+        headers = tuple(f"{GROUP} ({next(iter(groupings))})" if header == GROUP else header for header in headers)
+    elif headers[0] == GROUP and len(headers) > 1:
+        headers, rows, n_names = headers[1:], tuple(row[1:] for row in rows), 0
+    are_numbers = (all(cell[:1] in NUMBERS_BEGIN for cell in column) for column in zip(*rows, strict=True))
+    flush_right = tuple(number >= n_names and are for number, are in enumerate(are_numbers))
+    return Cells(headers, rows, flush_right, GROUP)

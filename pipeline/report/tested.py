@@ -1,0 +1,244 @@
+"""Paired tests of one group of units that two runs share."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from pipeline.metrics.comparison.bootstrap_t import skewness
+from pipeline.metrics.comparison.paired import EVENT_COUNTS, paired_ratios
+from pipeline.metrics.comparison.paired_tests import differences, paired_t
+from pipeline.metrics.comparison.pooled import pooled_ratios, standard_errors
+from pipeline.metrics.uncertainty.marks import quality_of_sizes
+from pipeline.metrics.uncertainty.qualities import DOUBTFUL, FEWEST_CLUSTERS, UNITS_PER_SQUARED_SKEWNESS, worst
+from pipeline.tables.ratios import RATIOS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pipeline.metrics.uncertainty.jackknife import Floats
+    from pipeline.metrics.uncertainty.qualities import Quality
+    from pipeline.stages.stage import UnitTable
+
+LEVEL = 0.05
+CELLS = ("tp", "fp", "fn")
+IN_PLACE_OF = {"fp": "n_predicted", "fn": "n_true"}  # totals that hold tp too
+_FEWEST_UNITS = 2  # a spread needs two
+AFTER = " after"  # ending of the columns of the second run
+
+
+@dataclass(frozen=True)
+class Tested:
+    """The difference of one metric of one group between two runs, on the units of both.
+
+    Attributes:
+        grouping: The grouping, as the tables name it.
+        group: The group for people, or `all`.
+        metric: What is compared: a column of the units, or a pooled ratio of their counts.
+        n_units: Units of both runs that have a value in both.
+        n_before: Units of the first run.
+        n_after: Units of the second.
+        before: Mean or ratio of the first run over the shared units.
+        after: The same of the second.
+        difference: The second less the first.
+        lower: Lower limit of the difference; None where it has none.
+        upper: Upper limit.
+        test: `paired t` of means, `jackknife t` of ratios of all counts.
+        p_value: Two-sided; None where the test cannot be made.
+        p_adjusted: The same adjusted by Holm over all groups and metrics of the stage.
+        quality: How far the limits can be trusted; None without limits.
+    """
+
+    grouping: str
+    group: str
+    metric: str
+    n_units: int
+    n_before: int
+    n_after: int
+    before: float | None
+    after: float | None
+    difference: float | None
+    lower: float | None
+    upper: float | None
+    test: str
+    p_value: float | None
+    p_adjusted: float | None
+    quality: Quality | None
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether the adjusted p-value lies below 0.05."""
+        return self.p_adjusted is not None and self.p_adjusted < LEVEL
+
+
+@dataclass(frozen=True)
+class SharedUnits:
+    """The units of one group: shared rows have the columns of the first run, and those of the second with an ending."""
+
+    grouping: str
+    group: str
+    shared: pl.DataFrame
+    n_before: int
+    n_after: int
+
+
+def differences_of(group: SharedUnits, units: UnitTable, confidence: float) -> Iterator[Tested]:
+    """Test every metric of a group.
+
+    Args:
+        group: Its shared units.
+        units: What their table holds.
+        confidence: Confidence of the limits.
+    """
+    columns = set(group.shared.columns)
+    if set(EVENT_COUNTS) <= columns:
+        yield from _of_events(group, units, confidence)
+        return
+    means = [name for name in units.metrics if {name, name + AFTER} <= columns]
+    for name in means:
+        yield _of_means(group, name, confidence)
+    if not means:
+        yield from _of_counts(group, units, confidence)
+
+
+def _of_means(group: SharedUnits, name: str, confidence: float) -> Tested:
+    """Test equal means of a column (Student 1908)."""
+    values = group.shared.select(name, name + AFTER).drop_nulls()
+    before, after = (values[column].cast(pl.Float64).to_numpy() for column in values.columns)
+    test = paired_t(after, before, confidence=confidence)
+    quality = _quality_of_means(after, before) if math.isfinite(test.lower) else None
+    return _tested(
+        group,
+        name,
+        len(values),
+        (test.mean_b, test.mean_a, test.difference),
+        (test.lower, test.upper, test.p_value),
+        "paired t",
+        quality,
+    )
+
+
+def _quality_of_means(after: Floats, before: Floats) -> Quality | None:
+    """Return how far Student's interval of the mean difference can be trusted."""
+    skew = skewness(differences(after, before))
+    is_skewed = len(after) < UNITS_PER_SQUARED_SKEWNESS * skew**2
+    return worst(["few_clusters" if len(after) < FEWEST_CLUSTERS else "good", "skewed" if is_skewed else None])
+
+
+def _of_counts(group: SharedUnits, units: UnitTable, confidence: float) -> Iterator[Tested]:
+    """Test equal precision, recall and F1 of the counts of all shared units, by the jackknife over units."""
+    names = _count_names(group.shared, units)
+    if names is None:
+        return
+    counted = group.shared.select(*names, *(name + AFTER for name in names)).drop_nulls()
+    before, after = (_cells(counted, names, ending) for ending in ("", AFTER))
+    errors = standard_errors(after, before)
+    ratios_before, ratios_after = (pooled_ratios(cells.sum(axis=0)) for cells in (before, after))
+    gaps = ratios_after - ratios_before
+    halves, p_values = errors.half_width(confidence), errors.p_values(gaps)
+    sizes = _denominators(before + after)
+    for number, ratio in enumerate(RATIOS):
+        numbers = ratios_before[number], ratios_after[number], gaps[number]
+        limits = gaps[number] - halves[number], gaps[number] + halves[number], p_values[number]
+        quality = quality_of_sizes(sizes[:, number]) if math.isfinite(halves[number]) else None
+        yield _tested(group, f"pooled {ratio}", len(counted), numbers, limits, "jackknife t", quality)
+
+
+def _count_names(shared: pl.DataFrame, units: UnitTable) -> tuple[str, ...] | None:
+    """Return the columns of tp, of fp or all predictions, and of fn or all positives; None without these counts."""
+    names = []
+    for cell in CELLS:
+        total = IN_PLACE_OF.get(cell, cell)
+        candidates = (units.columns.get(cell, cell), units.columns.get(total, total))
+        name = next((name for name in candidates if {name, name + AFTER} <= set(shared.columns)), None)
+        if name is None:
+            return None
+        names.append(name)
+    return tuple(names)
+
+
+def _cells(counted: pl.DataFrame, names: Sequence[str], ending: str) -> Floats:
+    """Return tp, fp and fn of every unit, shape (U, 3)."""
+    columns = [counted[name + ending].cast(pl.Float64).to_numpy() for name in names]
+    cells = [columns[0]]
+    for cell, name, values in zip(CELLS[1:], names[1:], columns[1:], strict=True):
+        cells.append(values if name == cell else values - columns[0])
+    return np.stack(cells, axis=-1)
+
+
+def _denominators(cells: Floats) -> Floats:
+    tp, fp, fn = np.moveaxis(cells, -1, 0)
+    return np.stack([tp + fp, tp + fn, tp + fp + fn], axis=-1)
+
+
+def _of_events(group: SharedUnits, units: UnitTable, confidence: float) -> Iterator[Tested]:
+    """Test equal precision, recall and F1 without labels, from counts around the shared events."""
+    counted = group.shared.drop_nulls([*EVENT_COUNTS, *(name + AFTER for name in EVENT_COUNTS)])
+    if counted.height < _FEWEST_UNITS:
+        return
+    before, after = (
+        counted.select(pl.col(units.unit).alias("event_id"), *(pl.col(n + ending).alias(n) for n in EVENT_COUNTS))
+        for ending in ("", AFTER)
+    )
+    matches = sum(frame[name].to_numpy() for frame in (before, after) for name in ("m_before", "m_after"))
+    for name, ratio in paired_ratios(after, before).items():
+        half = ratio.half_width(confidence)
+        numbers = ratio.value_b, ratio.value_a, ratio.difference
+        limits = ratio.difference - half, ratio.difference + half, ratio.t_p_value()
+        quality = quality_of_sizes(np.asarray(matches)) if math.isfinite(half) else None
+        yield _tested(group, f"pooled {name}", counted.height, numbers, limits, "jackknife t", quality)
+
+
+def _tested(
+    group: SharedUnits,
+    metric: str,
+    n_units: int,
+    numbers: tuple[float, float, float],
+    limits: tuple[float, float, float],
+    test: str,
+    quality: Quality | None,
+) -> Tested:
+    """Return a test without its adjusted p-value.
+
+    Args:
+        group: The group.
+        metric: What is compared.
+        n_units: Shared units with values in both runs.
+        numbers: Value before, value after, difference.
+        limits: Lower and upper limit of the difference, p-value.
+        test: Name of the test.
+        quality: How far the limits can be trusted.
+    """
+    before, after, difference = map(finite, numbers)
+    lower, upper, p_value = map(finite, limits)
+    return Tested(
+        group.grouping,
+        group.group,
+        metric,
+        n_units,
+        group.n_before,
+        group.n_after,
+        before,
+        after,
+        difference,
+        lower,
+        upper,
+        test,
+        p_value,
+        None,
+        quality,
+    )
+
+
+def is_doubtful(test: Tested) -> bool:
+    """Whether limits and p-value cannot be vouched for."""
+    return test.quality in DOUBTFUL
+
+
+def finite(value: float) -> float | None:
+    """Return a number, or None for nan and infinity."""
+    return float(value) if math.isfinite(value) else None

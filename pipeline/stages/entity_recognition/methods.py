@@ -1,0 +1,54 @@
+"""What a methods section says of entity_recognition."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from pipeline.stages import methods
+from pipeline.stages.mentions.methods import rule_in_words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pipeline.stages.methods import Measured
+
+NOUNS = {"predicted": "predicted mentions", "gold": "gold mentions"}
+AVERAGES = {
+    "micro": "of the summed counts",
+    "macro": "as means of the documents' ratios where these are defined",
+    "semeval": "as in SemEval-2019 Task 12 (Weissenbacher et al. 2019)",
+    "semeval_micro": "as the micro scores of SemEval-2019 Task 12 (Weissenbacher et al. 2019)",
+}
+
+
+def sentences(measured: Measured) -> Iterator[str]:
+    """Say how recognised mentions were matched with gold mentions, and what came out."""
+    scores, parameters = measured.tables["entity_recognition_scores"], measured.parameters
+    yield (
+        f"{measured.used('predicted'):,} predicted mentions were compared with {measured.used('gold'):,} gold mentions "
+        f"in {measured.most(scores['n_documents'])} documents, by matching {rule_in_words(parameters)}."
+    )
+    yield methods.left_out(measured, NOUNS)
+    if measured.facts["scores"] == "yes":
+        yield methods.scored_predictions(measured)
+        yield methods.invalid_scores(measured, "Predictions")
+        yield methods.criteria(measured)
+    yield f"Precision, recall and F1 are given {methods.listed(AVERAGES[name] for name in parameters['averages'])}."
+    units = methods.units_in_words(measured, {"doc_id": "documents"})
+    yield methods.intervals(
+        measured,
+        units,
+        f"are those of proportions whose counts are divided by the design effect, by the jackknife over {units}",
+    )
+    yield from _results(measured, scores)
+
+
+def _results(measured: Measured, scores: pl.DataFrame) -> Iterator[str]:
+    """Give the chosen point of all mentions, or without scores the first average."""
+    points = measured.tables["entity_recognition_operating_points"]
+    rows = methods.of_first_criterion(points)
+    if rows.is_empty():
+        rows = scores.filter(pl.col("average") == measured.parameters["averages"][0], pl.col("threshold").is_null())
+    yield from methods.results(rows, methods.RATIO_NAMES, measured.confidence, methods.CHOSEN)

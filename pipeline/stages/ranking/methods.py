@@ -1,0 +1,54 @@
+"""What a methods section says of ranking."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipeline.stages import methods
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pipeline.stages.methods import Measured
+
+TIES = {
+    "trec": "documents of equal rank by document id, descending, as trec_eval orders them",
+    "expected": "every measure being its mean over all orders of tied documents (McSherry and Najork 2008)",
+    "order": "ties being impossible",
+}
+MISSING = {
+    "zero": "Queries for which a system retrieved nothing count as 0.",
+    "skip": "Queries for which a system retrieved nothing are left out of its means.",
+    "error": "",
+}
+
+
+def sentences(measured: Measured) -> Iterator[str]:
+    """Say how rankings were evaluated, and what came out."""
+    summary, parameters = measured.tables["ranking_summary"], measured.parameters
+    yield (
+        f"Rankings of {measured.used('ranking'):,} retrieved documents were evaluated query by query as trec_eval does "
+        f"(Buckley and Voorhees 2000), a document counting as relevant from a relevance of "
+        f"{parameters['relevance_level']:g} on."
+    )
+    yield methods.left_out(measured, {"ranking": "retrieved documents", "relevance": "judgements"})
+    yield f"Documents were ordered by {measured.facts['order']}, {TIES[parameters['ties']]}."
+    yield MISSING[parameters["missing_queries"]]
+    treated = "count as 0" if parameters["no_relevant"] == "zero" else "are left out of the means"
+    yield f"Queries without a relevant document {treated}."
+    yield methods.intervals(
+        measured,
+        "queries",
+        "of means over queries are beta quantiles of a share with the variance between queries, with the tails of "
+        "Student's t",
+    )
+    shown, _ = methods.headline_rows(summary)
+    for row in shown:
+        group = methods.named_group(row)
+        yield f"There are {row['n_queries']:,} queries{f' of {group}' if group else ''}."
+    names = {"map": "mean average precision", "r_precision": "R-precision", "reciprocal_rank": "mean reciprocal rank"}
+    yield from methods.results(summary, names, measured.confidence)
+    expected = [f"{100 * row['map_expected']:.1f}%" for row in shown if row["map_expected"] is not None]
+    if expected:
+        values = methods.listed(dict.fromkeys(expected))
+        yield f"Random selection would give a mean average precision of {values} (exact expectation: Bestgen 2015)."

@@ -1,0 +1,69 @@
+"""What a methods section says of threshold_sweep."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipeline.stages import methods
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import polars as pl
+
+    from pipeline.stages.methods import Measured
+
+PROPORTIONS = (
+    "of precision, recall and F1 are beta quantiles (Clopper and Pearson 1934; Brown, Cai and DasGupta 2001){design}; "
+    "those of areas are symmetric on the logit scale (Boyd, Eng and Page 2013), with standard errors from influence "
+    "functions (for the ROC area those of DeLong, DeLong and Clarke-Pearson 1988){clusters} and degrees of freedom "
+    "after Satterthwaite (1946)"
+)
+FIXED = " Class sizes are taken as fixed."
+
+
+def sentences(measured: Measured) -> Iterator[str]:
+    """Say how labelled scores were evaluated, and what came out."""
+    areas = measured.tables["threshold_sweep_areas"]
+    weighted = "weighted, " if measured.has("predictions.weight") else ""
+    yield (
+        f"Precision, recall and F1 of {measured.used('predictions'):,} {weighted}scored and labelled predictions were "
+        f"computed {methods.thresholds(measured)}; a prediction counts as positive if its score is "
+        f"{methods.at_or_above(measured)} the threshold."
+    )
+    yield methods.left_out(measured, {"predictions": "predictions"})
+    yield methods.invalid_scores(measured, "Predictions")
+    yield (
+        "Average precision is the step sum of precision over recall, tied scores entering together (Buckley and "
+        "Voorhees 2000), and the ROC area counts ties as half (Mann and Whitney 1947)."
+    )
+    if measured.parameters["method"] == "binned":
+        width = measured.parameters["width"]
+        yield f"Areas are midpoints of certain bounds, at most {width:g} apart, from counts in cells of scores."
+    yield _intervals(measured)
+    yield methods.criteria(measured)
+    yield from _sizes(areas)
+    names = {"average_precision": "average precision", "roc_auc": "the ROC area"}
+    yield from methods.results(areas, names, measured.confidence)
+    points = measured.tables["threshold_sweep_operating_points"]
+    rows = methods.of_first_criterion(points)
+    yield from methods.results(rows, methods.RATIO_NAMES, measured.confidence, methods.CHOSEN)
+
+
+def _intervals(measured: Measured) -> str:
+    independent = measured.facts["independent"]
+    fixed = FIXED if measured.parameters["class_sizes"] == "fixed" else ""
+    if independent == "rows":
+        closed_forms = PROPORTIONS.format(design="", clusters=" and independent rows")
+        return methods.intervals(measured, "rows", closed_forms) + fixed
+    units = methods.units_in_words(measured, {})
+    two = " over both parents (Cameron, Gelbach and Miller 2011)" if " and " in independent else ""
+    design = f" of counts divided by the design effect (Kish 1965), by the jackknife over {units}{two}"
+    return methods.intervals(measured, units, PROPORTIONS.format(design=design, clusters=f" between {units}"))
+
+
+def _sizes(areas: pl.DataFrame) -> Iterator[str]:
+    shown, _ = methods.headline_rows(areas)
+    for row in shown:
+        group = methods.named_group(row)
+        yield f"{row['n_positive']:,} of {row['n']:,} predictions{f' of {group}' if group else ''} are positive."
