@@ -169,7 +169,7 @@ class Staging:
         """Write the catalog that shows the run and its link in the chain, then do what readers notice."""
         with storage_errors(f"publishing {target}"):
             sync_folder(self.layout.runs)
-            state = read_state(self.layout)
+            state = read_state(self.layout, older=0)
             catalog = stage_catalog(self.layout, self.run_id, _content(state, (target, manifest), record))
             link = Link(
                 generation=manifest.generation,

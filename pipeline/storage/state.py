@@ -122,7 +122,7 @@ class State:
         return [sentence for run in self.runs for sentence in run.damage.values()]
 
 
-def read_state(layout: Layout, hashed: Hashed = "none", *, older: int | None = 0) -> State:
+def read_state(layout: Layout, hashed: Hashed = "none", *, older: int | None = None) -> State:
     """Read the state of a results folder, and read it again if a run is published in the meantime.
 
     Args:
@@ -206,7 +206,7 @@ def require_latest(layout: Layout) -> tuple[State, KeptRun, Manifest]:
         NoInputError: no run was published there.
         DataError: the latest run is damaged.
     """
-    state = read_state(layout)
+    state = read_state(layout, older=0)
     if not state.latest.generation:
         raise no_run(layout)
     run = state.runs[-1]
