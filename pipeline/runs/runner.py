@@ -36,6 +36,8 @@ from pipeline.storage.layout import FORMAT_VERSION, RUN_RECORD, Layout, new_run_
 from pipeline.storage.manifest import Manifest
 from pipeline.storage.publish import Staging, exclusive
 from pipeline.tables.groupings import in_users_names
+from pipeline.tables.metrics_table import metrics_table
+from pipeline.tables.run_tables import BINDINGS, INPUTS, METRICS
 from pipeline.tables.schemas import COUNT_TABLE, conform, empty_table
 
 if TYPE_CHECKING:
@@ -47,9 +49,6 @@ if TYPE_CHECKING:
     from pipeline.runs.config import Config
     from pipeline.stages.stage import Summary
     from pipeline.tables.schemas import Table
-
-INPUTS = "inputs"
-BINDINGS = "bindings"
 
 
 @dataclass(frozen=True)
@@ -324,7 +323,7 @@ def _run_stage(engine: DuckDB, opened: OpenedStage, staging: Staging, stop: Stop
 
     def write(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
         checked = conform(frame, table, stage=params.name, by=by)
-        staging.write(table.name, params.name, in_users_names(checked), metadata)
+        staging.write(table, params.name, in_users_names(checked), metadata)
         return checked
 
     write(counts_table(stage), counted.tables[COUNT_TABLE])
@@ -339,6 +338,7 @@ def _run_stage(engine: DuckDB, opened: OpenedStage, staging: Staging, stop: Stop
     }
     staging.write(INPUTS, params.name, _inputs_table(params.name, counted), metadata)
     staging.write(BINDINGS, params.name, _bindings_table(opened), metadata)
+    staging.write(METRICS, params.name, metrics_table(stage.tables, tables), metadata)
     warnings = (*counted.alarms, *plan.warnings, *counted.warnings, *stage.warnings(tables))
     seconds = time.monotonic() - started
     n_rows = sum(account.rows_in for account in counted.inputs)

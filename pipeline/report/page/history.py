@@ -11,8 +11,8 @@ from pipeline.report.figures.panels import Panels, panels
 from pipeline.report.page.content import numbers_by_group
 from pipeline.report.published import PublishedRun, read_run
 from pipeline.stages.figures import Axis, Figure, Rule, Series
-from pipeline.storage.layout import Layout
-from pipeline.storage.state import generation_of, read_state
+from pipeline.storage.layout import Layout, generation_of
+from pipeline.storage.state import read_state
 from pipeline.tables.groupings import TOTAL
 from pipeline.tables.schemas import GROUPING
 
