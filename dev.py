@@ -26,6 +26,7 @@ QUICK_TESTS = (
     "tests/engines",
     "tests/runs/inputs/test_scores.py",
     "tests/metrics/matching/test_bipartite.py",
+    "tests/report/test_charts.py",
     "tests/metrics/test_posteriors.py",
     "tests/sources/test_predicates.py",
     "tests/sources/test_types.py",

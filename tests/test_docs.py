@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 from cli.calls import call
+from storage.second_night import add_second_night
 
 from pipeline import errors, open_results
 from pipeline.runs.config import load_config, parse_config
 from pipeline.stages import STAGES
+from pipeline.tables.run_tables import ATTEMPTS, BINDINGS, INPUTS, METRICS, RECORD_TABLES, RUNS
 from pipeline.tables.schemas import LEADING, Column, Table
 
 if TYPE_CHECKING:
@@ -34,7 +36,8 @@ BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | 
 LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
 HEADING = re.compile(r"^#+ (?P<text>.+)$", re.MULTILINE)
 COLUMN_ROW = re.compile(
-    r"^\| `(?P<name>[^`]+)` \| (?P<type>BIGINT|DOUBLE|VARCHAR|BOOLEAN|TIMESTAMP|KEY|POSITION) \| (?P<null>[^|]+) \| ",
+    r"^\| `(?P<name>[^`]+)` \| (?P<type>BIGINT|DOUBLE|VARCHAR|BOOLEAN|TIMESTAMP|VARCHAR\[\]|KEY|POSITION) \| "
+    r"(?P<null>[^|]+) \| ",
     re.MULTILINE,
 )
 UNUSED_SETTING = re.compile(r"^#(?P<key>[a-z_]+) = (?P<value>[^#\n]*[^#\s])")
@@ -60,6 +63,7 @@ QUERIES = [
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("docs") / "demo"
     subprocess.run([sys.executable, "-m", "pipeline", "demo", "--quiet", "--output", str(folder)], check=True)
+    add_second_night(folder / "results", stage="threshold_sweep")  # for the queries about runs and attempts
     return folder
 
 
@@ -88,7 +92,7 @@ def test_the_examples_of_the_pure_functions_hold() -> None:
 
 
 def test_the_site_is_built_with_all_its_links(tmp_path: Path) -> None:
-    words = [sys.executable, ROOT / "docs" / "site" / "build.py", tmp_path / "site"]
+    words = [sys.executable, str(ROOT / "docs" / "site" / "build.py"), str(tmp_path / "site")]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert {f"{page.stem}.html" for page in (ROOT / "docs").glob("*.md")} <= {
@@ -98,6 +102,7 @@ def test_the_site_is_built_with_all_its_links(tmp_path: Path) -> None:
 
 def test_there_are_queries() -> None:
     assert len(QUERIES) >= 5
+    assert len(blocks(ROOT / "docs" / "queries.md", "sql")) == 20
 
 
 # Columns -------------------------------------------------------------------------------------------------------------
@@ -151,13 +156,33 @@ def test_the_leading_columns_are_documented() -> None:
     assert documented("Conventions of all tables") == promised(LEADING)
 
 
-@pytest.mark.parametrize("view", ["inputs", "runs", "counts_before_after"])
-def test_the_columns_of_the_views_of_every_run_are_documented(view: str, demo: Path) -> None:
+RUN_TABLES = (INPUTS, BINDINGS, METRICS, RUNS, ATTEMPTS, *RECORD_TABLES)
+
+
+@pytest.mark.parametrize("table", RUN_TABLES, ids=lambda table: table.name)
+def test_the_columns_of_the_tables_of_every_run_are_documented_as_promised(table: Table, demo: Path) -> None:
+    assert documented(table.name) == promised(table.columns), f"docs/results.md should say:\n{as_rows(table.columns)}"
     with open_results(demo / "results") as connection:
-        shown = columns_of(connection, view)
-    leading = {column.name for column in LEADING} | {"source"} if view.startswith("counts") else set()
+        assert columns_of(connection, table.name) == [(column.name, column.type) for column in table.columns]
+
+
+@pytest.mark.parametrize("table", [METRICS, RUNS, ATTEMPTS, *RECORD_TABLES], ids=lambda table: table.name)
+def test_page_and_comments_say_the_same_of_tables_of_every_run(table: Table) -> None:
+    """A comment is the meaning and the null rule, which the page has in two cells."""
+    text = (ROOT / "docs" / "results.md").read_text("utf-8")
+    for column in table.columns:
+        meaning = column.comment.partition("; NULL ")[0].removesuffix("; never NULL")
+        assert re.search(rf"^\| `{re.escape(column.name)}` \| .* \| {re.escape(meaning)} \|$", text, re.MULTILINE), (
+            meaning
+        )
+
+
+def test_the_columns_of_saved_counts_are_documented(demo: Path) -> None:
+    with open_results(demo / "results") as connection:
+        shown = columns_of(connection, "counts_before_after")
+    leading = {column.name for column in LEADING} | {"source"}
     expected = [column for column in shown if column[0] not in leading]
-    assert [(name, kind) for name, kind, _ in documented(view)] == expected
+    assert [(name, kind) for name, kind, _ in documented("counts_before_after")] == expected
 
 
 def columns_of(connection: duckdb.DuckDBPyConnection, view: str) -> list[tuple[str, str]]:

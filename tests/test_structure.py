@@ -21,7 +21,7 @@ ROOT = PACKAGE.parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 KINDS = [entry.kind for entry in STAGES]
 ENGINE_HOMES = ("engines/", "storage/", "cli/query.py", "api.py", "sources/frames.py", "functions/rows.py")
-HEAVY = ("polars", "duckdb", "scipy", "pyarrow", "pydantic", "numpy", "sqlglot")
+HEAVY = ("polars", "duckdb", "scipy", "pyarrow", "pydantic", "numpy", "sqlglot", "vl_convert")
 RUNS_SQL = {"execute", "sql", "executemany", "query", "from_query"}
 
 
@@ -70,7 +70,7 @@ def test_a_task_has_a_command_with_an_example(kind: str) -> None:
 
 
 def test_no_place_has_a_word_that_is_no_task() -> None:
-    shared = {"accounting", "areas", "checks", "inputs", "mentions", "replicates", "units"}
+    shared = {"accounting", "areas", "catalog", "checks", "explain", "inputs", "mentions", "replicates", "units"}
     assert {path.name for path in resource_folder("sql").iterdir() if path.is_dir()} - shared <= set(KINDS)
     simulations = {path.stem for path in (PACKAGE / "simulations").glob("*.py")} - {"__init__"}
     assert [name for name in simulations if not name.startswith(tuple(KINDS))] == []

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from pipeline.cli import reading
+from pipeline.cli import drawing, reading
 from pipeline.cli.session import cleaned_faults, echo, execute, reporting
 from pipeline.errors import UsageError
 from pipeline.sources.paths import local_path
@@ -237,6 +237,7 @@ def init(
 
 
 app.add_typer(reading.app)
+app.add_typer(drawing.app)
 
 
 def _overrides(settings: list[str] | None, *, output: str | None = None, engine: str | None = None) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 import tomllib
 from contextlib import contextmanager
@@ -128,7 +129,7 @@ class Console:
         from rich.console import Console as RichConsole  # noqa: PLC0415 - only for terminals
         from rich.text import Text  # noqa: PLC0415
 
-        from pipeline.report import plain, summary  # noqa: PLC0415 - an error message must not load results
+        from pipeline.report.text import plain, summary  # noqa: PLC0415 - an error message must not load results
 
         rich = RichConsole(stderr=True)
         blocks = [block for stage in run.stages for block in summary.blocks_of_stage(stage, MOST_SUMMARY_ROWS)]
@@ -140,6 +141,8 @@ class Console:
             rich.print(Text(f"{text}\n", style=style), soft_wrap=True)
         verb = "Unchanged since" if run.status == "unchanged" else "Published"
         rich.print(f"{verb} {run.path.name}  ({run.seconds:.1f} s)", highlight=False)
+        results = shlex.quote(cleaned(str(run.path.parent.parent), layout=""))
+        rich.print(f"Report: thresher report {results}", markup=False, highlight=False, soft_wrap=True)
 
 
 def parse_setting(text: str) -> tuple[str, Any]:

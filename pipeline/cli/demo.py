@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from pipeline.report.page.writing import write_report
+from pipeline.report.published import latest_run
 from pipeline.runs import runner
-from pipeline.runs.config import parse_config
+from pipeline.runs.config import load_config
 from pipeline.sources.paths import local_path
 from pipeline.stages import STAGES
-from pipeline.storage.durable import make_folder
+from pipeline.storage.durable import make_folder, write_whole
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pipeline.cli.console import Console
+
+CONFIG = "demo.toml"
+_TITLE = "# What `thresher demo` ran, on the data beside it:  thresher run demo.toml"
 
 
 def run_demo(output: Path, console: Console) -> None:
-    """Write data under `<output>/data`, publish a run under `<output>/results`, and print the results.
+    """Write data and a config, publish a run of it under `<output>/results`, write its report, and print the results.
 
     Raises:
         CannotCreateError: the folder cannot be written.
@@ -30,7 +38,8 @@ def run_demo(output: Path, console: Console) -> None:
     package = __package__.rpartition(".")[0]  # its name may differ from `pipeline`
     simulations = {entry.kind: import_module(f"{package}.simulations.{entry.kind}") for entry in STAGES}
     stages = [simulation.write_demo(root / "data" / kind) for kind, simulation in simulations.items()]
-    config = parse_config({"output": str(root / "results"), "stages": stages}, base=root, origin="demo")
+    write_whole(root / CONFIG, _config_text(stages, root).encode())
+    config = load_config(root / CONFIG)
     with console.watching() as watcher:
         finished = runner.run(config, watcher)
     console.finished(finished)
@@ -41,6 +50,33 @@ def run_demo(output: Path, console: Console) -> None:
         }
         error_table = simulations[configured.stage.kind].error_table(root / "data" / configured.stage.kind, frames)
         sys.stdout.write(f"{configured.params.name}: {simulations[configured.stage.kind].HEADING}\n\n{error_table}\n\n")
+    page = write_report(latest_run(config.output), config.output)
     sys.stdout.write(
-        f'{finished.path}\n\nNext: thresher query {output / "results"} "FROM before_after_operating_points"\n'
+        f"{finished.path}\n\nReport: {page}\nConfig: {root / CONFIG}\n"
+        f'Next: thresher query {output / "results"} "FROM before_after_operating_points"\n'
     )
+
+
+def _config_text(stages: list[dict[str, Any]], root: Path) -> str:
+    """The config of the demo as TOML, its paths relative to it, so that the folder can be moved."""
+    tables = [
+        "\n".join(["[[stages]]", *(f"{key} = {_toml(value, root)}" for key, value in stage.items())])
+        for stage in stages
+    ]
+    return "\n\n".join([_TITLE, 'output = "results"', *tables]) + "\n"
+
+
+def _toml(value: object, root: Path) -> str:
+    """A value as TOML writes it; the stages of the demo have text, numbers, truth values, lists and tables."""
+    if isinstance(value, dict):
+        return _inline_table(value, root)
+    if isinstance(value, list):
+        return f"[{', '.join(_toml(item, root) for item in value)}]"
+    if isinstance(value, str) and Path(value).is_relative_to(root):
+        return json.dumps(Path(value).relative_to(root).as_posix())
+    return json.dumps(value)
+
+
+def _inline_table(table: Mapping[str, object], root: Path) -> str:
+    entries = (f"{key} = {_toml(value, root)}" for key, value in table.items())
+    return f"{{ {', '.join(entries)} }}"

@@ -8,9 +8,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from pipeline.cli.showing import check_format, write_blocks
-from pipeline.report.blocks import Paragraph
-from pipeline.report.diff import blocks_of, run_difference
+from pipeline.report.diff.diff import blocks_of, run_difference
 from pipeline.report.published import kept_run, latest_run, run_before
+from pipeline.report.text.blocks import Paragraph
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,7 +14,7 @@ import polars as pl
 from pipeline.cli.terminal import cleaned, write
 from pipeline.errors import UsageError
 from pipeline.queries.load import page
-from pipeline.report import latex, markdown, plain
+from pipeline.report.text import latex, markdown, plain
 from pipeline.storage.read import omitted_tables, open_results
 
 if TYPE_CHECKING:

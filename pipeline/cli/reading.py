@@ -112,3 +112,61 @@ def verify(
         for note in verified.notes:
             console.log("info", note)
         typer.echo(f"{results}: {verified.runs:,} runs, {verified.files:,} files, all as published")
+
+
+@app.command()
+def explain(
+    ctx: typer.Context,
+    results: Results,
+    stage: Annotated[str, typer.Argument(metavar="STAGE", help="Name of the stage.", show_default=False)],
+    metric: Annotated[str, typer.Option("--metric", "-m", help="The number; default: the main one of the stage.")] = "",
+    threshold: Annotated[
+        float | None, typer.Option("--threshold", "-t", help="Default: that of the first operating point.")
+    ] = None,
+    group: Annotated[
+        list[str] | None, typer.Option("--group", "-g", metavar="NAME=VALUE", help="A group; default: the total.")
+    ] = None,
+    show: Annotated[
+        list[str] | None, typer.Option("--show", "-s", metavar="SECTION", help="Show the rows of this section only.")
+    ] = None,
+    rows: Annotated[
+        int | None, typer.Option("--rows", "-n", min=0, help="Most rows of a section; default: 10.")
+    ] = None,
+    columns: Annotated[
+        str, typer.Option("--columns", metavar="INPUT.COLUMN,…", help="Columns of the inputs to show beside the rows.")
+    ] = "",
+    sql: Annotated[  # noqa: FBT002 - a flag
+        bool, typer.Option("--sql", help="Print the SQL that counts it, too.")
+    ] = False,
+    profile: Annotated[
+        str,
+        typer.Option("--profile", "-p", metavar="TOOL", help="Why the number of another tool differs: scikit-learn, …"),
+    ] = "",
+    checked: Annotated[
+        Path | None,
+        typer.Option(
+            "--checked", metavar="SHEET", help="A filled-in sheet, CSV: write it as Parquet for the input audited."
+        ),
+    ] = None,
+    run: Annotated[str, typer.Option("--run", metavar="RUN", help="A kept run; default: the latest.")] = "",
+    format_: Annotated[str, typer.Option("--format", "-f", help="text, markdown, csv or json.")] = "text",
+) -> None:
+    """Explain where a number comes from: definition, counts, inputs, and the rows behind it.
+
+    Example:  thresher explain results before_after --threshold 6.5 --group source=north
+    """
+    with reporting(ctx):
+        from pipeline.cli.explanation import write_checked, write_explanation  # noqa: PLC0415
+        from pipeline.report.explain.choosing import Wish  # noqa: PLC0415
+        from pipeline.report.explain.explaining import Shown, explain  # noqa: PLC0415
+        from pipeline.report.published import kept_run, latest_run  # noqa: PLC0415
+
+        folder = local_path(results, Path.cwd(), what="results")
+        wanted = tuple(name.strip() for name in columns.split(",") if name.strip())
+        shown = Shown(tuple(show or ()), rows, wanted, sql=sql, rows=rows != 0, profile=profile)
+        wish = Wish(metric, threshold, tuple(group or ()))
+        published = kept_run(folder, run) if run else latest_run(folder)
+        if checked is not None:
+            write_checked(published, stage, local_path(checked, Path.cwd(), what="--checked"))
+            return
+        write_explanation(explain(published, stage, wish, shown), format_)

@@ -7,14 +7,14 @@ import sys
 from typing import TYPE_CHECKING
 
 from pipeline.errors import UsageError
-from pipeline.report import latex, markdown, methods, plain, summary
 from pipeline.report.published import kept_run, latest_run
+from pipeline.report.text import latex, markdown, methods, plain, summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from pipeline.report.blocks import Block
+    from pipeline.report.text.blocks import Block
 
 FORMATS = ("text", "markdown", "latex")
 

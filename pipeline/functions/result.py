@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pipeline.errors import UsageError
+from pipeline.report.figures.chart import Chart
+from pipeline.report.figures.panels import panels
+from pipeline.report.figures.plots import chosen_group
+from pipeline.report.page.markup import drawing, element, joined
+from pipeline.report.text.html import markup_of
+from pipeline.report.text.summary import blocks_of_stage, warnings_block
 from pipeline.runs import runner
 from pipeline.sources.paths import local_path
+from pipeline.tables.groupings import users_name
 
 if TYPE_CHECKING:
     import os
 
     import polars as pl
 
+    from pipeline.report.figures.panels import Group, Panels
     from pipeline.runs.config import Config
     from pipeline.runs.evaluation import Evaluation, InMemory
     from pipeline.runs.runner import Run
     from pipeline.stages.stage import Summary
+
+
+FIGURES_SHOWN = 2
+MOST_GROUPS = 12
 
 
 class Result:
@@ -41,7 +56,8 @@ class Result:
         (stage,) = evaluation.results
         self.name: str = stage.name
         self.kind: str = stage.kind
-        self.tables: dict[str, pl.DataFrame] = {table: frame for (table, _), (frame, _) in tables.tables.items()}
+        self.tables: dict[str, pl.DataFrame] = {table: frame for (table, _), (_, frame, _) in tables.tables.items()}
+        self._stage = evaluation.opened[0].configured
         self.omitted: dict[str, str] = stage.omitted
         self.warnings: tuple[str, ...] = stage.warnings
         self.summary: Summary = stage.summary
@@ -76,6 +92,48 @@ class Result:
         lines += [f"warning: {warning}" for warning in self.warnings]
         lines.append(f"tables: {', '.join(self._short_names())}")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """Say the same with a table and figures, for notebooks."""
+        warnings = (warnings_block(self.warnings),) if self.warnings else ()
+        (stage,) = self._evaluation.results
+        charts = [self._chart(drawn, drawn.first)._repr_svg_() for drawn in self._figures[:FIGURES_SHOWN]]
+        figures = [element("div", drawing(chart)) for chart in charts]
+        return str(joined(markup_of((*warnings, *blocks_of_stage(stage, MOST_GROUPS))), *figures))
+
+    @cached_property
+    def _figures(self) -> tuple[Panels, ...]:
+        params = self._stage.params
+        inside = {users_name(column): column for column in params.by_columns}
+        tables = {
+            name: frame.rename({column: inside[column] for column in frame.columns if column in inside})
+            for name, frame in self.tables.items()
+        }
+        return tuple(panels(figure) for figure in self._stage.stage.figures(tables, params.confidence))
+
+    @property
+    def figures(self) -> list[str]:
+        """Names of the figures that `plot` draws."""
+        return [drawn.figure.name for drawn in self._figures]
+
+    def plot(self, figure: str = "", **group: object) -> Chart:
+        """Draw a figure, which notebooks show and which can be saved as SVG, PNG or PDF.
+
+        Args:
+            figure: Its name, one of `figures`; default: the first.
+            group: The group by its grouping columns, `source="north"`; default: all rows, or the first group.
+
+        Raises:
+            UsageError: there is no such figure, or it has no such group.
+        """
+        drawn = next((drawn for drawn in self._figures if figure in {"", drawn.figure.name}), None)
+        if drawn is None:
+            message = f"no figure is called {figure!r}" if figure else "there is nothing to draw"
+            raise UsageError(message, remedy=f"The figures are: {', '.join(self.figures) or 'none'}.")
+        return self._chart(drawn, chosen_group(drawn, {name: str(value) for name, value in group.items()}))
+
+    def _chart(self, drawn: Panels, group: Group) -> Chart:
+        return Chart(drawn, group, f"{self.name} · thresher {version('thresher')}")
 
     def save(self, folder: str | os.PathLike[str]) -> Run:
         """Publish the result as a run in a results folder; nothing is counted again.

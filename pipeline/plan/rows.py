@@ -154,8 +154,10 @@ def read(
         by: Grouping columns; those of this input get their internal names.
         derived: Further columns computed from the wanted ones, called `canonical`, and from those of the lookups.
         lookups: Relations of one row per key in which the rows find further columns, or NULL.
-        located: Whether to add `source_file` and `file_row_number`, the order of the rows in the files.
+        located: Whether to add `source_file` and `file_row_number`, the order of the rows in the files; an input with
+            columns that are only shown has them in any case.
     """
+    located = located or source.shown is not None
     fields = fields_of(source, wanted, by)
     score = "score" if "score" in fields and source.field("score") is not None else None
     computed = [exp.alias_(value, name, quoted=True) for name, value in derived.items()]

@@ -24,12 +24,13 @@ if TYPE_CHECKING:
 
     Segment = Sequence[str] | Mapping[str, Sequence[str]]  # of all relations alike, or by the name of the relation
 
-E = TypeVar("E", bound=exp.Expr)
+E = TypeVar("E", bound="exp.Expr")  # its name while types are checked: the oldest sqlglot has no such class
 
 SEGMENT = "segment"
 HEADER_KEYS = ("grain", "reads", "params", "caution")
 CHECK_KEYS = ("message", "remedy")  # of a check: what is said of its rows, with {placeholders}
 CHECKS = "checks"  # folder of the checks of a stage, and of those that all stages share
+MACROS = "catalog"  # folder of the macros that every catalog has
 FILE = "file"  # key of the meta data of a tree: the file it comes from
 _HEADER_LINE = re.compile(r"^--\s(?P<key>[a-z]+):\s+(?P<text>.+)$")
 _PARENTHESES = re.compile(r"\([^)]*\)")
@@ -78,9 +79,15 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def query_names() -> tuple[str, ...]:
-    """Names of all shipped queries, sorted."""
+    """Names of all shipped queries, sorted; the macros of the catalog are not queries."""
     root = resource_folder("sql")
-    return tuple(sorted(path.relative_to(root).with_suffix("").as_posix() for path in root.rglob("*.sql")))
+    names = (path.relative_to(root).with_suffix("").as_posix() for path in root.rglob("*.sql"))
+    return tuple(sorted(name for name in names if not name.startswith(f"{MACROS}/")))
+
+
+def macros() -> tuple[str, ...]:
+    """Return the statements that define the macros of the catalog, in the order of their names."""
+    return tuple(path.read_text("utf-8") for path in sorted((resource_folder("sql") / MACROS).glob("*.sql")))
 
 
 @cache
@@ -109,7 +116,7 @@ def _without_text(node: E) -> E:
 
 
 def _value_without_text(value: object) -> object:
-    if isinstance(value, exp.Expr):
+    if isinstance(value, exp.Expression):
         return _without_text(value)
     return [_value_without_text(item) for item in value] if isinstance(value, list) else value
 

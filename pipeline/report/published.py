@@ -13,8 +13,8 @@ from pipeline.errors import DataError, UsageError
 from pipeline.runs.config_faults import near
 from pipeline.runs.evaluation import StageResult
 from pipeline.stages import find_stage
-from pipeline.storage.layout import RUN_RECORD, Layout
-from pipeline.storage.state import generation_of, read_state, require_latest
+from pipeline.storage.layout import RUN_RECORD, Layout, generation_of
+from pipeline.storage.state import read_state, require_latest
 from pipeline.tables.groupings import internal_name
 
 if TYPE_CHECKING:

@@ -22,6 +22,8 @@ from pipeline.runs.opening import OpenedStage, open_inputs
 from pipeline.runs.provenance import settings
 from pipeline.stages.stage import counts_table
 from pipeline.tables.groupings import in_users_names
+from pipeline.tables.metrics_table import metrics_table
+from pipeline.tables.run_tables import BINDINGS, INPUTS, METRICS
 from pipeline.tables.schemas import COUNT_TABLE, conform, empty_table
 
 if TYPE_CHECKING:
@@ -33,9 +35,6 @@ if TYPE_CHECKING:
     from pipeline.stages.stage import Summary
     from pipeline.tables.schemas import Table
 
-INPUTS = "inputs"
-BINDINGS = "bindings"
-
 
 class Destination(Protocol):
     """Where the tables of stages go."""
@@ -45,7 +44,7 @@ class Destination(Protocol):
         """The folder of the unfinished run, where later stages read the tables of earlier ones."""
         ...
 
-    def write(self, table: str, stage: str, frame: pl.DataFrame, metadata: dict[str, str]) -> None:
+    def write(self, table: Table, stage: str, frame: pl.DataFrame, metadata: dict[str, str]) -> None:
         """Take one table of one stage."""
         ...
 
@@ -55,20 +54,20 @@ class InMemory:
     """A destination that keeps the tables in memory; no stage can read those of another.
 
     Attributes:
-        tables: Frame and metadata by names of table and stage, in the order in which they came.
+        tables: Contract, frame and metadata by names of table and stage, in the order in which they came.
         folder: There is none.
     """
 
-    tables: dict[tuple[str, str], tuple[pl.DataFrame, dict[str, str]]] = field(default_factory=dict)
+    tables: dict[tuple[str, str], tuple[Table, pl.DataFrame, dict[str, str]]] = field(default_factory=dict)
     folder: Path = field(default_factory=Path)
 
-    def write(self, table: str, stage: str, frame: pl.DataFrame, metadata: dict[str, str]) -> None:
+    def write(self, table: Table, stage: str, frame: pl.DataFrame, metadata: dict[str, str]) -> None:
         """Keep one table of one stage."""
-        self.tables[table, stage] = frame, metadata
+        self.tables[table.name, stage] = table, frame, metadata
 
     def hand_on(self, destination: Destination) -> None:
         """Write all tables to another destination."""
-        for (table, stage), (frame, metadata) in self.tables.items():
+        for (_, stage), (table, frame, metadata) in self.tables.items():
             destination.write(table, stage, frame, metadata)
 
 
@@ -194,7 +193,7 @@ def _run_stage(
 
     def write(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
         checked = conform(frame, table, stage=params.name, by=by)
-        destination.write(table.name, params.name, in_users_names(checked), metadata)
+        destination.write(table, params.name, in_users_names(checked), metadata)
         return checked
 
     write(counts_table(stage), counted.tables[COUNT_TABLE])
@@ -209,6 +208,7 @@ def _run_stage(
     }
     destination.write(INPUTS, params.name, _inputs_table(params.name, counted), metadata)
     destination.write(BINDINGS, params.name, _bindings_table(opened), metadata)
+    destination.write(METRICS, params.name, metrics_table(stage.tables, tables), metadata)
     warnings = (*counted.alarms, *plan.warnings, *counted.warnings, *stage.warnings(tables))
     seconds = time.monotonic() - started
     n_rows = sum(account.rows_in for account in counted.inputs)

@@ -48,6 +48,12 @@ class OpenedStage:
         """Name of the stage."""
         return self.configured.params.name
 
+    def showing(self, columns: Mapping[str, tuple[str, ...]]) -> OpenedStage:
+        """Return the same stage with a plan whose rows carry columns of the files along, by input."""
+        sources = {name: replace(source, shown=columns.get(name, ())) for name, source in self.sources.items()}
+        sources = with_others(sources)
+        return replace(self, sources=sources, plan=self.configured.stage.plan(self.configured.params, sources))
+
     @property
     def folders(self) -> set[Path]:
         """The folders of its input files, as they are named and as links lead to them."""

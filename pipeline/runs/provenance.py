@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.queries.load import resource_folder
+from pipeline.sources.frames import is_passed_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,6 +103,7 @@ def input_records(opened: Sequence[OpenedStage]) -> list[dict[str, Any]]:
             "path": file.name if each.run is None else Path(file.name).relative_to(each.run).as_posix(),
             "rows": file.rows,
             "footer_sha256": file.digest,
+            **({"is_frame": True} if is_passed_in(file) else {}),
             **(file.identity if each.run is None else {}),
         }
         for each in opened

@@ -191,6 +191,7 @@ class _Job:
             "peak_rss_bytes": peak_rss(),
             "versions": versions(),
             "code_sha256": code_sha256(),
+            "base": str(self.config.base.absolute()),
             "configuration": canonical(self.config),
             "accounting": evaluation.accounts,
             "inputs": input_records(opened),

@@ -8,6 +8,7 @@ import sqlglot.expressions as exp
 
 from pipeline.queries.dialect import column, double, is_finite
 from pipeline.sources import predicates
+from pipeline.sources.shown import shown_items
 from pipeline.sources.source import PASSES_WHERE, SCORE_GIVEN, SCORE_STATE, Source
 from pipeline.sources.types import TIME_TYPES, UNKNOWN, canonical_type, microseconds, typed
 
@@ -60,6 +61,7 @@ def _select(
         raw_score = exp.cast(_value(source, file, score), "DOUBLE")
         items.append(exp.alias_(raw_score, SCORE_GIVEN, quoted=True))
         items.append(exp.alias_(_score_state(raw_score), SCORE_STATE, quoted=True))
+    items += shown_items(source, file)
     if located:
         items += [column("source_file"), column("file_row_number")]
     return exp.select(*items).from_(exp.table_(scan))

@@ -120,6 +120,11 @@ def is_frame(value: object) -> bool:
     return any(library in libraries and (kind in _KINDS or kind == "Dataset") for library, kind in names)
 
 
+def is_passed_in(rows: Rows) -> bool:
+    """Whether rows came from a frame, so that nothing of them is left when the run has ended."""
+    return isinstance(rows, FrameRows) or (bool(rows.label) and rows.origin is None)
+
+
 def open_frame(frame: Frame, label: str, scratch: Path | None, *, name: str) -> Rows:
     """Make the rows of a frame readable, more than once and by several readers.
 

@@ -70,8 +70,10 @@ class Input(BaseModel):
     @field_validator("timezone")
     @classmethod
     def _known_zone(cls, value: str | None) -> str | None:
+        if value is None:
+            return value
         zones = available_timezones()  # empty where the system has no zone data: then the engine decides
-        if value is not None and zones and value not in zones:
+        if zones and value not in zones:
             near = get_close_matches(value, sorted(zones), n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ', write for example "Europe/Amsterdam"'
             message = f"{value!r} is not a time zone{hint}"

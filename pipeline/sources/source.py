@@ -72,6 +72,7 @@ class Source:
         type_of: Returns the type of an expression on the columns of a schema, as an engine finds it.
         skipped: Files in its folders that are not read because of their names.
         others: The other inputs of the stage: they tell the type of a column that has no value in this one.
+        shown: Columns of its files that rows carry along to be shown, with their place in the files; None: none do.
     """
 
     contract: InputContract
@@ -80,6 +81,7 @@ class Source:
     type_of: TypeOf = data_field(default=no_engine, compare=False, repr=False)
     skipped: tuple[Skipped, ...] = ()
     others: tuple[Source, ...] = data_field(default=(), compare=False, repr=False)
+    shown: tuple[str, ...] | None = None
 
     @property
     def name(self) -> str:
@@ -112,7 +114,7 @@ class Source:
         A frame is a group by itself.
         """
         read = (column for name in names for column in self.columns_read(name))
-        used = dict.fromkeys((*read, *self.where_columns))
+        used = dict.fromkeys((*read, *self.where_columns, *(self.shown or ())))
         groups: dict[object, list[Rows]] = {}
         for file in self.files:
             signature = tuple((field.name, str(field.type)) for field in file.schema)

@@ -6,12 +6,13 @@ import math
 import re
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
 
 from pipeline.metrics.before_after.timelines import MICROSECONDS_PER_HOUR, Span
 
 _HOURS = {"s": 1 / 3600, "m": 1 / 60, "h": 1.0, "d": 24.0, "w": 168.0}
 LONGEST_HOURS = 36525 * 24.0  # a century: days are counted one by one
+RECORDED = "recorded"  # key of the context in which parameters are read back from the record of a run
 _DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[smhdw])")
 
 
@@ -33,7 +34,13 @@ def parse_hours(value: object) -> float:
     return hours
 
 
-Hours = Annotated[float, BeforeValidator(parse_hours)]
+def _hours(value: object, info: ValidationInfo) -> float:
+    """Hours as a config writes them, or as the record of a run holds them: as a number."""
+    is_recorded = bool(info.context and info.context.get(RECORDED))
+    return float(value) if is_recorded and isinstance(value, int | float) else parse_hours(value)
+
+
+Hours = Annotated[float, BeforeValidator(_hours)]
 
 
 class Window(BaseModel):

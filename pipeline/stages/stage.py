@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pipeline.plan.plan import Plan
     from pipeline.sources.inputs import InputContract
     from pipeline.sources.source import Source
+    from pipeline.stages.evidence import Evidence
     from pipeline.stages.figures import Figure, KeyNumber, MakesFigures
     from pipeline.stages.methods import Measured
     from pipeline.stages.parameters import StageParameters
@@ -99,6 +100,7 @@ class Stage:
         key_numbers: The numbers that matter most, group by group, from the result tables.
         methods: What a methods section says of the stage: sentences, empty ones being left out.
         units: The table with one row per unit, if it has one.
+        evidence: Where its numbers come from: formulas, and sections of rows.
     """
 
     kind: str
@@ -114,6 +116,7 @@ class Stage:
     key_numbers: Callable[[Mapping[str, pl.DataFrame]], tuple[KeyNumber, ...]] = lambda _tables: ()
     methods: Callable[[Measured], Iterable[str]] = lambda _measured: ()
     units: UnitTable | None = None
+    evidence: Evidence | None = None
 
 
 _REPLICATE = Column(REPLICATE, "BIGINT", "group of clusters; intervals leave one out at a time")

@@ -11,15 +11,18 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.storage.durable import DamagedError, read_own, storage_errors, write_json
+from pipeline.storage.durable import DamagedError, read_own, read_start, storage_errors, write_json
 from pipeline.storage.layout import RUN_RECORD
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from pipeline.storage.layout import Layout
 
 RUNNING, CRASHED, PUBLISHED = "running", "crashed", "published"
 ABANDONED = timedelta(hours=1)
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_START = 1024  # bytes: the status is the third key of a record
 _LARGEST_PID = (1 << 31) - 1
 _START_FIELD = 19  # of what follows the name of the program in /proc/<pid>/stat
 
@@ -51,25 +54,29 @@ def status_of(layout: Layout, run_id: str) -> str | None:
     return None if record is None else str(record.get("status"))
 
 
-def crashed(layout: Layout, *, held: bool = False) -> list[Path]:
+def crashed(layout: Layout, *, held: bool = False, settled: Collection[str] = ()) -> list[Path]:
     """Return the records that say `running` although the process is gone.
 
     Args:
         layout: The results folder.
         held: Whether the caller holds the lock: then no process on another host can have been at work for long, either.
+        settled: Ids of attempts that are known to have ended.
     """
-    paths = sorted(layout.attempts.glob("*.json")) if layout.attempts.is_dir() else []
+    entries = sorted(os.listdir(layout.attempts)) if layout.attempts.is_dir() else []  # noqa: PTH208 - names suffice
+    names = (name for name in entries if name.endswith(".json") and name.removesuffix(".json") not in settled)
+    paths = [layout.attempts / name for name in names]
     return [path for path in paths if _is_running(path) and _is_gone(_read(path) or {}, held=held)]
 
 
-def settle(layout: Layout, published: dict[str, Path]) -> None:
+def settle(layout: Layout, published: dict[str, Path], latest: str) -> None:
     """Complete the record of every attempt that was killed: `crashed`, or `published` if its run exists.
 
     Args:
         layout: The results folder, whose lock the caller holds.
         published: Folder of every kept run by its id.
+        latest: Id of the latest run; those before it have been settled.
     """
-    for path in crashed(layout, held=True):
+    for path in crashed(layout, held=True, settled=published.keys() - {latest}):
         record = _read(path)
         if record is None:
             continue
@@ -80,7 +87,7 @@ def settle(layout: Layout, published: dict[str, Path]) -> None:
 
 def _is_running(path: Path) -> bool:
     try:
-        return b'"status": "running"' in read_own(path)
+        return b'"status": "running"' in read_start(path, _START)
     except DamagedError:
         return False
 

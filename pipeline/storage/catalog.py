@@ -1,43 +1,44 @@
-"""The catalog: views on the latest run, the same views on all kept runs, and the views `runs` and `inputs`."""
+"""The catalog: tables of the latest run, the same tables of all kept runs, and how runs and attempts went.
+
+A new catalog is the standing one, copied, with the rows of one more run: no other run is read, and what grows with the
+runs is only what copy and hash take, a few milliseconds for a megabyte. It is built from the run folders where the
+standing one is missing, damaged, of another version or of another folder, or where it lacks a kept run.
+"""
 
 from __future__ import annotations
 
-import glob
 import hashlib
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import json
+import shutil
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import sqlglot.expressions as exp
 
 from pipeline.errors import StorageError
-from pipeline.queries.dialect import column, data_type, render
-from pipeline.storage.durable import json_bytes, own_sha256, storage_errors, sync_file
+from pipeline.queries.dialect import render
+from pipeline.storage.contents import LeftOut, fill, forget_runs, make_tables, standing_shapes, update_attempts
+from pipeline.storage.durable import own_sha256, storage_errors, sync_file
+from pipeline.storage.layout import run_id_of
+from pipeline.storage.shapes import RunFolder, Shape, shapes
+from pipeline.storage.shown import faults_after_writing, first_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from pipeline.storage.chain import Link
     from pipeline.storage.layout import Layout
-    from pipeline.storage.manifest import Manifest, PublishedFile
+    from pipeline.storage.statements import View
 
-HISTORY = "history"
-STORAGE_VERSION = "v1.0.0"
-VIEWS_VERSION = 2  # another number makes every run build the catalog again
-RENAMED_COLUMNS = {"inputs": {"fate": "status"}}  # table: {name in kept runs of earlier versions: name in the views}
-RUN_COLUMNS = {"run_id": "VARCHAR", "generation": "BIGINT", "published_at": "TIMESTAMP", "path": "VARCHAR"}
-
-_HISTORY_COLUMNS = ("run_id", "published_at")
-_VIEWS = "SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal"
-_COLUMNS = """
-SELECT schema_name, table_name, list(column_name ORDER BY column_index)
-FROM duckdb_columns()
-WHERE NOT internal AND database_name = current_database()
-GROUP BY ALL
-"""
-
-RunFolder = tuple["Path", "Manifest"]
-View = tuple[str, str]  # schema and name
+STORAGE_VERSION = "v1.4.0"  # DuckDB 1.4 and later read it; older ones take five times as much space and time
+BLOCK_SIZE = 65536  # bytes: smaller ones leave numbers uncompressed, larger ones waste space in small tables
+CATALOG_VERSION = 3  # another number makes every run build the catalog again
+_MOST_TEMPLATES = 16
+_templates: dict[tuple[tuple[View, Shape], ...], bytes] = {}
 
 
 @dataclass(frozen=True)
@@ -47,241 +48,194 @@ class StagedCatalog:
     Attributes:
         path: Its file.
         sha256: Hash of the file.
-        shows: Hash of the runs and tables that it shows.
+        shows: Version of the catalog, and hash of the runs that it shows.
+        identity: Size and time of the file, by which a reader recognises it without reading it.
     """
 
     path: Path
     sha256: str
     shows: str
+    identity: str
+
+    def named_by(self, link: Link, left_out: LeftOut, lost: Iterable[str]) -> Link:
+        """Return a link that names this catalog, and what it leaves out."""
+        return replace(
+            link,
+            catalog_sha256=self.sha256,
+            catalog_shows=self.shows,
+            catalog_identity=self.identity,
+            left_out=dict(left_out),
+            lost=tuple(sorted(lost)),
+        )
 
 
-def stage_catalog(layout: Layout, name: str, runs: Sequence[RunFolder]) -> StagedCatalog:
-    """Build a catalog in the staging folder and force it to disk; arguments and errors are those of `build_catalog`."""
+@dataclass(frozen=True)
+class Content:
+    """What a new catalog has to show.
+
+    Attributes:
+        kept: Names of the folders of all kept runs, oldest first, the latest last.
+        latest: Folder and manifest of the latest run, without its damaged tables.
+        left_out: Damaged files by the name of the run's folder.
+        runs: Reads folder and manifest of every kept run, without damaged tables; called where all are needed.
+        standing_shows: What the standing catalog shows; empty if it is missing or not as it was published.
+        attempt: The record that the attempt will have that publishes the latest run; None if it is there already.
+    """
+
+    kept: Sequence[str]
+    latest: RunFolder
+    left_out: LeftOut
+    runs: Callable[[], Sequence[RunFolder]]
+    standing_shows: str
+    attempt: Mapping[str, Any] | None = None
+
+    def shows(self, layout: Layout) -> str:
+        """Return version and hash, as `what_is_shown`."""
+        return what_is_shown(layout, self.kept, self.left_out)
+
+
+def what_is_shown(layout: Layout, kept: Sequence[str], left_out: LeftOut) -> str:
+    """Return the version of the catalog, and the hash of what it shows: its folder, its runs, and what they lack."""
+    shown = [str(layout.root), [[name, *left_out.get(name, ())] for name in kept]]
+    content = json.dumps(shown).encode()  # without indents, which take ten times as long for a thousand runs
+    return f"{_version()}:{hashlib.sha256(content).hexdigest()}"
+
+
+def version_of(shows: str) -> str:
+    """Return the version in what `what_is_shown` returned."""
+    return shows.partition(":")[0]
+
+
+def is_readable(shows: str) -> bool:
+    """Whether a catalog has the tables that this version of the package reads; `shows` as in its link."""
+    return shows.partition("/")[0] == str(CATALOG_VERSION)
+
+
+@cache
+def _version() -> str:
+    return f"{CATALOG_VERSION}/{version('thresher')}"  # comments may change with the version of the package
+
+
+def stage_catalog(layout: Layout, name: str, content: Content) -> StagedCatalog:
+    """Make a catalog in the staging folder, check it, and force it to disk.
+
+    Raises:
+        StorageError: the disk is full or failing, or the file does not show the rows of the manifests.
+    """
     path = layout.staging / f"{name}.duckdb"
     with storage_errors(f"writing {path}"):
         layout.staging.mkdir(exist_ok=True)
         path.unlink(missing_ok=True)
-        build_catalog(path, runs)
-    return StagedCatalog(path, own_sha256(path), what_is_shown(runs))
+        build_catalog(layout, path, content)
+        status = path.stat()
+    return StagedCatalog(path, own_sha256(path), content.shows(layout), f"{status.st_size}:{status.st_mtime_ns}")
 
 
-def what_is_shown(runs: Sequence[RunFolder]) -> str:
-    """Return the hash of what a catalog of these runs shows: their folders and tables."""
-    shown = [[str(folder), run.run_id, run.published_at, [*run.results.items()]] for folder, run in runs]
-    return hashlib.sha256(json_bytes([VIEWS_VERSION, shown])).hexdigest()
-
-
-def build_catalog(path: Path, runs: Sequence[RunFolder]) -> None:
-    """Write a catalog under a new name and check it before anyone sees it.
-
-    Args:
-        path: A path that does not exist yet.
-        runs: Folder and manifest of every kept run, oldest first; the last is the latest.
-
-    Raises:
-        StorageError: the catalog on disk does not show the rows of the manifest.
-    """
+def build_catalog(layout: Layout, path: Path, content: Content) -> None:
+    """Write a catalog under a new name and check it before anyone sees it; errors are those of `stage_catalog`."""
     with duckdb.connect(":memory:") as connection:
-        _attach(connection, path, STORAGE_VERSION=exp.Literal.string(STORAGE_VERSION))
-        connection.execute("BEGIN TRANSACTION")  # one, so that the disk is waited for once
-        define_views(connection, runs)
-        connection.execute("COMMIT")
-        connection.execute("CHECKPOINT catalog")
-        _detach(connection)
+        if not (_may_be_carried(content) and _carry(connection, layout, path, content)):
+            path.unlink(missing_ok=True)
+            _build(connection, layout, path, content)
         if path.with_name(path.name + ".wal").exists():
             message = f"{path} was not written completely"
             raise StorageError(message, remedy="Free some space and run again.")
-        faults = _faults_as_read(connection, path, runs)
+        faults = _faults_as_read(connection, path, content)
     for fault in faults:
         raise StorageError(fault, remedy="Run again; if it happens again the disk is failing.")
     sync_file(path)
 
 
-def _faults_as_read(connection: duckdb.DuckDBPyConnection, path: Path, runs: Sequence[RunFolder]) -> list[str]:
+def _may_be_carried(content: Content) -> bool:
+    return version_of(content.standing_shows) == _version()
+
+
+def _carry(connection: duckdb.DuckDBPyConnection, layout: Layout, path: Path, content: Content) -> bool:
+    """Copy the standing catalog, remove the runs that have gone, and add the latest; False if it lacks another run."""
+    shutil.copyfile(layout.catalog, path)
+    attach(connection, path)
+    shown = {
+        folder: tuple(left_out) for folder, left_out in connection.execute("SELECT path, left_out FROM runs").fetchall()
+    }
+    wanted = {str(layout.runs / name): content.left_out.get(name, ()) for name in content.kept}
+    latest = str(content.latest[0])
+    is_new = latest not in shown
+    if any(shown.get(folder) != left_out for folder, left_out in wanted.items() if folder != latest or not is_new):
+        detach(connection)
+        return False
+    connection.execute("BEGIN TRANSACTION")  # one, so that the disk is waited for once
+    if shown.keys() - wanted.keys():
+        forget_runs(connection, [run_id_of(name) for name in content.kept], standing_shapes(connection))
+    if is_new:
+        tables = shapes([content.latest])
+        make_tables(connection, tables, content.latest, fresh=False)
+        fill(connection, [content.latest], tables, content.left_out, fresh=False)
+    update_attempts(connection, layout, content.attempt)
+    _finish(connection)
+    return True
+
+
+def _build(connection: duckdb.DuckDBPyConnection, layout: Layout, path: Path, content: Content) -> None:
+    """Build a catalog from the folders of all kept runs."""
+    runs = content.runs()
+    tables = shapes(runs)
+    key = tuple(tables.items())
+    template = _templates.get(key) if len(runs) == 1 else None
+    if template is not None:
+        path.write_bytes(template)
+    attach(connection, path)
+    connection.execute("BEGIN TRANSACTION")
+    if template is None:
+        make_tables(connection, tables, content.latest, fresh=True)
+        if len(runs) == 1:
+            _finish(connection)
+            _keep_template(key, path.read_bytes())
+            attach(connection, path)
+            connection.execute("BEGIN TRANSACTION")
+    fill(connection, runs, tables, content.left_out, fresh=True)
+    update_attempts(connection, layout, content.attempt)
+    _finish(connection)
+
+
+def _keep_template(key: tuple[tuple[View, Shape], ...], content: bytes) -> None:
+    """Remember a catalog without a row: to make and comment tables takes longer than all else in a small catalog."""
+    while len(_templates) >= _MOST_TEMPLATES:
+        del _templates[next(iter(_templates))]
+    _templates[key] = content
+
+
+def _finish(connection: duckdb.DuckDBPyConnection) -> None:
+    """Write what is pending to the file, so that an error of the disk is raised here, and let go of it."""
+    connection.execute("COMMIT")
+    connection.execute("CHECKPOINT catalog")
+    detach(connection)
+
+
+def _faults_as_read(connection: duckdb.DuckDBPyConnection, path: Path, content: Content) -> list[str]:
     """What the written file shows otherwise than it should; through the same connection, as opening one is slow."""
     try:
-        _attach(connection, path, READ_ONLY=exp.true())
-        faults = _view_faults(connection, path, runs, history=False)
-        _detach(connection)
+        attach(connection, path, read_only=True)
+        faults = faults_after_writing(connection, content.latest, len(content.kept))
+        detach(connection)
     except duckdb.Error as error:
-        return [f"{path} cannot be opened: {_first_line(error)}"]
-    return faults
+        return [f"{path} cannot be opened: {first_line(error)}"]
+    return [f"{path}: {fault}" for fault in faults]
 
 
-def _attach(connection: duckdb.DuckDBPyConnection, path: Path, **options: exp.Expr) -> None:
+def attach(connection: duckdb.DuckDBPyConnection, path: Path, *, read_only: bool = False) -> None:
     """Make a catalog the current database of a connection."""
-    named = [exp.AttachOption(this=exp.var(name), expression=value) for name, value in options.items()]
-    connection.execute(render(exp.Attach(this=exp.alias_(exp.Literal.string(str(path)), "catalog"), expressions=named)))
+    options: dict[str, exp.Expr] = {
+        "STORAGE_VERSION": exp.Literal.string(STORAGE_VERSION),
+        "BLOCK_SIZE": exp.Literal.number(BLOCK_SIZE),
+    }
+    if read_only:
+        options = {"READ_ONLY": exp.true()}
+    words = [exp.AttachOption(this=exp.var(name), expression=value) for name, value in options.items()]
+    connection.execute(render(exp.Attach(this=exp.alias_(exp.Literal.string(str(path)), "catalog"), expressions=words)))
     connection.execute("USE catalog")
 
 
-def _detach(connection: duckdb.DuckDBPyConnection) -> None:
+def detach(connection: duckdb.DuckDBPyConnection) -> None:
+    """Undo `attach`."""
     connection.execute("USE memory")
     connection.execute("DETACH catalog")
-
-
-def define_views(connection: duckdb.DuckDBPyConnection, runs: Sequence[RunFolder]) -> None:
-    """Create every view in the current database of a connection; the last run is the latest."""
-    connection.execute("CREATE SCHEMA IF NOT EXISTS history")
-    rows = [_run_row(folder, manifest) for folder, manifest in runs]
-    _create(connection, exp.to_table("runs"), _union(rows))
-    for table in _tables(runs[-1:]):
-        files = _files(runs[-1:], table)
-        columns = _columns(file for _, _, file in files)
-        _create(
-            connection,
-            exp.table_(table, quoted=True),
-            _union(_select(folder, file, columns) for folder, _, file in files),
-        )
-    for table in _tables(runs):
-        files = _files(runs, table)
-        columns = _columns(file for _, _, file in files)
-        selects = [_select(folder, file, columns, run=manifest) for folder, manifest, file in files]
-        _create(connection, exp.table_(table, db=HISTORY, quoted=True), _union(selects))
-
-
-def _tables(runs: Iterable[RunFolder]) -> list[str]:
-    return sorted({file.table for _, manifest in runs for file in manifest.files if file.table})
-
-
-def _files(runs: Iterable[RunFolder], table: str) -> list[tuple[Path, Manifest, PublishedFile]]:
-    return [(folder, manifest, file) for folder, manifest in runs for file in manifest.files if file.table == table]
-
-
-def _columns(files: Iterable[PublishedFile]) -> dict[str, str]:
-    """Union of the columns in order of appearance; a column whose type differs between files is VARCHAR."""
-    columns: dict[str, str] = {}
-    for file in files:
-        for name, name_in_file in _names_in_file(file).items():
-            sql_type = file.schema[name_in_file]
-            if columns.setdefault(name, sql_type) != sql_type:
-                columns[name] = "VARCHAR"
-    return columns
-
-
-def _names_in_file(file: PublishedFile) -> dict[str, str]:
-    """Name in the file by name in the views; they differ where an earlier version used another name."""
-    renamed = RENAMED_COLUMNS.get(file.table, {})
-    return {renamed.get(name, name): name for name in file.schema}
-
-
-def _select(folder: Path, file: PublishedFile, columns: dict[str, str], run: Manifest | None = None) -> exp.Select:
-    literal = exp.Literal.string(glob.escape(str(folder / file.path)))
-    # hive_partitioning is off so that a folder above the results called `a=b` adds no column
-    options = exp.EQ(this=exp.column("hive_partitioning"), expression=exp.false())
-    names = _names_in_file(file)
-    items = [
-        _named(_cast(column(names[name]) if name in names else exp.null(), sql_type), name)
-        for name, sql_type in columns.items()
-    ]
-    if run is not None:
-        items = [*_run_items(run), *items]
-    return _row(items).from_(exp.func("read_parquet", literal, options), copy=False)
-
-
-def _run_items(run: Manifest) -> list[exp.Expr]:
-    timestamp = _cast(exp.Literal.string(run.published_at), "TIMESTAMP")
-    return [_named(exp.Literal.string(run.run_id), "run_id"), _named(timestamp, "published_at")]
-
-
-def _run_row(folder: Path, run: Manifest) -> exp.Select:
-    run_id, published_at = _run_items(run)
-    generation = _named(_cast(exp.Literal.number(run.generation), "BIGINT"), "generation")
-    return _row([run_id, generation, published_at, _named(exp.Literal.string(str(folder)), "path")])
-
-
-def _row(items: Sequence[exp.Expr]) -> exp.Select:
-    """A SELECT of new items: they are taken as they are, since a copy of every tree costs more than all the rest."""
-    return exp.select(*items, copy=False)
-
-
-def _named(value: exp.Expr, name: str) -> exp.Expr:
-    return exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True))
-
-
-def _cast(value: exp.Expr, sql_type: str) -> exp.Expr:
-    return exp.Cast(this=value, to=data_type(sql_type).copy())
-
-
-def _union(queries: Iterable[exp.Select]) -> exp.Query:
-    selects = list(queries)
-    return selects[0] if len(selects) == 1 else exp.union(*selects, distinct=False, copy=False)
-
-
-def _create(connection: duckdb.DuckDBPyConnection, name: exp.Table, query: exp.Query) -> None:
-    view = exp.Create(this=name, kind="VIEW", expression=query, replace=True)
-    connection.execute(render(view, pretty=False, copy=False))
-
-
-def view_faults(path: Path, runs: Sequence[RunFolder], *, history: bool = True) -> list[str]:
-    """Compare the views of a catalog, their columns and numbers of rows with the manifests; return the differences.
-
-    Args:
-        path: The catalog.
-        runs: What it was built from.
-        history: Whether to open the views on all runs, too.
-    """
-    try:
-        with duckdb.connect(str(path), read_only=True) as connection:
-            return _view_faults(connection, path, runs, history=history)
-    except duckdb.Error as error:
-        return [f"{path} cannot be opened: {_first_line(error)}"]
-
-
-def _view_faults(
-    connection: duckdb.DuckDBPyConnection, path: Path, runs: Sequence[RunFolder], *, history: bool
-) -> list[str]:
-    """As `view_faults`, of the current database of a connection."""
-    names = {(schema, name) for schema, name in connection.execute(_VIEWS).fetchall()}
-    expected = {("main", "runs"): (list(RUN_COLUMNS), len(runs))}
-    expected |= {("main", table): _promise(runs[-1:], table) for table in _tables(runs[-1:])}
-    promised = {(HISTORY, table): _promise(runs, table, [*_HISTORY_COLUMNS]) for table in _tables(runs)}
-    if names != expected.keys() | promised.keys():
-        return [f"{path} has other views than its runs have tables"]
-    expected |= promised if history else {}
-    columns = {(schema, name): names for schema, name, names in connection.execute(_COLUMNS).fetchall()}
-    rows = _rows(connection, list(expected))
-    faults = (_view_fault(view, promise, columns[view], rows[view]) for view, promise in expected.items())
-    return [f"{path}: {fault}" for fault in faults if fault]
-
-
-def _promise(runs: Sequence[RunFolder], table: str, leading: Sequence[str] = ()) -> tuple[list[str], int]:
-    """Return the columns and the number of rows that a view must have."""
-    files = [file for _, _, file in _files(runs, table)]
-    return [*leading, *_columns(files)], sum(file.rows for file in files)
-
-
-def _rows(connection: duckdb.DuckDBPyConnection, views: Sequence[View]) -> dict[View, int | str]:
-    """Return the number of rows of every view, or why it cannot be opened.
-
-    One statement counts all, and one view after another if that fails. To count them is to open them: our views name
-    each of their columns, so that one cannot be counted whose files lack a column.
-    """
-    counts = [
-        exp.select(exp.Literal.number(number), exp.Count(this=exp.Star())).from_(
-            exp.table_(name, db=schema, quoted=True)
-        )
-        for number, (schema, name) in enumerate(views)
-    ]
-    try:
-        answer = connection.execute(render(_union(counts), pretty=False, copy=False)).fetchall()
-    except duckdb.Error as error:
-        if len(views) == 1:
-            return {views[0]: _first_line(error)}
-        return {view: rows for each in views for view, rows in _rows(connection, [each]).items()}
-    return {views[number]: rows for number, rows in answer}
-
-
-def _view_fault(view: View, promise: tuple[list[str], int], columns: list[str], rows: int | str) -> str | None:
-    name = ".".join(view)
-    if isinstance(rows, str):
-        return f"view {name} cannot be opened: {rows}"
-    if columns != promise[0]:
-        return f"view {name} has other columns than its manifest says"
-    if rows != promise[1]:
-        return f"view {name} has {rows} rows, its manifest says {promise[1]}"
-    return None
-
-
-def _first_line(error: duckdb.Error) -> str:
-    return str(error).strip().splitlines()[0]

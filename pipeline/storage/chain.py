@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import DataError
@@ -35,8 +35,11 @@ class Link:
         parent: Name of the run before; empty for the first.
         parent_manifest_sha256: Hash of that run's manifest; empty for the first.
         catalog_sha256: Hash of the catalog that made the run visible; empty where the link was written again later.
-        catalog_shows: Hash of what that catalog shows: folder, runs and files.
+        catalog_shows: Version of that catalog, and hash of what it shows: folder, runs and what they lack.
+        catalog_identity: Size and time of that catalog, by which a reader recognises it without reading it.
         broken: Files of the run that were found damaged; history leaves them out.
+        left_out: Damaged files that the catalog leaves out, by name of the run.
+        lost: Runs that the catalog leaves out because their manifests are damaged.
     """
 
     generation: int
@@ -48,6 +51,9 @@ class Link:
     catalog_sha256: str = ""
     catalog_shows: str = ""
     broken: tuple[str, ...] = ()
+    catalog_identity: str = ""
+    left_out: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    lost: tuple[str, ...] = ()
 
     @property
     def run(self) -> str:
@@ -68,6 +74,9 @@ class Link:
             "catalog_sha256": self.catalog_sha256,
             "catalog_shows": self.catalog_shows,
             "broken": list(self.broken),
+            "catalog_identity": self.catalog_identity,
+            "left_out": {name: list(paths) for name, paths in self.left_out.items()},
+            "lost": list(self.lost),
         }
         return _signed(record)
 
@@ -94,7 +103,9 @@ def read_link(path: Path) -> Link:
             message = f"{path} was written by another version of thresher"
             raise DataError(message, remedy="Read it with the version of thresher that wrote it.")
         record.pop("run")
-        return Link(**record | {"broken": tuple(record["broken"])})
+        left_out = {name: tuple(paths) for name, paths in record.get("left_out", {}).items()}
+        lists = {key: tuple(record.get(key, ())) for key in ("broken", "lost")}
+        return Link(**record | lists | {"left_out": left_out})
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise changed from error
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PROBE = ".probe"
-_CHUNK = 1 << 20
+_CHUNK = 1 << 16
 _NO_LINK, _NO_WAIT = getattr(os, "O_NOFOLLOW", 0), getattr(os, "O_NONBLOCK", 0)
 _DAMAGE = {
     errno.ENOENT: "is missing",
@@ -64,12 +64,19 @@ def read_own(path: Path) -> bytes:
         return file.read()
 
 
+def read_start(path: Path, n_bytes: int) -> bytes:
+    """Read the first bytes of a file that this package wrote; errors are those of `read_own`."""
+    with _opened_own(path) as descriptor:
+        return os.read(descriptor, n_bytes)
+
+
 def own_sha256(path: Path) -> str:
     """Return the hash of a file that this package wrote; errors are those of `read_own`."""
     digest = hashlib.sha256()
-    with _opened_own(path) as descriptor, os.fdopen(descriptor, "rb", closefd=False) as file:
-        while chunk := file.read(_CHUNK):
-            digest.update(chunk)
+    chunk = memoryview(bytearray(_CHUNK))
+    with _opened_own(path) as descriptor, os.fdopen(descriptor, "rb", buffering=0, closefd=False) as file:
+        while n_bytes := file.readinto(chunk):
+            digest.update(chunk[:n_bytes])
     return digest.hexdigest()
 
 

@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pipeline.storage.attempts import settle
-from pipeline.storage.catalog import stage_catalog, what_is_shown
+from pipeline.storage.catalog import Content, stage_catalog, version_of, what_is_shown
 from pipeline.storage.chain import Link, write_link
 from pipeline.storage.durable import PROBE, storage_errors, sync_folder, write_whole
-from pipeline.storage.layout import RUN_RECORD, Layout
-from pipeline.storage.state import Hashed, State, generation_of, read_state
+from pipeline.storage.latest import point_to_latest
+from pipeline.storage.layout import RUN_RECORD, Layout, generation_of, run_id_of
+from pipeline.storage.state import OLDER_RUNS, Hashed, State, read_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,23 +39,29 @@ class Healed:
 
 
 def heal(layout: Layout, hashed: Hashed = "latest") -> Healed:
-    """Tidy up after a crash, and rebuild chain, catalog and pointer from the run folders.
+    """Tidy up after a crash, and rebuild chain, catalog, pointer and the stable path from the run folders.
 
     Args:
         layout: The results folder, whose lock the caller holds.
-        hashed: The runs of which every file is read.
+        hashed: The runs of which every file is read; with `all` every kept run is looked at, else the latest and some
+            older ones in turn.
 
     Raises:
         ThresherError: the disk is full or failing, or refuses access.
     """
     with storage_errors(f"healing {layout.root}"):
-        state = read_state(layout, hashed)
+        state = read_state(layout, hashed, older=None if hashed == "all" else OLDER_RUNS)
         _remove_leftovers(state)
-        settle(layout, {run.run_id: run.folder for run in state.runs if not run.damage})
+        settle(layout, {run_id_of(name): layout.runs / name for name in state.kept}, state.latest.run_id)
         if not state.runs:
             return Healed(state, ())
         layout.staging.mkdir(exist_ok=True)
-        notes = [*_heal_chain(state, hashed), *_heal_catalog(state), *_heal_pointer(state)]
+        notes = [
+            *_heal_chain(state, hashed),
+            *_heal_catalog(state),
+            *_heal_pointer(state),
+            *point_to_latest(layout, state.latest.name),
+        ]
     return Healed(state, (*notes, *_losses(state)))
 
 
@@ -68,7 +75,7 @@ def _remove_leftovers(state: State) -> None:
         with suppress(FileNotFoundError):
             if time.time() - path.lstat().st_mtime > ABANDONED_SECONDS:
                 path.unlink()
-    kept = {run.folder.name for run in state.runs}
+    kept = set(state.kept)
     for name, link in [*state.links.items()]:
         if name not in kept and (link is None or generation_of(name) >= state.latest.generation):
             layout.link(name).unlink(missing_ok=True)
@@ -82,11 +89,10 @@ def _remove_leftovers(state: State) -> None:
 
 def _heal_chain(state: State, hashed: Hashed) -> Iterator[str]:
     """Rewrite the links that are missing or damaged, and note in each link which files of its run are broken."""
-    previous = ""
+    before = dict(zip(state.kept, ("", *state.kept), strict=False))
     for run in state.runs:
         name = run.folder.name
-        link = state.links.get(name) or _link_again(state, run, previous)
-        previous = name
+        link = state.links.get(name) or _link_again(state, run, before[name])
         if link is None:
             continue
         if run.manifest is not None and (hashed == "all" or (hashed == "latest" and run is state.runs[-1])):
@@ -111,16 +117,17 @@ def _link_again(state: State, run: KeptRun, previous: str) -> Link | None:
 
 
 def _heal_catalog(state: State) -> Iterator[str]:
-    """Rebuild the catalog unless it is the one that the chain names and shows the existing runs."""
+    """Mend the catalog unless it is the one that the chain names and shows the existing runs."""
     layout, name = state.layout, state.latest.name
     link, latest = state.links.get(name), state.runs[-1]
     standing = state.catalog_link
-    same = standing is not None and standing.catalog_shows == what_is_shown(state.shown)
+    shows = what_is_shown(layout, state.visible, state.left_out)
+    same = standing is not None and standing.catalog_shows == shows
     has_wal = layout.wal.is_symlink() or layout.wal.exists()
     if (same and not has_wal) or link is None or not latest.is_readable:
         return
-    catalog = stage_catalog(layout, HEALING, state.shown)
-    link = replace(link, catalog_sha256=catalog.sha256, catalog_shows=catalog.shows)
+    catalog = stage_catalog(layout, HEALING, _content(state))
+    link = catalog.named_by(link, state.left_out, state.lost)
     write_link(layout, link)
     layout.wal.unlink(missing_ok=True)
     catalog.path.replace(layout.catalog)
@@ -130,9 +137,23 @@ def _heal_catalog(state: State) -> Iterator[str]:
         reason = "was missing"
     elif standing is None:
         reason = "was damaged"
+    elif version_of(standing.catalog_shows) != version_of(shows):
+        reason = "was made by another version of thresher"
     else:
         reason = "had been opened for writing" if has_wal else "showed another folder or other runs"
     yield f"{layout.catalog} {reason}, and was built again"
+
+
+def _content(state: State) -> Content:
+    """Return what the catalog has to show of the runs as they are."""
+    standing = state.catalog_link
+    return Content(
+        kept=state.visible,
+        latest=state.shown[-1],
+        left_out=state.left_out,
+        runs=lambda: read_state(state.layout, older=None).shown,
+        standing_shows="" if standing is None else standing.catalog_shows,
+    )
 
 
 def _heal_pointer(state: State) -> Iterator[str]:

@@ -39,6 +39,12 @@ class KeptRun:
         """Whether all its tables are intact."""
         return self.manifest is not None and not self.damage.keys() & self.manifest.results.keys()
 
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Its damaged files of tables, sorted."""
+        tables = () if self.manifest is None else self.manifest.results.keys()
+        return tuple(sorted(self.damage.keys() & set(tables)))
+
     def shown(self) -> Manifest | None:
         """Return its manifest without the damaged tables."""
         if self.manifest is None or self.is_readable:

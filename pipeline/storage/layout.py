@@ -1,7 +1,8 @@
 """The layout of a results folder.
 
 results/
-  catalog.duckdb                        views on the latest run and on all kept runs; replaced as a whole
+  catalog.duckdb                        tables of the latest run and of all kept runs; replaced as a whole
+  latest                                link to the folder of the latest run, replaced as a whole
   CURRENT                               the last link of the chain once more, for readers without DuckDB
   runs/<generation>-<run_id>/           immutable: manifest.json, run.json, <table>/<stage>.parquet, counts/…
   chain/<generation>-<run_id>.json      the hashes of a published run: its manifest, its record, its parent's manifest
@@ -45,6 +46,11 @@ class Layout:
     def current(self) -> Path:
         """The pointer to the latest run."""
         return self.root / "CURRENT"
+
+    @property
+    def latest(self) -> Path:
+        """The link to the folder of the latest run."""
+        return self.root / "latest"
 
     @property
     def runs(self) -> Path:
@@ -92,6 +98,16 @@ class Layout:
 def run_name(generation: int, run_id: str) -> str:
     """Name of a run's folder."""
     return f"{generation:08d}-{run_id}"
+
+
+def generation_of(name: str) -> int:
+    """The generation in the name of a run's folder."""
+    return int(name.partition("-")[0])
+
+
+def run_id_of(name: str) -> str:
+    """The id in the name of a run's folder."""
+    return name.partition("-")[2]
 
 
 def new_run_id() -> str:

@@ -17,7 +17,7 @@ import polars as pl
 from filelock import FileLock, Timeout
 
 from pipeline.errors import BusyError, ThresherError
-from pipeline.storage.catalog import stage_catalog
+from pipeline.storage.catalog import Content, stage_catalog
 from pipeline.storage.chain import Link, write_link
 from pipeline.storage.durable import (
     json_bytes,
@@ -29,14 +29,18 @@ from pipeline.storage.durable import (
     write_json,
     write_whole,
 )
+from pipeline.storage.latest import point_to_latest
 from pipeline.storage.layout import MANIFEST, RUN_RECORD, Layout
 from pipeline.storage.manifest import Manifest, PublishedFile
-from pipeline.storage.state import Latest, latest_run, read_state
-from pipeline.tables.schemas import COUNT_TABLE
+from pipeline.storage.state import Latest, State, latest_run, read_state
+from pipeline.tables.schemas import COUNT_TABLE, DESCRIPTION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from pipeline.storage.shapes import RunFolder
+    from pipeline.tables.schemas import Table
 
 _SQL_TYPES = {
     pl.Int64: "BIGINT",
@@ -93,16 +97,23 @@ class Staging:
         """Where it is written."""
         return self.layout.staging / self.run_id
 
-    def write(self, table: str, stage: str, frame: pl.DataFrame, metadata: dict[str, str]) -> None:
-        """Write one table of one stage; counts are a table called `counts_<stage>` in the folder `counts`."""
-        counts = table == COUNT_TABLE
-        relative = f"{table}/{stage}.parquet"
+    def write(self, table: Table, stage: str, frame: pl.DataFrame, metadata: dict[str, str]) -> None:
+        """Write one table of one stage; counts are a table called `counts_<stage>` in the folder `counts`.
+
+        Args:
+            table: Its contract, of which the file keeps what table and columns mean.
+            stage: Name of the stage.
+            frame: Its rows, with the users' names of grouping columns.
+            metadata: What else the file keeps, by key.
+        """
+        relative = f"{table.name}/{stage}.parquet"
         path = self.folder / relative
+        described = metadata | {DESCRIPTION: table.description(frame.columns)}
         with storage_errors(f"writing {path}"):
             path.parent.mkdir(parents=True, exist_ok=True)
-            frame.write_parquet(path, compression="zstd", statistics=True, metadata=metadata)
+            frame.write_parquet(path, compression="zstd", statistics=True, metadata=described)
         schema = {name: sql_type(kind) for name, kind in frame.schema.items()}
-        view = f"{COUNT_TABLE}_{stage}" if counts else table
+        view = f"{COUNT_TABLE}_{stage}" if table.name == COUNT_TABLE else table.name
         self._record(relative, view, stage, frame.height, schema)
 
     def _record(self, relative: str, table: str, stage: str, rows: int, schema: dict[str, str]) -> None:
@@ -147,19 +158,19 @@ class Staging:
             self.layout.runs.mkdir(exist_ok=True)
             self.folder.rename(target)
         try:
-            link = self._make_visible(base, target, complete)
+            link = self._make_visible(base, target, complete, record)
         except ThresherError:
             self._withdraw(base, target)
             raise
         self._point(link)
         return target
 
-    def _make_visible(self, base: Latest, target: Path, manifest: Manifest) -> Link:
+    def _make_visible(self, base: Latest, target: Path, manifest: Manifest, record: dict[str, Any]) -> Link:
         """Write the catalog that shows the run and its link in the chain, then do what readers notice."""
         with storage_errors(f"publishing {target}"):
             sync_folder(self.layout.runs)
-            state = read_state(self.layout)
-            catalog = stage_catalog(self.layout, self.run_id, [*state.shown, (target, manifest)])
+            state = read_state(self.layout, older=0)
+            catalog = stage_catalog(self.layout, self.run_id, _content(state, (target, manifest), record))
             link = Link(
                 generation=manifest.generation,
                 run_id=self.run_id,
@@ -167,9 +178,8 @@ class Staging:
                 run_record_sha256=self.files[-1].sha256,
                 parent=base.name if base.generation else "",
                 parent_manifest_sha256=state.manifest_sha256(base.name),
-                catalog_sha256=catalog.sha256,
-                catalog_shows=catalog.shows,
             )
+            link = catalog.named_by(link, state.left_out, state.lost)
             write_link(self.layout, link)
             if latest_run(self.layout) != base:
                 message = f"another run was published to {self.layout.root} meanwhile"
@@ -190,8 +200,22 @@ class Staging:
             with storage_errors(f"{link.run} is published, but may not survive a loss of power"):
                 sync_folder(self.layout.root)
                 write_whole(self.layout.current, link.to_bytes(), scratch=self.layout.staging)
+                self.warnings_after_commit += point_to_latest(self.layout, link.run)
         except ThresherError as error:
             self.warnings_after_commit.append(error.message)
+
+
+def _content(state: State, run: RunFolder, attempt: dict[str, Any]) -> Content:
+    """Return what the catalog has to show once a run is published."""
+    standing = state.catalog_link
+    return Content(
+        kept=[*state.visible, run[0].name],
+        latest=run,
+        left_out=state.left_out,
+        runs=lambda: [*read_state(state.layout, older=None).shown, run],
+        standing_shows="" if standing is None else standing.catalog_shows,
+        attempt=attempt,
+    )
 
 
 def sql_type(kind: pl.DataType) -> str:

@@ -1,29 +1,46 @@
-"""Reading results: a read-only connection with the views of the catalog."""
+"""Reading results: a read-only connection with the tables of the catalog."""
 
 from __future__ import annotations
 
 import glob
 import json
+import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import duckdb
 
 from pipeline.errors import DataError
-from pipeline.storage.catalog import define_views
-from pipeline.storage.layout import RUN_RECORD, Layout
-from pipeline.storage.state import require_latest
+from pipeline.storage import statements
+from pipeline.storage.catalog import attach, detach, is_readable
+from pipeline.storage.contents import (
+    define_macros,
+    fill,
+    make_tables,
+    newer_attempts,
+    standing_shapes,
+    update_attempts,
+    view_of_latest,
+)
+from pipeline.storage.layout import RUN_RECORD, Layout, run_id_of
+from pipeline.storage.shapes import shapes
+from pipeline.storage.state import READINGS, State, read_state, require_latest
+from pipeline.storage.statements import HISTORY, MAIN
+from pipeline.tables.run_tables import RUNS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pipeline.storage.shapes import RunFolder
+
 
 def open_results(results: Path) -> duckdb.DuckDBPyConnection:
-    """Open a read-only connection with one view per result table of the latest run, and all runs in schema `history`.
+    """Open a read-only connection with one table per result table of the latest run, and all runs in schema `history`.
 
     The connection keeps showing the run that was the latest when it was opened; call again to see a later one. It works
     on a results folder that has been moved, and can read the results and nothing else. Earlier runs that were deleted
-    or are damaged are missing from `history`.
+    are missing from `history`. The table `attempts` has the attempts since the latest run, too. Where the catalog is
+    missing or not the one that was published, the tables are built from the run folders, which takes longer.
 
     Args:
         results: The output folder of a run.
@@ -32,8 +49,7 @@ def open_results(results: Path) -> duckdb.DuckDBPyConnection:
         NoInputError: no run was published there.
         DataError: a file of the latest run is lost or damaged.
     """
-    root = results.resolve()
-    state, _, _ = require_latest(Layout(root))
+    layout = Layout(results.resolve())
     connection = duckdb.connect(
         ":memory:", config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
     )
@@ -41,17 +57,94 @@ def open_results(results: Path) -> duckdb.DuckDBPyConnection:
         connection.execute("SET enable_progress_bar = false")
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute("SET python_enable_replacements = false")
-    # views ask for a file by its escaped name, and find it by its own
-    connection.execute("SET allowed_directories = $1", [[str(root), glob.escape(str(root))]])
-    connection.execute("SET enable_external_access = false")
     try:
-        define_views(connection, state.shown)
+        _show(connection, layout)
+        # views ask for a file by its escaped name, and find it by its own
+        root = str(layout.root)
+        connection.execute("SET allowed_directories = $1", [[root, glob.escape(root)]])
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
     except duckdb.Error as error:
         connection.close()
-        message = f"the latest run in {root} cannot be read: {str(error).strip()}"
-        raise DataError(message, remedy=f"thresher verify {root} lists what is damaged.") from error
-    connection.execute("SET lock_configuration = true")
+        message = f"the latest run in {layout.root} cannot be read: {str(error).strip()}"
+        raise DataError(message, remedy=f"thresher verify {layout.root} lists what is damaged.") from error
+    except BaseException:
+        connection.close()
+        raise
     return connection
+
+
+def _show(connection: duckdb.DuckDBPyConnection, layout: Layout) -> None:
+    """Make the catalog the current database; or, where it cannot serve, a database in memory with the same tables."""
+    for _ in range(READINGS):  # a run may be published between the two readings
+        state, run, manifest = require_latest(layout)
+        link = state.catalog_link
+        if link is not None and is_readable(link.catalog_shows) and _attached(connection, layout):
+            folders = [row[0] for row in connection.execute("SELECT path FROM runs ORDER BY generation").fetchall()]
+            if folders and folders[-1].endswith(run.folder.name):
+                _adapt(connection, state, (run.folder, manifest), folders)
+                return
+            detach(connection)
+    _rebuild(connection, layout)
+
+
+def _attached(connection: duckdb.DuckDBPyConnection, layout: Layout) -> bool:
+    try:
+        attach(connection, layout.catalog, read_only=True)
+    except duckdb.Error:
+        return False
+    return True
+
+
+def _adapt(connection: duckdb.DuckDBPyConnection, state: State, latest: RunFolder, folders: list[str]) -> None:
+    """Show the catalog as it is, or, if runs have gone or the folder has moved, through views that leave them out."""
+    layout = state.layout
+    stale, newer = newer_attempts(connection, layout)
+    runs, kept = str(layout.runs), set(state.kept)
+    present = {os.path.join(runs, name) for name in kept}  # noqa: PTH118 - a thousand names, and texts suffice
+    if set(folders) - present:
+        _show_through(connection, latest, [folder for folder in folders if _name(folder) in kept])
+    if stale or not newer.is_empty():
+        connection.register("added", newer)
+        connection.execute(statements.ATTEMPTS_NOW, {"stale": stale})
+        connection.unregister("added")
+
+
+def _name(folder: str) -> str:
+    return folder.replace("\\", "/").rpartition("/")[2]
+
+
+def _show_through(connection: duckdb.DuckDBPyConnection, latest: RunFolder, shown: list[str]) -> None:
+    """Put views into a database in memory that show the catalog without the runs that have gone, where it is now.
+
+    Args:
+        connection: Its current database is the catalog.
+        latest: The latest run.
+        shown: Folders of the runs that are still there, as the catalog names them.
+    """
+    tables = standing_shapes(connection)
+    connection.execute("USE memory")
+    connection.execute("CREATE SCHEMA history")
+    run_ids = tuple(run_id_of(_name(folder)) for folder in shown)
+    for view, shape in tables.items():
+        if view == (MAIN, RUNS.name):
+            connection.execute(statements.runs_in_place(run_ids, str(latest[0].parent), shape.columns))
+        elif shape.is_view:
+            view_of_latest(connection, view, shape, latest)
+        else:
+            connection.execute(statements.show_through(view, run_ids if view[0] == HISTORY else None))
+    define_macros(connection)
+
+
+def _rebuild(connection: duckdb.DuckDBPyConnection, layout: Layout) -> None:
+    """Build the tables in memory from the folders of all kept runs."""
+    require_latest(layout)
+    state = read_state(layout, older=None)
+    runs = state.shown
+    tables = shapes(runs)
+    make_tables(connection, tables, runs[-1], fresh=True)
+    fill(connection, runs, tables, state.left_out, fresh=True)
+    update_attempts(connection, layout, None)
 
 
 def omitted_tables(results: Path) -> dict[str, dict[str, str]]:

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from pipeline.errors import DataError, NoInputError
 from pipeline.storage.attempts import CRASHED, PUBLISHED, RUNNING, status_of
-from pipeline.storage.chain import Link, read_link
-from pipeline.storage.durable import DamagedError, own_sha256, storage_errors
+from pipeline.storage.durable import storage_errors
 from pipeline.storage.kept import KeptRun, read_kept_run
-from pipeline.storage.layout import MANIFEST, RUN_NAME, Layout, run_name
+from pipeline.storage.layout import MANIFEST, RUN_NAME, Layout, generation_of, run_name
+from pipeline.storage.witnesses import (
+    catalog_sha256,
+    expected_hashes,
+    links_since,
+    naming,
+    read_links,
+    try_link,
+    with_neighbours,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pipeline.storage.chain import Link
     from pipeline.storage.manifest import Manifest
 
 UNFINISHED = {RUNNING, CRASHED, "failed", "interrupted"}
 READINGS = 5
+OLDER_RUNS = 20  # kept runs before the latest that every run looks at, in turn
 
 Hashed = Literal["none", "latest", "all"]
 
@@ -43,9 +54,10 @@ class State:
     Attributes:
         layout: The folder.
         latest: The latest run.
-        runs: The kept runs, oldest first, the latest last, even if its folder is gone.
+        kept: Names of the folders of all kept runs, oldest first, the latest last, even if its folder is gone.
+        runs: Those kept runs that were read, in the same order; the latest is among them.
         leftovers: Run folders that were never made visible.
-        links: The links of the chain by name of the run; None for a damaged link.
+        links: The links of the chain that were read, by name of the run; None for a damaged link.
         pointer: The content of `CURRENT`; None if it is missing or damaged.
         pointer_fault: Why it is None.
         catalog_sha256: Hash of the catalog; None if it is missing or not a file.
@@ -53,6 +65,7 @@ class State:
 
     layout: Layout
     latest: Latest
+    kept: tuple[str, ...]
     runs: tuple[KeptRun, ...]
     leftovers: tuple[Path, ...]
     links: dict[str, Link | None]
@@ -62,7 +75,7 @@ class State:
 
     @property
     def shown(self) -> list[tuple[Path, Manifest]]:
-        """Folder and manifest of the runs that readers can see, without the tables that are damaged."""
+        """Folder and manifest of the runs that readers can see, of those that were read, without damaged tables."""
         pairs = ((run.folder, run.shown()) for run in self.runs)
         return [(folder, manifest) for folder, manifest in pairs if manifest is not None]
 
@@ -72,6 +85,29 @@ class State:
         candidates = (self.links.get(self.latest.name), self.pointer)
         of_latest = (link for link in candidates if link is not None and link.run == self.latest.name)
         return next((link for link in of_latest if link.catalog_sha256 == self.catalog_sha256), None)
+
+    @property
+    def lost(self) -> frozenset[str]:
+        """Kept runs that readers cannot see because their manifests are damaged; of runs not read, as it was noted."""
+        standing = self.catalog_link
+        noted = set() if standing is None else set(standing.lost) & set(self.kept)
+        noted -= {run.folder.name for run in self.runs}
+        return frozenset(noted | {run.folder.name for run in self.runs if run.manifest is None})
+
+    @property
+    def visible(self) -> list[str]:
+        """Names of the folders of the runs that readers can see, oldest first."""
+        lost = self.lost
+        return [name for name in self.kept if name not in lost]
+
+    @property
+    def left_out(self) -> dict[str, tuple[str, ...]]:
+        """Damaged files of tables, by name of the run; of runs that were not read, as the last catalog has it."""
+        read = {run.folder.name: run.left_out for run in self.runs if run.manifest is not None}
+        standing = self.catalog_link
+        noted = {} if standing is None else standing.left_out
+        every = {name: read.get(name, noted.get(name, ())) for name in self.visible}
+        return {name: paths for name, paths in every.items() if paths}
 
     def manifest_sha256(self, name: str) -> str:
         """Return the hash of the manifest of a run as it was published; empty if it is unknown."""
@@ -86,16 +122,18 @@ class State:
         return [sentence for run in self.runs for sentence in run.damage.values()]
 
 
-def read_state(layout: Layout, hashed: Hashed = "none") -> State:
+def read_state(layout: Layout, hashed: Hashed = "none", *, older: int | None = None) -> State:
     """Read the state of a results folder, and read it again if a run is published in the meantime.
 
     Args:
         layout: The folder.
-        hashed: The runs of which every file is read. Manifests and links are always hashed.
+        hashed: The runs of which every file is read. Manifests and links are always hashed. With `none` a catalog that
+            has the size and the time of the one that was published is taken for it.
+        older: How many runs before the latest are read, in turn; None: all.
     """
     for _ in range(READINGS):
         before = _versions(layout)
-        state = _read_state(layout, hashed)
+        state = _read_state(layout, hashed, older)
         if _versions(layout) == before:
             break
     return state
@@ -113,39 +151,52 @@ def _versions(layout: Layout) -> list[tuple[int, int, int] | None]:
     return versions
 
 
-def _read_state(layout: Layout, hashed: Hashed) -> State:
-    pointer, pointer_fault = _link(layout.current)
+def _read_state(layout: Layout, hashed: Hashed, older: int | None) -> State:
+    pointer, pointer_fault = try_link(layout.current)
     names = _names(layout.chain, ".json")
     folders = _names(layout.runs, "")
     if pointer is not None and pointer.run not in {*names, *folders}:
         pointer, pointer_fault = None, f"{layout.current} names a run of another folder"
-    catalog_sha256 = _catalog_sha256(layout)
-    links = {name: _link(layout.link(name), name)[0] for name in names}
-    latest = _latest(layout, [pointer, *_shown(links, catalog_sha256)], folders)
+    links = read_links(layout, links_since(names, pointer) if older is not None else names)
+    present_sha256 = catalog_sha256(layout, [pointer, *links.values()] if hashed == "none" else [])
+    latest = _latest(layout, [pointer, *naming(links, present_sha256)], folders)
     kept = [name for name in folders if generation_of(name) < latest.generation]
     if latest.generation:
         kept.append(latest.name)
-    witnesses = _witnesses(links, pointer)
-    hashed_names = {"none": [], "latest": kept[-1:], "all": kept}[hashed]
+    read = kept if older is None else _in_turn(kept, older)
+    links |= read_links(layout, with_neighbours(names, read) - links.keys())
+    links = {name: links[name] for name in names if name in links}
+    witnesses = expected_hashes(links, pointer)
+    hashed_names = {"none": [], "latest": kept[-1:], "all": read}[hashed]
     runs = tuple(
         read_kept_run(layout, name, witnesses.get(name, set()), links.get(name), hashes=name in hashed_names)
-        for name in kept
+        for name in read
     )
-    leftovers = tuple(layout.runs / name for name in folders if name not in kept and not _was_published(layout, name))
-    return State(layout, latest, runs, leftovers, links, pointer, pointer_fault, catalog_sha256)
+    published = set(kept)
+    leftovers = tuple(
+        layout.runs / name for name in folders if name not in published and not _was_published(layout, name)
+    )
+    return State(layout, latest, tuple(kept), runs, leftovers, links, pointer, pointer_fault, present_sha256)
+
+
+def _in_turn(kept: list[str], older: int) -> list[str]:
+    """Return the latest run and some before it: others after every publication, so that all have their turn."""
+    if len(kept) <= older + 1:
+        return kept
+    first = generation_of(kept[-1]) * older
+    chosen = {(first + step) % (len(kept) - 1) for step in range(older)}
+    return [*(kept[place] for place in sorted(chosen)), kept[-1]]
 
 
 def latest_run(layout: Layout) -> Latest:
     """Return the latest run that a reader of the catalog sees; the pointer may lag behind it after a crash."""
-    pointer, _ = _link(layout.current)
+    pointer, _ = try_link(layout.current)
     names = _names(layout.chain, ".json")
     folders = _names(layout.runs, "")
-    if pointer is not None and pointer.run in {*names, *folders}:
-        names = [name for name in names if generation_of(name) >= pointer.generation]
-    else:
+    if pointer is not None and pointer.run not in {*names, *folders}:
         pointer = None
-    links = {name: _link(layout.link(name), name)[0] for name in names}
-    return _latest(layout, [pointer, *_shown(links, _catalog_sha256(layout))], folders)
+    links = read_links(layout, links_since(names, pointer))
+    return _latest(layout, [pointer, *naming(links, catalog_sha256(layout, [pointer, *links.values()]))], folders)
 
 
 def require_latest(layout: Layout) -> tuple[State, KeptRun, Manifest]:
@@ -155,7 +206,7 @@ def require_latest(layout: Layout) -> tuple[State, KeptRun, Manifest]:
         NoInputError: no run was published there.
         DataError: the latest run is damaged.
     """
-    state = read_state(layout)
+    state = read_state(layout, older=0)
     if not state.latest.generation:
         raise no_run(layout)
     run = state.runs[-1]
@@ -172,40 +223,14 @@ def no_run(layout: Layout) -> NoInputError:
     return NoInputError(message, remedy="Give the output folder of a run, or run the job first.")
 
 
-def generation_of(name: str) -> int:
-    """The generation in the name of a run's folder."""
-    return int(name.partition("-")[0])
-
-
 def _names(folder: Path, ending: str) -> list[str]:
     """Names of runs that have an entry in a folder, in order of their generation."""
     if not folder.is_dir():
         return []
     with storage_errors(f"reading {folder}"):
-        entries = [path.name for path in folder.iterdir() if path.name.endswith(ending)]
-    names = (name.removesuffix(ending) for name in entries)
+        entries = os.listdir(folder)  # noqa: PTH208 - of a thousand names, without a path for each
+    names = (name.removesuffix(ending) for name in entries if name.endswith(ending))
     return sorted((name for name in names if RUN_NAME.fullmatch(name)), key=lambda name: (generation_of(name), name))
-
-
-def _link(path: Path, name: str | None = None) -> tuple[Link | None, str]:
-    """Return a link and an empty text, or None and what is wrong with the link."""
-    try:
-        link = read_link(path)
-    except DamagedError as error:
-        return None, str(error)
-    return (link, "") if name in {None, link.run} else (None, f"{path} is the link of another run")
-
-
-def _catalog_sha256(layout: Layout) -> str | None:
-    try:
-        return own_sha256(layout.catalog)
-    except DamagedError:
-        return None
-
-
-def _shown(links: dict[str, Link | None], catalog_sha256: str | None) -> list[Link]:
-    """Return the links that name the hash of the present catalog."""
-    return [link for link in links.values() if link is not None and link.catalog_sha256 == catalog_sha256]
 
 
 def _latest(layout: Layout, named: list[Link | None], folders: list[str]) -> Latest:
@@ -229,14 +254,3 @@ def _latest(layout: Layout, named: list[Link | None], folders: list[str]) -> Lat
 
 def _was_published(layout: Layout, name: str) -> bool:
     return status_of(layout, name.partition("-")[2]) == PUBLISHED
-
-
-def _witnesses(links: dict[str, Link | None], pointer: Link | None) -> dict[str, set[str]]:
-    """Return the hashes that a manifest must have, from the run's own link and the next, by name of the run."""
-    expected: dict[str, set[str]] = {}
-    for link in (*links.values(), pointer):
-        if link is not None:
-            expected.setdefault(link.run, set()).add(link.manifest_sha256)
-            if link.parent_manifest_sha256:
-                expected.setdefault(link.parent, set()).add(link.parent_manifest_sha256)
-    return expected

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from pipeline.errors import DataError
 from pipeline.storage.attempts import crashed
-from pipeline.storage.catalog import view_faults, what_is_shown
+from pipeline.storage.catalog import what_is_shown
 from pipeline.storage.heal import heal
-from pipeline.storage.layout import Layout
+from pipeline.storage.latest import latest_faults, latest_notes
+from pipeline.storage.layout import Layout, generation_of
 from pipeline.storage.publish import exclusive
-from pipeline.storage.state import State, generation_of, no_run, read_state
+from pipeline.storage.shown import catalog_faults
+from pipeline.storage.state import State, no_run, read_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +38,7 @@ class Verified:
 
 
 def verify(results: Path, *, repair: bool = False) -> Verified:
-    """Check the chain of hashes, every file of every kept run, and the catalog with its views.
+    """Check the chain of hashes, every file of every kept run, and the catalog with its tables.
 
     Args:
         results: The output folder of a run.
@@ -52,10 +54,10 @@ def verify(results: Path, *, repair: bool = False) -> Verified:
     if repair and layout.root.is_dir():
         with exclusive(layout):
             healed = heal(layout, "all").notes
-    state = read_state(layout, "all")
+    state = read_state(layout, "all", older=None)
     if not state.latest.generation:
         raise no_run(layout)
-    damage = [*_chain_faults(state), *_catalog_faults(state), *state.damage]
+    damage = [*_chain_faults(state), *_catalog_faults(state), *latest_faults(layout), *state.damage]
     if damage:
         more = f"; and {len(damage) - MOST_DAMAGE:,} more" if len(damage) > MOST_DAMAGE else ""
         raise DataError("; ".join(damage[:MOST_DAMAGE]) + more, remedy=_remedy(state, repair=repair))
@@ -95,19 +97,20 @@ def _catalog_faults(state: State) -> Iterator[str]:
     elif state.catalog_link is None:
         yield f"{layout.catalog} is not the one that was published"
     elif not _shows_others(state):
-        yield from view_faults(layout.catalog, state.shown)
+        yield from catalog_faults(layout.catalog, state.shown)
 
 
 def _shows_others(state: State) -> bool:
     link = state.catalog_link
-    return link is None or link.catalog_shows != what_is_shown(state.shown)
+    return link is None or link.catalog_shows != what_is_shown(state.layout, state.visible, state.left_out)
 
 
 def _notes(state: State) -> Iterator[str]:
     if _shows_others(state):
         yield (
-            f"{state.layout.catalog} shows another folder, or runs that were deleted; it is built again by the next "
-            "run, or with --repair"
+            f"{state.layout.catalog} shows another folder or deleted runs, or was made by another version of "
+            "thresher; it is built again by the next run, or with --repair"
         )
+    yield from latest_notes(state.layout)
     for path in crashed(state.layout):
         yield f"{path} says `running`, but its process is gone: it crashed"

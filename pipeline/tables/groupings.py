@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 TOTAL = "all"
-_GROUPS, _CLUSTER = "by:", "cluster:"
+_GROUPS, _CLUSTER, _SHOWN = "by:", "cluster:", "shown:"
 
 
 def internal_name(name: str) -> str:
@@ -24,9 +24,14 @@ def cluster_name(name: str) -> str:
     return f"{_CLUSTER}{name}"
 
 
+def shown_name(name: str) -> str:
+    """Return the name of a column that is only shown inside a run, which cannot clash with a canonical name."""
+    return f"{_SHOWN}{name}"
+
+
 def users_name(name: str) -> str:
     """Return the user's name of a column of a run; a canonical name is the same outside and inside."""
-    prefix = next((prefix for prefix in (_GROUPS, _CLUSTER) if name.startswith(prefix)), "")
+    prefix = next((prefix for prefix in (_GROUPS, _CLUSTER, _SHOWN) if name.startswith(prefix)), "")
     return name.removeprefix(prefix)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal
@@ -14,8 +15,9 @@ if TYPE_CHECKING:
     import polars as pl
 
 COUNT_TABLE = "counts"  # name of the count table that every stage saves
+DESCRIPTION = "thresher_table"  # key of the meta data of a Parquet file: what its table and columns mean, as JSON
 
-SqlType = Literal["BIGINT", "DOUBLE", "DECIMAL", "VARCHAR", "BOOLEAN", "KEY", "POSITION"]
+SqlType = Literal["BIGINT", "DOUBLE", "DECIMAL", "VARCHAR", "BOOLEAN", "TIMESTAMP", "VARCHAR[]", "KEY", "POSITION"]
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,13 @@ class Column:
     type: SqlType
     meaning: str
     nullable: bool = False
+
+    @property
+    def comment(self) -> str:
+        """What the catalog and the Parquet files say of the column: its meaning, and its null rule."""
+        if "NULL" in self.meaning:
+            return self.meaning
+        return f"{self.meaning}; {'NULL where undefined' if self.nullable else 'never NULL'}"
 
 
 def limits_of(name: str, words: str | None = None) -> tuple[Column, Column]:
@@ -69,7 +78,19 @@ class Table:
     columns: tuple[Column, ...]
     key: tuple[str, ...]
 
+    def description(self, names: Iterable[str]) -> str:
+        """Return the grain and the comment of every column as JSON, which each Parquet file of the table carries.
 
+        Args:
+            names: The columns of the file; those that the contract lacks are grouping columns.
+        """
+        comments = {column.name: column.comment for column in (*LEADING, *self.columns)}
+        return json.dumps({"grain": self.grain, "columns": {name: comments.get(name, GROUP_COMMENT) for name in names}})
+
+
+GROUP_COMMENT = (
+    "value of the grouping column; NULL in rows of a grouping without it, and where the value itself is NULL"
+)
 STAGE_COLUMN = Column("stage", "VARCHAR", "name of the stage in the config")
 GROUPING = Column("grouping", "VARCHAR", "`all`, or the names of the grouping columns, comma-separated")
 LEADING = (STAGE_COLUMN, GROUPING)
@@ -94,6 +115,8 @@ def polars_types(sql_type: SqlType) -> tuple[pl.DataType, ...]:
         "DECIMAL": (pl.Decimal(38, 15),),
         "VARCHAR": (pl.String(),),
         "BOOLEAN": (pl.Boolean(),),
+        "TIMESTAMP": (pl.Datetime("us"),),
+        "VARCHAR[]": (pl.List(pl.String()),),
         "KEY": (pl.Int64(), pl.UInt64(), pl.String()),
         "POSITION": (pl.Float64(), pl.Datetime("us")),
     }

@@ -27,7 +27,7 @@ atexit.register(lambda: print("loaded:", {"duckdb", "polars", "scipy", "pyarrow"
 from pipeline.cli.app import main
 main()
 """
-COMMANDS = ["run", "check", "render", "query", "verify", "demo", "init", *STAGE_COMMANDS]
+COMMANDS = ["run", "check", "render", "query", "verify", "report", "plot", "demo", "init", *STAGE_COMMANDS]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -250,3 +250,5 @@ def test_the_demo_publishes_and_says_how_close_it_came(tmp_path: Path) -> None:
     assert "precision is off by" in called.out
     assert str(tmp_path / "demo" / "results") in called.out
     assert "thresher query" in called.out
+    assert f"Report: {tmp_path / 'demo' / 'results' / 'report.html'}\n" in called.out
+    assert call("run", tmp_path / "demo" / "demo.toml").err.splitlines()[-1].startswith("info: unchanged")

@@ -151,6 +151,11 @@ def test_starters_and_messages_point_to_pages_that_are_installed(dags: Path, ins
         assert not re.search(r"(?<![\w/])docs/", text)
 
 
+def test_the_page_of_the_report_is_installed(installed: Installed) -> None:
+    names = {path.name for path in (installed.site / "pipeline" / "report" / "page").iterdir()}
+    assert names == {"charts.js", "page.html", "page.js", "style.css"}
+
+
 def test_links_between_installed_pages_lead_somewhere(installed: Installed) -> None:
     pages = list((installed.site / "pipeline" / "docs").rglob("*.md"))
     assert len(pages) > 8

@@ -33,6 +33,7 @@ def test_the_summary_is_shown_again_for_an_unchanged_run(workplace: Workplace) -
     time.sleep(2.1)  # younger files are read again, because they may have changed since
     first, second = at_terminal("run", config), at_terminal("run", config)
     assert "Published 00000001" in first
+    assert "Report: thresher report /" in first
     assert "Unchanged since 00000001" in second
     rows = table_rows(first)
     assert len(rows) == 4

@@ -109,7 +109,7 @@ VALUES: Values = {
     "text": lambda rng, _: _texts(rng, ["Paris", "'", None]),
     "source_file": lambda rng, _: _texts(rng, ["a.parquet", "b.parquet"]),
     "file_row_number": lambda rng, _: pl.Series(rng.permutation(ROWS)),
-    "distance_km": lambda rng, _: pl.Series(rng.choice([0.0, 1.5, 1e4], ROWS)),
+    "distance_km": lambda rng, _: pl.Series([(0.0, 1.5, 1e4, None)[number] for number in rng.integers(0, 4, ROWS)]),
     "fault": lambda rng, _: _texts(rng, ["null_start", None, None]),
     "is_positive": lambda rng, _: _flags(rng),
     "required": lambda rng, _: _texts(rng, ["1", "2", None]),
@@ -130,6 +130,7 @@ WITHOUT_FAULT = {  # nothing is at fault in these data
     "compare/checks/missing_units",
     "compare/checks/one_system",
     "threshold_sweep/checks/no_weight",
+    "threshold_sweep/explain/without_score",
 }
 PARAMS: dict[str, float] = {
     "least": 1000.0,

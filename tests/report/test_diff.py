@@ -14,10 +14,10 @@ from cli.calls import call
 from rich.cells import cell_len
 from runs.inputs.workplace import assert_error
 
-from pipeline.report import plain
-from pipeline.report.changes import record_changes
-from pipeline.report.diff import blocks_of, run_difference
+from pipeline.report.diff.changes import record_changes
+from pipeline.report.diff.diff import blocks_of, run_difference
 from pipeline.report.published import PublishedRun, kept_run
+from pipeline.report.text import plain
 from report.made_stages import queries, stage_of
 
 if TYPE_CHECKING:

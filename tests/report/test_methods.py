@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 from cli.calls import call
 
-from pipeline.report.methods import paragraph_of
 from pipeline.report.published import PublishedRun, kept_run, latest_run
+from pipeline.report.text.methods import paragraph_of
 from pipeline.stages import STAGES, methods
 from pipeline.stages.mentions.methods import rule_in_words
 from pipeline.stages.methods import Measured

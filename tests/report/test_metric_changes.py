@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline.report.metric_changes import metric_changes, metric_columns
+from pipeline.report.diff.metric_changes import metric_changes, metric_columns
 from pipeline.stages import STAGES
 from report.made_stages import stage_of
 

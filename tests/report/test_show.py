@@ -10,10 +10,10 @@ from cli.calls import call
 from rich.cells import cell_len
 from runs.inputs.workplace import assert_error
 
-from pipeline.report import summary
-from pipeline.report.blocks import Cells, Paragraph
 from pipeline.report.published import latest_run
-from pipeline.runs.runner import StageResult
+from pipeline.report.text import summary
+from pipeline.report.text.blocks import Cells, Paragraph
+from pipeline.runs.evaluation import StageResult
 from pipeline.stages.stage import Summary
 
 if TYPE_CHECKING:

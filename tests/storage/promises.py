@@ -55,6 +55,8 @@ def assert_tidy(root: Path) -> None:
     assert {path.name for path in root.iterdir()} <= {
         "catalog.duckdb",
         "CURRENT",
+        "latest",
+        "report.html",
         "runs",
         "attempts",
         "chain",

@@ -53,14 +53,12 @@ def test_published_files_follow_the_umask(workplace: Workplace, umask: int, file
     assert {(workplace.results / name).stat().st_mode & 0o777 for name in ("catalog.duckdb", "CURRENT")} == {file}
 
 
-def test_the_catalog_has_the_views_of_the_contract(workplace: Workplace) -> None:
+def test_the_catalog_has_the_tables_of_the_contract(workplace: Workplace) -> None:
     workplace.publish()
     with duckdb.connect(str(workplace.results / "catalog.duckdb"), read_only=True) as reader:
         names = {
             (schema, name)
-            for schema, name in reader.sql(
-                "SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal"
-            ).fetchall()
+            for schema, name in reader.sql("SELECT schema_name, table_name FROM duckdb_tables()").fetchall()
         }
         tables = {"before_after_estimates", "before_after_operating_points", "inputs", "counts_before_after"}
         assert names >= {("main", "runs")} | {(schema, name) for schema in ("main", "history") for name in tables}
@@ -68,7 +66,7 @@ def test_the_catalog_has_the_views_of_the_contract(workplace: Workplace) -> None
         assert columns[:8] == ["stage", "grouping", "source", "threshold", "n_before", "n_after", "m_before", "m_after"]
 
 
-def test_columns_keep_their_order_in_every_view_and_in_open_results(workplace: Workplace) -> None:
+def test_columns_keep_their_order_in_every_table_and_in_open_results(workplace: Workplace) -> None:
     workplace.publish()
     seen = workplace.publish(boundary=">")
     order = pl.read_parquet_schema(seen.folder / "before_after_estimates" / "before_after.parquet")
@@ -174,7 +172,7 @@ def test_the_catalog_opens_with_its_declared_storage_version(workplace: Workplac
         reader.execute(f"ATTACH '{workplace.results / 'catalog.duckdb'}' AS c (READ_ONLY)")
         tags = reader.execute("SELECT tags FROM duckdb_databases() WHERE database_name = 'c'").fetchone()
     assert tags is not None
-    assert tags[0]["storage_version"].startswith("v1.0.0")
+    assert tags[0]["storage_version"].startswith("v1.4.0")
 
 
 def test_moved_results_open_from_their_new_place(workplace: Workplace) -> None:

@@ -12,6 +12,7 @@ from pipeline.stages.before_after.contract import (
     PAIRS,
     BeforeAfterParameters,
 )
+from pipeline.stages.before_after.evidence import EVIDENCE
 from pipeline.stages.before_after.tables import COUNT_TABLE, TABLES
 from pipeline.stages.stage import Stage, UnitTable
 
@@ -28,5 +29,6 @@ STAGE = Stage(
     figures=figures.figures,
     key_numbers=figures.key_numbers,
     methods=methods.sentences,
+    evidence=EVIDENCE,
     units=UnitTable("before_after_events", "event_id", grouped=False),
 )

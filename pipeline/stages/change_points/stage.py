@@ -13,6 +13,7 @@ from pipeline.stages.change_points.contract import (
     TABLES,
     ChangePointsParameters,
 )
+from pipeline.stages.change_points.evidence import EVIDENCE
 from pipeline.stages.stage import Stage, UnitTable
 
 STAGE = Stage(
@@ -28,5 +29,6 @@ STAGE = Stage(
     figures=figures.figures,
     key_numbers=figures.key_numbers,
     methods=methods.sentences,
+    evidence=EVIDENCE,
     units=UnitTable("change_points_series", "series_id"),
 )

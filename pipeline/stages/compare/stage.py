@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pipeline.stages.compare import figures, methods, planning, results
 from pipeline.stages.compare.contract import COUNTS, TABLES, UNITS, CompareParameters
+from pipeline.stages.compare.evidence import EVIDENCE
 from pipeline.stages.stage import Stage
 
 STAGE = Stage(
@@ -19,4 +20,5 @@ STAGE = Stage(
     figures=figures.figures,
     key_numbers=figures.key_numbers,
     methods=methods.sentences,
+    evidence=EVIDENCE,
 )

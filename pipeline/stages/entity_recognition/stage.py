@@ -11,6 +11,7 @@ from pipeline.stages.entity_recognition.contract import (
     TABLES,
     EntityRecognitionParameters,
 )
+from pipeline.stages.entity_recognition.evidence import EVIDENCE
 from pipeline.stages.stage import Stage, UnitTable
 
 STAGE = Stage(
@@ -26,5 +27,6 @@ STAGE = Stage(
     figures=figures.figures,
     key_numbers=figures.key_numbers,
     methods=methods.sentences,
+    evidence=EVIDENCE,
     units=UnitTable("entity_recognition_documents", "doc_id"),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pipeline.stages.ranking import figures, methods, planning, results
 from pipeline.stages.ranking.contract import COUNTS, RANKING, RELEVANCE, TABLES, RankingParameters
+from pipeline.stages.ranking.evidence import EVIDENCE
 from pipeline.stages.stage import Stage, UnitTable
 
 STAGE = Stage(
@@ -19,6 +20,7 @@ STAGE = Stage(
     figures=figures.figures,
     key_numbers=figures.key_numbers,
     methods=methods.sentences,
+    evidence=EVIDENCE,
     units=UnitTable(
         "ranking_queries",
         "query_id",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pipeline.stages.stage import Stage
 from pipeline.stages.threshold_sweep import figures, methods, planning, results
 from pipeline.stages.threshold_sweep.contract import COUNTS, PREDICTIONS, TABLES, ThresholdSweepParameters
+from pipeline.stages.threshold_sweep.evidence import EVIDENCE
 
 STAGE = Stage(
     kind="threshold_sweep",
@@ -19,4 +20,5 @@ STAGE = Stage(
     figures=figures.figures,
     key_numbers=figures.key_numbers,
     methods=methods.sentences,
+    evidence=EVIDENCE,
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, assert_never
 
-from pipeline.report.blocks import Block, Cells, Curve, Heading, Items, Paragraph
-from pipeline.report.plain import CURVE_WIDTH, thinned
+from pipeline.report.text.blocks import Block, Cells, Curve, Heading, Items, Paragraph
+from pipeline.report.text.plain import CURVE_WIDTH, thinned
 from pipeline.visible_text import cleaned
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import polars as pl
 
 from pipeline.metrics.comparison.significance import adjust_p_values
 from pipeline.metrics.uncertainty.qualities import worst
-from pipeline.report.tested import AFTER, SharedUnits, differences_of, finite
+from pipeline.report.diff.tested import AFTER, SharedUnits, differences_of, finite
 from pipeline.stages.stage import group_text
 from pipeline.tables.groupings import TOTAL, internal_name
 from pipeline.tables.schemas import GROUPING
@@ -18,8 +18,8 @@ from pipeline.tables.schemas import GROUPING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pipeline.report.diff.tested import Tested
     from pipeline.report.published import PublishedStage
-    from pipeline.report.tested import Tested
     from pipeline.stages.stage import UnitTable
 
 

@@ -5,23 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipeline.report.blocks import Cells, Heading, Items, Paragraph
-from pipeline.report.changes import record_changes
-from pipeline.report.metric_changes import metric_changes, named_group
-from pipeline.report.plain import UNBROKEN
-from pipeline.report.shared_units import paired_differences
-from pipeline.report.summary import heading_of
-from pipeline.report.tested import is_doubtful
+from pipeline.report.diff.changes import record_changes
+from pipeline.report.diff.metric_changes import metric_changes, named_group
+from pipeline.report.diff.shared_units import paired_differences
+from pipeline.report.diff.tested import is_doubtful
+from pipeline.report.text.blocks import Cells, Heading, Items, Paragraph
+from pipeline.report.text.plain import UNBROKEN
+from pipeline.report.text.summary import heading_of
 from pipeline.stages.stage import DOUBT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipeline.report.blocks import Block
-    from pipeline.report.changes import Change, InputChange, RecordChanges
-    from pipeline.report.metric_changes import MetricChange, MetricChanges, MetricValue
+    from pipeline.report.diff.changes import Change, InputChange, RecordChanges
+    from pipeline.report.diff.metric_changes import MetricChange, MetricChanges, MetricValue
+    from pipeline.report.diff.tested import Tested
     from pipeline.report.published import PublishedRun
-    from pipeline.report.tested import Tested
+    from pipeline.report.text.blocks import Block
 
 MOST_ROWS = 20  # of a stage, in text
 MOST_SIGNIFICANT = 100  # likewise, before other tests are shown

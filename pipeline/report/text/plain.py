@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from rich.cells import cell_len
 
-from pipeline.report.blocks import Block, Cells, Curve, Heading, Items, Paragraph
+from pipeline.report.text.blocks import Block, Cells, Curve, Heading, Items, Paragraph
 from pipeline.visible_text import cleaned
 
 if TYPE_CHECKING:

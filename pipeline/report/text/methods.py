@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.report.blocks import Heading, Paragraph
+from pipeline.report.text.blocks import Heading, Paragraph
 from pipeline.stages.methods import Measured
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipeline.report.blocks import Block
     from pipeline.report.published import PublishedRun, PublishedStage
+    from pipeline.report.text.blocks import Block
 
 
 def blocks_of_methods(run: PublishedRun, stages: Sequence[PublishedStage]) -> Iterator[Block]:

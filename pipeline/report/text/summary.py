@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.report.blocks import Cells, Curve, Heading, Items, Paragraph
+from pipeline.report.text.blocks import Cells, Curve, Heading, Items, Paragraph
 from pipeline.runs.runner import warnings_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pipeline.report.blocks import Block
     from pipeline.report.published import PublishedRun, PublishedStage
-    from pipeline.runs.runner import StageResult
+    from pipeline.report.text.blocks import Block
+    from pipeline.runs.evaluation import StageResult
 
 GROUP = "group"
 NUMBERS_BEGIN = frozenset("0123456789-\u2013\u2212")

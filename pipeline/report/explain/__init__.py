@@ -1,0 +1,1 @@
+"""Where a published number comes from, and the rows behind it."""

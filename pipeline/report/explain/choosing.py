@@ -1,0 +1,259 @@
+"""Which number of a published stage is meant: its table, its group and its threshold."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from pipeline.errors import UsageError
+from pipeline.runs.config_faults import near
+from pipeline.stages.stage import group_text
+from pipeline.tables.groupings import Grouping, internal_name, users_name
+from pipeline.tables.schemas import GROUPING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pipeline.report.published import PublishedStage
+    from pipeline.stages.evidence import Evidence, Measure
+
+REFERENCE = "recall_reference"
+MOST_NAMED = 8
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a person wants explained.
+
+    Attributes:
+        metric: The number; empty: the main one of the stage.
+        threshold: The threshold; None: that of the first operating point.
+        group: Texts `NAME=VALUE` of grouping columns, or of other columns that identify a row.
+    """
+
+    metric: str = ""
+    threshold: float | None = None
+    group: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The number that is explained.
+
+    Attributes:
+        measure: What it is.
+        table: The table that has it.
+        row: Its row, grouping columns under their internal names.
+        group: Values of the grouping columns by internal name; empty for the total.
+        threshold: The threshold of the rows behind it; None without thresholds.
+        notes: What was chosen because it was not asked for, and what differs from what was asked for.
+    """
+
+    measure: Measure
+    table: str
+    row: Mapping[str, Any]
+    group: Mapping[str, Any]
+    threshold: float | None
+    notes: tuple[str, ...]
+
+    @property
+    def group_words(self) -> str:
+        """The group for people: `source = x`, or `all`."""
+        return ", ".join(f"{users_name(name)} = {text_of(value)}" for name, value in self.group.items()) or "all"
+
+
+def choose(stage: PublishedStage, evidence: Evidence, wish: Wish) -> Choice:
+    """Find the row of a wish in the tables of a stage.
+
+    Raises:
+        UsageError: the stage has no such number, group or threshold.
+    """
+    measure, wish = _measure(stage, evidence, wish)
+    conditions = _conditions(stage, measure, wish.group)
+    frame, notes = _of_group(stage, _table(stage, measure.table), conditions)
+    frame, more_notes = _of_keys(stage, evidence, measure, frame, conditions)
+    group = {name: frame[name][0] for name in _columns(frame[GROUPING.name][0])}
+    threshold, criterion, words = _threshold(stage, evidence, group, wish)
+    if evidence.threshold in frame.columns and threshold is not None:
+        frame = frame.filter(pl.col(evidence.threshold) == threshold)
+    table, row = measure.table, frame.row(0, named=True)
+    if criterion is not None and measure.name in criterion and measure.table == evidence.measures[0].table:
+        table, row = evidence.points, {**row, **criterion}
+    return Choice(measure, table, row, group, threshold, (*notes, *more_notes, *words))
+
+
+def _measure(stage: PublishedStage, evidence: Evidence, wish: Wish) -> tuple[Measure, Wish]:
+    """Return the number; a name that is a value of the column `metric` chooses the rows of that metric."""
+    measures = {measure.name: measure for measure in evidence.measures}
+    if not wish.metric:
+        return evidence.measures[0], wish
+    if wish.metric in measures:
+        return measures[wish.metric], wish
+    table = _table(stage, evidence.measures[0].table)
+    metrics = table["metric"].unique().sort().to_list() if "metric" in table.columns else []
+    if wish.metric in metrics:
+        return evidence.measures[0], Wish("", wish.threshold, (*wish.group, f"metric={wish.metric}"))
+    names = [*measures, *metrics]
+    message = f"stage {stage.name!r} has no metric {wish.metric!r}{near(wish.metric, names)}"
+    raise UsageError(message, remedy=f"Its metrics are: {', '.join(names)}.")
+
+
+def _table(stage: PublishedStage, name: str) -> pl.DataFrame:
+    if name not in stage.tables:
+        message = f"stage {stage.name!r} did not make the table {name}: {stage.omitted.get(name, 'it is not there')}"
+        raise UsageError(message)
+    table = stage.tables[name]
+    if table.is_empty():
+        message = f"the table {name} of stage {stage.name!r} has no row, so there is nothing to explain"
+        raise UsageError(message)
+    return table
+
+
+def _columns(label: str) -> tuple[str, ...]:
+    """Internal names of the columns of a grouping."""
+    return () if label == Grouping(()).label else tuple(internal_name(name) for name in label.split(","))
+
+
+def _conditions(stage: PublishedStage, measure: Measure, texts: Iterable[str]) -> dict[str, str]:
+    """Columns, grouping columns under their internal names, with the text that their value has.
+
+    Raises:
+        UsageError: a text is not `NAME=VALUE`, or names no such column.
+    """
+    names = list(dict.fromkeys(name for grouping in stage.groupings for name in grouping))
+    keys = next((table.key for table in stage.stage.tables if table.name == measure.table), ())
+    columns = {key: key for key in keys} | {name: internal_name(name) for name in names}
+    conditions = {}
+    for text in texts:
+        matching = [name for name in columns if text.startswith(f"{name}=")]
+        if not matching:
+            name = text.partition("=")[0]
+            message = f"--group {text}: {name!r} is no grouping column of stage {stage.name!r}{near(name, names)}"
+            offered = ", ".join(names) or "none, as the stage has no by"
+            raise UsageError(message, remedy=f"Write NAME=VALUE; its grouping columns are: {offered}.")
+        longest = max(matching, key=len)
+        conditions[columns[longest]] = text.removeprefix(f"{longest}=")
+    return conditions
+
+
+def text_of(value: object) -> str:
+    """A value of a grouping column as people write it: NULL is `null`."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value.isoformat() if isinstance(value, dt.date | dt.datetime) else str(value)
+
+
+def _is(name: str, text: str, frame: pl.DataFrame) -> pl.Series:
+    return pl.Series([text_of(value) == text for value in frame[name]], dtype=pl.Boolean)
+
+
+def _of_group(
+    stage: PublishedStage, frame: pl.DataFrame, conditions: Mapping[str, str]
+) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """Return the rows of one group: the one that is asked for, else the total, else the first one."""
+    asked = [name for name in conditions if name.startswith(internal_name(""))]
+    if not asked:
+        total = frame.filter(pl.col(GROUPING.name) == Grouping(()).label)
+        if not total.is_empty():
+            return total, ()
+        columns = [GROUPING.name, *_columns(frame[GROUPING.name][0])]
+        first = frame.join(frame.head(1).select(columns), on=columns, how="semi", nulls_equal=True)
+        n_groups = frame.filter(pl.col(GROUPING.name) == frame[GROUPING.name][0]).select(columns).unique().height
+        words = f"there is no total: of {n_groups:,} groups the first is explained; --group NAME=VALUE names another"
+        return first, (words,) if n_groups > 1 else ()
+    labels = [Grouping.of(names).label for names in stage.groupings if {*map(internal_name, names)} == set(asked)]
+    words = " and ".join(users_name(name) for name in asked)
+    if not labels:
+        offered = "; ".join(",".join(names) or "all" for names in stage.groupings)
+        message = f"stage {stage.name!r} has no grouping by {words}"
+        raise UsageError(message, remedy=f"Its groupings are: {offered}.")
+    of_grouping = frame.filter(pl.col(GROUPING.name) == labels[0])
+    matches = of_grouping
+    for name in asked:
+        matches = matches.filter(_is(name, conditions[name], matches))
+    if matches.is_empty():
+        groups = of_grouping.unique(_columns(labels[0]), maintain_order=True)
+        offered = ", ".join(group_text(row) for row in groups.head(MOST_NAMED).iter_rows(named=True))
+        more = f", and {groups.height - MOST_NAMED:,} more" if groups.height > MOST_NAMED else ""
+        wanted = ", ".join(f"{users_name(name)} = {conditions[name]}" for name in asked)
+        message = f"stage {stage.name!r} has no group {wanted}"
+        raise UsageError(message, remedy=f"Its groups are: {offered}{more}.")
+    return matches, ()
+
+
+def _of_keys(
+    stage: PublishedStage,
+    evidence: Evidence,
+    measure: Measure,
+    frame: pl.DataFrame,
+    conditions: Mapping[str, str],
+) -> tuple[pl.DataFrame, list[str]]:
+    """Return the rows of one value of every key but the threshold: as asked, as the stage prefers, or the first."""
+    keys = next(table.key for table in stage.stage.tables if table.name == measure.table)
+    notes = []
+    for name in keys:
+        if name == evidence.threshold:
+            continue
+        values = [text_of(value) for value in frame[name].unique(maintain_order=True)]
+        preferred = evidence.preferred.get(name)
+        text = conditions.get(name) or (preferred if preferred in values else values[0])
+        if text not in values:
+            message = f"stage {stage.name!r} has no {name} {text!r}{near(text, values)}"
+            raise UsageError(message, remedy=f"There are: {', '.join(values[:MOST_NAMED])}.")
+        if name not in conditions and len(values) > 1:
+            others = ", ".join(value for value in values if value != text)
+            notes.append(f"{name} = {text}; there are also {others}: --group {name}=VALUE")
+        frame = frame.filter(_is(name, text, frame))
+    return frame, notes
+
+
+def _threshold(
+    stage: PublishedStage, evidence: Evidence, group: Mapping[str, Any], wish: Wish
+) -> tuple[float | None, dict[str, Any] | None, Sequence[str]]:
+    """Return the threshold, the row of the operating point that it comes from, if any, and what to say of both."""
+    if not evidence.threshold:
+        if wish.threshold is not None:
+            message = f"stage {stage.name!r} has no thresholds"
+            raise UsageError(message, remedy="Leave --threshold out.")
+        return None, None, ()
+    thresholds = same_group(_table(stage, evidence.measures[0].table), group)[evidence.threshold].drop_nulls()
+    thresholds = thresholds.unique().sort()
+    if wish.threshold is not None:
+        return _at_or_below(thresholds, wish.threshold), None, _not_exact(thresholds, wish.threshold)
+    if thresholds.is_empty():
+        return None, None, ("there are no scores: every prediction counts",)
+    if not evidence.points:
+        return thresholds[-1], None, (f"{evidence.threshold} = {thresholds[-1]:g}, the highest, as in the summary",)
+    points = same_group(stage.tables[evidence.points], group)
+    points = points.filter(pl.col("criterion") != REFERENCE, pl.col(evidence.threshold).is_not_null())
+    if points.is_empty():
+        words = f"no operating point was reached: the lowest threshold, {thresholds[0]:g}, is explained"
+        return thresholds[0], None, (words,)
+    row = points.row(0, named=True)
+    chosen = row[evidence.threshold]
+    return chosen, row, (f"{evidence.threshold} = {chosen:g}, chosen for {row['criterion']}, as in the summary",)
+
+
+def same_group(table: pl.DataFrame, group: Mapping[str, Any]) -> pl.DataFrame:
+    """Return the rows of a result table that belong to a group, given by its grouping columns; none: the total."""
+    same = (pl.col(name).eq_missing(pl.lit(value, dtype=table.schema[name])) for name, value in group.items())
+    return table.filter(pl.col(GROUPING.name) == Grouping(tuple(group)).label, *same)
+
+
+def _at_or_below(thresholds: pl.Series, wanted: float) -> float:
+    below = thresholds.filter(thresholds <= wanted)
+    if below.is_empty():
+        message = f"no threshold is at or below {wanted:g}"
+        words = f"The lowest is {thresholds[0]:g}." if len(thresholds) else "The stage has no scores."
+        raise UsageError(message, remedy=words)
+    return float(below[-1])
+
+
+def _not_exact(thresholds: pl.Series, wanted: float) -> tuple[str, ...]:
+    nearest = _at_or_below(thresholds, wanted)
+    return () if nearest == wanted else (f"{wanted!r} is no threshold of the run: {nearest!r}, the next below, is",)

@@ -1,0 +1,273 @@
+"""The rows behind a number: the sections of a stage, asked of an engine, with columns of the users' own beside them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+import sqlglot.expressions as exp
+
+from pipeline.engines.duckdb import DuckDB, Resources
+from pipeline.errors import UsageError
+from pipeline.plan.counting import begin
+from pipeline.plan.nodes import Phase
+from pipeline.plan.user_sql import naming_user_sql
+from pipeline.queries.dialect import column
+from pipeline.queries.load import statement
+from pipeline.runs.config_faults import near
+from pipeline.sources.shown import columns_without_role, shown_columns
+from pipeline.tables.groupings import shown_name, users_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from pipeline.interrupts import StopRequest
+    from pipeline.plan.nodes import Node
+    from pipeline.runs.opening import OpenedStage
+    from pipeline.stages.evidence import Asked, Evidence, Section
+
+MOST_ROWS = 10
+MOST_COLUMNS, MOST_OF_INPUT = 6, 3
+_GROUP = "explained_group"
+
+
+@dataclass(frozen=True)
+class ShownSection:
+    """Rows behind a number, as they are shown.
+
+    Attributes:
+        name: Name of the section.
+        title: What the rows are.
+        sentence: Why they are here, and in which order.
+        rows: The first of them, with the names that users know.
+        n_rows: How many there are.
+        absent: Why there is no such section; empty if there is.
+    """
+
+    name: str
+    title: str
+    sentence: str
+    rows: pl.DataFrame
+    n_rows: int
+    absent: str = ""
+
+
+def chosen_sections(evidence: Evidence, names: Sequence[str]) -> tuple[Section, ...]:
+    """Return the sections of these names, in their order; all that need not be asked for if no name is there.
+
+    Raises:
+        UsageError: the stage has no section of that name.
+    """
+    sections = {section.name: section for section in evidence.sections}
+    for name in names:
+        if name not in sections:
+            message = f"there is no section {name!r}{near(name, sections)}"
+            raise UsageError(message, remedy=f"Sections of this stage: {', '.join(sections)}.")
+    if names:
+        return tuple(sections[name] for name in dict.fromkeys(names))
+    return tuple(section for section in evidence.sections if section.sheet is None)
+
+
+def columns_to_show(opened: OpenedStage, wanted: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the columns of the users' own that are shown, by input.
+
+    Args:
+        opened: The stage.
+        wanted: Names `input.column`; none: the first columns that have no role.
+
+    Raises:
+        UsageError: there is no such input or column.
+    """
+    if not wanted:
+        return _first_without_role(opened)
+    shown: dict[str, list[str]] = {}
+    for text in wanted:
+        name, _, file_column = text.partition(".")
+        source = opened.sources.get(name)
+        if source is None or not file_column:
+            message = f"--columns {text}: write INPUT.COLUMN{near(name, opened.sources)}"
+            raise UsageError(message, remedy=f"The inputs are: {', '.join(opened.sources)}.")
+        columns = shown_columns(source)
+        if file_column not in columns:
+            message = f"--columns {text}: input {name} has no column {file_column!r}{near(file_column, columns)}"
+            raise UsageError(message, remedy=f"Its columns are: {', '.join(columns)}.")
+        shown.setdefault(name, []).append(file_column)
+    return {name: tuple(dict.fromkeys(columns)) for name, columns in shown.items()}
+
+
+def _first_without_role(opened: OpenedStage) -> dict[str, tuple[str, ...]]:
+    bindings, n_left, shown = opened.bindings, MOST_COLUMNS, {}
+    for name, source in opened.sources.items():
+        columns = columns_without_role(source, bindings)[: min(MOST_OF_INPUT, n_left)]
+        shown[name], n_left = columns, n_left - len(columns)
+    return shown
+
+
+def rows_behind(
+    opened: OpenedStage,
+    evidence: Evidence,
+    asked: Asked,
+    sections: Iterable[Section],
+    most_rows: int | None,
+    stop: StopRequest,
+) -> tuple[ShownSection, ...]:
+    """Return the rows of some sections.
+
+    Args:
+        opened: The stage, with the columns to show in its plan.
+        evidence: What there is to show of it.
+        asked: What is explained.
+        sections: The sections.
+        most_rows: Most rows of each; None: ten, and all rows of a sheet.
+        stop: Checked while a query runs.
+    """
+    with DuckDB(Resources(), opened.folders, stop) as engine, naming_user_sql(engine, opened.plan):
+        reader = _Reader(engine, opened, evidence, asked, most_rows)
+        reader.define()
+        return tuple(reader.section(section) for section in sections)
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """Reads the rows of sections from an engine.
+
+    Attributes:
+        engine: The engine.
+        opened: The stage.
+        evidence: What there is to show of it.
+        asked: What is explained.
+        most_rows: Most rows of a section, as `rows_behind` takes it.
+    """
+
+    engine: DuckDB
+    opened: OpenedStage
+    evidence: Evidence
+    asked: Asked
+    most_rows: int | None
+
+    def define(self) -> None:
+        """Define the relations of the plan, and the rows of the explained group."""
+        progress = begin(self.opened.configured.params, self.opened.plan)
+        for node in self._nodes():
+            node.run(self.engine, progress)
+        if self.asked.group:
+            group = pl.DataFrame([self.asked.group], schema=self._types())
+            self.engine.fill(_GROUP, [group])
+        for name, rows in self.evidence.rows(self.asked).items():
+            self.engine.define(name, _of_group(rows, self.asked.group))
+
+    def _types(self) -> dict[str, pl.DataType]:
+        table = self.asked.tables[self.evidence.measures[0].table]
+        return {name: table.schema[name] for name in self.asked.group}
+
+    def _nodes(self) -> list[Node]:
+        """The relations of the plan, those of the evidence in their places, in the order of phases."""
+        wanted = (Phase.RELATIONS, Phase.TRANSFORMS)
+        nodes = {node.into: node for node in self.opened.plan.nodes if node.phase in wanted}
+        nodes |= {node.into: node for node in self.evidence.nodes(self.asked)}
+        return sorted(nodes.values(), key=lambda node: node.phase)
+
+    def section(self, section: Section) -> ShownSection:
+        """Return the rows of one section."""
+        threshold = "" if self.asked.threshold is None else f"{self.asked.threshold:g}"
+        sentence = section.sentence.replace("at {threshold}", f"at {threshold}" if threshold else "of any score")
+        sentence = sentence.replace("{threshold}", threshold or "any threshold")
+        if absent := section.absent(self.asked):
+            return ShownSection(section.name, section.title, sentence, pl.DataFrame(), 0, absent)
+        default = MOST_ROWS if section.sheet is None else None
+        rows, n_rows = self._rows(section, default if self.most_rows is None else self.most_rows)
+        shown = self._with_columns(section, rows).drop(section.hides(self.asked), strict=False)
+        if section.sheet is not None:
+            shown = shown.with_columns(pl.lit(None, dtype=pl.String).alias(section.sheet.verdict))
+        return ShownSection(section.name, section.title, sentence, named(shown), n_rows)
+
+    def _rows(self, section: Section, most_rows: int | None) -> tuple[pl.DataFrame, int]:
+        """Return the rows that are shown, and how many there are."""
+        frames = {name: self._fetch(section, file) for name, file in section.reads.items()}
+        if section.table or section.ranks:
+            rows = self.asked.tables[section.table] if section.table else self._fetch(section, section.query)
+            finished = section.finish(rows, frames, self.asked)
+            return finished.head(finished.height if most_rows is None else most_rows), finished.height
+        rows = self._fetch(section, section.query, most_rows=most_rows)
+        return section.finish(rows, frames, self.asked), self._number(section)
+
+    def _query(self, section: Section, file: str) -> exp.Query:
+        return statement(file, section.segment(self.asked), columns=section.columns(self.asked))
+
+    def _fetch(self, section: Section, file: str, *, most_rows: int | None = None) -> pl.DataFrame:
+        query = self._query(section, file)
+        limited = query if most_rows is None else query.limit(most_rows)
+        return self.engine.fetch(limited, self._params(query))
+
+    def _params(self, query: exp.Query) -> dict[str, float]:
+        values = self.evidence.values(self.asked)
+        names = dict.fromkeys(str(node.this) for node in query.find_all(exp.Placeholder))
+        return {name: values[name] for name in names}
+
+    def _number(self, section: Section) -> int:
+        query = self._query(section, section.query)
+        query.set("order", None)
+        number = exp.cast(exp.Count(this=exp.Star()), "BIGINT").as_("n_rows")
+        counted = exp.select(number).from_(query.subquery("every_row"))
+        return int(self.engine.fetch(counted, self._params(query)).item())
+
+    def _with_columns(self, section: Section, rows: pl.DataFrame) -> pl.DataFrame:
+        """Rows with columns of the users' own, which they find by their keys; the first of several with one key."""
+        for name, keys in section.inputs.items():
+            source = self.opened.sources.get(name)
+            if source is None or not source.shown or not self._has_keys(name, keys, rows):
+                continue
+            own_columns = self._columns_of(name, keys, rows, source.shown)
+            rows = rows.join(own_columns, on=list(keys.values()), how="left", maintain_order="left")
+        return rows
+
+    def _has_keys(self, name: str, keys: Mapping[str, str], rows: pl.DataFrame) -> bool:
+        """Whether the rows have the key, and the input is read with it."""
+        relation = next((each for each in self.opened.plan.relations if each.into == f"{name}_read"), None)
+        if relation is None or rows.is_empty():
+            return False
+        names = {*relation.reads, "source_file", "file_row_number"}
+        return all(
+            canonical in names and column_name in rows.columns and rows[column_name].null_count() < rows.height
+            for canonical, column_name in keys.items()
+        )
+
+    def _columns_of(
+        self, name: str, keys: Mapping[str, str], rows: pl.DataFrame, columns: Sequence[str]
+    ) -> pl.DataFrame:
+        wanted = rows.select(pl.col(column_name).alias(key) for key, column_name in keys.items())
+        self.engine.fill("explained_keys", [wanted.unique().drop_nulls()])
+        shown = [shown_name(each) for each in columns]
+        segment = {"i": [*keys, *shown], "k": [*keys]}
+        query = statement("explain/shown_columns", segment, relations={"input_read": f"{name}_read"})
+        fetched = self.engine.fetch(query).sort([*keys, *shown], nulls_last=True)
+        first = fetched.unique([*keys], keep="first", maintain_order=True)
+        labels = {shown_name(each): f"{name}.{each}" for each in columns}
+        return first.rename({**keys, **labels})
+
+
+def _of_group(rows: str | exp.Query, group: Mapping[str, object]) -> exp.Query:
+    """The rows of one group: those that equal its one row in every grouping column."""
+    query = exp.select("*").from_(rows) if isinstance(rows, str) else rows
+    if not group:
+        return query
+    every = exp.Column(this=exp.Star(), table=exp.to_identifier("r"))
+    same = [exp.NullSafeEQ(this=column(name, "r"), expression=column(name, "g")) for name in group]
+    of_rows = exp.select(every).from_(query.subquery("r"))
+    return of_rows.join(exp.to_table(_GROUP).as_("g"), on=exp.and_(*same), join_type="inner")
+
+
+def named(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows with the names that users know; a name that repeats gets a mark behind it."""
+    return rows.rename(dict(zip(rows.columns, _unlike(map(users_name, rows.columns)), strict=True)))
+
+
+def _unlike(names: Iterable[str]) -> Iterator[str]:
+    taken: set[str] = set()
+    for name in names:
+        unlike = name
+        while unlike in taken:
+            unlike += "_"
+        taken.add(unlike)
+        yield unlike

@@ -1,0 +1,1 @@
+"""Figures drawn: as charts of the page, and as files."""

@@ -1,0 +1,102 @@
+"""The rows of all figures in few characters: each list of numbers once, ratios as differences of integers.
+
+A list begins with how it is written: `r` values as they are; `d` and a factor, differences of integers from the value
+before, NULL left out of the sum. The page decodes the lists of the group that it shows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from pipeline.report.figures.panels import GROUP
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pipeline.report.figures.panels import Group, Panels
+
+RATIO_FACTOR = 10_000
+INTEGER_FACTOR = 1
+
+
+@dataclass
+class Lists:
+    """Lists that figures refer to by their place; equal lists are kept once.
+
+    Attributes:
+        written: The lists.
+        size: Number of values in them.
+    """
+
+    written: list[list[Any]] = field(default_factory=list)
+    size: int = 0
+    _places: dict[tuple[Any, ...], int] = field(default_factory=dict)
+
+    def add(self, values: list[Any]) -> int:
+        """Add a list unless it is there; return its place."""
+        key = tuple(values)
+        if key not in self._places:
+            self._places[key] = len(self.written)
+            self.written.append(values)
+            self.size += len(values)
+        return self._places[key]
+
+
+def encoded(panels: Panels, groups: Sequence[Group], lists: Lists) -> dict[int, dict[str, Any]]:
+    """Write the rows of a figure.
+
+    Args:
+        panels: The figure.
+        groups: The groups of the stage, to which results refer by their place.
+        lists: Where the lists go.
+
+    Returns:
+        For the place of every group: the place of the list of each column, the ends of the vertical axis, and the
+        chosen rows.
+    """
+    columns = {name: _written(panels, name) for name in panels.rows.columns if name != GROUP}
+    places = {group: number for number, group in enumerate(groups)}
+    result = {}
+    for group, (offset, length) in panels.spans.items():
+        if group not in places:
+            continue
+        span = {name: lists.add([*head, *values[offset : offset + length]]) for name, (head, values) in columns.items()}
+        chosen = panels.chosen.get(group)
+        result[places[group]] = {
+            "columns": span,
+            "ends": [_short(end) for end in panels.extent(group)],
+            "chosen": [] if chosen is None else _points(chosen),
+        }
+    return result
+
+
+def _points(chosen: pl.DataFrame) -> list[dict[str, Any]]:
+    return chosen.with_columns(pl.selectors.float().round_sig_figs(7)).to_dicts()
+
+
+def _short(number: float) -> float:
+    return float(f"{number:.7g}")
+
+
+def _written(panels: Panels, name: str) -> tuple[list[Any], list[Any]]:
+    """How a column is written, and its values, those of a group one after the other."""
+    column = panels.rows[name]
+    axis = panels.figure.x if name == "x" else panels.figure.y
+    if name == "d":
+        return ["r"], column.to_list()
+    if axis.format == "percent" and not axis.logarithmic:
+        return ["d", RATIO_FACTOR], _differences(panels.rows, pl.col(name) * RATIO_FACTOR)
+    if axis.format in {"integer", "time"} and (column.drop_nulls() == column.drop_nulls().round()).all():
+        return ["d", INTEGER_FACTOR], _differences(panels.rows, pl.col(name))
+    if axis.format == "category" or column.dtype == pl.String:
+        return ["r"], column.to_list()
+    return ["r"], column.round_sig_figs(7).to_list()
+
+
+def _differences(rows: pl.DataFrame, scaled: pl.Expr) -> list[Any]:
+    integers = scaled.round().cast(pl.Int64)
+    before = integers.forward_fill().shift(1).over(GROUP).fill_null(0)
+    return rows.select(value=integers - before)["value"].to_list()

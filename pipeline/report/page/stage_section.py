@@ -1,0 +1,99 @@
+"""The section of one stage: main result, tiles, charts, groups, and how it was measured."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipeline.report.figures.chart_style import key_of
+from pipeline.report.figures.pictures import page_svg
+from pipeline.report.page.group_table import group_table
+from pipeline.report.page.markup import Markup, drawing, element, joined
+from pipeline.report.page.measured import measured
+from pipeline.report.page.tiles import tiles
+from pipeline.report.words import described
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pipeline.report.figures.colours import Look
+    from pipeline.report.figures.panels import Panels
+    from pipeline.report.page.content import StageContent
+    from pipeline.report.published import PublishedRun
+
+MOST_ROWS_IN_PICTURE = 150
+
+
+def stage_section(content: StageContent, run: PublishedRun, results: Path) -> Markup:
+    """Make the section of a stage.
+
+    Args:
+        content: What to show.
+        run: The run that it belongs to.
+        results: The results folder, for the queries that give the same numbers.
+    """
+    published = content.published
+    name, kind = published.name, published.stage.kind
+    heading = element("h2", name, None if name == kind else joined(" ", element("span", kind, class_="kind")))
+    charts = [chart_figure(drawn, f"{content.anchor}-{index}", content) for index, drawn in enumerate(content.figures)]
+    return element(
+        "section",
+        heading,
+        element("p", content.rows_in_words, class_="facts"),
+        element("p", content.sentence, class_="sentence"),
+        _picker(content),
+        tiles(content),
+        element("div", *charts, class_="charts") if charts else None,
+        group_table(content),
+        measured(published, run, results),
+        id=content.anchor,
+    )
+
+
+def _picker(content: StageContent) -> Markup | None:
+    """The control that chooses the group; it works on phones and with a keyboard."""
+    if len(content.groups) < 2:  # noqa: PLR2004 - nothing to choose
+        return None
+    options = [element("option", group.label, value=str(number)) for number, group in enumerate(content.groups)]
+    chooser = element("select", *options, id=f"{content.anchor}-group", autocomplete="off")
+    label = element("label", "Numbers and charts of", for_=f"{content.anchor}-group")
+    return element("div", label, chooser, class_="picker needs-script")
+
+
+def chart_figure(drawn: Panels, name: str, content: StageContent) -> Markup:
+    """One figure: title, key, chart, caption, and a table that is filled when it is opened.
+
+    Args:
+        drawn: The figure.
+        name: Its name in the page.
+        content: The stage that it belongs to.
+    """
+    figure = drawn.figure
+    group = content.shown if content.shown is not None and content.shown in drawn.spans else drawn.first
+    picture = drawn.at_most(MOST_ROWS_IN_PICTURE)
+    label = "" if figure.across or group.is_total else f": {group.label}"
+    title = element("h3", figure.title, element("span", label, class_="of"))
+    key = element("ul", *(_key_entry(*entry) for entry in key_of(figure)), class_="key")
+    svg = drawing(page_svg(picture, group, prefix=f"{name}-"))
+    chart = element("div", svg, class_="chart", role="img", tabindex="0", aria_label=described(drawn, group))
+    table = element("details", element("summary", "The numbers as a table"), class_="needs-script")
+    caption = element("figcaption", element("p", figure.caption, class_="caption"))
+    return element("figure", title, key, chart, caption, table, id=name)
+
+
+def _key_entry(name: str, look: Look, is_line: bool) -> Markup:  # noqa: FBT001 - an entry of the key
+    dashes = " ".join(map(str, look.dash)) or None
+    if is_line:
+        mark = element(
+            "line",
+            x1="0",
+            y1="5",
+            x2="26",
+            y2="5",
+            stroke=look.colour.variable,
+            stroke_width="2.5",
+            stroke_dasharray=dashes,
+        )
+    else:
+        mark = element("rect", x="8", y="0", width="10", height="10", fill=look.colour.variable)
+    swatch = element("svg", mark, viewBox="0 0 26 10", aria_hidden="true")
+    return element("li", swatch, name)

@@ -1,0 +1,39 @@
+"""The warnings of all stages, above every number: three are shown, the others folded."""
+
+from __future__ import annotations
+
+from itertools import chain, zip_longest
+from typing import TYPE_CHECKING
+
+from pipeline.report.page.markup import Markup, element, joined
+from pipeline.report.words import counted
+
+if TYPE_CHECKING:
+    from pipeline.report.page.content import StageContent
+
+SHOWN = 3
+LONGEST_LEAD = 110
+
+
+def warning_box(contents: list[StageContent]) -> Markup:
+    """Make the box: the first warning of every stage comes before the second of any, as stages begin with the worst."""
+    warned = [[(content, warning) for warning in content.published.warnings] for content in contents]
+    ordered = [pair for pair in chain.from_iterable(zip_longest(*warned)) if pair is not None]
+    if not ordered:
+        return element("p", "No warnings.", class_="calm")
+    several = len(contents) > 1
+    entries = [_entry(content, warning, several=several) for content, warning in ordered]
+    folded = None
+    if len(entries) > SHOWN:
+        summary = element("summary", f"{len(entries) - SHOWN:,} more")
+        folded = element("details", summary, element("ul", *entries[SHOWN:]))
+    heading = element("h2", f"{counted(len(entries), 'warning')} before you use these numbers")
+    return element("div", heading, element("ul", *entries[:SHOWN]), folded, class_="warnings", role="note")
+
+
+def _entry(content: StageContent, warning: str, *, several: bool) -> Markup:
+    lead, colon, consequence = warning.partition(": ")
+    is_short = bool(colon) and len(lead) <= LONGEST_LEAD and lead.count("(") == lead.count(")")
+    words = joined(element("strong", f"{lead}:"), f" {consequence}") if is_short else joined(warning)
+    link = joined(element("a", content.published.name, href=f"#{content.anchor}"), ": ") if several else None
+    return element("li", link, words)

@@ -1,0 +1,44 @@
+"""Write the report of a run as a file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipeline.errors import CannotCreateError, os_fault
+from pipeline.report.page.page import report
+from pipeline.storage.durable import write_whole
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pipeline.report.published import PublishedRun
+
+FILE_NAME = "report.html"
+
+
+def write_report(run: PublishedRun, results: Path, path: Path | None = None) -> Path:
+    """Write the page of a run, whole or not at all.
+
+    Args:
+        run: The run.
+        results: Its results folder, absolute.
+        path: The file; default: `report.html` in the results folder.
+
+    Returns:
+        The path of the file.
+
+    Raises:
+        CannotCreateError: the file cannot be written there.
+    """
+    file = path or results / FILE_NAME
+    if file.is_dir():
+        message = f"the report {file} is a folder"
+        raise CannotCreateError(message, remedy="Name a file with --output.")
+    content = report(run, results).encode()
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        fault = os_fault(error, f"the folder {file.parent} cannot be written")
+        raise CannotCreateError(fault.message, remedy="Name another file with --output.") from error
+    write_whole(file, content)
+    return file

@@ -1,0 +1,127 @@
+"""A stage of a published run opened again from the record of the run, and what became of its files since."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from pipeline.errors import DataError, NoInputError, ThresherError
+from pipeline.runs.config import Config, ConfiguredStage, ResourceLimits
+from pipeline.runs.opening import open_inputs
+from pipeline.stages import find_stage
+from pipeline.stages.durations import RECORDED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from pipeline.runs.opening import OpenedStage
+    from pipeline.sources.frames import Rows
+
+
+def recorded_config(record: Mapping[str, Any], folder: Path) -> Config:
+    """Return the config that made a run, from its record; limits of memory and threads are those of this machine.
+
+    Args:
+        record: The content of `run.json`.
+        folder: Folder of the run.
+
+    Raises:
+        DataError: it is no such record, or this version does not know its parameters.
+    """
+    path = folder / "run.json"
+    try:
+        stages = tuple(_configured(parameters) for parameters in record["configuration"]["stages"])
+        origin = str(record["config"])
+        base = Path(record.get("base") or Path(origin).parent)  # the first records did not say it
+    except (KeyError, TypeError, AttributeError, ValueError, ValidationError) as error:
+        message = f"{path}: the parameters of the run cannot be read back ({error})"
+        raise DataError(message, remedy="Run the config again with this version, and explain that run.") from error
+    return Config(origin, base, folder.parent.parent, "duckdb", ResourceLimits(), stages)
+
+
+def _configured(parameters: Mapping[str, Any]) -> ConfiguredStage:
+    entry = find_stage(parameters["kind"])
+    if entry is None:
+        message = f"kind {parameters['kind']!r} is not known"
+        raise ValueError(message)
+    stage = entry.load()
+    return ConfiguredStage(stage, stage.parameters.model_validate(dict(parameters), context={RECORDED: True}))
+
+
+def open_recorded(
+    record: Mapping[str, Any], folder: Path, name: str, parameters: Mapping[str, Any] | None = None
+) -> OpenedStage:
+    """Open the inputs of a stage of a published run again: its files are found anew and their footers read.
+
+    Args:
+        record: The content of `run.json`.
+        folder: Folder of the run.
+        name: Name of the stage.
+        parameters: Parameters that are to differ from those of the run, such as which tables are made.
+
+    Raises:
+        NoInputError: no file of an input is there any more.
+        DataError: the record, or the inputs as they are now, cannot be read.
+    """
+    for file in record.get("inputs", ()):
+        if file["stage"] == name and file.get("is_frame"):
+            message = f"the run read {file['path']}, which was passed in and is not kept"
+            raise NoInputError(message, remedy="Rows can be shown only of inputs in files.")
+    config = recorded_config(record, folder)
+    configured = next(stage for stage in config.stages if stage.params.name == name)
+    update = {key: value for key, value in (parameters or {}).items() if key in type(configured.params).model_fields}
+    configured = ConfiguredStage(configured.stage, configured.params.model_copy(update=update))
+    try:
+        return open_inputs(config, configured, run=folder, omitted=record.get("omitted", {}))
+    except ThresherError as error:
+        lost = [str(file["path"]) for file in _recorded_files(record, name, folder) if not Path(file["path"]).exists()]
+        if not lost:
+            raise
+        message = f"{lost[0]} is gone{f', and {len(lost) - 1:,} more files' if len(lost) > 1 else ''}: {error.message}"
+        raise NoInputError(message, remedy="Rows can be shown only while the inputs of the run are there.") from error
+
+
+def changed_files(record: Mapping[str, Any], folder: Path, opened: OpenedStage) -> tuple[str, ...]:
+    """Say of every input which file changed since the run, is gone, or was not there then; nothing if all are the same.
+
+    Args:
+        record: The content of `run.json`.
+        folder: Folder of the run.
+        opened: One of its stages, opened again.
+    """
+    recorded = list(_recorded_files(record, opened.name, folder))
+    return tuple(
+        sentence
+        for name, source in opened.sources.items()
+        for sentence in _differences(name, [file for file in recorded if file["input"] == name], source.files)
+    )
+
+
+def _recorded_files(record: Mapping[str, Any], name: str, folder: Path) -> Iterator[Mapping[str, Any]]:
+    """The files that a stage read, each with its absolute path."""
+    for file in record.get("inputs", ()):
+        if file["stage"] == name:
+            yield {**file, "path": str(folder / file["path"])}  # that of another stage's table is relative to the run
+
+
+def _differences(name: str, recorded: list[Mapping[str, Any]], files: Iterable[Rows]) -> Iterator[str]:
+    now = {file.name: file for file in files}
+    then = {str(file["path"]): file for file in recorded}
+    sentences = {
+        "is gone": [path for path in then if path not in now],
+        "was not there when the run read its folder": [path for path in now if path not in then],
+        "has changed since the run": [path for path in then if path in now and _differs(then[path], now[path])],
+    }
+    for words, paths in sentences.items():
+        if paths:
+            others = f", and {len(paths) - 1:,} more files: each" if len(paths) > 1 else ""
+            yield f"input {name}: {paths[0]}{others} {words}: rows shown may differ from those that were counted"
+
+
+def _differs(then: Mapping[str, Any], now: Rows) -> bool:
+    """Whether a file is another than the one that was read; where only its times differ, its content decides."""
+    if (then["rows"], then["footer_sha256"]) != (now.rows, now.digest):
+        return True
+    return "mtime_ns" in then and (then["size"], then["mtime_ns"]) != (now.identity["size"], now.identity["mtime_ns"])

@@ -1,0 +1,186 @@
+"""Where the numbers of before_after come from: certain false positives, pairs near the threshold, events."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from pipeline.stages.before_after.audit import KEY, SAMPLE
+from pipeline.stages.before_after.pairs import USED_PAIRS
+from pipeline.stages.before_after.units import TABLE as EVENTS
+from pipeline.stages.durations import EVERYTHING
+from pipeline.stages.evidence import EXPLAINED_ROWS, Evidence, Measure, Section, Sheet
+from pipeline.stages.influence import WITHOUT, by_influence
+from pipeline.tables.ratios import divide
+from pipeline.tables.schemas import GROUPING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pipeline.stages.evidence import Asked
+
+_ESTIMATES = "before_after_estimates"
+_POSITIVES, _RATE, _FALSE = (
+    ("positives", "tp_at_reference / (recall_at_reference - fpr_at_reference)"),
+    ("fpr", "m_before / n_before"),
+    ("fp", "fpr * (n_after - positives)"),
+)
+_CORRECTED = (_POSITIVES, _RATE, _FALSE, ("tp", "m_after - fp"))
+_UNCORRECTED = (_RATE, ("fp_uncorrected", "fpr * n_after"), ("tp_uncorrected", "m_after - fp_uncorrected"))
+_MEASURES = {
+    "precision": (*_CORRECTED, ("precision", "tp / m_after")),
+    "recall": (*_CORRECTED, ("recall_raw", "tp / positives"), ("recall", "min(recall_raw, 1)")),
+    "f1": (*_CORRECTED, ("f1", "2 * tp / (m_after + max(tp, positives))")),
+    "fpr": (_RATE,),
+    "fp": (_POSITIVES, _RATE, _FALSE),
+    "tp": _CORRECTED,
+    "precision_uncorrected": (*_UNCORRECTED, ("precision_uncorrected", "tp_uncorrected / m_after")),
+    "recall_uncorrected": (
+        *_UNCORRECTED,
+        ("recall_raw_uncorrected", "tp_uncorrected / tp_at_reference"),
+        ("recall_uncorrected", "min(recall_raw_uncorrected, 1)"),
+    ),
+}
+_COUNTS = ("n_before", "n_after", "m_before", "m_after")
+
+
+def _values(asked: Asked) -> dict[str, float]:
+    bounds = EVERYTHING if asked.params.window is None else asked.params.window.bounds()
+    threshold = -math.inf if asked.threshold is None else asked.threshold
+    return {**bounds, "lowest_score": asked.lowest_score, "threshold": threshold}
+
+
+def _quantities(asked: Asked) -> dict[str, float]:
+    """What the recall reference of the group says: true positives and false positive rate there, and recall."""
+    rows = _of_group(asked.tables[_ESTIMATES], asked).filter("is_reference")
+    if rows.is_empty():
+        return {}
+    row = rows.row(0, named=True)
+    return {
+        "tp_at_reference": row["tp_uncorrected"],
+        "fpr_at_reference": row["fpr"],
+        "recall_at_reference": asked.params.recall_reference.middle,
+    }
+
+
+def _of_group(table: pl.DataFrame, asked: Asked) -> pl.DataFrame:
+    same = (pl.col(name).eq_missing(pl.lit(value)) for name, value in asked.group.items())
+    return table.filter(pl.col(GROUPING.name) == asked.row[GROUPING.name], *same)
+
+
+def _rows(asked: Asked) -> dict[str, str]:
+    """The pairs that take part, and with gold labels those that people judged."""
+    judged = {"explained_gold": "annotated_pairs"} if asked.source("gold") is not None else {}
+    return {EXPLAINED_ROWS: USED_PAIRS, **judged}
+
+
+def _keys(asked: Asked) -> tuple[str, ...]:
+    pairs = asked.plan.sources[0]
+    return (*asked.by, *(name for name in KEY if pairs.has(name)))
+
+
+def _events(events: pl.DataFrame, _frames: Mapping[str, pl.DataFrame], asked: Asked) -> pl.DataFrame:
+    """Events with their matches and compared pairs, and the precision that all others have without them."""
+    of_groups = {grouped.name: grouped.source for grouped in asked.plan.by}
+    is_known = EVENTS in asked.tables and all(of_groups[name] == "events" for name in asked.group)
+    if not is_known:  # matches alone: which pairs of the group were compared is not known of single events
+        return events.sort("m_before", "m_after", descending=True, maintain_order=True)
+    compared = asked.tables[EVENTS].select("event_id", "n_before", "n_after")
+    joined = events.join(compared, on="event_id", how="left", maintain_order="left")
+    totals: dict[str, Any] = {name: asked.row[name] for name in _COUNTS}
+    others = {name: pl.lit(totals[name]) - pl.col(name) for name in _COUNTS}
+    without = 1 - divide(others["m_before"] * others["n_after"], others["n_before"] * others["m_after"])
+    joined = joined.select("event_id", *_COUNTS).with_columns(without.alias(WITHOUT))
+    return by_influence(joined, asked.row["precision_uncorrected"])
+
+
+def _audit(sample: pl.DataFrame, _frames: Mapping[str, pl.DataFrame], _asked: Asked) -> pl.DataFrame:
+    """The drawn matches in the order of draws. Their scores are left out, as they would sway those who check."""
+    return sample.sort("draw").select("draw", *KEY, "lag_hours")
+
+
+def _without_gold(asked: Asked) -> str:
+    return "" if asked.source("gold") is not None else "there are no gold labels"
+
+
+def _without_audit(asked: Asked) -> str:
+    if asked.params.audit is None:
+        return "the config has no audit; audit = { threshold = …, size = … } draws a sample to check"
+    return "" if SAMPLE in asked.tables else "the sample was not made"
+
+
+_INPUTS = {
+    "pairs": {name: name for name in KEY},
+    "events": {"event_id": "event_id"},
+    "articles": {"article_id": "article_id"},
+}
+EVIDENCE = Evidence(
+    measures=tuple(Measure(name, _ESTIMATES, (form,)) for name, form in _MEASURES.items()),
+    sections=(
+        Section(
+            "certain_false_positives",
+            "Certain false positives",
+            "Matches at {threshold} whose article is older than the event, so that none can be right; the highest "
+            "scores first.",
+            "before_after/explain/certain_false_positives",
+            segment=_keys,
+            inputs=_INPUTS,
+        ),
+        Section(
+            "nearest",
+            "Pairs nearest to the threshold",
+            "Pairs in the order of their distance from {threshold}: a slightly other threshold turns these.",
+            "before_after/explain/nearest",
+            segment=_keys,
+            inputs=_INPUTS,
+        ),
+        Section(
+            "gold_misses",
+            "Gold pairs that are missed",
+            "Gold pairs after their event that the matcher does not retrieve at {threshold}; those that it did not "
+            "store come first, then the lowest scores.",
+            "before_after/explain/gold_misses",
+            segment=_keys,
+            inputs=_INPUTS,
+            absent=_without_gold,
+        ),
+        Section(
+            "gold_false_positives",
+            "Matches that are not gold",
+            "Matches of coded articles after the event at {threshold} that are no gold pair; the highest scores first.",
+            "before_after/explain/gold_false_positives",
+            segment=_keys,
+            inputs=_INPUTS,
+            absent=_without_gold,
+        ),
+        Section(
+            "events",
+            "Events that carry the estimate",
+            "Each event with the uncorrected precision of all others without it; the largest influence first, or the "
+            "most matches before the event where compared pairs are not known of single events.",
+            "before_after/explain/events",
+            finish=_events,
+            ranks=True,
+            inputs={"events": {"event_id": "event_id"}},
+        ),
+        Section(
+            "audit",
+            "The sample to check",
+            "Matches drawn at random for people to check: fill in is_match with true or false. --checked SHEET makes "
+            "it the input audited.",
+            table=SAMPLE,
+            finish=_audit,
+            ranks=True,
+            inputs=_INPUTS,
+            absent=_without_audit,
+            sheet=Sheet("audited", KEY, "is_match"),
+        ),
+    ),
+    rows=_rows,
+    points="before_after_operating_points",
+    values=_values,
+    quantities=_quantities,
+    decides=("window", "compared", "boundary", "recall_reference", "invalid_scores", "duplicates", "cluster"),
+)

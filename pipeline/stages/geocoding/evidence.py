@@ -1,0 +1,100 @@
+"""Where the numbers of geocoding come from: places that are far off, mentions that are not located, documents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipeline.stages.evidence import EXPLAINED_ROWS, Evidence, Measure, Section
+from pipeline.stages.influence import with_influence
+from pipeline.tables.sweep import lowest_retrieved
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import polars as pl
+
+    from pipeline.stages.evidence import Asked
+    from pipeline.tables.sweep import Boundary
+
+_MEASURES = {
+    "precision": "tp / n_attempted",
+    "recall": "tp / n_gold",
+    "f1": "2 * tp / (2 * tp + fp + fn)",
+    "precision_end_to_end": "tp / (n_attempted + n_spurious)",
+    "f1_end_to_end": "2 * tp / (2 * tp + fp + fn + n_spurious)",
+}
+_ERRORS = ("mean_km", "median_km", "log_error_auc")
+_INPUTS = {
+    "gold": {"mention_id": "mention_id"},
+    "predicted": {"mention_id": "mention_id"},
+}
+
+
+def _values(asked: Asked) -> dict[str, float]:
+    tolerance = 0.0 if asked.threshold is None else asked.threshold
+    boundary: Boundary = ">=" if asked.params.tolerance_boundary == "<=" else ">"
+    return {"tolerance_km": tolerance, "lowest_score": lowest_retrieved(0.0 - tolerance, boundary)}
+
+
+def _mentions(mentions: pl.DataFrame, _frames: Mapping[str, pl.DataFrame], _asked: Asked) -> pl.DataFrame:
+    """Mentions without the columns that the inputs lack."""
+    empty = [name for name in mentions.columns if mentions[name].null_count() == mentions.height]
+    removable = {"mention_id", "doc_id", "gold_start", "gold_end", "gold_text"}
+    return mentions.drop(name for name in empty if name in removable and not mentions.is_empty())
+
+
+def _documents(documents: pl.DataFrame, _frames: Mapping[str, pl.DataFrame], asked: Asked) -> pl.DataFrame:
+    return with_influence(documents, asked.measure)
+
+
+def _without_documents(asked: Asked) -> str:
+    gold = asked.source("gold")
+    return "" if gold is not None and gold.has("doc_id") else "the gold mentions have no doc_id"
+
+
+EVIDENCE = Evidence(
+    measures=(
+        *(Measure(name, "geocoding_scores", (((name, formula),),)) for name, formula in _MEASURES.items()),
+        *(Measure(name, "geocoding_errors") for name in _ERRORS),
+    ),
+    sections=(
+        Section(
+            "wrong_places",
+            "Places beyond the tolerance",
+            "Gold mentions whose prediction is farther away than {threshold} km, the farthest first.",
+            "geocoding/explain/wrong_places",
+            finish=_mentions,
+            inputs=_INPUTS,
+        ),
+        Section(
+            "not_located",
+            "Mentions that are not located",
+            "Gold mentions that no prediction locates, in the order of their ids.",
+            "geocoding/explain/not_located",
+            finish=_mentions,
+            inputs=_INPUTS,
+        ),
+        Section(
+            "nearest",
+            "Mentions nearest to the tolerance",
+            "Located gold mentions in the order of the difference between their distance and {threshold} km.",
+            "geocoding/explain/nearest",
+            finish=_mentions,
+            inputs=_INPUTS,
+        ),
+        Section(
+            "documents",
+            "Documents that carry the scores",
+            "Each document with the ratio that all others have together without it; the largest influence first.",
+            "geocoding/explain/documents",
+            finish=_documents,
+            ranks=True,
+            absent=_without_documents,
+        ),
+    ),
+    rows=lambda _asked: {EXPLAINED_ROWS: "toponyms"},
+    threshold="tolerance_km",
+    values=_values,
+    parameters={"outcomes": True},
+    decides=("tolerance_boundary", "candidates", "distance", "missing_errors", "match"),
+)

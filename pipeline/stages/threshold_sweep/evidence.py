@@ -1,0 +1,113 @@
+"""Where the numbers of threshold_sweep come from: errors, rows near the threshold, and clusters that carry them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import sqlglot.expressions as exp
+
+from pipeline.queries.dialect import column, double
+from pipeline.queries.load import statement
+from pipeline.stages.evidence import EXPLAINED_ROWS, Evidence, Measure, Section
+from pipeline.stages.influence import with_influence
+from pipeline.stages.threshold_sweep.identity import INPUTS, identity, location_of_known
+from pipeline.stages.threshold_sweep.profiles import SCIKIT_LEARN
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import polars as pl
+
+    from pipeline.stages.evidence import Asked
+
+_CURVE, _AREAS = "threshold_sweep_curve", "threshold_sweep_areas"
+_FORMULAS = {
+    "precision": "{tp} / ({tp} + {fp})",
+    "recall": "{tp} / ({tp} + {fn})",
+    "f1": "2 * {tp} / (2 * {tp} + {fp} + {fn})",
+    "fpr": "{fp} / ({fp} + {tn})",
+}
+
+
+def _measure(name: str) -> Measure:
+    """A ratio of the weights if there are any, else of the counts."""
+    names = ("tp", "fp", "fn", "tn")
+    of_counts, of_weights = ({each: f"{each}{suffix}" for each in names} for suffix in ("", "_weight"))
+    forms = (((name, _FORMULAS[name].format(**words)),) for words in (of_weights, of_counts))
+    return Measure(name, _CURVE, tuple(forms))
+
+
+def _rows(asked: Asked) -> exp.Query:
+    """The predictions that count; those without a valid score may, below every threshold."""
+    score: str | exp.Expr = "score"
+    if asked.params.counts_missed:
+        score = exp.func("coalesce", column("score"), double(-math.inf))
+    return statement("threshold_sweep/explain/rows", identity(asked), columns={"used_score": score})
+
+
+def _values(asked: Asked) -> dict[str, float]:
+    threshold = asked.lowest_score if asked.threshold is None else asked.threshold
+    return {"lowest_score": asked.lowest_score, "threshold": threshold}
+
+
+def _clusters(clusters: pl.DataFrame, _frames: Mapping[str, pl.DataFrame], asked: Asked) -> pl.DataFrame:
+    if asked.plan.sources[0].has("weight"):
+        return with_influence(clusters, asked.measure, "_weight")
+    return with_influence(clusters.select("cluster", "tp", "fp", "fn", "tn"), asked.measure)
+
+
+def _without_clusters(asked: Asked) -> str:
+    return "" if asked.params.cluster_column else "the rows are independent: the config names no cluster"
+
+
+EVIDENCE = Evidence(
+    measures=(
+        *map(_measure, _FORMULAS),
+        *(Measure(name, _AREAS) for name in ("average_precision", "pr_auc", "roc_auc", "log_likelihood", "brier")),
+    ),
+    sections=(
+        Section(
+            "false_positives",
+            "False positives",
+            "Rows with a false label and a score that {threshold} retrieves, the highest scores first.",
+            "threshold_sweep/explain/false_positives",
+            segment=identity,
+            inputs=INPUTS,
+            hides=location_of_known,
+        ),
+        Section(
+            "false_negatives",
+            "False negatives",
+            "Rows with a true label and a score below {threshold}, the lowest scores first.",
+            "threshold_sweep/explain/false_negatives",
+            segment=identity,
+            inputs=INPUTS,
+            hides=location_of_known,
+        ),
+        Section(
+            "nearest",
+            "Rows nearest to the threshold",
+            "Rows in the order of their distance from {threshold}: a slightly other threshold turns these.",
+            "threshold_sweep/explain/nearest",
+            segment=identity,
+            inputs=INPUTS,
+            hides=location_of_known,
+        ),
+        Section(
+            "clusters",
+            "Clusters that carry the estimate",
+            "Each cluster with the ratio that all others have without it; the largest influence first.",
+            "threshold_sweep/explain/clusters",
+            finish=_clusters,
+            ranks=True,
+            columns=lambda asked: {"cluster_key": str(asked.params.cluster_column)},
+            absent=_without_clusters,
+        ),
+    ),
+    rows=lambda asked: {EXPLAINED_ROWS: _rows(asked)},
+    points="threshold_sweep_operating_points",
+    values=_values,
+    profiles=(SCIKIT_LEARN,),
+    decides=("boundary", "thresholds", "invalid_scores", "cluster", "operating_points"),
+)

@@ -1,0 +1,278 @@
+"""What is in a catalog: tables are made, commented and filled in the current database of a connection."""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from pipeline.queries.load import macros
+from pipeline.storage import statements
+from pipeline.storage.records import attempts_frame, empty_frame, read_record, record_frames, runs_frame
+from pipeline.storage.shapes import (
+    TABLE_ROWS,
+    RunFolder,
+    Shape,
+    columns_of,
+    files_of,
+    names_in_file,
+    stored_files,
+    tables_of,
+)
+from pipeline.storage.statements import HISTORY, MAIN
+from pipeline.tables.run_tables import ATTEMPTS, HISTORY_COLUMNS, METRICS, RECORD_TABLES, RUNS
+from pipeline.tables.schemas import DESCRIPTION
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    import duckdb
+
+    from pipeline.storage.layout import Layout
+    from pipeline.storage.statements import View
+
+_COLUMNS = """
+SELECT schema_name, table_name, column_name, data_type
+FROM duckdb_columns()
+WHERE NOT internal AND database_name = current_database()
+ORDER BY schema_name, table_name, column_index
+"""
+_TABLES = (
+    "SELECT schema_name, table_name FROM duckdb_tables() WHERE NOT internal AND database_name = current_database()"
+)
+_LONG_NAMES = {"TIMESTAMPTZ": "TIMESTAMP WITH TIME ZONE"}
+
+LeftOut = dict[str, tuple[str, ...]]  # damaged files by the name of the run's folder
+
+
+def standing_shapes(connection: duckdb.DuckDBPyConnection) -> dict[View, Shape]:
+    """Return the tables and views of the current database."""
+    tables = set(connection.execute(_TABLES).fetchall())  # the same question about views takes nine times as long
+    columns: dict[View, list[tuple[str, str]]] = {}
+    for schema, table, name, sql_type in connection.execute(_COLUMNS).fetchall():
+        columns.setdefault((schema, table), []).append((name, sql_type))
+    return {view: Shape(tuple(listed), view not in tables) for view, listed in columns.items()}
+
+
+def make_tables(
+    connection: duckdb.DuckDBPyConnection, wanted: Mapping[View, Shape], latest: RunFolder, *, fresh: bool
+) -> None:
+    """Make what is missing and change what differs, so that the tables can take the rows of the latest run.
+
+    A table of history keeps the columns that it has: further ones are added, and one of another type becomes VARCHAR.
+    Views of files are not made here. Macros are defined.
+    """
+    if fresh:
+        connection.execute("CREATE SCHEMA IF NOT EXISTS history")
+    standing = {} if fresh else standing_shapes(connection)
+    for view, shape in standing.items():
+        if view[0] == MAIN and (shape.is_view or _long(shape) != _long(wanted.get(view))):
+            connection.execute(statements.drop(view, "VIEW" if shape.is_view else "TABLE"))
+    describing = _Describing(latest)
+    for view, shape in wanted.items():
+        if shape.is_view:
+            continue
+        before = standing.get(view)
+        if before is not None and view[0] == HISTORY:
+            _widen(connection, view, before, shape, describing)
+        elif before is None or before.is_view or _long(before) != _long(shape):
+            connection.execute(statements.create(view, shape.columns))
+            comment_on(connection, view, shape, describing)
+    if fresh:
+        define_macros(connection)
+
+
+def _widen(
+    connection: duckdb.DuckDBPyConnection, view: View, before: Shape, shape: Shape, describing: _Describing
+) -> None:
+    standing = dict(_long(before) or ())
+    for name, sql_type in shape.columns:
+        if name not in standing:
+            connection.execute(statements.add_column(view, name, sql_type))
+            connection.execute(statements.comment(view, describing.column(view, name), name=name))
+        elif standing[name] not in {_long_name(sql_type), "VARCHAR"}:
+            connection.execute(statements.make_text(view, name))
+
+
+def _long(shape: Shape | None) -> tuple[tuple[str, str], ...] | None:
+    """Return the columns with the names of types that DuckDB shows."""
+    return None if shape is None else tuple((name, _long_name(sql_type)) for name, sql_type in shape.columns)
+
+
+def _long_name(sql_type: str) -> str:
+    return _LONG_NAMES.get(sql_type, sql_type.replace(", ", ","))
+
+
+def define_macros(connection: duckdb.DuckDBPyConnection) -> None:
+    """Define the macros of sql/catalog."""
+    for macro in macros():
+        connection.execute(macro)
+
+
+class _Describing:
+    """The comments on tables and columns: of contracts, and of what the Parquet files of a run say themselves."""
+
+    def __init__(self, run: RunFolder) -> None:
+        self._run = run
+        contracts = (RUNS, ATTEMPTS, METRICS, *RECORD_TABLES)
+        self._texts: dict[str, dict[str, Any]] = {
+            table.name: json.loads(table.description(column.name for column in table.columns)) for table in contracts
+        }
+        self._of_history = {column.name: column.comment for column in HISTORY_COLUMNS}
+
+    def table(self, view: View) -> str:
+        grain = str(self._of(view[1]).get("grain", ""))
+        return f"{grain}, of every kept run" if view[0] == HISTORY and grain else grain
+
+    def column(self, view: View, name: str) -> str:
+        if view[0] == HISTORY and name in self._of_history:
+            return self._of_history[name]
+        return str(self._of(view[1]).get("columns", {}).get(name, ""))
+
+    def _of(self, table: str) -> dict[str, Any]:
+        if table not in self._texts:
+            self._texts[table] = self._read(table)
+        return self._texts[table]
+
+    def _read(self, table: str) -> dict[str, Any]:
+        folder, manifest = self._run
+        for file in manifest.files:
+            if file.table == table:
+                with suppress(
+                    OSError, ValueError, KeyError, pl.exceptions.PolarsError
+                ):  # an earlier version's has none
+                    return dict(json.loads(pl.read_parquet_metadata(folder / file.path)[DESCRIPTION]))
+        return {}
+
+
+def comment_on(
+    connection: duckdb.DuckDBPyConnection, view: View, shape: Shape, describing: _Describing, *, more: str = ""
+) -> None:
+    """Comment on a table or view and on its columns."""
+    texts = [statements.comment(view, describing.table(view) + more, kind="VIEW" if shape.is_view else "TABLE")]
+    texts += [statements.comment(view, describing.column(view, name), name=name) for name, _ in shape.columns]
+    for text in texts:
+        connection.execute(text)
+
+
+def fill(
+    connection: duckdb.DuckDBPyConnection,
+    runs: Sequence[RunFolder],
+    wanted: Mapping[View, Shape],
+    left_out: LeftOut,
+    *,
+    fresh: bool,
+) -> None:
+    """Add the rows of runs, and put those of the latest run into the tables of schema `main`.
+
+    Args:
+        connection: Its current database has the tables.
+        runs: The runs to add, oldest first; the last of them is the latest.
+        wanted: The tables.
+        left_out: Damaged files by the name of the run's folder.
+        fresh: Whether the tables have no row yet.
+    """
+    latest = runs[-1]
+    _insert(connection, (MAIN, RUNS.name), runs_frame(runs, left_out))
+    _remember_older(connection, runs[:-1])
+    for table in tables_of([latest]):
+        _replace(connection, (MAIN, table), wanted[MAIN, table], latest, fresh=fresh)
+        if any(file.rows for _, _, file in stored_files([latest], table)):
+            run = {"run_id": latest[1].run_id, "published_at": latest[1].published_at}
+            connection.execute(statements.remember(table), run)
+    for name, frame in record_frames(runs).items():
+        _insert(connection, (HISTORY, name), frame)
+        if not fresh:
+            connection.execute(statements.empty((MAIN, name)))
+        of_latest = frame.filter(pl.col("run_id") == latest[1].run_id)
+        _insert(connection, (MAIN, name), of_latest.drop(column.name for column in HISTORY_COLUMNS))
+
+
+def _replace(
+    connection: duckdb.DuckDBPyConnection, view: View, shape: Shape, latest: RunFolder, *, fresh: bool
+) -> None:
+    if shape.is_view:
+        view_of_latest(connection, view, shape, latest)
+        more = f"; a view of files, because it has over {TABLE_ROWS:,} rows: a copy of this catalog does not hold them"
+        comment_on(connection, view, shape, _Describing(latest), more=more)
+        return
+    if not fresh:
+        connection.execute(statements.empty(view))
+    for _, _, file in files_of([latest], view[1]):
+        if file.rows:
+            path = glob.escape(str(latest[0] / file.path))
+            connection.execute(statements.insert_file(view, shape.columns, names_in_file(file)), {"path": path})
+
+
+def view_of_latest(connection: duckdb.DuckDBPyConnection, view: View, shape: Shape, latest: RunFolder) -> None:
+    """Make a view of the files of the latest run."""
+    files = [file for _, _, file in files_of([latest], view[1])]
+    paths = tuple(glob.escape(str(latest[0] / file.path)) for file in files)
+    names = tuple(names_in_file(file) for file in files)
+    connection.execute(statements.view_of_files(view, paths, columns_of(files) or shape.columns, names))
+
+
+def _remember_older(connection: duckdb.DuckDBPyConnection, runs: Sequence[RunFolder]) -> None:
+    """Add the rows of many runs to history, as many files at once as have the same columns."""
+    for table in tables_of(runs):
+        alike: dict[tuple[tuple[str, str], ...], list[tuple[str, str, str]]] = {}
+        for folder, manifest, file in stored_files(runs, table):
+            columns = tuple(file.schema.items())
+            listed = (str(folder / file.path), manifest.run_id, manifest.published_at)
+            alike.setdefault(columns, []).append(listed)
+        sample = {tuple(file.schema.items()): file for _, _, file in stored_files(runs, table)}
+        for columns, listed_files in alike.items():
+            file = sample[columns]
+            listed_frame = pl.DataFrame(listed_files, schema=["path", "run_id", "published_at"], orient="row")
+            connection.register("listed", listed_frame.with_columns(_MOMENT))
+            text = statements.insert_files((HISTORY, table), columns_of([file]), names_in_file(file))
+            connection.execute(text, {"paths": [glob.escape(path) for path, _, _ in listed_files]})
+            connection.unregister("listed")
+
+
+_MOMENT = pl.col("published_at").str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", time_unit="us")
+
+
+def _insert(connection: duckdb.DuckDBPyConnection, view: View, frame: pl.DataFrame) -> None:
+    if frame.is_empty():
+        return
+    connection.register("added", frame)
+    connection.execute(statements.insert_rows(view))
+    connection.unregister("added")
+
+
+def forget_runs(connection: duckdb.DuckDBPyConnection, kept: Iterable[str], standing: Iterable[View]) -> None:
+    """Remove the rows of all runs but those of the given ids."""
+    run_ids = list(kept)
+    for view in standing:
+        if view[0] == HISTORY or view == (MAIN, RUNS.name):
+            connection.execute(statements.forget(view), {"run_ids": run_ids})
+
+
+def newer_attempts(connection: duckdb.DuckDBPyConnection, layout: Layout) -> tuple[list[str], pl.DataFrame]:
+    """Return the ids in the table `attempts` that are out of date, and the rows that it lacks.
+
+    The truth of attempts are their records: the table is compared with the names of these, and only what is new or had
+    not ended is read.
+    """
+    listed = dict(connection.execute("SELECT run_id, status FROM attempts").fetchall())
+    entries = os.listdir(layout.attempts) if layout.attempts.is_dir() else []  # noqa: PTH208 - many, and names suffice
+    names = {name.removesuffix(".json") for name in entries if name.endswith(".json") and not name.startswith(".")}
+    stale = [run_id for run_id, status in listed.items() if run_id not in names or status in {None, "running"}]
+    wanted = sorted(names - (listed.keys() - set(stale)))
+    records = ((run_id, read_record(layout.attempt(run_id)) or {}) for run_id in wanted)
+    return stale, attempts_frame(records) if wanted else empty_frame(ATTEMPTS)
+
+
+def update_attempts(connection: duckdb.DuckDBPyConnection, layout: Layout, attempt: Mapping[str, Any] | None) -> None:
+    """Bring the table `attempts` up to date; `attempt` is how the attempt that publishes will have ended."""
+    stale, frame = newer_attempts(connection, layout)
+    if attempt is not None:
+        frame = frame.filter(pl.col("run_id") != attempt["run_id"])
+        frame = pl.concat([frame, attempts_frame([(str(attempt["run_id"]), dict(attempt))])])
+    connection.execute("DELETE FROM attempts WHERE list_contains($stale, run_id)", {"stale": stale})
+    _insert(connection, (MAIN, ATTEMPTS.name), frame)

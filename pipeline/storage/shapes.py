@@ -1,0 +1,89 @@
+"""Which tables a catalog has for given runs: their columns, and whether their rows are copied into it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pipeline.storage.records import in_history
+from pipeline.storage.statements import HISTORY, MAIN
+from pipeline.tables.run_tables import ATTEMPTS, HISTORY_COLUMNS, METRICS, RECORD_TABLES, RUNS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from pipeline.storage.manifest import Manifest, PublishedFile
+    from pipeline.storage.statements import Columns, View
+    from pipeline.tables.schemas import Column
+
+TABLE_ROWS = 100_000  # a table of the latest run that has more rows is a view of its files
+RENAMED_COLUMNS = {"inputs": {"fate": "status"}}  # table: {name in kept runs of earlier versions: name in the catalog}
+
+RunFolder = tuple["Path", "Manifest"]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One table of a catalog.
+
+    Attributes:
+        columns: Its columns.
+        is_view: Whether it is a view of files.
+    """
+
+    columns: Columns
+    is_view: bool = False
+
+
+def shapes(runs: Sequence[RunFolder]) -> dict[View, Shape]:
+    """Return the tables of a catalog of these runs, the last of which is the latest, by schema and name."""
+    wanted: dict[View, Shape] = {(MAIN, table.name): Shape(of_contract(table.columns)) for table in (RUNS, ATTEMPTS)}
+    leading = of_contract(HISTORY_COLUMNS)
+    for table in (METRICS, *RECORD_TABLES):  # metrics for the macros, also where an earlier version made no such table
+        columns = of_contract(table.columns)
+        wanted[MAIN, table.name], wanted[HISTORY, table.name] = Shape(columns), Shape(leading + columns)
+    for name in tables_of(runs[-1:]):
+        files = files_of(runs[-1:], name)
+        is_view = name != METRICS.name and sum(file.rows for _, _, file in files) > TABLE_ROWS
+        wanted[MAIN, name] = Shape(columns_of(file for _, _, file in files), is_view)
+    for name in tables_of(runs):
+        wanted[HISTORY, name] = Shape(leading + columns_of(file for _, _, file in files_of(runs, name)))
+    return wanted
+
+
+def of_contract(columns: Iterable[Column]) -> Columns:
+    """Return the columns of a contract."""
+    return tuple((column.name, column.type) for column in columns)
+
+
+def tables_of(runs: Iterable[RunFolder]) -> list[str]:
+    """Return the names of the result tables of runs, sorted."""
+    return sorted({file.table for _, manifest in runs for file in manifest.files if file.table})
+
+
+def files_of(runs: Iterable[RunFolder], table: str) -> list[tuple[Path, Manifest, PublishedFile]]:
+    """Return the files of a table in runs, each with the folder and the manifest of its run."""
+    return [(folder, manifest, file) for folder, manifest in runs for file in manifest.files if file.table == table]
+
+
+def stored_files(runs: Iterable[RunFolder], table: str) -> list[tuple[Path, Manifest, PublishedFile]]:
+    """Return the files of a table in runs whose rows are in history."""
+    return [listed for listed in files_of(runs, table) if in_history(listed[2], listed[1])]
+
+
+def columns_of(files: Iterable[PublishedFile]) -> Columns:
+    """Return the union of the columns in order of appearance; a column whose type differs between files is VARCHAR."""
+    columns: dict[str, str] = {}
+    for file in files:
+        for name, name_in_file in names_in_file(file):
+            sql_type = file.schema[name_in_file]
+            if columns.setdefault(name, sql_type) != sql_type:
+                columns[name] = "VARCHAR"
+    return tuple(columns.items())
+
+
+def names_in_file(file: PublishedFile) -> Columns:
+    """Return name in the catalog and name in the file; they differ where an earlier version used another name."""
+    renamed = RENAMED_COLUMNS.get(file.table, {})
+    return tuple((renamed.get(name, name), name) for name in file.schema)

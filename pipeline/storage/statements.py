@@ -1,0 +1,207 @@
+"""Statements that make and fill the tables of a catalog, as text, made once for equal arguments."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Literal
+
+import sqlglot.expressions as exp
+from sqlglot import parse_one
+
+from pipeline.queries.dialect import column, data_type, render
+
+MAIN, HISTORY = "main", "history"
+FILE_PATH = ",path"  # no grouping column has a comma in its name
+
+ATTEMPTS_NOW = """
+CREATE TEMP TABLE attempts AS
+SELECT * FROM attempts WHERE NOT list_contains($stale, run_id) UNION ALL BY NAME FROM added ORDER BY started_at, run_id
+"""
+_DROP = {"TABLE": "DROP TABLE target", "VIEW": "DROP VIEW target"}
+Columns = tuple[tuple[str, str], ...]  # name and SQL type, in order
+View = tuple[str, str]  # schema and name
+
+
+def table(view: View) -> exp.Table:
+    """Return a table of the current database as a tree."""
+    schema, name = view
+    return exp.table_(name, db=schema, quoted=True)
+
+
+def text(tree: exp.Expr) -> str:
+    """Return a statement on one line."""
+    return render(tree, pretty=False, copy=False)
+
+
+@cache
+def create(view: View, columns: Columns) -> str:
+    """A new table."""
+    items: list[exp.Expr] = [
+        exp.ColumnDef(this=exp.to_identifier(name, quoted=True), kind=_type(sql_type)) for name, sql_type in columns
+    ]
+    return text(exp.Create(this=exp.Schema(this=table(view), expressions=items), kind="TABLE"))
+
+
+@cache
+def comment(view: View, words: str, *, kind: str = "TABLE", name: str | None = None) -> str:
+    """A comment on a table, on a view, or on one of their columns."""
+    target: exp.Expr = table(view)
+    if name is not None:
+        kind = "COLUMN"
+        target = exp.column(exp.to_identifier(name, quoted=True), table=view[1], db=view[0], quoted=True)
+    return text(exp.Comment(this=target, kind=kind, expression=exp.Literal.string(words)))
+
+
+@cache
+def drop(view: View, kind: Literal["TABLE", "VIEW"]) -> str:
+    """Remove a table or a view."""
+    tree = parse_one(_DROP[kind], read="duckdb")
+    for target in list(tree.find_all(exp.Table)):
+        target.replace(table(view))
+    return text(tree)
+
+
+@cache
+def empty(view: View) -> str:
+    """Remove all rows of a table."""
+    return text(exp.Delete(this=table(view)))
+
+
+@cache
+def forget(view: View) -> str:
+    """Remove the rows of all runs but those of the list `$run_ids`."""
+    is_kept = exp.func("list_contains", exp.Placeholder(this="run_ids"), column("run_id"))
+    return text(exp.Delete(this=table(view), where=exp.Where(this=exp.Not(this=is_kept))))
+
+
+@cache
+def add_column(view: View, name: str, sql_type: str) -> str:
+    """A further column, NULL in the rows that are there."""
+    added = exp.ColumnDef(this=exp.to_identifier(name, quoted=True), kind=_type(sql_type))
+    return text(exp.Alter(this=table(view), kind="TABLE", actions=[added]))
+
+
+@cache
+def make_text(view: View, name: str) -> str:
+    """Turn a column into VARCHAR."""
+    changed = exp.AlterColumn(this=exp.to_identifier(name, quoted=True), dtype=_type("VARCHAR"))
+    return text(exp.Alter(this=table(view), kind="TABLE", actions=[changed]))
+
+
+@cache
+def insert_file(view: View, columns: Columns, names: Columns) -> str:
+    """Add the rows of the Parquet file `$path`.
+
+    Args:
+        view: The table.
+        columns: Its columns.
+        names: Name in the file by name in the table.
+    """
+    select = _row(_cast_items(columns, dict(names))).from_(_read(exp.Placeholder(this="path")), copy=False)
+    return text(exp.Insert(this=table(view), expression=select))
+
+
+@cache
+def insert_files(view: View, columns: Columns, names: Columns) -> str:
+    """Add the rows of the Parquet files `$paths` to a table of history, with their runs from the relation `listed`."""
+    files = _read(exp.Placeholder(this="paths"), filename=exp.Literal.string(FILE_PATH))
+    items = [column("run_id", "listed"), column("published_at", "listed"), *_cast_items(columns, dict(names), "files")]
+    listed = exp.EQ(this=column(FILE_PATH, "files"), expression=column("path", "listed"))
+    aliased = exp.Table(this=files, alias=exp.TableAlias(this=exp.to_identifier("files")))
+    select = _row(items).from_(aliased, copy=False).join("listed", on=listed, copy=False)
+    return text(exp.Insert(this=table(view), expression=select, by_name=True))
+
+
+@cache
+def remember(name: str) -> str:
+    """Add the rows of the latest run to its table in history, with `$run_id` and `$published_at`."""
+    moment = exp.cast(exp.Placeholder(this="published_at"), "TIMESTAMP")
+    items = [named(exp.Placeholder(this="run_id"), "run_id"), named(moment, "published_at"), exp.Star()]
+    select = _row(items).from_(table((MAIN, name)), copy=False)
+    return text(exp.Insert(this=table((HISTORY, name)), expression=select, by_name=True))
+
+
+@cache
+def insert_rows(view: View) -> str:
+    """Add the rows of the relation `added`, which has columns of the same names."""
+    return text(exp.Insert(this=table(view), expression=exp.select("*").from_("added"), by_name=True))
+
+
+@cache
+def count_rows(views: tuple[View, ...], *, of_run: bool) -> str:
+    """Number and rows of each table; with `of_run`, only rows of `$run_id`."""
+    selects = []
+    for number, view in enumerate(views):
+        select = exp.select(exp.Literal.number(number), exp.Count(this=exp.Star())).from_(table(view), copy=False)
+        if of_run:
+            select = select.where(exp.EQ(this=column("run_id"), expression=exp.Placeholder(this="run_id")), copy=False)
+        selects.append(select)
+    return text(union(selects))
+
+
+@cache
+def rows_of_runs(view: View) -> str:
+    """Run and number of rows, of every run that has rows in a table of history."""
+    counted = exp.select(column("run_id"), exp.Count(this=exp.Star())).from_(table(view), copy=False)
+    return text(counted.group_by(column("run_id"), copy=False))
+
+
+def view_of_files(view: View, paths: tuple[str, ...], columns: Columns, names: tuple[Columns, ...]) -> str:
+    """A view of Parquet files; `names` of each file as in `insert_file`."""
+    selects = [
+        _row(_cast_items(columns, dict(of_file))).from_(_read(exp.Literal.string(path)), copy=False)
+        for path, of_file in zip(paths, names, strict=True)
+    ]
+    return text(exp.Create(this=table(view), kind="VIEW", expression=union(selects), replace=True))
+
+
+def show_through(view: View, run_ids: tuple[str, ...] | None) -> str:
+    """A view of a table of the attached catalog, without the runs that are not among the given ids."""
+    select = exp.select("*").from_(exp.table_(view[1], db=view[0], catalog="catalog", quoted=True), copy=False)
+    if run_ids is not None:
+        select = select.where(column("run_id").isin(*run_ids), copy=False)
+    return text(exp.Create(this=table(view), kind="VIEW", expression=select))
+
+
+def runs_in_place(run_ids: tuple[str, ...], folder: str, columns: Columns) -> str:
+    """The view `runs` of the attached catalog, of the runs with the given ids, whose folders now lie in another."""
+    path = exp.func("replace", column("path"), exp.Literal.string("\\"), exp.Literal.string("/"))
+    name = exp.func("list_extract", exp.func("string_split", path, exp.Literal.string("/")), exp.Literal.number(-1))
+    moved = named(exp.DPipe(this=exp.Literal.string(f"{folder}/"), expression=name), "path")
+    items = [moved if name == "path" else column(name) for name, _ in columns]
+    select = _row(items).from_(exp.table_("runs", db=MAIN, catalog="catalog", quoted=True), copy=False)
+    select = select.where(column("run_id").isin(*run_ids), copy=False)
+    return text(exp.Create(this=table((MAIN, "runs")), kind="VIEW", expression=select))
+
+
+def union(selects: list[exp.Select]) -> exp.Query:
+    """All rows of queries."""
+    return selects[0] if len(selects) == 1 else exp.union(*selects, distinct=False, copy=False)
+
+
+def named(value: exp.Expr, name: str) -> exp.Expr:
+    """A value under a name."""
+    return exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True))
+
+
+def _read(path: exp.Expr, **options: exp.Expr) -> exp.Expr:
+    # hive_partitioning is off so that a folder above the results called `a=b` adds no column
+    options = {"hive_partitioning": exp.false(), **options}
+    words = [exp.EQ(this=exp.column(name), expression=value) for name, value in options.items()]
+    return exp.func("read_parquet", path, *words)
+
+
+def _cast_items(columns: Columns, names: dict[str, str], files: str | None = None) -> list[exp.Expr]:
+    return [
+        named(exp.Cast(this=column(names[name], files) if name in names else exp.null(), to=_type(sql_type)), name)
+        for name, sql_type in columns
+    ]
+
+
+def _type(sql_type: str) -> exp.DataType:
+    return data_type(sql_type).copy()
+
+
+def _row(items: list[exp.Expr]) -> exp.Select:
+    """A SELECT of new items: they are taken as they are, since a copy of every tree costs more than all the rest."""
+    return exp.select(*items, copy=False)

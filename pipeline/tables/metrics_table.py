@@ -1,0 +1,76 @@
+"""The table `metrics`: the key figures of every stage in one long table, derived from the contracts of its tables.
+
+A result table takes part if it has intervals, or one row per group (an empty key). Of its rows those count that are not
+points of a curve: where `threshold` is part of the key, it is NULL. Of its columns those count that have limits
+`<name>_lower` and `<name>_upper` beside them; in a table with one row per group, every DOUBLE column that is no limit.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from pipeline.tables.groupings import TOTAL, internal_name
+from pipeline.tables.run_tables import METRICS
+from pipeline.tables.schemas import GROUPING, STAGE_COLUMN, polars_types
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pipeline.tables.schemas import Table
+
+THRESHOLD, CRITERION, QUALITY = "threshold", "criterion", "interval_quality"
+_LIMITS = ("_lower", "_upper")
+
+
+def metrics_table(tables: Sequence[Table], frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """Return the rows of `metrics` for one stage, in the order of its tables and their rows.
+
+    Args:
+        tables: The contracts of the stage's tables.
+        frames: The tables that were made, by name, with the internal names of grouping columns.
+    """
+    rows = [row for table in tables if table.name in frames for row in _rows(table, frames[table.name])]
+    schema = {column.name: polars_types(column.type)[0] for column in METRICS.columns}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def metric_columns(table: Table) -> tuple[str, ...]:
+    """Return the columns of a table that are metrics; none if the table does not take part."""
+    names = {column.name for column in table.columns}
+    if table.key:
+        return tuple(column.name for column in table.columns if f"{column.name}_lower" in names)
+    doubles = (column.name for column in table.columns if column.type == "DOUBLE")
+    return tuple(name for name in doubles if not name.endswith(_LIMITS))
+
+
+def _rows(table: Table, frame: pl.DataFrame) -> Iterator[tuple[Any, ...]]:
+    metrics = metric_columns(table)
+    if not metrics:
+        return
+    if THRESHOLD in table.key:
+        frame = frame.filter(pl.col(THRESHOLD).is_null())
+    key = [name for name in table.key if name != THRESHOLD]
+    for row in frame.iter_rows(named=True):
+        group = (row[STAGE_COLUMN.name], row[GROUPING.name], _group(row))
+        about = (table.name, _criterion(row, key), row.get(THRESHOLD))
+        for name in metrics:
+            limits = (row.get(f"{name}_lower"), row.get(f"{name}_upper"))
+            quality = row.get(QUALITY) if limits != (None, None) else None
+            yield (*group, *about, name, row[name], *limits, quality)
+
+
+def _group(row: Mapping[str, Any]) -> str:
+    """Return the group of a row as JSON: the users' names of its grouping columns and their values."""
+    if row[GROUPING.name] == TOTAL:
+        return "{}"
+    values = {name: row[internal_name(name)] for name in row[GROUPING.name].split(",")}
+    return json.dumps(values, ensure_ascii=False, default=str)
+
+
+def _criterion(row: Mapping[str, Any], key: Sequence[str]) -> str | None:
+    """Return what tells a row from the others of its group, as people write it: `max_f1`, `tolerance_km=161`."""
+    values = ((name, str(row[name]).removesuffix(".0")) for name in key)
+    return ", ".join(value if name == CRITERION else f"{name}={value}" for name, value in values) or None

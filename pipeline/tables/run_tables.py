@@ -1,0 +1,175 @@
+"""Contracts of the tables that every run has, whatever its stages are."""
+
+from __future__ import annotations
+
+from pipeline.tables.schemas import STAGE_COLUMN, Column, Table
+
+INPUTS = Table(
+    "inputs",
+    "one row per stage, input and status of rows: rows in = rows used + rows left out, by reason",
+    (
+        STAGE_COLUMN,
+        Column("input", "VARCHAR", "name of the input"),
+        Column("status", "VARCHAR", "`used`, or why rows were left out"),
+        Column("n_rows", "BIGINT", "number of rows with this status"),
+        Column("rows_in", "BIGINT", "rows of the input in all files"),
+        Column("rows_used", "BIGINT", "rows of the input that were used"),
+        Column("n_files", "BIGINT", "files of the input"),
+    ),
+    ("stage", "input", "status"),
+)
+BINDINGS = Table(
+    "bindings",
+    "one row per stage, input and field: what it was read from",
+    (
+        STAGE_COLUMN,
+        Column("input", "VARCHAR", "name of the input"),
+        Column("field", "VARCHAR", "canonical name of the field, or of another column that the stage reads"),
+        Column("source", "VARCHAR", "`mapped`, `named`, `derived` or `absent`"),
+        Column("file_column", "VARCHAR", "name of the column in the files; NULL unless one is read", nullable=True),
+        Column(
+            "sql",
+            "VARCHAR",
+            "the expression, or what the field is derived from, in words; NULL if neither",
+            nullable=True,
+        ),
+    ),
+    ("stage", "input", "field"),
+)
+METRICS = Table(
+    "metrics",
+    "one row per stage, group, criterion and metric",
+    (
+        STAGE_COLUMN,
+        Column("grouping", "VARCHAR", "`all`, or the names of the grouping columns, comma-separated"),
+        Column("group", "VARCHAR", 'the group as a JSON object, such as {"source": "noon"}; {} for the total'),
+        Column("result_table", "VARCHAR", "the table that the value comes from"),
+        Column(
+            "criterion",
+            "VARCHAR",
+            "what tells the rows of that table apart in a group: the criterion of an operating point, else key=value, "
+            "comma-separated; NULL where a group has one row",
+            nullable=True,
+        ),
+        Column("threshold", "DOUBLE", "the chosen threshold; NULL where there is none", nullable=True),
+        Column("metric", "VARCHAR", "name of the column that the value comes from"),
+        Column("value", "DOUBLE", "its value; NULL where undefined", nullable=True),
+        Column("lower", "DOUBLE", "lower limit of its interval; NULL where none can be given", nullable=True),
+        Column("upper", "DOUBLE", "upper limit of its interval; NULL where none can be given", nullable=True),
+        Column(
+            "quality",
+            "VARCHAR",
+            "interval_quality of the row: how far to trust the interval; NULL without one",
+            nullable=True,
+        ),
+    ),
+    ("stage", "result_table", "grouping", "group", "criterion", "metric"),
+)
+
+RUN_ID = Column("run_id", "VARCHAR", "id of the run")
+PUBLISHED_AT = Column("published_at", "TIMESTAMP", "when the run was published, in UTC")
+HISTORY_COLUMNS = (RUN_ID, PUBLISHED_AT)
+
+RUNS = Table(
+    "runs",
+    "one row per kept run",
+    (
+        RUN_ID,
+        Column("generation", "BIGINT", "its place in the sequence of runs"),
+        PUBLISHED_AT,
+        Column("path", "VARCHAR", "its folder"),
+        Column("started_at", "TIMESTAMP", "when it began, in UTC; NULL where its record is lost", nullable=True),
+        Column("seconds", "DOUBLE", "how long it took, in seconds; NULL where its record is lost", nullable=True),
+        Column("config", "VARCHAR", "the config it was run from; NULL where its record is lost", nullable=True),
+        Column("version", "VARCHAR", "version of thresher that made it; NULL where its record is lost", nullable=True),
+        Column("peak_rss_bytes", "BIGINT", "peak resident memory in bytes; NULL where unknown", nullable=True),
+        Column(
+            "left_out", "VARCHAR[]", "files of the run that are damaged, whose rows are missing here; empty if none"
+        ),
+    ),
+    ("generation",),
+)
+ATTEMPTS = Table(
+    "attempts",
+    "one row per attempt, failed ones too",
+    (
+        Column("run_id", "VARCHAR", "id of the attempt; that of the run if it published one"),
+        Column(
+            "status",
+            "VARCHAR",
+            "`published`, `unchanged`, `failed`, `interrupted`, `crashed` or `running`",
+            nullable=True,
+        ),
+        Column("exit", "BIGINT", "exit code; NULL while it runs, and if it crashed", nullable=True),
+        Column("error", "VARCHAR", "what went wrong, and what to do; NULL unless it failed", nullable=True),
+        Column("started_at", "TIMESTAMP", "when it began, in UTC; NULL where its record is damaged", nullable=True),
+        Column("ended_at", "TIMESTAMP", "when it ended, in UTC; NULL while it runs, and if it crashed", nullable=True),
+        Column("generation", "BIGINT", "the run that it published or found unchanged; NULL if none", nullable=True),
+        Column("config", "VARCHAR", "the config it was run from; NULL where its record is damaged", nullable=True),
+        Column("host", "VARCHAR", "name of the machine; NULL where its record is damaged", nullable=True),
+    ),
+    ("started_at", "run_id"),
+)
+STAGES = Table(
+    "stages",
+    "one row per stage",
+    (
+        STAGE_COLUMN,
+        Column("kind", "VARCHAR", "its task", nullable=True),
+        Column("seconds", "DOUBLE", "how long it took, in seconds", nullable=True),
+        Column("rows_in", "BIGINT", "rows of its inputs in all files", nullable=True),
+        Column("rows_used", "BIGINT", "rows of its inputs that were used", nullable=True),
+        Column("n_warnings", "BIGINT", "number of its warnings"),
+        Column("omitted", "VARCHAR[]", "result tables that were not made, each as `table: reason`; empty if none"),
+    ),
+    ("stage",),
+)
+PARAMETERS = Table(
+    "parameters",
+    "one row per stage and parameter, defaults included",
+    (
+        STAGE_COLUMN,
+        Column("parameter", "VARCHAR", "name of the key in the config"),
+        Column("value", "VARCHAR", "its value as JSON; `null` where it is not set"),
+    ),
+    ("stage", "parameter"),
+)
+WARNINGS = Table(
+    "warnings",
+    "one row per stage and warning",
+    (
+        STAGE_COLUMN,
+        Column("number", "BIGINT", "place of the warning in the stage, from 1"),
+        Column("warning", "VARCHAR", "what to know before using the numbers"),
+    ),
+    ("stage", "number"),
+)
+FILES = Table(
+    "files",
+    "one row per file of the run",
+    (
+        Column("path", "VARCHAR", "path in the folder of the run, with `/`"),
+        Column("result_table", "VARCHAR", "the table that it belongs to; NULL for records", nullable=True),
+        Column("stage", "VARCHAR", "name of the stage; NULL for records", nullable=True),
+        Column("n_rows", "BIGINT", "number of rows; 0 for records"),
+        Column("bytes", "BIGINT", "size in bytes"),
+        Column("sha256", "VARCHAR", "hash of the content"),
+        Column("in_history", "BOOLEAN", "whether schema `history` holds its rows: not those of large tables"),
+    ),
+    ("path",),
+)
+INPUT_FILES = Table(
+    "input_files",
+    "one row per stage and file that it read, or skipped in an input folder because of its name",
+    (
+        STAGE_COLUMN,
+        Column("input", "VARCHAR", "name of the input"),
+        Column("path", "VARCHAR", "path of the file; in the folder of the run if another stage made it"),
+        Column("skipped", "BOOLEAN", "whether the file was not read because of its name"),
+        Column("n_rows", "BIGINT", "number of rows; NULL for skipped files", nullable=True),
+        Column("bytes", "BIGINT", "size in bytes; NULL where it was not recorded", nullable=True),
+        Column("footer_sha256", "VARCHAR", "hash of the Parquet footer; NULL for skipped files", nullable=True),
+    ),
+    ("stage", "input", "path"),
+)
+RECORD_TABLES = (STAGES, PARAMETERS, WARNINGS, FILES, INPUT_FILES)  # made from the manifest and the record of a run

@@ -1,0 +1,14 @@
+-- grain: one row per prediction that counts at the threshold
+-- reads: explained_rows (segment, series_id, run_number, position, true_position, score, tp)
+-- params: none
+-- caution: tp is 0 for a prediction that is no true positive
+SELECT
+  segment,
+  series_id,
+  run_number,
+  position,
+  true_position,
+  score,
+  tp
+FROM explained_rows
+ORDER BY score DESC, series_id, segment, position
