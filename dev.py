@@ -28,6 +28,8 @@ QUICK_TESTS = (
     "tests/metrics/matching/test_bipartite.py",
     "tests/report/test_charts.py",
     "tests/metrics/test_posteriors.py",
+    "tests/sources/test_formats.py",
+    "tests/sources/test_line_formats.py",
     "tests/sources/test_predicates.py",
     "tests/sources/test_types.py",
     "tests/storage/test_layout.py",
