@@ -28,6 +28,8 @@ QUICK_TESTS = (
     "tests/metrics/matching/test_bipartite.py",
     "tests/report/test_charts.py",
     "tests/metrics/test_posteriors.py",
+    "tests/sources/test_formats.py",
+    "tests/sources/test_line_formats.py",
     "tests/sources/test_predicates.py",
     "tests/sources/test_types.py",
     "tests/storage/test_layout.py",
@@ -55,6 +57,7 @@ TASKS: dict[str, tuple[str, tuple[tuple[str, ...], ...]]] = {
             ("-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"),
         ),
     ),
+    "site": ("the pages as a site, in build/site", (("docs/site/build.py",),)),
     "bench": (
         "benchmarks: ratios measured side by side",
         (("benchmarks/before_after.py",), ("benchmarks/threshold_sweep.py",)),

@@ -6,11 +6,12 @@ if TYPE_CHECKING:
 
     from pipeline.api import open_results, run
     from pipeline.errors import ThresherError
+    from pipeline.functions.result import Result
     from pipeline.runs.runner import Run
 
     __version__: str
 
-__all__ = ["Run", "ThresherError", "__version__", "open_results", "run"]
+__all__ = ["Result", "Run", "ThresherError", "__version__", "open_results", "run"]
 
 
 def __getattr__(name: str) -> "Any":  # noqa: ANN401 - what __all__ names, loaded when it is used
@@ -22,9 +23,17 @@ def __getattr__(name: str) -> "Any":  # noqa: ANN401 - what __all__ names, loade
         from pipeline import api  # noqa: PLC0415 - `thresher --help` must not load the engine
 
         return getattr(api, name)
+    from pipeline.stages import find_stage  # noqa: PLC0415 - see above
+
+    if find_stage(name) is not None:
+        from importlib import import_module  # noqa: PLC0415 - see above
+
+        return getattr(import_module(f"{__name__}.functions.{name}"), name)
     message = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(message)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    from pipeline.stages import STAGES  # noqa: PLC0415 - see above
+
+    return sorted([*__all__, *(entry.kind for entry in STAGES)])

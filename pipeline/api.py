@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import ThresherError
+from pipeline.functions.result import Result
 from pipeline.runs import runner
 from pipeline.runs.config import Config, load_config, parse_config
 from pipeline.runs.runner import Run
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     import duckdb
 
-__all__ = ["Run", "ThresherError", "open_results", "run"]
+__all__ = ["Result", "Run", "ThresherError", "open_results", "run"]
 
 
 def run(config: str | Path | Mapping[str, Any] | Config) -> Run:

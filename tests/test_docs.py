@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -75,10 +76,28 @@ def test_every_query_of_the_pages_returns_rows(sql: str, demo: Path) -> None:
         assert connection.execute(sql).fetchall()
 
 
+@pytest.mark.parametrize("page", ["python", *sorted(path.stem for path in (ROOT / "docs").glob("from_*.md"))])
+def test_the_python_of_a_page_runs(page: str, tmp_path: Path) -> None:
+    (tmp_path / "page.py").write_text("\n".join(blocks(ROOT / "docs" / f"{page}.md", "python")), encoding="utf-8")
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    words = [sys.executable, "page.py"]
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_examples_of_the_pure_functions_hold() -> None:
     outcome = doctest.testfile(str(ROOT / "docs" / "pure_functions.md"), module_relative=False)
     assert outcome.attempted >= 15
     assert outcome.failed == 0
+
+
+def test_the_site_is_built_with_all_its_links(tmp_path: Path) -> None:
+    words = [sys.executable, str(ROOT / "docs" / "site" / "build.py"), str(tmp_path / "site")]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert {f"{page.stem}.html" for page in (ROOT / "docs").glob("*.md")} <= {
+        path.name for path in (tmp_path / "site").iterdir()
+    }
 
 
 def test_there_are_queries() -> None:

@@ -7,23 +7,17 @@ TYPE_CHECKING = False  # typing itself takes longer to load than all that is nee
 if TYPE_CHECKING:
     from typing import Any
 
-    from pipeline.api import open_results, run
-    from pipeline.errors import ThresherError
-    from pipeline.runs.runner import Run
-
-    __version__: str
-
-__all__ = ["Run", "ThresherError", "__version__", "open_results", "run"]
-
 
 def __getattr__(name: str) -> "Any":  # noqa: ANN401 - whatever the package exports
-    if name in __all__:
-        from thresher.loading import package  # noqa: PLC0415 - the command handles signals before it loads anything
+    if name.startswith("__") and name not in {"__all__", "__version__"}:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    from thresher.loading import package  # noqa: PLC0415 - the command handles signals before it loads anything
 
-        return getattr(package(), name)
-    message = f"module {__name__!r} has no attribute {name!r}"
-    raise AttributeError(message)
+    return __dir__() if name == "__all__" else getattr(package(), name)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    from thresher.loading import package  # noqa: PLC0415 - see above
+
+    return dir(package())

@@ -209,10 +209,16 @@ def demo(
 def init(
     ctx: typer.Context,
     stage: Annotated[str, typer.Argument(metavar="STAGE", help="The task.")] = "before_after",
+    files: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--from", metavar="FILE", help="Propose a config for this file; INPUT=FILE says which input it is."
+        ),
+    ] = None,
 ) -> None:
-    """Write a commented starter config to stdout.
+    """Write a commented starter config to stdout, or one proposed from your files.
 
-    Example:  thresher init before_after > my.toml
+    Example:  thresher init threshold_sweep --from scores.csv > my.toml
     """
     with reporting(ctx):
         from pipeline.queries.load import resource_folder  # noqa: PLC0415
@@ -221,6 +227,11 @@ def init(
         if entry is None:
             message = f"no stage is called {stage!r}"
             raise UsageError(message, remedy=f"Known stages: {', '.join(each.kind for each in STAGES)}.")
+        if files:
+            from pipeline.runs.proposing import propose  # noqa: PLC0415 - only here
+
+            typer.echo(propose(entry.load(), files, Path.cwd()), nl=False)
+            return
         text = (resource_folder("configs") / f"{entry.kind}.toml").read_text(encoding="utf-8")
         typer.echo(text.replace("docs/", f"{resource_folder('docs')}/"), nl=False)
 

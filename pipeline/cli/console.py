@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pipeline.errors import ThresherError
+    from pipeline.runs.evaluation import StageResult, Watcher
     from pipeline.runs.opening import OpenedStage
-    from pipeline.runs.runner import Run, StageResult, Watcher
+    from pipeline.runs.runner import Run
 
 MOST_SUMMARY_ROWS = 20
 
@@ -66,7 +67,7 @@ class Console:
     @contextmanager
     def watching(self) -> Iterator[Watcher]:
         """Provide a watcher; on a terminal it shows one live line while a stage reads its inputs."""
-        from pipeline.runs.runner import Watcher  # noqa: PLC0415 - an error message must not load the engine
+        from pipeline.runs.evaluation import Watcher  # noqa: PLC0415 - an error message must not load the engine
 
         if not self.interactive:
             yield Watcher(

@@ -122,6 +122,10 @@ class DuckDB:
         self._files |= dict.fromkeys(files)
         self.define(name, files_query(files, located=located))
 
+    def hand_over(self, name: str, table: pa.Table) -> None:
+        """Register a table that lies in memory as a relation; its rows are not copied."""
+        self._run(lambda: self._connection.register(name, table), name)
+
     def define(self, name: str, query: exp.Query, *, keep: bool = False) -> None:
         """Give a query a name; with `keep` its rows are computed once and stored."""
         text = render(_temporary(exp.table_(name), query, "TABLE" if keep else "VIEW"), copy=False)
@@ -250,6 +254,10 @@ class DuckDBWithoutRows(DuckDB):
     def scan(self, name: str, files: Sequence[str], *, located: bool = False) -> None:
         """Register no row of some files as a relation; arguments as those of `DuckDB.scan`."""
         self.define(name, files_query(files, located=located).limit(0))
+
+    def hand_over(self, name: str, table: pa.Table) -> None:
+        """Register no row of a table as a relation."""
+        super().hand_over(name, table.schema.empty_table())
 
 
 def _frames(reader: pa.RecordBatchReader, rows: int) -> list[pl.DataFrame]:

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import polars as pl
+    import pyarrow as pa
     import sqlglot.expressions as exp
 
 
@@ -16,6 +17,10 @@ class Engine(Protocol):
 
     def scan(self, name: str, files: Sequence[str], *, located: bool = False) -> None:
         """Register files with the same schema as a relation."""
+        ...
+
+    def hand_over(self, name: str, table: pa.Table) -> None:
+        """Register a table that lies in memory as a relation; its rows are not copied."""
         ...
 
     def define(self, name: str, query: exp.Query, *, keep: bool = False) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
+from pipeline.plan.scans import register
 from pipeline.queries.dialect import column
 from pipeline.sources.canonical import canonical_relation
 from pipeline.sources.inputs import Field
@@ -35,7 +36,7 @@ def first_place(engine: Engine, source: Source, problem: exp.Expr) -> str:
     if not fields or not all(source.offers(field.name) for field in fields.values()):
         return ""
     for scan in source.scans(field.name for field in fields.values()):
-        engine.scan(scan.name, scan.files, located=True)
+        register(engine, scan, located=True)
     query = canonical_relation(source, fields, score=score, located=True)
     numbers = [
         exp.alias_(exp.Min(this=column("file_row_number")), "first"),

@@ -11,6 +11,7 @@ import sqlglot.expressions as exp
 
 from pipeline.errors import DataError, InvalidQueryError
 from pipeline.plan.fault_rows import first_place
+from pipeline.plan.scans import register
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -137,7 +138,7 @@ class Relation:
             DataError: `where` does not fit the columns of its input.
         """
         for scan in self.scans:
-            engine.scan(scan.name, scan.files, located=self.located)
+            register(engine, scan, located=self.located)
         try:
             engine.define(self.into, self.query, keep=self.keep)
         except InvalidQueryError as error:

@@ -77,7 +77,8 @@ def render_stage(stage: str, plan: Plan, schemas: Mapping[str, pl.Schema], *, di
 def _blocks(stage: str, statement: Statement, schemas: Mapping[str, pl.Schema], dialect: str) -> Iterator[str]:
     for scan in statement.scans:
         view = _view(scan.name, _scan_query(scan, dialect, located=statement.located), dialect)
-        yield f"-- {stage}: relation {scan.name}, of {len(scan.files):,} files of one schema\n{view}"
+        origin = f"{len(scan.files):,} files of one schema" if scan.frame is None else scan.frame.name
+        yield f"-- {stage}: relation {scan.name}, of {origin}\n{view}"
     file = file_of(statement.query) if statement.query is not None else None
     origin = "" if file is None else f", from sql/{file}.sql"
     verb = "made" if statement.query is None else "read"
@@ -103,6 +104,8 @@ def _view(name: str, query: exp.Query, dialect: str) -> str:
 
 
 def _scan_query(scan: Scan, dialect: str, *, located: bool) -> exp.Query:
+    if scan.frame is not None:
+        return exp.select("*").from_(exp.to_table("a_frame"))
     if dialect == "duckdb":
         return files_query(scan.files, located=located)
     names = ("file_path", "source_file"), ("row_index", "file_row_number")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from pipeline.errors import DataError, UncomputableError
+from pipeline.plan.scans import register
 from pipeline.queries.dialect import column
 from pipeline.sources.canonical import canonical_relation
 from pipeline.sources.inputs import Expression, Field
@@ -53,7 +54,7 @@ def _user_sql(source: Source) -> Iterator[tuple[str, Field | None, tuple[str, ..
 def _compute(engine: Engine, source: Source, words: str, field: Field | None, reads: tuple[str, ...]) -> None:
     wanted = {} if field is None else {field.name: field}
     for scan in source.scans(wanted):
-        engine.scan(scan.name, scan.files)
+        register(engine, scan)
     rows = canonical_relation(source, wanted).subquery("rows_of_files")
     if field is None:
         query = exp.select(exp.Count(this=exp.Star())).from_(rows).where(column("passes_where"))
@@ -70,9 +71,9 @@ def _compute(engine: Engine, source: Source, words: str, field: Field | None, re
 
 
 def _is_readable(engine: Engine, source: Source, reads: tuple[str, ...]) -> bool:
-    columns = {str(file.path): {name.lower() for name in file.schema.names} for file in source.files}
-    for scan in source.scans(()):  # its files have one schema; other names are those of folders
-        read = [name for name in reads if name.lower() in columns[scan.files[0]]]
+    for scan, files in zip(source.scans(()), source.groups(()), strict=True):
+        columns = {name.lower() for name in files[0].schema.names}  # other names are those of folders
+        read = [name for name in reads if name.lower() in columns]
         try:
             if read:
                 engine.fetch(exp.select(exp.Max(this=engine.bucket(read, 2))).from_(exp.to_table(scan.name)))

@@ -11,7 +11,7 @@ import polars as pl
 
 from pipeline.errors import DataError, UsageError
 from pipeline.runs.config_faults import near
-from pipeline.runs.runner import StageResult
+from pipeline.runs.evaluation import StageResult
 from pipeline.stages import find_stage
 from pipeline.storage.layout import RUN_RECORD, Layout, generation_of
 from pipeline.storage.state import read_state, require_latest

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from pipeline.engines.expression_types import type_of
 from pipeline.errors import ConfigError, DataError, NoInputError, together
 from pipeline.sources.bindings import Binding
+from pipeline.sources.files import DataFile
+from pipeline.sources.opening import open_source, with_others
 from pipeline.sources.paths import local_path
 from pipeline.sources.skipped import RENAME, skipped_words
-from pipeline.sources.source import open_source, with_others
 from pipeline.stages.upstream import UpstreamParameters, UpstreamStage
 from pipeline.storage.layout import RUN_RECORD, Layout
 from pipeline.storage.state import require_latest
@@ -56,7 +57,8 @@ class OpenedStage:
     @property
     def folders(self) -> set[Path]:
         """The folders of its input files, as they are named and as links lead to them."""
-        paths = (file.path for source in self.sources.values() for file in source.files)
+        files = (file for source in self.sources.values() for file in source.files)
+        paths = (file.path for file in files if isinstance(file, DataFile))
         return {folder for path in paths for folder in (path.parent, path.resolve().parent)}
 
     @property
@@ -163,7 +165,7 @@ def _opened(config: Config, configured: ConfiguredStage) -> dict[str, Source]:
         if spec is None:
             continue
         try:
-            sources[contract.name] = open_source(contract, spec, config.base, type_of)
+            sources[contract.name] = open_source(contract, spec, config.base, type_of, config.resources.scratch)
         except (DataError, NoInputError) as error:
             faults.append(error)
     if faults:

@@ -14,8 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.queries.load import resource_folder
+from pipeline.sources.frames import is_passed_in
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pipeline.runs.config import Config
     from pipeline.runs.opening import OpenedStage
     from pipeline.sources.bindings import Binding
@@ -49,7 +52,7 @@ def canonical(config: Config) -> dict[str, Any]:
     }
 
 
-def fingerprints(config: Config, opened: list[OpenedStage]) -> tuple[str, str]:
+def fingerprints(config: Config, opened: Sequence[OpenedStage]) -> tuple[str, str]:
     """Return (fingerprint, identity): with and without the facts that change when a file is only touched.
 
     What a stage reads of upstream stages in the same config is left out: their inputs decide it.
@@ -59,10 +62,10 @@ def fingerprints(config: Config, opened: list[OpenedStage]) -> tuple[str, str]:
     """
     common = {"config": canonical(config), "code": code_sha256(), "versions": versions()}
     files = [file for each in opened for source in each.sources.values() for file in source.files]
-    content = [[str(file.path), file.rows, file.footer_sha256] for file in files]
+    content = [[file.name, file.rows, file.digest] for file in files]
     skipped = [str(each["path"]) for each in skipped_records(opened) if each["is_parquet"]]  # decide a warning
     stat = [file.identity for file in files]
-    youngest = max((file.identity["ctime_ns"] for file in files), default=0)
+    youngest = max((file.identity.get("ctime_ns", 0) for file in files), default=0)
     racy = time.time() - youngest / 1e9 < RACY_SECONDS
     unique = [os.urandom(16).hex()] if racy else []
     return _hash([common, content, skipped, stat, unique]), _hash([common, content, skipped])
@@ -88,8 +91,8 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version()} | {name: version(name) for name in LIBRARIES}
 
 
-def input_records(opened: list[OpenedStage]) -> list[dict[str, Any]]:
-    """Return every file that is read, with its rows, the hash of its footer and its identity.
+def input_records(opened: Sequence[OpenedStage]) -> list[dict[str, Any]]:
+    """Return every file and frame that is read, with its rows, the hash of its footer or rows, and its identity.
 
     A file that another stage of the run made is identified by its path in the run alone.
     """
@@ -97,9 +100,10 @@ def input_records(opened: list[OpenedStage]) -> list[dict[str, Any]]:
         {
             "stage": each.name,
             "input": source.name,
-            "path": str(file.path) if each.run is None else file.path.relative_to(each.run).as_posix(),
+            "path": file.name if each.run is None else Path(file.name).relative_to(each.run).as_posix(),
             "rows": file.rows,
-            "footer_sha256": file.footer_sha256,
+            "footer_sha256": file.digest,
+            **({"is_frame": True} if is_passed_in(file) else {}),
             **(file.identity if each.run is None else {}),
         }
         for each in opened
@@ -108,7 +112,7 @@ def input_records(opened: list[OpenedStage]) -> list[dict[str, Any]]:
     ]
 
 
-def skipped_records(opened: list[OpenedStage]) -> list[dict[str, Any]]:
+def skipped_records(opened: Sequence[OpenedStage]) -> list[dict[str, Any]]:
     """Return every file in an input folder that is not read because of its name, and whether it contains Parquet."""
     return [
         {"stage": each.name, "input": source.name, "path": str(file.path), "is_parquet": file.is_parquet}

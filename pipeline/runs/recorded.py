@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from pipeline.runs.opening import OpenedStage
-    from pipeline.sources.files import DataFile
+    from pipeline.sources.frames import Rows
 
 
 def recorded_config(record: Mapping[str, Any], folder: Path) -> Config:
@@ -65,6 +65,10 @@ def open_recorded(
         NoInputError: no file of an input is there any more.
         DataError: the record, or the inputs as they are now, cannot be read.
     """
+    for file in record.get("inputs", ()):
+        if file["stage"] == name and file.get("is_frame"):
+            message = f"the run read {file['path']}, which was passed in and is not kept"
+            raise NoInputError(message, remedy="Rows can be shown only of inputs in files.")
     config = recorded_config(record, folder)
     configured = next(stage for stage in config.stages if stage.params.name == name)
     update = {key: value for key, value in (parameters or {}).items() if key in type(configured.params).model_fields}
@@ -102,8 +106,8 @@ def _recorded_files(record: Mapping[str, Any], name: str, folder: Path) -> Itera
             yield {**file, "path": str(folder / file["path"])}  # that of another stage's table is relative to the run
 
 
-def _differences(name: str, recorded: list[Mapping[str, Any]], files: Iterable[DataFile]) -> Iterator[str]:
-    now = {str(file.path): file for file in files}
+def _differences(name: str, recorded: list[Mapping[str, Any]], files: Iterable[Rows]) -> Iterator[str]:
+    now = {file.name: file for file in files}
     then = {str(file["path"]): file for file in recorded}
     sentences = {
         "is gone": [path for path in then if path not in now],
@@ -116,8 +120,8 @@ def _differences(name: str, recorded: list[Mapping[str, Any]], files: Iterable[D
             yield f"input {name}: {paths[0]}{others} {words}: rows shown may differ from those that were counted"
 
 
-def _differs(then: Mapping[str, Any], now: DataFile) -> bool:
+def _differs(then: Mapping[str, Any], now: Rows) -> bool:
     """Whether a file is another than the one that was read; where only its times differ, its content decides."""
-    if (then["rows"], then["footer_sha256"]) != (now.rows, now.footer_sha256):
+    if (then["rows"], then["footer_sha256"]) != (now.rows, now.digest):
         return True
     return "mtime_ns" in then and (then["size"], then["mtime_ns"]) != (now.identity["size"], now.identity["mtime_ns"])

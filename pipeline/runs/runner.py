@@ -1,4 +1,4 @@
-"""How a config is run: plan, count, save counts, derive, check, publish. Counts and metrics meet only here."""
+"""How a config is run and published: evaluate its stages, and make them one run that readers see."""
 
 from __future__ import annotations
 
@@ -6,17 +6,12 @@ import json
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import polars as pl
-
-from pipeline.engines.duckdb import DuckDB, Resources
 from pipeline.errors import DataError, PermissionDenied, StorageError, ThresherError, system_fault
 from pipeline.interrupts import stop_requests
-from pipeline.plan.counting import after_results, count
-from pipeline.plan.user_sql import naming_user_sql
+from pipeline.runs.evaluation import Evaluation, InMemory, Watcher, evaluate, open_stages
 from pipeline.runs.forks import refuse_after_fork
-from pipeline.runs.opening import OpenedStage, open_inputs
 from pipeline.runs.provenance import (
     canonical,
     code_sha256,
@@ -27,51 +22,21 @@ from pipeline.runs.provenance import (
     skipped_records,
     versions,
 )
-from pipeline.sources.files import first_changed
-from pipeline.stages.stage import counts_table
 from pipeline.storage.attempts import Attempt, process_facts, utc_now
 from pipeline.storage.durable import make_folder
 from pipeline.storage.heal import Healed, heal
 from pipeline.storage.layout import FORMAT_VERSION, RUN_RECORD, Layout, new_run_id
 from pipeline.storage.manifest import Manifest
 from pipeline.storage.publish import Staging, exclusive
-from pipeline.tables.groupings import in_users_names
-from pipeline.tables.metrics_table import metrics_table
-from pipeline.tables.run_tables import BINDINGS, INPUTS, METRICS
-from pipeline.tables.schemas import COUNT_TABLE, conform, empty_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pipeline.interrupts import StopRequest
-    from pipeline.plan.counting import Counted
     from pipeline.runs.config import Config
-    from pipeline.stages.stage import Summary
-    from pipeline.tables.schemas import Table
-
-
-@dataclass(frozen=True)
-class StageResult:
-    """Result of one stage.
-
-    Attributes:
-        name: Name of the stage.
-        kind: Its task.
-        summary: A summary for people.
-        warnings: What to know before using the numbers.
-        seconds: How long it took.
-        n_rows: Number of rows of its inputs.
-        omitted: Result tables that were not made, with the reason.
-    """
-
-    name: str
-    kind: str
-    summary: Summary
-    warnings: tuple[str, ...]
-    seconds: float
-    n_rows: int
-    omitted: dict[str, str]
+    from pipeline.runs.evaluation import StageResult
+    from pipeline.runs.opening import OpenedStage
 
 
 @dataclass(frozen=True)
@@ -95,25 +60,6 @@ class Run:
     stages: tuple[StageResult, ...]
     warnings: tuple[str, ...]
     seconds: float
-
-
-@dataclass
-class Watcher:
-    """Callbacks that follow the progress of a run.
-
-    Attributes:
-        on_run: Called with the id of the attempt.
-        on_stage: Called with the name of the stage that begins.
-        on_opened: Called with the stage when its inputs have been found, before they are read.
-        on_result: Called with the result of the stage that ends.
-        on_progress: Called with the percentage read while its inputs are read; None if nobody watches.
-    """
-
-    on_run: Callable[[str], None] = field(default=lambda _run_id: None)
-    on_stage: Callable[[str], None] = field(default=lambda _name: None)
-    on_opened: Callable[[OpenedStage], None] = field(default=lambda _opened: None)
-    on_result: Callable[[StageResult], None] = field(default=lambda _result: None)
-    on_progress: Callable[[float], None] | None = None
 
 
 def run(config: Config, watcher: Watcher | None = None) -> Run:
@@ -147,9 +93,27 @@ def stage_tables(config: Config) -> Run:
     staging = Staging(Layout(config.output), new_run_id())
     with stop_requests() as stop:
         config.check_engine()
-        _, results, _ = _stages(config, _opened(config), staging, Watcher(), stop)
+        results = evaluate(config, open_stages(config), staging, Watcher(), stop).results
     warnings = warnings_once({result.name: result.warnings for result in results})
     return Run(staging.folder, staging.run_id, 0, "staged", results, warnings, time.monotonic() - started)
+
+
+def publish(config: Config, evaluation: Evaluation, tables: InMemory) -> Run:
+    """Publish stages that have been run, as `run` publishes those that it runs.
+
+    Args:
+        config: Their config; its results folder is where they go.
+        evaluation: The stages.
+        tables: Their tables.
+
+    Raises:
+        ThresherError: as for `run`.
+    """
+    refuse_after_fork()
+    layout = Layout(config.output)
+    make_folder(layout.root)
+    with stop_requests() as stop, _attempt(layout, config) as attempt, exclusive(layout):
+        return _Job(config, layout, attempt, Watcher(), stop, (evaluation, tables)).run()
 
 
 @contextmanager
@@ -186,26 +150,32 @@ def _attempt(layout: Layout, config: Config) -> Iterator[Attempt]:
 
 @dataclass
 class _Job:
-    """A run of a config, made while the lock of the results is held."""
+    """A run of a config, made while the lock of the results is held.
+
+    Attributes:
+        evaluated: Its stages with their tables, if they have been run before; None: they are run.
+    """
 
     config: Config
     layout: Layout
     attempt: Attempt
     watcher: Watcher
     stop: StopRequest
+    evaluated: tuple[Evaluation, InMemory] | None = None
     healed: Healed = field(init=False)
     started: float = field(default_factory=time.monotonic)
 
     def run(self) -> Run:
         self.healed = heal(self.layout)
         base = self.healed.state.latest
-        ready = _opened(self.config)
+        ready = self._ready()
         fingerprint, identity = fingerprints(self.config, list(ready.values()))
         if (run := self._existing(fingerprint)) is not None:
             return run
         staging = Staging(self.layout, self.attempt.record["run_id"])
         self.stop.check()
-        opened, results, accounts = _stages(self.config, ready, staging, self.watcher, self.stop)
+        evaluation = self._evaluate(ready, staging)
+        opened, results = evaluation.opened, evaluation.results
         self._check_unmoved(opened)
         if (run := self._equal(staging, identity, results)) is not None:
             return run
@@ -223,7 +193,7 @@ class _Job:
             "code_sha256": code_sha256(),
             "base": str(self.config.base.absolute()),
             "configuration": canonical(self.config),
-            "accounting": accounts,
+            "accounting": evaluation.accounts,
             "inputs": input_records(opened),
             "skipped": skipped_records(opened),
             "bindings": {each.name: settings(each)["bindings"] for each in opened},
@@ -238,6 +208,18 @@ class _Job:
             staging.warnings_after_commit.append(error.message)
         run = self._run(path, manifest, "published", results)
         return replace(run, warnings=(*run.warnings, *staging.warnings_after_commit))
+
+    def _ready(self) -> dict[str, OpenedStage]:
+        if self.evaluated is None:
+            return open_stages(self.config)
+        return {stage.name: stage for stage in self.evaluated[0].opened}
+
+    def _evaluate(self, ready: dict[str, OpenedStage], staging: Staging) -> Evaluation:
+        if self.evaluated is None:
+            return evaluate(self.config, ready, staging, self.watcher, self.stop)
+        evaluation, tables = self.evaluated
+        tables.hand_on(staging)
+        return evaluation
 
     def _run(self, path: Path, manifest: Manifest, status: str, results: tuple[StageResult, ...]) -> Run:
         """Return the finished run; its warnings are those of the run that counted."""
@@ -272,104 +254,14 @@ class _Job:
     def _unchanged(self, manifest: Manifest) -> None:
         self.attempt.write(status="unchanged", exit=0, ended_at=utc_now(), generation=manifest.generation)
 
-    def _check_unmoved(self, opened: list[OpenedStage]) -> None:
+    def _check_unmoved(self, opened: Sequence[OpenedStage]) -> None:
         for stage in opened:
             for source in stage.sources.values():
-                changed = first_changed(source.files)
-                if changed is not None:
-                    message = f"input {source.name}: {changed} changed while it was read"
+                for file in source.files:
+                    if not file.has_changed():
+                        continue
+                    message = f"input {source.name}: {file.name} changed while it was read"
                     raise DataError(message, remedy="Run again when its writer is done.")
-
-
-def _opened(config: Config) -> dict[str, OpenedStage]:
-    """Open the inputs of all stages that read only files, by name of the stage."""
-    stages = (stage for stage in config.stages if not stage.upstream)
-    return {stage.params.name: open_inputs(config, stage) for stage in stages}
-
-
-def _stages(
-    config: Config, ready: dict[str, OpenedStage], staging: Staging, watcher: Watcher, stop: StopRequest
-) -> tuple[list[OpenedStage], tuple[StageResult, ...], dict[str, Any]]:
-    """Run the stages in order; one with upstream stages is opened when these have been written."""
-    resources = Resources(**config.resources.model_dump())
-    opened: list[OpenedStage] = []
-    results: list[StageResult] = []
-    accounts = {}
-    for configured in config.stages:
-        watcher.on_stage(configured.params.name)
-        stage = ready.get(configured.params.name) or open_inputs(
-            config, configured, run=staging.folder, omitted={result.name: result.omitted for result in results}
-        )
-        opened.append(stage)
-        watcher.on_opened(stage)
-        with DuckDB(resources, stage.folders, stop, watcher.on_progress) as engine:
-            result, counted = _run_stage(engine, stage, staging, stop)
-        results.append(result)
-        watcher.on_result(result)
-        accounts[stage.name] = {
-            account.name: account.rows_by_status | {"rows_in": account.rows_in} for account in counted.inputs
-        }
-        stop.check()
-    return opened, tuple(results), accounts
-
-
-def _run_stage(engine: DuckDB, opened: OpenedStage, staging: Staging, stop: StopRequest) -> tuple[StageResult, Counted]:
-    started = time.monotonic()
-    stage, params, plan = opened.configured.stage, opened.configured.params, opened.plan
-    by = [each.name for each in plan.by]
-    with naming_user_sql(engine, plan):
-        counted = count(engine, params, plan)
-    metadata = {"thresher": json.dumps(settings(opened), sort_keys=True)}
-
-    def write(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
-        checked = conform(frame, table, stage=params.name, by=by)
-        staging.write(table, params.name, in_users_names(checked), metadata)
-        return checked
-
-    write(counts_table(stage), counted.tables[COUNT_TABLE])
-    with stop.at_once():
-        derived = stage.derive(params, counted.tables)
-    for table in stage.tables:
-        derived.setdefault(table.name, empty_table(table, counted.tables[COUNT_TABLE], by))
-    with naming_user_sql(engine, plan):
-        derived = after_results(engine, params, plan.without(counted.omitted), derived)
-    tables = {
-        table.name: write(table, derived[table.name]) for table in stage.tables if table.name not in counted.omitted
-    }
-    staging.write(INPUTS, params.name, _inputs_table(params.name, counted), metadata)
-    staging.write(BINDINGS, params.name, _bindings_table(opened), metadata)
-    staging.write(METRICS, params.name, metrics_table(stage.tables, tables), metadata)
-    warnings = (*counted.alarms, *plan.warnings, *counted.warnings, *stage.warnings(tables))
-    seconds = time.monotonic() - started
-    n_rows = sum(account.rows_in for account in counted.inputs)
-    summary = stage.summarize(tables)
-    result = StageResult(params.name, stage.kind, summary, warnings, seconds, n_rows, counted.omitted)
-    return result, counted
-
-
-def _inputs_table(stage: str, counted: Counted) -> pl.DataFrame:
-    """Return the table `inputs`: rows in = rows used + rows left out, by reason."""
-    rows = [
-        {
-            "stage": stage,
-            "input": account.name,
-            "status": status,
-            "n_rows": n_rows,
-            "rows_in": account.rows_in,
-            "rows_used": account.rows_by_status["used"],
-            "n_files": account.n_files,
-        }
-        for account in counted.inputs
-        for status, n_rows in sorted(account.rows_by_status.items())
-    ]
-    return pl.DataFrame(rows)
-
-
-def _bindings_table(opened: OpenedStage) -> pl.DataFrame:
-    """Return the table `bindings`: which column of the files is read as which field, and why."""
-    names = ("stage", "input", "field", "source", "file_column", "sql")
-    rows = [(opened.name, each.input, each.field, each.origin, each.column, each.sql) for each in opened.bindings]
-    return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String()), orient="row")
 
 
 def warnings_once(warnings: Mapping[str, Sequence[str]]) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from pipeline.sources.types import TIME_TYPES, UNKNOWN, canonical_type, microsec
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipeline.sources.files import DataFile
+    from pipeline.sources.frames import Rows
     from pipeline.sources.inputs import Field, Kind
 
 
@@ -46,7 +46,7 @@ def canonical_relation(
 def _select(
     source: Source,
     scan: str,
-    file: DataFile,
+    file: Rows,
     types: Mapping[str, tuple[Field, str]],
     score: str | None,
     *,
@@ -67,7 +67,7 @@ def _select(
     return exp.select(*items).from_(exp.table_(scan))
 
 
-def _typed(source: Source, file: DataFile, name: str, sql_type: str, kind: Kind) -> exp.Expr:
+def _typed(source: Source, file: Rows, name: str, sql_type: str, kind: Kind) -> exp.Expr:
     arrow = source.type_in(file, name)
     if arrow is None or isinstance(arrow, str):
         return source.constant(file, source.source_name(name))
@@ -78,13 +78,13 @@ def _typed(source: Source, file: DataFile, name: str, sql_type: str, kind: Kind)
     return microseconds(value, sql_type, source.spec.timezone) if is_time else value
 
 
-def _value(source: Source, file: DataFile, name: str) -> exp.Expr:
+def _value(source: Source, file: Rows, name: str) -> exp.Expr:
     """A column of the file, or the expression that the config maps it to."""
     tree = source.bindings.tree(name)
     return column(source.source_name(name)) if tree is None else exp.paren(predicates.bind(tree, source.barrier(file)))
 
 
-def _kept(source: Source, file: DataFile) -> exp.Expr:
+def _kept(source: Source, file: Rows) -> exp.Expr:
     if source.where is None:
         return exp.true()
     source.check_columns(file, predicates.columns_of(source.where), "where reads")

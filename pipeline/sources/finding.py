@@ -29,15 +29,17 @@ class Search:
     Args:
         name: Name of the input in messages.
         base: Folder that relative paths start from.
+        endings: Endings of the names of its files in folders, in lower case.
 
     Attributes:
-        passed_over: Visible files of folders whose names do not end in `.parquet`.
+        passed_over: Visible files of folders whose names end otherwise.
         folders: Folders that were searched as a whole.
     """
 
-    def __init__(self, name: str, base: Path) -> None:
+    def __init__(self, name: str, base: Path, endings: tuple[str, ...] = (ENDING,)) -> None:
         self._name = name
         self._base = base
+        self._endings = endings
         self.passed_over: dict[Path, None] = {}
         self.folders: dict[Path, None] = {}
 
@@ -128,7 +130,7 @@ class Search:
                     pending.append((path, self._below(path, above)))
                 elif not entry.is_file():
                     continue
-                elif entry.name.lower().endswith(ENDING):
+                elif entry.name.lower().endswith(self._endings):
                     yield path
                 else:
                     self.passed_over[path] = None

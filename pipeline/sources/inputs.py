@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import ClassVar, Literal
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
 from zoneinfo import available_timezones
 
-from pydantic import BaseModel, ConfigDict, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    InstanceOf,
+    PlainSerializer,
+    StringConstraints,
+    field_validator,
+    model_validator,
+)
+
+from pipeline.sources.formats import Format
+from pipeline.sources.frames import Frame, is_frame
 
 Kind = Literal["number", "integer", "boolean", "key", "instant", "position", "any"]
 
@@ -25,26 +37,35 @@ class Expression(BaseModel):
 
 
 Mapped = str | Literal[False] | Expression
+PathOrFrame = str | Annotated[InstanceOf[Frame], PlainSerializer(lambda frame: f"<{frame.kind}>", return_type=str)]
 
 
 class Input(BaseModel):
     """Where an input is and what its columns are called there.
 
     Attributes:
-        path: Files, globs, folders; at least one.
+        path: Files, globs, folders, or, from Python, frames; at least one.
         columns: Canonical name of a column → its name in the files, `{ sql = "…" }` to compute it, or false: the
             input has no such column, whatever its files hold.
         where: An SQL predicate on the columns of the files; rows that do not satisfy it are left out.
         timezone: Zone of the timestamps that have none, for example `Europe/Amsterdam`.
+        format: Format of all its files; None: by their endings.
+        delimiter: What separates the columns of CSV files; None: a comma, and a tab in TSV files.
+        decimal: Decimal separator of the numbers in CSV and TSV files.
+        null_values: Texts that mean NULL in CSV and TSV files, beside empty ones.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     forms: ClassVar[str] = "a path in quotes, a list of paths, or a table { path = …, columns = … }"
 
-    path: tuple[str, ...]
+    path: tuple[PathOrFrame, ...]
     columns: dict[str, Mapped] = {}
     where: str | None = None
     timezone: str | None = None
+    format: Format | None = None
+    delimiter: Annotated[str, StringConstraints(min_length=1, max_length=1)] | None = None
+    decimal: Literal[".", ","] = "."
+    null_values: tuple[str, ...] = ()
 
     @field_validator("timezone")
     @classmethod
@@ -89,16 +110,22 @@ class Input(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _short_forms(cls, value: object) -> object:
-        return {"path": value} if isinstance(value, str | list | tuple) else value
+        return {"path": value} if isinstance(value, str | Path | list | tuple) or is_frame(value) else value
 
     @field_validator("path", mode="before")
     @classmethod
     def _one_path(cls, value: object) -> object:
-        paths = (value,) if isinstance(value, str) else value
-        if isinstance(paths, list | tuple) and (not paths or "" in paths):
+        paths = value if isinstance(value, list | tuple) else (value,)
+        if not paths or any(isinstance(path, str) and not path for path in paths):
             message = "an input needs at least one path, and none may be empty"
             raise ValueError(message)
-        return paths
+        return tuple(_path_or_frame(path) for path in paths)
+
+
+def _path_or_frame(value: object) -> object:
+    if isinstance(value, Path):
+        return str(value)
+    return Frame(value) if is_frame(value) else value
 
 
 @dataclass(frozen=True)

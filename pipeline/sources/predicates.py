@@ -50,6 +50,9 @@ _ALLOWED = (
     exp.Month,
     exp.Day,
     exp.Coalesce,
+    exp.Replace,
+    exp.StrToTime,
+    exp.UnixToTime,
 )
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pipeline.sources.bindings import Binding
-    from pipeline.sources.files import DataFile
+    from pipeline.sources.frames import Rows
     from pipeline.sources.source import Source
 
 _PLAIN = ("int", "uint", "double", "float", "bool", "date", "timestamp")
@@ -38,7 +38,7 @@ def shown_columns(source: Source) -> tuple[str, ...]:
     return tuple(name for name in names if in_lower_case.count(name.lower()) == 1 and name not in repeated)
 
 
-def shown_items(source: Source, file: DataFile) -> Iterator[exp.Expr]:
+def shown_items(source: Source, file: Rows) -> Iterator[exp.Expr]:
     """Yield the select items of the columns that rows of a file carry along, under their internal names.
 
     A column is text unless it has one plain type in all files; where a file lacks it, it is NULL.
@@ -47,7 +47,7 @@ def shown_items(source: Source, file: DataFile) -> Iterator[exp.Expr]:
         yield exp.alias_(_shown(source, file, name), shown_name(name), quoted=True)
 
 
-def _shown(source: Source, file: DataFile, name: str) -> exp.Expr:
+def _shown(source: Source, file: Rows, name: str) -> exp.Expr:
     if source.is_partition(file, name):
         return source.constant(file, name)
     types = {_type_in(each, name) for each in source.files}
@@ -56,7 +56,7 @@ def _shown(source: Source, file: DataFile, name: str) -> exp.Expr:
     return column(name) if _is_plain(types) else exp.cast(column(name), "VARCHAR")
 
 
-def _type_in(file: DataFile, name: str) -> str | None:
+def _type_in(file: Rows, name: str) -> str | None:
     return str(file.schema.field(name).type) if name in file.schema.names else None
 
 

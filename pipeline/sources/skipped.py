@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 MAGICS = (b"PAR1", b"PARE")  # the second is that of encrypted footers
 MOST_NAMES = 3
-RENAME = f"Rename them to end in {ENDING}, or name them by a glob or a list: only folders are searched by the ending."
+RENAME = (
+    f"Rename them to end in {ENDING}, or name them by a glob or a list: only folders are searched by the ending, "
+    'which format = "csv", for example, changes.'
+)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from dataclasses import field as data_field
 from difflib import get_close_matches
 from functools import cached_property
@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
 
-from pipeline.errors import ConfigError, DataError, InvalidQueryError, ThresherError, together
+from pipeline.errors import DataError, InvalidQueryError, ThresherError
 from pipeline.queries.dialect import column
 from pipeline.sources import predicates
 from pipeline.sources.bindings import Binding, Bindings
-from pipeline.sources.files import DataFile, bounds, find_files, null_free
+from pipeline.sources.files import DataFile
+from pipeline.sources.frames import FrameRows, Rows
 from pipeline.sources.types import ACCEPTS, UNKNOWN, canonical_type, finite, type_of_nulls
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
+    from collections.abc import Iterable
 
     import pyarrow as pa
 
@@ -35,33 +35,40 @@ SCORE_STATE = "score_state"
 
 @dataclass(frozen=True)
 class Scan:
-    """Files with the same schema, to be registered with an engine under one name.
+    """Files with the same schema, or a frame, to be registered with an engine under one name.
 
     Attributes:
         name: Logical relation.
-        files: Absolute paths, in order.
+        files: Absolute paths, in order; none for a frame.
+        frame: The frame; None for files.
     """
 
     name: str
     files: tuple[str, ...]
+    frame: FrameRows | None = None
 
 
 TypeOf = Callable[["exp.Expr", "pa.Schema"], "pa.DataType"]
 
 
-def _no_engine(expression: exp.Expr, _schema: pa.Schema) -> pa.DataType:
+def no_engine(expression: exp.Expr, _schema: pa.Schema) -> pa.DataType:
+    """Stand in for an engine where none is needed.
+
+    Raises:
+        ThresherError: always.
+    """
     message = f"no engine is available to tell the type of {expression.sql(dialect='duckdb')}"
     raise ThresherError(message)
 
 
 @dataclass(frozen=True)
 class Source:
-    """An input whose files have been found and their footers read.
+    """An input whose files have been found and their footers read, and whose frames have been opened.
 
     Attributes:
         contract: What the stage expects of it.
         spec: What the config says about it.
-        files: Its files in order.
+        files: Its files and frames in order.
         type_of: Returns the type of an expression on the columns of a schema, as an engine finds it.
         skipped: Files in its folders that are not read because of their names.
         others: The other inputs of the stage: they tell the type of a column that has no value in this one.
@@ -70,8 +77,8 @@ class Source:
 
     contract: InputContract
     spec: Input
-    files: tuple[DataFile, ...]
-    type_of: TypeOf = data_field(default=_no_engine, compare=False, repr=False)
+    files: tuple[Rows, ...]
+    type_of: TypeOf = data_field(default=no_engine, compare=False, repr=False)
     skipped: tuple[Skipped, ...] = ()
     others: tuple[Source, ...] = data_field(default=(), compare=False, repr=False)
     shown: tuple[str, ...] | None = None
@@ -93,19 +100,27 @@ class Source:
             names: Canonical names of the columns that will be read.
         """
         return tuple(
-            Scan(f"{self.name}_files_{number}", tuple(str(file.path) for file in files))
+            Scan(f"{self.name}_files_{number}", (), files[0])
+            if isinstance(files[0], FrameRows)
+            else Scan(
+                f"{self.name}_files_{number}", tuple(str(file.path) for file in files if isinstance(file, DataFile))
+            )
             for number, files in enumerate(self.groups(names))
         )
 
-    def groups(self, names: Iterable[str]) -> tuple[tuple[DataFile, ...], ...]:
-        """Group the files by schema and by the values of the folder names that are read, which become constants."""
+    def groups(self, names: Iterable[str]) -> tuple[tuple[Rows, ...], ...]:
+        """Group the files by schema and by the values of the folder names that are read, which become constants.
+
+        A frame is a group by itself.
+        """
         read = (column for name in names for column in self.columns_read(name))
         used = dict.fromkeys((*read, *self.where_columns, *(self.shown or ())))
-        groups: dict[object, list[DataFile]] = {}
+        groups: dict[object, list[Rows]] = {}
         for file in self.files:
             signature = tuple((field.name, str(field.type)) for field in file.schema)
             values = tuple((name, file.partitions[name]) for name in used if self.is_partition(file, name))
-            groups.setdefault((signature, values), []).append(file)
+            own_group = id(file) if isinstance(file, FrameRows) else None
+            groups.setdefault((signature, values, own_group), []).append(file)
         return tuple(tuple(group) for group in groups.values())
 
     @cached_property
@@ -118,7 +133,7 @@ class Source:
         """The columns that the predicate reads."""
         return () if self.where is None else predicates.columns_of(self.where)
 
-    def is_partition(self, file: DataFile, file_column: str) -> bool:
+    def is_partition(self, file: Rows, file_column: str) -> bool:
         """Whether a column comes from the folder names of a file; a column of the file itself comes first."""
         return file_column in file.partitions and file_column not in file.schema.names
 
@@ -177,12 +192,12 @@ class Source:
         file_column = self.binding(name).column
         if file_column is None:
             return True
-        return any(self.is_partition(file, file_column) or not null_free(file, file_column) for file in self.files)
+        return any(self.is_partition(file, file_column) or not file.null_free(file_column) for file in self.files)
 
     def span(self, name: str) -> tuple[float, float] | None:
         """Return the lowest and highest number of a column, a hint from the footers; None if they do not tell."""
         file_column = self.binding(name).column
-        ranges = [None if file_column is None else bounds(file, file_column) for file in self.files if file.rows]
+        ranges = [None if file_column is None else file.bounds(file_column) for file in self.files if file.rows]
         finite_ranges = [limits for limits in ranges if limits is not None and all(map(math.isfinite, limits))]
         if not finite_ranges or len(finite_ranges) < len(ranges):
             return None
@@ -206,7 +221,7 @@ class Source:
             return True
         return all("tz=" in each for each in types) if types else None
 
-    def type_in(self, file: DataFile, name: str) -> pa.DataType | str | None:
+    def type_in(self, file: Rows, name: str) -> pa.DataType | str | None:
         """Return the Arrow type of a column in a file; `partition` for a folder name; None if the file lacks it."""
         tree = self.bindings.tree(name)
         if tree is not None:
@@ -217,13 +232,13 @@ class Source:
         index = file.schema.get_field_index(file_column)
         return file.schema.field(index).type if index >= 0 else None
 
-    def _type_of_expression(self, file: DataFile, name: str, tree: exp.Expr) -> pa.DataType:
+    def _type_of_expression(self, file: Rows, name: str, tree: exp.Expr) -> pa.DataType:
         self.check_columns(file, predicates.columns_of(tree), f"{name} is computed from")
         try:
             return self.type_of(predicates.bind(tree, self.barrier(file)), file.schema)
         except InvalidQueryError as error:
             message = (
-                f"input {self.name}: {name} = {self.source_name(name)!r} does not fit the columns of {file.path}: "
+                f"input {self.name}: {name} = {self.source_name(name)!r} does not fit the columns of {file.name}: "
                 f"{error.reason}"
             )
             raise DataError(
@@ -251,14 +266,14 @@ class Source:
         Raises:
             DataError: a file lacks the column or has it twice, or the types differ; the message lists the files.
         """
-        files_of: dict[str, list[DataFile]] = {}
+        files_of: dict[str, list[Rows]] = {}
         for file in self.files:
             files_of.setdefault(self._canonical_in(file, name, wanted), []).append(file)
         known_types = [sql_type for sql_type in files_of if sql_type != UNKNOWN]
         if len(known_types) > 1:
-            drift = "; ".join(f"{sql_type} in {files[0].path}" for sql_type, files in sorted(files_of.items()))
+            drift = "; ".join(f"{sql_type} in {files[0].name}" for sql_type, files in sorted(files_of.items()))
             message = f"input {self.name}: column {self.source_name(name)!r} has different types: {drift}"
-            raise DataError(message, remedy="Write the files again with one type, or leave the odd ones out.")
+            raise DataError(message, remedy="Give it one type everywhere, or leave the odd ones out.")
         return known_types[0] if known_types else None
 
     def accepted_type(self, name: str, wanted: Field) -> str | None:
@@ -269,7 +284,7 @@ class Source:
         )
         return next((each for each in sql_types if each not in {None, UNKNOWN}), None)
 
-    def _canonical_in(self, file: DataFile, name: str, wanted: Field) -> str:
+    def _canonical_in(self, file: Rows, name: str, wanted: Field) -> str:
         file_column = self.source_name(name)
         for read in self.columns_read(name):
             self._check_twins(file, read)
@@ -277,7 +292,7 @@ class Source:
         if arrow is None:
             role = self.bindings.role_of(name)
             why = "" if role in {None, name} else f": the column of that name is mapped to {role}"
-            message = f"input {self.name}: {file.path} has no column {file_column!r} ({wanted.meaning}){why}"
+            message = f"input {self.name}: {file.name} has no column {file_column!r} ({wanted.meaning}){why}"
             raise DataError(message, remedy=self._remedy(file, name))
         if isinstance(arrow, str):
             sql_type = "VARCHAR" if wanted.kind in {"key", "any"} else None
@@ -287,14 +302,14 @@ class Source:
             raise self._unaccepted(file, name, arrow, wanted)
         return sql_type
 
-    def _unaccepted(self, file: DataFile, name: str, arrow: pa.DataType | str, wanted: Field) -> DataError:
+    def _unaccepted(self, file: Rows, name: str, arrow: pa.DataType | str, wanted: Field) -> DataError:
         """Return the error that the field does not accept the type of a column."""
         binding = self.binding(name)
         noun = "column" if binding.sql is None else "expression"
         is_folder = isinstance(arrow, str)
         kind = "the name of a folder, which is text" if is_folder else arrow
-        message = f"input {self.name}: {noun} {binding.words!r} in {file.path} is {kind}, not {ACCEPTS[wanted.kind]}"
-        remedy = "Cast it when the file is written; nothing is cast silently."
+        message = f"input {self.name}: {noun} {binding.words!r} in {file.name} is {kind}, not {ACCEPTS[wanted.kind]}"
+        remedy = "Cast it before it is read; nothing is cast silently."
         if is_folder:
             remedy = (
                 f"Cast it: columns = {{ {name} = {{ sql = 'CAST({binding.words} AS DOUBLE)' }} }}, or another type."
@@ -305,28 +320,28 @@ class Source:
             remedy += f" If it is something else: columns = {{ {name} = false }}."
         return DataError(message, remedy=remedy)
 
-    def _check_twins(self, file: DataFile, file_column: str) -> None:
+    def _check_twins(self, file: Rows, file_column: str) -> None:
         same_names = [field.name for field in file.schema if field.name.lower() == file_column.lower()]
         if len(same_names) > 1:
             message = (
-                f"input {self.name}: {file.path} has {len(same_names)} columns named {file_column!r} "
+                f"input {self.name}: {file.name} has {len(same_names)} columns named {file_column!r} "
                 "(in upper or lower case)"
             )
-            raise DataError(message, remedy="Rename all but one when the file is written.")
+            raise DataError(message, remedy="Rename all but one of them.")
 
-    def _remedy(self, file: DataFile, name: str) -> str:
+    def _remedy(self, file: Rows, name: str) -> str:
         return f'{self._listed(file, self.source_name(name))} Map it with columns = {{ {name} = "…" }}.'
 
-    def _listed(self, file: DataFile, file_column: str) -> str:
+    def _listed(self, file: Rows, file_column: str) -> str:
         """List the columns of a file, with the one nearest to a name that it lacks."""
         names = [*file.schema.names, *file.partitions]
         in_any_case = [name for name in names if name.lower() == file_column.lower()]
         near = in_any_case or get_close_matches(file_column, names, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")  # noqa: PLR2004 - a readable line
-        return f"Its columns are: {shown}.{hint}"
+        return f"Its columns are: {shown}.{hint}" if names else "It has no column."
 
-    def check_columns(self, file: DataFile, names: Iterable[str], words: str) -> None:
+    def check_columns(self, file: Rows, names: Iterable[str], words: str) -> None:
         """Check that the columns that the user's SQL reads are in the file, each once.
 
         Raises:
@@ -336,11 +351,11 @@ class Source:
         for name in names:
             self._check_twins(file, name)
             if name.lower() not in in_lower_case and name not in file.partitions:
-                message = f"input {self.name}: {words} {name!r}, which {file.path} lacks"
+                message = f"input {self.name}: {words} {name!r}, which {file.name} lacks"
                 remedy = f"{self._listed(file, name)} SQL reads names as they are in the files."
                 raise DataError(message, remedy=remedy)
 
-    def barrier(self, file: DataFile) -> Callable[[str], exp.Expr]:
+    def barrier(self, file: Rows) -> Callable[[str], exp.Expr]:
         """Return how the user's SQL reads a column: constants for folder names, NULL for values that are not finite."""
         kinds = {field.name.lower(): str(field.type) for field in file.schema}
 
@@ -354,46 +369,7 @@ class Source:
 
         return read
 
-    def constant(self, file: DataFile, file_column: str) -> exp.Cast:
+    def constant(self, file: Rows, file_column: str) -> exp.Cast:
         """Return the value of a partition column, which is text and the same in all rows of a file."""
         value = file.partitions[file_column]
         return exp.cast(exp.null() if value is None else exp.Literal.string(value), "VARCHAR")
-
-
-def open_source(contract: InputContract, spec: Input, base: Path, type_of: TypeOf = _no_engine) -> Source:
-    """Find the files of an input and check their footers against its contract.
-
-    Args:
-        contract: What the stage expects of it.
-        spec: What the config says about it.
-        base: Folder of the config file.
-        type_of: Returns the type of an expression on the columns of a schema.
-
-    Raises:
-        ConfigError: a required column is unbound.
-        NoInputError: no file matches.
-        DataError: required or mapped columns are missing, or have types that their fields do not accept; it lists all.
-    """
-    listing = find_files(spec, base, name=contract.name)
-    source = Source(contract, spec, listing.files, type_of, listing.skipped)
-    faults = []
-    for field in contract.fields:
-        if field.required and spec.columns.get(field.name) is False:
-            message = f"input {contract.name}: columns sets {field.name} = false, but it is required ({field.meaning})"
-            raise ConfigError(message, remedy="Map it to a column or to an expression.")
-        if field.required or source.is_mapped(field.name):
-            try:
-                source.types(field.name, field)
-            except DataError as error:
-                faults.append(error)
-    if faults:
-        raise together(faults)
-    return source
-
-
-def with_others(sources: Mapping[str, Source]) -> dict[str, Source]:
-    """Let each input of a stage know the others."""
-    return {
-        name: replace(source, others=tuple(other for key, other in sources.items() if key != name))
-        for name, source in sources.items()
-    }

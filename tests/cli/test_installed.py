@@ -13,13 +13,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pipeline.stages import STAGES
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from runs.inputs.workplace import Workplace
 
 ROOT = Path(__file__).resolve().parents[2]
-PUBLIC = ["Run", "ThresherError", "__version__", "open_results", "run"]
+PUBLIC = sorted(
+    ["Result", "Run", "ThresherError", "__version__", "open_results", "run", *(entry.kind for entry in STAGES)]
+)
 
 
 class Installed:
@@ -126,11 +130,17 @@ def test_importing_thresher_loads_nothing_heavy(tmp_path: Path, installed: Insta
 def test_type_checkers_see_both_packages(installed: Installed, tmp_path: Path) -> None:
     assert (installed.site / "pipeline" / "py.typed").is_file()
     assert (installed.site / "thresher" / "py.typed").is_file()
-    (tmp_path / "mine.py").write_text("import thresher\nreveal_type(thresher.run('c.toml').path)\nthresher.run(5)\n")
+    (tmp_path / "mine.py").write_text(
+        "import thresher\nreveal_type(thresher.run('c.toml').path)\nthresher.run(5)\n"
+        "reveal_type(thresher.threshold_sweep(predictions='a.parquet').curve)\n"
+        "thresher.threshold_sweep(predictions='a.parquet', boundary='<')\n"
+    )
     words = ["-m", "mypy", "--python-executable", str(installed.python), "--cache-dir", str(tmp_path / "c"), "mine.py"]
     done = subprocess.run([sys.executable, *words], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert 'Revealed type is "pathlib.Path"' in done.stdout, done.stdout
     assert 'incompatible type "int"' in done.stdout
+    assert "polars" in done.stdout.split("Revealed type is")[2], done.stdout
+    assert 'expected "Literal[' in done.stdout, done.stdout
 
 
 def test_starters_and_messages_point_to_pages_that_are_installed(dags: Path, installed: Installed) -> None:

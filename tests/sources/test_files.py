@@ -9,15 +9,13 @@ import pytest
 from running import read_table, run_before_after, run_stages
 
 from pipeline.errors import ConfigError, DataError, NoInputError
-from pipeline.sources.files import find_files, first_changed
+from pipeline.sources.files import DataFile, find_files
 from pipeline.sources.inputs import Field, Input, InputContract
-from pipeline.sources.source import open_source
+from pipeline.sources.opening import open_source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
-
-    from pipeline.sources.files import DataFile
 
 PAIRS = pl.DataFrame(
     {"event_id": [1, 2, 3, 4], "score": [0.9, 0.2, 0.7, 0.8], "lag_hours": [1.0, -1.0, 2.0, 3.0]},
@@ -33,7 +31,8 @@ def write(folder: Path, *names: str) -> None:
 
 
 def find(folder: Path, path: Any, **more: str) -> tuple[DataFile, ...]:  # noqa: ANN401 - as in a config
-    return find_files(Input.model_validate({"path": path} | more), folder, name="pairs").files
+    listed = find_files(Input.model_validate({"path": path} | more), folder, name="pairs").files
+    return tuple(file for file in listed if isinstance(file, DataFile))
 
 
 def names(folder: Path, path: Any) -> list[str]:  # noqa: ANN401 - as in a config
@@ -193,14 +192,18 @@ def test_a_file_that_was_cut_off_is_named(tmp_path: Path, keep: int) -> None:
         find(tmp_path, "a.parquet")
 
 
+def changed(files: tuple[DataFile, ...]) -> list[Path]:
+    return [file.path for file in files if file.has_changed()]
+
+
 def test_a_file_that_was_replaced_or_removed_is_noticed(tmp_path: Path) -> None:
     write(tmp_path, "a.parquet", "b.parquet")
     files = find(tmp_path, ".")
-    assert first_changed(files) is None
+    assert changed(files) == []
     os.utime(tmp_path / "b.parquet", ns=(1, 1))
-    assert first_changed(files) == tmp_path / "b.parquet"
+    assert changed(files) == [tmp_path / "b.parquet"]
     (tmp_path / "a.parquet").unlink()
-    assert first_changed(files) == tmp_path / "a.parquet"
+    assert changed(files) == [tmp_path / "a.parquet", tmp_path / "b.parquet"]
 
 
 def span_of(paths: list[Path], column: str = "x") -> tuple[float, float] | None:

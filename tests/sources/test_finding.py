@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -20,7 +21,6 @@ from pipeline.sources.paths import local_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from pipeline.sources.files import FoundFiles
 
@@ -38,7 +38,7 @@ def find(folder: Path, path: Any) -> FoundFiles:  # noqa: ANN401 - as in a confi
 
 
 def names(folder: Path, path: Any) -> list[str]:  # noqa: ANN401 - as in a config
-    return [file.path.relative_to(folder).as_posix() for file in find(folder, path).files]
+    return [Path(file.name).relative_to(folder).as_posix() for file in find(folder, path).files]
 
 
 def test_the_ending_counts_in_upper_and_lower_case(tmp_path: Path) -> None:

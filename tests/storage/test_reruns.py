@@ -15,7 +15,7 @@ from cli.calls import call
 from runs.inputs.workplace import assert_error
 
 import pipeline
-from pipeline.runs import runner
+from pipeline.runs import evaluation
 from storage.promises import assert_results_ok, attempts
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def test_an_unchanged_rerun_prints_the_standing_run_and_records_the_attempt(work
 def test_old_inputs_are_not_read_again(workplace: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipeline.runs.provenance.RACY_SECONDS", 0.0)
     first = workplace.publish()
-    monkeypatch.setattr("pipeline.runs.runner._run_stage", None)
+    monkeypatch.setattr("pipeline.runs.evaluation._run_stage", None)
     again = workplace.run()
     assert (again.code, again.out) == (0, f"{first.folder}\n")
 
@@ -151,9 +151,9 @@ def test_a_column_that_one_run_lacks_is_null_in_history(workplace: Workplace) ->
 def test_a_run_of_an_earlier_version_shows_the_status_of_rows_under_its_present_name(
     workplace: Workplace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    inputs_table = runner._inputs_table
+    inputs_table = evaluation._inputs_table
     with monkeypatch.context() as patch:
-        patch.setattr(runner, "_inputs_table", lambda *args: inputs_table(*args).rename({"status": "fate"}))
+        patch.setattr(evaluation, "_inputs_table", lambda *args: inputs_table(*args).rename({"status": "fate"}))
         first = workplace.publish()
     assert "fate" in pl.read_parquet_schema(first.folder / "inputs" / "before_after.parquet")
     assert call("query", workplace.results, "SELECT status FROM inputs").code == 0

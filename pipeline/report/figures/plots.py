@@ -114,6 +114,18 @@ def _is_of(group: Group, values: dict[str, str]) -> bool:
     return sorted(names) == sorted(values) and group.text == ", ".join(values[name] for name in names)
 
 
+def chosen_group(drawn: Panels, values: dict[str, str]) -> Group:
+    """Return a group of a figure, by its values as people write them; without any as in `write_plots`.
+
+    Raises:
+        UsageError: the figure has no such group.
+    """
+    group = _group(drawn, values)
+    if group is None:
+        raise _no_group([NamedFigure("", drawn)], values)
+    return group
+
+
 def _no_group(figures: Sequence[NamedFigure], group: dict[str, str]) -> UsageError:
     name = ", ".join(f"{column}={value}" for column, value in group.items())
     groups = dict.fromkeys(entry.label for figure in figures for entry in figure.panels.spans)

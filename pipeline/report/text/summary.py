@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from pipeline.report.published import PublishedRun, PublishedStage
     from pipeline.report.text.blocks import Block
-    from pipeline.runs.runner import StageResult
+    from pipeline.runs.evaluation import StageResult
 
 GROUP = "group"
 NUMBERS_BEGIN = frozenset("0123456789-\u2013\u2212")

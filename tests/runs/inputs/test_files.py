@@ -135,15 +135,15 @@ def test_a_remote_path_is_refused(workplace: Workplace) -> None:
 
 
 def test_a_file_that_changes_while_it_is_read_is_noticed(workplace: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipeline.runs import runner
+    from pipeline.runs import evaluation
 
-    original = runner._run_stage
+    original = evaluation._run_stage
 
     def touching(*args: object) -> object:
         os.utime(workplace.folder / "pairs.parquet")
         return original(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(runner, "_run_stage", touching)
+    monkeypatch.setattr(evaluation, "_run_stage", touching)
     workplace.refuse(65, "pairs.parquet changed while it was read", "Run again")
 
 

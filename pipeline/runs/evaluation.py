@@ -1,0 +1,242 @@
+"""The stages of a config are run one after another: plan, count, save counts, derive, check.
+
+Counts and metrics meet only here. What becomes of the tables is up to the destination that they are handed to.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import polars as pl
+
+from pipeline.engines.duckdb import DuckDB, Resources
+from pipeline.interrupts import stop_requests
+from pipeline.plan.counting import after_results, count
+from pipeline.plan.user_sql import naming_user_sql
+from pipeline.runs.forks import refuse_after_fork
+from pipeline.runs.opening import OpenedStage, open_inputs
+from pipeline.runs.provenance import settings
+from pipeline.stages.stage import counts_table
+from pipeline.tables.groupings import in_users_names
+from pipeline.tables.metrics_table import metrics_table
+from pipeline.tables.run_tables import BINDINGS, INPUTS, METRICS
+from pipeline.tables.schemas import COUNT_TABLE, conform, empty_table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pipeline.interrupts import StopRequest
+    from pipeline.plan.counting import Counted
+    from pipeline.runs.config import Config
+    from pipeline.stages.stage import Summary
+    from pipeline.tables.schemas import Table
+
+
+class Destination(Protocol):
+    """Where the tables of stages go."""
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the unfinished run, where later stages read the tables of earlier ones."""
+        ...
+
+    def write(self, table: Table, stage: str, frame: pl.DataFrame, metadata: dict[str, str]) -> None:
+        """Take one table of one stage."""
+        ...
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """A destination that keeps the tables in memory; no stage can read those of another.
+
+    Attributes:
+        tables: Contract, frame and metadata by names of table and stage, in the order in which they came.
+        folder: There is none.
+    """
+
+    tables: dict[tuple[str, str], tuple[Table, pl.DataFrame, dict[str, str]]] = field(default_factory=dict)
+    folder: Path = field(default_factory=Path)
+
+    def write(self, table: Table, stage: str, frame: pl.DataFrame, metadata: dict[str, str]) -> None:
+        """Keep one table of one stage."""
+        self.tables[table.name, stage] = table, frame, metadata
+
+    def hand_on(self, destination: Destination) -> None:
+        """Write all tables to another destination."""
+        for (_, stage), (table, frame, metadata) in self.tables.items():
+            destination.write(table, stage, frame, metadata)
+
+
+@dataclass(frozen=True)
+class StageResult:
+    """Result of one stage.
+
+    Attributes:
+        name: Name of the stage.
+        kind: Its task.
+        summary: A summary for people.
+        warnings: What to know before using the numbers.
+        seconds: How long it took.
+        n_rows: Number of rows of its inputs.
+        omitted: Result tables that were not made, with the reason.
+    """
+
+    name: str
+    kind: str
+    summary: Summary
+    warnings: tuple[str, ...]
+    seconds: float
+    n_rows: int
+    omitted: dict[str, str]
+
+
+@dataclass
+class Watcher:
+    """Callbacks that follow the progress of a run.
+
+    Attributes:
+        on_run: Called with the id of the attempt.
+        on_stage: Called with the name of the stage that begins.
+        on_opened: Called with the stage when its inputs have been found, before they are read.
+        on_result: Called with the result of the stage that ends.
+        on_progress: Called with the percentage read while its inputs are read; None if nobody watches.
+    """
+
+    on_run: Callable[[str], None] = field(default=lambda _run_id: None)
+    on_stage: Callable[[str], None] = field(default=lambda _name: None)
+    on_opened: Callable[[OpenedStage], None] = field(default=lambda _opened: None)
+    on_result: Callable[[StageResult], None] = field(default=lambda _result: None)
+    on_progress: Callable[[float], None] | None = None
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Stages that have been run, published or not.
+
+    Attributes:
+        opened: The stages with their inputs.
+        results: Their results.
+        accounts: Rows of every input by status, and `rows_in`, by stage and input.
+    """
+
+    opened: tuple[OpenedStage, ...]
+    results: tuple[StageResult, ...]
+    accounts: dict[str, Any]
+
+
+def evaluate_in_memory(config: Config) -> tuple[Evaluation, InMemory]:
+    """Run the stages of a config and keep their tables in memory.
+
+    Raises:
+        ThresherError: as for `runner.run`, up to the moment when it would publish.
+    """
+    refuse_after_fork()
+    tables = InMemory()
+    with stop_requests() as stop:
+        config.check_engine()
+        return evaluate(config, open_stages(config), tables, Watcher(), stop), tables
+
+
+def open_stages(config: Config) -> dict[str, OpenedStage]:
+    """Open the inputs of all stages that read only files, by name of the stage."""
+    stages = (stage for stage in config.stages if not stage.upstream)
+    return {stage.params.name: open_inputs(config, stage) for stage in stages}
+
+
+def evaluate(
+    config: Config, ready: dict[str, OpenedStage], destination: Destination, watcher: Watcher, stop: StopRequest
+) -> Evaluation:
+    """Run the stages in order; one with upstream stages is opened when these have been written.
+
+    Args:
+        config: The config.
+        ready: Its stages that read only files and frames, opened.
+        destination: Where the tables go.
+        watcher: Follows the progress.
+        stop: Whether a signal asked to stop.
+    """
+    resources = Resources(**config.resources.model_dump())
+    opened: list[OpenedStage] = []
+    results: list[StageResult] = []
+    accounts = {}
+    for configured in config.stages:
+        watcher.on_stage(configured.params.name)
+        stage = ready.get(configured.params.name) or open_inputs(
+            config, configured, run=destination.folder, omitted={result.name: result.omitted for result in results}
+        )
+        opened.append(stage)
+        watcher.on_opened(stage)
+        with DuckDB(resources, stage.folders, stop, watcher.on_progress) as engine:
+            result, counted = _run_stage(engine, stage, destination, stop)
+        results.append(result)
+        watcher.on_result(result)
+        accounts[stage.name] = {
+            account.name: account.rows_by_status | {"rows_in": account.rows_in} for account in counted.inputs
+        }
+        stop.check()
+    return Evaluation(tuple(opened), tuple(results), accounts)
+
+
+def _run_stage(
+    engine: DuckDB, opened: OpenedStage, destination: Destination, stop: StopRequest
+) -> tuple[StageResult, Counted]:
+    started = time.monotonic()
+    stage, params, plan = opened.configured.stage, opened.configured.params, opened.plan
+    by = [each.name for each in plan.by]
+    with naming_user_sql(engine, plan):
+        counted = count(engine, params, plan)
+    metadata = {"thresher": json.dumps(settings(opened), sort_keys=True)}
+
+    def write(table: Table, frame: pl.DataFrame) -> pl.DataFrame:
+        checked = conform(frame, table, stage=params.name, by=by)
+        destination.write(table, params.name, in_users_names(checked), metadata)
+        return checked
+
+    write(counts_table(stage), counted.tables[COUNT_TABLE])
+    with stop.at_once():
+        derived = stage.derive(params, counted.tables)
+    for table in stage.tables:
+        derived.setdefault(table.name, empty_table(table, counted.tables[COUNT_TABLE], by))
+    with naming_user_sql(engine, plan):
+        derived = after_results(engine, params, plan.without(counted.omitted), derived)
+    tables = {
+        table.name: write(table, derived[table.name]) for table in stage.tables if table.name not in counted.omitted
+    }
+    destination.write(INPUTS, params.name, _inputs_table(params.name, counted), metadata)
+    destination.write(BINDINGS, params.name, _bindings_table(opened), metadata)
+    destination.write(METRICS, params.name, metrics_table(stage.tables, tables), metadata)
+    warnings = (*counted.alarms, *plan.warnings, *counted.warnings, *stage.warnings(tables))
+    seconds = time.monotonic() - started
+    n_rows = sum(account.rows_in for account in counted.inputs)
+    summary = stage.summarize(tables)
+    result = StageResult(params.name, stage.kind, summary, warnings, seconds, n_rows, counted.omitted)
+    return result, counted
+
+
+def _inputs_table(stage: str, counted: Counted) -> pl.DataFrame:
+    """Return the table `inputs`: rows in = rows used + rows left out, by reason."""
+    rows = [
+        {
+            "stage": stage,
+            "input": account.name,
+            "status": status,
+            "n_rows": n_rows,
+            "rows_in": account.rows_in,
+            "rows_used": account.rows_by_status["used"],
+            "n_files": account.n_files,
+        }
+        for account in counted.inputs
+        for status, n_rows in sorted(account.rows_by_status.items())
+    ]
+    return pl.DataFrame(rows)
+
+
+def _bindings_table(opened: OpenedStage) -> pl.DataFrame:
+    """Return the table `bindings`: which column of the files is read as which field, and why."""
+    names = ("stage", "input", "field", "source", "file_column", "sql")
+    rows = [(opened.name, each.input, each.field, each.origin, each.column, each.sql) for each in opened.bindings]
+    return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String()), orient="row")

@@ -1,0 +1,246 @@
+"""`thresher init --from`: a config proposed from files, for people to read; what it guesses it says."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipeline.errors import NoInputError, UsageError
+from pipeline.sources.files import DataFile, find_files
+from pipeline.sources.formats import TEXTS, format_of
+from pipeline.sources.inputs import Input
+from pipeline.sources.types import TEXTS as ARROW_TEXTS
+from pipeline.sources.usual_names import USUAL, fit, proposed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import polars as pl
+
+    from pipeline.sources.inputs import Field, InputContract
+    from pipeline.stages.stage import Stage
+
+STEPS = 100
+
+
+@dataclass(frozen=True)
+class Found:
+    """A file or pattern, with the columns of its first file.
+
+    Attributes:
+        written: As it was written.
+        file: Its first file.
+        typed: Whether its columns have types.
+        rows: Rows of all its files.
+    """
+
+    written: str
+    file: DataFile
+    typed: bool
+    rows: int
+
+    def limits(self, column: str) -> tuple[float, float] | None:
+        """The lowest and highest number of a column of the first file; None if it has none."""
+        import polars as pl  # noqa: PLC0415 - only where files are looked at
+
+        numbers = pl.scan_parquet(self.file.path).select(pl.col(column).cast(pl.Float64, strict=False).alias("x"))
+        finite = numbers.filter(pl.col("x").is_finite())
+        low, high = finite.select(pl.col("x").min().alias("low"), pl.col("x").max().alias("high")).collect().row(0)
+        return None if low is None else (low, high)
+
+    def example(self, column: str) -> Any:  # noqa: ANN401 - any value
+        """A value of a column, for people."""
+        import polars as pl  # noqa: PLC0415 - see limits
+
+        values: pl.Series = pl.scan_parquet(self.file.path).select(column).drop_nulls().head(1).collect()[column]
+        return values.item() if len(values) else None
+
+
+def propose(stage: Stage, paths: Sequence[str], base: Path) -> str:
+    """Write a config for some files.
+
+    Args:
+        stage: The task.
+        paths: Files, folders or patterns; `input=path` says which input one is.
+        base: Folder that relative paths start from.
+
+    Returns:
+        TOML with a comment on everything that was guessed.
+
+    Raises:
+        UsageError: an input is unknown, or files fit no input.
+        NoInputError: a file does not exist.
+        DataError: a file cannot be read.
+    """
+    files = _assigned(stage, paths, base)
+    bindings = {
+        name: proposed(_contract(stage, name), file.file.schema, typed=file.typed) for name, file in files.items()
+    }
+    lines = [
+        f"# Proposed by thresher init {stage.kind} --from {' '.join(paths)}",
+        "# Names and ranges are guesses: read every line, then run thresher check on this file.",
+        "",
+        'output = "results"',
+        "",
+        "[[stages]]",
+        f'kind = "{stage.kind}"',
+    ]
+    for contract in stage.inputs:
+        if contract.name in files:
+            lines += ["", *_input(contract, files[contract.name], bindings[contract.name])]
+        elif contract.required:
+            lines += [
+                "",
+                f"# {contract.name} is required and no file fits it: {contract.meaning}",
+                f'#{contract.name} = "…"',
+            ]
+    lines += ["", *_thresholds(stage, files, bindings), *_window(stage, files, bindings)]
+    lines += _required(stage, {*files, "thresholds", "window"})
+    return "\n".join(lines) + "\n"
+
+
+def _contract(stage: Stage, name: str) -> InputContract:
+    return next(contract for contract in stage.inputs if contract.name == name)
+
+
+def _assigned(stage: Stage, paths: Sequence[str], base: Path) -> dict[str, Found]:
+    """Which input each file is: as it was said, else the one that its columns fit best, no two the same."""
+    names = [contract.name for contract in stage.inputs]
+    files: dict[str, Found] = {}
+    undecided = []
+    for path in paths:
+        name, equals, named_path = path.partition("=")
+        if equals and name in names:
+            files[name] = _found(named_path, base)
+        else:
+            undecided.append(_found(path, base))
+    fits = sorted(
+        (
+            (-_fit(contract, file), order, number)
+            for order, contract in enumerate(stage.inputs)
+            for number, file in enumerate(undecided)
+        ),
+    )
+    placed: set[int] = set()
+    for negative, order, number in fits:
+        if negative < 0 and names[order] not in files and number not in placed:
+            files[names[order]] = undecided[number]
+            placed.add(number)
+    for number, file in enumerate(undecided):
+        if number not in placed:
+            message = f"{file.written} fits no input of {stage.kind} that is still free"
+            columns = ", ".join(file.file.schema.names[:12])
+            remedy = f"Its columns are: {columns}. Say which it is: --from INPUT={file.written}, of {', '.join(names)}."
+            raise UsageError(message, remedy=remedy)
+    return files
+
+
+def _fit(contract: InputContract, file: Found) -> float:
+    fields = proposed(contract, file.file.schema, typed=file.typed)
+    return fit(contract, fields, Path(file.written).name)
+
+
+def _found(path: str, base: Path) -> Found:
+    listing = find_files(Input(path=(path,)), base, name=path)
+    files = [file for file in listing.files if isinstance(file, DataFile)]
+    if not files:
+        message = f"no file matches {path}"
+        raise NoInputError(message)
+    typed = format_of(Path(files[0].name), None) not in TEXTS
+    return Found(path, files[0], typed, sum(file.rows for file in files))
+
+
+def _input(contract: InputContract, file: Found, fields: dict[str, tuple[str, float]]) -> Iterator[str]:
+    yield f"# {contract.name}: {contract.meaning}; {file.rows:,} rows"
+    for field in contract.fields:
+        yield from _field(field, file, fields.get(field.name))
+    used = {column for column, _ in fields.values()}
+    unused = [name for name in file.file.schema.names if name not in used]
+    if unused:
+        texts = [name for name in unused if str(file.file.schema.field(name).type) in ARROW_TEXTS]
+        hint = f"; by = [{_text(texts[0])}] gives results for each value of {_text(texts[0])}" if texts else ""
+        yield f"#   in no role: {', '.join(map(_text, unused))}{hint}"
+    mapping = {
+        field.name: fields[field.name][0]
+        for field in contract.fields
+        if field.name in fields and (fields[field.name][0] != field.name or field.mapped_only)
+    }
+    columns = ", ".join(f"{name} = {_text(column)}" for name, column in mapping.items())
+    text = f"path = {_text(file.written)}" + (f", columns = {{ {columns} }}" if columns else "")
+    yield f"{contract.name} = {{ {text} }}"
+
+
+def _field(field: Field, file: Found, binding: tuple[str, float] | None) -> Iterator[str]:
+    if binding is None:
+        if field.required:
+            yield f'#   {field.name}: NO COLUMN FITS ({field.meaning}); map one: columns = {{ {field.name} = "…" }}'
+        return
+    column, likeness = binding
+    doubt = "" if likeness > USUAL else "GUESSED from its name: " if likeness > 1 else "GUESSED from a like name: "
+    if field.mapped_only:
+        doubt = "CHANGES EVERY NUMBER, keep it only if it is meant: "
+    kind = f"{file.file.schema.field(column).type}, " if file.typed else ""
+    yield f"#   {field.name} ({field.meaning}): {doubt}{_text(column)}, {kind}for example {_text(file.example(column))}"
+
+
+def _text(value: object) -> str:
+    """A value as TOML writes it."""
+    return json.dumps(value if isinstance(value, str | int | float | bool) else str(value), ensure_ascii=False)
+
+
+def _thresholds(
+    stage: Stage, files: dict[str, Found], bindings: dict[str, dict[str, tuple[str, float]]]
+) -> Iterator[str]:
+    """Even thresholds over the range of the scores, where the stage has thresholds and an input has scores."""
+    if "thresholds" not in stage.parameters.keys():  # noqa: SIM118 - a method of its own
+        return
+    for name, file in files.items():
+        if "score" not in bindings[name]:
+            continue
+        limits = file.limits(bindings[name]["score"][0])
+        if limits is None or limits[0] == limits[1]:
+            return
+        low, high = _rounded(*limits)
+        default = stage.parameters.model_fields["thresholds"].default
+        comment = "#" if default == "distinct" else ""
+        yield f"# scores lie from {limits[0]:.6g} to {limits[1]:.6g} in the first file" + (
+            '; the default, "distinct", takes every score' if comment else ""
+        )
+        yield f"{comment}thresholds = {{ start = {low!r}, stop = {high!r}, count = {STEPS + 1} }}"
+        return
+
+
+def _rounded(low: float, high: float) -> tuple[float, float]:
+    """Limits around a range, with the digits that a hundredth of it has."""
+    digits = -math.floor(math.log10((high - low) / 10))
+    scale = 10.0**digits
+    return round(math.floor(low * scale) / scale, max(digits, 0)), round(
+        math.ceil(high * scale) / scale, max(digits, 0)
+    )
+
+
+def _window(stage: Stage, files: dict[str, Found], bindings: dict[str, dict[str, tuple[str, float]]]) -> Iterator[str]:
+    """Whole days around the lags, where the stage has a window and an input has lags."""
+    if "window" not in stage.parameters.keys():  # noqa: SIM118 - a method of its own
+        return
+    for name, file in files.items():
+        for field, hours in (("lag_hours", 1.0), ("lag_days", 24.0)):
+            limits = file.limits(bindings[name][field][0]) if field in bindings[name] else None
+            if limits is None:
+                continue
+            before, after = (24 * max(1, math.ceil(abs(limit) * hours / 24)) for limit in limits)
+            yield f"# lags lie from {limits[0]:.6g} to {limits[1]:.6g} ({field}) in the first file"
+            yield f'window = {{ before = "{before}h", after = "{after}h" }}'
+            return
+
+
+def _required(stage: Stage, written: set[str]) -> Iterator[str]:
+    """Keys without a default, which only people can set."""
+    inputs = {contract.name for contract in stage.inputs}
+    for name, field in stage.parameters.model_fields.items():
+        if field.is_required() and name not in {*written, *inputs, "name"}:
+            yield f"# {name} has no default: see docs/{stage.kind}.md"
+            yield f"#{name} = …"

@@ -1,0 +1,276 @@
+"""Files of other formats than Parquet: recognised by their endings, and written to Parquet before they are read.
+
+Text has no types, so the columns of CSV and TSV files get those of the fields that they are bound to; a value that does
+not fit is an error that names it. Columns that are bound to no field stay text.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pipeline.errors import DataError, StorageError, os_fault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import polars as pl
+
+    from pipeline.sources.inputs import Input, Kind
+
+Format = Literal["parquet", "csv", "tsv", "jsonl", "arrow", "trec_run", "trec_qrels", "conll", "brat"]
+ENDINGS: dict[Format, tuple[str, ...]] = {
+    "parquet": (".parquet",),
+    "csv": (".csv", ".csv.gz", ".csv.zst"),
+    "tsv": (".tsv", ".tsv.gz", ".tsv.zst"),
+    "jsonl": (".jsonl", ".jsonl.gz", ".jsonl.zst", ".ndjson", ".ndjson.gz", ".ndjson.zst"),
+    "arrow": (".arrow", ".feather", ".ipc"),
+    "trec_run": (".run",),
+    "trec_qrels": (".qrels",),
+    "conll": (".conll", ".bio", ".iob"),
+    "brat": (".ann",),
+}
+SEPARATED = frozenset({"csv", "tsv"})
+TEXTS = SEPARATED | {"trec_run", "trec_qrels"}
+SPREADSHEETS = (".xlsx", ".xls", ".xlsb", ".ods")
+CONVERTED = "rows.parquet"
+_DATE = "%Y-%m-%d"
+_TIMES = ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M")
+_ZONED = "%Y-%m-%dT%H:%M:%S%.f%#z"
+_REMEDY = 'Write the file again, or say what it is: format = "…".'
+_EXPECTED: dict[Kind, str] = {
+    "number": "a number",
+    "integer": "an integer",
+    "boolean": "true, false, 1 or 0",
+    "instant": "a date or time as in 2026-11-20 or 2026-11-20T09:30:00Z",
+    "position": "a number, or a date or time as in 2026-11-20",
+}
+
+_AS_TIME = """an expression, { sql = "strptime(my_column, '%d-%m-%Y')" } for example"""
+_HINTS = {
+    _EXPECTED["number"]: 'decimal = "," for decimal commas',
+    _EXPECTED[
+        "integer"
+    ]: 'an expression, { sql = "CAST(CAST(my_column AS DOUBLE) AS BIGINT)" }, for counts with a point',
+    _EXPECTED["instant"]: _AS_TIME,
+    _EXPECTED["position"]: _AS_TIME,
+}
+
+
+def format_of(path: Path, declared: Format | None) -> Format:
+    """Return the format of a file: the declared one, or that of its ending; other names are those of Parquet files."""
+    if declared is not None:
+        return declared
+    name = path.name.lower()
+    return next((kind for kind, endings in ENDINGS.items() if name.endswith(endings)), "parquet")
+
+
+def refuse_spreadsheet(path: Path, *, name: str) -> None:
+    """Refuse a spreadsheet, whose cells have no column types; the remedy is the line that converts it.
+
+    Raises:
+        DataError: the file is one.
+    """
+    if path.name.lower().endswith(SPREADSHEETS):
+        message = f"input {name}: {path} is a spreadsheet, which is not read"
+        target = path.with_suffix(".parquet").name
+        line = f'python -c "import polars; polars.read_excel({path.name!r}).write_parquet({target!r})"'
+        raise DataError(message, remedy=f"Convert it, check its types, and name the result: {line}")
+
+
+class TemporaryFolder:
+    """A folder that is removed when nothing refers to this object, or when the process ends.
+
+    Args:
+        scratch: The folder that it is made in; None: that of the system.
+    """
+
+    def __init__(self, scratch: Path | None) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="thresher-rows-", dir=scratch))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
+def spooled(write: Callable[[Path], None], label: str, scratch: Path | None, *, name: str) -> tuple[Path, object]:
+    """Write rows to a Parquet file in a folder for temporary data.
+
+    Args:
+        write: Writes them to a path.
+        label: What messages call them.
+        scratch: As for `TemporaryFolder`.
+        name: Name of the input in messages.
+
+    Returns:
+        The file, and what removes it once nothing refers to it.
+
+    Raises:
+        StorageError: the folder is full.
+        ThresherError: the operating system fails; by the number of its error.
+    """
+    try:
+        folder = TemporaryFolder(scratch)
+        write(folder.path / CONVERTED)
+    except OSError as error:
+        fault = os_fault(error, f"input {name}: writing the rows of {label} to the folder for temporary data")
+        if isinstance(fault, StorageError):
+            fault.remedy = "Free some space, or set resources.scratch to a larger folder."
+        raise fault from error
+    return folder.path / CONVERTED, folder
+
+
+def convert(
+    path: Path,
+    kind: Format,
+    spec: Input,
+    kinds: Callable[[list[str]], Mapping[str, Kind]],
+    target: Path,
+    *,
+    alone: bool,
+    name: str,
+) -> None:
+    """Write the rows of a file of another format to a Parquet file, in a stream.
+
+    Args:
+        path: The file.
+        kind: Its format, not `parquet`.
+        spec: What the config says about the input.
+        kinds: Returns the kinds of the fields that columns are bound to, from the names of the columns.
+        target: The Parquet file.
+        alone: Whether it is the only file of the input.
+        name: Name of the input in messages.
+
+    Raises:
+        DataError: the file is not of that format, or a value does not fit its field.
+    """
+    import polars as pl  # noqa: PLC0415 - the command line shows its help without it
+
+    if kind == "arrow" and not _starts_with(path, b"ARROW1"):
+        message = f"input {name}: {path} cannot be read as arrow: it is no Arrow file"
+        raise DataError(message, remedy=_REMEDY)
+    try:
+        frame = _scan(path, kind, spec, alone=alone, name=name)
+        names = frame.collect_schema().names()
+        if kind in SEPARATED:
+            _check_header(path, names, _separator(kind, spec), name=name)
+        if kind in {*TEXTS, "jsonl"}:
+            frame = frame.with_columns(_typed(frame, kinds(names), path, kind, spec, name=name))
+        frame.sink_parquet(target)
+    except pl.exceptions.PolarsError as error:
+        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        message = f"input {name}: {path} cannot be read as {kind}: {reason}"
+        remedy = 'Write it again, in UTF-8 and with as many values in every row, or say what it is: format = "…".'
+        raise DataError(message, remedy=remedy if kind in TEXTS else _REMEDY) from error
+
+
+def _starts_with(path: Path, magic: bytes) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(magic)) == magic
+
+
+def _separator(kind: Format, spec: Input) -> str:
+    return spec.delimiter or ("\t" if kind == "tsv" else ",")
+
+
+def _scan(path: Path, kind: Format, spec: Input, *, alone: bool, name: str) -> pl.LazyFrame:
+    import polars as pl  # noqa: PLC0415 - see convert
+
+    from pipeline.sources import line_formats  # noqa: PLC0415 - see convert
+
+    if kind in {"trec_run", "trec_qrels"}:
+        return line_formats.trec(path, line_formats.RUN if kind == "trec_run" else line_formats.QRELS, name=name)
+    if kind == "conll":
+        return line_formats.conll(path, alone=alone, name=name)
+    if kind == "brat":
+        return line_formats.brat(path, name=name)
+    if kind == "arrow":
+        return pl.scan_ipc(path, glob=False)
+    if kind == "jsonl":
+        return pl.scan_ndjson(path, infer_schema_length=None)
+    return pl.scan_csv(
+        path,
+        separator=_separator(kind, spec),
+        infer_schema=False,
+        null_values=list(spec.null_values),
+        glob=False,
+    )
+
+
+def _check_header(path: Path, names: list[str], separator: str, *, name: str) -> None:
+    """Refuse a file whose header is one name that another separator would split."""
+    rivals = [rival for rival in (";", "\t", "|", ",") if rival != separator and rival in names[0]]
+    if len(names) == 1 and rivals:
+        message = f"input {name}: {path} has one column, {names[0]!r}"
+        raise DataError(message, remedy=f"If {rivals[0]!r} separates its columns, say so: delimiter = {rivals[0]!r}.")
+
+
+def _typed(
+    frame: pl.LazyFrame, kinds: Mapping[str, Kind], path: Path, kind: Format, spec: Input, *, name: str
+) -> list[pl.Expr]:
+    """The bound columns that hold text, as what their fields expect: the first type that all their values fit."""
+    import polars as pl  # noqa: PLC0415 - see convert
+
+    texts = {column for column, dtype in frame.collect_schema().items() if dtype == pl.String}
+    wanted = {column: field for column, field in kinds.items() if column in texts}
+    if kind == "jsonl":  # which has types but for times
+        wanted = {column: field for column, field in wanted.items() if field in {"instant", "position"}}
+    candidates = {column: _readings(column, field, spec) for column, field in wanted.items()}
+    candidates = {column: readings for column, readings in candidates.items() if readings}
+    if not candidates:
+        return []
+    misfits = frame.select(
+        (reading.is_null() & pl.col(column).is_not_null()).sum().alias(f"{column}\n{number}")
+        for column, readings in candidates.items()
+        for number, reading in enumerate(readings)
+    ).collect(engine="streaming")
+    chosen = []
+    for column, readings in candidates.items():
+        numbers = [misfits[f"{column}\n{number}"].item() for number in range(len(readings))]
+        if min(numbers):
+            reading = readings[numbers.index(min(numbers))]
+            raise _misfit(frame, column, reading, _EXPECTED[wanted[column]], path, name=name)
+        chosen.append(readings[numbers.index(0)].alias(column))
+    return chosen
+
+
+def _readings(column: str, kind: Kind, spec: Input) -> list[pl.Expr]:
+    """The ways to read a column of text, the narrowest first; none for a field that takes text as it is."""
+    import polars as pl  # noqa: PLC0415 - see convert
+
+    text = pl.col(column).str.strip_chars()
+    decimal = text if spec.decimal == "." else text.str.replace(spec.decimal, ".", literal=True)
+    integer, number = text.cast(pl.Int64, strict=False), decimal.cast(pl.Float64, strict=False)
+    moment = text.str.replace(" ", "T", literal=True)
+    times = [
+        text.str.to_date(_DATE, strict=False),
+        *(moment.str.to_datetime(pattern, time_unit="us", strict=False) for pattern in _TIMES),
+        moment.str.to_datetime(_ZONED, time_unit="us", time_zone="UTC", strict=False),
+    ]
+    words = text.str.to_lowercase()
+    boolean = pl.when(words.is_in(["true", "1"])).then(True).when(words.is_in(["false", "0"])).then(False)
+    readings: dict[Kind, list[Any]] = {
+        "number": [number],
+        "integer": [integer],
+        "boolean": [boolean],
+        "instant": times,
+        "position": [integer, number, *times],
+    }
+    return readings.get(kind, [])
+
+
+def _misfit(frame: pl.LazyFrame, column: str, reading: pl.Expr, expected: str, path: Path, *, name: str) -> DataError:
+    import polars as pl  # noqa: PLC0415 - see convert
+
+    is_misfit = reading.is_null() & pl.col(column).is_not_null()
+    rows = frame.select(pl.col(column).alias("value"), is_misfit.alias("misfit")).with_row_index("row")
+    misfits = rows.filter("misfit").collect(engine="streaming")
+    row, value, _ = misfits.row(0)
+    message = (
+        f"input {name}: column {column!r} is not {expected} in {misfits.height:,} rows of {path} "
+        f"(first at row {row + 1:,}: {value!r})"
+    )
+    hint = _HINTS.get(expected, 'an expression, { sql = "…" }')
+    return DataError(
+        message, remedy=f'Say how to read it: null_values = ["NA"] for words that stand for none, or {hint}.'
+    )

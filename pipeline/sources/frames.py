@@ -1,0 +1,275 @@
+"""Inputs that are passed in as frames: kept in memory as Arrow tables, or, where rows stream, spooled to Parquet."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pipeline.errors import DataError
+from pipeline.sources.formats import spooled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from pipeline.sources.files import DataFile
+
+LOCATION = ("source_file", "file_row_number")
+_KINDS = {"DataFrame", "LazyFrame", "Table", "RecordBatch", "RecordBatchReader", "DuckDBPyRelation"}
+_OF_TABLES = "Give every column a name of its own and values of one type."
+_OF_STREAMS = "Compute it by itself to see the whole message."
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """A frame in the place of a path.
+
+    Attributes:
+        content: A Polars DataFrame or LazyFrame, a pandas DataFrame, an Arrow table, reader or dataset, a DuckDB
+            relation, or anything with `__arrow_c_stream__`.
+    """
+
+    content: Any = field(repr=False)
+
+    @property
+    def kind(self) -> str:
+        """Its type, as people write it: `polars.DataFrame`."""
+        kind = type(self.content)
+        return f"{kind.__module__.partition('.')[0].lstrip('_')}.{kind.__name__}"
+
+
+@dataclass(frozen=True, eq=False)
+class FrameRows:
+    """The rows of a frame, in memory.
+
+    Attributes:
+        name: What messages and tables call it.
+        table: Its rows.
+        source: The frame itself, if its owner could change it in place; else None.
+        opened_as: Hash of the rows when it was opened, if it could be changed; else empty.
+        partitions: None of its columns comes from the name of a folder.
+        identity: Nothing but its content identifies it.
+    """
+
+    name: str
+    table: pa.Table
+    source: Frame | None = None
+    opened_as: str = ""
+    partitions: dict[str, str | None] = field(default_factory=dict)
+    identity: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return int(self.table.num_rows)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns and types."""
+        return self.table.schema
+
+    @cached_property
+    def digest(self) -> str:
+        """Hash of its rows."""
+        return self.opened_as or _digest(self.table)
+
+    def has_changed(self) -> bool:
+        """Whether its owner has changed it since it was opened."""
+        return self.source is not None and _digest(_table(self.source.content)) != self.opened_as
+
+    def null_free(self, column: str) -> bool:
+        """Whether a column has no NULL."""
+        return column in self.schema.names and self.table[column].null_count == 0
+
+    def bounds(self, column: str) -> tuple[float, float] | None:
+        """Return the lowest and highest number of a column, a hint; None if it has none, or holds no numbers."""
+        import pyarrow as pa  # noqa: PLC0415 - the command line shows its help without loading pyarrow
+        import pyarrow.compute as pc  # noqa: PLC0415
+
+        if self.schema.names.count(column) != 1:
+            return None
+        kind = self.schema.field(column).type
+        if not (pa.types.is_integer(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind)):
+            return None
+        limits = pc.min_max(self.table[column]).as_py()
+        return None if limits["min"] is None else (float(limits["min"]), float(limits["max"]))
+
+    def located(self) -> pa.Table:
+        """Return its rows with the columns `source_file` and `file_row_number`, as scans of files have them."""
+        import pyarrow as pa  # noqa: PLC0415 - see bounds
+
+        name = pa.array([self.name], pa.string())
+        file = pa.DictionaryArray.from_arrays(pa.array(_zeros(self.rows)), name).dictionary_decode()
+        return self.table.append_column(LOCATION[0], file).append_column(LOCATION[1], pa.array(range(self.rows)))
+
+
+Rows: TypeAlias = "DataFile | FrameRows"
+
+
+def is_frame(value: object) -> bool:
+    """Whether a value can be read as a frame."""
+    if hasattr(value, "__arrow_c_stream__"):
+        return True
+    kinds = [kind for kind in type(value).__mro__ if kind.__module__.partition(".")[0] != "builtins"]
+    names = {(kind.__module__.partition(".")[0].lstrip("_"), kind.__name__) for kind in kinds}
+    libraries = {"polars", "pandas", "pyarrow", "duckdb"}
+    return any(library in libraries and (kind in _KINDS or kind == "Dataset") for library, kind in names)
+
+
+def is_passed_in(rows: Rows) -> bool:
+    """Whether rows came from a frame, so that nothing of them is left when the run has ended."""
+    return isinstance(rows, FrameRows) or (bool(rows.label) and rows.origin is None)
+
+
+def open_frame(frame: Frame, label: str, scratch: Path | None, *, name: str) -> Rows:
+    """Make the rows of a frame readable, more than once and by several readers.
+
+    A table that lies in memory is used as it is. The rows of a lazy frame, a reader, a dataset or a relation are
+    written to a Parquet file in a folder for temporary data, in a stream, and removed when nothing refers to them.
+
+    Args:
+        frame: The frame.
+        label: What messages call it.
+        scratch: Folder for temporary data; None: that of the system.
+        name: Name of the input in messages.
+
+    Raises:
+        DataError: its rows cannot be computed or do not fit into Arrow columns.
+        StorageError: the folder for temporary data is full.
+    """
+    import duckdb  # noqa: PLC0415 - only for frames
+    import polars as pl  # noqa: PLC0415
+    import pyarrow as pa  # noqa: PLC0415
+
+    remedy = _OF_TABLES
+    try:
+        table = _table(frame.content)
+        if table is None:
+            remedy = _OF_STREAMS
+            return _spooled(frame, label, scratch, name=name)
+    except (pl.exceptions.PolarsError, pa.ArrowException, duckdb.Error, ValueError, TypeError) as error:
+        lines = [line.strip() for argument in error.args for line in str(argument).splitlines()[:1]]
+        message = f"input {name}: the rows of {label} cannot be read: {'; '.join(lines) or type(error).__name__}"
+        raise DataError(message, remedy=remedy) from error
+    if frame.kind.startswith("pandas"):
+        return FrameRows(label, table, frame, _digest(table))
+    return FrameRows(label, table)
+
+
+def _table(content: Any) -> pa.Table | None:  # noqa: ANN401 - any frame
+    """The rows of a frame that lies in memory; None for one whose rows stream."""
+    import polars as pl  # noqa: PLC0415 - see open_frame
+    import pyarrow as pa  # noqa: PLC0415
+
+    if isinstance(content, pl.DataFrame):
+        return _plain(content.to_arrow(compat_level=pl.CompatLevel.oldest()))
+    if isinstance(content, pa.RecordBatch):
+        return _plain(pa.Table.from_batches([content]))
+    if isinstance(content, pa.Table):
+        return _plain(content)
+    if type(content).__module__.partition(".")[0] == "pandas":
+        return _plain(pa.Table.from_pandas(content, preserve_index=False))
+    return None
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """Columns with the types that they would have in a Parquet file: no dictionaries, no types of other libraries."""
+    import pyarrow as pa  # noqa: PLC0415 - see open_frame
+
+    columns, fields = [], []
+    for column, column_field in zip(table.columns, table.schema, strict=True):
+        kind = column_field.type
+        if isinstance(kind, pa.BaseExtensionType):
+            kind = kind.storage_type
+        if pa.types.is_dictionary(kind):
+            kind = kind.value_type
+        columns.append(column if kind == column_field.type else column.cast(kind))
+        fields.append(pa.field(column_field.name, kind))
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+
+
+def _spooled(frame: Frame, label: str, scratch: Path | None, *, name: str) -> DataFile:
+    from pipeline.sources.files import open_file  # noqa: PLC0415 - which imports this module
+
+    path, holder = spooled(lambda target: _write(frame.content, target), label, scratch, name=name)
+    return open_file(path, path.parent, name=name, label=label, holder=holder)
+
+
+def _write(content: Any, path: Path) -> None:  # noqa: ANN401 - any frame
+    """Write rows that stream to a Parquet file."""
+    import polars as pl  # noqa: PLC0415 - see open_frame
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    if isinstance(content, pl.LazyFrame):
+        content.sink_parquet(path)
+        return
+    reader = _reader(content)
+    with pq.ParquetWriter(path, _plain(reader.schema.empty_table()).schema) as writer:
+        for batch in reader:
+            writer.write_table(_plain(pa.Table.from_batches([batch])))
+
+
+def _reader(content: Any) -> pa.RecordBatchReader:  # noqa: ANN401 - any frame
+    import pyarrow as pa  # noqa: PLC0415 - see open_frame
+
+    if isinstance(content, pa.RecordBatchReader):
+        return content
+    if hasattr(content, "scanner"):  # a dataset
+        return content.scanner().to_reader()
+    if type(content).__name__ == "DuckDBPyRelation":
+        return content.to_arrow_reader()
+    return pa.RecordBatchReader.from_stream(content)
+
+
+def _digest(table: pa.Table) -> str:
+    import pyarrow as pa  # noqa: PLC0415 - see open_frame
+
+    digest = hashlib.sha256()
+    with pa.ipc.new_stream(pa.PythonFile(_Hashing(digest), mode="w"), table.schema) as writer:
+        writer.write_table(table)
+    return digest.hexdigest()
+
+
+class _Hashing:
+    """A file that only hashes what is written to it."""
+
+    closed = False
+
+    def __init__(self, digest: Any) -> None:  # noqa: ANN401 - a hash object
+        self._digest = digest
+
+    def write(self, data: Any) -> int:  # noqa: ANN401 - bytes or a buffer
+        self._digest.update(data)
+        return len(data)
+
+    def flush(self) -> None:
+        """Do nothing: nothing is kept."""
+
+    def close(self) -> None:
+        """Do nothing: nothing is open."""
+
+
+def _zeros(number: int) -> Any:  # noqa: ANN401 - an array
+    import numpy as np  # noqa: PLC0415 - see open_frame
+
+    return np.zeros(number, dtype=np.int32)
+
+
+def labelled(paths: tuple[str | Frame, ...], *, name: str) -> Iterator[tuple[Frame, str]]:
+    """Yield the frames of an input, each with what messages call it.
+
+    Raises:
+        DataError: one is there twice.
+    """
+    frames = [path for path in paths if isinstance(path, Frame)]
+    for number, frame in enumerate(frames, start=1):
+        label = f"the {frame.kind}" + (f" ({number} of {len(frames)})" if len(frames) > 1 else "")
+        if any(frame.content is earlier.content for earlier in frames[: number - 1]):
+            message = f"input {name}: {label} is passed twice"
+            raise DataError(message, remedy="Its rows would count twice: remove one of the two.")
+        yield frame, label

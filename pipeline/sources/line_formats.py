@@ -1,0 +1,164 @@
+"""Files of evaluation campaigns, whose lines have no header: TREC runs and judgements, CoNLL and brat."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from pipeline.errors import DataError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RUN = ("query_id", "q0", "doc_id", "rank", "score", "system")
+QRELS = ("query_id", "iteration", "doc_id", "relevance")
+DOCUMENT_MARK = "-DOCSTART-"
+_SCHEMES = "BIESLU"
+_NO_SEPARATOR = "\x01"
+_LINE = "line"
+
+
+def trec(path: Path, names: tuple[str, ...], *, name: str) -> pl.LazyFrame:
+    """Read a TREC run or judgements: values between blanks, all of them text.
+
+    Args:
+        path: The file.
+        names: The columns, `RUN` or `QRELS`.
+        name: Name of the input in messages.
+
+    Raises:
+        DataError: a line has another number of values.
+    """
+    lines = _lines(path).filter(pl.col(_LINE).str.contains(r"\S"))
+    values = lines.with_columns(values=pl.col(_LINE).str.extract_all(r"\S+"))
+    uneven = values.filter(pl.col("values").list.len() != len(names)).collect(engine="streaming")
+    if uneven.height:
+        message = (
+            f"input {name}: {uneven.height:,} lines of {path} have not {len(names)} values (first: {_first(uneven)})"
+        )
+        raise DataError(message, remedy=f'Its lines are: {" ".join(names)}; or say what it is: format = "…".')
+    return values.select(pl.col("values").list.get(number).alias(column) for number, column in enumerate(names))
+
+
+def conll(path: Path, *, alone: bool, name: str) -> pl.LazyFrame:
+    """Read tagged tokens as mentions: one token a line, its tag last, an empty line between sentences.
+
+    Tags are BIO (IOB2), IOB1 or IOBES/BILOU; a mention that begins with I is taken as begun, as conlleval does.
+    Characters are counted as if the tokens of a document were joined by single blanks. A document is the number of
+    lines so far that begin with `-DOCSTART-`; where an input has several files, with the name of the file in front, so
+    that documents of gold and of predictions are the same if their files are called the same.
+
+    Args:
+        path: The file.
+        alone: Whether it is the only file of its input.
+        name: Name of the input in messages.
+
+    Returns:
+        Columns doc_id, start, end, text, type.
+
+    Raises:
+        DataError: a line has no tag, or its tag is none.
+    """
+    lines = _lines(path).with_columns(values=pl.col(_LINE).str.extract_all(r"\S+"))
+    tokens = (
+        lines.with_columns(
+            sentence=(pl.col("values").list.len() == 0).cum_sum(),
+            document=pl.col("values").list.first().eq(DOCUMENT_MARK).fill_null(value=False).cum_sum(),
+        )
+        .filter(pl.col("values").list.len() > 0, pl.col("values").list.first() != DOCUMENT_MARK)
+        .with_columns(token=pl.col("values").list.first(), tag=pl.col("values").list.last())
+        .collect()
+    )
+    _check_tags(tokens, path, name=name)
+    return _mentions(tokens, "" if alone else f"{path.stem}:").lazy()
+
+
+def _check_tags(tokens: pl.DataFrame, path: Path, *, name: str) -> None:
+    is_tag = pl.col("tag").eq("O") | pl.col("tag").str.contains(rf"^[{_SCHEMES}]-.")
+    odd = tokens.filter(~is_tag | (pl.col("values").list.len() == 1))
+    if odd.height:
+        message = f"input {name}: {odd.height:,} lines of {path} do not end in a tag (first: {_first(odd)})"
+        raise DataError(message, remedy="A tag is O, or B-, I-, E-, S-, L- or U- with a type behind it.")
+
+
+def _mentions(tokens: pl.DataFrame, prefix_of_documents: str) -> pl.DataFrame:
+    """Mentions from tokens with their tags, sentences and documents."""
+    prefix, kind = pl.col("tag").str.head(1), pl.col("tag").str.slice(2)
+    length = pl.col("token").str.len_chars().cast(pl.Int64)
+    placed = tokens.with_columns(
+        prefix=prefix,
+        kind=pl.when(pl.col("tag") != "O").then(kind),
+        start=(length + 1).cum_sum().over("document") - length - 1,
+        length=length,
+    )
+    continues = (  # the token before is of the same mention
+        pl.col("kind").is_not_null()
+        & pl.col("kind").eq_missing(pl.col("kind").shift())
+        & pl.col("sentence").eq_missing(pl.col("sentence").shift())
+        & pl.col("document").eq_missing(pl.col("document").shift())
+        & ~pl.col("prefix").is_in(["B", "S", "U"])
+        & ~pl.col("prefix").shift().is_in(["E", "S", "L", "U"]).fill_null(value=False)
+    )
+    document = pl.concat_str(pl.lit(prefix_of_documents), pl.col("document").cast(pl.String))
+    return (
+        placed.with_columns(mention=(~continues).cum_sum())
+        .filter(pl.col("kind").is_not_null())
+        .group_by("mention", maintain_order=True)
+        .agg(
+            document.first().alias("doc_id"),
+            pl.col("start").first(),
+            (pl.col("start") + pl.col("length")).last().alias("end"),
+            pl.col("token").str.join(" ").alias("text"),
+            pl.col("kind").first().alias("type"),
+        )
+        .drop("mention")
+    )
+
+
+def brat(path: Path, *, name: str) -> pl.LazyFrame:
+    """Read the text-bound annotations of a brat file, `T1<tab>Location 0 6<tab>London`; the document is its name.
+
+    Args:
+        path: The file.
+        name: Name of the input in messages.
+
+    Returns:
+        Columns doc_id, start, end, text, type.
+
+    Raises:
+        DataError: an annotation is not of that form, or has several spans.
+    """
+    lines = _lines(path).filter(pl.col(_LINE).str.starts_with("T")).collect()
+    pattern = r"^T\S*\t(?<type>\S+) (?<start>\d+) (?<end>\d+)(?:\t(?<text>.*))?$"
+    values = lines.with_columns(pl.col(_LINE).str.extract_groups(pattern).alias("values"))
+    odd = values.filter(pl.col("values").struct.field("start").is_null())
+    if odd.height:
+        message = f"input {name}: {odd.height:,} annotations of {path} have not one span (first: {_first(odd)})"
+        raise DataError(
+            message, remedy="Spans in several pieces are not read: leave them out, or give their whole extent."
+        )
+    fields = values.select(pl.col("values").struct.unnest())
+    return fields.lazy().select(
+        pl.lit(path.stem).alias("doc_id"), pl.col("start", "end").cast(pl.Int64), pl.col("text", "type")
+    )
+
+
+def _lines(path: Path) -> pl.LazyFrame:
+    lines = pl.scan_csv(
+        path,
+        has_header=False,
+        separator=_NO_SEPARATOR,
+        quote_char=None,
+        new_columns=[_LINE],
+        schema={_LINE: pl.String},
+        glob=False,
+        raise_if_empty=False,
+    )
+    return lines.with_columns(pl.col(_LINE).fill_null("")).with_row_index("number", offset=1)
+
+
+def _first(lines: pl.DataFrame) -> str:
+    """The first of some lines, with its number."""
+    text = lines[_LINE][0]
+    return f"line {lines['number'][0]:,}, {text[:60]!r}"

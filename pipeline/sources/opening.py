@@ -1,0 +1,68 @@
+"""Opening an input: its files are found, its frames opened, and their columns checked against its contract."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pipeline.errors import ConfigError, DataError, together
+from pipeline.sources.bindings import Bindings
+from pipeline.sources.files import find_files
+from pipeline.sources.source import Source, no_engine
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from pipeline.sources.inputs import Input, InputContract, Kind
+    from pipeline.sources.source import TypeOf
+
+
+def open_source(
+    contract: InputContract, spec: Input, base: Path, type_of: TypeOf = no_engine, scratch: Path | None = None
+) -> Source:
+    """Find the files of an input and check their footers against its contract.
+
+    Args:
+        contract: What the stage expects of it.
+        spec: What the config says about it.
+        base: Folder of the config file.
+        type_of: Returns the type of an expression on the columns of a schema.
+        scratch: Folder for temporary data; None: that of the system.
+
+    Raises:
+        ConfigError: a required column is unbound.
+        NoInputError: no file matches.
+        DataError: required or mapped columns are missing, or have types that their fields do not accept; it lists all.
+    """
+    listing = find_files(spec, base, scratch, name=contract.name, kinds=partial(_kinds, contract, spec))
+    source = Source(contract, spec, listing.files, type_of, listing.skipped)
+    faults = []
+    for field in contract.fields:
+        if field.required and spec.columns.get(field.name) is False:
+            message = f"input {contract.name}: columns sets {field.name} = false, but it is required ({field.meaning})"
+            raise ConfigError(message, remedy="Map it to a column or to an expression.")
+        if field.required or source.is_mapped(field.name):
+            try:
+                source.types(field.name, field)
+            except DataError as error:
+                faults.append(error)
+    if faults:
+        raise together(faults)
+    return source
+
+
+def _kinds(contract: InputContract, spec: Input, columns: list[str]) -> dict[str, Kind]:
+    """The kinds of the fields that columns of a file are bound to, by column."""
+    bindings = Bindings(contract, spec.columns, frozenset(columns))
+    bound = ((bindings.of(field.name).column, field.kind) for field in contract.fields)
+    return {file_column: kind for file_column, kind in bound if file_column is not None}
+
+
+def with_others(sources: Mapping[str, Source]) -> dict[str, Source]:
+    """Let each input of a stage know the others."""
+    return {
+        name: replace(source, others=tuple(other for key, other in sources.items() if key != name))
+        for name, source in sources.items()
+    }

@@ -1,0 +1,96 @@
+"""`thresher init --from`: what is proposed for files runs, and what is guessed is said."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+from cli.calls import call
+
+import pipeline
+from pipeline.errors import ThresherError
+from pipeline.runs.config import parse_config
+from pipeline.runs.proposing import propose
+from pipeline.stages import find_stage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+EDGELIST = pl.DataFrame(  # as RNewsflow's compare_documents writes it
+    {
+        "from": ["e1", "e2", "e1", "e2"] * 5,
+        "to": [f"a{number}" for number in range(20)],
+        "weight": [0.5 + number / 10 for number in range(20)],
+        "hourdiff": [-30.5, 10.0, -2.0, 40.0] * 5,
+    }
+)
+
+
+def proposal(kind: str, paths: list[str], folder: Path) -> tuple[str, dict[str, Any]]:
+    entry = find_stage(kind)
+    assert entry is not None
+    text = propose(entry.load(), paths, folder)
+    return text, tomllib.loads(text)
+
+
+def test_an_edgelist_runs_as_proposed(tmp_path: Path) -> None:
+    EDGELIST.write_csv(tmp_path / "edgelist.csv")
+    text, config = proposal("before_after", ["edgelist.csv"], tmp_path)
+    (stage,) = config["stages"]
+    assert stage["pairs"] == {
+        "path": "edgelist.csv",
+        "columns": {"event_id": "from", "score": "weight", "lag_hours": "hourdiff", "article_id": "to"},
+    }
+    assert stage["window"] == {"before": "48h", "after": "48h"}
+    assert stage["thresholds"] == {"start": 0.5, "stop": 2.4, "count": 101}
+    assert 'score (similarity of the pair; higher is more alike): GUESSED from its name: "weight"' in text
+    run = pipeline.run(parse_config(config | {"stages": [stage | {"compared": "pairs"}]}, base=tmp_path))
+    table = pl.read_parquet(run.path / "before_after_estimates" / "before_after.parquet")
+    assert table["m_after"][0] + table["m_before"][0] == 20
+
+
+def test_files_are_told_apart_by_their_columns_and_their_names(tmp_path: Path) -> None:
+    mentions = pl.DataFrame({"docno": ["1"], "begin": [0], "stop": [3], "mood": ["x"]})
+    for name in ("my_gold", "predicted_by_us"):
+        mentions.write_parquet(tmp_path / f"{name}.parquet")
+    mentions.select("docno").write_parquet(tmp_path / "all.parquet")
+    paths = ["all.parquet", "my_gold.parquet", "predicted_by_us.parquet"]
+    text, config = proposal("entity_recognition", paths, tmp_path)
+    (stage,) = config["stages"]
+    assert stage["gold"]["path"] == "my_gold.parquet"
+    assert stage["predicted"]["path"] == "predicted_by_us.parquet"
+    assert stage["documents"] == {"path": "all.parquet", "columns": {"doc_id": "docno"}}
+    assert 'in no role: "mood"; by = ["mood"] gives results for each value' in text
+
+
+def test_a_column_that_changes_every_number_is_pointed_out(tmp_path: Path) -> None:
+    pl.DataFrame({"score": [0.5], "label": [True], "weight": [2.0]}).write_parquet(tmp_path / "a.parquet")
+    text, config = proposal("threshold_sweep", ["a.parquet"], tmp_path)
+    assert config["stages"][0]["predictions"]["columns"] == {"weight": "weight"}
+    assert "CHANGES EVERY NUMBER" in text
+
+
+def test_what_nobody_can_guess_is_left_open(tmp_path: Path) -> None:
+    pl.DataFrame({"series_id": ["a"], "position": [3], "score": [0.5]}).write_parquet(tmp_path / "found.parquet")
+    text, config = proposal("change_points", ["predictions=found.parquet"], tmp_path)
+    assert "margin" not in config["stages"][0]
+    assert "# margin has no default: see docs/change_points.md" in text
+    assert "# annotations is required and no file fits it" in text
+
+
+def test_a_file_that_fits_nothing_is_refused(tmp_path: Path) -> None:
+    pl.DataFrame({"colour": ["red"]}).write_parquet(tmp_path / "a.parquet")
+    with pytest.raises(ThresherError, match=r"a\.parquet fits no input of ranking") as caught:
+        proposal("ranking", ["a.parquet"], tmp_path)
+    assert "Its columns are: colour" in str(caught.value)
+
+
+def test_the_command_prints_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    pl.DataFrame({"p": [0.5, 0.75], "y": [True, False]}).write_parquet(tmp_path / "a.parquet")
+    called = call("init", "threshold_sweep", "--from", "a.parquet")
+    assert called.code == 0
+    assert tomllib.loads(called.out)["stages"][0]["predictions"]["columns"] == {"score": "p", "label": "y"}
+    assert call("init", "threshold_sweep", "--from", "b.parquet").code == 66

@@ -1,0 +1,194 @@
+"""Inputs of other formats than Parquet: types come from the fields, and what does not fit is named."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+import pipeline
+from pipeline.errors import DataError, NoInputError
+from pipeline.runs.config import parse_config
+from pipeline.sources.files import DataFile
+from pipeline.sources.inputs import Field, Input, InputContract, Kind
+from pipeline.sources.opening import open_source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FRAME = pl.DataFrame(
+    {
+        "id": ["007", "008", "009", "010"],
+        "score": [0.25, 0.5, None, -1e-3],
+        "label": [True, False, True, False],
+        "source": ["noon", "dawn", "noon", "dawn, late"],
+    }
+)
+CONTRACT = InputContract(
+    "predictions",
+    (
+        Field("id", "key", "a key"),
+        Field("score", "number", "a number", required=True),
+        Field("label", "boolean", "a label", required=True),
+    ),
+    "rows",
+)
+
+
+def read(path: object, contract: InputContract = CONTRACT, **keys: Any) -> pl.DataFrame:  # noqa: ANN401 - as in a config
+    """The rows as they will be scanned."""
+    spec = Input.model_validate({"path": path} | keys)
+    (file,) = open_source(contract, spec, Path.cwd()).files
+    assert isinstance(file, DataFile)
+    return pl.read_parquet(file.path)
+
+
+def compressed(path: Path) -> None:
+    path.write_bytes(gzip.compress(FRAME.write_csv().encode()))
+
+
+WRITERS: dict[str, Callable[[Path], Any]] = {
+    "rows.csv": FRAME.write_csv,
+    "rows.CSV.gz": compressed,
+    "rows.tsv": lambda path: FRAME.write_csv(path, separator="\t"),
+    "rows.jsonl": FRAME.write_ndjson,
+    "rows.ndjson": FRAME.write_ndjson,
+    "rows.arrow": FRAME.write_ipc,
+    "rows.feather": FRAME.write_ipc,
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_rows_have_the_types_of_their_fields(name: str, tmp_path: Path) -> None:
+    WRITERS[name](tmp_path / name)
+    assert read(tmp_path / name).equals(FRAME)
+
+
+def column(values: list[str], kind: Kind, folder: Path, **keys: Any) -> pl.Series:  # noqa: ANN401 - as in a config
+    contract = InputContract("rows", (Field("x", kind, "a value", required=True),), "rows")
+    (folder / "rows.csv").write_text("\n".join(["x;y", *(f"{value};" for value in values)]) + "\n", encoding="utf-8")
+    return read(folder / "rows.csv", contract, delimiter=";", **keys)["x"]
+
+
+READINGS: list[tuple[Kind, list[str], pl.DataType]] = [
+    ("number", ["1", " 2.5", "-3e5", ""], pl.Float64()),
+    ("integer", ["1", "-2", ""], pl.Int64()),
+    ("boolean", ["true", "FALSE", "1", "0"], pl.Boolean()),
+    ("key", ["01", "1.0"], pl.String()),
+    ("instant", ["2026-11-20", "2026-11-21"], pl.Date()),
+    ("instant", ["2026-11-20 09:30:00", "2026-11-20T09:30:00.25"], pl.Datetime("us")),
+    ("instant", ["2026-11-20T09:30", "2026-11-20 10:30"], pl.Datetime("us")),
+    ("instant", ["2026-11-20T09:30:00Z", "2026-11-20T09:30:00+02:00"], pl.Datetime("us", "UTC")),
+    ("position", ["1", "2"], pl.Int64()),
+    ("position", ["1", "2.5"], pl.Float64()),
+    ("position", ["2026-11-20", "2026-11-21"], pl.Date()),
+    ("any", ["1", "2"], pl.String()),
+]
+
+
+@pytest.mark.parametrize(("kind", "values", "dtype"), READINGS)
+def test_text_is_read_as_its_field_expects(kind: Kind, values: list[str], dtype: pl.DataType, tmp_path: Path) -> None:
+    series = column(values, kind, tmp_path)
+    assert series.dtype == dtype
+    assert series.null_count() == sum(not value for value in values)
+
+
+def test_times_keep_their_zone(tmp_path: Path) -> None:
+    zoned = column(["2026-11-20T09:30:00Z", "2026-11-20T09:30:00+02:00"], "instant", tmp_path)
+    assert zoned.dt.hour().to_list() == [9, 7]
+
+
+def test_decimal_commas_and_words_for_nothing_are_declared(tmp_path: Path) -> None:
+    assert column(["0,5", "n/a", "1"], "number", tmp_path, decimal=",", null_values=["n/a"]).to_list() == [0.5, None, 1]
+
+
+MISFITS: list[tuple[Kind, list[str], str]] = [
+    ("number", ["1", "x", "2,5"], "is not a number in 2 rows"),
+    ("number", ["0,5"], 'decimal = "," for decimal commas'),
+    ("integer", ["1", "2.0"], "is not an integer in 1 rows"),
+    ("boolean", ["1", "2", "yes"], "is not true, false, 1 or 0 in 2 rows"),
+    ("instant", ["2026-11-20", "20-11-2026"], "is not a date or time as in 2026-11-20"),
+    ("instant", ["1763600000"], "strptime(my_column"),
+    ("position", ["1", "2026-11-20"], "is not a number, or a date or time"),
+]
+
+
+@pytest.mark.parametrize(("kind", "values", "words"), MISFITS)
+def test_a_value_that_does_not_fit_is_named(kind: Kind, values: list[str], words: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError) as caught:
+        column(values, kind, tmp_path)
+    text = str(caught.value)
+    assert words in text
+    assert str(tmp_path / "rows.csv") in text
+    assert "first at row" in text
+
+
+FAULTS: dict[str, tuple[str, bytes, str]] = {
+    "another delimiter": ("a.csv", b"score;label\n1;0\n", "delimiter = ';'"),
+    "too many values": ("a.csv", b"score,label\n1,0\n1,0,1\n", "cannot be read as csv: found more fields"),
+    "nothing": ("a.csv", b"", "cannot be read as csv"),
+    "no UTF-8": ("a.csv", b"score,label,s\n1,0,caf\xe9\n", "cannot be read as csv: invalid utf-8"),
+    "half a line": ("a.jsonl", b'{"score": 1, "label": true}\n{"score": ', "cannot be read as jsonl"),
+    "no Arrow file": ("a.arrow", b"score", "cannot be read as arrow"),
+    "a spreadsheet": ("a.xlsx", b"PK", "polars.read_excel('a.xlsx').write_parquet('a.parquet')"),
+    "no such column": ("a.csv", b"score\n1\n", "has no column 'label'"),
+    "text in JSON": ("a.jsonl", b'{"score": "1", "label": true}\n', "is large_string, not a number"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_file_that_cannot_be_read_is_named(fault: str, tmp_path: Path) -> None:
+    name, content, words = FAULTS[fault]
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError) as caught:
+        read(tmp_path / name)
+    assert words in str(caught.value)
+    assert str(tmp_path / name) in str(caught.value)
+
+
+def test_a_folder_is_searched_for_the_declared_format(tmp_path: Path) -> None:
+    FRAME.write_csv(tmp_path / "a.csv")
+    (tmp_path / "notes.txt").write_text("x")
+    with pytest.raises(NoInputError, match='format = "csv"'):
+        read(tmp_path)
+    assert read(tmp_path, format="csv").equals(FRAME)
+
+
+def test_folder_names_are_columns_of_text_files_too(tmp_path: Path) -> None:
+    (tmp_path / "source=noon").mkdir()
+    FRAME.drop("source").write_csv(tmp_path / "source=noon" / "a.csv")
+    spec = Input.model_validate({"path": tmp_path, "format": "csv"})
+    (file,) = open_source(CONTRACT, spec, tmp_path).files
+    assert file.partitions == {"source": "noon"}
+
+
+def test_a_text_file_that_changes_is_noticed(tmp_path: Path) -> None:
+    FRAME.write_csv(tmp_path / "a.csv")
+    (file,) = open_source(CONTRACT, Input(path=(str(tmp_path / "a.csv"),)), tmp_path).files
+    assert file.name == str(tmp_path / "a.csv")
+    assert not file.has_changed()
+    FRAME[:2].write_csv(tmp_path / "a.csv")
+    assert file.has_changed()
+
+
+def test_a_run_reads_csv_with_expressions(tmp_path: Path) -> None:
+    (tmp_path / "events.csv").write_text("event_id,day\n1,20-11-2026\n2,21-11-2026\n", encoding="utf-8")
+    rows = "event_id,score,t\n1,2.5,1795219200\n2,1.5,1795132800\n1,0.5,1795132800\n2,3.5,1795305600\n"
+    (tmp_path / "pairs.csv").write_text(rows, encoding="utf-8")
+    stage = {
+        "kind": "before_after",
+        "pairs": {"path": "pairs.csv", "columns": {"article_time": {"sql": "to_timestamp(CAST(t AS BIGINT))"}}},
+        "events": {
+            "path": "events.csv",
+            "columns": {"event_time": {"sql": "strptime(day, '%d-%m-%Y')"}},
+            "timezone": "UTC",
+        },
+        "compared": "pairs",
+        "thresholds": [1.0, 2.0],
+    }
+    run = pipeline.run(parse_config({"output": "out", "stages": [stage]}, base=tmp_path))
+    table = pl.read_parquet(run.path / "before_after_estimates" / "before_after.parquet")
+    assert table.select("m_before", "m_after").rows() == [(1, 2), (0, 2)]

@@ -1,0 +1,224 @@
+"""Frames in the place of paths: the results of a file of the same rows, and one sentence for what is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset
+import pytest
+from polars.testing import assert_frame_equal
+
+import pipeline
+from pipeline.errors import DataError, NoInputError, ThresherError
+from pipeline.sources.files import DataFile
+from pipeline.sources.frames import Frame, FrameRows, is_frame, labelled, open_frame
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROWS = 400
+TABLES = ("threshold_sweep_curve", "threshold_sweep_areas", "threshold_sweep_operating_points")
+
+
+def scored(seed: int = 0) -> pl.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pl.DataFrame(
+        {
+            "score": np.round(rng.uniform(size=ROWS), 2),
+            "label": rng.uniform(size=ROWS) < 0.4,
+            "source": rng.choice(["noon", "dawn"], ROWS),
+        }
+    )
+
+
+FRAME = scored()
+
+
+def swept(folder: Path, predictions: object, **keys: Any) -> dict[str, bytes]:  # noqa: ANN401 - as in a config
+    stage = {"kind": "threshold_sweep", "predictions": predictions, "by": ["source"], "thresholds": [0.2, 0.5]} | keys
+    run = pipeline.run({"output": str(folder), "stages": [stage]})
+    return {name: (run.path / name / "threshold_sweep.parquet").read_bytes() for name in TABLES}
+
+
+@pytest.fixture(scope="module")
+def from_a_file(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    folder = tmp_path_factory.mktemp("file")
+    FRAME.write_parquet(folder / "rows.parquet")
+    return swept(folder / "results", str(folder / "rows.parquet"))
+
+
+class Stream:
+    """What only knows the Arrow protocol."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return FRAME.to_arrow().__arrow_c_stream__(requested_schema)
+
+
+def relation() -> duckdb.DuckDBPyRelation:
+    connection = duckdb.connect()
+    connection.register("scored", FRAME.to_arrow())
+    return connection.sql("FROM scored")
+
+
+FORMS: dict[str, Callable[[], object]] = {
+    "polars": lambda: FRAME,
+    "polars, categories": lambda: FRAME.with_columns(pl.col("source").cast(pl.Categorical)),
+    "lazy": FRAME.lazy,
+    "pandas": FRAME.to_pandas,
+    "pandas, nullable": lambda: FRAME.to_pandas().convert_dtypes(),
+    "pandas, categories": lambda: FRAME.to_pandas().astype({"source": "category"}),
+    "arrow": FRAME.to_arrow,
+    "batch": lambda: FRAME.to_arrow().combine_chunks().to_batches()[0],
+    "reader": lambda: FRAME.to_arrow().to_reader(),
+    "dataset": lambda: pyarrow.dataset.dataset(FRAME.to_arrow()),
+    "relation": relation,
+    "stream": Stream,
+    "in two": lambda: [FRAME[:150], FRAME[150:].lazy()],
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_frame_gives_the_bytes_that_a_file_of_its_rows_gives(
+    form: str, from_a_file: dict[str, bytes], tmp_path: Path
+) -> None:
+    assert swept(tmp_path / "results", FORMS[form]()) == from_a_file
+
+
+def test_paths_and_frames_mix(from_a_file: dict[str, bytes], tmp_path: Path) -> None:
+    FRAME[:100].write_parquet(tmp_path / "a.parquet")
+    mixed = [tmp_path / "a.parquet", FRAME[100:300], str(tmp_path / "b.parquet")]
+    FRAME[300:].write_parquet(tmp_path / "b.parquet")
+    assert swept(tmp_path / "results", mixed) == from_a_file
+
+
+def test_columns_and_where_apply_to_frames(from_a_file: dict[str, bytes], tmp_path: Path) -> None:
+    renamed = pl.concat([FRAME, FRAME.with_columns(score=0.99)]).rename({"score": "p"})
+    renamed = renamed.with_columns(wanted=pl.int_range(pl.len()) < ROWS)
+    spec = {"path": renamed, "columns": {"score": {"sql": "p * 1.0"}}, "where": "wanted"}
+    for name, table in swept(tmp_path / "results", spec).items():
+        assert_frame_equal(pl.read_parquet(table), pl.read_parquet(from_a_file[name]))
+
+
+def test_the_record_says_that_rows_came_from_a_frame(tmp_path: Path) -> None:
+    run = pipeline.run(
+        {"output": str(tmp_path), "stages": [{"kind": "threshold_sweep", "predictions": FRAME, "thresholds": [0.5]}]}
+    )
+    record = (run.path / "run.json").read_text()
+    assert '"path":"the polars.DataFrame"' in record.replace('": "', '":"')
+    assert "<polars.DataFrame>" in record
+
+
+def test_the_same_frame_again_is_no_new_run(tmp_path: Path) -> None:
+    config = {"output": str(tmp_path), "stages": [{"kind": "threshold_sweep", "predictions": FRAME.clone()}]}
+    assert [pipeline.run(config).status for _ in range(2)] == ["published", "unchanged"]
+    other = {"output": str(tmp_path), "stages": [{"kind": "threshold_sweep", "predictions": scored(1)}]}
+    assert pipeline.run(other).status == "published"
+
+
+TWICE = FRAME.to_pandas()
+FAULTS: dict[str, tuple[object, str]] = {
+    "no such column": (FRAME.drop("label"), "the polars.DataFrame has no column 'label'"),
+    "no column": (pl.DataFrame(), "It has no column."),
+    "twice the same name, pandas": (
+        pd.concat([TWICE, TWICE[["score"]]], axis=1),
+        "the rows of the pandas.DataFrame cannot be read: Duplicate column names found",
+    ),
+    "twice the same name, arrow": (
+        pa.table([FRAME["score"].to_arrow()] * 2, names=["score", "score"]),
+        "the pyarrow.Table has 2 columns named 'score'",
+    ),
+    "nested": (FRAME.with_columns(score=pl.concat_list("score")), "is large_list"),
+    "values of two types": (
+        TWICE.assign(score=pd.Series([1, "a"] * (ROWS // 2), dtype=object)),
+        "Conversion failed for column score",
+    ),
+    "a plan that fails": (FRAME.lazy().select("absent"), "the rows of the polars.LazyFrame cannot be read"),
+    "a cast that fails": (FRAME.lazy().with_columns(pl.col("source").cast(pl.Float64)), "conversion from `str`"),
+    "a series": (FRAME["score"], "the rows of the polars.Series cannot be read"),
+    "the same frame twice": ([FRAME, FRAME], "the polars.DataFrame (2 of 2) is passed twice"),
+    "a score that is not a number": (FRAME.with_columns(score=float("nan")), "NaN in 400 rows (400 in the polars.Data"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_of_a_frame_is_one_sentence_that_names_it(fault: str, tmp_path: Path) -> None:
+    predictions, words = FAULTS[fault]
+    with pytest.raises(DataError) as caught:
+        swept(tmp_path, predictions, by=[[]])
+    assert words in str(caught.value)
+    assert "input predictions: " in str(caught.value)
+
+
+def test_a_closed_connection_is_told(tmp_path: Path) -> None:
+    connection = duckdb.connect()
+    connection.register("scored", FRAME.to_arrow())
+    rows = connection.sql("FROM scored")
+    connection.close()
+    with pytest.raises(DataError, match=r"the rows of the duckdb\.DuckDBPyRelation cannot be read: Connection Error"):
+        swept(tmp_path, rows)
+
+
+def test_an_empty_frame_leaves_nothing_to_evaluate(tmp_path: Path) -> None:
+    for empty in (FRAME.clear(), pl.DataFrame({"score": [], "label": []})):
+        with pytest.raises(NoInputError, match="input predictions has no rows"):
+            swept(tmp_path, empty, by=[[]])
+
+
+@pytest.mark.parametrize("value", [3, None, np.zeros((2, 2)), {"score": [0.5]}])
+def test_what_is_no_frame_is_refused(value: object, tmp_path: Path) -> None:
+    with pytest.raises(ThresherError) as caught:
+        swept(tmp_path, value)
+    assert caught.value.code == 78
+
+
+def test_a_frame_that_its_owner_changes_is_noticed() -> None:
+    frame = FRAME.to_pandas()
+    rows = open_frame(Frame(frame), "the pandas.DataFrame", None, name="predictions")
+    assert isinstance(rows, FrameRows)
+    assert not rows.has_changed()
+    frame.loc[7, "score"] = 0.123
+    assert rows.has_changed()
+
+
+def test_rows_that_stream_lie_in_a_file_as_long_as_they_are_referred_to(tmp_path: Path) -> None:
+    rows = open_frame(Frame(FRAME.lazy()), "the polars.LazyFrame", tmp_path, name="predictions")
+    assert isinstance(rows, DataFile)
+    path = rows.path
+    assert tmp_path in path.parents
+    assert (rows.name, rows.rows) == ("the polars.LazyFrame", ROWS)
+    del rows
+    assert not path.exists()
+
+
+def test_a_table_in_memory_is_not_copied() -> None:
+    table = FRAME.select("score").to_arrow()
+    rows = open_frame(Frame(table), "the pyarrow.Table", None, name="predictions")
+    assert isinstance(rows, FrameRows)
+    assert rows.table["score"].chunk(0).buffers()[1].address == table["score"].chunk(0).buffers()[1].address
+    assert rows.bounds("score") == (FRAME["score"].min(), FRAME["score"].max())
+    assert rows.located().column_names == ["score", "source_file", "file_row_number"]
+
+
+def test_bounds_and_nulls_of_other_columns() -> None:
+    table = pa.table(
+        {"half": pa.array(np.array([0.5, 1.0], dtype=np.float16)), "text": ["a", None], "none": pa.nulls(2, pa.int64())}
+    )
+    rows = open_frame(Frame(table), "the pyarrow.Table", None, name="predictions")
+    assert [rows.bounds(name) for name in ("half", "text", "none", "absent")] == [None] * 4
+    assert [rows.null_free(name) for name in ("half", "text", "absent")] == [True, False, False]
+
+
+def test_each_of_several_frames_has_a_name() -> None:
+    frames = (Frame(FRAME), "rows.parquet", Frame(FRAME.lazy()))
+    assert [label for _, label in labelled(frames, name="pairs")] == [
+        "the polars.DataFrame (1 of 2)",
+        "the polars.LazyFrame (2 of 2)",
+    ]
+    assert not is_frame("rows.parquet")
+    assert not is_frame(Path("rows.parquet"))
