@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from pipeline.stages.evidence import Section
+    from pipeline.stages.sections import Section
 
 
 @dataclass(frozen=True)

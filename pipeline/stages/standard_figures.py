@@ -23,8 +23,7 @@ from pipeline.stages.figure_blocks import (
     visible,
 )
 from pipeline.stages.figures import Axis, Figure, Rule, Series
-from pipeline.stages.stage import group_text
-from pipeline.tables.groupings import TOTAL
+from pipeline.tables.groupings import TOTAL, group_text
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import THRESHOLD
 

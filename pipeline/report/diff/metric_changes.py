@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipeline.metrics.uncertainty.qualities import DESIGN_EFFECT, INTERVAL_QUALITY, N_EFFECTIVE
-from pipeline.stages.stage import group_text
-from pipeline.tables.groupings import TOTAL, internal_name
+from pipeline.tables.groupings import TOTAL, group_text, internal_name
 from pipeline.tables.metrics_table import metric_columns, metric_key, metric_rows
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import THRESHOLD

@@ -10,8 +10,7 @@ import polars as pl
 
 from pipeline.errors import UsageError
 from pipeline.runs.config_faults import near
-from pipeline.stages.stage import group_text
-from pipeline.tables.groupings import Grouping, internal_name, users_name
+from pipeline.tables.groupings import Grouping, group_text, internal_name, users_name
 from pipeline.tables.schemas import GROUPING
 
 if TYPE_CHECKING:

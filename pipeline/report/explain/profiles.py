@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from pipeline.report.explain.choosing import Choice
     from pipeline.report.published import PublishedRun, PublishedStage
     from pipeline.runs.opening import OpenedStage
-    from pipeline.stages.evidence import Evidence, Section
+    from pipeline.stages.evidence import Evidence
     from pipeline.stages.profiles import Convention, Profile
+    from pipeline.stages.sections import Section
 
 _WITHOUT_INTERVALS = {"uncertainty": "none"}
 

@@ -24,8 +24,7 @@ from pipeline.stages.figure_blocks import (
     with_limits,
 )
 from pipeline.stages.figures import Axis, Figure, KeyNumber, Rule, Series
-from pipeline.stages.stage import group_text
-from pipeline.tables.groupings import TOTAL
+from pipeline.tables.groupings import TOTAL, group_text
 from pipeline.tables.schemas import GROUPING
 
 if TYPE_CHECKING:
