@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pipeline.report.explain.formulas import figure
 from pipeline.report.text.blocks import Block, Heading, Items, Paragraph, cells_of
+from pipeline.report.words import setting
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +41,7 @@ def facts_of(explanation: Explanation) -> Iterator[Items]:
         yield Items("Interval", (explanation.interval,))
     bindings = (f"{name} reads {fields}" for name, fields in explanation.bindings.items())
     yield Items("Inputs", (*explanation.inputs, *bindings))
-    yield Items("Parameters", tuple(f"{key} = {_setting(value)}" for key, value in explanation.parameters.items()))
+    yield Items("Parameters", tuple(f"{key} = {setting(value)}" for key, value in explanation.parameters.items()))
 
 
 def _number(explanation: Explanation) -> Items:
@@ -60,7 +60,7 @@ def _beside(compared: Compared) -> Items:
     """The number of a tool, with an item for every convention."""
     title = f"Compared with {compared.tool}: {compared.name}"
     if compared.refused:
-        return Items(title, (f"its number cannot be had: {compared.refused}",))
+        return Items(title, (f"its number cannot be computed: {compared.refused}",))
     same = compared.ours == compared.theirs
     values = f"{figure(compared.ours)} here, {figure(compared.theirs)} there{': equal' if same else ''}"
     return Items(title, (f"{values} ({compared.exactly})", *map(_of_effect, compared.effects)))
@@ -69,19 +69,6 @@ def _beside(compared: Compared) -> Items:
 def _of_effect(effect: Effect) -> str:
     change = effect.words or (f"{effect.effect:+.6g}" if effect.effect is not None else "undefined")
     return f"{effect.topic}: here {effect.ours}; there {effect.tool}: {change}"
-
-
-def _setting(value: Any) -> str:  # noqa: ANN401 - any value of a config
-    """A value of the config without the keys that are not set."""
-    if isinstance(value, list):
-        return json.dumps([_without_unset(item) for item in value], ensure_ascii=False)
-    return json.dumps(_without_unset(value), ensure_ascii=False)
-
-
-def _without_unset(value: Any) -> Any:  # noqa: ANN401 - likewise
-    if not isinstance(value, dict):
-        return value
-    return {key: inner for key, inner in value.items() if inner is not None}
 
 
 def title_of(section: ShownSection) -> str:
