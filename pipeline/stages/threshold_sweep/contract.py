@@ -136,8 +136,8 @@ AVERAGES = (
     QUALITY_COLUMN,
 )
 OUTCOMES = (
-    Column("sample", "VARCHAR", "`nearest` to the threshold, `false_positives` or `false_negatives`"),
-    Column("number", "BIGINT", "place in the sample: the nearest, or the most confident error, is 1; at most 50"),
+    Column("sampled_as", "VARCHAR", "`nearest` to the threshold, `false_positives` or `false_negatives`"),
+    Column("sample_rank", "BIGINT", "rank in the sample: the nearest, or the most confident error, is 1; at most 50"),
     Column("threshold", "DOUBLE", "threshold of the group: that of its first operating point that has one"),
     Column("id", "KEY", "the item; NULL unless `id` is mapped", nullable=True),
     Column("score", "DOUBLE", "score; NULL where a missing score counts as below every threshold", nullable=True),
@@ -165,7 +165,7 @@ TABLES = (
         AVERAGES,
         ("averaged", "average", "threshold"),
     ),
-    Table("threshold_sweep_outcomes", "one row per sampled prediction", OUTCOMES, ("sample", "number")),
+    Table("threshold_sweep_outcomes", "one row per sampled prediction", OUTCOMES, ("sampled_as", "sample_rank")),
 )
 
 

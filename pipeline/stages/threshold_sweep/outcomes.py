@@ -88,8 +88,8 @@ class OutcomeSampler:
                 self._kept[grouping.label, sample].select(
                     pl.lit(grouping.label).alias(GROUPING.name),
                     *keys,
-                    pl.lit(sample).alias("sample"),
-                    numbered.alias("number"),
+                    pl.lit(sample).alias("sampled_as"),
+                    numbered.alias("sample_rank"),
                     THRESHOLD,
                     *(name for name in ("id",) if name in self._kept[grouping.label, sample].columns),
                     pl.when(pl.col("score").is_finite()).then("score").alias("score"),

@@ -65,8 +65,8 @@ def test_the_sample_is_the_beginning_of_all_rows_in_order(boundary: str) -> None
         )["threshold"]
         assert set(table["threshold"]) == {point}
         for name, items in expected(rows, point, boundary).items():
-            sample = table.filter(sample=name)
-            assert sample["number"].to_list() == list(range(1, len(items) + 1))
+            sample = table.filter(sampled_as=name)
+            assert sample["sample_rank"].to_list() == list(range(1, len(items) + 1))
             assert sample.select("id", "outcome").rows() == items, (grouping, source, name)
 
 
@@ -81,10 +81,10 @@ def test_neither_order_nor_blocks_matter(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_rows_without_a_score_are_misses_without_a_score() -> None:
     frame = predictions().with_columns(score=pl.when(pl.col("item") >= 3).then("score"))
     result = swept(frame, invalid_scores="missed", by=[[]])
-    misses = result.outcomes.filter(sample="false_negatives")
+    misses = result.outcomes.filter(sampled_as="false_negatives")
     missing = frame.filter(pl.col("score").is_null(), "label")["item"].sort()
     assert misses.filter(pl.col("score").is_null())["id"].to_list() == missing.to_list()
-    assert result.outcomes.filter(sample="nearest")["score"].null_count() == 0
+    assert result.outcomes.filter(sampled_as="nearest")["score"].null_count() == 0
 
 
 def test_without_an_operating_point_there_is_no_row() -> None:
