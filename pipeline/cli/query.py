@@ -15,6 +15,7 @@ from pipeline.cli.terminal import cleaned, write
 from pipeline.errors import UsageError
 from pipeline.queries.load import page
 from pipeline.report.text import latex, markdown, plain
+from pipeline.report.text.blocks import cells_of
 from pipeline.storage.read import omitted_tables, open_results
 
 if TYPE_CHECKING:
@@ -143,39 +144,31 @@ def _write_parquet(answer: pl.DataFrame) -> None:
 
 def _write_table(answer: pl.DataFrame) -> None:
     """Write a table, or, on a terminal that is too narrow for it, one record below the other."""
-    names = [cleaned(name, layout="") for name in answer.columns]
-    rows = [[cleaned(cell, layout="") for cell in row] for row in _cells(answer.head(MOST_TABLE_ROWS))]
-    widths = plain.natural_widths(names, rows)
+    cells = plain.cleaned_cells(cells_of(answer.head(MOST_TABLE_ROWS), _cell))
+    widths = plain.natural_widths(cells.headers, cells.rows)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    shown = len(rows)
+    shown = len(cells.rows)
     if width is None or plain.total_width(widths) <= width:
-        lines = list(plain.table_lines(names, rows, widths, _flush_right(answer)))
+        _write_lines_of(plain.table_lines(cells.headers, cells.rows, widths, cells.flush_right))
     else:
         shown = min(shown, MOST_RECORDS)
-        lines = list(plain.record_lines(names, rows[:shown], width))
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
+        _write_lines_of(plain.record_lines(cells.headers, cells.rows[:shown], width))
     if answer.height > shown:
         sys.stdout.write(f"{shown} of {answer.height:,} rows; --format csv for all\n")
 
 
 def _write_markdown(answer: pl.DataFrame) -> None:
-    _write_lines_of(markdown.table_lines(answer.columns, _cells(answer), _flush_right(answer)))
+    cells = cells_of(answer, _cell)
+    _write_lines_of(markdown.table_lines(cells.headers, cells.rows, cells.flush_right))
 
 
 def _write_latex(answer: pl.DataFrame) -> None:
-    _write_lines_of(latex.table_lines(answer.columns, _cells(answer), _flush_right(answer)))
+    cells = cells_of(answer, _cell)
+    _write_lines_of(latex.table_lines(cells.headers, cells.rows, cells.flush_right))
 
 
 def _write_lines_of(lines: Iterator[str]) -> None:
     sys.stdout.write("".join(f"{line}\n" for line in lines))
-
-
-def _flush_right(answer: pl.DataFrame) -> list[bool]:
-    return [dtype.is_numeric() for dtype in answer.dtypes]
-
-
-def _cells(answer: pl.DataFrame) -> list[list[str]]:
-    return [[_cell(value) for value in row] for row in answer.iter_rows()]
 
 
 def _cell(value: object) -> str:

@@ -6,16 +6,24 @@ from dataclasses import replace
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from pipeline.engines.scratch import scratch_folder
 from pipeline.errors import UsageError
+from pipeline.functions.explained import Explained
+from pipeline.report.explain.choosing import Wish, text_of
+from pipeline.report.explain.evidence import MOST_ROWS
+from pipeline.report.explain.explaining import Shown, explain
 from pipeline.report.figures.chart import Chart
 from pipeline.report.figures.panels import panels
 from pipeline.report.figures.plots import chosen_group
 from pipeline.report.page.markup import drawing, element, joined
+from pipeline.report.published import read_run
 from pipeline.report.text.html import markup_of
 from pipeline.report.text.summary import blocks_of_stage, warnings_block
 from pipeline.runs import runner
+from pipeline.runs.rendering import render_opened
 from pipeline.sources.paths import local_path
 from pipeline.tables.groupings import users_name
 
@@ -134,6 +142,38 @@ class Result:
 
     def _chart(self, drawn: Panels, group: Group) -> Chart:
         return Chart(drawn, group, f"{self.name} · thresher {version('thresher')}")
+
+    def explain(
+        self,
+        metric: str = "",
+        threshold: float | None = None,
+        *,
+        sql: bool = False,
+        rows: int = MOST_ROWS,
+        **group: object,
+    ) -> Explained:
+        """Explain where a number comes from: definition, counts, inputs, parameters, and the rows behind it.
+
+        Rows are read again from the files of the inputs. Of frames there are none to show, as they are not kept.
+
+        Args:
+            metric: The number; default: the main one of the stage.
+            threshold: Its threshold; default: that of the first operating point. The nearest at or below it is taken.
+            sql: Whether the SQL that counts it is wanted, too.
+            rows: Most rows of a section; 0: no rows.
+            group: The group by its grouping columns, `source="north"`, None for NULL, or by other columns that tell
+                rows apart, `average="macro"`; default: the total, or the first group.
+
+        Raises:
+            ThresherError: there is no such number, threshold or group, or an input has changed since it was read.
+        """
+        texts = tuple(f"{name}={text_of(value)}" for name, value in group.items())
+        wish = Wish(metric, None if threshold is None else float(threshold), texts, option="")
+        with TemporaryDirectory(dir=scratch_folder(self._config.resources.scratch)) as folder:
+            run = read_run(self.save(folder).path)
+            explanation = explain(run, self.name, wish, Shown(most_rows=rows, rows=rows > 0))
+        statements = render_opened(self._evaluation.opened[0], dialect="duckdb") if sql else ""
+        return Explained(replace(explanation, run="", published_at="", sql=statements))
 
     def save(self, folder: str | os.PathLike[str]) -> Run:
         """Publish the result as a run in a results folder; nothing is counted again.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -103,3 +104,16 @@ def described(panels: Panels, group: Group) -> str:
         )
         sentences.append(f"{series.name}: lowest {lowest}, highest {highest}")
     return ". ".join(cleaned(sentence, layout="") for sentence in sentences) + "."
+
+
+def setting(value: object) -> str:
+    """Return a value of a config as JSON, without the keys that are not set."""
+    return json.dumps(_without_unset(value), ensure_ascii=False)
+
+
+def _without_unset(value: object) -> object:
+    if isinstance(value, list):
+        return [_without_unset(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _without_unset(inner) for key, inner in value.items() if inner is not None}
+    return value

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from pipeline.engines.expression_types import type_of
 from pipeline.errors import ConfigError, DataError, NoInputError, together
 from pipeline.sources.bindings import Binding
-from pipeline.sources.files import DataFile
 from pipeline.sources.opening import open_source, with_others
+from pipeline.sources.parquet_files import DataFile
 from pipeline.sources.paths import local_path
 from pipeline.sources.skipped import RENAME, skipped_words
 from pipeline.stages.upstream import UpstreamParameters, UpstreamStage

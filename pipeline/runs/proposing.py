@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import NoInputError, UsageError
-from pipeline.sources.files import DataFile, find_files
+from pipeline.sources.files import find_files
 from pipeline.sources.formats import TEXTS, format_of
 from pipeline.sources.inputs import Input
+from pipeline.sources.parquet_files import DataFile
 from pipeline.sources.types import TEXTS as ARROW_TEXTS
 from pipeline.sources.usual_names import USUAL, fit, proposed
 

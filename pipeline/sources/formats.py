@@ -6,22 +6,18 @@ not fit is an error that names it. Columns that are bound to no field stay text.
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-import weakref
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from pipeline.errors import DataError, StorageError, os_fault
+from pipeline.errors import DataError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     import polars as pl
 
-    from pipeline.sources.inputs import Input, Kind
+    from pipeline.sources.inputs import Format, Input, Kind
 
-Format = Literal["parquet", "csv", "tsv", "jsonl", "arrow", "trec_run", "trec_qrels", "conll", "brat"]
 ENDINGS: dict[Format, tuple[str, ...]] = {
     "parquet": (".parquet",),
     "csv": (".csv", ".csv.gz", ".csv.zst"),
@@ -36,7 +32,6 @@ ENDINGS: dict[Format, tuple[str, ...]] = {
 SEPARATED = frozenset({"csv", "tsv"})
 TEXTS = SEPARATED | {"trec_run", "trec_qrels"}
 SPREADSHEETS = (".xlsx", ".xls", ".xlsb", ".ods")
-CONVERTED = "rows.parquet"
 _DATE = "%Y-%m-%d"
 _TIMES = ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M")
 _ZONED = "%Y-%m-%dT%H:%M:%S%.f%#z"
@@ -79,45 +74,6 @@ def refuse_spreadsheet(path: Path, *, name: str) -> None:
         target = path.with_suffix(".parquet").name
         line = f'python -c "import polars; polars.read_excel({path.name!r}).write_parquet({target!r})"'
         raise DataError(message, remedy=f"Convert it, check its types, and name the result: {line}")
-
-
-class TemporaryFolder:
-    """A folder that is removed when nothing refers to this object, or when the process ends.
-
-    Args:
-        scratch: The folder that it is made in; None: that of the system.
-    """
-
-    def __init__(self, scratch: Path | None) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="thresher-rows-", dir=scratch))
-        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
-
-
-def spooled(write: Callable[[Path], None], label: str, scratch: Path | None, *, name: str) -> tuple[Path, object]:
-    """Write rows to a Parquet file in a folder for temporary data.
-
-    Args:
-        write: Writes them to a path.
-        label: What messages call them.
-        scratch: As for `TemporaryFolder`.
-        name: Name of the input in messages.
-
-    Returns:
-        The file, and what removes it once nothing refers to it.
-
-    Raises:
-        StorageError: the folder is full.
-        ThresherError: the operating system fails; by the number of its error.
-    """
-    try:
-        folder = TemporaryFolder(scratch)
-        write(folder.path / CONVERTED)
-    except OSError as error:
-        fault = os_fault(error, f"input {name}: writing the rows of {label} to the folder for temporary data")
-        if isinstance(fault, StorageError):
-            fault.remedy = "Free some space, or set resources.scratch to a larger folder."
-        raise fault from error
-    return folder.path / CONVERTED, folder
 
 
 def convert(

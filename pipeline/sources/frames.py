@@ -8,15 +8,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pipeline.errors import DataError
-from pipeline.sources.formats import spooled
+from pipeline.sources.parquet_files import DataFile, open_file
+from pipeline.sources.spooling import spooled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     import pyarrow as pa
-
-    from pipeline.sources.files import DataFile
 
 LOCATION = ("source_file", "file_row_number")
 _KINDS = {"DataFrame", "LazyFrame", "Table", "RecordBatch", "RecordBatchReader", "DuckDBPyRelation"}
@@ -107,7 +106,7 @@ class FrameRows:
         return self.table.append_column(LOCATION[0], file).append_column(LOCATION[1], pa.array(range(self.rows)))
 
 
-Rows: TypeAlias = "DataFile | FrameRows"
+Rows: TypeAlias = DataFile | FrameRows
 
 
 def is_frame(value: object) -> bool:
@@ -193,8 +192,6 @@ def _plain(table: pa.Table) -> pa.Table:
 
 
 def _spooled(frame: Frame, label: str, scratch: Path | None, *, name: str) -> DataFile:
-    from pipeline.sources.files import open_file  # noqa: PLC0415 - which imports this module
-
     path, holder = spooled(lambda target: _write(frame.content, target), label, scratch, name=name)
     return open_file(path, path.parent, name=name, label=label, holder=holder)
 

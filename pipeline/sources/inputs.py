@@ -18,9 +18,9 @@ from pydantic import (
     model_validator,
 )
 
-from pipeline.sources.formats import Format
 from pipeline.sources.frames import Frame, is_frame
 
+Format = Literal["parquet", "csv", "tsv", "jsonl", "arrow", "trec_run", "trec_qrels", "conll", "brat"]
 Kind = Literal["number", "integer", "boolean", "key", "instant", "position", "any"]
 
 

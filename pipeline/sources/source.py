@@ -16,8 +16,8 @@ from pipeline.errors import DataError, InvalidQueryError, ThresherError
 from pipeline.queries.dialect import column
 from pipeline.sources import predicates
 from pipeline.sources.bindings import Binding, Bindings
-from pipeline.sources.files import DataFile
 from pipeline.sources.frames import FrameRows, Rows
+from pipeline.sources.parquet_files import DataFile
 from pipeline.sources.types import ACCEPTS, UNKNOWN, canonical_type, finite, type_of_nulls
 
 if TYPE_CHECKING:

@@ -5,59 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pipeline.tables.groupings import internal_name
-from pipeline.tables.sweep import lowest_retrieved
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    import polars as pl
     import sqlglot.expressions as exp
 
     from pipeline.plan.nodes import Node
-    from pipeline.plan.plan import Plan
-    from pipeline.sources.source import Source
     from pipeline.stages.profiles import Profile
-
-EXPLAINED_ROWS = "explained_rows"
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What is explained: one number of one group.
-
-    Attributes:
-        params: The parameters of the stage.
-        plan: Its plan.
-        tables: Its result tables.
-        measure: The number.
-        row: The row of the result table that has it, grouping columns under their internal names.
-        group: Grouping columns of that row, internal names, with their values; empty for the total.
-        threshold: The threshold of the row; None where there is none.
-    """
-
-    params: Any
-    plan: Plan
-    tables: Mapping[str, pl.DataFrame]
-    measure: str
-    row: Mapping[str, Any]
-    group: Mapping[str, Any]
-    threshold: float | None
-
-    @property
-    def lowest_score(self) -> float:
-        """The lowest score that the threshold retrieves; minus infinity without a threshold."""
-        return float("-inf") if self.threshold is None else lowest_retrieved(self.threshold, self.params.boundary)
-
-    @property
-    def by(self) -> tuple[str, ...]:
-        """Internal names of all grouping columns."""
-        return tuple(internal_name(grouped.label) for grouped in self.plan.by)
-
-    def source(self, name: str) -> Source | None:
-        """Return an input of the stage, if it was given."""
-        return next((source for source in self.plan.sources if source.name == name), None)
-
+    from pipeline.stages.sections import Asked, Section
 
 Form = tuple[tuple[str, str], ...]
 """Steps to a number: the name of each quantity, with its formula of columns of the row and of earlier steps."""
@@ -76,62 +31,6 @@ class Measure:
     name: str
     table: str
     forms: tuple[Form, ...] = ()
-
-
-@dataclass(frozen=True)
-class Sheet:
-    """Rows that people fill in, which a later run reads back as an input.
-
-    Attributes:
-        input: The input.
-        key: Columns that tell the rows apart.
-        verdict: The column that people fill in: true or false.
-    """
-
-    input: str
-    key: tuple[str, ...]
-    verdict: str
-
-
-def _unchanged(frame: pl.DataFrame, _frames: Mapping[str, pl.DataFrame], _asked: Asked) -> pl.DataFrame:
-    return frame
-
-
-@dataclass(frozen=True)
-class Section:
-    """Rows behind a number, the most telling first.
-
-    Attributes:
-        name: Its name on the command line.
-        title: What the rows are.
-        sentence: Why they are here and in which order; `{threshold}` stands for the threshold.
-        query: The query file of its rows, which reads `explained_rows`; empty: it shows rows of `table`.
-        table: A result table whose rows it shows.
-        reads: Further query files whose rows it needs, by name.
-        finish: Makes the rows that are shown from those of the query, those of `reads` and what is asked.
-        ranks: Whether `finish` puts the rows in order, and so needs all of them.
-        segment: What `segment` stands for in its queries; default: the grouping columns.
-        columns: What stands for columns of its queries that have another name in the relations.
-        inputs: Inputs whose own columns are shown beside, each with its key: canonical name → column of the rows.
-        hides: Columns that are needed to find others and are not shown.
-        absent: Why there is no such section for what is asked; empty if there is.
-        sheet: What people fill in of it; such a section is shown only when it is asked for by name, with all its rows.
-    """
-
-    name: str
-    title: str
-    sentence: str
-    query: str = ""
-    table: str = ""
-    reads: Mapping[str, str] = field(default_factory=dict)
-    finish: Callable[[pl.DataFrame, Mapping[str, pl.DataFrame], Asked], pl.DataFrame] = _unchanged
-    ranks: bool = False
-    segment: Callable[[Asked], tuple[str, ...]] = lambda asked: asked.by
-    columns: Callable[[Asked], Mapping[str, str | exp.Expr]] = lambda _asked: {}
-    inputs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    hides: Callable[[Asked], tuple[str, ...]] = lambda _asked: ()
-    absent: Callable[[Asked], str] = lambda _asked: ""
-    sheet: Sheet | None = None
 
 
 @dataclass(frozen=True)

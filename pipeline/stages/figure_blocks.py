@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import wraps
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -16,9 +17,9 @@ from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from pipeline.stages.figures import Figure, Mark, Role
+    from pipeline.stages.figures import Figure, MakesFigures, Mark, Role
 
 MOST_POINTS = 300  # of a line in one group: more cannot be told apart
 CRITERION = "criterion"
@@ -32,9 +33,16 @@ def keys_of(table: pl.DataFrame) -> list[str]:
     return [GROUPING.name, *grouping_columns(table.columns)]
 
 
-def shown(figures: Iterable[Figure | None]) -> tuple[Figure, ...]:
-    """Leave out what has nothing to show: figures that were not made, and those without any value."""
-    return tuple(figure for figure in figures if figure is not None and has_values(figure))
+def shown(make: Callable[[Mapping[str, pl.DataFrame], float], Iterable[Figure | None]]) -> MakesFigures:
+    """Make a function that yields figures return them, without None and without those that have no value anywhere."""
+
+    @wraps(make)
+    def figures(tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> tuple[Figure, ...]:
+        return tuple(
+            figure for figure in make(tables, confidence) if figure is not None and not figure.frame.is_empty()
+        )
+
+    return figures
 
 
 def has_values(figure: Figure) -> bool:

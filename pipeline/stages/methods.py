@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from pipeline.metrics.uncertainty.qualities import DOUBTFUL, INTERVAL_QUALITY, MEANINGS
-from pipeline.stages.stage import group_text
-from pipeline.tables.groupings import TOTAL
+from pipeline.tables.groupings import TOTAL, group_text
 from pipeline.tables.schemas import GROUPING
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from pipeline.stages.evidence import Section
+    from pipeline.stages.sections import Section
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Profile:
         exactly: When the number is that of the tool, in words.
         units: The result table with one row per unit, its key and the numbers that are compared; empty: none.
         all_scores: Whether the tool knows no scores, so that every prediction counts.
-        refuses: Why its number cannot be had for these parameters; empty if it can.
+        refuses: Why its number cannot be computed with these parameters; empty if it can.
     """
 
     name: str

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pipeline.metrics.uncertainty.qualities import DOUBTFUL, INTERVAL_QUALITY
-from pipeline.tables.groupings import TOTAL, internal_name
+from pipeline.tables.groupings import TOTAL, group_text
 from pipeline.tables.schemas import COUNT_TABLE, GROUPING, Column, Table
 from pipeline.tables.sweep import REPLICATE
 
@@ -147,14 +147,6 @@ def groups_without(
             where = "there is" if groups.height == 1 else f"{number_of:,} of {groups.height:,} groups have"
             messages.append(f"{where} {words}: {consequence}")
     return tuple(messages)
-
-
-def group_text(row: Mapping[str, Any]) -> str:
-    """The group of a result row for people: the values of its grouping columns, or `all`."""
-    if row[GROUPING.name] == TOTAL:
-        return TOTAL
-    values = (row[internal_name(name)] for name in row[GROUPING.name].split(","))
-    return ", ".join("null" if value is None else str(value) for value in values)
 
 
 def of_group(row: Mapping[str, Any], sentence: str) -> str:

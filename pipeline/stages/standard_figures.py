@@ -23,8 +23,7 @@ from pipeline.stages.figure_blocks import (
     visible,
 )
 from pipeline.stages.figures import Axis, Figure, Rule, Series
-from pipeline.stages.stage import group_text
-from pipeline.tables.groupings import TOTAL
+from pipeline.tables.groupings import TOTAL, group_text
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import THRESHOLD
 
@@ -81,19 +80,53 @@ def precision_recall(curve: pl.DataFrame, points: pl.DataFrame | None, below: Se
         points: The operating points, if there are any.
         below: Series that lie below the curve.
     """
-    if has_single_rows(curve):
-        return None
-    series = (*below, Series("precision", "Precision", "precision", "path"))
-    words = "Every point of the line is a threshold: lower thresholds find more, mostly at a lower precision."
-    return Figure(
+    return path_of_thresholds(
+        curve,
+        points,
         name="precision_recall",
         title="Precision against recall",
+        words="Every point of the line is a threshold: lower thresholds find more, mostly at a lower precision.",
+        axes=(shares("Recall", "recall"), shares("Precision")),
+        series=(*below, Series("precision", "Precision", "precision", "path")),
+    )
+
+
+def path_of_thresholds(
+    curve: pl.DataFrame,
+    points: pl.DataFrame | None,
+    *,
+    name: str,
+    title: str,
+    words: str,
+    axes: tuple[Axis, Axis],
+    series: tuple[Series, ...],
+    rules: tuple[Rule, ...] = (),
+) -> Figure | None:
+    """Return one ratio against another, in the order of the thresholds; None where no group has two of them.
+
+    Args:
+        curve: One row per group and threshold with the ratios, as `rising` orders them.
+        points: The operating points, if there are any.
+        name: Name of the figure.
+        title: Its title.
+        words: What a caption says of the line.
+        axes: The axes x and y.
+        series: What is drawn.
+        rules: Lines to compare with.
+    """
+    if has_single_rows(curve):
+        return None
+    x, y = axes
+    return Figure(
+        name=name,
+        title=title,
         caption=caption(words, "It has a gap where one of the two is not defined.", of_points(points)),
-        frame=drawn(thinned(curve, "recall"), "recall", series),
-        x=shares("Recall", "recall"),
-        y=shares("Precision"),
+        frame=drawn(thinned(curve, x.column), x.column, series),
+        x=x,
+        y=y,
         series=series,
-        chosen=chosen_rows(points, "recall", (line.column for line in series)),
+        rules=rules,
+        chosen=chosen_rows(points, x.column, (line.column for line in series)),
     )
 
 

@@ -9,8 +9,7 @@ import polars as pl
 
 from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY
 from pipeline.stages.figures import KeyNumber
-from pipeline.stages.stage import group_text
-from pipeline.tables.groupings import TOTAL
+from pipeline.tables.groupings import TOTAL, group_text
 from pipeline.tables.schemas import GROUPING
 
 if TYPE_CHECKING:

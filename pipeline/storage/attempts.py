@@ -81,8 +81,8 @@ def settle(layout: Layout, published: dict[str, Path], latest: str) -> None:
         if record is None:
             continue
         folder = published.get(path.stem)
-        standing = None if folder is None else _read(folder / RUN_RECORD)
-        write_json(path, standing or record | {"status": CRASHED, "noticed_at": utc_now()})
+        existing = None if folder is None else _read(folder / RUN_RECORD)
+        write_json(path, existing or record | {"status": CRASHED, "noticed_at": utc_now()})
 
 
 def _is_running(path: Path) -> bool:

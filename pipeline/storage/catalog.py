@@ -1,8 +1,8 @@
 """The catalog: tables of the latest run, the same tables of all kept runs, and how runs and attempts went.
 
-A new catalog is the standing one, copied, with the rows of one more run: no other run is read, and what grows with the
-runs is only what copy and hash take, a few milliseconds for a megabyte. It is built from the run folders where the
-standing one is missing, damaged, of another version or of another folder, or where it lacks a kept run.
+A new catalog is a copy of the existing one with the rows of one more run: no other run is read, and what grows with
+the runs is only what copy and hash take, a few milliseconds for a megabyte. It is built from the run folders where the
+existing one is missing, damaged, of another version or of another folder, or where it lacks a kept run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import sqlglot.expressions as exp
 
 from pipeline.errors import StorageError
 from pipeline.queries.dialect import render
-from pipeline.storage.contents import LeftOut, fill, forget_runs, make_tables, standing_shapes, update_attempts
+from pipeline.storage.contents import LeftOut, existing_shapes, fill, forget_runs, make_tables, update_attempts
 from pipeline.storage.durable import own_sha256, storage_errors, sync_file
 from pipeline.storage.layout import run_id_of
 from pipeline.storage.shapes import RunFolder, Shape, shapes
@@ -78,7 +78,7 @@ class Content:
         latest: Folder and manifest of the latest run, without its damaged tables.
         left_out: Damaged files by the name of the run's folder.
         runs: Reads folder and manifest of every kept run, without damaged tables; called where all are needed.
-        standing_shows: What the standing catalog shows; empty if it is missing or not as it was published.
+        existing_shows: What the existing catalog shows; empty if it is missing or not as it was published.
         attempt: The record that the attempt will have that publishes the latest run; None if it is there already.
     """
 
@@ -86,7 +86,7 @@ class Content:
     latest: RunFolder
     left_out: LeftOut
     runs: Callable[[], Sequence[RunFolder]]
-    standing_shows: str
+    existing_shows: str
     attempt: Mapping[str, Any] | None = None
 
     def shows(self, layout: Layout) -> str:
@@ -147,11 +147,11 @@ def build_catalog(layout: Layout, path: Path, content: Content) -> None:
 
 
 def _may_be_carried(content: Content) -> bool:
-    return version_of(content.standing_shows) == _version()
+    return version_of(content.existing_shows) == _version()
 
 
 def _carry(connection: duckdb.DuckDBPyConnection, layout: Layout, path: Path, content: Content) -> bool:
-    """Copy the standing catalog, remove the runs that have gone, and add the latest; False if it lacks another run."""
+    """Copy the existing catalog, remove the runs that have gone, and add the latest; False if it lacks another run."""
     shutil.copyfile(layout.catalog, path)
     attach(connection, path)
     shown = {
@@ -165,7 +165,7 @@ def _carry(connection: duckdb.DuckDBPyConnection, layout: Layout, path: Path, co
         return False
     connection.execute("BEGIN TRANSACTION")  # one, so that the disk is waited for once
     if shown.keys() - wanted.keys():
-        forget_runs(connection, [run_id_of(name) for name in content.kept], standing_shapes(connection))
+        forget_runs(connection, [run_id_of(name) for name in content.kept], existing_shapes(connection))
     if is_new:
         tables = shapes([content.latest])
         make_tables(connection, tables, content.latest, fresh=False)

@@ -1,4 +1,4 @@
-"""What is in a catalog: tables are made, commented and filled in the current database of a connection."""
+"""What is in a catalog: creates, comments and fills tables in the current database of a connection."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _LONG_NAMES = {"TIMESTAMPTZ": "TIMESTAMP WITH TIME ZONE"}
 LeftOut = dict[str, tuple[str, ...]]  # damaged files by the name of the run's folder
 
 
-def standing_shapes(connection: duckdb.DuckDBPyConnection) -> dict[View, Shape]:
+def existing_shapes(connection: duckdb.DuckDBPyConnection) -> dict[View, Shape]:
     """Return the tables and views of the current database."""
     tables = set(connection.execute(_TABLES).fetchall())  # the same question about views takes nine times as long
     columns: dict[View, list[tuple[str, str]]] = {}
@@ -68,15 +68,15 @@ def make_tables(
     """
     if fresh:
         connection.execute("CREATE SCHEMA IF NOT EXISTS history")
-    standing = {} if fresh else standing_shapes(connection)
-    for view, shape in standing.items():
+    existing = {} if fresh else existing_shapes(connection)
+    for view, shape in existing.items():
         if view[0] == MAIN and (shape.is_view or _long(shape) != _long(wanted.get(view))):
             connection.execute(statements.drop(view, "VIEW" if shape.is_view else "TABLE"))
     describing = _Describing(latest)
     for view, shape in wanted.items():
         if shape.is_view:
             continue
-        before = standing.get(view)
+        before = existing.get(view)
         if before is not None and view[0] == HISTORY:
             _widen(connection, view, before, shape, describing)
         elif before is None or before.is_view or _long(before) != _long(shape):
@@ -89,12 +89,12 @@ def make_tables(
 def _widen(
     connection: duckdb.DuckDBPyConnection, view: View, before: Shape, shape: Shape, describing: _Describing
 ) -> None:
-    standing = dict(_long(before) or ())
+    existing = dict(_long(before) or ())
     for name, sql_type in shape.columns:
-        if name not in standing:
+        if name not in existing:
             connection.execute(statements.add_column(view, name, sql_type))
             connection.execute(statements.comment(view, describing.column(view, name), name=name))
-        elif standing[name] not in {_long_name(sql_type), "VARCHAR"}:
+        elif existing[name] not in {_long_name(sql_type), "VARCHAR"}:
             connection.execute(statements.make_text(view, name))
 
 
@@ -217,7 +217,7 @@ def view_of_latest(connection: duckdb.DuckDBPyConnection, view: View, shape: Sha
 
 
 def _remember_older(connection: duckdb.DuckDBPyConnection, runs: Sequence[RunFolder]) -> None:
-    """Add the rows of many runs to history, as many files at once as have the same columns."""
+    """Add the rows of many runs to history, reading files with the same columns together."""
     for table in tables_of(runs):
         alike: dict[tuple[tuple[str, str], ...], list[tuple[str, str, str]]] = {}
         for folder, manifest, file in stored_files(runs, table):
@@ -245,10 +245,10 @@ def _insert(connection: duckdb.DuckDBPyConnection, view: View, frame: pl.DataFra
     connection.unregister("added")
 
 
-def forget_runs(connection: duckdb.DuckDBPyConnection, kept: Iterable[str], standing: Iterable[View]) -> None:
+def forget_runs(connection: duckdb.DuckDBPyConnection, kept: Iterable[str], existing: Iterable[View]) -> None:
     """Remove the rows of all runs but those of the given ids."""
     run_ids = list(kept)
-    for view in standing:
+    for view in existing:
         if view[0] == HISTORY or view == (MAIN, RUNS.name):
             connection.execute(statements.forget(view), {"run_ids": run_ids})
 

@@ -120,9 +120,9 @@ def _heal_catalog(state: State) -> Iterator[str]:
     """Mend the catalog unless it is the one that the chain names and shows the existing runs."""
     layout, name = state.layout, state.latest.name
     link, latest = state.links.get(name), state.runs[-1]
-    standing = state.catalog_link
+    existing = state.catalog_link
     shows = what_is_shown(layout, state.visible, state.left_out)
-    same = standing is not None and standing.catalog_shows == shows
+    same = existing is not None and existing.catalog_shows == shows
     has_wal = layout.wal.is_symlink() or layout.wal.exists()
     if (same and not has_wal) or link is None or not latest.is_readable:
         return
@@ -135,9 +135,9 @@ def _heal_catalog(state: State) -> Iterator[str]:
     state.links[name] = link
     if state.catalog_sha256 is None:
         reason = "was missing"
-    elif standing is None:
+    elif existing is None:
         reason = "was damaged"
-    elif version_of(standing.catalog_shows) != version_of(shows):
+    elif version_of(existing.catalog_shows) != version_of(shows):
         reason = "was made by another version of thresher"
     else:
         reason = "had been opened for writing" if has_wal else "showed another folder or other runs"
@@ -146,13 +146,13 @@ def _heal_catalog(state: State) -> Iterator[str]:
 
 def _content(state: State) -> Content:
     """Return what the catalog has to show of the runs as they are."""
-    standing = state.catalog_link
+    existing = state.catalog_link
     return Content(
         kept=state.visible,
         latest=state.shown[-1],
         left_out=state.left_out,
         runs=lambda: read_state(state.layout, older=None).shown,
-        standing_shows="" if standing is None else standing.catalog_shows,
+        existing_shows="" if existing is None else existing.catalog_shows,
     )
 
 

@@ -207,13 +207,13 @@ class Staging:
 
 def _content(state: State, run: RunFolder, attempt: dict[str, Any]) -> Content:
     """Return what the catalog has to show once a run is published."""
-    standing = state.catalog_link
+    existing = state.catalog_link
     return Content(
         kept=[*state.visible, run[0].name],
         latest=run,
         left_out=state.left_out,
         runs=lambda: [*read_state(state.layout, older=None).shown, run],
-        standing_shows="" if standing is None else standing.catalog_shows,
+        existing_shows="" if existing is None else existing.catalog_shows,
         attempt=attempt,
     )
 

@@ -15,10 +15,10 @@ from pipeline.storage import statements
 from pipeline.storage.catalog import attach, detach, is_readable
 from pipeline.storage.contents import (
     define_macros,
+    existing_shapes,
     fill,
     make_tables,
     newer_attempts,
-    standing_shapes,
     update_attempts,
     view_of_latest,
 )
@@ -122,7 +122,7 @@ def _show_through(connection: duckdb.DuckDBPyConnection, latest: RunFolder, show
         latest: The latest run.
         shown: Folders of the runs that are still there, as the catalog names them.
     """
-    tables = standing_shapes(connection)
+    tables = existing_shapes(connection)
     connection.execute("USE memory")
     connection.execute("CREATE SCHEMA history")
     run_ids = tuple(run_id_of(_name(folder)) for folder in shown)

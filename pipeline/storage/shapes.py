@@ -84,6 +84,6 @@ def columns_of(files: Iterable[PublishedFile]) -> Columns:
 
 
 def names_in_file(file: PublishedFile) -> Columns:
-    """Return name in the catalog and name in the file; they differ where an earlier version used another name."""
+    """Return names of columns in the catalog and in the file: they differ if a later version renamed them."""
     renamed = RENAMED_COLUMNS.get(file.table, {})
     return tuple((renamed.get(name, name), name) for name in file.schema)

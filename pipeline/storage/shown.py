@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from pipeline.storage import statements
-from pipeline.storage.contents import standing_shapes
+from pipeline.storage.contents import existing_shapes
 from pipeline.storage.shapes import Shape, files_of, shapes, stored_files, tables_of
 from pipeline.storage.statements import HISTORY, MAIN
 from pipeline.tables.run_tables import RUNS
@@ -55,20 +55,20 @@ def catalog_faults(path: Path, runs: Sequence[RunFolder]) -> list[str]:
 
 
 def _shape_faults(connection: duckdb.DuckDBPyConnection, runs: Sequence[RunFolder]) -> Iterator[str]:
-    wanted, standing = shapes(runs), standing_shapes(connection)
+    wanted, existing = shapes(runs), existing_shapes(connection)
     for view, shape in wanted.items():
-        shown = standing.get(view)
+        shown = existing.get(view)
         if shown is None:
             yield f"table {'.'.join(view)} is missing"
         elif not _holds(shown, shape, exactly=view[0] == MAIN):
             yield f"table {'.'.join(view)} has other columns than its manifest says"
-    for schema, name in standing:
+    for schema, name in existing:
         if schema == MAIN and (schema, name) not in wanted:
             yield f"table {name} is not one of the latest run"
 
 
 def _holds(shown: Shape, wanted: Shape, *, exactly: bool) -> bool:
-    """Whether a table has the columns; one of history may have those of runs that have gone in addition."""
+    """Whether a table has the columns; a table of history may also have those of runs that were deleted since."""
     names = [name for name, _ in shown.columns]
     promised = [name for name, _ in wanted.columns]
     return names == promised if exactly else set(promised) <= set(names)

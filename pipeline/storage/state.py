@@ -89,8 +89,8 @@ class State:
     @property
     def lost(self) -> frozenset[str]:
         """Kept runs that readers cannot see because their manifests are damaged; of runs not read, as it was noted."""
-        standing = self.catalog_link
-        noted = set() if standing is None else set(standing.lost) & set(self.kept)
+        existing = self.catalog_link
+        noted = set() if existing is None else set(existing.lost) & set(self.kept)
         noted -= {run.folder.name for run in self.runs}
         return frozenset(noted | {run.folder.name for run in self.runs if run.manifest is None})
 
@@ -104,8 +104,8 @@ class State:
     def left_out(self) -> dict[str, tuple[str, ...]]:
         """Damaged files of tables, by name of the run; of runs that were not read, as the last catalog has it."""
         read = {run.folder.name: run.left_out for run in self.runs if run.manifest is not None}
-        standing = self.catalog_link
-        noted = {} if standing is None else standing.left_out
+        existing = self.catalog_link
+        noted = {} if existing is None else existing.left_out
         every = {name: read.get(name, noted.get(name, ())) for name in self.visible}
         return {name: paths for name, paths in every.items() if paths}
 

@@ -1,4 +1,4 @@
-"""Statements that make and fill the tables of a catalog, as text, made once for equal arguments."""
+"""Statements that create and fill the tables of a catalog, as text; those of equal arguments are made once."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def text(tree: exp.Expr) -> str:
 
 @cache
 def create(view: View, columns: Columns) -> str:
-    """A new table."""
+    """Create a table."""
     items: list[exp.Expr] = [
         exp.ColumnDef(this=exp.to_identifier(name, quoted=True), kind=_type(sql_type)) for name, sql_type in columns
     ]
@@ -44,7 +44,7 @@ def create(view: View, columns: Columns) -> str:
 
 @cache
 def comment(view: View, words: str, *, kind: str = "TABLE", name: str | None = None) -> str:
-    """A comment on a table, on a view, or on one of their columns."""
+    """Comment on a table, on a view, or on one of their columns."""
     target: exp.Expr = table(view)
     if name is not None:
         kind = "COLUMN"
@@ -76,7 +76,7 @@ def forget(view: View) -> str:
 
 @cache
 def add_column(view: View, name: str, sql_type: str) -> str:
-    """A further column, NULL in the rows that are there."""
+    """Add a column, which is NULL in the existing rows."""
     added = exp.ColumnDef(this=exp.to_identifier(name, quoted=True), kind=_type(sql_type))
     return text(exp.Alter(this=table(view), kind="TABLE", actions=[added]))
 
@@ -129,7 +129,7 @@ def insert_rows(view: View) -> str:
 
 @cache
 def count_rows(views: tuple[View, ...], *, of_run: bool) -> str:
-    """Number and rows of each table; with `of_run`, only rows of `$run_id`."""
+    """Count the rows of each table, with its number; with `of_run`, only rows of `$run_id`."""
     selects = []
     for number, view in enumerate(views):
         select = exp.select(exp.Literal.number(number), exp.Count(this=exp.Star())).from_(table(view), copy=False)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from pipeline.tables.schemas import GROUPING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     import polars as pl
 
@@ -74,3 +76,11 @@ def unlike_but_for_case(names: Iterable[str]) -> tuple[str, str] | None:
 def in_users_names(frame: pl.DataFrame) -> pl.DataFrame:
     """Return the table with its grouping columns under the users' names; this is the last step before it is written."""
     return frame.rename({name: users_name(name) for name in frame.columns})
+
+
+def group_text(row: Mapping[str, Any]) -> str:
+    """Return the group of a result row for people: the values of its grouping columns, or `all`."""
+    if row[GROUPING.name] == TOTAL:
+        return TOTAL
+    values = (row[internal_name(name)] for name in row[GROUPING.name].split(","))
+    return ", ".join("null" if value is None else str(value) for value in values)

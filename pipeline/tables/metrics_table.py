@@ -1,5 +1,7 @@
 """The table `metrics`: the key figures of every stage in one long table, derived from the contracts of its tables.
 
+What a metric is, is decided here for all who need to know, such as `thresher diff`.
+
 A result table takes part if it has intervals, or one row per group (an empty key). Of its rows those count that are not
 points of a curve: where `threshold` is part of the key, it is NULL. Of its columns those count that have limits
 `<name>_lower` and `<name>_upper` beside them; in a table with one row per group, every DOUBLE column that is no limit.
@@ -15,13 +17,14 @@ import polars as pl
 from pipeline.tables.groupings import TOTAL, internal_name
 from pipeline.tables.run_tables import METRICS
 from pipeline.tables.schemas import GROUPING, STAGE_COLUMN, polars_types
+from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pipeline.tables.schemas import Table
 
-THRESHOLD, CRITERION, QUALITY = "threshold", "criterion", "interval_quality"
+CRITERION, QUALITY = "criterion", "interval_quality"
 _LIMITS = ("_lower", "_upper")
 
 
@@ -46,14 +49,22 @@ def metric_columns(table: Table) -> tuple[str, ...]:
     return tuple(name for name in doubles if not name.endswith(_LIMITS))
 
 
+def metric_rows(table: Table, frame: pl.DataFrame) -> Iterator[dict[str, Any]]:
+    """Return the rows of a table that have metrics: those that are no points of a curve."""
+    of_no_curve = frame.filter(pl.col(THRESHOLD).is_null()) if THRESHOLD in table.key else frame
+    return of_no_curve.iter_rows(named=True)
+
+
+def metric_key(table: Table) -> tuple[str, ...]:
+    """Return the columns that tell such rows of a group apart."""
+    return tuple(name for name in table.key if name != THRESHOLD)
+
+
 def _rows(table: Table, frame: pl.DataFrame) -> Iterator[tuple[Any, ...]]:
-    metrics = metric_columns(table)
+    metrics, key = metric_columns(table), metric_key(table)
     if not metrics:
         return
-    if THRESHOLD in table.key:
-        frame = frame.filter(pl.col(THRESHOLD).is_null())
-    key = [name for name in table.key if name != THRESHOLD]
-    for row in frame.iter_rows(named=True):
+    for row in metric_rows(table, frame):
         group = (row[STAGE_COLUMN.name], row[GROUPING.name], _group(row))
         about = (table.name, _criterion(row, key), row.get(THRESHOLD))
         for name in metrics:

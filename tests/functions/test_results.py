@@ -66,3 +66,33 @@ def test_a_saved_result_can_be_shown_reported_and_queried(result: Result, tmp_pa
         rows = connection.sql("SELECT count(*) FROM threshold_sweep_curve").fetchall()
     assert rows == [(result.curve.height,)]
     assert run.stages[0].summary == result.summary
+
+
+def test_a_number_of_a_file_is_explained_with_its_rows(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"score": [0.9, 0.8, 0.3, 0.2], "label": [True, False, True, False], "who": [HOSTILE] * 4})
+    frame.write_parquet(tmp_path / "p.parquet")
+    result = thresher.threshold_sweep(predictions=tmp_path / "p.parquet", by=["who"], thresholds=[0.5])
+    explained = result.explain("recall", 0.6, rows=1, who=HOSTILE)
+    assert explained.sections["false_positives"]["score"].to_list() == [0.8]
+    assert explained.sections["false_negatives"]["score"].to_list() == [0.3]
+    text, html = repr(explained), explained._repr_html_()
+    assert "recall = tp / (tp + fn) = 1 / (1 + 1) = 0.5" in text
+    assert "0.6 is no threshold of the run: 0.5, the next below, is" in text
+    assert "Rows nearest to the threshold (1 of 4)" in text
+    assert "run " not in text.splitlines()[-1]
+    assert ("<img" in html, "&lt;/script&gt;" in html, "<table>" in html) == (False, True, True)
+    assert result.explain(rows=0).sections == {}
+
+
+def test_a_number_of_a_frame_is_explained_without_rows(result: Result) -> None:
+    explained = result.explain(sql=True, source="dawn")
+    assert explained.sections == {}
+    assert "no rows can be shown: the run read the polars.DataFrame, which was passed in and is not kept" in repr(
+        explained
+    )
+    assert "COUNT_IF" in repr(explained)
+    assert "<br>" in explained._repr_html_()
+    assert explained.explanation.value == pytest.approx(result.operating_points.filter(source="dawn")["precision"][0])
+    with pytest.raises(thresher.ThresherError, match="sorce=x: 'sorce' is no grouping column") as caught:
+        result.explain(sorce="x")
+    assert "--" not in str(caught.value)

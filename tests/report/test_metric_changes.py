@@ -7,14 +7,15 @@ from typing import Any
 import polars as pl
 import pytest
 
-from pipeline.report.diff.metric_changes import metric_changes, metric_columns
+from pipeline.report.diff.metric_changes import compared_columns, metric_changes
 from pipeline.stages import STAGES
 from report.made_stages import stage_of
 
 
-def test_metric_values_follow_from_the_contracts() -> None:
-    named = {table.name: metric_columns(table) for entry in STAGES for table in entry.load().tables}
-    assert {name for name, columns in named.items() if columns} == {
+def test_what_is_compared_follows_from_the_contracts() -> None:
+    tables = [table for entry in STAGES for table in entry.load().tables]
+    names = {table.name: compared_columns(table) for table in tables if "threshold" not in table.key}
+    assert {name for name, columns in names.items() if columns} == {
         "before_after_operating_points",
         "threshold_sweep_operating_points",
         "threshold_sweep_areas",
@@ -28,10 +29,21 @@ def test_metric_values_follow_from_the_contracts() -> None:
         "compare_tests",
         "compare_posteriors",
     }
-    assert named["threshold_sweep_areas"] == ("average_precision", "pr_auc", "roc_auc")
-    assert named["ranking_cutoff_means"] == ("precision", "recall")
-    assert named["change_points_areas"] == ("average_precision", "pr_auc", "pr_auc_roerich", "covering")
-    assert named["entity_recognition_operating_points"] == ("threshold", "precision", "recall", "f1")
+    assert {"average_precision", "pr_auc", "roc_auc", "brier"} < set(names["threshold_sweep_areas"])
+    assert names["ranking_cutoff_means"] == ("precision", "recall")
+    assert names["change_points_areas"] == ("average_precision", "pr_auc", "pr_auc_roerich", "covering")
+    assert names["entity_recognition_operating_points"] == ("threshold", "precision", "recall", "f1")
+
+
+def test_points_of_a_curve_are_not_compared() -> None:
+    curves = []
+    for precision in (0.5, 0.6):
+        points = {"grouping": ["all"] * 2, "averaged": ["model"] * 2, "average": ["macro"] * 2}
+        values = {"threshold": [0.5, None], "precision": [precision, None], "average_precision": [None, precision]}
+        curves.append(stage_of("threshold_sweep", {"threshold_sweep_averages": pl.DataFrame(points | values)}))
+    (change,) = metric_changes(*curves).changed
+    assert (change.number.name, change.number.row) == ("average_precision", "model, macro")
+    assert change.difference == pytest.approx(0.1)
 
 
 def means(**changes: float | None) -> pl.DataFrame:

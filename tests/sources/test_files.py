@@ -9,9 +9,10 @@ import pytest
 from running import read_table, run_before_after, run_stages
 
 from pipeline.errors import ConfigError, DataError, NoInputError
-from pipeline.sources.files import DataFile, find_files
+from pipeline.sources.files import find_files
 from pipeline.sources.inputs import Field, Input, InputContract
 from pipeline.sources.opening import open_source
+from pipeline.sources.parquet_files import DataFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,9 +12,9 @@ import pytest
 import pipeline
 from pipeline.errors import DataError, NoInputError
 from pipeline.runs.config import parse_config
-from pipeline.sources.files import DataFile
 from pipeline.sources.inputs import Field, Input, InputContract, Kind
 from pipeline.sources.opening import open_source
+from pipeline.sources.parquet_files import DataFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,8 +16,8 @@ from polars.testing import assert_frame_equal
 
 import pipeline
 from pipeline.errors import DataError, NoInputError, ThresherError
-from pipeline.sources.files import DataFile
 from pipeline.sources.frames import Frame, FrameRows, is_frame, labelled, open_frame
+from pipeline.sources.parquet_files import DataFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable

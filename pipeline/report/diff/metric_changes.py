@@ -1,4 +1,4 @@
-"""The metrics of a stage, found from the contracts of its tables, and how they changed between two runs."""
+"""How the metrics of a stage, and the thresholds that it chose, changed between two runs."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipeline.metrics.uncertainty.qualities import DESIGN_EFFECT, INTERVAL_QUALITY, N_EFFECTIVE
-from pipeline.stages.stage import group_text
-from pipeline.tables.groupings import TOTAL, internal_name
+from pipeline.tables.groupings import TOTAL, group_text, internal_name
+from pipeline.tables.metrics_table import metric_columns, metric_key, metric_rows
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import THRESHOLD
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pipeline.report.published import PublishedStage
     from pipeline.tables.schemas import Table
 
-_NO_RESULTS = frozenset({N_EFFECTIVE, DESIGN_EFFECT})
+_OF_INTERVALS = frozenset({N_EFFECTIVE, DESIGN_EFFECT})
 
 
 @dataclass(frozen=True)
@@ -148,32 +148,21 @@ def _equal(pair: MetricChange) -> bool:
 def _metric_values(stage: PublishedStage) -> Iterator[tuple[_Key, MetricValue]]:
     """Return the metrics of a stage by what identifies them in every run."""
     for table in stage.stage.tables:
-        if table.name not in stage.tables or not (names := metric_columns(table)):
+        if table.name not in stage.tables or not (names := compared_columns(table)):
             continue
         frame = stage.tables[table.name]
         present = [name for name in names if name in frame.columns]
-        for row in frame.iter_rows(named=True):
-            group, row_key = _group(row), tuple(row.get(name) for name in table.key)
+        for row in metric_rows(table, frame):
+            group, row_key = _group(row), tuple(row.get(name) for name in metric_key(table))
             for name in present:
                 yield _Key(table.name, name, group, row_key), _number(table, row, name)
 
 
-def metric_columns(table: Table) -> tuple[str, ...]:
-    """Return the columns of a table that are metrics; none if it is no table of metrics.
-
-    Tables with a row for every threshold are not, nor are tables of units and rows, none of which have limits. Of the
-    others columns with limits are, and the threshold that was chosen; of a table with one row per group that has no
-    limits all floating numbers are.
-    """
-    names = [column.name for column in table.columns]
-    if THRESHOLD in table.key:
-        return ()
-    limited = tuple(name for name in names if {f"{name}_lower", f"{name}_upper"} <= set(names))
-    if limited:
-        return (THRESHOLD, *limited) if THRESHOLD in names else limited
-    if table.key:
-        return ()
-    return tuple(c.name for c in table.columns if c.type == "DOUBLE" and c.name not in _NO_RESULTS)
+def compared_columns(table: Table) -> tuple[str, ...]:
+    """Return the columns of a table that are compared: its metrics and, where it was chosen, the threshold."""
+    metrics = tuple(name for name in metric_columns(table) if name not in _OF_INTERVALS)
+    is_chosen = THRESHOLD in {column.name for column in table.columns} and THRESHOLD not in (*table.key, *metrics)
+    return (THRESHOLD, *metrics) if metrics and is_chosen else metrics
 
 
 def _group(row: Mapping[str, Any]) -> tuple[str | None, ...]:
@@ -191,7 +180,7 @@ def _number(table: Table, row: Mapping[str, Any], name: str) -> MetricValue:
         name=name,
         grouping=row[GROUPING.name],
         group=group_text(row),
-        row=", ".join(str(row.get(key)) for key in table.key),
+        row=", ".join(str(row.get(key)) for key in metric_key(table)),
         value=row[name],
         lower=limits[0],
         upper=limits[1],

@@ -11,8 +11,7 @@ import polars as pl
 from pipeline.metrics.comparison.significance import adjust_p_values
 from pipeline.metrics.uncertainty.qualities import worst
 from pipeline.report.diff.tested import AFTER, SharedUnits, differences_of, finite
-from pipeline.stages.stage import group_text
-from pipeline.tables.groupings import TOTAL, internal_name
+from pipeline.tables.groupings import TOTAL, group_text, internal_name
 from pipeline.tables.schemas import GROUPING
 
 if TYPE_CHECKING:

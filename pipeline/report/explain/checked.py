@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipeline.report.published import PublishedStage
-    from pipeline.stages.evidence import Section, Sheet
+    from pipeline.stages.sections import Section, Sheet
 
 VERDICTS = {
     **dict.fromkeys(("true", "yes", "y", "1", "right"), True),

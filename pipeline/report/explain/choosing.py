@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from pipeline.errors import UsageError
 from pipeline.runs.config_faults import near
-from pipeline.stages.stage import group_text
-from pipeline.tables.groupings import Grouping, internal_name, users_name
+from pipeline.tables.groupings import Grouping, group_text, internal_name, users_name
 from pipeline.tables.schemas import GROUPING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pipeline.report.published import PublishedStage
     from pipeline.stages.evidence import Evidence, Measure
@@ -32,11 +31,13 @@ class Wish:
         metric: The number; empty: the main one of the stage.
         threshold: The threshold; None: that of the first operating point.
         group: Texts `NAME=VALUE` of grouping columns, or of other columns that identify a row.
+        option: What stands before such a text where the person writes it.
     """
 
     metric: str = ""
     threshold: float | None = None
     group: tuple[str, ...] = ()
+    option: str = "--group "
 
 
 @dataclass(frozen=True)
@@ -72,9 +73,9 @@ def choose(stage: PublishedStage, evidence: Evidence, wish: Wish) -> Choice:
         UsageError: the stage has no such number, group or threshold.
     """
     measure, wish = _measure(stage, evidence, wish)
-    conditions = _conditions(stage, measure, wish.group)
-    frame, notes = _of_group(stage, _table(stage, measure.table), conditions)
-    frame, more_notes = _of_keys(stage, evidence, measure, frame, conditions)
+    conditions = _conditions(stage, measure, wish)
+    frame, notes = _of_group(stage, _table(stage, measure.table), conditions, wish.option)
+    frame, more_notes = _of_keys(stage, evidence, measure, frame, conditions, wish.option)
     group = {name: frame[name][0] for name in _columns(frame[GROUPING.name][0])}
     threshold, criterion, words = _threshold(stage, evidence, group, wish)
     if evidence.threshold in frame.columns and threshold is not None:
@@ -95,7 +96,7 @@ def _measure(stage: PublishedStage, evidence: Evidence, wish: Wish) -> tuple[Mea
     table = _table(stage, evidence.measures[0].table)
     metrics = table["metric"].unique().sort().to_list() if "metric" in table.columns else []
     if wish.metric in metrics:
-        return evidence.measures[0], Wish("", wish.threshold, (*wish.group, f"metric={wish.metric}"))
+        return evidence.measures[0], replace(wish, metric="", group=(*wish.group, f"metric={wish.metric}"))
     names = [*measures, *metrics]
     message = f"stage {stage.name!r} has no metric {wish.metric!r}{near(wish.metric, names)}"
     raise UsageError(message, remedy=f"Its metrics are: {', '.join(names)}.")
@@ -117,7 +118,7 @@ def _columns(label: str) -> tuple[str, ...]:
     return () if label == Grouping(()).label else tuple(internal_name(name) for name in label.split(","))
 
 
-def _conditions(stage: PublishedStage, measure: Measure, texts: Iterable[str]) -> dict[str, str]:
+def _conditions(stage: PublishedStage, measure: Measure, wish: Wish) -> dict[str, str]:
     """Columns, grouping columns under their internal names, with the text that their value has.
 
     Raises:
@@ -127,11 +128,11 @@ def _conditions(stage: PublishedStage, measure: Measure, texts: Iterable[str]) -
     keys = next((table.key for table in stage.stage.tables if table.name == measure.table), ())
     columns = {key: key for key in keys} | {name: internal_name(name) for name in names}
     conditions = {}
-    for text in texts:
+    for text in wish.group:
         matching = [name for name in columns if text.startswith(f"{name}=")]
         if not matching:
             name = text.partition("=")[0]
-            message = f"--group {text}: {name!r} is no grouping column of stage {stage.name!r}{near(name, names)}"
+            message = f"{wish.option}{text}: {name!r} is no grouping column of stage {stage.name!r}{near(name, names)}"
             offered = ", ".join(names) or "none, as the stage has no by"
             raise UsageError(message, remedy=f"Write NAME=VALUE; its grouping columns are: {offered}.")
         longest = max(matching, key=len)
@@ -153,7 +154,7 @@ def _is(name: str, text: str, frame: pl.DataFrame) -> pl.Series:
 
 
 def _of_group(
-    stage: PublishedStage, frame: pl.DataFrame, conditions: Mapping[str, str]
+    stage: PublishedStage, frame: pl.DataFrame, conditions: Mapping[str, str], option: str
 ) -> tuple[pl.DataFrame, tuple[str, ...]]:
     """Return the rows of one group: the one that is asked for, else the total, else the first one."""
     asked = [name for name in conditions if name.startswith(internal_name(""))]
@@ -164,7 +165,7 @@ def _of_group(
         columns = [GROUPING.name, *_columns(frame[GROUPING.name][0])]
         first = frame.join(frame.head(1).select(columns), on=columns, how="semi", nulls_equal=True)
         n_groups = frame.filter(pl.col(GROUPING.name) == frame[GROUPING.name][0]).select(columns).unique().height
-        words = f"there is no total: of {n_groups:,} groups the first is explained; --group NAME=VALUE names another"
+        words = f"there is no total: of {n_groups:,} groups the first is explained; {option}NAME=VALUE names another"
         return first, (words,) if n_groups > 1 else ()
     labels = [Grouping.of(names).label for names in stage.groupings if {*map(internal_name, names)} == set(asked)]
     words = " and ".join(users_name(name) for name in asked)
@@ -192,6 +193,7 @@ def _of_keys(
     measure: Measure,
     frame: pl.DataFrame,
     conditions: Mapping[str, str],
+    option: str,
 ) -> tuple[pl.DataFrame, list[str]]:
     """Return the rows of one value of every key but the threshold: as asked, as the stage prefers, or the first."""
     keys = next(table.key for table in stage.stage.tables if table.name == measure.table)
@@ -207,7 +209,7 @@ def _of_keys(
             raise UsageError(message, remedy=f"There are: {', '.join(values[:MOST_NAMED])}.")
         if name not in conditions and len(values) > 1:
             others = ", ".join(value for value in values if value != text)
-            notes.append(f"{name} = {text}; there are also {others}: --group {name}=VALUE")
+            notes.append(f"{name} = {text}; there are also {others}: {option}{name}=VALUE")
         frame = frame.filter(_is(name, text, frame))
     return frame, notes
 
@@ -219,7 +221,7 @@ def _threshold(
     if not evidence.threshold:
         if wish.threshold is not None:
             message = f"stage {stage.name!r} has no thresholds"
-            raise UsageError(message, remedy="Leave --threshold out.")
+            raise UsageError(message, remedy="Leave the threshold out.")
         return None, None, ()
     thresholds = same_group(_table(stage, evidence.measures[0].table), group)[evidence.threshold].drop_nulls()
     thresholds = thresholds.unique().sort()

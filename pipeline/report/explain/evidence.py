@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from pipeline.interrupts import StopRequest
     from pipeline.plan.nodes import Node
     from pipeline.runs.opening import OpenedStage
-    from pipeline.stages.evidence import Asked, Evidence, Section
+    from pipeline.stages.evidence import Evidence
+    from pipeline.stages.sections import Asked, Section
 
 MOST_ROWS = 10
 MOST_COLUMNS, MOST_OF_INPUT = 6, 3

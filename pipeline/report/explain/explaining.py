@@ -23,7 +23,7 @@ from pipeline.report.explain.wording import (
 from pipeline.runs.provenance import code_sha256
 from pipeline.runs.recorded import changed_files, open_recorded, recorded_config
 from pipeline.runs.rendering import render_opened
-from pipeline.stages.evidence import Asked, Evidence
+from pipeline.stages.sections import Asked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pipeline.report.explain.formulas import Step
     from pipeline.report.published import PublishedRun, PublishedStage
     from pipeline.runs.opening import OpenedStage
+    from pipeline.stages.evidence import Evidence
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from pipeline.report.explain.choosing import Choice
     from pipeline.report.published import PublishedRun, PublishedStage
     from pipeline.runs.opening import OpenedStage
-    from pipeline.stages.evidence import Evidence, Section
+    from pipeline.stages.evidence import Evidence
     from pipeline.stages.profiles import Convention, Profile
+    from pipeline.stages.sections import Section
 
 _WITHOUT_INTERVALS = {"uncertainty": "none"}
 
@@ -61,7 +62,7 @@ class Compared:
         theirs: The number of the tool; None where it has none.
         exactly: When it is exactly that of the tool.
         effects: Its conventions, in the order in which they were applied, each on top of those before it.
-        refused: Why the number of the tool cannot be had; empty if it can.
+        refused: Why the number of the tool cannot be computed; empty if it can.
         units: The units whose numbers differ.
         sections: Sections of the stage with the rows that make a difference.
     """
@@ -97,7 +98,7 @@ def find_profile(evidence: Evidence, name: str, metric: str) -> Profile:
 def compare_with(
     run: PublishedRun, stage: PublishedStage, choice: Choice, profile: Profile, most_rows: int | None, stop: StopRequest
 ) -> Compared:
-    """Apply the conventions of a tool one after the other, each by counting again with our own options.
+    """Apply the conventions of a tool one after the other; for each, rows are counted again with our own options.
 
     Args:
         run: The published run.
@@ -220,7 +221,7 @@ class _Comparison:
         return same_group(self._tables[name], self._choice.group)
 
     def _adjust(self, convention: Convention) -> None:
-        """Apply a convention without an option: what it adds, or what stands in the place of NULL."""
+        """Apply a convention without an option: what it adds, or what replaces NULL."""
         if self.value is None:
             self.value = convention.undefined
         elif convention.change is not None:
@@ -246,8 +247,9 @@ class _Comparison:
         shown = rows.head(MOST_ROWS if most_rows is None else most_rows)
         title = f"Rows of {table} that differ"
         sentence = (
-            f"Each {users_name(key)} whose numbers are others under the conventions of the tool, with those of the run "
-            "and, behind _tool, those of the tool; the largest differences first. It is NULL where only one has it."
+            f"Each {users_name(key)} whose numbers differ under the conventions of the tool: those of the run and, "
+            "with _tool behind their names, those of the tool; the largest differences first. It is NULL where only "
+            "one has it."
         )
         return ShownSection("units", title, sentence, named(shown), rows.height)
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import polars as pl
 
 from pipeline.metrics.uncertainty.qualities import DOUBTFUL, INTERVAL_QUALITY
-from pipeline.stages.stage import group_text
-from pipeline.tables.groupings import TOTAL, users_name
+from pipeline.tables.groupings import TOTAL, group_text, users_name
 from pipeline.tables.schemas import GROUPING
 from pipeline.visible_text import cleaned
 

@@ -1,4 +1,4 @@
-"""The table of all groups of a stage: a row each with its key numbers, intervals as bars and in digits."""
+"""The table of all groups of a stage: one row for each, with its key numbers, intervals as bars and in digits."""
 
 from __future__ import annotations
 

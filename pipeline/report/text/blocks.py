@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import polars as pl
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,17 @@ class Cells:
     rows: tuple[tuple[str, ...], ...]
     flush_right: tuple[bool, ...]
     record_words: str = "row"
+
+
+def cells_of(frame: pl.DataFrame, text_of: Callable[[object], str]) -> Cells:
+    """Return the rows of a frame as a table for people; numbers stand flush right.
+
+    Args:
+        frame: The rows.
+        text_of: How a value is written.
+    """
+    rows = tuple(tuple(map(text_of, row)) for row in frame.iter_rows())
+    return Cells(tuple(frame.columns), rows, tuple(dtype.is_numeric() for dtype in frame.dtypes))
 
 
 @dataclass(frozen=True)

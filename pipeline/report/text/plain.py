@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, assert_never
 
@@ -58,6 +59,8 @@ def lines_of(block: Block, width: int) -> Iterator[str]:
 
 def wrapped(text: str, width: int) -> list[str]:
     """Break a text between words; a word that is wider than the width gets a line of its own."""
+    if cell_len(text) <= width:
+        return [text]
     lines = [""]
     for word in text.split(" "):
         if lines[-1] and cell_len(lines[-1]) + 1 + cell_len(word) > width:
@@ -92,14 +95,20 @@ def thinned(values: Sequence[float | None], most: int) -> list[float | None]:
 
 
 def _lines_of_cells(table: Cells, width: int) -> Iterator[str]:
-    headers = [cleaned(header, layout="") for header in table.headers]
-    rows = [[cleaned(cell, layout="") for cell in row] for row in table.rows]
+    table = cleaned_cells(table)
+    headers, rows = table.headers, table.rows
     broken = [[cell.replace(UNBROKEN, " ") for cell in row] for row in rows]
     for cells, gap in ((rows, GAP), (rows, NARROW_GAP), (broken, GAP), (broken, NARROW_GAP)):
         if widths := fitted_widths(headers, cells, width, gap):
             yield from table_lines(headers, cells, widths, table.flush_right, gap)
             return
     yield from record_lines(headers, rows, width, table.record_words)
+
+
+def cleaned_cells(table: Cells) -> Cells:
+    """Return a table whose texts stay on one line and cannot steer a terminal."""
+    headers, *rows = (tuple(cleaned(text, layout="") for text in row) for row in (table.headers, *table.rows))
+    return replace(table, headers=headers, rows=tuple(rows))
 
 
 def natural_widths(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
@@ -156,14 +165,25 @@ def table_lines(
     widths: Sequence[int],
     flush_right: Sequence[bool],
     gap: str = GAP,
+    *,
+    ruled: bool = True,
 ) -> Iterator[str]:
-    """Return the lines of a table; a cell that is wider than its column takes several lines."""
+    """Return the lines of a table; a cell that is wider than its column takes several lines.
+
+    Args:
+        headers: Titles of the columns.
+        rows: Cells, as many in each row as there are headers.
+        widths: Width of every column.
+        flush_right: Of every column, whether its cells stand flush right.
+        gap: What stands between two columns.
+        ruled: Whether a line is drawn below the headers.
+    """
     for number, row in enumerate((headers, *rows)):
         lines_of_cells = [wrapped(cell, width) for cell, width in zip(row, widths, strict=True)]
         for line in zip_longest(*lines_of_cells, fillvalue=""):
             padded = (_padded(*cell) for cell in zip(line, widths, flush_right, strict=True))
             yield gap.join(padded).rstrip()
-        if number == 0:
+        if number == 0 and ruled:
             yield gap.join("─" * width for width in widths)
 
 

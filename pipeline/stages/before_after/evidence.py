@@ -11,15 +11,16 @@ from pipeline.stages.before_after.audit import KEY, SAMPLE
 from pipeline.stages.before_after.pairs import USED_PAIRS
 from pipeline.stages.before_after.units import TABLE as EVENTS
 from pipeline.stages.durations import EVERYTHING
-from pipeline.stages.evidence import EXPLAINED_ROWS, Evidence, Measure, Section, Sheet
+from pipeline.stages.evidence import Evidence, Measure
 from pipeline.stages.influence import WITHOUT, by_influence
+from pipeline.stages.sections import EXPLAINED_ROWS, Section, Sheet
 from pipeline.tables.ratios import divide
 from pipeline.tables.schemas import GROUPING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipeline.stages.evidence import Asked
+    from pipeline.stages.sections import Asked
 
 _ESTIMATES = "before_after_estimates"
 _POSITIVES, _RATE, _FALSE = (

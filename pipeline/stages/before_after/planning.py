@@ -9,9 +9,9 @@ from pipeline.plan.checks import duplicate_check, missing_check, one_cluster_che
 from pipeline.plan.counts import CountFunction, Query, Sweep
 from pipeline.plan.plan import Plan
 from pipeline.sources.bins import Grid
-from pipeline.stages.before_after import audit, crossing, faults, fields, gold, plausibility, strata, trend
+from pipeline.stages.before_after import audit, faults, fields, gold, plausibility, strata, trend
 from pipeline.stages.before_after.compared import has
-from pipeline.stages.before_after.crossing import CROSSED, PAIRS_OF_BOTH
+from pipeline.stages.before_after.crossing import CROSSED, PAIRS_OF_BOTH, UNKNOWN_PARENT
 from pipeline.stages.before_after.pairs import PAIR, USED_PAIRS, every_used_pair
 from pipeline.stages.before_after.relations import columns_of_events, key_of_pair, relations, used_pairs
 from pipeline.stages.before_after.resolved import Resolved
@@ -129,7 +129,8 @@ def _used_pairs(run: Resolved) -> Iterator[Relation]:
     timed_by = None if run.crossing is None or run.crossing.timed_by == "articles" else run.crossing.timed_by
     yield from used_pairs(run, run.by, timed_by).relations()
     if run.crossing is not None:
-        yield from run.crossing.relations(run)
+        groups = [grouped.name for grouped in run.by] + (["lag_day"] if run.params.lag_thresholds else [])
+        yield from run.crossing.relations(groups)
 
 
 def _pairs_and_second_parent(run: Resolved) -> tuple[str, tuple[str, ...]]:
@@ -150,7 +151,7 @@ def _main_counts(run: Resolved) -> Iterator[Query | CountFunction]:
         names = ["n_near"] if run.compared == "events" else [*N_COLUMNS, "n_near"]
         yield compared_pairs(run.by, run.span(), names, run.matchers)
         if run.crossing is not None:
-            yield run.crossing.compared_pairs(run)
+            yield run.crossing.compared_pairs(run.by, run.span(), run.matchers)
 
 
 def _after_results(run: Resolved) -> Iterator[After]:
@@ -203,6 +204,7 @@ def _warnings(run: Resolved) -> Iterator[str]:
     if run.lag.column == "lag_days":
         condition = "" if run.pairs.is_integer("lag_days") else "where they are whole days, "
         yield f"lags are in days: {condition}articles of the day of the event count as after it, whatever the hour"
-    yield from crossing.warnings(run.params, run)
+    if run.crossing is None and run.units.replicated and run.params.second_parent == "auto":
+        yield UNKNOWN_PARENT
     yield from faults.dates(run.sources)
     yield from plausibility.lags_and_window(run.lag, run.bounds)

@@ -10,7 +10,7 @@ from pipeline.errors import ConfigError
 from pipeline.plan import rows
 from pipeline.stages.before_after import audit, faults, lags
 from pipeline.stages.before_after.compared import check_grouping, has, resolve_compared
-from pipeline.stages.before_after.crossing import resolve as resolve_crossing
+from pipeline.stages.before_after.crossing import Crossing, choose_parent
 from pipeline.stages.before_after.matchers import Matchers
 from pipeline.stages.before_after.pairs import PAIR
 from pipeline.stages.before_after.strata import resolve as resolve_strata
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from pipeline.metrics.before_after.timelines import Span
     from pipeline.plan.optional_tables import OptionalTable
     from pipeline.sources.source import Source
-    from pipeline.stages.before_after.contract import BeforeAfterParameters, Compared
-    from pipeline.stages.before_after.crossing import Crossing
+    from pipeline.stages.before_after.contract import BeforeAfterParameters, Compared, Parent
     from pipeline.stages.before_after.lags import Lag
+    from pipeline.stages.before_after.pairs import TimedBy
     from pipeline.stages.before_after.strata import Strata
 
 ENDS_OF_WINDOW = ("before_start", "before_end", "after_start", "after_end")
@@ -117,8 +117,33 @@ class Resolved:
 
     @cached_property
     def crossing(self) -> Crossing | None:
-        """The second parent of the pairs, if there is one."""
-        return resolve_crossing(self.params, self)
+        """The second parent of the pairs; None: intervals treat events, or their clusters, as the only parent.
+
+        Raises:
+            DataError: the config names a parent whose numbers of compared pairs are not known.
+        """
+        wanted = self.params.second_parent
+        if not self.units.replicated or wanted is None:
+            return None
+        are_rows = self.compared == "pairs"
+        is_counted: dict[Parent, bool] = {
+            "day": (are_rows or self.has_timelines) and self._timed_by is not None,
+            "article_id": self.pairs.has("article_id") and (are_rows or (self.has_timelines and self.names_articles)),
+        }
+        parent = choose_parent(wanted, is_counted)
+        return None if parent is None else Crossing(parent, self._timed_by if parent == "day" else None, self.compared)
+
+    @property
+    def _timed_by(self) -> TimedBy | None:
+        """Where the time of the article of a pair comes from; None: it is not known to the day.
+
+        A lag in days cannot tell it: rounded, it puts most articles on a day beside their own.
+        """
+        if self.pairs.has("article_time"):
+            return "pairs"
+        if self.names_articles and has(self.articles, "article_time"):
+            return "articles"
+        return "events" if has(self.events, "event_time") and self.lag.column != "lag_days" else None
 
     @property
     def independent(self) -> str:

@@ -16,14 +16,15 @@ from pipeline.stages.change_points.contract import SERIES_ID
 from pipeline.stages.change_points.points import RUN
 from pipeline.stages.change_points.profiles import PROFILES
 from pipeline.stages.change_points.relations import OUTCOMES, RUNS_OF_SERIES
-from pipeline.stages.evidence import EXPLAINED_ROWS, Evidence, Measure, Section
+from pipeline.stages.evidence import Evidence, Measure
 from pipeline.stages.influence import with_influence
+from pipeline.stages.sections import EXPLAINED_ROWS, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pipeline.plan.nodes import Node
-    from pipeline.stages.evidence import Asked
+    from pipeline.stages.sections import Asked
 
 _CURVE, _AREAS = "change_points_curve", "change_points_areas"
 _MEASURES = {

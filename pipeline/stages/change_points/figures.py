@@ -34,17 +34,14 @@ NUMBERS = (
 )
 
 
-def figures(tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> tuple[Figure, ...]:
+@shown
+def figures(tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> Iterator[Figure | None]:
     """Curves by threshold where there are scores, delays of the matches, F1 over series.
 
     Args:
         tables: The result tables of the stage.
         confidence: The level of their intervals.
     """
-    return shown(_figures(tables, confidence))
-
-
-def _figures(tables: Mapping[str, pl.DataFrame], confidence: float) -> Iterator[Figure | None]:
     curve, points = rising(tables["change_points_curve"]), tables["change_points_operating_points"]
     what = "The ratios if every predicted change point that scores at least the threshold counts."
     x_title = "Threshold: score from which a prediction counts"

@@ -18,9 +18,9 @@ from pipeline.stages.change_points.choosing import candidates, f_beta
 from pipeline.stages.change_points.contract import AREAS, CURVE
 from pipeline.stages.change_points.ratios import with_ratios
 from pipeline.stages.change_points.uncertainty import SIZES, with_intervals
-from pipeline.stages.stage import Summary, group_text, groups_without, integer, interval, number, of_group, percent
+from pipeline.stages.stage import Summary, groups_without, integer, interval, number, of_group, percent
 from pipeline.tables.columns import by_group, nulls
-from pipeline.tables.groupings import grouping_columns
+from pipeline.tables.groupings import group_text, grouping_columns
 from pipeline.tables.ratios import quotient
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import THRESHOLD, add_up, at_or_above

@@ -8,12 +8,13 @@ import polars as pl
 
 from pipeline.plan.nodes import Relation
 from pipeline.stages.compare.planning import COUNT, METRIC
-from pipeline.stages.evidence import EXPLAINED_ROWS, Evidence, Measure, Section
+from pipeline.stages.evidence import Evidence, Measure
+from pipeline.stages.sections import EXPLAINED_ROWS, Section
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipeline.stages.evidence import Asked
+    from pipeline.stages.sections import Asked
 
 _MEASURES = ("difference", "mean_a", "mean_b", "p_value", "p_adjusted", "effect_size")
 

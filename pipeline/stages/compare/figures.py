@@ -24,8 +24,7 @@ from pipeline.stages.figure_blocks import (
     with_limits,
 )
 from pipeline.stages.figures import Axis, Figure, KeyNumber, Rule, Series
-from pipeline.stages.stage import group_text
-from pipeline.tables.groupings import TOTAL
+from pipeline.tables.groupings import TOTAL, group_text
 from pipeline.tables.schemas import GROUPING
 
 if TYPE_CHECKING:
@@ -40,17 +39,14 @@ MAIN = "pooled_f1"
 _PAIR_TITLE = "Pair of systems"
 
 
-def figures(tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> tuple[Figure, ...]:
+@shown
+def figures(tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> Iterator[Figure | None]:
     """Differences of every pair and means of every system by metric, and posteriors.
 
     Args:
         tables: The result tables of the stage.
         confidence: The level of their intervals.
     """
-    return shown(_figures(tables, confidence))
-
-
-def _figures(tables: Mapping[str, pl.DataFrame], confidence: float) -> Iterator[Figure | None]:
     tests, posteriors = one_test_a_pair(tables["compare_tests"]), tables.get("compare_posteriors")
     metrics = [metric for metric in tests["metric"].unique(maintain_order=True) if metric not in POOLED]
     for metric, name in names_of_metrics(metrics).items():

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from pipeline.stages import methods
-from pipeline.stages.stage import group_text
-from pipeline.tables.groupings import TOTAL
+from pipeline.tables.groupings import TOTAL, group_text
 from pipeline.tables.schemas import GROUPING
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from pipeline.metrics.uncertainty.qualities import UNITS_PER_SQUARED_SKEWNESS
 from pipeline.stages.compare.contract import CELLS, EVENT_COUNTS, POOLED, POOLED_TESTS, POSTERIORS, TESTS
 from pipeline.stages.compare.pairs import Pair
 from pipeline.stages.compare.planning import COUNT, METRIC
-from pipeline.stages.stage import Summary, doubt, group_text, integer, number
-from pipeline.tables.groupings import grouping_columns
+from pipeline.stages.stage import Summary, doubt, integer, number
+from pipeline.tables.groupings import group_text, grouping_columns
 from pipeline.tables.ratios import RATIOS
 from pipeline.tables.schemas import GROUPING, polars_types
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipeline.stages.entity_recognition.profiles import PROFILES
-from pipeline.stages.evidence import EXPLAINED_ROWS, Evidence, Measure, Section
+from pipeline.stages.evidence import Evidence, Measure
 from pipeline.stages.influence import with_influence
+from pipeline.stages.sections import EXPLAINED_ROWS, Section
 from pipeline.tables.ratios import RATIOS
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from pipeline.stages.evidence import Asked
+    from pipeline.stages.sections import Asked
 
 FORMULAS = {
     "precision": "tp / (tp + fp)",

@@ -37,17 +37,14 @@ NUMBERS = (
 CURVES = ("micro", "macro", "semeval_micro", "semeval")  # the average of the curves: the first that there is
 
 
-def figures(tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> tuple[Figure, ...]:
+@shown
+def figures(tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> Iterator[Figure | None]:
     """Curves by confidence where there are scores, averages at their best threshold, F1 over documents.
 
     Args:
         tables: The result tables of the stage.
         confidence: The level of their intervals.
     """
-    return shown(_figures(tables, confidence))
-
-
-def _figures(tables: Mapping[str, pl.DataFrame], confidence: float) -> Iterator[Figure | None]:
     scores = tables["entity_recognition_scores"]
     if scores.is_empty():
         return

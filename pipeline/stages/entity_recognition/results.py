@@ -17,9 +17,9 @@ from pipeline.stages.entity_recognition.document_sums import TABLE as SUMS_OF_DO
 from pipeline.stages.entity_recognition.document_sums import TYPES as TYPES_OF_SUMS
 from pipeline.stages.entity_recognition.documents import group_of
 from pipeline.stages.mentions.rules import DOCUMENT
-from pipeline.stages.stage import Summary, group_text, groups_without, integer, interval, number, of_group
+from pipeline.stages.stage import Summary, groups_without, integer, interval, number, of_group
 from pipeline.tables.columns import by_group
-from pipeline.tables.groupings import grouping_columns
+from pipeline.tables.groupings import group_text, grouping_columns
 from pipeline.tables.ratios import RATIOS
 from pipeline.tables.schemas import GROUPING, polars_types
 from pipeline.tables.sweep import REPLICATE, THRESHOLD, add_up

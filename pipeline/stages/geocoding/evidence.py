@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.stages.evidence import EXPLAINED_ROWS, Evidence, Measure, Section
+from pipeline.stages.evidence import Evidence, Measure
 from pipeline.stages.influence import with_influence
+from pipeline.stages.sections import EXPLAINED_ROWS, Section
 from pipeline.tables.sweep import lowest_retrieved
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from pipeline.stages.evidence import Asked
+    from pipeline.stages.sections import Asked
     from pipeline.tables.sweep import Boundary
 
 _MEASURES = {

@@ -30,17 +30,14 @@ ERRORS = (
 )
 
 
-def figures(tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> tuple[Figure, ...]:
+@shown
+def figures(tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> Iterator[Figure | None]:
     """Precision and recall over the tolerance, and the share of mentions within every distance.
 
     Args:
         tables: The result tables of the stage.
         confidence: The level of their intervals.
     """
-    return shown(_figures(tables, confidence))
-
-
-def _figures(tables: Mapping[str, pl.DataFrame], confidence: float) -> Iterator[Figure | None]:
     yield _accuracy(tables["geocoding_scores"], confidence)
     largest = _at_largest(tables["geocoding_scores"])
     if not largest.is_empty():

@@ -13,7 +13,8 @@ from pipeline.metrics.uncertainty.marks import warnings_of_marks
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
 from pipeline.stages.geocoding.contract import COUNT_NAMES, SCORES
 from pipeline.stages.geocoding.planning import grid
-from pipeline.stages.stage import Summary, group_text, groups_without, integer, interval, number, of_group
+from pipeline.stages.stage import Summary, groups_without, integer, interval, number, of_group
+from pipeline.tables.groupings import group_text
 from pipeline.tables.ratios import RATIOS, divide
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import THRESHOLD

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from pipeline.queries.load import statement
-from pipeline.stages.evidence import EXPLAINED_ROWS, Evidence, Measure, Section
+from pipeline.stages.evidence import Evidence, Measure
 from pipeline.stages.ranking.contract import INTERPOLATED, MEASURE_NAMES
 from pipeline.stages.ranking.profiles import TREC_EVAL
+from pipeline.stages.sections import EXPLAINED_ROWS, Section
 from pipeline.tables.schemas import GROUPING
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     import sqlglot.expressions as exp
 
-    from pipeline.stages.evidence import Asked
+    from pipeline.stages.sections import Asked
 
 _MEASURES = ("map", *(name for name in MEASURE_NAMES[1:] if name not in INTERPOLATED), *INTERPOLATED)
 _SHOWN = ("query_id", "n_relevant", "n_retrieved", "n_relevant_retrieved")

@@ -19,8 +19,8 @@ from pipeline.stages.ranking.contract import (
 )
 from pipeline.stages.ranking.means import Groups
 from pipeline.stages.ranking.selection import pool, why_no_null, with_average_precision_null, with_hits_null
-from pipeline.stages.stage import Summary, group_text, integer, interval, of_group, percent
-from pipeline.tables.groupings import TOTAL, Grouping
+from pipeline.stages.stage import Summary, integer, interval, of_group, percent
+from pipeline.tables.groupings import TOTAL, Grouping, group_text
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import REPLICATE
 

@@ -9,8 +9,9 @@ import sqlglot.expressions as exp
 
 from pipeline.queries.dialect import column, double
 from pipeline.queries.load import statement
-from pipeline.stages.evidence import EXPLAINED_ROWS, Evidence, Measure, Section
+from pipeline.stages.evidence import Evidence, Measure
 from pipeline.stages.influence import with_influence
+from pipeline.stages.sections import EXPLAINED_ROWS, Section
 from pipeline.stages.threshold_sweep.identity import INPUTS, identity, location_of_known
 from pipeline.stages.threshold_sweep.profiles import SCIKIT_LEARN
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from pipeline.stages.evidence import Asked
+    from pipeline.stages.sections import Asked
 
 _CURVE, _AREAS = "threshold_sweep_curve", "threshold_sweep_areas"
 _FORMULAS = {

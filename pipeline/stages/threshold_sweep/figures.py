@@ -8,20 +8,15 @@ import polars as pl
 
 from pipeline.stages.figure_blocks import (
     caption,
-    chosen_rows,
-    drawn,
-    has_single_rows,
     intervals,
     keys_of,
-    of_points,
     rising,
     shares,
     shown,
-    thinned,
     with_limits,
 )
 from pipeline.stages.figures import Figure, Rule, Series
-from pipeline.stages.standard_figures import across_groups, by_threshold, precision_recall
+from pipeline.stages.standard_figures import across_groups, by_threshold, path_of_thresholds, precision_recall
 from pipeline.stages.standard_numbers import Wanted, key_numbers_of
 from pipeline.stages.threshold_sweep.calibration import calibration
 from pipeline.tables.ratios import divide
@@ -39,17 +34,14 @@ NUMBERS = (
 )
 
 
-def figures(tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> tuple[Figure, ...]:
+@shown
+def figures(tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> Iterator[Figure | None]:
     """Curves by threshold, precision against recall, ROC, calibration, and areas by group.
 
     Args:
         tables: The result tables of the stage.
         confidence: The level of their intervals.
     """
-    return shown(_figures(tables, confidence))
-
-
-def _figures(tables: Mapping[str, pl.DataFrame], confidence: float) -> Iterator[Figure | None]:
     curve, points, areas = (tables[f"threshold_sweep_{name}"] for name in ("curve", "operating_points", "areas"))
     curve = rising(curve).with_columns(_prevalence())
     yield by_threshold(
@@ -80,20 +72,15 @@ def _prevalence() -> pl.Expr:
 
 
 def _roc(curve: pl.DataFrame, points: pl.DataFrame) -> Figure | None:
-    if has_single_rows(curve):
-        return None
-    series = (Series("recall", "Recall", "recall", "path"),)
-    words = "Every point of the line is a threshold. On the diagonal are scores that tell nothing."
-    return Figure(
+    return path_of_thresholds(
+        curve,
+        points,
         name="roc",
         title="ROC: recall against false positive rate",
-        caption=caption(words, "It has a gap where one of the two is not defined.", of_points(points)),
-        frame=drawn(thinned(curve, "fpr"), "fpr", series),
-        x=shares("False positive rate", "fpr"),
-        y=shares("Recall"),
-        series=series,
+        words="Every point of the line is a threshold. On the diagonal are scores that tell nothing.",
+        axes=(shares("False positive rate", "fpr"), shares("Recall")),
+        series=(Series("recall", "Recall", "recall", "path"),),
         rules=(Rule("By chance", axis="diagonal"),),
-        chosen=chosen_rows(points, "fpr", ["recall"]),
     )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.stages.evidence import Section
 from pipeline.stages.profiles import Convention, Profile
+from pipeline.stages.sections import Section
 from pipeline.stages.threshold_sweep.identity import INPUTS, identity, location_of_known
 from pipeline.tables.sweep import THRESHOLD
 

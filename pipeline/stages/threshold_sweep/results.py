@@ -10,12 +10,13 @@ from pipeline.metrics.curves.choices import operating_points
 from pipeline.metrics.uncertainty.cube import Cube
 from pipeline.metrics.uncertainty.marks import warnings_of_marks
 from pipeline.metrics.uncertainty.proportions import PROPORTIONS
-from pipeline.stages.stage import Summary, group_text, groups_without, integer, interval, number, of_group
+from pipeline.stages.stage import Summary, groups_without, integer, interval, number, of_group
 from pipeline.stages.threshold_sweep.areas import CLUSTERS, areas_table
 from pipeline.stages.threshold_sweep.averages import averages_table
 from pipeline.stages.threshold_sweep.choosing import candidates, f_beta
 from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, CROSSED, HEAVIEST
 from pipeline.stages.threshold_sweep.uncertainty import CONFUSION, clusters_of_groups, kind_of_counts, with_intervals
+from pipeline.tables.groupings import group_text
 from pipeline.tables.ratios import divide, ratios
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import THRESHOLD

@@ -1,0 +1,113 @@
+"""An explanation as text, Markdown, CSV, JSON or HTML."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pipeline.errors import UsageError
+from pipeline.report.explain.describing import blocks_of, cell_text, facts_of, title_of
+from pipeline.report.explain.serializing import json_of
+from pipeline.report.page.markup import Markup, element, joined
+from pipeline.report.text import html, markdown, plain
+from pipeline.report.text.blocks import Heading, Items, cells_of
+from pipeline.visible_text import cleaned
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import polars as pl
+
+    from pipeline.report.explain.explaining import Explanation
+
+WIDTH_OF_PIPES = 100
+_FENCE = "```"
+
+
+def written(explanation: Explanation, format_: str, width: int | None = None) -> str:
+    """Return an explanation as text in a format.
+
+    Args:
+        explanation: What is to be written.
+        format_: `text`, `markdown`, `csv` (the rows of one section) or `json` (all of it).
+        width: Columns of the terminal, for `text`: a table that is wider becomes one record below the other. None:
+            tables are as wide as their rows, and sentences are broken at 100.
+
+    Raises:
+        UsageError: the format is unknown, or CSV is asked of several sections.
+    """
+    if format_ not in _WRITERS:
+        message = f"unknown format {format_!r}"
+        raise UsageError(message, remedy=f"Choose one of {', '.join(_WRITERS)}.")
+    return _WRITERS[format_](explanation, width)
+
+
+def markup_of(explanation: Explanation) -> Markup:
+    """Return an explanation as HTML that needs no style sheet."""
+    lines = [content for line in explanation.sql.splitlines() for content in (line, element("br"))]
+    return joined(html.markup_of(blocks_of(explanation)), element("pre", *lines) if lines else None)
+
+
+def _text(explanation: Explanation, width: int | None) -> str:
+    return "".join(f"{line}\n" for line in _lines(explanation, width)) + _sql(explanation)
+
+
+def _lines(explanation: Explanation, width: int | None) -> Iterator[str]:
+    for facts in facts_of(explanation):
+        yield from plain.lines_of(facts, width or WIDTH_OF_PIPES)
+        yield ""
+    for section in explanation.sections:
+        about = Items(title_of(section), (section.absent or section.sentence,))
+        yield from plain.lines_of(about, width or WIDTH_OF_PIPES)
+        yield from (f"{plain.GAP}{line}".rstrip() for line in _table(section.rows, width))
+        yield ""
+
+
+def _table(rows: pl.DataFrame, width: int | None) -> Iterator[str]:
+    """An aligned table below a title, or, if it is too wide, one record below the other."""
+    if rows.is_empty():
+        return
+    cells = plain.cleaned_cells(cells_of(rows, cell_text))
+    widths = plain.natural_widths(cells.headers, cells.rows)
+    room = None if width is None else width - len(plain.GAP)
+    if room is None or plain.total_width(widths) <= room:
+        yield from plain.table_lines(cells.headers, cells.rows, widths, cells.flush_right, ruled=False)
+    else:
+        yield from plain.record_lines(cells.headers, cells.rows, room)
+
+
+def _sql(explanation: Explanation) -> str:
+    return f"SQL\n\n{cleaned(explanation.sql)}" if explanation.sql else ""
+
+
+def _markdown(explanation: Explanation, _width: int | None) -> str:
+    text = f"{markdown.text_of(blocks_of(explanation))}\n"
+    if not explanation.sql:
+        return text
+    heading = markdown.text_of([Heading("SQL", 2)])
+    fence = max((_FENCE, *(f"{run}`" for run in re.findall("`{3,}", explanation.sql))), key=len)
+    return f"{text}{heading}\n{fence}sql\n{cleaned(explanation.sql)}{fence}\n"
+
+
+def _csv(explanation: Explanation, _width: int | None) -> str:
+    names = [section.name for section in explanation.sections]
+    if len(names) != 1:
+        message = "CSV has the rows of one section"
+        raise UsageError(message, remedy=f"Add --show with one of {', '.join(names) or 'the sections of the stage'}.")
+    section = explanation.sections[0]
+    if section.absent:
+        message = f"there is no section {section.name} here: {section.absent}"
+        raise UsageError(message)
+    return section.rows.write_csv()
+
+
+def _json(explanation: Explanation, _width: int | None) -> str:
+    return json_of(explanation)
+
+
+_WRITERS: dict[str, Callable[[Explanation, int | None], str]] = {
+    "text": _text,
+    "markdown": _markdown,
+    "csv": _csv,
+    "json": _json,
+}

@@ -1,0 +1,55 @@
+"""Rows that can be read only once, or only in another format, written to a Parquet file for temporary data."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline.errors import StorageError, os_fault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SPOOLED = "rows.parquet"
+
+
+class TemporaryFolder:
+    """A folder that is removed when nothing refers to this object, or when the process ends.
+
+    Args:
+        scratch: The folder that it is made in; None: that of the system.
+    """
+
+    def __init__(self, scratch: Path | None) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="thresher-rows-", dir=scratch))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
+def spooled(write: Callable[[Path], None], label: str, scratch: Path | None, *, name: str) -> tuple[Path, object]:
+    """Write rows to a Parquet file in a folder for temporary data.
+
+    Args:
+        write: Writes them to a path.
+        label: What messages call them.
+        scratch: As for `TemporaryFolder`.
+        name: Name of the input in messages.
+
+    Returns:
+        The file, and what removes it once nothing refers to it.
+
+    Raises:
+        StorageError: the folder is full.
+        ThresherError: the operating system fails; by the number of its error.
+    """
+    try:
+        folder = TemporaryFolder(scratch)
+        write(folder.path / SPOOLED)
+    except OSError as error:
+        fault = os_fault(error, f"input {name}: writing the rows of {label} to the folder for temporary data")
+        if isinstance(fault, StorageError):
+            fault.remedy = "Free some space, or set resources.scratch to a larger folder."
+        raise fault from error
+    return folder.path / SPOOLED, folder
