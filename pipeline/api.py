@@ -2,43 +2,65 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.errors import ThresherError
+from pipeline.errors import ConfigError, ThresherError
 from pipeline.functions.result import Result
+from pipeline.report.published import read_run
 from pipeline.runs import runner
-from pipeline.runs.config import Config, load_config, parse_config
+from pipeline.runs.config import Config, load_config, overridden, parse_config
+from pipeline.runs.evaluation import StageResults
 from pipeline.runs.runner import Run
 from pipeline.sources.paths import local_path
 from pipeline.storage import read
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import duckdb
 
 __all__ = ["Result", "Run", "ThresherError", "open_results", "run"]
 
 
-def run(config: str | Path | Mapping[str, Any] | Config) -> Run:
+def run(
+    config: str | os.PathLike[str] | Mapping[str, Any] | Config,
+    *,
+    only: Sequence[str] = (),
+    set: Mapping[str, Any] | None = None,  # noqa: A002 - as the option --set
+) -> Run:
     """Run a config and publish one run.
 
     Args:
         config: Path of a TOML file, a dictionary with the same content (relative paths start at the current folder),
             or a checked config.
+        only: Names of stages: only these are run.
+        set: Values by dotted key, as `--set` on the command line: they replace those of the config.
 
     Returns:
-        The published run, or the existing one if nothing has changed.
+        The published run, or the existing one if nothing has changed. `run.stages["name"].curve` is a table of a stage,
+        and `run.table("threshold_sweep_curve")` that of all stages, as Polars frames.
 
     Raises:
         ThresherError: its class and its `code` say what went wrong; published results are unchanged.
+        ConfigError: `set` goes with a config that is checked already.
     """
+    finished = runner.run(_checked(config, set).only(only))
+    stages = finished.stages or tuple(stage.result() for stage in read_run(finished.path).stages)
+    return replace(finished, stages=StageResults(replace(stage, folder=finished.path) for stage in stages))
+
+
+def _checked(config: str | os.PathLike[str] | Mapping[str, Any] | Config, values: Mapping[str, Any] | None) -> Config:
     if isinstance(config, Config):
-        return runner.run(config)
-    if isinstance(config, str | Path):
-        return runner.run(load_config(Path(config)))
-    return runner.run(parse_config(config, base=Path.cwd()))
+        if values:
+            message = "set changes the keys of a config, and this one is checked already"
+            raise ConfigError(message, remedy="Give its path or its dictionary.")
+        return config
+    if isinstance(config, str | os.PathLike):
+        return load_config(Path(config), overrides=values)
+    return parse_config(overridden(config, values) if values else config, base=Path.cwd())
 
 
 def open_results(results: str | Path) -> duckdb.DuckDBPyConnection:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
@@ -20,7 +21,7 @@ from pipeline.stages.upstream import UpstreamParameters, UpstreamStage
 from pipeline.tables.schemas import result_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from pipeline.stages.parameters import StageParameters
     from pipeline.stages.stage import Stage
@@ -187,6 +188,27 @@ def load_config(path: Path, *, overrides: Mapping[str, Any] | None = None) -> Co
     return parse_config(document, base=path.resolve().parent, origin=str(path))
 
 
+def overridden(document: Mapping[str, Any], values: Mapping[str, Any], *, origin: str = "<config>") -> dict[str, Any]:
+    """Return a config as a dictionary with other values.
+
+    Args:
+        document: As parsed from TOML; it is left as it is.
+        values: Values by dotted key.
+        origin: Name in messages.
+
+    Raises:
+        ConfigError: a key names nothing that can be set.
+    """
+    try:
+        changed: dict[str, Any] = _copied(document)
+    except RecursionError as error:
+        message = f"{origin}: the config is nested too deep"
+        raise ConfigError(message) from error
+    for key, value in values.items():
+        _override(changed, key, value, origin=origin)
+    return changed
+
+
 def parse_config(document: Mapping[str, Any], *, base: Path, origin: str = "<config>") -> Config:
     """Check a config given as a dictionary.
 
@@ -307,6 +329,13 @@ def _reason(error: Exception) -> str:
     if isinstance(error, OverflowError):
         return "a number is too large"
     return "it is nested too deep" if isinstance(error, RecursionError) else str(error) or type(error).__name__
+
+
+def _copied(value: Any) -> Any:  # noqa: ANN401 - any TOML value
+    """A copy of tables and lists at any depth; what is in them is the same, as frames are not to be copied."""
+    if isinstance(value, Mapping):
+        return {key: _copied(inner) for key, inner in value.items()}
+    return [_copied(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _override(document: dict[str, Any], key: str, value: Any, *, origin: str) -> None:  # noqa: ANN401 - any TOML value

@@ -83,6 +83,8 @@ class StageResult:
         seconds: How long it took.
         n_rows: Number of rows of its inputs.
         omitted: Result tables that were not made, with the reason.
+        folder: Folder of its run, once that is published: then its tables are attributes under their short names,
+            `curve` for `threshold_sweep_curve`, as Polars frames.
     """
 
     name: str
@@ -92,6 +94,45 @@ class StageResult:
     seconds: float
     n_rows: int
     omitted: dict[str, str]
+    folder: Path | None = field(default=None, compare=False, repr=False)
+
+    def __getattr__(self, name: str) -> pl.DataFrame:
+        """Read a table by its short name.
+
+        Raises:
+            AttributeError: the stage has no such table, or did not make it.
+        """
+        if name.startswith("_") or self.folder is None:
+            raise AttributeError(name)
+        table = f"{self.kind}_{name}"
+        if table in self.omitted:
+            message = f"the table {table} was not made: {self.omitted[table]}"
+            raise AttributeError(message)
+        path = self.folder / table / f"{self.name}.parquet"
+        if not path.is_file():
+            message = f"the stage {self.name!r} has no table {name!r}"
+            raise AttributeError(message)
+        return pl.read_parquet(path)
+
+
+class StageResults(tuple[StageResult, ...]):
+    """The results of the stages of a run in their order; one is found by its name, too: `stages["nightly"]`."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: Any) -> Any:  # noqa: ANN401 - an index, a slice or a name
+        """Return the result of a stage by name, by index, or several by a slice.
+
+        Raises:
+            KeyError: the run has no stage of that name.
+        """
+        if not isinstance(key, str):
+            return super().__getitem__(key)
+        for stage in self:
+            if stage.name == key:
+                return stage
+        message = f"no stage is called {key!r}; the stages are {', '.join(stage.name for stage in self)}"
+        raise KeyError(message)
 
 
 @dataclass

@@ -8,9 +8,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from pipeline.errors import DataError, PermissionDenied, StorageError, ThresherError, system_fault
 from pipeline.interrupts import stop_requests
-from pipeline.runs.evaluation import Evaluation, InMemory, Watcher, evaluate, open_stages
+from pipeline.runs.evaluation import Evaluation, InMemory, StageResults, Watcher, evaluate, open_stages
 from pipeline.runs.forks import refuse_after_fork
 from pipeline.runs.provenance import (
     canonical,
@@ -57,9 +59,26 @@ class Run:
     run_id: str
     generation: int
     status: str
-    stages: tuple[StageResult, ...]
+    stages: StageResults
     warnings: tuple[str, ...]
     seconds: float
+
+    def table(self, name: str) -> pl.DataFrame:
+        """Read a table of all its stages, one below the other in their order.
+
+        Args:
+            name: The table, as docs/results.md calls it.
+
+        Raises:
+            KeyError: no stage of the run made it.
+        """
+        folder = self.path / name
+        files = [folder / f"{stage.name}.parquet" for stage in self.stages]
+        frames = [pl.read_parquet(file) for file in files if file.is_file()]
+        if not frames:
+            message = f"no stage of the run made a table {name!r}"
+            raise KeyError(message)
+        return pl.concat(frames, how="diagonal_relaxed")
 
 
 def run(config: Config, watcher: Watcher | None = None) -> Run:
@@ -95,7 +114,7 @@ def stage_tables(config: Config) -> Run:
         config.check_engine()
         results = evaluate(config, open_stages(config), staging, Watcher(), stop).results
     warnings = warnings_once({result.name: result.warnings for result in results})
-    return Run(staging.folder, staging.run_id, 0, "staged", results, warnings, time.monotonic() - started)
+    return Run(staging.folder, staging.run_id, 0, "staged", StageResults(results), warnings, time.monotonic() - started)
 
 
 def publish(config: Config, evaluation: Evaluation, tables: InMemory) -> Run:
@@ -227,7 +246,7 @@ class _Job:
         warnings = warnings_once({name: result["warnings"] for name, result in record["results"].items()})
         seconds = time.monotonic() - self.started
         warnings += self.healed.notes
-        return Run(path, manifest.run_id, manifest.generation, status, results, warnings, seconds)
+        return Run(path, manifest.run_id, manifest.generation, status, StageResults(results), warnings, seconds)
 
     def _existing(self, fingerprint: str) -> Run | None:
         """Return the latest run if the same files, config and code made it and its files are intact."""
