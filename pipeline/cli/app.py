@@ -146,6 +146,7 @@ def check(ctx: typer.Context, config: ConfigPath, settings: Settings = None) -> 
     Example:  thresher check nightly.toml
     """
     with reporting(ctx):
+        from pipeline.report.words import counted  # noqa: PLC0415
         from pipeline.runs.config import load_config  # noqa: PLC0415
         from pipeline.runs.opening import open_inputs  # noqa: PLC0415
         from pipeline.sources.bindings import bindings_in_words  # noqa: PLC0415
@@ -157,7 +158,9 @@ def check(ctx: typer.Context, config: ConfigPath, settings: Settings = None) -> 
                 continue
             opened = open_inputs(checked, configured)
             for source in opened.sources.values():
-                echo(f"{opened.name}  {source.name}: {len(source.files):,} files, {source.rows:,} rows")
+                echo(
+                    f"{opened.name}  {source.name}: {counted(len(source.files), 'file')}, {counted(source.rows, 'row')}"
+                )
             for line in bindings_in_words(opened.bindings):
                 echo(f"{opened.name}  {line}")
             for warning in opened.plan.warnings:

@@ -15,6 +15,7 @@ from rich.cells import cell_len
 from pipeline.cli.terminal import cleaned, write
 from pipeline.errors import UsageError
 from pipeline.report.explain.formulas import figure
+from pipeline.report.text.summary import time_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -146,7 +147,7 @@ def _facts(explanation: Explanation) -> Iterator[tuple[str, list[str]]]:
             value,
             *([explanation.undefined] if explanation.undefined else []),
             *explanation.notes,
-            f"run {explanation.run}, published {explanation.published_at}",
+            f"run {explanation.run}, published {time_of(explanation.published_at)}",
         ],
     )
     if explanation.warnings:

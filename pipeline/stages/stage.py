@@ -9,9 +9,10 @@ from pipeline.metrics.uncertainty.qualities import DOUBTFUL, INTERVAL_QUALITY
 from pipeline.tables.groupings import TOTAL, internal_name
 from pipeline.tables.schemas import COUNT_TABLE, GROUPING, Column, Table
 from pipeline.tables.sweep import REPLICATE
+from pipeline.visible_text import cleaned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import polars as pl
 
@@ -153,8 +154,26 @@ def group_text(row: Mapping[str, Any]) -> str:
     """The group of a result row for people: the values of its grouping columns, or `all`."""
     if row[GROUPING.name] == TOTAL:
         return TOTAL
-    values = (row[internal_name(name)] for name in row[GROUPING.name].split(","))
-    return ", ".join("null" if value is None else str(value) for value in values)
+    return values_text([row[internal_name(name)] for name in row[GROUPING.name].split(",")])
+
+
+def values_text(values: Sequence[object]) -> str:
+    """The values of grouping columns for people, on one line.
+
+    NULL is `null`. Texts that would be read as something else are in double quotes: the empty text, the text `null`,
+    and `all` where it is the only value.
+    """
+    shown = ['""' if value == "" else '"null"' if value == "null" else _value_text(value) for value in values]
+    return f'"{TOTAL}"' if shown == [TOTAL] else ", ".join(shown)
+
+
+def _value_text(value: object) -> str:
+    return "null" if value is None else cleaned(str(value), layout="")
+
+
+def curve_title(ratio: str, thresholds: pl.Series) -> str:
+    """What a small curve shows, and at which thresholds, of which there is at least one."""
+    return f"{ratio} at thresholds from {number(thresholds.min())} to {number(thresholds.max())}"
 
 
 def of_group(row: Mapping[str, Any], sentence: str) -> str:
