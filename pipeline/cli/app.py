@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 from pipeline.cli import drawing, reading
 from pipeline.cli.session import cleaned_faults, echo, execute, reporting
+from pipeline.cli.terminal import open_closed_streams
 from pipeline.errors import UsageError
 from pipeline.sources.paths import local_path
 from pipeline.stages import STAGES, find_stage
@@ -256,4 +257,5 @@ def _overrides(settings: list[str] | None, *, output: str | None = None, engine:
 
 def main() -> None:
     """Entry point of the command `thresher`."""
+    open_closed_streams()
     app()

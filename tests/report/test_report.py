@@ -149,6 +149,13 @@ def test_a_figure_of_a_group_is_asked_for_by_its_value_and_shows_its_name(value:
     assert chosen_group(figure, {"kind": value}).short == shown
 
 
+def test_a_folder_that_cannot_be_made_is_blamed_on_the_option(published: Published, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    called = call("plot", published.results, "precision_recall", "--to", tmp_path / "file" / "figures")
+    assert called.code == 73
+    assert "Choose another folder with --to" in called.err
+
+
 def test_figures_are_listed(published: Published) -> None:
     called = call("plot", published.results, "--list", "--stage", "threshold_sweep")
     assert "threshold_sweep.by_threshold" in called.out.splitlines()

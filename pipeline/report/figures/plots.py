@@ -92,7 +92,7 @@ def write_plots(
     drawn = [(figure, own_group) for figure, own_group in chosen if own_group is not None]
     if not drawn:
         raise _no_group(figures, group)
-    make_folder(folder)
+    make_folder(folder, "--to")
     taken: set[str] = set()
     version = run.record.get("versions", {}).get("thresher", "")
     for figure, own_group in drawn:
