@@ -62,9 +62,16 @@ QUERIES = [
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("docs") / "demo"
-    subprocess.run([sys.executable, "-m", "pipeline", "demo", "--quiet", "--output", str(folder)], check=True)
+    command = [sys.executable, "-m", "pipeline", "demo", "--quiet", "--output", str(folder)]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    (folder / "printed.txt").write_text(printed)
     add_second_night(folder / "results", stage="threshold_sweep")  # for the queries about runs and attempts
     return folder
+
+
+def test_the_readme_shows_what_the_demo_prints(demo: Path) -> None:
+    shown = next(text for text in blocks(ROOT / "README.md", "text") if text.startswith("before_after: estimated"))
+    assert (demo / "printed.txt").read_text().startswith(shown)
 
 
 # Queries -------------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 from pipeline.cli import drawing, reading
 from pipeline.cli.session import cleaned_faults, echo, execute, reporting
+from pipeline.cli.terminal import open_closed_streams
 from pipeline.errors import UsageError
 from pipeline.sources.paths import local_path
 from pipeline.stages import STAGES, find_stage
@@ -146,6 +147,7 @@ def check(ctx: typer.Context, config: ConfigPath, settings: Settings = None) -> 
     Example:  thresher check nightly.toml
     """
     with reporting(ctx):
+        from pipeline.report.words import counted  # noqa: PLC0415
         from pipeline.runs.config import load_config  # noqa: PLC0415
         from pipeline.runs.opening import open_inputs  # noqa: PLC0415
         from pipeline.sources.bindings import bindings_in_words  # noqa: PLC0415
@@ -157,7 +159,9 @@ def check(ctx: typer.Context, config: ConfigPath, settings: Settings = None) -> 
                 continue
             opened = open_inputs(checked, configured)
             for source in opened.sources.values():
-                echo(f"{opened.name}  {source.name}: {len(source.files):,} files, {source.rows:,} rows")
+                echo(
+                    f"{opened.name}  {source.name}: {counted(len(source.files), 'file')}, {counted(source.rows, 'row')}"
+                )
             for line in bindings_in_words(opened.bindings):
                 echo(f"{opened.name}  {line}")
             for warning in opened.plan.warnings:
@@ -253,4 +257,5 @@ def _overrides(settings: list[str] | None, *, output: str | None = None, engine:
 
 def main() -> None:
     """Entry point of the command `thresher`."""
+    open_closed_streams()
     app()

@@ -34,7 +34,7 @@ def run_demo(output: Path, console: Console) -> None:
         CannotCreateError: the folder cannot be written.
     """
     root = local_path(output, Path.cwd(), what="--output")
-    make_folder(root)
+    make_folder(root, "--output")
     package = __package__.rpartition(".")[0]  # its name may differ from `pipeline`
     simulations = {entry.kind: import_module(f"{package}.simulations.{entry.kind}") for entry in STAGES}
     stages = [simulation.write_demo(root / "data" / kind) for kind, simulation in simulations.items()]

@@ -40,7 +40,7 @@ def diff_runs(results: Path, before: str | None, after: str | None, with_results
         first = run_before(results, second)
         if first is None:
             _say(
-                f"{second.folder.name} is the only run that is kept up to it: there is nothing to compare it with.",
+                f"No run before {second.folder.name} is kept, so there is nothing to compare it with.",
                 format_,
             )
             return

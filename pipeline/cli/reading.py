@@ -106,12 +106,13 @@ def verify(
     Example:  thresher verify results
     """
     with reporting(ctx) as console:
+        from pipeline.report.words import counted  # noqa: PLC0415 - help needs none of it
         from pipeline.storage.verify import verify as verify_results  # noqa: PLC0415
 
         verified = verify_results(local_path(results, Path.cwd(), what="results"), repair=repair)
         for note in verified.notes:
             console.log("info", note)
-        typer.echo(f"{results}: {verified.runs:,} runs, {verified.files:,} files, all as published")
+        typer.echo(f"{results}: {counted(verified.runs, 'run')}, {counted(verified.files, 'file')}, all as published")
 
 
 @app.command()

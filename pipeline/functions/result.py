@@ -129,7 +129,8 @@ class Result:
 
         Args:
             figure: Its name, one of `figures`; default: the first.
-            group: The group by its grouping columns, `source="north"`; default: all rows, or the first group.
+            group: The group by its grouping columns, `source="north"`, None for NULL; default: all rows, or the
+                first group.
 
         Raises:
             UsageError: there is no such figure, or it has no such group.
@@ -138,7 +139,8 @@ class Result:
         if drawn is None:
             message = f"no figure is called {figure!r}" if figure else "there is nothing to draw"
             raise UsageError(message, remedy=f"The figures are: {', '.join(self.figures) or 'none'}.")
-        return self._chart(drawn, chosen_group(drawn, {name: str(value) for name, value in group.items()}))
+        values = {name: "null" if value is None else str(value) for name, value in group.items()}
+        return self._chart(drawn, chosen_group(drawn, values))
 
     def _chart(self, drawn: Panels, group: Group) -> Chart:
         return Chart(drawn, group, f"{self.name} · thresher {version('thresher')}")

@@ -132,11 +132,16 @@ def _assigned(stage: Stage, paths: Sequence[str], base: Path) -> dict[str, Found
             placed.add(number)
     for number, file in enumerate(undecided):
         if number not in placed:
-            message = f"{file.written} fits no input of {stage.kind} that is still free"
+            message = f"the columns of {file.written} fit no input of {stage.kind} that has no file yet"
             columns = ", ".join(file.file.schema.names[:12])
-            remedy = f"Its columns are: {columns}. Say which it is: --from INPUT={file.written}, of {', '.join(names)}."
+            remedy = f"Its columns are: {columns}. Say which input it is: --from {_written(names)}={file.written}."
             raise UsageError(message, remedy=remedy)
     return files
+
+
+def _written(names: Sequence[str]) -> str:
+    """The name of the only input, or of any of several as usage lines write a choice."""
+    return names[0] if len(names) == 1 else f"{{{'|'.join(names)}}}"
 
 
 def _fit(contract: InputContract, file: Found) -> float:

@@ -149,6 +149,11 @@ def groups_without(
     return tuple(messages)
 
 
+def curve_title(ratio: str, thresholds: pl.Series) -> str:
+    """What a small curve shows, and at which thresholds, of which there is at least one."""
+    return f"{ratio} at thresholds from {number(thresholds.min())} to {number(thresholds.max())}"
+
+
 def of_group(row: Mapping[str, Any], sentence: str) -> str:
     """A sentence about a group, which it names unless it is the total."""
     return sentence if row[GROUPING.name] == TOTAL else f"{row[GROUPING.name]} {group_text(row)}: {sentence}"

@@ -132,8 +132,12 @@ def write_whole(path: Path, content: bytes, *, scratch: Path | None = None) -> N
         sync_folder(path.parent)
 
 
-def make_folder(path: Path) -> None:
+def make_folder(path: Path, option: str = "output") -> None:
     """Create a folder that must be writable.
+
+    Args:
+        path: The folder.
+        option: What names it: a key of a config, or an option of a command.
 
     Raises:
         CannotCreateError: it cannot be created or written, or DuckDB could not open a catalog in it.
@@ -141,7 +145,7 @@ def make_folder(path: Path) -> None:
     """
     if "?" in str(path):
         message = f"the output folder {path} has a '?' in its path, where DuckDB cannot open files"
-        raise CannotCreateError(message, remedy="Choose another folder with output.")
+        raise CannotCreateError(message, remedy=f"Choose another folder with {option}.")
     try:
         path.mkdir(parents=True, exist_ok=True)
         probe = path / f"{PROBE}.{os.getpid()}"
@@ -151,7 +155,7 @@ def make_folder(path: Path) -> None:
         fault = os_fault(error, f"the output folder {path} cannot be written")
         if error.errno in _OF_THE_PATH:
             raise CannotCreateError(
-                fault.message, remedy="Choose another folder with output, or change its permissions."
+                fault.message, remedy=f"Choose another folder with {option}, or change its permissions."
             ) from error
         raise fault from error
 

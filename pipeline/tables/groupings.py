@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pipeline.tables.schemas import GROUPING
+from pipeline.visible_text import cleaned
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     import polars as pl
 
@@ -79,8 +80,21 @@ def in_users_names(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def group_text(row: Mapping[str, Any]) -> str:
-    """Return the group of a result row for people: the values of its grouping columns, or `all`."""
+    """The group of a result row for people: the values of its grouping columns, or `all`."""
     if row[GROUPING.name] == TOTAL:
         return TOTAL
-    values = (row[internal_name(name)] for name in row[GROUPING.name].split(","))
-    return ", ".join("null" if value is None else str(value) for value in values)
+    return values_text([row[internal_name(name)] for name in row[GROUPING.name].split(",")])
+
+
+def values_text(values: Sequence[object]) -> str:
+    """The values of grouping columns for people, on one line.
+
+    NULL is `null`. Texts that would be read as something else are in double quotes: the empty text, the text `null`,
+    and `all` where it is the only value.
+    """
+    shown = ['""' if value == "" else '"null"' if value == "null" else _value_text(value) for value in values]
+    return f'"{TOTAL}"' if shown == [TOTAL] else ", ".join(shown)
+
+
+def _value_text(value: object) -> str:
+    return "null" if value is None else cleaned(str(value), layout="")

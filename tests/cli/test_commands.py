@@ -150,7 +150,7 @@ def test_an_unknown_engine_is_a_config_error(workplace: Workplace) -> None:
 def test_check_reads_footers_and_writes_nothing(workplace: Workplace) -> None:
     called = call("check", workplace.config())
     assert called.code == 0
-    assert "pairs: 1 files, 500 rows" in called.out
+    assert "pairs: 1 file, 500 rows" in called.out
     assert called.out.endswith("no faults found\n")
     assert not workplace.results.exists()
 

@@ -105,7 +105,7 @@ def test_timestamps_with_a_zone_can_be_queried(published: Workplace) -> None:
 
 def test_verify_says_how_much_it_checked(published: Workplace) -> None:
     called = call("verify", published.results)
-    assert re.fullmatch(r".*: 1 runs, \d+ files, all as published\n", called.out)
+    assert re.fullmatch(r".*: 1 run, \d+ files, all as published\n", called.out)
 
 
 def test_a_closed_pipe_is_no_error(published: Workplace) -> None:

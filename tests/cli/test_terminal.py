@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from storage.promises import attempts
 
 import pipeline
 from cli.calls import at_terminal, call
+from pipeline.cli.app import main
 from pipeline.report.published import read_run
 from pipeline.stages import STAGES
 
@@ -26,6 +28,17 @@ if TYPE_CHECKING:
 
 def lines_with(text: str, *words: str) -> list[str]:
     return [line for line in text.splitlines() if all(word in line for word in words)]
+
+
+def test_closed_streams_do_not_stop_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["thresher", "init", "ranking"])
+    monkeypatch.setattr("sys.stdout", None)
+    monkeypatch.setattr("sys.stderr", None)
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    assert not stopped.value.code
+    for stream in (sys.stdout, sys.stderr):
+        stream.close()
 
 
 def test_the_summary_is_shown_again_for_an_unchanged_run(workplace: Workplace) -> None:

@@ -25,7 +25,7 @@ def result() -> Result:
         {
             "score": np.round(rng.uniform(size=60), 2),
             "label": rng.uniform(size=60) < 0.4,
-            "source": rng.choice([HOSTILE, "dawn"], 60),
+            "source": [None, *rng.choice([HOSTILE, "dawn"], 60)[1:]],
             "user": rng.integers(0, 5, 60),
         }
     )
@@ -47,6 +47,7 @@ def test_figures_have_names_and_groups(result: Result, tmp_path: Path) -> None:
     assert chart._repr_svg_().startswith("<svg")
     assert chart.specification()["$schema"].startswith("https://vega.github.io/schema/vega-lite/")
     assert repr(result.plot("precision_recall", source="dawn")).endswith("source dawn")
+    assert repr(result.plot("by_threshold", source=None)).endswith("source null")
     for form, magic in (("svg", b"<svg"), ("png", b"\x89PNG"), ("pdf", b"%PDF")):
         assert result.plot().save(tmp_path / "figures" / f"a.{form}").read_bytes().startswith(magic)
 

@@ -107,7 +107,7 @@ def test_rows_of_a_group_need_not_stand_together_and_namesakes_stay_apart() -> N
     taken = panels(
         replace(FIGURE, frame=null.drop("by:b", "by:c"), series=(Series("precision", "p", "f1"),), chosen=None)
     )
-    assert list(taken.spans) == [Group("a", "null"), Group("a", "null", 1)]
+    assert list(taken.spans) == [Group("a", '"null"'), Group("a", "null")]
 
 
 def test_the_axis_goes_below_zero_and_a_far_limit_does_not_flatten_the_lines() -> None:

@@ -145,7 +145,7 @@ def test_the_same_run_the_only_run_and_two_folders(two_runs: Path, tmp_path: Pat
     oldest = run_difference(kept_run(two_runs, "2"), kept_run(two_runs, "1"))
     assert oldest.records.stages_gone == ("turns",)
     shutil.rmtree(next((copy / "runs").glob("00000001-*")))
-    assert "the only run" in call("diff", copy).out
+    assert "No run before" in call("diff", copy).out
 
 
 @pytest.mark.parametrize(

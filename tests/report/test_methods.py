@@ -114,6 +114,15 @@ def test_the_verdict_of_the_placebo_test_is_that_of_its_p_value(
     assert f"{verdict} false positive rates (p = {p_value:.2g}, " in text
 
 
+def test_a_comparison_names_metrics_and_tests_in_words(run: PublishedRun) -> None:
+    text = paragraph(run, "compare")
+    assert "adjusted p = 0.0003 by the paired t test)" in text
+    stage = next(stage for stage in run.stages if stage.stage.kind == "compare")
+    pooled = stage.tables["compare_tests"].with_columns(metric=pl.lit("pooled_f1"), test=pl.lit("randomization"))
+    text = paragraph_of(run, replace(stage, tables={**stage.tables, "compare_tests": pooled}))
+    assert re.search(r"In pooled F1, a had .* by the randomization test\)", text)
+
+
 def test_no_intervals_are_said_to_be_none(run: PublishedRun) -> None:
     assert "No intervals were computed." in paragraph(run, "geocoding", uncertainty="none")
 

@@ -13,6 +13,8 @@ import polars as pl
 import pytest
 from cli.calls import call
 
+from pipeline.report.figures.panels import Group
+from pipeline.report.figures.plots import chosen_group
 from pipeline.report.page import page as page_module
 from pipeline.report.page.content import stage_content
 from pipeline.report.page.markup import element, escaped, inert_json
@@ -20,6 +22,7 @@ from pipeline.report.page.page import page_data, report
 from pipeline.report.published import kept_run, latest_run, named_runs
 from pipeline.report.words import headline, limits_text, value_text
 from pipeline.stages.figures import KeyNumber
+from pipeline.tables.groupings import values_text
 from report.conftest import COLUMN, publish
 
 if TYPE_CHECKING:
@@ -137,6 +140,20 @@ def test_a_figure_of_a_group_with_a_hostile_name(published: Published, tmp_path:
     (path,) = tmp_path.iterdir()
     assert re.fullmatch(r"[\w.,=+-]+", path.name)
     assert "&lt;/script&gt;&lt;img" in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("value", "shown"), [("null", "null"), ("", '""'), ("a\nb", "a\\u000ab"), ("all", '"all"')])
+def test_a_figure_of_a_group_is_asked_for_by_its_value_and_shows_its_name(value: str, shown: str) -> None:
+    groups = [Group("all", "all"), *(Group("kind", values_text([name])) for name in (None, "null", "", "a\nb", "all"))]
+    figure: Any = SimpleNamespace(spans=dict.fromkeys(groups, (0, 0)))
+    assert chosen_group(figure, {"kind": value}).short == shown
+
+
+def test_a_folder_that_cannot_be_made_is_blamed_on_the_option(published: Published, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    called = call("plot", published.results, "precision_recall", "--to", tmp_path / "file" / "figures")
+    assert called.code == 73
+    assert "Choose another folder with --to" in called.err
 
 
 def test_figures_are_listed(published: Published) -> None:

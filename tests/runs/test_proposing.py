@@ -82,7 +82,7 @@ def test_what_nobody_can_guess_is_left_open(tmp_path: Path) -> None:
 
 def test_a_file_that_fits_nothing_is_refused(tmp_path: Path) -> None:
     pl.DataFrame({"colour": ["red"]}).write_parquet(tmp_path / "a.parquet")
-    with pytest.raises(ThresherError, match=r"a\.parquet fits no input of ranking") as caught:
+    with pytest.raises(ThresherError, match=r"a\.parquet fit no input of ranking") as caught:
         proposal("ranking", ["a.parquet"], tmp_path)
     assert "Its columns are: colour" in str(caught.value)
 

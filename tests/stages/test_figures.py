@@ -17,7 +17,7 @@ from pipeline.stages import STAGES
 from pipeline.stages.figure_blocks import MOST_POINTS, intervals, of_best, thinned, with_limits
 from pipeline.stages.figures import Axis, Series
 from pipeline.stages.standard_figures import MOST_GROUPS, across_groups, group_labels, histogram
-from pipeline.tables.groupings import internal_name
+from pipeline.tables.groupings import internal_name, values_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -154,12 +154,12 @@ def test_names_of_groups_differ_whatever_their_values_are() -> None:
     groups = pl.DataFrame({"grouping": ["all", *["source"] * 6], "by:source": [None, *values]})
     assert group_labels(groups).to_list() == [
         "all",
-        "all (source)",
-        "null (source)",
-        "null (source) 2",
+        '"all"',
+        "null",
+        '"null"',
         "</script><img onerror=x>",
-        "a\nb",
-        "all (source) 2",
+        "a\\u000ab",
+        "all (source)",
     ]
 
 
@@ -174,3 +174,20 @@ def test_a_line_of_a_single_row_is_a_point_that_can_be_seen() -> None:
     twice = with_limits(pl.concat([table, table]), line)
     assert twice.mark == "line"
     assert intervals([line, twice], 0.995) == "Bands are 99.5% intervals."
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        (["a", None], "a, null"),
+        ([""], '""'),
+        (["", "p"], '"", p'),
+        (["null"], '"null"'),
+        (["all"], '"all"'),
+        (["all", "p"], "all, p"),
+        (["a\nb\x1b[2J"], "a\\u000ab\\u001b[2J"),
+        ([True, 3], "True, 3"),
+    ],
+)
+def test_values_of_a_group_can_be_seen_and_told_apart_on_one_line(values: list[object], text: str) -> None:
+    assert values_text(values) == text

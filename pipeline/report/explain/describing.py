@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.report.explain.formulas import figure
 from pipeline.report.text.blocks import Block, Heading, Items, Paragraph, cells_of
+from pipeline.report.text.summary import time_of
 from pipeline.report.words import setting
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def _number(explanation: Explanation) -> Items:
     if explanation.lower is not None and explanation.upper is not None:
         value += f" ({figure(explanation.lower)} to {figure(explanation.upper)})"
     undefined = (explanation.undefined,) if explanation.undefined else ()
-    run = (f"run {explanation.run}, published {explanation.published_at}",) if explanation.run else ()
+    run = (f"run {explanation.run}, published {time_of(explanation.published_at)}",) if explanation.run else ()
     title = f"{explanation.stage}: {explanation.metric}{at}, {whose}"
     return Items(title, (value, *undefined, *explanation.notes, *run))
 

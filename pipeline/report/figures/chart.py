@@ -54,6 +54,6 @@ class Chart:
         if form is None:
             message = f"{target} does not end in {', '.join(f'.{form}' for form in get_args(PictureFormat))}"
             raise UsageError(message, remedy="Choose the format by the ending of the file.")
-        make_folder(target.absolute().parent)
+        make_folder(target.absolute().parent, "save")
         write_whole(target, picture(self.panels, self.group, form=form, source=self.source))
         return target

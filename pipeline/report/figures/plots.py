@@ -13,10 +13,11 @@ from pipeline.report.figures.pictures import PictureFormat, picture
 from pipeline.report.words import utc_time
 from pipeline.runs.config_faults import near
 from pipeline.storage.durable import make_folder, write_whole
+from pipeline.tables.groupings import values_text
 from pipeline.visible_text import cleaned
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pipeline.report.published import PublishedRun
@@ -91,7 +92,7 @@ def write_plots(
     drawn = [(figure, own_group) for figure, own_group in chosen if own_group is not None]
     if not drawn:
         raise _no_group(figures, group)
-    make_folder(folder)
+    make_folder(folder, "--to")
     taken: set[str] = set()
     version = run.record.get("versions", {}).get("thresher", "")
     for figure, own_group in drawn:
@@ -103,15 +104,20 @@ def write_plots(
 
 
 def _group(drawn: Panels, values: dict[str, str]) -> Group | None:
-    """The group of these values; None if the figure does not have it, or shows all groups at once."""
+    """The group of these values; None if the figure does not have it, or shows all groups at once.
+
+    `null` is NULL, or the text `null` where no group is NULL.
+    """
     if not values:
         return drawn.first
-    return next((group for group in drawn.spans if _is_of(group, values)), None)
+    with_null = {name: None if value == "null" else value for name, value in values.items()}
+    matches = (group for meant in (with_null, values) for group in drawn.spans if _is_of(group, meant))
+    return next(matches, None)
 
 
-def _is_of(group: Group, values: dict[str, str]) -> bool:
+def _is_of(group: Group, values: Mapping[str, str | None]) -> bool:
     names = group.grouping.split(",")
-    return sorted(names) == sorted(values) and group.text == ", ".join(values[name] for name in names)
+    return sorted(names) == sorted(values) and group.text == values_text([values[name] for name in names])
 
 
 def chosen_group(drawn: Panels, values: dict[str, str]) -> Group:
@@ -129,9 +135,11 @@ def chosen_group(drawn: Panels, values: dict[str, str]) -> Group:
 def _no_group(figures: Sequence[NamedFigure], group: dict[str, str]) -> UsageError:
     name = ", ".join(f"{column}={value}" for column, value in group.items())
     groups = dict.fromkeys(entry.label for figure in figures for entry in figure.panels.spans)
+    if not figures:
+        return UsageError("there is no figure to write", remedy="See --list; a stage without any row has no figure.")
     told = "; ".join(list(groups)[:MOST_TOLD])
-    message = f"no figure has the group {name}" if figures else "the run has no figure"
-    return UsageError(message, remedy=f"Groups, with their columns first: {told}." if told else "")
+    more = f"; and {len(groups) - MOST_TOLD:,} more" if len(groups) > MOST_TOLD else ""
+    return UsageError(f"no figure has the group {name}", remedy=f"Groups, with their columns first: {told}{more}.")
 
 
 def _file_name(figure: NamedFigure, group: Group, taken: set[str]) -> str:

@@ -36,13 +36,13 @@ def blocks_of_run(run: PublishedRun, stages: Sequence[PublishedStage]) -> Iterat
 
 def heading_of(run: PublishedRun) -> str:
     """Return the name of a run, when it was published and by which version."""
-    published = f", published {time_of(run)}" if run.published_at else ""
+    published = f", published {time_of(run.published_at)}" if run.published_at else ""
     return f"Run {run.folder.name}{published}, by thresher {run.record['versions']['thresher']}"
 
 
-def time_of(run: PublishedRun) -> str:
-    """Return when a run was published, to the minute."""
-    return f"{run.published_at[:16].replace('T', ' ')} UTC"
+def time_of(published_at: str) -> str:
+    """Return the time of a record, which is UTC, to the minute."""
+    return f"{published_at[:16].replace('T', ' ')} UTC"
 
 
 def warnings_block(warnings: Sequence[str]) -> Items:
@@ -90,4 +90,4 @@ def _cells(stage: StageResult, most_rows: int | None) -> Cells:
         headers, rows, n_names = headers[1:], tuple(row[1:] for row in rows), 0
     are_numbers = (all(cell[:1] in NUMBERS_BEGIN for cell in column) for column in zip(*rows, strict=True))
     flush_right = tuple(number >= n_names and are for number, are in enumerate(are_numbers))
-    return Cells(headers, rows, flush_right, GROUP)
+    return Cells(headers, rows, flush_right, GROUP if n_names else "row")

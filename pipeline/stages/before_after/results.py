@@ -20,7 +20,7 @@ from pipeline.stages.before_after.crossing import CROSSED
 from pipeline.stages.before_after.gold_difference import with_difference
 from pipeline.stages.before_after.tables import COUNT_NAMES
 from pipeline.stages.before_after.uncertainty import with_design_effects, with_intervals, with_safe_limits
-from pipeline.stages.stage import Summary, integer, interval, number, of_group
+from pipeline.stages.stage import Summary, curve_title, integer, interval, number, of_group
 from pipeline.tables.groupings import group_text
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import REPLICATE, THRESHOLD, at_or_above
@@ -192,7 +192,7 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
             if sentence
         ),
         curve=tuple(first_curve["f1"].to_list()),
-        curve_title=f"F1 from {number(first_curve['threshold'].min())} to {number(first_curve['threshold'].max())}",
+        curve_title=curve_title("F1", first_curve["threshold"]),
     )
 
 

@@ -18,7 +18,7 @@ from pipeline.stages.change_points.choosing import candidates, f_beta
 from pipeline.stages.change_points.contract import AREAS, CURVE
 from pipeline.stages.change_points.ratios import with_ratios
 from pipeline.stages.change_points.uncertainty import SIZES, with_intervals
-from pipeline.stages.stage import Summary, groups_without, integer, interval, number, of_group, percent
+from pipeline.stages.stage import Summary, curve_title, groups_without, integer, interval, number, of_group, percent
 from pipeline.tables.columns import by_group, nulls
 from pipeline.tables.groupings import group_text, grouping_columns
 from pipeline.tables.ratios import quotient
@@ -188,9 +188,7 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
         groupings=tuple(shown[GROUPING.name]),
         sentence=of_group(shown.row(0, named=True), _sentence(shown.row(0, named=True))),
         curve=tuple(values[::step]) if scored else None,
-        curve_title=f"F1 from {number(first_curve[THRESHOLD].min())} to {number(first_curve[THRESHOLD].max())}"
-        if scored
-        else "",
+        curve_title=curve_title("F1", first_curve[THRESHOLD]) if scored else "",
     )
 
 

@@ -24,6 +24,7 @@ TESTS = {
     "jackknife_t": "the t test of pooled ratios, by the jackknife over units (Efron and Tibshirani 1993)",
     "bayes": "posteriors of pooled ratios (Goutte and Gaussier 2005), counts being divided by their design effect",
 }
+POOLED = {"pooled_precision": "pooled precision", "pooled_recall": "pooled recall", "pooled_f1": "pooled F1"}
 CORRECTIONS = {
     "holm": "P-values were adjusted for all pairs and metrics of a test (Holm 1979).",
     "bh": "P-values were adjusted for all pairs and metrics of a test (Benjamini and Hochberg 1995).",
@@ -74,9 +75,14 @@ def _difference(row: Mapping[str, object], level: str) -> str:
     limits = ""
     if row["difference_lower"] is not None and row["difference_upper"] is not None:
         limits = f", {level} CI {row['difference_lower']:.3g} to {row['difference_upper']:.3g}"
-    p_value = "" if row["p_adjusted"] is None else f", adjusted p = {row['p_adjusted']:.2g} by {row['test']}"
+    p_value = "" if row["p_adjusted"] is None else f", adjusted p = {row['p_adjusted']:.2g} by {_test(row)}"
     group = "" if row[GROUPING.name] == TOTAL else f" for {row[GROUPING.name]} {group_text(row)}"
+    metric = POOLED.get(str(row["metric"]), row["metric"])
     return (
-        f"In {row['metric']}, {row['system_a']} had {row['mean_a']:.4g} and {row['system_b']} {row['mean_b']:.4g}"
+        f"In {metric}, {row['system_a']} had {row['mean_a']:.4g} and {row['system_b']} {row['mean_b']:.4g}"
         f"{group} (difference {row['difference']:.3g}{limits}{p_value})."
     )
+
+
+def _test(row: Mapping[str, object]) -> str:
+    return TESTS[str(row["test"])].partition(" (")[0]

@@ -122,5 +122,5 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
         groupings=tuple(shown[GROUPING.name]),
         sentence=of_group(first_row, f"{within}, of {first_row['n_gold']:,} gold mentions."),
         curve=tuple(curve["precision"].to_list()) if curve.height > 2 else None,  # noqa: PLR2004 - a line needs points
-        curve_title=f"accuracy from {number(curve[TOLERANCE].min())} to {number(curve[TOLERANCE].max())} km",
+        curve_title=f"accuracy within {number(curve[TOLERANCE].min())} to {number(curve[TOLERANCE].max())} km",
     )

@@ -10,7 +10,7 @@ from pipeline.metrics.curves.choices import operating_points
 from pipeline.metrics.uncertainty.cube import Cube
 from pipeline.metrics.uncertainty.marks import warnings_of_marks
 from pipeline.metrics.uncertainty.proportions import PROPORTIONS
-from pipeline.stages.stage import Summary, groups_without, integer, interval, number, of_group
+from pipeline.stages.stage import Summary, curve_title, groups_without, integer, interval, number, of_group
 from pipeline.stages.threshold_sweep.areas import CLUSTERS, areas_table
 from pipeline.stages.threshold_sweep.averages import averages_table
 from pipeline.stages.threshold_sweep.choosing import candidates, f_beta
@@ -160,9 +160,7 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
         groupings=tuple(shown[GROUPING.name]),
         sentence=of_group(shown.row(0, named=True), _sentence(shown.row(0, named=True))),
         curve=tuple(values[::step]) or None,
-        curve_title=f"F1 from {number(first_curve[THRESHOLD].min())} to {number(first_curve[THRESHOLD].max())}"
-        if values
-        else "",
+        curve_title=curve_title("F1", first_curve[THRESHOLD]) if values else "",
     )
 
 

@@ -133,7 +133,7 @@ def test_key_numbers_are_those_of_the_first_criterion_the_total_first() -> None:
     assert [(number.group, number.value, number.lower, number.quality) for number in numbers[::3]] == [
         ("all", 0.8, 0.7, "good"),
         ("null", 0.1, None, ""),
-        ("</script>\n", None, None, ""),
+        ("</script>\\u000a", None, None, ""),
     ]
     assert [number.name for number in numbers[:3]] == ["Precision", "Recall", "F1"]
 
