@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from functools import cached_property
 from importlib.metadata import version
@@ -20,8 +21,6 @@ from pipeline.sources.paths import local_path
 from pipeline.tables.groupings import users_name
 
 if TYPE_CHECKING:
-    import os
-
     import polars as pl
 
     from pipeline.report.figures.panels import Group, Panels
@@ -121,7 +120,8 @@ class Result:
 
         Args:
             figure: Its name, one of `figures`; default: the first.
-            group: The group by its grouping columns, `source="north"`; default: all rows, or the first group.
+            group: The group by its grouping columns, `source="north"`, None for NULL; default: all rows,
+                or the first group.
 
         Raises:
             UsageError: there is no such figure, or it has no such group.
@@ -130,7 +130,7 @@ class Result:
         if drawn is None:
             message = f"no figure is called {figure!r}" if figure else "there is nothing to draw"
             raise UsageError(message, remedy=f"The figures are: {', '.join(self.figures) or 'none'}.")
-        return self._chart(drawn, chosen_group(drawn, {name: str(value) for name, value in group.items()}))
+        return self._chart(drawn, chosen_group(drawn, {name: _as_shown(value) for name, value in group.items()}))
 
     def _chart(self, drawn: Panels, group: Group) -> Chart:
         return Chart(drawn, group, f"{self.name} · thresher {version('thresher')}")
@@ -147,5 +147,12 @@ class Result:
         Raises:
             ThresherError: the folder cannot be written, or an input has changed since it was read.
         """
-        output = local_path(str(folder), Path.cwd(), what="folder").resolve()
+        output = local_path(os.fsdecode(folder), Path.cwd(), what="folder").resolve()
         return runner.publish(replace(self._config, output=output), self._evaluation, self._in_memory)
+
+
+def _as_shown(value: object) -> str:
+    """The value of a grouping column as groups of figures are called."""
+    if value is None:
+        return "null"
+    return str(value).lower() if isinstance(value, bool) else str(value)
