@@ -34,6 +34,7 @@ def threshold_sweep(
     operating_points: Sequence[Mapping[str, Any]] | None = None,
     averages: Sequence[Literal["micro", "macro", "weighted"]] = (),
     average_over: Sequence[str] = (),
+    outcomes: Literal["auto"] | bool = "auto",
     name: str = "threshold_sweep",
     resources: Mapping[str, Any] | None = None,
 ) -> Result:
@@ -66,6 +67,7 @@ def threshold_sweep(
             }`, the last two perhaps with a `confidence` that they hold on new data.
         averages: Averages over groups: `micro`, `macro`, `weighted`.
         average_over: Grouping columns to average over; default: all of a grouping.
+        outcomes: Whether the sample of single rows is made; `auto`: up to one million rows of predictions.
         name: Name of the stage in results; default: its kind.
         resources: Limits, as in the config: `memory`, `threads`, `scratch`, `scratch_limit`.
 
@@ -97,6 +99,7 @@ def threshold_sweep(
             "operating_points": operating_points,
             "averages": averages,
             "average_over": average_over,
+            "outcomes": outcomes,
             "name": name,
         },
         resources,

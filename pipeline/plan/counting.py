@@ -114,5 +114,5 @@ def omitted_tables(engine: Engine, plan: Plan) -> dict[str, str]:
 
 def _omission_warnings(plan: Plan, omitted: Mapping[str, str]) -> list[str]:
     """A table that the config rules out itself is nothing to warn of."""
-    asked = {table.table: table.asked for table in plan.optional}
-    return [f"table {name} is not made: {reason}" for name, reason in omitted.items() if asked[name] == "auto"]
+    told = {table.table for table in plan.optional if table.asked == "auto" and table.told}
+    return [f"table {name} is not made: {reason}" for name, reason in omitted.items() if name in told]

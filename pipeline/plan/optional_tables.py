@@ -19,6 +19,7 @@ class OptionalTable:
         asked: Its value: `auto` makes the table while the inputs have at most `limit` rows after `where`.
         limit: Most rows of the inputs together.
         sources: The inputs whose rows are counted.
+        told: Whether a run warns that the table is not made for its size; the record says so in any case.
     """
 
     table: str
@@ -26,6 +27,7 @@ class OptionalTable:
     asked: Literal["auto"] | bool
     limit: int
     sources: tuple[Source, ...]
+    told: bool = True
 
     @property
     def is_possible(self) -> bool:

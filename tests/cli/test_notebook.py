@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from importlib.util import find_spec
 from pathlib import Path
@@ -52,3 +53,13 @@ def test_a_run_is_published_and_opened_in_a_kernel(workplace: Workplace, cell: C
     )
     opened = f"with thresher.open_results({str(workplace.results)!r}) as connection:\n"
     assert cell(f"{opened}    print(len(connection.sql('FROM before_after_estimates').fetchall()))") == "76\n"
+
+
+def test_the_tutorial_runs_from_top_to_bottom(cell: Callable[[str], str], tmp_path: Path) -> None:
+    notebook = json.loads((ROOT / "docs" / "tutorial.ipynb").read_text(encoding="utf-8"))
+    cell(f"import os; os.chdir({str(tmp_path)!r})")
+    shown = [cell("".join(block["source"])) for block in notebook["cells"] if block["cell_type"] == "code"]
+    assert not [text for text in shown if "Error" in text]
+    assert "<svg" in shown[1]
+    assert "image/svg+xml" in shown[3]
+    assert "shape: (2, 3)" in shown[-1]

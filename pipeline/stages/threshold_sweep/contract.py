@@ -135,6 +135,16 @@ AVERAGES = (
     Column("undefined_interval", "VARCHAR", "why an interval is NULL; NULL when all are given", nullable=True),
     QUALITY_COLUMN,
 )
+OUTCOMES = (
+    Column("sampled_as", "VARCHAR", "`nearest` to the threshold, `false_positives` or `false_negatives`"),
+    Column("sample_rank", "BIGINT", "rank in the sample: the nearest, or the most confident error, is 1; at most 50"),
+    Column("threshold", "DOUBLE", "threshold of the group: that of its first operating point that has one"),
+    Column("id", "KEY", "the item; NULL unless `id` is mapped", nullable=True),
+    Column("score", "DOUBLE", "score; NULL where a missing score counts as below every threshold", nullable=True),
+    Column("label", "BOOLEAN", "label"),
+    Column("weight", "DOUBLE", "weight; 1 without weights"),
+    Column("outcome", "VARCHAR", "`tp`, `fp`, `fn` or `tn` at the threshold"),
+)
 TABLES = (
     Table("threshold_sweep_curve", "one row per group and threshold", CURVE, ("threshold",)),
     Table("threshold_sweep_areas", "one row per group", AREAS, ()),
@@ -155,6 +165,7 @@ TABLES = (
         AVERAGES,
         ("averaged", "average", "threshold"),
     ),
+    Table("threshold_sweep_outcomes", "one row per sampled prediction", OUTCOMES, ("sampled_as", "sample_rank")),
 )
 
 
@@ -172,6 +183,7 @@ class ThresholdSweepParameters(StageParameters):
             last two perhaps with a `confidence` that they hold on new data.
         averages: Averages over groups: `micro`, `macro`, `weighted`.
         average_over: Grouping columns to average over; default: all of a grouping.
+        outcomes: Whether the sample of single rows is made; `auto`: up to one million rows of predictions.
     """
 
     most_parents: ClassVar[int] = 2
@@ -185,6 +197,7 @@ class ThresholdSweepParameters(StageParameters):
     operating_points: tuple[Criterion, ...] = (Criterion(beta=1),)
     averages: tuple[Average, ...] = ()
     average_over: tuple[str, ...] = ()
+    outcomes: Literal["auto"] | bool = "auto"
 
     @field_validator("operating_points")
     @classmethod

@@ -13,21 +13,28 @@ from pipeline.plan.areas import Areas
 from pipeline.plan.checks import doubtful_groups, duplicate_check, file_check, missing_check, outside_check
 from pipeline.plan.counts import Query, Sweep
 from pipeline.plan.nodes import Check, Relation
+from pipeline.plan.optional_tables import OptionalTable
 from pipeline.plan.plan import Plan
+from pipeline.plan.samples import Sample
 from pipeline.queries.dialect import column, double, is_finite
 from pipeline.queries.load import statement
 from pipeline.sources.source import SCORE_GIVEN
 from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, CROSSED, CROSSED_LIKELIHOOD, HEAVIEST
+from pipeline.stages.threshold_sweep.outcomes import POINTS, OutcomeSampler
+from pipeline.stages.threshold_sweep.outcomes import TABLE as OUTCOMES
 from pipeline.tables.sweep import SECOND_REPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    import polars as pl
 
     from pipeline.sources.source import Source
     from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
 
 SCORE_OR_LOWEST = "score_or_lowest"
 MOST_WEIGHT, LEAST_WEIGHT = 1e6, 1e-6
+MOST_ROWS_FOR_OUTCOMES = 1_000_000
 LIKELIHOOD = ("n", "n_outside", "weights", "squares", "first", "weighted", "second", "squared_errors")
 
 
@@ -70,6 +77,7 @@ class _Planner:
                 likelihood,
                 *self._heaviest(),
                 self._areas(names),
+                *self._sample(names),
             ),
             sources=(self.predictions,),
             by=by,
@@ -78,7 +86,14 @@ class _Planner:
             positive=column("label"),
             warnings=tuple(self._warnings(by)),
             facts={"independent": self._independent()},
+            optional=(self.outcomes,),
         )
+
+    @property
+    def outcomes(self) -> OptionalTable:
+        """The sample of single rows."""
+        sources, asked = (self.predictions,), self.params.outcomes
+        return OptionalTable(OUTCOMES, "outcomes", asked, MOST_ROWS_FOR_OUTCOMES, sources, told=False)
 
     @property
     def weighted(self) -> bool:
@@ -148,6 +163,19 @@ class _Planner:
         score = column(SCORE_GIVEN)
         lowest = exp.Case().when(is_finite(score), score.copy()).else_(double(-math.inf))
         return weight | {SCORE_OR_LOWEST: lowest}
+
+    def _sample(self, by: Sequence[str]) -> Iterator[Sample]:
+        """Single rows that the chosen thresholds point at."""
+        if self.outcomes.is_possible:
+            score: str | exp.Expr = "score"
+            if self.params.counts_missed:
+                score = exp.func("coalesce", column("score"), double(-math.inf))
+            names = [*by, *(["id"] if self.predictions.is_mapped("id") else [])]
+            query = statement("threshold_sweep/sampled_predictions", names, columns={"used_score": score})
+            yield Sample(OUTCOMES, query, self._sampler)
+
+    def _sampler(self, tables: Mapping[str, pl.DataFrame]) -> OutcomeSampler:
+        return OutcomeSampler(self.params.groupings, tables[POINTS], self.params.boundary)
 
     def _heaviest(self) -> Iterator[Query]:
         """How heavy a row may be that was not observed, where rows have weights."""

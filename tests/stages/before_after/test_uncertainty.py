@@ -243,7 +243,7 @@ def test_the_order_of_rows_and_files_changes_no_byte_of_the_results(tmp_path: Pa
     runs = [spread(tmp_path / str(number), dict(frames), cut) for number, cut in enumerate((in_order, shuffled))]
     names = [sorted(str(path.relative_to(run.path)) for path in run.path.rglob("*.parquet")) for run in runs]
     assert names[0] == names[1]
-    assert len(names[0]) == 14
+    assert len(names[0]) == 15
     for name in names[0]:
         assert (runs[0].path / name).read_bytes() == (runs[1].path / name).read_bytes(), name
     assert runs[0].warnings == runs[1].warnings
