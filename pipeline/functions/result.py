@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from functools import cached_property
 from importlib.metadata import version
@@ -28,8 +29,6 @@ from pipeline.sources.paths import local_path
 from pipeline.tables.groupings import users_name
 
 if TYPE_CHECKING:
-    import os
-
     import polars as pl
 
     from pipeline.report.figures.panels import Group, Panels
@@ -189,5 +188,5 @@ class Result:
         Raises:
             ThresherError: the folder cannot be written, or an input has changed since it was read.
         """
-        output = local_path(str(folder), Path.cwd(), what="folder").resolve()
+        output = local_path(os.fsdecode(folder), Path.cwd(), what="folder").resolve()
         return runner.publish(replace(self._config, output=output), self._evaluation, self._in_memory)

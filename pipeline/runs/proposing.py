@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from pipeline.sources.inputs import Input
 from pipeline.sources.parquet_files import DataFile
 from pipeline.sources.types import TEXTS as ARROW_TEXTS
 from pipeline.sources.usual_names import USUAL, fit, proposed
+from pipeline.visible_text import cleaned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from pipeline.stages.stage import Stage
 
 STEPS = 100
+MOST_DIGITS = 700  # of a sum of two floating numbers, all of them
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ def propose(stage: Stage, paths: Sequence[str], base: Path) -> str:
         name: proposed(_contract(stage, name), file.file.schema, typed=file.typed) for name, file in files.items()
     }
     lines = [
-        f"# Proposed by thresher init {stage.kind} --from {' '.join(paths)}",
+        f"# Proposed by thresher init {stage.kind} --from {cleaned(' '.join(paths), layout='')}",
         "# Names and ranges are guesses: read every line, then run thresher check on this file.",
         "",
         'output = "results"',
@@ -194,7 +197,8 @@ def _field(field: Field, file: Found, binding: tuple[str, float] | None) -> Iter
 
 def _text(value: object) -> str:
     """A value as TOML writes it."""
-    return json.dumps(value if isinstance(value, str | int | float | bool) else str(value), ensure_ascii=False)
+    text = json.dumps(value if isinstance(value, str | int | float | bool) else str(value), ensure_ascii=False)
+    return text.replace("\x7f", "\\u007f")  # the one control character that JSON holds as it is
 
 
 def _thresholds(
@@ -207,10 +211,13 @@ def _thresholds(
         if "score" not in bindings[name]:
             continue
         limits = file.limits(bindings[name]["score"][0])
-        if limits is None or limits[0] == limits[1]:
+        default = stage.parameters.model_fields["thresholds"].default
+        if limits is None or not 0 < limits[1] - limits[0] < math.inf:
+            if default != "distinct":
+                yield "# the scores of the first file have no range: give the thresholds"
+                yield "#thresholds = …"
             return
         low, high = _rounded(*limits)
-        default = stage.parameters.model_fields["thresholds"].default
         comment = "#" if default == "distinct" else ""
         yield f"# scores lie from {limits[0]:.6g} to {limits[1]:.6g} in the first file" + (
             '; the default, "distinct", takes every score' if comment else ""
@@ -221,11 +228,11 @@ def _thresholds(
 
 def _rounded(low: float, high: float) -> tuple[float, float]:
     """Limits around a range, with the digits that a hundredth of it has."""
-    digits = -math.floor(math.log10((high - low) / 10))
-    scale = 10.0**digits
-    return round(math.floor(low * scale) / scale, max(digits, 0)), round(
-        math.ceil(high * scale) / scale, max(digits, 0)
-    )
+    with localcontext(prec=MOST_DIGITS):
+        lowest, highest = Decimal(repr(low)), Decimal(repr(high))
+        step = Decimal(1).scaleb((highest - lowest).adjusted() - 1)
+        down, up = (lowest / step).to_integral(ROUND_FLOOR), (highest / step).to_integral(ROUND_CEILING)
+        return float(down * step), float(up * step)
 
 
 def _window(stage: Stage, files: dict[str, Found], bindings: dict[str, dict[str, tuple[str, float]]]) -> Iterator[str]:

@@ -8,6 +8,7 @@ import sqlglot.expressions as exp
 
 from pipeline.queries.dialect import column, double, is_finite
 from pipeline.sources import predicates
+from pipeline.sources.parquet_files import DataFile
 from pipeline.sources.shown import shown_items
 from pipeline.sources.source import PASSES_WHERE, SCORE_GIVEN, SCORE_STATE, Source
 from pipeline.sources.types import TIME_TYPES, UNKNOWN, canonical_type, microseconds, typed
@@ -37,7 +38,7 @@ def canonical_relation(
     """
     types = {name: (field, source.types(field.name, field)) for name, field in wanted.items()}
     selects = [
-        _select(source, f"{source.name}_files_{number}", files[0], types, score, located=located)
+        _select(source, f"{source.name}_files_{number}", files, types, score, located=located)
         for number, files in enumerate(source.groups(field.name for field in wanted.values()))
     ]
     return selects[0] if len(selects) == 1 else exp.union(*selects, distinct=False)
@@ -46,12 +47,13 @@ def canonical_relation(
 def _select(
     source: Source,
     scan: str,
-    file: Rows,
+    files: tuple[Rows, ...],
     types: Mapping[str, tuple[Field, str]],
     score: str | None,
     *,
     located: bool,
 ) -> exp.Select:
+    file = files[0]
     items = [
         exp.alias_(_typed(source, file, field.name, sql_type, field.kind), name, quoted=True)
         for name, (field, sql_type) in types.items()
@@ -63,8 +65,22 @@ def _select(
         items.append(exp.alias_(_score_state(raw_score), SCORE_STATE, quoted=True))
     items += shown_items(source, file)
     if located:
-        items += [column("source_file"), column("file_row_number")]
+        items += [_source_file(files), column("file_row_number")]
     return exp.select(*items).from_(exp.table_(scan))
+
+
+def _source_file(files: tuple[Rows, ...]) -> exp.Expr:
+    """The name of the file of each row: its path, or where the rows lie in a temporary file what they come from.
+
+    Rows are ordered by it, so that it must be the same in every run.
+    """
+    names = {str(file.path): file.name for file in files if isinstance(file, DataFile) and file.name != str(file.path)}
+    if not names:
+        return column("source_file")
+    name = exp.Case(this=column("source_file"))
+    for path, shown in names.items():
+        name = name.when(exp.Literal.string(path), exp.Literal.string(shown))
+    return exp.alias_(name.else_(column("source_file")), "source_file", quoted=True)
 
 
 def _typed(source: Source, file: Rows, name: str, sql_type: str, kind: Kind) -> exp.Expr:

@@ -6,9 +6,10 @@ not fit is an error that names it. Columns that are bound to no field stay text.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
-from pipeline.errors import DataError
+from pipeline.errors import DataError, os_error_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,8 +35,9 @@ TEXTS = SEPARATED | {"trec_run", "trec_qrels"}
 SPREADSHEETS = (".xlsx", ".xls", ".xlsb", ".ods")
 _DATE = "%Y-%m-%d"
 _TIMES = ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M")
-_ZONED = "%Y-%m-%dT%H:%M:%S%.f%#z"
+_ZONED = ("%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%dT%H:%M%#z")
 _REMEDY = 'Write the file again, or say what it is: format = "…".'
+_RENAMED = re.compile(r"(?P<name>.+)_duplicated_\d+")  # what the reader makes of a name that repeats
 _EXPECTED: dict[Kind, str] = {
     "number": "a number",
     "integer": "an integer",
@@ -113,11 +115,18 @@ def convert(
         if kind in {*TEXTS, "jsonl"}:
             frame = frame.with_columns(_typed(frame, kinds(names), path, kind, spec, name=name))
         frame.sink_parquet(target)
-    except pl.exceptions.PolarsError as error:
+    except (pl.exceptions.PolarsError, OSError) as error:
+        if isinstance(error, OSError) and os_error_number(error) is not None:
+            raise
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         message = f"input {name}: {path} cannot be read as {kind}: {reason}"
-        remedy = 'Write it again, in UTF-8 and with as many values in every row, or say what it is: format = "…".'
-        raise DataError(message, remedy=remedy if kind in TEXTS else _REMEDY) from error
+        raise DataError(message, remedy=_remedy(kind)) from error
+
+
+def _remedy(kind: Format) -> str:
+    if kind == "jsonl":
+        return f"Write one object a line, and null for NaN and Infinity, which JSON does not have. {_REMEDY}"
+    return f"UTF-8 is read, with as many values in every row. {_REMEDY}" if kind in TEXTS else _REMEDY
 
 
 def _starts_with(path: Path, magic: bytes) -> bool:
@@ -144,17 +153,25 @@ def _scan(path: Path, kind: Format, spec: Input, *, alone: bool, name: str) -> p
         return pl.scan_ipc(path, glob=False)
     if kind == "jsonl":
         return pl.scan_ndjson(path, infer_schema_length=None)
-    return pl.scan_csv(
-        path,
-        separator=_separator(kind, spec),
-        infer_schema=False,
-        null_values=list(spec.null_values),
-        glob=False,
-    )
+    return _separated(pl.scan_csv(path, separator=_separator(kind, spec), infer_schema=False, glob=False), spec)
+
+
+def _separated(frame: pl.LazyFrame, spec: Input) -> pl.LazyFrame:
+    """The rows of a CSV file: lines in which something stands, with NULL for the words that stand for none."""
+    import polars as pl  # noqa: PLC0415 - see convert
+
+    if len(frame.collect_schema()) > 1:  # where there is one column, an empty line is a NULL
+        frame = frame.filter(pl.any_horizontal(pl.all().is_not_null()))
+    words = list(spec.null_values)
+    return frame.with_columns(pl.when(~pl.all().is_in(words)).then(pl.all())) if words else frame
 
 
 def _check_header(path: Path, names: list[str], separator: str, *, name: str) -> None:
-    """Refuse a file whose header is one name that another separator would split."""
+    """Refuse a file whose header has a name twice, or is one name that another separator would split."""
+    for match in filter(None, map(_RENAMED.fullmatch, names)):
+        if match["name"] in names:
+            message = f"input {name}: {path} has several columns named {match['name']!r}"
+            raise DataError(message, remedy="Rename all but one of them.")
     rivals = [rival for rival in (";", "\t", "|", ",") if rival != separator and rival in names[0]]
     if len(names) == 1 and rivals:
         message = f"input {name}: {path} has one column, {names[0]!r}"
@@ -201,7 +218,7 @@ def _readings(column: str, kind: Kind, spec: Input) -> list[pl.Expr]:
     times = [
         text.str.to_date(_DATE, strict=False),
         *(moment.str.to_datetime(pattern, time_unit="us", strict=False) for pattern in _TIMES),
-        moment.str.to_datetime(_ZONED, time_unit="us", time_zone="UTC", strict=False),
+        *(moment.str.to_datetime(pattern, time_unit="us", time_zone="UTC", strict=False) for pattern in _ZONED),
     ]
     words = text.str.to_lowercase()
     boolean = pl.when(words.is_in(["true", "1"])).then(True).when(words.is_in(["false", "0"])).then(False)
@@ -222,9 +239,9 @@ def _misfit(frame: pl.LazyFrame, column: str, reading: pl.Expr, expected: str, p
     rows = frame.select(pl.col(column).alias("value"), is_misfit.alias("misfit")).with_row_index("row")
     misfits = rows.filter("misfit").collect(engine="streaming")
     row, value, _ = misfits.row(0)
+    n_rows = "1 row" if misfits.height == 1 else f"{misfits.height:,} rows"
     message = (
-        f"input {name}: column {column!r} is not {expected} in {misfits.height:,} rows of {path} "
-        f"(first at row {row + 1:,}: {value!r})"
+        f"input {name}: column {column!r} is not {expected} in {n_rows} of {path} (first at row {row + 1:,}: {value!r})"
     )
     hint = _HINTS.get(expected, 'an expression, { sql = "…" }')
     return DataError(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import weakref
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pipeline.errors import DataError
+from pipeline.errors import DataError, ThresherError
 from pipeline.sources.parquet_files import DataFile, open_file
 from pipeline.sources.spooling import spooled
 
@@ -15,12 +16,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    import polars as pl
     import pyarrow as pa
 
+MOST_DIGITS = 38  # of a decimal number, for the engine
 LOCATION = ("source_file", "file_row_number")
 _KINDS = {"DataFrame", "LazyFrame", "Table", "RecordBatch", "RecordBatchReader", "DuckDBPyRelation"}
 _OF_TABLES = "Give every column a name of its own and values of one type."
 _OF_STREAMS = "Compute it by itself to see the whole message."
+_WIDE_INTEGERS = {"Int128", "UInt128"}
+_readers_read: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,8 +107,8 @@ class FrameRows:
         import pyarrow as pa  # noqa: PLC0415 - see bounds
 
         name = pa.array([self.name], pa.string())
-        file = pa.DictionaryArray.from_arrays(pa.array(_zeros(self.rows)), name).dictionary_decode()
-        return self.table.append_column(LOCATION[0], file).append_column(LOCATION[1], pa.array(range(self.rows)))
+        file = pa.DictionaryArray.from_arrays(_zeros(self.rows), name).dictionary_decode()
+        return self.table.append_column(LOCATION[0], file).append_column(LOCATION[1], _numbers(self.rows))
 
 
 Rows: TypeAlias = DataFile | FrameRows
@@ -137,20 +142,19 @@ def open_frame(frame: Frame, label: str, scratch: Path | None, *, name: str) -> 
         name: Name of the input in messages.
 
     Raises:
-        DataError: its rows cannot be computed or do not fit into Arrow columns.
+        DataError: its rows cannot be computed, do not fit into Arrow columns, or have been read already and come once.
         StorageError: the folder for temporary data is full.
     """
-    import duckdb  # noqa: PLC0415 - only for frames
-    import polars as pl  # noqa: PLC0415
-    import pyarrow as pa  # noqa: PLC0415
-
+    _refuse_second_reading(frame.content, label, name=name)
     remedy = _OF_TABLES
     try:
         table = _table(frame.content)
         if table is None:
             remedy = _OF_STREAMS
             return _spooled(frame, label, scratch, name=name)
-    except (pl.exceptions.PolarsError, pa.ArrowException, duckdb.Error, ValueError, TypeError) as error:
+    except (ThresherError, OSError, MemoryError):
+        raise
+    except Exception as error:  # rows that stream are computed by code of their owner, which may raise anything
         lines = [line.strip() for argument in error.args for line in str(argument).splitlines()[:1]]
         message = f"input {name}: the rows of {label} cannot be read: {'; '.join(lines) or type(error).__name__}"
         raise DataError(message, remedy=remedy) from error
@@ -159,12 +163,28 @@ def open_frame(frame: Frame, label: str, scratch: Path | None, *, name: str) -> 
     return FrameRows(label, table)
 
 
+def _refuse_second_reading(content: Any, label: str, *, name: str) -> None:  # noqa: ANN401 - any frame
+    """Refuse a reader that an input has read before: its rows are gone, and it would look empty."""
+    import pyarrow as pa  # noqa: PLC0415 - only for frames
+
+    if not isinstance(content, pa.RecordBatchReader):
+        return
+    if content in _readers_read:
+        message = f"input {name}: {label} has been read already, and a reader yields its rows once"
+        raise DataError(message, remedy="Pass a table instead: reader.read_all().")
+    _readers_read.add(content)
+
+
 def _table(content: Any) -> pa.Table | None:  # noqa: ANN401 - any frame
     """The rows of a frame that lies in memory; None for one whose rows stream."""
     import polars as pl  # noqa: PLC0415 - see open_frame
     import pyarrow as pa  # noqa: PLC0415
 
+    if type(content).__name__ == "Series":
+        message = "it is a column, not a table"
+        raise TypeError(message)
     if isinstance(content, pl.DataFrame):
+        _refuse_wide_integers(content.schema)
         return _plain(content.to_arrow(compat_level=pl.CompatLevel.oldest()))
     if isinstance(content, pa.RecordBatch):
         return _plain(pa.Table.from_batches([content]))
@@ -173,6 +193,13 @@ def _table(content: Any) -> pa.Table | None:  # noqa: ANN401 - any frame
     if type(content).__module__.partition(".")[0] == "pandas":
         return _plain(pa.Table.from_pandas(content, preserve_index=False))
     return None
+
+
+def _refuse_wide_integers(schema: pl.Schema) -> None:
+    for column, dtype in schema.items():
+        if str(dtype) in _WIDE_INTEGERS:
+            message = f"column {column!r} is {dtype}; cast it to Int64"
+            raise TypeError(message)
 
 
 def _plain(table: pa.Table) -> pa.Table:
@@ -186,6 +213,10 @@ def _plain(table: pa.Table) -> pa.Table:
             kind = kind.storage_type
         if pa.types.is_dictionary(kind):
             kind = kind.value_type
+        if pa.types.is_float16(kind):
+            kind = pa.float32()  # the engine takes halves from files only
+        if pa.types.is_decimal256(kind):
+            kind = pa.decimal128(min(kind.precision, MOST_DIGITS), kind.scale)
         columns.append(column if kind == column_field.type else column.cast(kind))
         fields.append(pa.field(column_field.name, kind))
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
@@ -203,6 +234,7 @@ def _write(content: Any, path: Path) -> None:  # noqa: ANN401 - any frame
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     if isinstance(content, pl.LazyFrame):
+        _refuse_wide_integers(content.collect_schema())
         content.sink_parquet(path)
         return
     reader = _reader(content)
@@ -251,10 +283,18 @@ class _Hashing:
         """Do nothing: nothing is open."""
 
 
-def _zeros(number: int) -> Any:  # noqa: ANN401 - an array
+def _zeros(length: int) -> pa.Array:
     import numpy as np  # noqa: PLC0415 - see open_frame
+    import pyarrow as pa  # noqa: PLC0415
 
-    return np.zeros(number, dtype=np.int32)
+    return pa.array(np.zeros(length, dtype=np.int32))
+
+
+def _numbers(length: int) -> pa.Array:
+    import numpy as np  # noqa: PLC0415 - see open_frame
+    import pyarrow as pa  # noqa: PLC0415
+
+    return pa.array(np.arange(length, dtype=np.int64))
 
 
 def labelled(paths: tuple[str | Frame, ...], *, name: str) -> Iterator[tuple[Frame, str]]:
@@ -264,8 +304,9 @@ def labelled(paths: tuple[str | Frame, ...], *, name: str) -> Iterator[tuple[Fra
         DataError: one is there twice.
     """
     frames = [path for path in paths if isinstance(path, Frame)]
+    digits = len(str(len(frames)))  # rows are ordered by the names of their frames
     for number, frame in enumerate(frames, start=1):
-        label = f"the {frame.kind}" + (f" ({number} of {len(frames)})" if len(frames) > 1 else "")
+        label = f"the {frame.kind}" + (f" ({number:0{digits}} of {len(frames)})" if len(frames) > 1 else "")
         if any(frame.content is earlier.content for earlier in frames[: number - 1]):
             message = f"input {name}: {label} is passed twice"
             raise DataError(message, remedy="Its rows would count twice: remove one of the two.")

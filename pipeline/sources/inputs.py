@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 from zoneinfo import available_timezones
 
@@ -110,7 +110,7 @@ class Input(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _short_forms(cls, value: object) -> object:
-        return {"path": value} if isinstance(value, str | Path | list | tuple) or is_frame(value) else value
+        return {"path": value} if isinstance(value, str | os.PathLike | list | tuple) or is_frame(value) else value
 
     @field_validator("path", mode="before")
     @classmethod
@@ -123,8 +123,8 @@ class Input(BaseModel):
 
 
 def _path_or_frame(value: object) -> object:
-    if isinstance(value, Path):
-        return str(value)
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
     return Frame(value) if is_frame(value) else value
 
 

@@ -34,9 +34,7 @@ def trec(path: Path, names: tuple[str, ...], *, name: str) -> pl.LazyFrame:
     values = lines.with_columns(values=pl.col(_LINE).str.extract_all(r"\S+"))
     uneven = values.filter(pl.col("values").list.len() != len(names)).collect(engine="streaming")
     if uneven.height:
-        message = (
-            f"input {name}: {uneven.height:,} lines of {path} have not {len(names)} values (first: {_first(uneven)})"
-        )
+        message = f"input {name}: {path} has lines without {len(names)} values: {_told(uneven)}"
         raise DataError(message, remedy=f'Its lines are: {" ".join(names)}; or say what it is: format = "…".')
     return values.select(pl.col("values").list.get(number).alias(column) for number, column in enumerate(names))
 
@@ -78,7 +76,7 @@ def _check_tags(tokens: pl.DataFrame, path: Path, *, name: str) -> None:
     is_tag = pl.col("tag").eq("O") | pl.col("tag").str.contains(rf"^[{_SCHEMES}]-.")
     odd = tokens.filter(~is_tag | (pl.col("values").list.len() == 1))
     if odd.height:
-        message = f"input {name}: {odd.height:,} lines of {path} do not end in a tag (first: {_first(odd)})"
+        message = f"input {name}: {path} has lines that do not end in a tag: {_told(odd)}"
         raise DataError(message, remedy="A tag is O, or B-, I-, E-, S-, L- or U- with a type behind it.")
 
 
@@ -134,7 +132,7 @@ def brat(path: Path, *, name: str) -> pl.LazyFrame:
     values = lines.with_columns(pl.col(_LINE).str.extract_groups(pattern).alias("values"))
     odd = values.filter(pl.col("values").struct.field("start").is_null())
     if odd.height:
-        message = f"input {name}: {odd.height:,} annotations of {path} have not one span (first: {_first(odd)})"
+        message = f"input {name}: {path} has annotations without a type and one span: {_told(odd)}"
         raise DataError(
             message, remedy="Spans in several pieces are not read: leave them out, or give their whole extent."
         )
@@ -158,7 +156,7 @@ def _lines(path: Path) -> pl.LazyFrame:
     return lines.with_columns(pl.col(_LINE).fill_null("")).with_row_index("number", offset=1)
 
 
-def _first(lines: pl.DataFrame) -> str:
-    """The first of some lines, with its number."""
+def _told(lines: pl.DataFrame) -> str:
+    """How many lines there are, and the first with its number."""
     text = lines[_LINE][0]
-    return f"line {lines['number'][0]:,}, {text[:60]!r}"
+    return f"{lines.height:,} (first: line {lines['number'][0]:,}, {text[:60]!r})"

@@ -118,8 +118,8 @@ def open_file(path: Path, root: Path, *, name: str, label: str = "", holder: obj
         schema = metadata.schema.to_arrow_schema()
     except (pa.ArrowException, OSError, MemoryError) as error:
         if os_error_number(error) is not None:
-            raise os_fault(error, f"input {name}: reading {path}") from error
-        message = f"input {name}: {path} is not a whole Parquet file ({error})"
+            raise os_fault(error, f"input {name}: reading {label or path}") from error
+        message = f"input {name}: {label or path} is not a whole Parquet file ({error})"
         raise DataError(message, remedy="Write the file again, or remove it from the input.") from error
     identity = _of_stat(stat)
     return DataFile(path, metadata.num_rows, schema, partitions_of(path, root), identity, footer, label, holder)

@@ -14,16 +14,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SPOOLED = "rows.parquet"
+PRIVATE = 0o700
 
 
 class TemporaryFolder:
     """A folder that is removed when nothing refers to this object, or when the process ends.
 
     Args:
-        scratch: The folder that it is made in; None: that of the system.
+        scratch: The folder that it is made in, which is made if need be; None: that of the system.
     """
 
     def __init__(self, scratch: Path | None) -> None:
+        if scratch is not None:
+            scratch.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
         self.path = Path(tempfile.mkdtemp(prefix="thresher-rows-", dir=scratch))
         weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 

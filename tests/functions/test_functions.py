@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -112,3 +113,32 @@ def test_limits_are_those_of_the_config() -> None:
     frame = scored().rename({"p": "score"})
     with pytest.raises(thresher.ThresherError, match=r"resources\.memory: 'much' is not a size"):
         thresher.threshold_sweep(predictions=frame, resources={"memory": "much"})
+
+
+def test_parameters_can_be_arrays() -> None:
+    frame = scored().rename({"p": "score"})
+    expected = thresher.threshold_sweep(predictions=frame, thresholds=[0.25, 0.5]).curve
+    arrays: list[Any] = [np.array([0.25, 0.5], np.float32), pl.Series([0.25, 0.5]), [np.float32(0.25), 0.5]]
+    for thresholds in arrays:
+        assert thresher.threshold_sweep(predictions=frame, thresholds=thresholds).curve.equals(expected)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (np.zeros((2, 2)), r"predictions is a numpy\.ndarray, which is no input"),
+        ({"score": [0.5], "label": [True]}, "predictions is a dictionary without path: 'score', 'label'"),
+        ((row for row in [scored()]), "predictions is a generator"),
+    ],
+)
+def test_what_is_no_input_is_told_in_words_of_python(value: Any, words: str) -> None:  # noqa: ANN401 - anything
+    with pytest.raises(thresher.ThresherError, match=words) as caught:
+        thresher.threshold_sweep(predictions=value)
+    assert caught.value.code == 78
+
+
+def test_a_path_can_be_anything_that_has_one(tmp_path: Path) -> None:
+    scored().rename({"p": "score"}).write_parquet(tmp_path / "rows.parquet")
+    with os.scandir(tmp_path) as entries:
+        entry = next(entries)
+    assert thresher.threshold_sweep(predictions=entry).areas.height == 1

@@ -94,3 +94,31 @@ def test_the_command_prints_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert called.code == 0
     assert tomllib.loads(called.out)["stages"][0]["predictions"]["columns"] == {"score": "p", "label": "y"}
     assert call("init", "threshold_sweep", "--from", "b.parquet").code == 66
+
+
+@pytest.mark.parametrize(
+    ("scores", "thresholds"),
+    [
+        ([0.3, 0.7], {"start": 0.3, "stop": 0.7, "count": 101}),
+        ([-1e308, 1e308], None),
+        ([0.0, 2e-320], {"start": 0.0, "stop": 2e-320, "count": 101}),
+        ([0.5, 0.5], None),
+        ([float("nan"), None], None),
+    ],
+)
+def test_thresholds_are_proposed_where_scores_have_a_range(
+    scores: list[float | None], thresholds: dict[str, float] | None, tmp_path: Path
+) -> None:
+    pl.DataFrame({"event_id": ["a", "b"], "article_id": ["c", "d"], "score": scores}).write_parquet(
+        tmp_path / "a.parquet"
+    )
+    text, config = proposal("before_after", ["a.parquet"], tmp_path)
+    assert config["stages"][0].get("thresholds") == thresholds
+    assert ("#thresholds = …" in text) == (thresholds is None)
+
+
+def test_names_with_control_characters_are_written_as_toml_can_hold_them(tmp_path: Path) -> None:
+    name = "a\nb\x7f'\".parquet"
+    pl.DataFrame({"score\x7f": [0.5], "label": [True], "\n": [1]}).write_parquet(tmp_path / name)
+    _, config = proposal("threshold_sweep", [name], tmp_path)
+    assert config["stages"][0]["predictions"] == {"path": name, "columns": {"score": "score\x7f"}}

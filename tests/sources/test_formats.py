@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 import pipeline
+import thresher
 from pipeline.errors import DataError, NoInputError
 from pipeline.runs.config import parse_config
+from pipeline.sources.files import find_files
 from pipeline.sources.inputs import Field, Input, InputContract, Kind
 from pipeline.sources.opening import open_source
 from pipeline.sources.parquet_files import DataFile
@@ -69,7 +72,7 @@ def test_rows_have_the_types_of_their_fields(name: str, tmp_path: Path) -> None:
 
 def column(values: list[str], kind: Kind, folder: Path, **keys: Any) -> pl.Series:  # noqa: ANN401 - as in a config
     contract = InputContract("rows", (Field("x", kind, "a value", required=True),), "rows")
-    (folder / "rows.csv").write_text("\n".join(["x;y", *(f"{value};" for value in values)]) + "\n", encoding="utf-8")
+    (folder / "rows.csv").write_text("\n".join(["x;y", *(f"{value};0" for value in values)]) + "\n", encoding="utf-8")
     return read(folder / "rows.csv", contract, delimiter=";", **keys)["x"]
 
 
@@ -99,6 +102,7 @@ def test_text_is_read_as_its_field_expects(kind: Kind, values: list[str], dtype:
 def test_times_keep_their_zone(tmp_path: Path) -> None:
     zoned = column(["2026-11-20T09:30:00Z", "2026-11-20T09:30:00+02:00"], "instant", tmp_path)
     assert zoned.dt.hour().to_list() == [9, 7]
+    assert column(["2026-11-20 09:30+02:00"], "instant", tmp_path).dt.hour().to_list() == [7]
 
 
 def test_decimal_commas_and_words_for_nothing_are_declared(tmp_path: Path) -> None:
@@ -108,7 +112,7 @@ def test_decimal_commas_and_words_for_nothing_are_declared(tmp_path: Path) -> No
 MISFITS: list[tuple[Kind, list[str], str]] = [
     ("number", ["1", "x", "2,5"], "is not a number in 2 rows"),
     ("number", ["0,5"], 'decimal = "," for decimal commas'),
-    ("integer", ["1", "2.0"], "is not an integer in 1 rows"),
+    ("integer", ["1", "2.0"], "is not an integer in 1 row of"),
     ("boolean", ["1", "2", "yes"], "is not true, false, 1 or 0 in 2 rows"),
     ("instant", ["2026-11-20", "20-11-2026"], "is not a date or time as in 2026-11-20"),
     ("instant", ["1763600000"], "strptime(my_column"),
@@ -135,6 +139,8 @@ FAULTS: dict[str, tuple[str, bytes, str]] = {
     "no Arrow file": ("a.arrow", b"score", "cannot be read as arrow"),
     "a spreadsheet": ("a.xlsx", b"PK", "polars.read_excel('a.xlsx').write_parquet('a.parquet')"),
     "no such column": ("a.csv", b"score\n1\n", "has no column 'label'"),
+    "a name twice": ("a.csv", b"score,label,score\n1,0,2\n", "several columns named 'score'"),
+    "NaN in JSON": ("a.jsonl", b'{"score": NaN, "label": true}\n', "null for NaN and Infinity"),
     "text in JSON": ("a.jsonl", b'{"score": "1", "label": true}\n', "is large_string, not a number"),
 }
 
@@ -192,3 +198,49 @@ def test_a_run_reads_csv_with_expressions(tmp_path: Path) -> None:
     run = pipeline.run(parse_config({"output": "out", "stages": [stage]}, base=tmp_path))
     table = pl.read_parquet(run.path / "before_after_estimates" / "before_after.parquet")
     assert table.select("m_before", "m_after").rows() == [(1, 2), (0, 2)]
+
+
+def test_rows_in_the_order_of_files_do_not_depend_on_where_they_are_converted(tmp_path: Path) -> None:
+    rows = {"doc_id": ["d"], "text": ["x"]}
+    pl.DataFrame({**rows, "start": [3], "end": [9]}).write_parquet(tmp_path / "gold.parquet")
+    for number in range(11):
+        frame = pl.DataFrame({**rows, "start": [number], "end": [number + 4]})
+        frame.write_csv(tmp_path / f"{number:02}.csv")
+        frame.write_parquet(tmp_path / f"of_{number:02}.parquet")
+
+    def outcomes(predicted: Any) -> pl.DataFrame:  # noqa: ANN401 - any rows
+        gold = str(tmp_path / "gold.parquet")
+        result = thresher.entity_recognition(
+            gold=gold, predicted=predicted, match="overlap", assignment="file_order", uncertainty="none"
+        )
+        return result.outcomes
+
+    expected = outcomes(str(tmp_path / "of_*.parquet"))
+    frames = [pl.read_parquet(tmp_path / f"of_{number:02}.parquet") for number in range(11)]
+    for predicted in (str(tmp_path / "*.csv"), frames, [frame.lazy() for frame in frames]):
+        assert_frame_equal(outcomes(predicted), expected)
+
+
+def test_a_fault_of_a_row_names_the_file_that_it_came_from(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("score,label\n0.5,1\nnan,0\n")
+    with pytest.raises(DataError, match=r"\(1 in .*/a\.csv, first at row 2\)"):
+        thresher.threshold_sweep(predictions=str(tmp_path / "a.csv"))
+
+
+def test_lines_without_a_value_are_no_rows(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,score,label\n1,0.5,1\n\n,,\nNA,NA,NA\n\n")
+    frame = read(str(tmp_path / "a.csv"), null_values=["NA"])
+    assert frame.rows() == [("1", 0.5, True), (None, None, None)]
+
+
+def test_a_damaged_archive_is_a_fault_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"score,label\n" + b"0.9,1\n" * 9000)[:-20])
+    with pytest.raises(DataError, match=r"a\.csv\.gz cannot be read as csv"):
+        read(str(tmp_path / "a.csv.gz"))
+
+
+def test_the_folder_for_temporary_data_is_made(tmp_path: Path) -> None:
+    FRAME.write_csv(tmp_path / "rows.csv")
+    (file,) = find_files(Input(path=("rows.csv",)), tmp_path, tmp_path / "new" / "scratch", name="rows").files
+    assert isinstance(file, DataFile)
+    assert file.path.is_relative_to(tmp_path / "new" / "scratch")

@@ -140,7 +140,14 @@ FAULTS: dict[str, tuple[object, str]] = {
     ),
     "a plan that fails": (FRAME.lazy().select("absent"), "the rows of the polars.LazyFrame cannot be read"),
     "a cast that fails": (FRAME.lazy().with_columns(pl.col("source").cast(pl.Float64)), "conversion from `str`"),
-    "a series": (FRAME["score"], "the rows of the polars.Series cannot be read"),
+    "a series": (FRAME["score"], "the rows of the polars.Series cannot be read: it is a column, not a table"),
+    "a series of pandas": (pd.Series([0.5]), "the pandas.Series cannot be read: it is a column, not a table"),
+    "a plan whose own code fails": (
+        FRAME.lazy().map_batches(lambda frame: frame.item(row=ROWS, column="absent")),
+        "the rows of the polars.LazyFrame cannot be read",
+    ),
+    "wide integers": (FRAME.with_columns(n=pl.lit(1, pl.Int128)), "column 'n' is Int128; cast it to Int64"),
+    "wide integers of a plan": (FRAME.lazy().with_columns(n=pl.lit(1, pl.Int128)), "column 'n' is Int128"),
     "the same frame twice": ([FRAME, FRAME], "the polars.DataFrame (2 of 2) is passed twice"),
     "a score that is not a number": (FRAME.with_columns(score=float("nan")), "NaN in 400 rows (400 in the polars.Data"),
 }
@@ -177,6 +184,23 @@ def test_what_is_no_frame_is_refused(value: object, tmp_path: Path) -> None:
     assert caught.value.code == 78
 
 
+def test_a_reader_is_read_once(tmp_path: Path) -> None:
+    reader = FRAME.to_arrow().to_reader()
+    stages = [{"kind": "threshold_sweep", "name": name, "predictions": reader} for name in ("a", "b")]
+    with pytest.raises(DataError, match=r"the pyarrow\.RecordBatchReader has been read already"):
+        pipeline.run({"output": str(tmp_path), "stages": stages})
+
+
+def test_numbers_that_the_engine_takes_from_files_only_are_converted() -> None:
+    table = pa.table(
+        {"half": pa.array(np.array([0.5, 0.25], np.float16)), "wide": pa.array([1, None], pa.decimal256(40, 2))}
+    )
+    rows = open_frame(Frame(table), "the table", None, name="rows")
+    assert isinstance(rows, FrameRows)
+    assert rows.schema.types == [pa.float32(), pa.decimal128(38, 2)]
+    assert rows.table["half"].to_pylist() == [0.5, 0.25]
+
+
 def test_a_frame_that_its_owner_changes_is_noticed() -> None:
     frame = FRAME.to_pandas()
     rows = open_frame(Frame(frame), "the pandas.DataFrame", None, name="predictions")
@@ -207,11 +231,11 @@ def test_a_table_in_memory_is_not_copied() -> None:
 
 def test_bounds_and_nulls_of_other_columns() -> None:
     table = pa.table(
-        {"half": pa.array(np.array([0.5, 1.0], dtype=np.float16)), "text": ["a", None], "none": pa.nulls(2, pa.int64())}
+        {"exact": pa.array([1, 2], pa.decimal128(4, 2)), "text": ["a", None], "none": pa.nulls(2, pa.int64())}
     )
     rows = open_frame(Frame(table), "the pyarrow.Table", None, name="predictions")
-    assert [rows.bounds(name) for name in ("half", "text", "none", "absent")] == [None] * 4
-    assert [rows.null_free(name) for name in ("half", "text", "absent")] == [True, False, False]
+    assert [rows.bounds(name) for name in ("exact", "text", "none", "absent")] == [None] * 4
+    assert [rows.null_free(name) for name in ("exact", "text", "absent")] == [True, False, False]
 
 
 def test_each_of_several_frames_has_a_name() -> None:
