@@ -59,6 +59,8 @@ class Sample:
         for block in engine.stream(self.query):
             sampler.see(block)
         table, empty = sampler.sample(), progress.tables[self.into].schema
+        if table.is_empty():
+            return
         lacking = [pl.lit(None, dtype=dtype).alias(name) for name, dtype in empty.items() if name not in table.columns]
         progress.tables[self.into] = table.with_columns(lacking)
 

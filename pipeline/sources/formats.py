@@ -10,12 +10,14 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import DataError, os_error_number
+from pipeline.sources.frames import write_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
     import polars as pl
+    import pyarrow as pa
 
     from pipeline.sources.inputs import Format, Input, Kind
 
@@ -103,11 +105,15 @@ def convert(
         DataError: the file is not of that format, or a value does not fit its field.
     """
     import polars as pl  # noqa: PLC0415 - the command line shows its help without it
+    import pyarrow as pa  # noqa: PLC0415
 
     if kind == "arrow" and not _starts_with(path, b"ARROW1"):
         message = f"input {name}: {path} cannot be read as arrow: it is no Arrow file"
         raise DataError(message, remedy=_REMEDY)
     try:
+        if kind == "arrow":
+            write_rows(_batches(path), target)
+            return
         frame = _scan(path, kind, spec, alone=alone, name=name)
         names = frame.collect_schema().names()
         if kind in SEPARATED:
@@ -115,7 +121,7 @@ def convert(
         if kind in {*TEXTS, "jsonl"}:
             frame = frame.with_columns(_typed(frame, kinds(names), path, kind, spec, name=name))
         frame.sink_parquet(target)
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except (pl.exceptions.PolarsError, pa.ArrowException, OSError) as error:
         if isinstance(error, OSError) and os_error_number(error) is not None:
             raise
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
@@ -134,6 +140,15 @@ def _starts_with(path: Path, magic: bytes) -> bool:
         return file.read(len(magic)) == magic
 
 
+def _batches(path: Path) -> pa.RecordBatchReader:
+    """The rows of an Arrow file, read from a map of it in memory."""
+    import pyarrow as pa  # noqa: PLC0415 - see convert
+
+    file = pa.ipc.open_file(pa.memory_map(str(path)))
+    batches = (file.get_batch(number) for number in range(file.num_record_batches))
+    return pa.RecordBatchReader.from_batches(file.schema, batches)
+
+
 def _separator(kind: Format, spec: Input) -> str:
     return spec.delimiter or ("\t" if kind == "tsv" else ",")
 
@@ -149,8 +164,6 @@ def _scan(path: Path, kind: Format, spec: Input, *, alone: bool, name: str) -> p
         return line_formats.conll(path, alone=alone, name=name)
     if kind == "brat":
         return line_formats.brat(path, name=name)
-    if kind == "arrow":
-        return pl.scan_ipc(path, glob=False)
     if kind == "jsonl":
         return pl.scan_ndjson(path, infer_schema_length=None)
     return _separated(pl.scan_csv(path, separator=_separator(kind, spec), infer_schema=False, glob=False), spec)

@@ -28,7 +28,6 @@ _WIDE_INTEGERS = {"Int128", "UInt128"}
 _readers_read: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
-@dataclass(frozen=True, eq=False)
 class Frame:
     """A frame in the place of a path.
 
@@ -37,7 +36,10 @@ class Frame:
             relation, or anything with `__arrow_c_stream__`.
     """
 
-    content: Any = field(repr=False)
+    __slots__ = ("content",)
+
+    def __init__(self, content: Any) -> None:  # noqa: ANN401 - any frame
+        self.content = content
 
     @property
     def kind(self) -> str:
@@ -223,11 +225,11 @@ def _plain(table: pa.Table) -> pa.Table:
 
 
 def _spooled(frame: Frame, label: str, scratch: Path | None, *, name: str) -> DataFile:
-    path, holder = spooled(lambda target: _write(frame.content, target), label, scratch, name=name)
+    path, holder = spooled(lambda target: write_rows(frame.content, target), label, scratch, name=name)
     return open_file(path, path.parent, name=name, label=label, holder=holder)
 
 
-def _write(content: Any, path: Path) -> None:  # noqa: ANN401 - any frame
+def write_rows(content: Any, path: Path) -> None:  # noqa: ANN401 - any frame
     """Write rows that stream to a Parquet file."""
     import polars as pl  # noqa: PLC0415 - see open_frame
     import pyarrow as pa  # noqa: PLC0415

@@ -11,7 +11,6 @@ from zoneinfo import available_timezones
 from pydantic import (
     BaseModel,
     ConfigDict,
-    InstanceOf,
     PlainSerializer,
     StringConstraints,
     field_validator,
@@ -37,7 +36,7 @@ class Expression(BaseModel):
 
 
 Mapped = str | Literal[False] | Expression
-PathOrFrame = str | Annotated[InstanceOf[Frame], PlainSerializer(lambda frame: f"<{frame.kind}>", return_type=str)]
+PathOrFrame = str | Annotated[Frame, PlainSerializer(lambda frame: f"<{frame.kind}>", return_type=str)]
 
 
 class Input(BaseModel):
@@ -55,7 +54,7 @@ class Input(BaseModel):
         null_values: Texts that mean NULL in CSV and TSV files, beside empty ones.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
     forms: ClassVar[str] = "a path in quotes, a list of paths, or a table { path = …, columns = … }"
 
     path: tuple[PathOrFrame, ...]

@@ -100,11 +100,11 @@ def _mentions(tokens: pl.DataFrame, prefix_of_documents: str) -> pl.DataFrame:
     )
     document = pl.concat_str(pl.lit(prefix_of_documents), pl.col("document").cast(pl.String))
     return (
-        placed.with_columns(mention=(~continues).cum_sum())
+        placed.with_columns(mention=(~continues).cum_sum(), doc_id=document)
         .filter(pl.col("kind").is_not_null())
         .group_by("mention", maintain_order=True)
         .agg(
-            document.first().alias("doc_id"),
+            pl.col("doc_id").first(),
             pl.col("start").first(),
             (pl.col("start") + pl.col("length")).last().alias("end"),
             pl.col("token").str.join(" ").alias("text"),

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import polars as pl
 import pytest
 import sqlglot.expressions as exp
@@ -12,10 +15,15 @@ import pipeline
 from cases.reading import case_folders, case_name, prepare, read_expected
 from pipeline.engines import duckdb as engine
 from pipeline.queries.dialect import render
+from pipeline.sources.files import find_files
+from pipeline.sources.frames import Frame
+from pipeline.sources.parquet_files import DataFile
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
+    from pipeline.runs.config import Config
     from pipeline.runs.runner import Run
 
 FOLDERS = case_folders()
@@ -86,6 +94,38 @@ def test_order_and_files_of_the_rows_and_the_way_through_spark_change_no_byte(
     assert contents(mixed) == expected
     assert statuses(mixed).equals(statuses(plain))
     assert travelled > 0
+
+
+FORMS: tuple[Callable[[pl.DataFrame], object], ...] = (
+    lambda frame: frame,
+    lambda frame: frame.lazy(),
+    lambda frame: frame.to_arrow(),
+    lambda frame: frame.to_arrow().to_reader(),
+    lambda frame: duckdb.from_arrow(frame.to_arrow()),
+)
+
+
+def in_frames(config: Config) -> Config:
+    """The same config with a frame in the place of every file, each of another form; folder names stay paths."""
+    stages, form = [], cycle(FORMS)
+    for configured in config.stages:
+        inputs = {}
+        for contract in configured.stage.inputs:
+            spec = getattr(configured.params, contract.name)
+            files = find_files(spec, config.base, name=contract.name).files if spec is not None else ()
+            paths = [file.path for file in files if isinstance(file, DataFile) and not file.partitions]
+            if paths and len(paths) == len(files):
+                frames = tuple(Frame(next(form)(pl.read_parquet(path))) for path in paths)
+                inputs[contract.name] = spec.model_copy(update={"path": frames})
+        stages.append(replace(configured, params=configured.params.model_copy(update=inputs)))
+    return replace(config, stages=tuple(stages))
+
+
+@pytest.mark.first_case_covers
+def test_frames_change_no_byte(case: Path, plain: Run, tmp_path: Path) -> None:
+    framed = run_stages(in_frames(prepare(case, tmp_path)))
+    assert contents(framed) == contents(plain)
+    assert statuses(framed).equals(statuses(plain))
 
 
 def statuses(run: Run) -> pl.DataFrame:

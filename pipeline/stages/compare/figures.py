@@ -98,9 +98,10 @@ def _by_system(table: pl.DataFrame, values: Sequence[str]) -> pl.DataFrame:
         of_side = (pl.col(name.replace("mean", f"mean_{side}")).alias(name) for name in values)
         sides.append(table.select(*keys, *names, *of_side, INTERVAL_QUALITY))
     systems = pl.concat(sides).unique([*keys, SYSTEM, *values], keep="first", maintain_order=True)
-    differ = pl.len().over(*keys, SYSTEM).max().over(keys_of(table), SYSTEM) > 1
+    systems = systems.with_columns(pl.len().over(*keys, SYSTEM).alias("n_values"))
+    differ = pl.col("n_values").max().over(keys_of(table), SYSTEM) > 1
     named = pl.when(differ).then(pl.concat_str(SYSTEM, pl.lit(" (beside "), "beside", pl.lit(")"))).otherwise(SYSTEM)
-    return systems.with_columns(named.alias(SYSTEM)).sort([*keys, SYSTEM]).drop("beside")
+    return systems.with_columns(named.alias(SYSTEM)).sort([*keys, SYSTEM]).drop("beside", "n_values")
 
 
 def _text(column: str, name: str) -> pl.Expr:
