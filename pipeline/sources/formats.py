@@ -6,18 +6,17 @@ not fit is an error that names it. Columns that are bound to no field stay text.
 
 from __future__ import annotations
 
+import glob
 import re
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import DataError, os_error_number
-from pipeline.sources.frames import write_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
     import polars as pl
-    import pyarrow as pa
 
     from pipeline.sources.inputs import Format, Input, Kind
 
@@ -105,15 +104,11 @@ def convert(
         DataError: the file is not of that format, or a value does not fit its field.
     """
     import polars as pl  # noqa: PLC0415 - the command line shows its help without it
-    import pyarrow as pa  # noqa: PLC0415
 
     if kind == "arrow" and not _starts_with(path, b"ARROW1"):
         message = f"input {name}: {path} cannot be read as arrow: it is no Arrow file"
         raise DataError(message, remedy=_REMEDY)
     try:
-        if kind == "arrow":
-            write_rows(_batches(path), target)
-            return
         frame = _scan(path, kind, spec, alone=alone, name=name)
         names = frame.collect_schema().names()
         if kind in SEPARATED:
@@ -121,7 +116,7 @@ def convert(
         if kind in {*TEXTS, "jsonl"}:
             frame = frame.with_columns(_typed(frame, kinds(names), path, kind, spec, name=name))
         frame.sink_parquet(target)
-    except (pl.exceptions.PolarsError, pa.ArrowException, OSError) as error:
+    except (pl.exceptions.PolarsError, OSError) as error:
         if isinstance(error, OSError) and os_error_number(error) is not None:
             raise
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
@@ -140,15 +135,6 @@ def _starts_with(path: Path, magic: bytes) -> bool:
         return file.read(len(magic)) == magic
 
 
-def _batches(path: Path) -> pa.RecordBatchReader:
-    """The rows of an Arrow file, read from a map of it in memory."""
-    import pyarrow as pa  # noqa: PLC0415 - see convert
-
-    file = pa.ipc.open_file(pa.memory_map(str(path)))
-    batches = (file.get_batch(number) for number in range(file.num_record_batches))
-    return pa.RecordBatchReader.from_batches(file.schema, batches)
-
-
 def _separator(kind: Format, spec: Input) -> str:
     return spec.delimiter or ("\t" if kind == "tsv" else ",")
 
@@ -158,6 +144,8 @@ def _scan(path: Path, kind: Format, spec: Input, *, alone: bool, name: str) -> p
 
     from pipeline.sources import line_formats  # noqa: PLC0415 - see convert
 
+    if kind == "arrow":
+        return pl.scan_ipc(glob.escape(str(path)))  # a pattern to the reader
     if kind in {"trec_run", "trec_qrels"}:
         return line_formats.trec(path, line_formats.RUN if kind == "trec_run" else line_formats.QRELS, name=name)
     if kind == "conll":

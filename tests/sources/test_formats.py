@@ -61,6 +61,7 @@ WRITERS: dict[str, Callable[[Path], Any]] = {
     "rows.ndjson": FRAME.write_ndjson,
     "rows.arrow": FRAME.write_ipc,
     "rows.feather": FRAME.write_ipc,
+    "rows [1] *.arrow": FRAME.write_ipc,
 }
 
 
