@@ -178,6 +178,11 @@ def load_config(path: Path, *, overrides: Mapping[str, Any] | None = None) -> Co
     except FileNotFoundError as error:
         message = f"config file {path} does not exist"
         raise NoInputError(message, remedy="thresher init writes a starter config.") from error
+    except IsADirectoryError as error:
+        message = f"{path} is a folder, not a config file"
+        raise NoInputError(
+            message, remedy="Name the TOML file in it; thresher init writes a starter config."
+        ) from error
     except OSError as error:
         raise os_fault(error, f"reading the config file {path}") from error
     except (ValueError, RecursionError) as error:

@@ -306,6 +306,8 @@ def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
 def test_a_config_that_is_not_there_is_no_input(tmp_path: Path) -> None:
     with pytest.raises(NoInputError, match=r"gone\.toml"):
         load_config(tmp_path / "gone.toml")
+    with pytest.raises(NoInputError, match="is a folder, not a config file"):
+        load_config(tmp_path)
 
 
 def test_an_override_replaces_one_key(tmp_path: Path) -> None:
