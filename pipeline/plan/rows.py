@@ -178,7 +178,10 @@ def fields_of(source: Source, wanted: Iterable[str], by: Iterable[Grouped]) -> d
 
     A column that is both wanted and a grouping column is read twice.
     """
-    fields = {name: source.field(name) or Field(users_name(name), "any", "the cluster") for name in wanted}
+    fields = {
+        name: source.field(name) or source.contract.field(name) or Field(users_name(name), "any", "the cluster")
+        for name in wanted
+    }
     return fields | {each.name: each.field for each in by if each.source == source.name}
 
 

@@ -142,3 +142,9 @@ def test_a_path_can_be_anything_that_has_one(tmp_path: Path) -> None:
     with os.scandir(tmp_path) as entries:
         entry = next(entries)
     assert thresher.threshold_sweep(predictions=entry).areas.height == 1
+
+
+def test_a_field_that_is_missing_is_called_by_its_meaning() -> None:
+    mention = pl.DataFrame({"mention_id": [1], "latitude": [1.0], "longitude": [2.0]})
+    with pytest.raises(thresher.ThresherError, match=r"no column 'mention_id' \(the mention, the same in gold"):
+        thresher.geocoding(gold=mention, predicted=mention.drop("mention_id"))
