@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.errors import DataError
-from pipeline.metrics.before_after.timelines import counts_around
+from pipeline.metrics.before_after.timelines import MICROSECONDS_PER_HOUR, counts_around
 from pipeline.plan.nodes import CrossCheck
 from pipeline.queries.load import statement
 
@@ -56,8 +56,9 @@ def given_windows(span: Span) -> CrossCheck:
 
     def compare(frames: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
         events = frames["events"].filter(pl.col("first_time").is_not_null())  # else there are no articles
-        is_inside = (pl.col("event_time") + span.before_start >= pl.col("first_time")) & (
-            pl.col("event_time") + span.after_end <= pl.col("last_time")
+        slack = pl.when("complete").then(_slack(span)).otherwise(0)  # the archive may begin before its first article
+        is_inside = (pl.col("event_time") + span.before_start >= pl.col("first_time") - slack) & (
+            pl.col("event_time") + span.after_end <= pl.col("last_time") + slack
         )
         computed = events.with_columns(is_inside.alias("computed"))
         differing = computed.filter(pl.col("complete") != pl.col("computed"))
@@ -71,6 +72,11 @@ def given_windows(span: Span) -> CrossCheck:
         return (message,)
 
     return CrossCheck({"events": statement("before_after/given_windows")}, compare)
+
+
+def _slack(span: Span) -> int:
+    """How long before the first and after the last article an archive may have run: a night, if the window is long."""
+    return int(min(24 * MICROSECONDS_PER_HOUR, (span.after_end - span.before_start) / 10))
 
 
 def lags_and_window(lag: Lag, bounds: Mapping[str, float]) -> Iterator[str]:

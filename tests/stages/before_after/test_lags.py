@@ -12,6 +12,8 @@ from running import read_table, rows_by_status, run_before_after
 
 from pipeline.errors import DataError
 from pipeline.metrics.before_after.lag_agreement import lag_agreement
+from pipeline.metrics.before_after.timelines import MICROSECONDS_PER_HOUR, Span
+from pipeline.stages.before_after.plausibility import given_windows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -210,3 +212,19 @@ def test_a_given_window_that_is_not_this_one_is_told(tmp_path: Path) -> None:
         **KEYS,
     )
     assert [said for said in found.warnings if "complete_window of" in said and "computes it" in said]
+
+
+@pytest.mark.parametrize(
+    ("complete", "late_hours", "is_told"),
+    [(True, 0, False), (True, 24, False), (True, 25, True), (False, 1, False), (False, 0, True)],
+)
+def test_an_archive_may_have_begun_a_night_before_its_first_article(
+    complete: bool,  # noqa: FBT001
+    late_hours: int,
+    is_told: bool,  # noqa: FBT001
+) -> None:
+    hour = MICROSECONDS_PER_HOUR
+    span = Span(-168 * hour, 0, -24 * hour, 0, 72 * hour, closed=True)
+    first, last = (late_hours - 168) * hour, 72 * hour
+    events = {"event_id": [1], "event_time": [0], "complete": [complete], "first_time": [first], "last_time": [last]}
+    assert bool(given_windows(span).function({"events": pl.DataFrame(events)})) is is_told
