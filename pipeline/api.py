@@ -11,7 +11,8 @@ from pipeline.errors import ConfigError, ThresherError
 from pipeline.functions.result import Result
 from pipeline.report.published import read_run
 from pipeline.runs import runner
-from pipeline.runs.config import Config, load_config, overridden, parse_config
+from pipeline.runs.config import Config, load_config, parse_config
+from pipeline.runs.document import overridden
 from pipeline.runs.evaluation import StageResults
 from pipeline.runs.runner import Run
 from pipeline.sources.paths import local_path

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import re
 import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, ValidationError
 
 from pipeline.errors import ConfigError, NoInputError, os_fault, together
 from pipeline.runs.config_faults import explain, near, unwritable
+from pipeline.runs.document import Document, override
 from pipeline.sources.paths import abridged, check_texts, local_path, shortened
 from pipeline.stages import STAGES, find_stage
 from pipeline.stages.stage import counts_table
@@ -21,55 +19,13 @@ from pipeline.stages.upstream import UpstreamParameters, UpstreamStage
 from pipeline.tables.schemas import result_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from pipeline.runs.document import ResourceLimits
     from pipeline.stages.parameters import StageParameters
     from pipeline.stages.stage import Stage
 
 Model = TypeVar("Model", bound=BaseModel)
-_SIZE = re.compile(r"\d+(\.\d+)?\s*(KB|MB|GB|TB|KiB|MiB|GiB|TiB)", re.IGNORECASE)
-
-
-class ResourceLimits(BaseModel):
-    """The table `[resources]`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    memory: str | None = None
-    threads: int | None = None
-    scratch: Path | None = None
-    scratch_limit: str | None = None
-
-    @field_validator("memory", "scratch_limit")
-    @classmethod
-    def _size(cls, value: str | None) -> str | None:
-        if value is not None and not _SIZE.fullmatch(value):
-            message = f'{value!r} is not a size: write for example "4GB"'
-            raise ValueError(message)
-        return value
-
-    @field_validator("threads")
-    @classmethod
-    def _positive(cls, value: int | None) -> int | None:
-        if value is not None and value < 1:
-            message = "threads must be at least 1"
-            raise ValueError(message)
-        return value
-
-
-def _written(value: object) -> object:
-    return os.fspath(value) if isinstance(value, Path) else value
-
-
-class _Document(BaseModel):
-    """The config file, its stages still unparsed."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    output: Annotated[str, BeforeValidator(_written)] = "results"  # a Path would make s3:/x of s3://x
-    engine: Literal["duckdb", "spark"] = "duckdb"
-    resources: ResourceLimits = ResourceLimits()
-    stages: list[dict[str, Any]] = []
 
 
 @dataclass(frozen=True)
@@ -189,29 +145,8 @@ def load_config(path: Path, *, overrides: Mapping[str, Any] | None = None) -> Co
         message = f"{path} cannot be read as TOML: {_reason(error)}"
         raise ConfigError(message) from error
     for key, value in (overrides or {}).items():
-        _override(document, key, value, origin=str(path))
+        override(document, key, value, origin=str(path))
     return parse_config(document, base=path.resolve().parent, origin=str(path))
-
-
-def overridden(document: Mapping[str, Any], values: Mapping[str, Any], *, origin: str = "<config>") -> dict[str, Any]:
-    """Return a config as a dictionary with other values.
-
-    Args:
-        document: As parsed from TOML; it is left as it is.
-        values: Values by dotted key.
-        origin: Name in messages.
-
-    Raises:
-        ConfigError: a key names nothing that can be set.
-    """
-    try:
-        changed: dict[str, Any] = _copied(document)
-    except RecursionError as error:
-        message = f"{origin}: the config is nested too deep"
-        raise ConfigError(message) from error
-    for key, value in values.items():
-        _override(changed, key, value, origin=origin)
-    return changed
 
 
 def parse_config(document: Mapping[str, Any], *, base: Path, origin: str = "<config>") -> Config:
@@ -246,11 +181,11 @@ def parse_config(document: Mapping[str, Any], *, base: Path, origin: str = "<con
     return Config(origin, base, output, settings.engine, resources, stages)
 
 
-def _settings_and_stages(document: Mapping[str, Any], origin: str) -> tuple[_Document, tuple[ConfiguredStage, ...]]:
+def _settings_and_stages(document: Mapping[str, Any], origin: str) -> tuple[Document, tuple[ConfiguredStage, ...]]:
     """Check the document and its stages; the faults of all of them are reported together."""
-    settings, stages, faults = _Document(), [], []
+    settings, stages, faults = Document(), [], []
     try:
-        settings = _validated(_Document, dict(document), where=origin, starter=STAGES[0].kind)
+        settings = _validated(Document, dict(document), where=origin, starter=STAGES[0].kind)
     except ConfigError as error:
         faults.append(error)
     tables = document.get("stages")
@@ -305,7 +240,7 @@ def _check_names(stage: Stage, params: StageParameters, where: str) -> None:
 
 def _validated(model: type[Model], values: dict[str, Any], *, where: str, starter: str) -> Model:
     for key, value in values.items():
-        if model is not _Document or key != "stages":  # stages are checked one by one
+        if model is not Document or key != "stages":  # stages are checked one by one
             check_texts(value, str(key), where=where)
     try:
         return model.model_validate(values)
@@ -334,57 +269,3 @@ def _reason(error: Exception) -> str:
     if isinstance(error, OverflowError):
         return "a number is too large"
     return "it is nested too deep" if isinstance(error, RecursionError) else str(error) or type(error).__name__
-
-
-def _copied(value: Any) -> Any:  # noqa: ANN401 - any TOML value
-    """A copy of tables and lists at any depth; what is in them is the same, as frames are not to be copied."""
-    if isinstance(value, Mapping):
-        return {key: _copied(inner) for key, inner in value.items()}
-    return [_copied(inner) for inner in value] if isinstance(value, list) else value
-
-
-def _override(document: dict[str, Any], key: str, value: Any, *, origin: str) -> None:  # noqa: ANN401 - any TOML value
-    """Set a dotted key; below `stages`, a stage is given by its name, its kind or its number from 1.
-
-    If the config has one stage only, its keys need nothing in front.
-    """
-    path = _in_only_stage(document, key.split("."), origin)
-    table: Any = document
-    for index, name in enumerate(path[:-1]):
-        if isinstance(table, list):
-            table = _named_stage(table, name, origin)
-        elif isinstance(table, dict):
-            table = table.setdefault(name, {})
-        else:
-            message = f"{origin}: --set {key}: {'.'.join(path[:index])} is not a table"
-            raise ConfigError(message)
-    if not isinstance(table, dict):
-        message = f"{origin}: --set {key}: it does not name a key"
-        raise ConfigError(message, remedy="Write for example --set stages.before_after.boundary='\">\"'.")
-    table[path[-1]] = value
-
-
-def _in_only_stage(document: dict[str, Any], path: list[str], origin: str) -> list[str]:
-    """Put the stage in front of a key that belongs to the only stage."""
-    tables = document.get("stages")
-    stages = [table for table in tables if isinstance(table, dict)] if isinstance(tables, list) else []
-    names = [
-        str(table.get("name", table.get("kind")))
-        for table in stages
-        if (entry := find_stage(str(table.get("kind")))) and path[0] in entry.load().parameters.keys()  # noqa: SIM118
-    ]
-    if path[0] in _Document.model_fields or not names:
-        return path
-    if len(stages) == 1:
-        return ["stages", "1", *path]
-    key = ".".join(path)
-    message = f"{origin}: --set {key}: which stage is meant?"
-    raise ConfigError(message, remedy=f"Write --set stages.NAME.{key}=…, with NAME one of {', '.join(names)}.")
-
-
-def _named_stage(stages: list[Any], name: str, origin: str) -> Any:  # noqa: ANN401 - a parsed table
-    for number, stage in enumerate(stages, start=1):
-        if isinstance(stage, dict) and name in {str(number), stage.get("name"), stage.get("kind")}:
-            return stage
-    message = f"{origin}: --set names the stage {name!r}, which is not there"
-    raise ConfigError(message)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from pipeline.errors import DataError, NoInputError, ThresherError
-from pipeline.runs.config import Config, ConfiguredStage, ResourceLimits
+from pipeline.runs.config import Config, ConfiguredStage
+from pipeline.runs.document import ResourceLimits
 from pipeline.runs.opening import open_inputs
 from pipeline.stages import find_stage
 from pipeline.stages.durations import RECORDED
