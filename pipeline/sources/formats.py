@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import DataError, os_error_number
+from pipeline.sources.encodings import arrow_not_utf8, not_utf8
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -109,6 +110,8 @@ def convert(
         message = f"input {name}: {path} cannot be read as arrow: it is no Arrow file"
         raise DataError(message, remedy=_REMEDY)
     try:
+        if kind in SEPARATED and (fault := not_utf8(path, _separator(kind, spec), most_lines=1, name=name)) is not None:
+            raise fault  # the reader takes a header in any encoding
         frame = _scan(path, kind, spec, alone=alone, name=name)
         names = frame.collect_schema().names()
         if kind in SEPARATED:
@@ -119,6 +122,8 @@ def convert(
     except (pl.exceptions.PolarsError, OSError) as error:
         if isinstance(error, OSError) and os_error_number(error) is not None:
             raise
+        if "utf" in str(error).lower() and (fault := _not_utf8(path, kind, spec, name=name)) is not None:
+            raise fault from error
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         message = f"input {name}: {path} cannot be read as {kind}: {reason}"
         raise DataError(message, remedy=_remedy(kind)) from error
@@ -128,6 +133,12 @@ def _remedy(kind: Format) -> str:
     if kind == "jsonl":
         return f"Write one object a line, and null for NaN and Infinity, which JSON does not have. {_REMEDY}"
     return f"UTF-8 is read, with as many values in every row. {_REMEDY}" if kind in TEXTS else _REMEDY
+
+
+def _not_utf8(path: Path, kind: Format, spec: Input, *, name: str) -> DataError | None:
+    if kind == "arrow":
+        return arrow_not_utf8(path, name=name)
+    return not_utf8(path, _separator(kind, spec) if kind in SEPARATED else None, is_json=kind == "jsonl", name=name)
 
 
 def _starts_with(path: Path, magic: bytes) -> bool:
