@@ -106,7 +106,7 @@ def convert(
     """
     import polars as pl  # noqa: PLC0415 - the command line shows its help without it
 
-    if kind == "arrow" and not _starts_with(path, b"ARROW1"):
+    if kind == "arrow" and not starts_with(path, b"ARROW1"):
         message = f"input {name}: {path} cannot be read as arrow: it is no Arrow file"
         raise DataError(message, remedy=_REMEDY)
     try:
@@ -141,7 +141,8 @@ def _not_utf8(path: Path, kind: Format, spec: Input, *, name: str) -> DataError 
     return not_utf8(path, _separator(kind, spec) if kind in SEPARATED else None, is_json=kind == "jsonl", name=name)
 
 
-def _starts_with(path: Path, magic: bytes) -> bool:
+def starts_with(path: Path, magic: bytes) -> bool:
+    """Whether the first bytes of a file are those of a format."""
     with path.open("rb") as file:
         return file.read(len(magic)) == magic
 
