@@ -89,7 +89,7 @@ def convert(
     *,
     alone: bool,
     name: str,
-) -> None:
+) -> dict[str, int]:
     """Write the rows of a file of another format to a Parquet file, in a stream.
 
     Args:
@@ -101,10 +101,15 @@ def convert(
         alone: Whether it is the only file of the input.
         name: Name of the input in messages.
 
+    Returns:
+        What is to be said of rows that are not read as they are written, with the number of such rows.
+
     Raises:
         DataError: the file is not of that format, or a value does not fit its field.
     """
     import polars as pl  # noqa: PLC0415 - the command line shows its help without it
+
+    from pipeline.sources import line_formats  # noqa: PLC0415 - see above
 
     if kind == "arrow" and not starts_with(path, b"ARROW1"):
         message = f"input {name}: {path} cannot be read as arrow: it is no Arrow file"
@@ -119,6 +124,7 @@ def convert(
         if kind in {*TEXTS, "jsonl"}:
             frame = frame.with_columns(_typed(frame, kinds(names), path, kind, spec, name=name))
         frame.sink_parquet(target)
+        return line_formats.notices(target) if kind == "brat" else {}
     except (pl.exceptions.PolarsError, OSError) as error:
         if isinstance(error, OSError) and os_error_number(error) is not None:
             raise

@@ -35,6 +35,7 @@ class DataFile:
         label: What messages call it; empty: by its path.
         holder: What removes the file once nothing refers to it; None for files of the user's.
         origin: The file of another format that its rows come from, whose identity it has; else None.
+        notices: What is to be said of rows that are not read as that file has them, with the number of such rows.
     """
 
     path: Path
@@ -46,6 +47,7 @@ class DataFile:
     label: str = ""
     holder: object = data_field(default=None, compare=False, repr=False)
     origin: Path | None = None
+    notices: dict[str, int] = data_field(default_factory=dict, compare=False)
 
     @property
     def name(self) -> str:
