@@ -110,8 +110,8 @@ def test_a_token_that_is_a_number_sign_is_no_comment(first_line: str, tmp_path: 
 
 
 def test_documents_of_conll_2012_begin_with_a_comment(tmp_path: Path) -> None:
-    part = "#begin document (bc/cctv); part 000\nbc/cctv Oslo B-LOC\n\n#end document\n"
-    (tmp_path / "a.conll").write_text(part + part.replace("Oslo", "Rome"))
+    document = "#begin document (bc/cctv); part 000\nbc/cctv Oslo B-LOC\n\n#end document\n"
+    (tmp_path / "a.conll").write_text(document + document.replace("Oslo", "Rome"))
     assert conll(tmp_path / "a.conll", alone=True, name="gold").collect()["doc_id"].to_list() == ["1", "2"]
 
 
