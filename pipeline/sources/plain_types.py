@@ -2,8 +2,8 @@
 
 An Arrow extension type gives another meaning to the values that it stores: a period of pandas is stored as an integer.
 A plain type takes the place of those whose meaning is evident: `arrow.uuid` and `arrow.json` are text, `arrow.bool8` is
-boolean, and text remains text. All others become `arrow.opaque`, which no field accepts: they may stand beside the
-columns that are read, and are refused by name where they are read themselves.
+boolean, and text remains text. All others become `MeansSomethingElse`, which no field accepts: they may stand beside
+the columns that are read, and are refused by name where they are read themselves.
 """
 
 from __future__ import annotations
@@ -25,10 +25,34 @@ MOST_DIGITS = 38  # of a decimal number, for the engine
 _WIDE_INTEGERS = {"Int128", "UInt128"}
 _NAME, _DETAILS = b"ARROW:extension:name", b"ARROW:extension:metadata"
 _PLAIN = {"arrow.uuid": pa.string(), "arrow.json": pa.string(), "arrow.bool8": pa.bool_()}
+_OURS = "thresher.means_something_else"
 _REMEDIES = {
     "period": "convert it to dates or text",
     "interval": "convert it to text, or give its limits columns of their own",
 }
+
+
+class MeansSomethingElse(pa.ExtensionType):  # type: ignore[misc] # pyarrow has no types
+    """The type of a column that is never read, because its values mean something else than they store.
+
+    Its values are NULL. In a Parquet file the metadata of the column name it, so that it need not be known to Arrow.
+
+    Args:
+        words: What the library of the column calls its type.
+    """
+
+    def __init__(self, words: str) -> None:
+        self.words = words
+        super().__init__(pa.null(), _OURS)
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        """The words."""
+        return self.words.encode()
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, _storage: pa.DataType, serialized: bytes) -> MeansSomethingElse:
+        """Make it from its words."""
+        return cls(serialized.decode("utf-8", "replace"))
 
 
 def plain(table: pa.Table, *, start: int = 0) -> pa.Table:
@@ -46,7 +70,7 @@ def plain(table: pa.Table, *, start: int = 0) -> pa.Table:
     columns, fields = [], []
     for column, field in zip(table.columns, table.schema, strict=True):
         kind = _plain_type(field.type, field.metadata or {})
-        columns.append(_converted(column, kind))
+        columns.append(_converted(column, kind, _name(field.type, field.metadata or {})))
         fields.append(pa.field(field.name, kind))
     result = pa.Table.from_arrays(columns, schema=pa.schema(fields))
     check_texts(result, start=start)
@@ -77,9 +101,9 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
 
 def refused(kind: object) -> tuple[str, str] | None:
     """Return what to call a type whose values mean something else than they store, and a remedy; None for others."""
-    if not isinstance(kind, pa.OpaqueType):
+    if not isinstance(kind, MeansSomethingElse):
         return None
-    name = kind.type_name
+    name = kind.words
     remedy = _REMEDIES.get(name.partition("[")[0], "convert it to numbers, text, dates or times")
     return name, f"{remedy[0].upper()}{remedy[1:]} before it is read."
 
@@ -95,30 +119,31 @@ def _plain_type(kind: pa.DataType, metadata: Mapping[bytes, bytes]) -> pa.DataTy
     return kind
 
 
-def _meaning(kind: pa.DataType, metadata: Mapping[bytes, bytes]) -> pa.DataType:
-    """The plain type of a column, or `arrow.opaque` with the name of what it means.
-
-    Args:
-        kind: Its type.
-        metadata: Its metadata, which names the extension type where that is not known to Arrow.
-    """
-    name, details = metadata.get(_NAME, b"").decode("utf-8", "replace"), metadata.get(_DETAILS, b"")
-    storage = kind
+def _name(kind: pa.DataType, metadata: Mapping[bytes, bytes]) -> str:
+    """The name of an extension type; where Arrow does not know it, the metadata of the column do. Else empty."""
     if isinstance(kind, pa.BaseExtensionType):
-        storage, name = kind.storage_type, kind.extension_name
+        return str(kind.extension_name)
+    return metadata.get(_NAME, b"").decode("utf-8", "replace")
+
+
+def _meaning(kind: pa.DataType, metadata: Mapping[bytes, bytes]) -> pa.DataType:
+    """The plain type of a column, or `MeansSomethingElse`."""
+    if isinstance(kind, MeansSomethingElse):
+        return kind
+    name, details, storage = _name(kind, metadata), metadata.get(_DETAILS, b""), kind
+    if isinstance(kind, pa.BaseExtensionType):
+        storage = kind.storage_type
         serialize = getattr(kind, "__arrow_ext_serialize__", bytes)
         details = serialize()
-    if isinstance(kind, pa.OpaqueType):
-        name = kind.type_name
     if not name or _is_text(storage):
         return storage
-    if name in _PLAIN:
-        return _PLAIN[name]
-    return pa.opaque(pa.null(), type_name=_words(name, details), vendor_name="")
+    return _PLAIN[name] if name in _PLAIN else MeansSomethingElse(_words(name, details))
 
 
 def _words(name: str, details: bytes) -> str:
     """A type as its library calls it: `period[D]`, `interval[int64, right]`."""
+    if name == _OURS:
+        return details.decode("utf-8", "replace")
     try:
         parameters: Any = json.loads(details)
     except ValueError:
@@ -133,16 +158,14 @@ def _is_text(kind: pa.DataType) -> bool:
     return str(kind) in {"string", "large_string", "string_view"}
 
 
-def _converted(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+def _converted(column: pa.ChunkedArray, kind: pa.DataType, name: str) -> pa.ChunkedArray:
     if kind == column.type:
         return column
-    if isinstance(kind, pa.OpaqueType):  # it is never read
-        nulls = pa.ExtensionArray.from_storage(kind, pa.nulls(len(column)))
-        return pa.chunked_array([nulls], kind)
-    if pa.types.is_dictionary(column.type) and isinstance(column.type.value_type, pa.BaseExtensionType):
-        column = pa.chunked_array([chunk.dictionary_decode() for chunk in column.chunks], column.type.value_type)
-    name = column.type.extension_name if isinstance(column.type, pa.BaseExtensionType) else ""
+    if isinstance(kind, MeansSomethingElse):  # it is never read
+        return pa.chunked_array([pa.ExtensionArray.from_storage(kind, pa.nulls(len(column)))], kind)
+    if isinstance(column.type, pa.BaseExtensionType):
+        column = pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
     if name == "arrow.uuid":
-        values = column.cast(column.type.storage_type).to_pylist()
-        return pa.chunked_array([[None if value is None else str(uuid.UUID(bytes=value)) for value in values]], kind)
+        values = [None if value is None else str(uuid.UUID(bytes=value)) for value in column.to_pylist()]
+        return pa.chunked_array([pa.array(values, kind)])
     return column.cast(kind)

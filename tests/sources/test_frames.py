@@ -21,6 +21,7 @@ import pipeline
 from pipeline.errors import DataError, NoInputError, ThresherError
 from pipeline.sources.frames import Frame, FrameRows, is_frame, labelled, open_frame
 from pipeline.sources.parquet_files import DataFile, open_file
+from pipeline.sources.plain_types import plain, plain_schema, refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -273,6 +274,7 @@ def test_types_that_mean_something_else_are_harmless_where_they_are_not_read(
         swept(tmp_path, {"path": str(tmp_path / "odd.parquet"), "columns": {"score": "day"}})
 
 
+@pytest.mark.skipif(not hasattr(pa, "json_"), reason="this version of Arrow does not know the types")
 def test_types_with_an_evident_meaning_are_read_as_that(tmp_path: Path) -> None:
     key = uuid.UUID(int=7)
     table = pa.table(
@@ -293,6 +295,33 @@ def test_types_with_an_evident_meaning_are_read_as_that(tmp_path: Path) -> None:
         ]
     file = open_file(tmp_path / "rows.parquet", tmp_path, name="rows")
     assert file.schema.types == [pa.string(), pa.string(), pa.bool_()]
+
+
+def test_extension_types_that_arrow_does_not_know_are_told_by_their_metadata() -> None:
+    def field(name: str, kind: pa.DataType, extension: str, details: str = "") -> pa.Field:
+        marks = {"ARROW:extension:name": extension, "ARROW:extension:metadata": details}
+        return pa.field(name, kind, metadata=marks)
+
+    key = uuid.UUID(int=7)
+    fields = [
+        field("key", pa.binary(16), "arrow.uuid"),
+        field("place", pa.binary(), "geoarrow.wkb", "{}"),
+        field("day", pa.int64(), "pandas.period", '{"freq": "M"}'),
+        field("note", pa.string(), "of.someone"),
+    ]
+    columns = [[key.bytes, None], [b"p", b"q"], [3, 4], ["a", "b"]]
+    table = pa.table(
+        [pa.array(values, each.type) for values, each in zip(columns, fields, strict=True)], pa.schema(fields)
+    )
+    rows = plain(table)
+    assert rows.drop_columns(["place", "day"]).to_pylist() == [
+        {"key": str(key), "note": "a"},
+        {"key": None, "note": "b"},
+    ]
+    words = [told[0] if (told := refused(kind)) else None for kind in rows.schema.types]
+    assert words == [None, "geoarrow.wkb", "period[M]", None]
+    assert plain_schema(table.schema).types == rows.schema.types
+    assert plain(rows).equals(rows)
 
 
 def test_a_table_in_memory_is_not_copied() -> None:
