@@ -178,7 +178,7 @@ def _found(path: str, base: Path, delimiter: str | None, format_: Format | None)
 
 
 def _input(contract: InputContract, file: Found, fields: dict[str, tuple[str, float]]) -> Iterator[str]:
-    yield f"# {contract.name}: {contract.meaning}; {file.rows:,} rows"
+    yield f"# {contract.name}: {contract.meaning}; {file.rows:,} {'row' if file.rows == 1 else 'rows'}"
     for field in contract.fields:
         yield from _field(field, file, fields.get(field.name))
     used = {column for column, _ in fields.values()}

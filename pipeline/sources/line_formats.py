@@ -20,7 +20,7 @@ _TAG = r"^(O$|[BIESLU]-.)"
 _NUMBER = r"^\d+$"
 _JOINED = (
     "an annotation of several pieces is read as one span, from the start of its first piece to the end of its last; "
-    f'where = "{PIECES} = 1" leaves them out'
+    f'where = "{PIECES} = 1" leaves such rows out'
 )
 _NO_SEPARATOR = "\x01"
 _LINE = "line"
