@@ -90,6 +90,10 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key, the value as in TOML.", show_default=False),
 ]
+Vars = Annotated[
+    list[str] | None,
+    typer.Option("--var", metavar="NAME=VALUE", help="Set a variable of the config.", show_default=False),
+]
 LogFormat = Annotated[
     str | None, typer.Option("--log-format", help="text, or json for one object per line.", show_default=False)
 ]
@@ -125,6 +129,7 @@ def run(
     only: Annotated[list[str] | None, typer.Option("--only", metavar="STAGE", help="Run only this stage.")] = None,
     output: Output = None,
     engine: EngineName = None,
+    variables: Vars = None,
     settings: Settings = None,
     quiet: Quiet = False,  # noqa: FBT002 - a flag
     log_format: LogFormat = None,
@@ -137,11 +142,11 @@ def run(
         from pipeline.runs.config import load_config  # noqa: PLC0415 - help needs none of it
 
         overrides = _overrides(settings, output=output, engine=engine)
-        execute(load_config(config, overrides=overrides).only(only or []), console)
+        execute(load_config(config, overrides=overrides, values=_values(variables)).only(only or []), console)
 
 
 @app.command()
-def check(ctx: typer.Context, config: ConfigPath, settings: Settings = None) -> None:
+def check(ctx: typer.Context, config: ConfigPath, variables: Vars = None, settings: Settings = None) -> None:
     """Check a config and its inputs, reading only schemas and footers; run nothing.
 
     Example:  thresher check nightly.toml
@@ -152,7 +157,7 @@ def check(ctx: typer.Context, config: ConfigPath, settings: Settings = None) -> 
         from pipeline.runs.opening import open_inputs  # noqa: PLC0415
         from pipeline.sources.bindings import bindings_in_words  # noqa: PLC0415
 
-        checked = load_config(config, overrides=_overrides(settings))
+        checked = load_config(config, overrides=_overrides(settings), values=_values(variables))
         for configured in checked.stages:
             if configured.upstream:
                 echo(f"{configured.params.name}  reads tables of {', '.join(configured.upstream)}")
@@ -171,7 +176,13 @@ def check(ctx: typer.Context, config: ConfigPath, settings: Settings = None) -> 
 
 
 @app.command()
-def render(ctx: typer.Context, config: ConfigPath, engine: EngineName = None, settings: Settings = None) -> None:
+def render(
+    ctx: typer.Context,
+    config: ConfigPath,
+    engine: EngineName = None,
+    variables: Vars = None,
+    settings: Settings = None,
+) -> None:
     """Print the SQL that a run would execute, relation by relation.
 
     Example:  thresher render nightly.toml --engine spark
@@ -181,7 +192,7 @@ def render(ctx: typer.Context, config: ConfigPath, engine: EngineName = None, se
         from pipeline.runs.opening import open_inputs  # noqa: PLC0415
         from pipeline.runs.rendering import render_opened  # noqa: PLC0415
 
-        parsed = load_config(config, overrides=_overrides(settings, engine=engine))
+        parsed = load_config(config, overrides=_overrides(settings, engine=engine), values=_values(variables))
         for configured in parsed.stages:
             if configured.upstream:
                 upstream = ", ".join(configured.upstream)
@@ -253,6 +264,12 @@ def _overrides(settings: list[str] | None, *, output: str | None = None, engine:
     if engine is not None:
         values["engine"] = engine
     return values
+
+
+def _values(variables: list[str] | None) -> dict[str, str]:
+    from pipeline.cli.console import parse_variable  # noqa: PLC0415
+
+    return dict(parse_variable(text) for text in variables or ())
 
 
 def main() -> None:

@@ -145,6 +145,19 @@ class Console:
         rich.print(f"Report: thresher report {results}", markup=False, highlight=False, soft_wrap=True)
 
 
+def parse_variable(text: str) -> tuple[str, str]:
+    """Parse `NAME=VALUE`; the value is text as it stands.
+
+    Raises:
+        UsageError: there is no `=`.
+    """
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        message = f"--var {text}: write NAME=VALUE"
+        raise UsageError(message, remedy="For example --var ds=2026-11-20.")
+    return name, value
+
+
 def parse_setting(text: str) -> tuple[str, Any]:
     """Parse `KEY=VALUE`, the value as in TOML; anything else is text.
 

@@ -55,6 +55,8 @@ class Document(BaseModel):
     output: Annotated[str, BeforeValidator(_written)] = "results"  # a Path would make s3:/x of s3://x
     engine: Literal["duckdb", "spark"] = "duckdb"
     resources: ResourceLimits = ResourceLimits()
+    labels: dict[str, str] = {}
+    vars: dict[str, Any] = {}  # read by pipeline.runs.substitution; here so that it is a known key
     stages: list[dict[str, Any]] = []
 
 

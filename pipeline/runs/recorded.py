@@ -11,6 +11,7 @@ from pipeline.errors import DataError, NoInputError, ThresherError
 from pipeline.runs.config import Config, ConfiguredStage
 from pipeline.runs.document import ResourceLimits
 from pipeline.runs.opening import open_inputs
+from pipeline.runs.variables import recorded_variables
 from pipeline.stages import find_stage
 from pipeline.stages.durations import RECORDED
 
@@ -39,7 +40,7 @@ def recorded_config(record: Mapping[str, Any], folder: Path) -> Config:
     except (KeyError, TypeError, AttributeError, ValueError, ValidationError) as error:
         message = f"{path}: the parameters of the run cannot be read back ({error})"
         raise DataError(message, remedy="Run the config again with this version, and explain that run.") from error
-    return Config(origin, base, folder.parent.parent, "duckdb", ResourceLimits(), stages)
+    return Config(origin, base, folder.parent.parent, "duckdb", ResourceLimits(), stages, recorded_variables(record))
 
 
 def _configured(parameters: Mapping[str, Any]) -> ConfiguredStage:
@@ -80,6 +81,7 @@ def open_recorded(
         lost = [str(file["path"]) for file in _recorded_files(record, name, folder) if not Path(file["path"]).exists()]
         if not lost:
             raise
+        lost = [config.variables.concealed(path) for path in lost]
         message = f"{lost[0]} is gone{f', and {len(lost) - 1:,} more files' if len(lost) > 1 else ''}: {error.message}"
         raise NoInputError(message, remedy="Rows can be shown only while the inputs of the run are there.") from error
 
@@ -94,7 +96,7 @@ def changed_files(record: Mapping[str, Any], folder: Path, opened: OpenedStage) 
     """
     recorded = list(_recorded_files(record, opened.name, folder))
     return tuple(
-        sentence
+        opened.variables.concealed(sentence)
         for name, source in opened.sources.items()
         for sentence in _differences(name, [file for file in recorded if file["input"] == name], source.files)
     )
@@ -102,9 +104,11 @@ def changed_files(record: Mapping[str, Any], folder: Path, opened: OpenedStage) 
 
 def _recorded_files(record: Mapping[str, Any], name: str, folder: Path) -> Iterator[Mapping[str, Any]]:
     """The files that a stage read, each with its absolute path."""
+    variables = recorded_variables(record)
     for file in record.get("inputs", ()):
         if file["stage"] == name:
-            yield {**file, "path": str(folder / file["path"])}  # that of another stage's table is relative to the run
+            path = variables.revealed(file["path"])
+            yield {**file, "path": str(folder / path)}  # that of another stage's table is relative to the run
 
 
 def _differences(name: str, recorded: list[Mapping[str, Any]], files: Iterable[Rows]) -> Iterator[str]:

@@ -146,11 +146,13 @@ def _attempt(layout: Layout, config: Config) -> Iterator[Attempt]:
         "config": config.origin,
         **process_facts(),
         "stages": [each.params.name for each in config.stages],
+        **config.variables.record(),
     }
     attempt = Attempt(layout.attempt(run_id), record)
     attempt.write()
     try:
-        yield attempt
+        with config.variables.concealing():
+            yield attempt
     except ThresherError as error:
         interrupted = error.code > 128  # noqa: PLR2004 - 128 + signal
         status = "interrupted" if interrupted else "failed"
@@ -161,7 +163,8 @@ def _attempt(layout: Layout, config: Config) -> Iterator[Attempt]:
         fault = system_fault(error)
         code, words = (70, f"{type(error).__name__}: {error}") if fault is None else (fault.code, str(fault))
         with suppress(StorageError, PermissionDenied):
-            attempt.write(status="failed", exit=code, error=words, ended_at=utc_now())
+            error_text = config.variables.concealed(words)
+            attempt.write(status="failed", exit=code, error=error_text, ended_at=utc_now())
         if fault is not None:
             raise fault from error
         raise
