@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -15,6 +15,9 @@ from pipeline.cli.terminal import open_closed_streams
 from pipeline.errors import UsageError
 from pipeline.sources.paths import local_path
 from pipeline.stages import STAGES, find_stage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class _Commands(TyperGroup):
@@ -134,15 +137,22 @@ def run(
     quiet: Quiet = False,  # noqa: FBT002 - a flag
     log_format: LogFormat = None,
 ) -> None:
-    """Run the stages of a config and publish one run; print its path.
+    """Run the stages of a config and publish one run; print its path. A range of days is one run for each day.
 
-    Example:  thresher run nightly.toml --set stages.dutch_news.thresholds.count=50
+    Example:  thresher run nightly.toml --var ds=2026-11-01..2026-11-20
     """
     with reporting(ctx, quiet=quiet, log_format=log_format) as console:
-        from pipeline.runs.config import load_config  # noqa: PLC0415 - help needs none of it
+        from pipeline.cli.backfill import run_days  # noqa: PLC0415 - help needs none of it
+        from pipeline.runs.config import load_config  # noqa: PLC0415
 
         overrides = _overrides(settings, output=output, engine=engine)
-        execute(load_config(config, overrides=overrides, values=_values(variables)).only(only or []), console)
+
+        def run_once(values: Mapping[str, str]) -> Path:
+            checked = load_config(config, overrides=overrides, values=values).only(only or [])
+            execute(checked, console)
+            return checked.output
+
+        run_days(_values(variables), run_once, console)
 
 
 @app.command()

@@ -12,6 +12,7 @@ from pipeline.engines.expression_types import type_of
 from pipeline.errors import ConfigError, DataError, NoInputError, together
 from pipeline.runs.variables import NO_VARIABLES
 from pipeline.sources.bindings import Binding
+from pipeline.sources.frames import is_passed_in
 from pipeline.sources.opening import open_source, with_others
 from pipeline.sources.parquet_files import DataFile
 from pipeline.sources.paths import local_path
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pipeline.plan.plan import Plan
     from pipeline.runs.config import Config, ConfiguredStage
     from pipeline.runs.variables import Variables
+    from pipeline.sources.frames import Rows
     from pipeline.sources.source import Source
 
 
@@ -106,7 +108,7 @@ def _open_inputs(
             _published(config, params) if params.results else _written(config, params, run or Path(), omitted or {})
         )
         configured = configured.with_upstream(upstream, origin=config.origin)
-    sources = with_others(_opened(config, configured))
+    sources = with_others(_labelled(_opened(config, configured), config.variables, run))
     plan = configured.stage.plan(configured.params, sources)
     _check_mappings(plan, where=f"{config.origin}: stage {configured.params.name!r}")
     notices = (*_skipped_warnings(sources), *_unbound_by_rule(plan))
@@ -184,6 +186,19 @@ def _opened(config: Config, configured: ConfiguredStage) -> dict[str, Source]:
     if faults:
         raise together(faults)
     return sources
+
+
+def _labelled(sources: Mapping[str, Source], variables: Variables, run: Path | None) -> Mapping[str, Source]:
+    """Let messages and tables call files, but those of a run, by names without values of the environment."""
+    if not variables.secrets:
+        return sources
+
+    def label(file: Rows) -> Rows:
+        if not isinstance(file, DataFile) or is_passed_in(file) or (run is not None and file.path.is_relative_to(run)):
+            return file
+        return replace(file, label=variables.concealed(file.name), origin=file.origin or file.path)
+
+    return {name: replace(source, files=tuple(map(label, source.files))) for name, source in sources.items()}
 
 
 def _skipped_warnings(sources: Mapping[str, Source]) -> Iterator[str]:

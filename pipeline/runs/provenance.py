@@ -101,9 +101,7 @@ def input_records(opened: Sequence[OpenedStage]) -> list[dict[str, Any]]:
         {
             "stage": each.name,
             "input": source.name,
-            "path": each.variables.concealed(file.name)
-            if each.run is None
-            else Path(file.name).relative_to(each.run).as_posix(),
+            "path": file.name if each.run is None else Path(file.name).relative_to(each.run).as_posix(),
             "rows": file.rows,
             "footer_sha256": file.digest,
             **({"is_frame": True} if is_passed_in(file) else {}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from pipeline.stages import find_stage
 from pipeline.stages.durations import RECORDED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from pipeline.runs.opening import OpenedStage
     from pipeline.sources.frames import Rows
@@ -71,6 +72,10 @@ def open_recorded(
         if file["stage"] == name and file.get("is_frame"):
             message = f"the run read {file['path']}, which was passed in and is not kept"
             raise NoInputError(message, remedy="Rows can be shown only of inputs in files.")
+    for variable in record.get("environment", ()):
+        if variable not in os.environ:
+            message = f"the environment variable {variable} is not set, which the config of the run refers to"
+            raise NoInputError(message, remedy="Set it to what it was then.")
     config = recorded_config(record, folder)
     configured = next(stage for stage in config.stages if stage.params.name == name)
     update = {key: value for key, value in (parameters or {}).items() if key in type(configured.params).model_fields}
@@ -96,9 +101,13 @@ def changed_files(record: Mapping[str, Any], folder: Path, opened: OpenedStage) 
     """
     recorded = list(_recorded_files(record, opened.name, folder))
     return tuple(
-        opened.variables.concealed(sentence)
+        sentence
         for name, source in opened.sources.items()
-        for sentence in _differences(name, [file for file in recorded if file["input"] == name], source.files)
+        for sentence in _differences(
+            name,
+            {opened.variables.concealed(file["path"]): file for file in recorded if file["input"] == name},
+            {file.name: file for file in source.files},
+        )
     )
 
 
@@ -111,9 +120,7 @@ def _recorded_files(record: Mapping[str, Any], name: str, folder: Path) -> Itera
             yield {**file, "path": str(folder / path)}  # that of another stage's table is relative to the run
 
 
-def _differences(name: str, recorded: list[Mapping[str, Any]], files: Iterable[Rows]) -> Iterator[str]:
-    now = {file.name: file for file in files}
-    then = {str(file["path"]): file for file in recorded}
+def _differences(name: str, then: Mapping[str, Mapping[str, Any]], now: Mapping[str, Rows]) -> Iterator[str]:
     sentences = {
         "is gone": [path for path in then if path not in now],
         "was not there when the run read its folder": [path for path in now if path not in then],

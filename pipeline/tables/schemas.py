@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 COUNT_TABLE = "counts"  # name of the count table that every stage saves
 DESCRIPTION = "thresher_table"  # key of the meta data of a Parquet file: what its table and columns mean, as JSON
 
-SqlType = Literal["BIGINT", "DOUBLE", "DECIMAL", "VARCHAR", "BOOLEAN", "TIMESTAMP", "VARCHAR[]", "KEY", "POSITION"]
+SqlType = Literal[
+    "BIGINT", "DOUBLE", "DECIMAL", "VARCHAR", "BOOLEAN", "DATE", "TIMESTAMP", "VARCHAR[]", "KEY", "POSITION"
+]
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,7 @@ def polars_types(sql_type: SqlType) -> tuple[pl.DataType, ...]:
         "DECIMAL": (pl.Decimal(38, 15),),
         "VARCHAR": (pl.String(),),
         "BOOLEAN": (pl.Boolean(),),
+        "DATE": (pl.Date(),),
         "TIMESTAMP": (pl.Datetime("us"),),
         "VARCHAR[]": (pl.List(pl.String()),),
         "KEY": (pl.Int64(), pl.UInt64(), pl.String()),
