@@ -95,7 +95,9 @@ Settings = Annotated[
 ]
 Vars = Annotated[
     list[str] | None,
-    typer.Option("--var", metavar="NAME=VALUE", help="Set a variable of the config.", show_default=False),
+    typer.Option(
+        "--var", metavar="NAME=VALUE", help="Set a variable of the config, or the day, ds.", show_default=False
+    ),
 ]
 LogFormat = Annotated[
     str | None, typer.Option("--log-format", help="text, or json for one object per line.", show_default=False)

@@ -37,6 +37,7 @@ def run_days(values: Mapping[str, str], run_once: Callable[[Mapping[str, str]], 
     results = None
     try:
         for number, day in enumerate(days, start=1):
+            console.between_runs()
             console.log("info", f"ds {day}: day {number} of {len(days)}", event="day", ds=day)
             try:
                 results = run_once({**values, "ds": day})

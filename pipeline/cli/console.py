@@ -99,6 +99,10 @@ class Console:
                 on_progress=lambda percent: progress.update(task, completed=max(percent, 0)),
             )
 
+    def between_runs(self) -> None:
+        """Let the lines that follow be about no run, until one begins."""
+        self._run_id = ""
+
     def _begin(self, run_id: str) -> None:
         self._run_id = run_id
 

@@ -154,6 +154,23 @@ def test_values_of_the_environment_are_in_no_artefact_and_no_message(job: Job, t
         assert reader.sql("FROM input_files").pl()["path"].to_list() == ["${env.PLACE}/day=2026-11-03/p.parquet"]
 
 
+def test_report_and_differences_go_by_the_day(job: Job, tmp_path: Path) -> None:
+    assert call("report", job.results, "-o", tmp_path / "r.html").code == 0
+    page = (tmp_path / "r.html").read_text("utf-8")
+    assert "scores: 4 days" in page
+    assert " · day 2026-11-03 · model v7&lt;/script&gt;" in page
+    shown = call("show", job.results).out
+    assert ", day 2026-11-03, model v7</script>" in " ".join(shown.split())
+    assert "\x1b" not in page + shown
+    pipeline.run(job.config, set={"output": str(tmp_path / "r")}, vars={"ds": "2026-11-01"})
+    pipeline.run(job.config, set={"output": str(tmp_path / "r")}, vars={"ds": "2026-11-02", "model": "v8"})
+    told = call("diff", tmp_path / "r", "--format", "markdown")
+    assert told.code == 0, told.err
+    assert "ds: 2026-11-01 → 2026-11-02" in told.out.replace("`", "")
+    assert "labels.model" in told.out
+    assert "Its parameters or bindings changed" not in told.out
+
+
 def test_rows_are_explained_while_the_environment_is_set(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = call("explain", job.results, "scores", "--show", "false_negatives", "--threshold", "0.5")
     assert shown.code == 0, shown.err
