@@ -272,7 +272,10 @@ def _overrides(settings: list[str] | None, *, output: str | None = None, engine:
 
     values = dict(parse_setting(text) for text in settings or ())
     if output is not None:
-        values["output"] = str(local_path(output, Path.cwd(), what="--output"))
+        folder = str(Path.cwd()).replace("${", "$${")  # a reference in the option is one of the config
+        has_reference = "${" in output and "://" not in output
+        absolute = Path(folder, output) if has_reference else local_path(output, Path.cwd(), what="--output")
+        values["output"] = str(absolute) if has_reference else str(absolute).replace("${", "$${")
     if engine is not None:
         values["engine"] = engine
     return values

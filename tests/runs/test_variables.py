@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pipeline.cli.app import _overrides
 from pipeline.errors import ConfigError
 from pipeline.runs.config import Config, parse_config
 from pipeline.runs.provenance import canonical
@@ -173,3 +174,14 @@ def test_a_config_nested_too_deep_is_told() -> None:
     value["b"] = value
     with pytest.raises(ConfigError, match="nested too deep"):
         config(predictions={"path": "p", "columns": {"score": value}})
+
+
+def test_the_option_output_refers_to_variables_and_folders_are_taken_literally(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "${odd}"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    for output, expected in {"out/${ds}": "out/2026-11-03", "out": "out", str(tmp_path / "x"): "../x"}.items():
+        chosen = config({"ds": "2026-11-03"}, output=_overrides(None, output=output)["output"])
+        assert chosen.output == (folder / expected).resolve()
