@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -111,7 +112,7 @@ def _open_inputs(
     sources = with_others(_labelled(_opened(config, configured), config.variables, run))
     plan = configured.stage.plan(configured.params, sources)
     _check_mappings(plan, where=f"{config.origin}: stage {configured.params.name!r}")
-    notices = (*_skipped_warnings(sources), *_unbound_by_rule(plan))
+    notices = (*_skipped_warnings(sources), *_rows_read_otherwise(sources), *_unbound_by_rule(plan))
     warnings = tuple(config.variables.concealed(text) for text in (*notices, *plan.warnings))
     return OpenedStage(configured, sources, replace(plan, warnings=warnings), run, config.variables)
 
@@ -199,6 +200,15 @@ def _labelled(sources: Mapping[str, Source], variables: Variables, run: Path | N
         return replace(file, label=variables.concealed(file.name), origin=file.origin or file.path)
 
     return {name: replace(source, files=tuple(map(label, source.files))) for name, source in sources.items()}
+
+
+def _rows_read_otherwise(sources: Mapping[str, Source]) -> Iterator[str]:
+    for source in sources.values():
+        totals: Counter[str] = Counter()
+        for file in source.files:
+            totals.update(file.notices if isinstance(file, DataFile) else {})
+        for notice, total in totals.items():
+            yield f"input {source.name}: in {total:,} of {source.rows:,} rows {notice}"
 
 
 def _skipped_warnings(sources: Mapping[str, Source]) -> Iterator[str]:
