@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING
 
+import typer
+
 from pipeline.errors import ThresherError, UsageError
 from pipeline.sources.paths import shortened
 from pipeline.storage.layout import Layout
@@ -32,6 +34,7 @@ def run_days(values: Mapping[str, str], run_once: Callable[[Mapping[str, str]], 
     Raises:
         UsageError: the range has no day, or too many.
         ThresherError: that of the run that failed; of a range it says which day that is, and which are done.
+        typer.Exit: that of a run that is published, and yet not a success; which day that is has been logged.
     """
     days = _days(values["ds"]) if _RANGE in values.get("ds", "") else ()
     results = None
@@ -43,6 +46,9 @@ def run_days(values: Mapping[str, str], run_once: Callable[[Mapping[str, str]], 
                 results = run_once({**values, "ds": day})
             except ThresherError as error:
                 raise _stopped(error, days, number) from error.__cause__
+            except typer.Exit:  # published, and yet not a success
+                console.log("error", f"ds {day}: {_done(days, number)}", event="day", ds=day)
+                raise
         if not days:
             results = run_once(values)
     finally:
@@ -68,19 +74,25 @@ def _days(text: str) -> Sequence[str]:
 
 def _stopped(error: ThresherError, days: Sequence[str], number: int) -> ThresherError:
     """Add to an error which day failed and which days are done."""
-    day, n_done = days[number - 1], number - 1
+    error.message = f"ds {days[number - 1]}: {error.message}"
+    error.remedy = "\n".join([*([error.remedy] if error.remedy else []), _done(days, number - 1)])
+    error.args = (error.message,)
+    return error
+
+
+def _done(days: Sequence[str], n_done: int) -> str:
+    """Say which days are done, and how to go on with the others."""
     done = (
-        f"Done are {days[0]} to {days[n_done - 1]}"
-        if n_done > 1
-        else f"Done is {days[0]}"
+        f"Done is {days[0]}"
+        if n_done == 1
+        else f"Done are {days[0]} to {days[n_done - 1]}"
         if n_done
         else "None is done"
     )
-    go_on = f"--var ds={day}{'' if number == len(days) else _RANGE + days[-1]} goes on from here."
-    error.message = f"ds {day}: {error.message}"
-    error.remedy = "\n".join([*([error.remedy] if error.remedy else []), f"{done}, of {len(days):,} days; {go_on}"])
-    error.args = (error.message,)
-    return error
+    if n_done == len(days):
+        return f"{done}, all {n_done:,} days."
+    missing = days[n_done] if n_done == len(days) - 1 else f"{days[n_done]}{_RANGE}{days[-1]}"
+    return f"{done}, of {len(days):,} days; --var ds={missing} goes on from here."
 
 
 def _tell_what_is_shown(results: Path, console: Console) -> None:

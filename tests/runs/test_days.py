@@ -10,17 +10,20 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
+import typer
 from cli.calls import Called, call
 from polars.testing import assert_frame_equal
 from storage.promises import assert_results_ok, read_json
 
 import pipeline
+from pipeline.cli.backfill import run_days
+from pipeline.cli.console import Console
 from pipeline.errors import ConfigError
 from pipeline.storage.layout import Layout
 from pipeline.storage.verify import verify
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 CANARY = "canary-8d1f"
@@ -232,6 +235,21 @@ def test_a_grouping_column_called_ds_stays_what_it_is(tmp_path: Path) -> None:
 def test_a_range_that_is_none_is_refused(job: Job, days: str, words: str) -> None:
     called = call("run", job.config, "--var", f"ds={days}")
     assert (called.code, words in called.err) == (2, True)
+
+
+@pytest.mark.parametrize(("last", "words"), [(3, "of 3 days; --var ds=2026-11-03 goes"), (2, "all 2 days.")])
+def test_a_day_that_is_published_and_no_success_ends_a_range(
+    job: Job, capsys: pytest.CaptureFixture[str], last: int, words: str
+) -> None:
+    def run_once(values: Mapping[str, str]) -> Path:
+        if values["ds"] == "2026-11-02":
+            raise typer.Exit(3)
+        return job.results
+
+    with pytest.raises(typer.Exit) as caught:
+        run_days({"ds": f"2026-11-01..2026-11-0{last}"}, run_once, Console())
+    assert caught.value.exit_code == 3
+    assert f"error: ds 2026-11-02: Done are 2026-11-01 to 2026-11-02, {words}" in capsys.readouterr().err
 
 
 def test_python_takes_one_day(job: Job) -> None:
