@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import doctest
 import json
-import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
 import tomllib
+import warnings
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -84,12 +85,12 @@ def test_every_query_of_the_pages_returns_rows(sql: str, demo: Path) -> None:
 
 
 @pytest.mark.parametrize("page", ["python", *sorted(path.stem for path in (ROOT / "docs").glob("from_*.md"))])
-def test_the_python_of_a_page_runs(page: str, tmp_path: Path) -> None:
+def test_the_python_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "page.py").write_text("\n".join(blocks(ROOT / "docs" / f"{page}.md", "python")), encoding="utf-8")
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    words = [sys.executable, "page.py"]
-    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    monkeypatch.chdir(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")  # as in a process of its own
+        runpy.run_path("page.py", run_name="__main__")
 
 
 def test_the_examples_of_the_pure_functions_hold() -> None:
