@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
+import sqlglot.expressions as exp
 
 from pipeline.errors import DataError
 from pipeline.plan import counts as count_nodes
@@ -95,3 +96,11 @@ def test_as_many_distinct_scores_as_are_allowed_are_thresholds(monkeypatch: pyte
     assert count_nodes._with_scores_as_thresholds(rows, ["by:a"])["threshold"].to_list() == [0.1, 0.2, 0.3, 0.4]
     with pytest.raises(DataError, match="one group has 4 distinct scores, the limit is 3"):
         count_nodes._with_scores_as_thresholds(rows, [])
+
+
+@pytest.mark.parametrize("replicated", [True, False])
+def test_an_engine_groups_by_replicates_only_where_there_are_some(*, replicated: bool) -> None:
+    sweep = count_nodes.Sweep("predictions", exp.select("*").from_("rows"), "score", None, replicated=replicated)
+    tree = count_nodes.Query("threshold_sweep/counts", sweep=sweep).tree(())
+    assert ("replicate" in tree.args["group"].sql()) == replicated
+    assert "replicate" in [each.alias_or_name for each in tree.selects]
