@@ -17,7 +17,7 @@ def test_at_threshold_is_the_nearest_at_or_below_in_every_group(wanted: float, t
         connection.execute(f'CREATE TABLE curve (stage TEXT, grouping TEXT, "{NAME}" TEXT, threshold DOUBLE)')
         connection.executemany("INSERT INTO curve VALUES ('s', $1, $2, $3)", ROWS)
         connection.execute((resource_folder("sql") / "catalog" / "at_threshold.sql").read_text("utf-8"))
-        found = connection.execute("FROM at_threshold('curve', $1)", [wanted]).fetchall()
+        rows = connection.execute("FROM at_threshold('curve', $1)", [wanted]).fetchall()
     groups = [("all", None), (NAME, "x"), (NAME, None)] if thresholds else []
     expected = {("s", *group, threshold) for group, threshold in zip(groups, thresholds, strict=True)}
-    assert set(found) == expected
+    assert set(rows) == expected
