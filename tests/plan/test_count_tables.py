@@ -93,9 +93,14 @@ def test_keys_tell_rows_apart_and_tables_come_in_the_order_in_which_they_began()
 def test_as_many_distinct_scores_as_are_allowed_are_thresholds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(count_nodes, "MAX_DISTINCT", 3)
     rows = pl.DataFrame({"by:a": ["x"] * 3 + ["y"], "bin": [0.1, 0.2, 0.3, 0.4]})
-    assert count_nodes._with_scores_as_thresholds(rows, ["by:a"])["threshold"].to_list() == [0.1, 0.2, 0.3, 0.4]
+    assert count_nodes._with_scores_as_thresholds(rows, ["by:a"], missed=False)["threshold"].to_list() == [
+        0.1,
+        0.2,
+        0.3,
+        0.4,
+    ]
     with pytest.raises(DataError, match="one group has 4 distinct scores, the limit is 3"):
-        count_nodes._with_scores_as_thresholds(rows, [])
+        count_nodes._with_scores_as_thresholds(rows, [], missed=False)
 
 
 @pytest.mark.parametrize("replicated", [True, False])
