@@ -122,7 +122,10 @@ def _root(
 def run(
     ctx: typer.Context,
     config: ConfigPath,
-    only: Annotated[list[str] | None, typer.Option("--only", metavar="STAGE", help="Run only this stage.")] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="STAGE", help="Run only this stage; the others keep their last results."),
+    ] = None,
     output: Output = None,
     engine: EngineName = None,
     settings: Settings = None,
