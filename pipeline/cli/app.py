@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from pipeline.cli import drawing, reading
+from pipeline.cli import drawing, expiry, reading
 from pipeline.cli.session import cleaned_faults, echo, execute, reporting
 from pipeline.cli.terminal import open_closed_streams
 from pipeline.errors import UsageError
@@ -245,6 +245,7 @@ def init(
 
 app.add_typer(reading.app)
 app.add_typer(drawing.app)
+app.add_typer(expiry.app)
 
 
 def _overrides(settings: list[str] | None, *, output: str | None = None, engine: str | None = None) -> dict[str, Any]:
