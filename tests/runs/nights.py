@@ -30,13 +30,13 @@ class Nights:
     def write_inputs(self) -> None:
         for name in "ab":
             self.write(name)
-        places = [(query, doc, shift) for shift in (0, 1) for query in range(8) for doc in range(5)]
+        cells = [(query, doc, shift) for shift in (0, 1) for query in range(8) for doc in range(5)]
         columns = {
-            "query_id": [query for query, _, _ in places],
-            "doc_id": [doc for _, doc, _ in places],
-            "rank": [doc + 1 for _, doc, _ in places],
-            "system": ["xy"[shift] for _, _, shift in places],
-            "relevance": [int((query + doc + shift) % 3 == 0) for query, doc, shift in places],
+            "query_id": [query for query, _, _ in cells],
+            "doc_id": [doc for _, doc, _ in cells],
+            "rank": [doc + 1 for _, doc, _ in cells],
+            "system": ["xy"[shift] for _, _, shift in cells],
+            "relevance": [int((query + doc + shift) % 3 == 0) for query, doc, shift in cells],
         }
         pl.DataFrame(columns).write_parquet(self.folder / "queries.parquet")
 

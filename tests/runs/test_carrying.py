@@ -255,13 +255,3 @@ def test_a_damaged_stage_is_not_carried_forward(nights: Nights) -> None:
     assert "a: the stage was left out of this run (--only), and has no tables here: the last run has no intact" in str(
         run.warnings
     )
-
-
-def test_where_links_cannot_be_made_files_are_copied(nights: Nights, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise OSError(31, "Too many links")
-
-    monkeypatch.setattr("pathlib.Path.hardlink_to", refuse)
-    run = nights.run("b", b={"thresholds": [0.5]})
-    assert (run.path / "threshold_sweep_curve" / "a.parquet").stat().st_nlink == 1
-    verify(nights.results)

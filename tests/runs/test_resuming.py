@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -107,7 +108,9 @@ def test_a_retry_counts_what_the_attempt_before_had_not_finished(
     assert (counted, taken_over(later)) == (["b"], {"a": attempt} | dict.fromkeys(STAGES[2:], run.run_id))
 
 
-def test_only_what_is_the_same_is_taken_over(nights: Nights, counted: Counted, tmp_path: Path) -> None:
+def test_only_what_is_the_same_is_taken_over(
+    nights: Nights, counted: Counted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fail_in_the_midst(nights, counted)
     shutil.copytree(nights.results, tmp_path / "kept", symlinks=True)
     layout = Layout(nights.results)
@@ -115,6 +118,9 @@ def test_only_what_is_the_same_is_taken_over(nights: Nights, counted: Counted, t
     table = layout.staging / run_id / "threshold_sweep_curve" / "a.parquet"
     note = layout.finished(run_id) / "a.json"
     assert usable(layout) == ["a", "b"]
+    with monkeypatch.context() as patch:  # a file system without links
+        patch.setattr("pathlib.Path.hardlink_to", _refuse)
+        assert usable(layout) == ["a", "b"]
     spoiled: dict[str, Callable[[], object]] = {
         "a table with a changed byte": lambda: table.write_bytes(table.read_bytes()[:-1] + b"x"),
         "a table that is gone": table.unlink,
@@ -144,6 +150,10 @@ def usable(layout: Layout) -> list[str]:
     names = [finished.stage.name for finished in finished_stages(layout, None) if take_over(finished, staging)]
     staging.discard()
     return names
+
+
+def _refuse(*_: object) -> None:
+    raise OSError(errno.EMLINK, "Too many links")
 
 
 def _replace_by_link(path: Path) -> None:
