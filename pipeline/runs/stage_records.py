@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _BY_STAGE = ("accounting", "bindings", "facts", "omitted", "results")
 _LISTED = ("inputs", "skipped")
+_OF_EVERY_RUN = {"gates"}  # tables that each run makes anew of all its stages, whoever counted them
 CARRIED, TAKEN_OVER, NOTES = "carried_from", "taken_over_from", "notes"
 
 
@@ -115,7 +116,8 @@ def recorded_stages(record: Mapping[str, Any], files: Sequence[PublishedFile]) -
         entries |= {key: record.get(key, {}).get(name, {}) for key in _BY_STAGE}  # earlier versions lack some
         entries |= {key: [entry for entry in record.get(key, []) if entry["stage"] == name] for key in _LISTED}
         entries["results"] = {**entries["results"], "warnings": [*entries["results"]["warnings"]]}
-        stages[name] = StageRecord(name, entries, tuple(file for file in files if file.stage == name))
+        of_stage = (file for file in files if file.stage == name and file.table not in _OF_EVERY_RUN)
+        stages[name] = StageRecord(name, entries, tuple(of_stage))
     return stages
 
 
