@@ -75,6 +75,7 @@ class Config:
         engine: Name of the engine.
         resources: Limits.
         stages: The stages to run, in order.
+        cache: Whether what input files answered is kept, so that later runs read new files only.
         on_error: What a stage that fails does: `stop` ends the run, `publish_others` publishes the other stages.
         order: All stages of the config in order, if only some are to run; the others are carried forward.
     """
@@ -85,6 +86,7 @@ class Config:
     engine: str
     resources: ResourceLimits
     stages: tuple[ConfiguredStage, ...]
+    cache: bool = True
     on_error: str = "stop"
     order: tuple[ConfiguredStage, ...] = ()
 
@@ -180,7 +182,7 @@ def parse_config(document: Mapping[str, Any], *, base: Path, origin: str = "<con
         scratch = local_path(scratch, base, what=f"{origin}: resources.scratch")
     resources = settings.resources.model_copy(update={"scratch": scratch})
     output = local_path(settings.output, base, what=f"{origin}: output").resolve()
-    return Config(origin, base, output, settings.engine, resources, stages, settings.on_error)
+    return Config(origin, base, output, settings.engine, resources, stages, settings.cache, settings.on_error)
 
 
 def _settings_and_stages(document: Mapping[str, Any], origin: str) -> tuple[Document, tuple[ConfiguredStage, ...]]:

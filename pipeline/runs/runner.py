@@ -17,6 +17,7 @@ from pipeline.runs.evaluation import Evaluation, InMemory, StageResults, Watcher
 from pipeline.runs.forks import refuse_after_fork
 from pipeline.runs.provenance import canonical, code_sha256, peak_rss, together, versions
 from pipeline.runs.resuming import finished_stages
+from pipeline.runs.reuse import states_of
 from pipeline.runs.stage_by_stage import PUBLISH_OTHERS, Ready, StageByStage, check_unmoved, ready_stages
 from pipeline.runs.stage_records import joined
 from pipeline.runs.unchanged import is_equal_to_last, is_unchanged_before_counting
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from pipeline.runs.config import Config
     from pipeline.runs.evaluation import StageResult
     from pipeline.runs.failures import Failure
+    from pipeline.storage.states import States
 
 
 @dataclass(frozen=True)
@@ -97,8 +99,12 @@ def run(config: Config, watcher: Watcher | None = None) -> Run:
         return _Job(config, layout, attempt, watcher, stop).run()
 
 
-def stage_tables(config: Config) -> Run:
+def stage_tables(config: Config, states: States | None = None) -> Run:
     """Write the tables of a config's stages into a staging folder, unpublished: no reader or later run sees them.
+
+    Args:
+        config: The config.
+        states: Where the answers of files are kept; None: all files are read.
 
     Returns:
         A run of the status `staged`, generation 0; its folder is the caller's to remove.
@@ -111,7 +117,7 @@ def stage_tables(config: Config) -> Run:
     staging = Staging(Layout(config.output), new_run_id())
     with stop_requests() as stop:
         config.check_engine()
-        results = evaluate(config, open_stages(config), staging, Watcher(), stop).results
+        results = evaluate(config, open_stages(config), staging, Watcher(), stop, states).results
     warnings = warnings_once({result.name: result.warnings for result in results})
     return Run(staging.folder, staging.run_id, 0, "staged", StageResults(results), warnings, time.monotonic() - started)
 
@@ -188,13 +194,18 @@ class _Job:
         self.healed = heal(self.layout)
         self.last = last_run(next(reversed(self.healed.state.runs), None))
         ready = self._ready()
-        if self.last is not None and is_unchanged_before_counting(self.config, ready, self.last):
+        cache = self.config.cache
+        if cache and self.last is not None and is_unchanged_before_counting(self.config, ready, self.last):
             return self._unchanged(self.last, (), ())
         staging = Staging(self.layout, self.attempt.record["run_id"])
         self.stop.check()
-        finished = finished_stages(self.layout, self.last)
-        stages = StageByStage(self.config, self.last, ready, finished, staging, self.watcher, self.stop, self.evaluated)
+        finished = finished_stages(self.layout, self.last) if cache else []
+        states = states_of(self.config, self.layout)
+        work = (self.watcher, self.stop, states, self.evaluated)
+        stages = StageByStage(self.config, self.last, ready, finished, staging, *work)
         stages.run()
+        if states is not None:
+            states.clean_up()
         if self.config.on_error != PUBLISH_OTHERS:
             check_unmoved(stages.opened)
         if self.last is not None and is_equal_to_last(self.config, stages, self.last):

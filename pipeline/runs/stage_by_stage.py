@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pipeline.runs.resuming import FinishedStage
     from pipeline.runs.stage_records import StageRecord
     from pipeline.storage.publish import Staging
+    from pipeline.storage.states import States
 
 PUBLISH_OTHERS = "publish_others"
 
@@ -90,6 +91,7 @@ class StageByStage:
         staging: The unfinished run.
         watcher: Follows the progress.
         stop: Whether a signal asked to stop.
+        states: Where the answers of files are kept; None: all files are read.
         in_memory: The stages with their tables, if they have been counted already.
         records: What the record of the run will say of each stage that has tables, in the order of the config.
         results: Their results.
@@ -106,6 +108,7 @@ class StageByStage:
     staging: Staging
     watcher: Watcher
     stop: StopRequest
+    states: States | None = None
     in_memory: tuple[Evaluation, InMemory] | None = None
     records: list[StageRecord] = field(default_factory=list)
     results: list[StageResult] = field(default_factory=list)
@@ -209,10 +212,10 @@ class StageByStage:
             evaluation, tables = self.in_memory
             tables.hand_on(self.staging)
             (opened,), (result,) = evaluation.opened, evaluation.results
-            counted = result, evaluation.accounts[result.name]
+            counted = result, evaluation.accounts[result.name], evaluation.reused[result.name]
         else:
             opened = opened or self._opened_later(configured)
-            counted = evaluate_stage(self.config, opened, self.staging, self.watcher, self.stop)
+            counted = evaluate_stage(self.config, opened, self.staging, self.watcher, self.stop, self.states)
         check_unmoved([opened])
         self.counted[opened.name] = counted[0]
         return stage_record(configured, opened, counted, fingerprints, self.staging.files)

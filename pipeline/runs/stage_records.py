@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pipeline.runs.opening import OpenedStage
     from pipeline.runs.provenance import Fingerprints
 
-_BY_STAGE = ("accounting", "bindings", "facts", "omitted", "results")
+_BY_STAGE = ("accounting", "reused", "bindings", "facts", "omitted", "results")
 _LISTED = ("inputs", "skipped")
 _OF_EVERY_RUN = {"gates"}  # tables that each run makes anew of all its stages, whoever counted them
 CARRIED, TAKEN_OVER, NOTES = "carried_from", "taken_over_from", "notes"
@@ -71,7 +71,7 @@ class StageRecord:
 def stage_record(
     configured: ConfiguredStage,
     opened: OpenedStage,
-    counted: tuple[StageResult, Mapping[str, Any]],
+    counted: tuple[StageResult, Mapping[str, Any], Mapping[str, Any]],
     fingerprints: Fingerprints,
     files: Iterable[PublishedFile],
 ) -> StageRecord:
@@ -80,14 +80,15 @@ def stage_record(
     Args:
         configured: The stage, as the config has it.
         opened: The same with its inputs.
-        counted: Its result, and the account of its rows.
+        counted: Its result, the account of its rows, and how many files were read.
         fingerprints: What decided its result.
         files: What has been written.
     """
-    result, account = counted
+    result, account, reused = counted
     entries = {
         "configuration": canonical_stage(configured),
         "accounting": account,
+        "reused": reused,
         "bindings": settings(opened)["bindings"],
         "facts": opened.plan.facts,
         "omitted": result.omitted,
