@@ -38,13 +38,14 @@ def run(
     Args:
         config: Path of a TOML file, a dictionary with the same content (relative paths start at the current folder),
             or a checked config.
-        only: Names of stages: only these are run.
+        only: Names of stages: only these are run; the tables of the others are those of the last run, carried forward.
         set: Values by dotted key, as `--set` on the command line: they replace those of the config.
         vars: Values of its variables by name, as `--var` on the command line: texts, numbers or dates.
 
     Returns:
         The published run, or the existing one if nothing has changed. `run.stages["name"].curve` is a table of a stage,
-        and `run.table("threshold_sweep_curve")` that of all stages, as Polars frames.
+        and `run.table("threshold_sweep_curve")` that of all stages, as Polars frames. With
+        `on_error = "publish_others"`, `run.failures` are the stages that failed.
 
     Raises:
         ThresherError: its class and its `code` say what went wrong; published results are unchanged.

@@ -37,6 +37,12 @@ def execute(config: Any, console: Console) -> None:  # noqa: ANN401 - a Config, 
         finished = replace(finished, stages=StageResults(stage.result() for stage in read_run(finished.path).stages))
     console.finished(finished)
     echo(finished.path)
+    for failure in finished.failures:
+        fault = failure.fault if isinstance(failure.error, ThresherError) else system_fault(failure.error)
+        fault = fault or _bug(failure.error)
+        console.error(fault, stage=failure.stage)
+    if finished.failures:
+        raise typer.Exit(finished.failures[0].fault.code)
 
 
 def echo(text: object) -> None:

@@ -77,9 +77,11 @@ class Config:
         output: The results folder, absolute.
         engine: Name of the engine.
         resources: Limits.
-        stages: The stages in order.
+        stages: The stages to run, in order.
         cache: Whether what input files answered is kept, so that later runs read new files only.
         variables: What its references stand for, its logical date and its labels.
+        on_error: What a stage that fails does: `stop` ends the run, `publish_others` publishes the other stages.
+        order: All stages of the config in order, if only some are to run; the others are carried forward.
     """
 
     origin: str
@@ -90,28 +92,28 @@ class Config:
     stages: tuple[ConfiguredStage, ...]
     cache: bool = True
     variables: Variables = NO_VARIABLES
+    on_error: str = "stop"
+    order: tuple[ConfiguredStage, ...] = ()
+
+    @property
+    def every(self) -> tuple[ConfiguredStage, ...]:
+        """All stages in order: those that are to run, and those that are left out."""
+        return self.order or self.stages
 
     def only(self, names: Iterable[str]) -> Config:
-        """Return the same config with some of its stages.
+        """Return the same config with some of its stages to run; the tables of the others are carried forward.
 
         Raises:
             ConfigError: a name is not among them.
         """
         chosen = tuple(names)
-        stage_names = [stage.params.name for stage in self.stages]
+        stage_names = [stage.params.name for stage in self.every]
         for name in chosen:
             if name not in stage_names:
                 message = f"{self.origin}: no stage is called {name!r}{near(name, stage_names)}"
                 raise ConfigError(message, remedy=f"Its stages are: {', '.join(stage_names)}.")
-        stages = tuple(stage for stage in self.stages if not chosen or stage.params.name in chosen)
-        for stage in stages:
-            for name in stage.upstream:
-                if chosen and name not in chosen:
-                    message = (
-                        f"{self.origin}: stage {stage.params.name!r} reads the tables of {name!r}, which is left out"
-                    )
-                    raise ConfigError(message, remedy=f"Add --only {name}.")
-        return replace(self, stages=stages)
+        stages = tuple(stage for stage in self.every if not chosen or stage.params.name in chosen)
+        return replace(self, stages=stages, order=self.every)
 
     def check_engine(self) -> None:
         """Check that the engine can run.
@@ -194,7 +196,9 @@ def parse_config(
             scratch = local_path(scratch, base, what=f"{origin}: resources.scratch")
     resources = settings.resources.model_copy(update={"scratch": scratch})
     output = local_path(settings.output, base, what=f"{origin}: output").resolve()
-    return Config(origin, base, output, settings.engine, resources, stages, settings.cache, variables)
+    return Config(
+        origin, base, output, settings.engine, resources, stages, settings.cache, variables, settings.on_error
+    )
 
 
 def _settings_and_stages(document: Mapping[str, Any], origin: str) -> tuple[Document, tuple[ConfiguredStage, ...]]:

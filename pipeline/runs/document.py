@@ -56,6 +56,7 @@ class Document(BaseModel):
     output: Annotated[str, BeforeValidator(_written)] = "results"  # a Path would make s3:/x of s3://x
     engine: Literal["duckdb", "spark"] = "duckdb"
     resources: ResourceLimits = ResourceLimits()
+    on_error: Literal["stop", "publish_others"] = "stop"
     cache: bool = True
     labels: dict[str, str] = {}
     vars: dict[str, Any] = {}  # read by pipeline.runs.substitution; here so that it is a known key

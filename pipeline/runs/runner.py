@@ -6,28 +6,24 @@ import json
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.errors import DataError, PermissionDenied, StorageError, ThresherError, system_fault
+from pipeline.errors import PermissionDenied, StorageError, ThresherError, system_fault
 from pipeline.interrupts import stop_requests
+from pipeline.runs.carrying import LastRun, last_run
 from pipeline.runs.evaluation import Evaluation, InMemory, StageResults, Watcher, evaluate, open_stages
 from pipeline.runs.forks import refuse_after_fork
-from pipeline.runs.provenance import (
-    canonical,
-    code_sha256,
-    fingerprints,
-    input_records,
-    peak_rss,
-    settings,
-    skipped_records,
-    versions,
-)
+from pipeline.runs.provenance import canonical, code_sha256, peak_rss, together, versions
+from pipeline.runs.resuming import finished_stages
 from pipeline.runs.reuse import states_of
+from pipeline.runs.stage_by_stage import PUBLISH_OTHERS, Ready, StageByStage, check_unmoved, ready_stages
+from pipeline.runs.stage_records import joined
+from pipeline.runs.unchanged import is_equal_to_last, is_unchanged_before_counting
 from pipeline.storage.attempts import Attempt, process_facts, utc_now
 from pipeline.storage.durable import make_folder
-from pipeline.storage.heal import Healed, heal
+from pipeline.storage.heal import Healed, clear_staging, heal
 from pipeline.storage.layout import FORMAT_VERSION, RUN_RECORD, Layout, new_run_id
 from pipeline.storage.manifest import Manifest
 from pipeline.storage.of_day import run_to_repeat
@@ -40,7 +36,7 @@ if TYPE_CHECKING:
     from pipeline.interrupts import StopRequest
     from pipeline.runs.config import Config
     from pipeline.runs.evaluation import StageResult
-    from pipeline.runs.opening import OpenedStage
+    from pipeline.runs.failures import Failure
     from pipeline.storage.states import States
 
 
@@ -53,9 +49,11 @@ class Run:
         run_id: Its id.
         generation: Its place in the sequence of runs.
         status: `published`, or `unchanged` if these results existed already; `staged` if nothing was published.
-        stages: Results of the stages; empty for an unchanged run that did not need to count.
+        stages: Results of the stages, those that were carried forward among them; empty for an unchanged run that did
+            not need to count.
         warnings: All warnings, each once, with the names of its stages.
         seconds: How long the run took.
+        failures: The stages that failed, with `on_error = "publish_others"`; their earlier tables are carried forward.
     """
 
     path: Path
@@ -65,6 +63,7 @@ class Run:
     stages: StageResults
     warnings: tuple[str, ...]
     seconds: float
+    failures: tuple[Failure, ...] = ()
 
     def table(self, name: str) -> pl.DataFrame:
         """Read a table of all its stages, one below the other in their order.
@@ -192,27 +191,45 @@ class _Job:
     stop: StopRequest
     evaluated: tuple[Evaluation, InMemory] | None = None
     healed: Healed = field(init=False)
+    last: LastRun | None = field(init=False)
     started: float = field(default_factory=time.monotonic)
 
     def run(self) -> Run:
         self.healed = heal(self.layout)
-        base = self.healed.state.latest
+        self.last = last_run(next(reversed(self.healed.state.runs), None))
         ready = self._ready()
-        fingerprint, identity = fingerprints(self.config, list(ready.values()))
-        if (run := self._existing(fingerprint)) is not None:
-            return run
+        cache, before = self.config.cache, last_run(run_to_repeat(self.healed.state, self.config.variables.ds))
+        if cache and before is not None and is_unchanged_before_counting(self.config, ready, before):
+            return self._unchanged(before, (), ())
         staging = Staging(self.layout, self.attempt.record["run_id"])
         self.stop.check()
-        evaluation = self._evaluate(ready, staging)
-        opened, results = evaluation.opened, evaluation.results
-        self._check_unmoved(opened)
-        if (run := self._equal(staging, identity, results)) is not None:
-            return run
+        finished = finished_stages(self.layout, self.last) if cache else []
+        states = states_of(self.config, self.layout)
+        work = (self.watcher, self.stop, states, self.evaluated)
+        stages = StageByStage(self.config, self.last, ready, finished, staging, *work)
+        stages.run()
+        if states is not None:
+            states.clean_up()
+        if self.config.on_error != PUBLISH_OTHERS:
+            check_unmoved(stages.opened)
+        if before is not None and is_equal_to_last(self.config, stages, before):
+            return self._unchanged(before, tuple(stages.results), tuple(stages.failures))
         self.stop.check()
+        return self._publish(stages, staging)
+
+    def _publish(self, stages: StageByStage, staging: Staging) -> Run:
+        base = self.healed.state.latest
+        fingerprint, identity = (
+            together([(record.name, str(record.result.get(key))) for record in stages.records])
+            for key in ("fingerprint", "identity")
+        )
         manifest = Manifest(staging.run_id, base.generation + 1, utc_now(), fingerprint, identity, ())
+        configuration = canonical(self.config) | {
+            "stages": [stage.entries["configuration"] for stage in stages.records]
+        }
         record = self.attempt.record | {
             "status": "published",
-            "exit": 0,
+            "exit": _code(stages.failures),
             "generation": manifest.generation,
             "parent_generation": base.generation,
             "ended_at": utc_now(),
@@ -221,80 +238,61 @@ class _Job:
             "versions": versions(),
             "code_sha256": code_sha256(),
             "base": str(self.config.base.absolute()),
-            "configuration": canonical(self.config),
-            "accounting": evaluation.accounts,
-            "reused": evaluation.reused,
-            "inputs": input_records(opened),
-            "skipped": skipped_records(opened),
-            "bindings": {each.name: settings(each)["bindings"] for each in opened},
-            "facts": {each.name: each.plan.facts for each in opened},
-            "omitted": {each.name: each.omitted for each in results},
-            "results": {each.name: {"warnings": each.warnings, "seconds": round(each.seconds, 3)} for each in results},
+            "configuration": configuration,
+            **joined(stages.records),
+            "absent": stages.absent,
+            **_error(stages.failures),
         }
         path = staging.commit(base=base, manifest=manifest, record=record)
         try:
             self.attempt.write(**record)
         except (StorageError, PermissionDenied) as error:  # readers see the run already: a late failure is a warning
             staging.warnings_after_commit.append(error.message)
-        run = self._run(path, manifest, "published", results)
+        run = self._finished(path, manifest, "published", tuple(stages.results), tuple(stages.failures))
         return replace(run, warnings=(*run.warnings, *staging.warnings_after_commit))
 
-    def _ready(self) -> dict[str, OpenedStage]:
+    def _ready(self) -> Ready:
         if self.evaluated is None:
-            return open_stages(self.config)
-        return {stage.name: stage for stage in self.evaluated[0].opened}
+            return ready_stages(self.config)
+        return Ready({stage.name: stage for stage in self.evaluated[0].opened}, {})
 
-    def _evaluate(self, ready: dict[str, OpenedStage], staging: Staging) -> Evaluation:
-        if self.evaluated is not None:
-            evaluation, tables = self.evaluated
-            tables.hand_on(staging)
-            return evaluation
-        states = states_of(self.config, self.layout)
-        evaluation = evaluate(self.config, ready, staging, self.watcher, self.stop, states)
-        if states is not None:
-            states.clean_up()
-        return evaluation
-
-    def _run(self, path: Path, manifest: Manifest, status: str, results: tuple[StageResult, ...]) -> Run:
+    def _finished(
+        self,
+        path: Path,
+        manifest: Manifest,
+        status: str,
+        results: tuple[StageResult, ...],
+        failures: tuple[Failure, ...],
+    ) -> Run:
         """Return the finished run; its warnings are those of the run that counted."""
-        record = json.loads((path / RUN_RECORD).read_bytes())
-        warnings = warnings_once({name: result["warnings"] for name, result in record["results"].items()})
+        clear_staging(self.layout)
+        warnings = warnings_of_record(json.loads((path / RUN_RECORD).read_bytes())) + self.healed.notes
         seconds = time.monotonic() - self.started
-        warnings += self.healed.notes
-        return Run(path, manifest.run_id, manifest.generation, status, StageResults(results), warnings, seconds)
+        results = StageResults(results)
+        return Run(path, manifest.run_id, manifest.generation, status, results, warnings, seconds, failures)
 
-    def _existing(self, fingerprint: str) -> Run | None:
-        """Return the latest run, or that of the day, if the same files, config and code made it."""
-        existing = self._run_to_repeat()
-        if existing is None or existing[1].fingerprint != fingerprint or not self.config.cache:
-            return None
-        self._unchanged(existing[1])
-        return self._run(*existing, "unchanged", ())
+    def _unchanged(self, last: LastRun, results: tuple[StageResult, ...], failures: tuple[Failure, ...]) -> Run:
+        """Return the last run, in which nothing would change."""
+        facts = {"exit": _code(failures), "ended_at": utc_now(), "generation": last.manifest.generation}
+        self.attempt.write(status="unchanged", **facts, **_error(failures))
+        return self._finished(last.folder, last.manifest, "unchanged", results, failures)
 
-    def _equal(self, staging: Staging, identity: str, results: tuple[StageResult, ...]) -> Run | None:
-        """Return the run to repeat if counting again gave the same bytes from the same inputs, config and code."""
-        existing = self._run_to_repeat()
-        if existing is None or (existing[1].identity, existing[1].results) != (identity, staging.results()):
-            return None
-        staging.discard()
-        self._unchanged(existing[1])
-        return self._run(*existing, "unchanged", results)
 
-    def _run_to_repeat(self) -> tuple[Path, Manifest] | None:
-        """Return folder and manifest of the latest run, or of the last run of an earlier day, if it is intact."""
-        return run_to_repeat(self.healed.state, self.config.variables.ds)
+def _code(failures: Sequence[Failure]) -> int:
+    """The exit code of a run: that of the first stage that failed."""
+    return failures[0].fault.code if failures else 0
 
-    def _unchanged(self, manifest: Manifest) -> None:
-        self.attempt.write(status="unchanged", exit=0, ended_at=utc_now(), generation=manifest.generation)
 
-    def _check_unmoved(self, opened: Sequence[OpenedStage]) -> None:
-        for stage in opened:
-            for source in stage.sources.values():
-                for file in source.files:
-                    if not file.has_changed():
-                        continue
-                    message = f"input {source.name}: {file.name} changed while it was read"
-                    raise DataError(message, remedy="Run again when its writer is done.")
+def _error(failures: Sequence[Failure]) -> dict[str, str]:
+    """What the record of an attempt says of the stages that failed."""
+    sentences = [f"stage {failure.stage!r}: {failure.fault}" for failure in failures]
+    return {"error": "\n".join(sentences)} if sentences else {}
+
+
+def warnings_of_record(record: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return all warnings of a run from its record, each once, with the names of its stages."""
+    absent = {name: [facts["warning"]] for name, facts in record.get("absent", {}).items()}
+    return warnings_once(absent | {name: result["warnings"] for name, result in record["results"].items()})
 
 
 def warnings_once(warnings: Mapping[str, Sequence[str]]) -> tuple[str, ...]:

@@ -11,18 +11,16 @@ from pipeline.storage.kept import read_kept_run
 from pipeline.storage.witnesses import expected_hashes, read_links
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from pipeline.storage.kept import KeptRun
     from pipeline.storage.layout import Layout
-    from pipeline.storage.manifest import Manifest
     from pipeline.storage.state import State
 
 _OF_DAY = "SELECT path FROM runs WHERE ds = CAST($1 AS DATE) ORDER BY generation DESC LIMIT 1"
 _SHOWN_AND_LAST = "SELECT max_by(ds, generation), max(ds) FROM runs"
 
 
-def run_to_repeat(state: State, ds: str | None) -> tuple[Path, Manifest] | None:
-    """Return folder and manifest of the run that a new run may turn out to repeat, if its files are intact.
+def run_to_repeat(state: State, ds: str | None) -> KeptRun | None:
+    """Return the run that a new run may turn out to repeat.
 
     It is the latest run; for a day before the one that the latest run is about, the last run of that day. A later day
     has to be published even if a run of it is kept: until then readers of the latest run see an earlier day.
@@ -35,14 +33,13 @@ def run_to_repeat(state: State, ds: str | None) -> tuple[Path, Manifest] | None:
     if latest is None:
         return None
     if ds is None or not (shown := shown_and_last_day(state.layout)[0]) or ds >= shown:
-        return None if latest.manifest is None or latest.damage else (latest.folder, latest.manifest)
+        return latest
     row = _asked(state.layout, _OF_DAY, [ds])
     if row is None:
         return None
     name = row[0].replace("\\", "/").rpartition("/")[2]
     links = read_links(state.layout, [name])
-    run = read_kept_run(state.layout, name, expected_hashes(links, None).get(name, set()), links[name], hashes=True)
-    return None if run.manifest is None or run.damage else (run.folder, run.manifest)
+    return read_kept_run(state.layout, name, expected_hashes(links, None).get(name, set()), links[name], hashes=True)
 
 
 def shown_and_last_day(layout: Layout) -> tuple[str, str]:

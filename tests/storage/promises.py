@@ -47,11 +47,11 @@ def assert_results_ok(root: Path, *, crashed: bool = False) -> Visible:
         pointer = read_json(root / "CURRENT")
         assert (pointer["generation"], pointer["run_id"]) == (visible.generation, visible.run_id)
         assert pointer["manifest_sha256"] == sha256(visible.folder / "manifest.json")
-        _assert_tidy(root)
+        assert_tidy(root)
     return visible
 
 
-def _assert_tidy(root: Path) -> None:
+def assert_tidy(root: Path) -> None:
     """No leftover of a crashed run in any file or folder."""
     staging = root / ".staging"
     assert not staging.exists() or not list(staging.rglob("*.parquet"))
@@ -64,6 +64,7 @@ def _assert_tidy(root: Path) -> None:
         "attempts",
         "chain",
         ".staging",
+        ".cache",
         ".lock",
     }
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from pipeline.report.published import PublishedStage
     from pipeline.stages.figures import KeyNumber
 
 MOST_RUNS = 20
@@ -105,11 +106,15 @@ def _position(run: PublishedRun, *, are_days: bool) -> float:
 def _numbers(
     runs: Sequence[PublishedRun], stage: str
 ) -> Iterator[tuple[PublishedRun, dict[str, KeyNumber], KeyNumber]]:
-    """Key numbers by name, and the first of them, of every run that has the stage, the last run first."""
+    """Key numbers by name, and the first of them, of every run that counted the stage, the last run first.
+
+    Numbers that were carried forward stand for the run that counted them, unless that is gone.
+    """
     wanted: tuple[str, str] | None = None
+    run_ids = {run.run_id for run in runs}
     for run in reversed(runs):
         for published in run.stages:
-            if published.name != stage:
+            if published.name != stage or _origin(run, published) in run_ids:
                 continue
             for group, named in numbers_by_group(published).items():
                 if wanted is None:
@@ -117,6 +122,11 @@ def _numbers(
                 if (group.grouping, group.text) == wanted:
                     yield run, named, next(iter(named.values()))
                     break
+
+
+def _origin(run: PublishedRun, stage: PublishedStage) -> str:
+    """Id of the run whose numbers were carried forward; empty if there is none."""
+    return str((run.record["results"][stage.name].get("carried_from") or {}).get("run_id", ""))
 
 
 def _row(run: PublishedRun, named: dict[str, KeyNumber], names: Sequence[str]) -> dict[str, Any]:

@@ -73,7 +73,7 @@ def _head(run: PublishedRun, contents: list[StageContent], *, has_history: bool)
     return joined(
         element("h1", _title(run)),
         element("p", " · ".join(facts), class_="facts"),
-        warning_box(contents),
+        warning_box(contents, run.absent),
         element("nav", *links, aria_label="Stages") if len(links) > 1 else None,
     )
 
