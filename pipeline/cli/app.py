@@ -126,6 +126,12 @@ def run(
     output: Output = None,
     engine: EngineName = None,
     settings: Settings = None,
+    gates_json: Annotated[
+        str | None, typer.Option("--gates-json", metavar="PATH", help="Write what the gates found as JSON.")
+    ] = None,
+    gates_junit: Annotated[
+        str | None, typer.Option("--gates-junit", metavar="PATH", help="The same as JUnit XML, for CI systems.")
+    ] = None,
     quiet: Quiet = False,  # noqa: FBT002 - a flag
     log_format: LogFormat = None,
 ) -> None:
@@ -136,7 +142,8 @@ def run(
     with reporting(ctx, quiet=quiet, log_format=log_format) as console:
         from pipeline.runs.config import load_config  # noqa: PLC0415 - help needs none of it
 
-        overrides = _overrides(settings, output=output, engine=engine)
+        paths = {"output": output, "gates_json": gates_json, "gates_junit": gates_junit}
+        overrides = _overrides(settings, engine=engine, **paths)
         execute(load_config(config, overrides=overrides).only(only or []), console)
 
 
@@ -244,12 +251,13 @@ app.add_typer(reading.app)
 app.add_typer(drawing.app)
 
 
-def _overrides(settings: list[str] | None, *, output: str | None = None, engine: str | None = None) -> dict[str, Any]:
+def _overrides(settings: list[str] | None, *, engine: str | None = None, **paths: str | None) -> dict[str, Any]:
     from pipeline.cli.console import parse_setting  # noqa: PLC0415
 
     values = dict(parse_setting(text) for text in settings or ())
-    if output is not None:
-        values["output"] = str(local_path(output, Path.cwd(), what="--output"))
+    for key, path in paths.items():
+        if path is not None:
+            values[key] = str(local_path(path, Path.cwd(), what=f"--{key.replace('_', '-')}"))
     if engine is not None:
         values["engine"] = engine
     return values

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def execute(config: Any, console: Console) -> None:  # noqa: ANN401 - a Config, which help must not import
-    """Run a checked config, report its progress, and print the path of the run."""
+    """Run a checked config, report its progress, and print the path of the run; exit with 3 if a gate failed."""
     from pipeline.runs import runner  # noqa: PLC0415 - help needs none of it
 
     with console.watching() as watcher:
@@ -37,6 +37,9 @@ def execute(config: Any, console: Console) -> None:  # noqa: ANN401 - a Config, 
         finished = replace(finished, stages=StageResults(stage.result() for stage in read_run(finished.path).stages))
     console.finished(finished)
     echo(finished.path)
+    if finished.exit_code:
+        console.log("error", f"{finished.status}, but a gate failed  [exit {finished.exit_code}]")
+        raise typer.Exit(finished.exit_code)
 
 
 def echo(text: object) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,6 +12,8 @@ from pydantic import BaseModel, ValidationError
 from pipeline.errors import ConfigError, NoInputError, os_fault, together
 from pipeline.runs.config_faults import explain, near, unwritable
 from pipeline.runs.document import Document, override
+from pipeline.runs.gates.files import GateFiles
+from pipeline.runs.gates.settings import Gate, parse_gates
 from pipeline.sources.paths import abridged, check_texts, local_path, shortened
 from pipeline.stages import STAGES, find_stage
 from pipeline.stages.stage import counts_table
@@ -75,6 +77,8 @@ class Config:
         engine: Name of the engine.
         resources: Limits.
         stages: The stages in order.
+        gates: What their numbers are held against.
+        gate_files: Where the outcomes are written beside the results.
     """
 
     origin: str
@@ -83,6 +87,8 @@ class Config:
     engine: str
     resources: ResourceLimits
     stages: tuple[ConfiguredStage, ...]
+    gates: tuple[Gate, ...] = ()
+    gate_files: GateFiles = field(default_factory=GateFiles)
 
     def only(self, names: Iterable[str]) -> Config:
         """Return the same config with some of its stages.
@@ -104,7 +110,9 @@ class Config:
                         f"{self.origin}: stage {stage.params.name!r} reads the tables of {name!r}, which is left out"
                     )
                     raise ConfigError(message, remedy=f"Add --only {name}.")
-        return Config(self.origin, self.base, self.output, self.engine, self.resources, stages)
+        left_out = set(stage_names) - {stage.params.name for stage in stages}
+        gates = tuple(gate for gate in self.gates if not {gate.stage, gate.baseline} & left_out)
+        return replace(self, stages=stages, gates=gates)
 
     def check_engine(self) -> None:
         """Check that the engine can run.
@@ -178,7 +186,10 @@ def parse_config(document: Mapping[str, Any], *, base: Path, origin: str = "<con
         scratch = local_path(scratch, base, what=f"{origin}: resources.scratch")
     resources = settings.resources.model_copy(update={"scratch": scratch})
     output = local_path(settings.output, base, what=f"{origin}: output").resolve()
-    return Config(origin, base, output, settings.engine, resources, stages)
+    by_name = {stage.params.name: (stage.stage, stage.params) for stage in stages}
+    gates = parse_gates(settings.gates, by_name, origin, _validated)
+    files = GateFiles.of(settings.gates_json, settings.gates_junit, base, origin)
+    return Config(origin, base, output, settings.engine, resources, stages, gates, files)
 
 
 def _settings_and_stages(document: Mapping[str, Any], origin: str) -> tuple[Document, tuple[ConfiguredStage, ...]]:
@@ -240,7 +251,7 @@ def _check_names(stage: Stage, params: StageParameters, where: str) -> None:
 
 def _validated(model: type[Model], values: dict[str, Any], *, where: str, starter: str) -> Model:
     for key, value in values.items():
-        if model is not Document or key != "stages":  # stages are checked one by one
+        if model is not Document or key not in {"stages", "gates"}:  # these are checked one by one
             check_texts(value, str(key), where=where)
     try:
         return model.model_validate(values)

@@ -48,7 +48,7 @@ def _written(value: object) -> object:
 
 
 class Document(BaseModel):
-    """The config file, its stages still unparsed."""
+    """The config file, its stages and gates still unparsed."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -56,6 +56,9 @@ class Document(BaseModel):
     engine: Literal["duckdb", "spark"] = "duckdb"
     resources: ResourceLimits = ResourceLimits()
     stages: list[dict[str, Any]] = []
+    gates: list[dict[str, Any]] = []
+    gates_json: Annotated[str, BeforeValidator(_written)] | None = None
+    gates_junit: Annotated[str, BeforeValidator(_written)] | None = None
 
 
 def overridden(document: Mapping[str, Any], values: Mapping[str, Any], *, origin: str = "<config>") -> dict[str, Any]:

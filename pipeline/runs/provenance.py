@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.queries.load import resource_folder
+from pipeline.runs.gates.outcomes import settings_of
 from pipeline.sources.frames import is_passed_in
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def canonical(config: Config) -> dict[str, Any]:
 
 
 def fingerprints(config: Config, opened: Sequence[OpenedStage]) -> tuple[str, str]:
-    """Return (fingerprint, identity): with and without the facts that change when a file is only touched.
+    """Return (fingerprint, identity): with and without gates, and facts that change when a file is only touched.
 
     What a stage reads of upstream stages in the same config is left out: their inputs decide it.
 
@@ -68,7 +69,8 @@ def fingerprints(config: Config, opened: Sequence[OpenedStage]) -> tuple[str, st
     youngest = max((file.identity.get("ctime_ns", 0) for file in files), default=0)
     racy = time.time() - youngest / 1e9 < RACY_SECONDS
     unique = [os.urandom(16).hex()] if racy else []
-    return _hash([common, content, skipped, stat, unique]), _hash([common, content, skipped])
+    identity = [common, content, skipped]
+    return _hash([*identity, stat, unique, settings_of(config)]), _hash(identity)
 
 
 def _hash(value: Any) -> str:  # noqa: ANN401 - whatever JSON can hold

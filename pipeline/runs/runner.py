@@ -6,7 +6,7 @@ import json
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -14,6 +14,7 @@ from pipeline.errors import DataError, PermissionDenied, StorageError, ThresherE
 from pipeline.interrupts import stop_requests
 from pipeline.runs.evaluation import Evaluation, InMemory, StageResults, Watcher, evaluate, open_stages
 from pipeline.runs.forks import refuse_after_fork
+from pipeline.runs.gates.outcomes import apart_from_gates, are_the_same, exit_code, judge_gates, settings_of
 from pipeline.runs.provenance import (
     canonical,
     code_sha256,
@@ -53,6 +54,7 @@ class Run:
         stages: Results of the stages; empty for an unchanged run that did not need to count.
         warnings: All warnings, each once, with the names of its stages.
         seconds: How long the run took.
+        gates: The rows of the table `gates`, as docs/results.md describes them.
     """
 
     path: Path
@@ -62,6 +64,12 @@ class Run:
     stages: StageResults
     warnings: tuple[str, ...]
     seconds: float
+    gates: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """Exit code of the command that made it: 3 if a gate failed, else 0."""
+        return exit_code(self.gates)
 
     def table(self, name: str) -> pl.DataFrame:
         """Read a table of all its stages, one below the other in their order.
@@ -185,6 +193,7 @@ class _Job:
     started: float = field(default_factory=time.monotonic)
 
     def run(self) -> Run:
+        self.config.gate_files.remove()
         self.healed = heal(self.layout)
         base = self.healed.state.latest
         ready = self._ready()
@@ -199,10 +208,13 @@ class _Job:
         if (run := self._equal(staging, identity, results)) is not None:
             return run
         self.stop.check()
+        inputs = input_records(opened)
+        judged = judge_gates(self.config, staging, self.healed.state, inputs)
+        results = judged.with_warnings(results)
         manifest = Manifest(staging.run_id, base.generation + 1, utc_now(), fingerprint, identity, ())
         record = self.attempt.record | {
             "status": "published",
-            "exit": 0,
+            "exit": exit_code(judged.rows),
             "generation": manifest.generation,
             "parent_generation": base.generation,
             "ended_at": utc_now(),
@@ -211,13 +223,14 @@ class _Job:
             "versions": versions(),
             "code_sha256": code_sha256(),
             "base": str(self.config.base.absolute()),
-            "configuration": canonical(self.config),
+            "configuration": canonical(self.config) | {"gates": settings_of(self.config)},
             "accounting": evaluation.accounts,
-            "inputs": input_records(opened),
+            "inputs": inputs,
             "skipped": skipped_records(opened),
             "bindings": {each.name: settings(each)["bindings"] for each in opened},
             "facts": {each.name: each.plan.facts for each in opened},
             "omitted": {each.name: each.omitted for each in results},
+            "gates": judged.rows,
             "results": {each.name: {"warnings": each.warnings, "seconds": round(each.seconds, 3)} for each in results},
         }
         path = staging.commit(base=base, manifest=manifest, record=record)
@@ -245,33 +258,35 @@ class _Job:
         record = json.loads((path / RUN_RECORD).read_bytes())
         warnings = warnings_once({name: result["warnings"] for name, result in record["results"].items()})
         seconds = time.monotonic() - self.started
-        warnings += self.healed.notes
-        return Run(path, manifest.run_id, manifest.generation, status, StageResults(results), warnings, seconds)
+        warnings += (*self.healed.notes, *self.config.gate_files.write(record, status))
+        stages, gates = StageResults(results), tuple(record.get("gates", ()))
+        return Run(path, manifest.run_id, manifest.generation, status, stages, warnings, seconds, gates)
 
     def _existing(self, fingerprint: str) -> Run | None:
         """Return the latest run if the same files, config and code made it and its files are intact."""
         existing = self._latest_intact()
         if existing is None or existing[1].fingerprint != fingerprint:
             return None
-        self._unchanged(existing[1])
-        return self._run(*existing, "unchanged", ())
+        return self._unchanged(self._run(*existing, "unchanged", ()))
 
     def _equal(self, staging: Staging, identity: str, results: tuple[StageResult, ...]) -> Run | None:
         """Return the latest run if counting again gave the same bytes from the same inputs, config and code."""
         existing = self._latest_intact()
-        if existing is None or (existing[1].identity, existing[1].results) != (identity, staging.results()):
+        if existing is None or existing[1].identity != identity or not are_the_same(self.config, existing[0]):
+            return None
+        if apart_from_gates(existing[1].results) != staging.results():
             return None
         staging.discard()
-        self._unchanged(existing[1])
-        return self._run(*existing, "unchanged", results)
+        return self._unchanged(self._run(*existing, "unchanged", results))
 
     def _latest_intact(self) -> tuple[Path, Manifest] | None:
         """Return folder and manifest of the latest run, if it exists and was intact when this run began."""
         run = next(reversed(self.healed.state.runs), None)
         return None if run is None or run.manifest is None or run.damage else (run.folder, run.manifest)
 
-    def _unchanged(self, manifest: Manifest) -> None:
-        self.attempt.write(status="unchanged", exit=0, ended_at=utc_now(), generation=manifest.generation)
+    def _unchanged(self, run: Run) -> Run:
+        self.attempt.write(status="unchanged", exit=run.exit_code, ended_at=utc_now(), generation=run.generation)
+        return run
 
     def _check_unmoved(self, opened: Sequence[OpenedStage]) -> None:
         for stage in opened:
