@@ -20,8 +20,9 @@ from storage.second_night import add_second_night
 
 from pipeline import errors, open_results
 from pipeline.runs.config import load_config, parse_config
+from pipeline.runs.gates.outcomes import GATE_FAILED
 from pipeline.stages import STAGES
-from pipeline.tables.run_tables import ATTEMPTS, BINDINGS, INPUTS, METRICS, RECORD_TABLES, RUNS
+from pipeline.tables.run_tables import ATTEMPTS, BINDINGS, GATES, INPUTS, METRICS, RECORD_TABLES, RUNS
 from pipeline.tables.schemas import LEADING, Column, Table
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ def test_the_leading_columns_are_documented() -> None:
     assert documented("Conventions of all tables") == promised(LEADING)
 
 
-RUN_TABLES = (INPUTS, BINDINGS, METRICS, RUNS, ATTEMPTS, *RECORD_TABLES)
+RUN_TABLES = (INPUTS, BINDINGS, METRICS, GATES, RUNS, ATTEMPTS, *RECORD_TABLES)
 
 
 @pytest.mark.parametrize("table", RUN_TABLES, ids=lambda table: table.name)
@@ -173,7 +174,7 @@ def test_the_columns_of_the_tables_of_every_run_are_documented_as_promised(table
         assert columns_of(connection, table.name) == [(column.name, column.type) for column in table.columns]
 
 
-@pytest.mark.parametrize("table", [METRICS, RUNS, ATTEMPTS, *RECORD_TABLES], ids=lambda table: table.name)
+@pytest.mark.parametrize("table", [METRICS, GATES, RUNS, ATTEMPTS, *RECORD_TABLES], ids=lambda table: table.name)
 def test_page_and_comments_say_the_same_of_tables_of_every_run(table: Table) -> None:
     """A comment is the meaning and the null rule, which the page has in two cells."""
     text = (ROOT / "docs" / "results.md").read_text("utf-8")
@@ -303,4 +304,4 @@ def test_exit_codes_are_documented() -> None:
     codes = {int(code) for row in rows for code in row.split(",")}
     kinds = (kind for kind in vars(errors).values() if isinstance(kind, type))
     leaves = {kind.exit_code for kind in kinds if issubclass(kind, errors.ThresherError)}
-    assert leaves | {0, 130, 137, 143} == codes
+    assert leaves | {0, GATE_FAILED, 130, 137, 143} == codes

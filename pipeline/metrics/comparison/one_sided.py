@@ -2,16 +2,18 @@
 
 An interval says what a number would have to be to be called different at one level. Here its limits are moved, on the
 scale that they were made on, until one of them meets the value asked about: the level at which that happens is the
-p-value (tests and intervals are inverses: Lehmann & Romano 2005, section 3.5). At the level of the interval this is
-exact: a value at one of the 95% limits has a one-sided p-value of 0.025. At other levels it is what the same method
+p-value (tests and intervals are inverses: Lehmann & Romano 2005, section 3.5). At the level of the interval nothing is
+assumed: a number at one of its 95% limits has a one-sided p-value of 0.025. At other levels it is what the same method
 would give, if its standard error and its degrees of freedom stay as they are.
 
 | limits | scale on which they are moved |
 |---|---|
-| within [0, 1] | those of a binomial share of as many rows as give these limits (`proportion_limit_above`) |
-| up to 1, and below 0 | logarithm of what is lacking to 1, as precision without labels has |
-| above 0, and beyond 1 | logarithm |
-| others | as they are |
+| within [0, 1] | those of a binomial share of as many rows as give these limits |
+| others | as they are, their logarithms, or those of what they lack of 1: on whichever they are most symmetric |
+
+Published limits of a share cover what they should on average over shares, not for each of them. A p-value of one share
+is therefore the tail probability of so many rows itself (Clopper & Pearson 1934), which is never too small where rows
+are independent; at a published limit it lies a little above 0.025.
 
 Limits of a difference follow from those of both numbers by the square root of the sum of the squared distances on the
 sides that matter (MOVER: Newcombe 1998; Zou & Donner 2008), with the degrees of freedom of Welch (1947). That takes the
@@ -138,6 +140,7 @@ class _Side:
         scale: On which scale limits are moved.
         size: Of the binomial sample that has this limit, for shares.
         is_upper: Whether these are upper limits.
+        is_exact: Whether limits of shares that are moved are those of Clopper and Pearson.
     """
 
     value: Floats
@@ -146,20 +149,22 @@ class _Side:
     scale: NDArray[np.int64]
     size: Floats
     is_upper: bool
+    is_exact: bool
 
     @classmethod
-    def of(cls, estimates: Estimates, *, is_upper: bool) -> _Side:
+    def of(cls, estimates: Estimates, *, is_upper: bool, is_exact: bool = False) -> _Side:
         limit = estimates.upper if is_upper else estimates.lower
         mirrored, limit_above = (estimates.value, limit) if is_upper else (1 - estimates.value, 1 - limit)
         size = _binomial_size(mirrored, limit_above, scipy.special.ndtr(-estimates.quantile))
-        return cls(estimates.value, limit, estimates.quantile, _scales(estimates), size, is_upper)
+        return cls(estimates.value, limit, estimates.quantile, _scales(estimates), size, is_upper, is_exact)
 
     @np.errstate(divide="ignore", invalid="ignore", over="ignore")
     def at(self, quantile: Floats) -> Floats:
         """The limits that lie so many standard errors away."""
         step = quantile / self.quantile
         mirrored = self.value if self.is_upper else 1 - self.value
-        share = _share_limit(mirrored, self.size, scipy.special.ndtr(-quantile))
+        limit_of_share = _exact_share_limit if self.is_exact else _share_limit
+        share = limit_of_share(mirrored, self.size, scipy.special.ndtr(-quantile))
         candidates = [
             share if self.is_upper else 1 - share,
             1 - (1 - self.value) * ((1 - self.limit) / (1 - self.value)) ** step,
@@ -170,16 +175,31 @@ class _Side:
         return np.asarray(np.where(self.limit == self.value, self.value, moved))
 
 
+@np.errstate(divide="ignore", invalid="ignore")
 def _scales(estimates: Estimates) -> NDArray[np.int64]:
-    lower, upper = estimates.lower, estimates.upper
-    kinds = [(lower >= 0) & (upper <= 1), (upper <= 1) & (lower < 0), lower > 0]
-    return np.select(kinds, [_SHARE, _LACK, _LOG], _PLAIN)
+    """The scale of each number: that of shares, else the one on which its interval is the most symmetric."""
+    value, lower, upper = estimates.value, estimates.lower, estimates.upper
+    skews = [
+        np.log((np.log1p(-value) - np.log1p(-upper)) / (np.log1p(-lower) - np.log1p(-value))),
+        np.log((np.log(upper) - np.log(value)) / (np.log(value) - np.log(lower))),
+        np.log((upper - value) / (value - lower)),
+    ]
+    most_symmetric = np.argmin([np.where(np.isfinite(skew), np.abs(skew), _MOST) for skew in skews[::-1]], axis=0)
+    return np.where((lower >= 0) & (upper <= 1), _SHARE, _PLAIN - most_symmetric)
 
 
 def _share_limit(share: Floats, size: Floats, tails: Floats) -> Floats:
     """Upper limit of a share of so many rows, of which one more is added that was not observed."""
     share = np.clip(share, 0.0, 1.0)
     return proportion_limit_above(size * share + 1, size * (1 - share), tails)
+
+
+def _exact_share_limit(share: Floats, size: Floats, tails: Floats) -> Floats:
+    """Upper limit of a share of so many rows by Clopper and Pearson."""
+    share = np.clip(share, 0.0, 1.0)
+    misses = size * (1 - share)
+    limit = scipy.special.betainccinv(size * share + 1, np.where(misses > 0, misses, 1.0), tails)
+    return np.asarray(np.where(misses > 0, limit, 1.0))
 
 
 def _binomial_size(share: Floats, limit: Floats, tails: Floats) -> Floats:
@@ -195,7 +215,7 @@ def _binomial_size(share: Floats, limit: Floats, tails: Floats) -> Floats:
 def _p_values(estimates: Estimates, limits: Floats, direction: float) -> Floats:
     """P-values that the true number lies on the near side of limits: below for direction 1, above for -1."""
     gap = direction * (limits - estimates.value)
-    upper, lower = (_Side.of(estimates, is_upper=is_upper) for is_upper in (True, False))
+    upper, lower = (_Side.of(estimates, is_upper=is_upper, is_exact=True) for is_upper in (True, False))
     against, in_favour = (upper, lower) if direction > 0 else (lower, upper)
 
     def tails(side: _Side) -> Floats:

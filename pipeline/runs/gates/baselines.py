@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.runs.gates.settings import PREVIOUS, RUN_NAME, SAME_WEEKDAY
+from pipeline.runs.gates.settings import PREVIOUS, SAME_WEEKDAY
 from pipeline.storage.durable import DamagedError, own_sha256
 from pipeline.storage.kept import KeptRun, read_kept_run
 from pipeline.storage.layout import RUN_RECORD, Layout, run_id_of
@@ -123,8 +123,8 @@ class History:
 
 
 def _files(records: Sequence[Mapping[str, Any]], stages: frozenset[str]) -> list[str]:
-    """Return what identifies the files that some stages read."""
-    names = ("stage", "input", "path", "rows", "footer_sha256")
+    """Return what identifies the content of the files that some stages read, wherever they lie."""
+    names = ("stage", "input", "rows", "footer_sha256")
     return sorted(str([record.get(name) for name in names]) for record in records if record.get("stage") in stages)
 
 
