@@ -173,6 +173,8 @@ def check(ctx: typer.Context, config: ConfigPath, settings: Settings = None) -> 
                 echo(f"{opened.name}  {line}")
             for warning in opened.plan.warnings:
                 echo(f"{opened.name}  warning: {warning}")
+        for gate in checked.gates:
+            echo(f"gate {gate.name}  {gate.words}")
         checked.check_engine()
         echo(f"{config}: no faults found")
 

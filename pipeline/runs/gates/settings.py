@@ -128,6 +128,25 @@ class Gate(BaseModel):
         """The grouping columns that it names; none: the total."""
         return tuple(self.group or ()) if self.by is None else self.by
 
+    @property
+    def words(self) -> str:
+        """What it judges, for people."""
+        subject = f"{self.metric or 'rows'} of {self.stage}"
+        row = self.criterion or ("" if self.threshold is None else f"threshold {self.threshold:g}")
+        group = ", ".join(f"{name} {value}" for name, value in (self.group or {}).items())
+        limits = ", ".join(f"{name} {self.limit(name):g}" for name in self.conditions)
+        return "".join(
+            (
+                subject,
+                f" at {row}" if row else "",
+                f" for {group}" if group else "",
+                f" by {', '.join(self.by)}" if self.by else "",
+                f": {limits}",
+                f" since {self.baseline}" if self.baseline else "",
+                f", confidence {self.level:.4g}",
+            )
+        )
+
     def limit(self, condition: Condition) -> float:
         """Return the limit of one of its conditions."""
         return float(getattr(self, condition))
