@@ -15,7 +15,7 @@ from pipeline.runs.gates.judging import DEFAULT_LEVEL, Numbers, Verdict, judge
 from pipeline.runs.gates.rows import judged_rows
 from pipeline.runs.gates.sentences import sentence, sentences_of_warnings
 from pipeline.storage.attempts import utc_now
-from pipeline.storage.layout import RUN_RECORD, run_id_of
+from pipeline.storage.layout import RUN_RECORD, generation_of, run_id_of
 from pipeline.storage.records import read_record
 from pipeline.tables.groupings import TOTAL
 from pipeline.tables.run_tables import GATES
@@ -117,7 +117,7 @@ def _verdicts(gate: Gate, config: Config, folder: Path, history: History) -> lis
     if earlier is None:
         return judge(gate, now, Numbers(missing=reason))
     rows, missing = judged_rows(gate, judged.stage, earlier.reader(gate.stage))
-    words = f"run {earlier.name}"
+    words = f"run {generation_of(earlier.name)}"
     confidence = earlier.confidence(gate.stage) or DEFAULT_LEVEL
     missing = f"{words} has no such number" if missing else ""
     return judge(gate, now, Numbers(rows, missing, confidence, earlier.name, words))
