@@ -37,13 +37,14 @@ def run(
     Args:
         config: Path of a TOML file, a dictionary with the same content (relative paths start at the current folder),
             or a checked config.
-        only: Names of stages: only these are run.
+        only: Names of stages: only these are run; the tables of the others are those of the last run, carried forward.
         set: Values by dotted key, as `--set` on the command line: they replace those of the config.
 
     Returns:
         The published run, or the existing one if nothing has changed. `run.stages["name"].curve` is a table of a stage,
-        and `run.table("threshold_sweep_curve")` that of all stages, as Polars frames. `run.gates` are the rows of the
-        table `gates`, and `run.exit_code` is 3 if one of them failed.
+        and `run.table("threshold_sweep_curve")` that of all stages, as Polars frames. With
+        `on_error = "publish_others"`, `run.failures` are the stages that failed. `run.gates` are the rows of the table
+        `gates`, and `run.exit_code` is 3 if one of them failed.
 
     Raises:
         ThresherError: its class and its `code` say what went wrong; published results are unchanged.

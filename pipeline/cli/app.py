@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from pipeline.cli import drawing, reading
+from pipeline.cli import drawing, expiry, reading
 from pipeline.cli.session import cleaned_faults, echo, execute, reporting
 from pipeline.cli.terminal import open_closed_streams
 from pipeline.errors import UsageError
@@ -122,7 +122,10 @@ def _root(
 def run(
     ctx: typer.Context,
     config: ConfigPath,
-    only: Annotated[list[str] | None, typer.Option("--only", metavar="STAGE", help="Run only this stage.")] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="STAGE", help="Run only this stage; the others keep their last results."),
+    ] = None,
     output: Output = None,
     engine: EngineName = None,
     settings: Settings = None,
@@ -251,6 +254,7 @@ def init(
 
 app.add_typer(reading.app)
 app.add_typer(drawing.app)
+app.add_typer(expiry.app)
 
 
 def _overrides(settings: list[str] | None, *, engine: str | None = None, **paths: str | None) -> dict[str, Any]:

@@ -47,15 +47,17 @@ class Console:
         if not self._quiet or level == "error":
             print(self._line(level, message, facts), file=sys.stderr)  # noqa: T201 - progress goes to stderr
 
-    def error(self, error: ThresherError) -> None:
-        """Write what went wrong, what to do, and the exit code."""
-        print(self.told(error), file=sys.stderr)  # noqa: T201 - see log
+    def error(self, error: ThresherError, stage: str = "") -> None:
+        """Write what went wrong, in which stage if the others went on, what to do, and the exit code."""
+        print(self.told(error, stage), file=sys.stderr)  # noqa: T201 - see log
 
-    def told(self, error: ThresherError) -> str:
-        """Return the error as text without a line break at its end."""
+    def told(self, error: ThresherError, stage: str = "") -> str:
+        """Return the error as text without a line break at its end; arguments are those of `error`."""
+        message = f"stage {stage!r} failed: {error.message}" if stage else error.message
         if self._json:
-            return self._line("error", error.message, {"remedy": error.remedy, "exit": error.code})
-        first, *more = [line for part in (error.message, error.remedy) if part for line in part.splitlines()]
+            facts = {"stage": stage} if stage else {}
+            return self._line("error", message, {"remedy": error.remedy, "exit": error.code} | facts)
+        first, *more = [line for part in (message, error.remedy) if part for line in part.splitlines()]
         lines = [f"error: {first}", *(f"       {line}" for line in more)]
         return cleaned("\n".join(lines) + f"  [exit {error.code}]")
 
@@ -77,6 +79,7 @@ class Console:
                 on_stage=self._stage_begins,
                 on_opened=self._inputs_found,
                 on_result=self._stage_ends,
+                on_taken_over=self._stage_taken_over,
             )
             return
         from rich.console import Console as RichConsole  # noqa: PLC0415 - only for terminals
@@ -92,12 +95,16 @@ class Console:
             for line in bindings_in_words(opened.bindings):
                 rich.print(Text(cleaned(f"{opened.name}  {line}"), style="dim"))
 
+        def taken_over(name: str, attempt: str) -> None:
+            rich.print(Text(f"{name}  taken over from run {attempt}: nothing has changed since", style="dim"))
+
         with Progress(*columns, console=rich, transient=True) as progress:
             task = progress.add_task("", total=100, stage="opening")
             yield Watcher(
                 on_run=self._begin,
                 on_stage=lambda name: progress.update(task, stage=name, completed=0),
                 on_opened=show,
+                on_taken_over=taken_over,
                 on_progress=lambda percent: progress.update(task, completed=max(percent, 0)),
             )
 
@@ -133,6 +140,10 @@ class Console:
             for text in summary.failed:
                 self.log("error", f"gate {text}")
 
+    def _stage_taken_over(self, name: str, attempt: str) -> None:
+        message = f"stage {name}: taken over from run {attempt}, which counted the same inputs with the same config"
+        self.log("info", message, event="stage_taken_over", stage=name, counted_by=attempt)
+
     def finished(self, run: Run) -> None:
         """Report the end of a run: tables and warnings for people, log lines for machines."""
         if not self.interactive:
@@ -141,7 +152,7 @@ class Console:
                 self.log("warning", warning, event="warning")
             facts: dict[str, Any] = {"status": run.status, "path": str(run.path), "seconds": round(run.seconds, 3)}
             if run.stages:
-                facts["rows"] = sum(stage.n_rows for stage in run.stages)
+                facts["rows"] = sum(stage.n_rows for stage in run.stages if not stage.carried)
             self.log("info", f"{run.status} {run.path.name} in {run.seconds:.1f} s", event="run_end", **facts)
             return
         from rich.console import Console as RichConsole  # noqa: PLC0415 - only for terminals
@@ -150,7 +161,8 @@ class Console:
         from pipeline.report.text import gates, plain, summary  # noqa: PLC0415 - an error message must not load results
 
         rich = RichConsole(stderr=True)
-        blocks = [block for stage in run.stages for block in summary.blocks_of_stage(stage, MOST_SUMMARY_ROWS)]
+        shown = [stage for stage in run.stages if not stage.carried]  # of the others the warnings tell
+        blocks = [block for stage in shown for block in summary.blocks_of_stage(stage, MOST_SUMMARY_ROWS)]
         if run.warnings:
             blocks.append(summary.warnings_block(run.warnings))
         blocks += gates.blocks_of_gates(run.gates)

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-
-import polars as pl
 
 from pipeline.errors import DataError, UsageError
 from pipeline.runs.config_faults import near
 from pipeline.runs.evaluation import StageResult
+from pipeline.runs.recorded_tables import notice_of, recorded_tables
 from pipeline.stages import find_stage
 from pipeline.storage.layout import RUN_RECORD, Layout, generation_of
 from pipeline.storage.state import read_state, require_latest
-from pipeline.tables.groupings import internal_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+    import polars as pl
 
     from pipeline.stages.figures import Figure
     from pipeline.stages.stage import Stage
@@ -43,6 +42,7 @@ class PublishedStage:
         warnings: What to know before using the numbers.
         seconds: How long it took.
         accounts: Rows of every input: by status, and `rows_in`.
+        carried: Which run its numbers are of, if this one carried its tables forward; else empty.
     """
 
     name: str
@@ -54,6 +54,7 @@ class PublishedStage:
     warnings: tuple[str, ...]
     seconds: float
     accounts: Mapping[str, Mapping[str, int]]
+    carried: str = ""
 
     @property
     def n_rows(self) -> int:
@@ -63,9 +64,8 @@ class PublishedStage:
     def result(self) -> StageResult:
         """Return the result of the stage as the run that made it reported it; nothing is counted again."""
         summary = self.stage.summarize(self.tables)
-        return StageResult(
-            self.name, self.stage.kind, summary, self.warnings, self.seconds, self.n_rows, dict(self.omitted)
-        )
+        facts = (self.warnings, self.seconds, self.n_rows, dict(self.omitted), self.carried)
+        return StageResult(self.name, self.stage.kind, summary, *facts)
 
     def figures(self) -> tuple[Figure, ...]:
         """Return what there is to look at; captions name the level of its intervals."""
@@ -80,13 +80,15 @@ class PublishedRun:
         folder: Its folder.
         record: Its run record, the content of `run.json`.
         published_at: When it was published, UTC, as ISO text.
-        stages: Its stages in the order of the config.
+        stages: Its stages in the order of the config, those that were carried forward among them.
+        absent: A sentence about every stage of the config that has no tables in it, by name.
     """
 
     folder: Path
     record: Mapping[str, Any]
     published_at: str
     stages: tuple[PublishedStage, ...]
+    absent: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def run_id(self) -> str:
@@ -201,10 +203,11 @@ def read_run(folder: Path, published_at: str = "") -> PublishedRun:
     try:
         record = json.loads(path.read_bytes())
         stages = tuple(_stage(folder, record, configured) for configured in record["configuration"]["stages"])
+        absent = {name: str(facts["warning"]) for name, facts in record.get("absent", {}).items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         message = f"{path} is not the record of a run ({error})"
         raise DataError(message, remedy=f"thresher verify {folder.parent.parent} lists what is damaged.") from error
-    return PublishedRun(folder, record, published_at, stages)
+    return PublishedRun(folder, record, published_at, stages, absent)
 
 
 def _stage(folder: Path, record: Mapping[str, Any], parameters: Mapping[str, Any]) -> PublishedStage:
@@ -215,57 +218,15 @@ def _stage(folder: Path, record: Mapping[str, Any], parameters: Mapping[str, Any
     stage = entry.load()
     omitted, result = record["omitted"][name], record["results"][name]
     groupings = tuple(tuple(grouping) for grouping in parameters.get("by", [[]]))
-    inside = {column: internal_name(column) for grouping in groupings for column in grouping}
-    table_names = tuple(table.name for table in stage.tables if table.name not in omitted)
     return PublishedStage(
         name=name,
         stage=stage,
         parameters=parameters,
         groupings=groupings,
-        tables=_Tables(folder, name, table_names, inside),
+        tables=recorded_tables(folder, stage, parameters, omitted),
         omitted=omitted,
         warnings=tuple(result["warnings"]),
         seconds=result["seconds"],
         accounts=record["accounting"][name],
+        carried=notice_of(result),
     )
-
-
-@dataclass(frozen=True)
-class _Tables(Mapping[str, pl.DataFrame]):
-    """The tables of a stage, each read when it is needed: some are large, and few are shown.
-
-    Attributes:
-        folder: Folder of the run.
-        stage: Name of the stage.
-        names: Tables that it made.
-        groups: Grouping columns, by the users' names, with the names that they have inside a run.
-
-    Raises:
-        DataError: a table is read, and its file is damaged.
-    """
-
-    folder: Path
-    stage: str
-    names: tuple[str, ...]
-    groups: Mapping[str, str]
-
-    def __getitem__(self, name: str) -> pl.DataFrame:
-        if name not in self.names:
-            raise KeyError(name)
-        path = self.folder / name / f"{self.stage}.parquet"
-        try:
-            table = pl.read_parquet(path)
-        except (OSError, pl.exceptions.PolarsError) as error:
-            message = f"{path} cannot be read: {str(error).splitlines()[0]}"
-            remedy = f"thresher verify {self.folder.parent.parent} lists what is damaged."
-            raise DataError(message, remedy=remedy) from error
-        return table.rename({column: inside for column, inside in self.groups.items() if column in table.columns})
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.names
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.names)
-
-    def __len__(self) -> int:
-        return len(self.names)

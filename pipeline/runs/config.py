@@ -76,8 +76,10 @@ class Config:
         output: The results folder, absolute.
         engine: Name of the engine.
         resources: Limits.
-        stages: The stages in order.
-        gates: What their numbers are held against.
+        stages: The stages to run, in order.
+        on_error: What a stage that fails does: `stop` ends the run, `publish_others` publishes the other stages.
+        order: All stages of the config in order, if only some are to run; the others are carried forward.
+        gates: What the numbers of all stages are held against.
         gate_files: Where the outcomes are written beside the results.
     """
 
@@ -87,32 +89,30 @@ class Config:
     engine: str
     resources: ResourceLimits
     stages: tuple[ConfiguredStage, ...]
+    on_error: str = "stop"
+    order: tuple[ConfiguredStage, ...] = ()
     gates: tuple[Gate, ...] = ()
     gate_files: GateFiles = field(default_factory=GateFiles)
 
+    @property
+    def every(self) -> tuple[ConfiguredStage, ...]:
+        """All stages in order: those that are to run, and those that are left out."""
+        return self.order or self.stages
+
     def only(self, names: Iterable[str]) -> Config:
-        """Return the same config with some of its stages.
+        """Return the same config with some of its stages to run; the tables of the others are carried forward.
 
         Raises:
             ConfigError: a name is not among them.
         """
         chosen = tuple(names)
-        stage_names = [stage.params.name for stage in self.stages]
+        stage_names = [stage.params.name for stage in self.every]
         for name in chosen:
             if name not in stage_names:
                 message = f"{self.origin}: no stage is called {name!r}{near(name, stage_names)}"
                 raise ConfigError(message, remedy=f"Its stages are: {', '.join(stage_names)}.")
-        stages = tuple(stage for stage in self.stages if not chosen or stage.params.name in chosen)
-        for stage in stages:
-            for name in stage.upstream:
-                if chosen and name not in chosen:
-                    message = (
-                        f"{self.origin}: stage {stage.params.name!r} reads the tables of {name!r}, which is left out"
-                    )
-                    raise ConfigError(message, remedy=f"Add --only {name}.")
-        left_out = set(stage_names) - {stage.params.name for stage in stages}
-        gates = tuple(gate for gate in self.gates if not {gate.stage, gate.baseline} & left_out)
-        return replace(self, stages=stages, gates=gates)
+        stages = tuple(stage for stage in self.every if not chosen or stage.params.name in chosen)
+        return replace(self, stages=stages, order=self.every)
 
     def check_engine(self) -> None:
         """Check that the engine can run.
@@ -189,7 +189,9 @@ def parse_config(document: Mapping[str, Any], *, base: Path, origin: str = "<con
     by_name = {stage.params.name: (stage.stage, stage.params) for stage in stages}
     gates = parse_gates(settings.gates, by_name, origin, _validated)
     files = GateFiles.of(settings.gates_json, settings.gates_junit, base, origin)
-    return Config(origin, base, output, settings.engine, resources, stages, gates, files)
+    return Config(
+        origin, base, output, settings.engine, resources, stages, settings.on_error, gates=gates, gate_files=files
+    )
 
 
 def _settings_and_stages(document: Mapping[str, Any], origin: str) -> tuple[Document, tuple[ConfiguredStage, ...]]:

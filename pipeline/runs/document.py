@@ -55,6 +55,7 @@ class Document(BaseModel):
     output: Annotated[str, BeforeValidator(_written)] = "results"  # a Path would make s3:/x of s3://x
     engine: Literal["duckdb", "spark"] = "duckdb"
     resources: ResourceLimits = ResourceLimits()
+    on_error: Literal["stop", "publish_others"] = "stop"
     stages: list[dict[str, Any]] = []
     gates: list[dict[str, Any]] = []
     gates_json: Annotated[str, BeforeValidator(_written)] | None = None

@@ -83,6 +83,7 @@ class StageResult:
         seconds: How long it took.
         n_rows: Number of rows of its inputs.
         omitted: Result tables that were not made, with the reason.
+        carried: Which run its numbers are of, if this one did not count it but carried its tables forward; else empty.
         folder: Folder of its run, once that is published: then its tables are attributes under their short names,
             `curve` for `threshold_sweep_curve`, as Polars frames.
     """
@@ -94,6 +95,7 @@ class StageResult:
     seconds: float
     n_rows: int
     omitted: dict[str, str]
+    carried: str = ""
     folder: Path | None = field(default=None, compare=False, repr=False)
 
     def __getattr__(self, name: str) -> pl.DataFrame:
@@ -144,6 +146,7 @@ class Watcher:
         on_stage: Called with the name of the stage that begins.
         on_opened: Called with the stage when its inputs have been found, before they are read.
         on_result: Called with the result of the stage that ends.
+        on_taken_over: Called with the name of a stage that an earlier attempt had counted, and the id of that attempt.
         on_progress: Called with the percentage read while its inputs are read; None if nobody watches.
     """
 
@@ -151,6 +154,7 @@ class Watcher:
     on_stage: Callable[[str], None] = field(default=lambda _name: None)
     on_opened: Callable[[OpenedStage], None] = field(default=lambda _opened: None)
     on_result: Callable[[StageResult], None] = field(default=lambda _result: None)
+    on_taken_over: Callable[[str, str], None] = field(default=lambda _name, _attempt: None)
     on_progress: Callable[[float], None] | None = None
 
 
@@ -200,7 +204,6 @@ def evaluate(
         watcher: Follows the progress.
         stop: Whether a signal asked to stop.
     """
-    resources = Resources(**config.resources.model_dump())
     opened: list[OpenedStage] = []
     results: list[StageResult] = []
     accounts = {}
@@ -210,16 +213,26 @@ def evaluate(
             config, configured, run=destination.folder, omitted={result.name: result.omitted for result in results}
         )
         opened.append(stage)
-        watcher.on_opened(stage)
-        with DuckDB(resources, stage.folders, stop, watcher.on_progress) as engine:
-            result, counted = _run_stage(engine, stage, destination, stop)
+        result, accounts[stage.name] = evaluate_stage(config, stage, destination, watcher, stop)
         results.append(result)
-        watcher.on_result(result)
-        accounts[stage.name] = {
-            account.name: account.rows_by_status | {"rows_in": account.rows_in} for account in counted.inputs
-        }
-        stop.check()
     return Evaluation(tuple(opened), tuple(results), accounts)
+
+
+def evaluate_stage(
+    config: Config, opened: OpenedStage, destination: Destination, watcher: Watcher, stop: StopRequest
+) -> tuple[StageResult, dict[str, Any]]:
+    """Run one stage; arguments and errors are those of `evaluate`.
+
+    Returns:
+        Its result, and the rows of every input by status, and `rows_in`, by input.
+    """
+    watcher.on_opened(opened)
+    resources = Resources(**config.resources.model_dump())
+    with DuckDB(resources, opened.folders, stop, watcher.on_progress) as engine:
+        result, counted = _run_stage(engine, opened, destination, stop)
+    watcher.on_result(result)
+    stop.check()
+    return result, {account.name: account.rows_by_status | {"rows_in": account.rows_in} for account in counted.inputs}
 
 
 def _run_stage(

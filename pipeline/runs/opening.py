@@ -184,7 +184,7 @@ def _written(
     config: Config, params: UpstreamParameters, run: Path, omitted: Mapping[str, Mapping[str, str]]
 ) -> list[UpstreamStage]:
     """Return the upstream stages of the same config, which have run."""
-    configured = {each.params.name: each for each in config.stages}
+    configured = {each.params.name: each for each in config.every}
     return [replace(configured[name].as_upstream(run), omitted=omitted.get(name, {})) for name in params.of]
 
 

@@ -8,6 +8,7 @@ import os
 import platform
 import sys
 import time
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -18,9 +19,9 @@ from pipeline.runs.gates.outcomes import settings_of
 from pipeline.sources.frames import is_passed_in
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from pipeline.runs.config import Config
+    from pipeline.runs.config import Config, ConfiguredStage
     from pipeline.runs.opening import OpenedStage
     from pipeline.sources.bindings import Binding
 
@@ -44,33 +45,61 @@ def binding_record(binding: Binding) -> dict[str, str]:
 
 def canonical(config: Config) -> dict[str, Any]:
     """Return the part of the config that decides the results: not its place, the results folder or the limits."""
-    return {
-        "engine": config.engine,
-        "stages": [
-            each.params.model_dump(mode="json", exclude=set(each.params.inapplicable)) | {"kind": each.stage.kind}
-            for each in config.stages
-        ],
-    }
+    stages = [canonical_stage(each) for each in config.stages]
+    return {"engine": config.engine, "stages": stages, "gates": settings_of(config)}
 
 
-def fingerprints(config: Config, opened: Sequence[OpenedStage]) -> tuple[str, str]:
-    """Return (fingerprint, identity): with and without gates, and facts that change when a file is only touched.
+def canonical_stage(configured: ConfiguredStage) -> dict[str, Any]:
+    """Return the parameters of a stage that decide its results, and its task."""
+    params = configured.params
+    return params.model_dump(mode="json", exclude=set(params.inapplicable)) | {"kind": configured.stage.kind}
 
-    What a stage reads of upstream stages in the same config is left out: their inputs decide it.
+
+@dataclass(frozen=True)
+class Fingerprints:
+    """What decides the results of a stage, as hashes: equal hashes, equal results.
+
+    Attributes:
+        fingerprint: Hash of its parameters, the code, the libraries and the identity of its inputs.
+        identity: The same without the facts that change when a file is only touched.
+        is_lasting: Whether a later run may trust the fingerprint.
+    """
+
+    fingerprint: str
+    identity: str
+    is_lasting: bool
+
+
+def stage_fingerprints(
+    config: Config, configured: ConfiguredStage, opened: OpenedStage | None, upstream: Mapping[str, Any]
+) -> Fingerprints:
+    """Return the fingerprints of a stage.
 
     A file that changed less than two seconds ago may change again within the resolution of its clock: then the
     fingerprint is unique, so that no later run trusts it.
+
+    Args:
+        config: The whole config.
+        configured: The stage.
+        opened: The same with its inputs; None if these are tables of upstream stages.
+        upstream: Hashes of the tables of its upstream stages, by stage and path.
     """
-    common = {"config": canonical(config), "code": code_sha256(), "versions": versions()}
-    files = [file for each in opened for source in each.sources.values() for file in source.files]
+    common = {"engine": config.engine, "stage": canonical_stage(configured), "upstream": upstream}
+    common |= {"code": code_sha256(), "versions": versions()}
+    files = [] if opened is None else [file for source in opened.sources.values() for file in source.files]
     content = [[file.name, file.rows, file.digest] for file in files]
-    skipped = [str(each["path"]) for each in skipped_records(opened) if each["is_parquet"]]  # decide a warning
+    skipped_files = [] if opened is None else skipped_records([opened])
+    skipped = [str(file["path"]) for file in skipped_files if file["is_parquet"]]  # decide a warning
     stat = [file.identity for file in files]
     youngest = max((file.identity.get("ctime_ns", 0) for file in files), default=0)
     racy = time.time() - youngest / 1e9 < RACY_SECONDS
     unique = [os.urandom(16).hex()] if racy else []
-    identity = [common, content, skipped]
-    return _hash([*identity, stat, unique, settings_of(config)]), _hash(identity)
+    return Fingerprints(_hash([common, content, skipped, stat, unique]), _hash([common, content, skipped]), not racy)
+
+
+def together(stages: Sequence[tuple[str, str]]) -> str:
+    """Return one hash of those of all stages of a run, each with the name of its stage."""
+    return _hash(stages)
 
 
 def _hash(value: Any) -> str:  # noqa: ANN401 - whatever JSON can hold

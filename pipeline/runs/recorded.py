@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,7 @@ def recorded_config(record: Mapping[str, Any], folder: Path) -> Config:
     """
     path = folder / "run.json"
     try:
-        stages = tuple(_configured(parameters) for parameters in record["configuration"]["stages"])
+        stages = tuple(configured_again(parameters) for parameters in record["configuration"]["stages"])
         origin = str(record["config"])
         base = Path(record.get("base") or Path(origin).parent)  # the first records did not say it
     except (KeyError, TypeError, AttributeError, ValueError, ValidationError) as error:
@@ -42,7 +43,12 @@ def recorded_config(record: Mapping[str, Any], folder: Path) -> Config:
     return Config(origin, base, folder.parent.parent, "duckdb", ResourceLimits(), stages)
 
 
-def _configured(parameters: Mapping[str, Any]) -> ConfiguredStage:
+def configured_again(parameters: Mapping[str, Any]) -> ConfiguredStage:
+    """Return a stage with the parameters of a run record.
+
+    Raises:
+        ValueError: this version does not know the task, or the parameters (ValidationError).
+    """
     entry = find_stage(parameters["kind"])
     if entry is None:
         message = f"kind {parameters['kind']!r} is not known"
@@ -71,6 +77,7 @@ def open_recorded(
             message = f"the run read {file['path']}, which was passed in and is not kept"
             raise NoInputError(message, remedy="Rows can be shown only of inputs in files.")
     config = recorded_config(record, folder)
+    config = replace(config, base=_base_of(record, name, config.base))
     configured = next(stage for stage in config.stages if stage.params.name == name)
     update = {key: value for key, value in (parameters or {}).items() if key in type(configured.params).model_fields}
     configured = ConfiguredStage(configured.stage, configured.params.model_copy(update=update))
@@ -82,6 +89,12 @@ def open_recorded(
             raise
         message = f"{lost[0]} is gone{f', and {len(lost) - 1:,} more files' if len(lost) > 1 else ''}: {error.message}"
         raise NoInputError(message, remedy="Rows can be shown only while the inputs of the run are there.") from error
+
+
+def _base_of(record: Mapping[str, Any], name: str, base: Path) -> Path:
+    """Return the folder that the paths of a stage start from: that of another config if it was carried forward."""
+    carried = record.get("results", {}).get(name, {}).get("carried_from") or {}
+    return Path(carried.get("base") or base)
 
 
 def changed_files(record: Mapping[str, Any], folder: Path, opened: OpenedStage) -> tuple[str, ...]:

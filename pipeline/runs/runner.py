@@ -10,24 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.errors import DataError, PermissionDenied, StorageError, ThresherError, system_fault
+from pipeline.errors import PermissionDenied, StorageError, ThresherError, system_fault
 from pipeline.interrupts import stop_requests
+from pipeline.runs.carrying import LastRun, last_run
 from pipeline.runs.evaluation import Evaluation, InMemory, StageResults, Watcher, evaluate, open_stages
 from pipeline.runs.forks import refuse_after_fork
-from pipeline.runs.gates.outcomes import apart_from_gates, are_the_same, exit_code, judge_gates, settings_of
-from pipeline.runs.provenance import (
-    canonical,
-    code_sha256,
-    fingerprints,
-    input_records,
-    peak_rss,
-    settings,
-    skipped_records,
-    versions,
-)
+from pipeline.runs.gates.outcomes import exit_code, judge_gates
+from pipeline.runs.provenance import canonical, code_sha256, peak_rss, together, versions
+from pipeline.runs.resuming import finished_stages
+from pipeline.runs.stage_by_stage import PUBLISH_OTHERS, Ready, StageByStage, check_unmoved, ready_stages
+from pipeline.runs.stage_records import joined
+from pipeline.runs.unchanged import is_equal_to_last, is_unchanged_before_counting
 from pipeline.storage.attempts import Attempt, process_facts, utc_now
 from pipeline.storage.durable import make_folder
-from pipeline.storage.heal import Healed, heal
+from pipeline.storage.heal import Healed, clear_staging, heal
 from pipeline.storage.layout import FORMAT_VERSION, RUN_RECORD, Layout, new_run_id
 from pipeline.storage.manifest import Manifest
 from pipeline.storage.publish import Staging, exclusive
@@ -39,7 +35,7 @@ if TYPE_CHECKING:
     from pipeline.interrupts import StopRequest
     from pipeline.runs.config import Config
     from pipeline.runs.evaluation import StageResult
-    from pipeline.runs.opening import OpenedStage
+    from pipeline.runs.failures import Failure
 
 
 @dataclass(frozen=True)
@@ -51,9 +47,11 @@ class Run:
         run_id: Its id.
         generation: Its place in the sequence of runs.
         status: `published`, or `unchanged` if these results existed already; `staged` if nothing was published.
-        stages: Results of the stages; empty for an unchanged run that did not need to count.
+        stages: Results of the stages, those that were carried forward among them; empty for an unchanged run that did
+            not need to count.
         warnings: All warnings, each once, with the names of its stages.
         seconds: How long the run took.
+        failures: The stages that failed, with `on_error = "publish_others"`; their earlier tables are carried forward.
         gates: The rows of the table `gates`, as docs/results.md describes them.
     """
 
@@ -64,12 +62,13 @@ class Run:
     stages: StageResults
     warnings: tuple[str, ...]
     seconds: float
+    failures: tuple[Failure, ...] = ()
     gates: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def exit_code(self) -> int:
-        """Exit code of the command that made it: 3 if a gate failed, else 0."""
-        return exit_code(self.gates)
+        """Exit code of the command that made it: that of the first stage that failed, 3 if a gate failed, else 0."""
+        return _code(self.failures) or exit_code(self.gates)
 
     def table(self, name: str) -> pl.DataFrame:
         """Read a table of all its stages, one below the other in their order.
@@ -190,31 +189,43 @@ class _Job:
     stop: StopRequest
     evaluated: tuple[Evaluation, InMemory] | None = None
     healed: Healed = field(init=False)
+    last: LastRun | None = field(init=False)
     started: float = field(default_factory=time.monotonic)
 
     def run(self) -> Run:
         self.config.gate_files.remove()
         self.healed = heal(self.layout)
-        base = self.healed.state.latest
+        self.last = last_run(self.healed.state)
         ready = self._ready()
-        fingerprint, identity = fingerprints(self.config, list(ready.values()))
-        if (run := self._existing(fingerprint)) is not None:
-            return run
+        if self.last is not None and is_unchanged_before_counting(self.config, ready, self.last):
+            return self._unchanged(self.last, (), ())
         staging = Staging(self.layout, self.attempt.record["run_id"])
         self.stop.check()
-        evaluation = self._evaluate(ready, staging)
-        opened, results = evaluation.opened, evaluation.results
-        self._check_unmoved(opened)
-        if (run := self._equal(staging, identity, results)) is not None:
-            return run
+        finished = finished_stages(self.layout, self.last)
+        stages = StageByStage(self.config, self.last, ready, finished, staging, self.watcher, self.stop, self.evaluated)
+        stages.run()
+        if self.config.on_error != PUBLISH_OTHERS:
+            check_unmoved(stages.opened)
+        if self.last is not None and is_equal_to_last(self.config, stages, self.last):
+            return self._unchanged(self.last, tuple(stages.results), tuple(stages.failures))
         self.stop.check()
-        inputs = input_records(opened)
-        judged = judge_gates(self.config, staging, self.healed.state, inputs)
-        results = judged.with_warnings(results)
+        return self._publish(stages, staging)
+
+    def _publish(self, stages: StageByStage, staging: Staging) -> Run:
+        base = self.healed.state.latest
+        judged = judge_gates(self.config, staging, self.healed.state, joined(stages.records)["inputs"])
+        stages.records = [record.with_notes(judged.warnings.get(record.name, ())) for record in stages.records]
+        fingerprint, identity = (
+            together([(record.name, str(record.result.get(key))) for record in stages.records])
+            for key in ("fingerprint", "identity")
+        )
         manifest = Manifest(staging.run_id, base.generation + 1, utc_now(), fingerprint, identity, ())
+        configuration = canonical(self.config) | {
+            "stages": [stage.entries["configuration"] for stage in stages.records]
+        }
         record = self.attempt.record | {
             "status": "published",
-            "exit": exit_code(judged.rows),
+            "exit": _code(stages.failures) or exit_code(judged.rows),
             "generation": manifest.generation,
             "parent_generation": base.generation,
             "ended_at": utc_now(),
@@ -223,79 +234,64 @@ class _Job:
             "versions": versions(),
             "code_sha256": code_sha256(),
             "base": str(self.config.base.absolute()),
-            "configuration": canonical(self.config) | {"gates": settings_of(self.config)},
-            "accounting": evaluation.accounts,
-            "inputs": inputs,
-            "skipped": skipped_records(opened),
-            "bindings": {each.name: settings(each)["bindings"] for each in opened},
-            "facts": {each.name: each.plan.facts for each in opened},
-            "omitted": {each.name: each.omitted for each in results},
+            "configuration": configuration,
+            **joined(stages.records),
             "gates": judged.rows,
-            "results": {each.name: {"warnings": each.warnings, "seconds": round(each.seconds, 3)} for each in results},
+            "absent": stages.absent,
+            **_error(stages.failures),
         }
         path = staging.commit(base=base, manifest=manifest, record=record)
         try:
             self.attempt.write(**record)
         except (StorageError, PermissionDenied) as error:  # readers see the run already: a late failure is a warning
             staging.warnings_after_commit.append(error.message)
-        run = self._run(path, manifest, "published", results)
+        run = self._finished(path, manifest, "published", judged.with_warnings(stages.results), tuple(stages.failures))
         return replace(run, warnings=(*run.warnings, *staging.warnings_after_commit))
 
-    def _ready(self) -> dict[str, OpenedStage]:
+    def _ready(self) -> Ready:
         if self.evaluated is None:
-            return open_stages(self.config)
-        return {stage.name: stage for stage in self.evaluated[0].opened}
+            return ready_stages(self.config)
+        return Ready({stage.name: stage for stage in self.evaluated[0].opened}, {})
 
-    def _evaluate(self, ready: dict[str, OpenedStage], staging: Staging) -> Evaluation:
-        if self.evaluated is None:
-            return evaluate(self.config, ready, staging, self.watcher, self.stop)
-        evaluation, tables = self.evaluated
-        tables.hand_on(staging)
-        return evaluation
-
-    def _run(self, path: Path, manifest: Manifest, status: str, results: tuple[StageResult, ...]) -> Run:
+    def _finished(
+        self,
+        path: Path,
+        manifest: Manifest,
+        status: str,
+        results: tuple[StageResult, ...],
+        failures: tuple[Failure, ...],
+    ) -> Run:
         """Return the finished run; its warnings are those of the run that counted."""
+        clear_staging(self.layout)
         record = json.loads((path / RUN_RECORD).read_bytes())
-        warnings = warnings_once({name: result["warnings"] for name, result in record["results"].items()})
+        warnings = (*warnings_of_record(record), *self.healed.notes, *self.config.gate_files.write(record, status))
         seconds = time.monotonic() - self.started
-        warnings += (*self.healed.notes, *self.config.gate_files.write(record, status))
         stages, gates = StageResults(results), tuple(record.get("gates", ()))
-        return Run(path, manifest.run_id, manifest.generation, status, stages, warnings, seconds, gates)
+        return Run(path, manifest.run_id, manifest.generation, status, stages, warnings, seconds, failures, gates)
 
-    def _existing(self, fingerprint: str) -> Run | None:
-        """Return the latest run if the same files, config and code made it and its files are intact."""
-        existing = self._latest_intact()
-        if existing is None or existing[1].fingerprint != fingerprint:
-            return None
-        return self._unchanged(self._run(*existing, "unchanged", ()))
-
-    def _equal(self, staging: Staging, identity: str, results: tuple[StageResult, ...]) -> Run | None:
-        """Return the latest run if counting again gave the same bytes from the same inputs, config and code."""
-        existing = self._latest_intact()
-        if existing is None or existing[1].identity != identity or not are_the_same(self.config, existing[0]):
-            return None
-        if apart_from_gates(existing[1].results) != staging.results():
-            return None
-        staging.discard()
-        return self._unchanged(self._run(*existing, "unchanged", results))
-
-    def _latest_intact(self) -> tuple[Path, Manifest] | None:
-        """Return folder and manifest of the latest run, if it exists and was intact when this run began."""
-        run = next(reversed(self.healed.state.runs), None)
-        return None if run is None or run.manifest is None or run.damage else (run.folder, run.manifest)
-
-    def _unchanged(self, run: Run) -> Run:
-        self.attempt.write(status="unchanged", exit=run.exit_code, ended_at=utc_now(), generation=run.generation)
+    def _unchanged(self, last: LastRun, results: tuple[StageResult, ...], failures: tuple[Failure, ...]) -> Run:
+        """Return the last run, in which nothing would change."""
+        run = self._finished(last.folder, last.manifest, "unchanged", results, failures)
+        facts = {"exit": run.exit_code, "ended_at": utc_now(), "generation": run.generation}
+        self.attempt.write(status="unchanged", **facts, **_error(failures))
         return run
 
-    def _check_unmoved(self, opened: Sequence[OpenedStage]) -> None:
-        for stage in opened:
-            for source in stage.sources.values():
-                for file in source.files:
-                    if not file.has_changed():
-                        continue
-                    message = f"input {source.name}: {file.name} changed while it was read"
-                    raise DataError(message, remedy="Run again when its writer is done.")
+
+def _code(failures: Sequence[Failure]) -> int:
+    """The exit code of a run: that of the first stage that failed."""
+    return failures[0].fault.code if failures else 0
+
+
+def _error(failures: Sequence[Failure]) -> dict[str, str]:
+    """What the record of an attempt says of the stages that failed."""
+    sentences = [f"stage {failure.stage!r}: {failure.fault}" for failure in failures]
+    return {"error": "\n".join(sentences)} if sentences else {}
+
+
+def warnings_of_record(record: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return all warnings of a run from its record, each once, with the names of its stages."""
+    absent = {name: [facts["warning"]] for name, facts in record.get("absent", {}).items()}
+    return warnings_once(absent | {name: result["warnings"] for name, result in record["results"].items()})
 
 
 def warnings_once(warnings: Mapping[str, Sequence[str]]) -> tuple[str, ...]:

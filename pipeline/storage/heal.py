@@ -17,7 +17,7 @@ from pipeline.storage.layout import RUN_RECORD, Layout, generation_of, run_id_of
 from pipeline.storage.state import OLDER_RUNS, Hashed, State, read_state
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pipeline.storage.kept import KeptRun
 
@@ -68,7 +68,7 @@ def heal(layout: Layout, hashed: Hashed = "latest") -> Healed:
 def _remove_leftovers(state: State) -> None:
     """Remove what a crashed run left: staged files, and run folders and links that never became visible."""
     layout = state.layout
-    shutil.rmtree(layout.staging, ignore_errors=True)
+    clear_staging(layout, unless=layout.unfinished()[-1:])
     for path in layout.root.glob(f"{PROBE}.*"):
         path.unlink(missing_ok=True)
     for path in layout.attempts.glob(".*.tmp"):  # they may belong to a run that starts just now
@@ -85,6 +85,26 @@ def _remove_leftovers(state: State) -> None:
             folder.unlink()
         else:
             shutil.rmtree(folder)
+
+
+def clear_staging(layout: Layout, *, unless: Sequence[str] = ()) -> None:
+    """Remove unfinished things, as far as possible.
+
+    Args:
+        layout: The results folder, whose lock the caller holds.
+        unless: Ids of unfinished runs to keep, because the next run can take over the stages that they have finished.
+    """
+    kept = {name for run_id in unless for name in (run_id, layout.finished(run_id).name)}
+    if not kept:
+        shutil.rmtree(layout.staging, ignore_errors=True)
+        return
+    for path in layout.staging.iterdir():
+        if path.name in kept:
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def _heal_chain(state: State, hashed: Hashed) -> Iterator[str]:

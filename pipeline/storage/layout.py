@@ -8,6 +8,8 @@ results/
   chain/<generation>-<run_id>.json      the hashes of a published run: its manifest, its record, its parent's manifest
   attempts/<run_id>.json                every attempt, failed ones too
   .staging/                             the only place with unfinished things
+    <run_id>/                           the files of an unfinished run
+    <run_id>.finished/<stage>.json      a stage that it has finished: what it was counted from, and its files
   .lock                                 held by the run that may publish; never deleted
 """
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
 RUN_RECORD = "run.json"
+FINISHED = ".finished"
+RUN_ID = re.compile(r"[0-9a-f]{12}")
 RUN_NAME = re.compile(r"(?P<generation>\d{8,})-(?P<run_id>[0-9a-f]{12})")
 
 
@@ -81,6 +85,17 @@ class Layout:
     def lock(self) -> Path:
         """The lock file."""
         return self.root / ".lock"
+
+    def finished(self, run_id: str) -> Path:
+        """The folder that notes which stages an unfinished run has finished."""
+        return self.staging / f"{run_id}{FINISHED}"
+
+    def unfinished(self) -> list[str]:
+        """Ids of the unfinished runs that have finished a stage, in order of their last one."""
+        folders = [path for path in self.staging.glob(f"*{FINISHED}") if path.is_dir() and not path.is_symlink()]
+        noted = [(path.stat().st_mtime_ns, path) for path in folders if any(path.glob("*.json"))]
+        run_ids = [path.name.removesuffix(FINISHED) for _, path in sorted(noted)]
+        return [run_id for run_id in run_ids if RUN_ID.fullmatch(run_id) and (self.staging / run_id).is_dir()]
 
     def run(self, generation: int, run_id: str) -> Path:
         """Folder of one published run."""

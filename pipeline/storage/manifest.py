@@ -78,7 +78,7 @@ def parse_manifest(content: bytes, path: Path) -> Manifest:
     try:
         record = json.loads(content)
         version = record.pop("format_version")
-        files = tuple(_published_file(file) for file in record.pop("files"))
+        files = tuple(published_file(file) for file in record.pop("files"))
         manifest = Manifest(files=files, **record)
         texts = (manifest.run_id, manifest.published_at, manifest.fingerprint, manifest.identity)
         has_right_types = _are(str, texts) and type(manifest.generation) is int
@@ -94,7 +94,12 @@ def parse_manifest(content: bytes, path: Path) -> Manifest:
     return manifest
 
 
-def _published_file(record: dict[str, Any]) -> PublishedFile:
+def published_file(record: dict[str, Any]) -> PublishedFile:
+    """Parse the entry of a file.
+
+    Raises:
+        ValueError: a value has the wrong type, or the path leads out of the run (TypeError: a key is missing or new).
+    """
     file = PublishedFile(**record)
     texts = (file.path, file.table, file.stage, file.sha256, *file.schema, *file.schema.values())
     has_right_types = _are(str, texts) and _are(int, (file.rows, file.size))

@@ -20,6 +20,7 @@ from pipeline.errors import BusyError, ThresherError
 from pipeline.storage.catalog import Content, stage_catalog
 from pipeline.storage.chain import Link, write_link
 from pipeline.storage.durable import (
+    DamagedError,
     json_bytes,
     make_folder,
     own_sha256,
@@ -124,9 +125,38 @@ class Staging:
             size, sha256 = path.stat().st_size, own_sha256(path)
         self.files.append(PublishedFile(relative, table, stage, rows, size, sha256, schema))
 
-    def results(self) -> dict[str, str]:
-        """Return the hashes of what has been written, by path."""
-        return {file.path: file.sha256 for file in self.files}
+    def adopt(self, file: PublishedFile, folder: Path) -> None:
+        """Take a file of another run as it is: both share it by a hard link; where none can be made it is copied.
+
+        Args:
+            file: The file.
+            folder: Folder of the other run, published or not.
+
+        Raises:
+            DamagedError: it is missing, or no longer what was written.
+            StorageError: the disk is full or failing.
+        """
+        source, path = folder / file.path, self.folder / file.path
+        with storage_errors(f"writing {path}"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                _share(source, path)
+            except FileNotFoundError as error:
+                message = f"{source} is missing"
+                raise DamagedError(message) from error
+        self._record(file.path, file.table, file.stage, file.rows, file.schema)
+        if self.files[-1].sha256 != file.sha256:
+            message = f"{source} has changed since it was written"
+            raise DamagedError(message)
+
+    def drop(self, stage: str) -> None:
+        """Remove what has been written of a stage."""
+        for file in self.files:
+            if file.stage == stage:
+                (self.folder / file.path).unlink(missing_ok=True)
+        for path in self.folder.glob(f"*/{stage}.parquet"):  # half written
+            path.unlink()
+        self.files = [file for file in self.files if file.stage != stage]
 
     def discard(self) -> None:
         """Remove what has been written."""
@@ -203,6 +233,15 @@ class Staging:
                 self.warnings_after_commit += point_to_latest(self.layout, link.run)
         except ThresherError as error:
             self.warnings_after_commit.append(error.message)
+
+
+def _share(source: Path, path: Path) -> None:
+    try:
+        path.hardlink_to(source)
+    except FileNotFoundError:
+        raise
+    except (OSError, NotImplementedError):  # other file systems, too many links
+        shutil.copyfile(source, path, follow_symlinks=False)
 
 
 def _content(state: State, run: RunFolder, attempt: dict[str, Any]) -> Content:

@@ -113,7 +113,18 @@ def _stages(record: dict[str, Any]) -> Iterator[_Row]:
         inputs = record["accounting"].get(name, {}).values()
         n_rows = [sum(rows[key] for rows in inputs) for key in ("rows_in", "used")]
         omitted = [f"{table}: {reason}" for table, reason in record.get("omitted", {}).get(name, {}).items()]
-        yield (name, kinds.get(name), float(result["seconds"]), *n_rows, len(result["warnings"]), omitted)
+        n_warnings = len(result["warnings"])
+        yield (name, kinds.get(name), float(result["seconds"]), *n_rows, n_warnings, omitted, *_whence(result))
+    for name, facts in record.get("absent", {}).items():
+        failure = (_integer(facts["exit"]), _text(facts["error"]))
+        yield (name, facts["kind"], None, None, None, 1, [], None, None, None, *failure)
+
+
+def _whence(result: dict[str, Any]) -> _Row:
+    """Of which run the rows of a stage are, and why it failed, if it did."""
+    carried = result.get("carried_from") or {}
+    whence = (_text(carried.get("run_id")), _moment(carried.get("published_at")), _text(result.get("taken_over_from")))
+    return (*whence, _integer(carried.get("exit")), _text(carried.get("error")))
 
 
 def _parameters(record: dict[str, Any]) -> Iterator[_Row]:
@@ -127,6 +138,8 @@ def _warnings(record: dict[str, Any]) -> Iterator[_Row]:
     for stage, result in record["results"].items():
         for number, warning in enumerate(result["warnings"], start=1):
             yield (stage, number, warning)
+    for stage, facts in record.get("absent", {}).items():
+        yield (stage, 1, facts["warning"])
 
 
 def _files(manifest: Manifest) -> Iterator[_Row]:

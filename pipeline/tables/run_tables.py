@@ -163,7 +163,7 @@ ATTEMPTS = Table(
 )
 STAGES = Table(
     "stages",
-    "one row per stage",
+    "one row per stage, those without tables in this run among them",
     (
         STAGE_COLUMN,
         Column("kind", "VARCHAR", "its task", nullable=True),
@@ -172,6 +172,26 @@ STAGES = Table(
         Column("rows_used", "BIGINT", "rows of its inputs that were used", nullable=True),
         Column("n_warnings", "BIGINT", "number of its warnings"),
         Column("omitted", "VARCHAR[]", "result tables that were not made, each as `table: reason`; empty if none"),
+        Column(
+            "carried_from",
+            "VARCHAR",
+            "id of the earlier run that its rows were carried forward from; NULL where they are of this run",
+            nullable=True,
+        ),
+        Column(
+            "carried_since",
+            "TIMESTAMP",
+            "when that run was published, in UTC; NULL where the rows are of this run",
+            nullable=True,
+        ),
+        Column(
+            "taken_over_from",
+            "VARCHAR",
+            "id of the attempt that had counted it from the same inputs, config and code; NULL where it was not",
+            nullable=True,
+        ),
+        Column("exit", "BIGINT", "exit code of its error; NULL unless it failed in this run", nullable=True),
+        Column("error", "VARCHAR", "what went wrong, and what to do; NULL unless it failed in this run", nullable=True),
     ),
     ("stage",),
 )

@@ -1,4 +1,5 @@
--- One metric in every kept run, with its change since the run before: FROM trend('precision').
+-- One metric in every kept run that counted it, with its change since the one before: FROM trend('precision').
+-- Rows that were carried forward are left out as long as the run that counted them is kept.
 -- of_metric: a metric; of_stage, of_criterion: NULL for all.
 CREATE OR REPLACE MACRO trend(of_metric, of_stage := NULL, of_criterion := NULL) AS TABLE
 SELECT
@@ -16,9 +17,17 @@ SELECT
   value - lag(value) OVER (
     PARTITION BY stage, grouping, "group", result_table, criterion ORDER BY published_at
   ) AS change
-FROM history.metrics
+FROM history.metrics AS metrics
 WHERE
   metric = of_metric
   AND (of_stage IS NULL OR stage = of_stage)
   AND (of_criterion IS NULL OR criterion = of_criterion)
+  AND NOT EXISTS (
+    SELECT 1
+    FROM history.stages AS carried
+    WHERE
+      carried.run_id = metrics.run_id
+      AND carried.stage = metrics.stage
+      AND carried.carried_from IN (SELECT runs.run_id FROM runs)
+  )
 ORDER BY stage, result_table, grouping, "group", criterion, published_at

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from pipeline.report.published import PublishedStage
     from pipeline.stages.figures import KeyNumber
 
 MOST_RUNS = 20
@@ -81,11 +82,15 @@ def _figure(runs: Sequence[PublishedRun], stage: str, number: int) -> Figure | N
 
 
 def _numbers(runs: Sequence[PublishedRun], stage: str) -> Iterator[tuple[int, dict[str, KeyNumber], KeyNumber]]:
-    """Generation, key numbers by name, and the first of them, of every run that has the stage."""
+    """Generation, key numbers by name, and the first of them, of every run that counted the stage.
+
+    Numbers that were carried forward stand for the run that counted them, unless that is gone.
+    """
     wanted: tuple[str, str] | None = None
+    run_ids = {run.run_id for run in runs}
     for run in reversed(runs):
         for published in run.stages:
-            if published.name != stage:
+            if published.name != stage or _origin(run, published) in run_ids:
                 continue
             for group, named in numbers_by_group(published).items():
                 if wanted is None:
@@ -93,6 +98,11 @@ def _numbers(runs: Sequence[PublishedRun], stage: str) -> Iterator[tuple[int, di
                 if (group.grouping, group.text) == wanted:
                     yield run.generation, named, next(iter(named.values()))
                     break
+
+
+def _origin(run: PublishedRun, stage: PublishedStage) -> str:
+    """Id of the run whose numbers were carried forward; empty if there is none."""
+    return str((run.record["results"][stage.name].get("carried_from") or {}).get("run_id", ""))
 
 
 def _row(generation: int, named: dict[str, KeyNumber], names: Sequence[str]) -> dict[str, Any]:

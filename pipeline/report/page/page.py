@@ -74,7 +74,7 @@ def _head(run: PublishedRun, contents: list[StageContent], *, has_history: bool)
         element("h1", _title(run)),
         element("p", " · ".join(facts), class_="facts"),
         gate_box(run.record.get("gates", ())),
-        warning_box(contents),
+        warning_box(contents, run.absent),
         element("nav", *links, aria_label="Stages") if len(links) > 1 else None,
     )
 

@@ -38,6 +38,9 @@ def stage_section(content: StageContent, run: PublishedRun, results: Path) -> Ma
     return element(
         "section",
         heading,
+        element("p", element("strong", "Not of this run: "), published.carried, class_="carried", role="note")
+        if published.carried
+        else None,
         element("p", content.rows_in_words, class_="facts"),
         element("p", content.sentence, class_="sentence"),
         _picker(content),

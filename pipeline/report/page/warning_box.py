@@ -9,20 +9,28 @@ from pipeline.report.page.markup import Markup, element, joined
 from pipeline.report.words import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pipeline.report.page.content import StageContent
 
 SHOWN = 3
 LONGEST_LEAD = 110
 
 
-def warning_box(contents: list[StageContent]) -> Markup:
-    """Make the box: the first warning of every stage comes before the second of any, as stages begin with the worst."""
+def warning_box(contents: list[StageContent], absent: Mapping[str, str]) -> Markup:
+    """Make the box: the first warning of every stage comes before the second of any, as stages begin with the worst.
+
+    Args:
+        contents: The stages.
+        absent: A sentence about every stage that has no tables, by name: these come before all others.
+    """
     warned = [[(content, warning) for warning in content.published.warnings] for content in contents]
     ordered = [pair for pair in chain.from_iterable(zip_longest(*warned)) if pair is not None]
-    if not ordered:
+    if not ordered and not absent:
         return element("p", "No warnings.", class_="calm")
     several = len(contents) > 1
-    entries = [_entry(content, warning, several=several) for content, warning in ordered]
+    entries = [element("li", element("strong", f"{name}:"), f" {sentence}") for name, sentence in absent.items()]
+    entries += [_entry(content, warning, several=several) for content, warning in ordered]
     folded = None
     if len(entries) > SHOWN:
         summary = element("summary", f"{len(entries) - SHOWN:,} more")

@@ -28,7 +28,8 @@ def blocks_of_run(run: PublishedRun, stages: Sequence[PublishedStage]) -> Iterat
     """
     yield Heading(heading_of(run))
     yield from blocks_of_gates(run.record.get("gates", ()), {stage.name for stage in stages})
-    if warnings := warnings_once({stage.name: stage.warnings for stage in stages}):
+    absent = {} if len(stages) < len(run.stages) else {name: [sentence] for name, sentence in run.absent.items()}
+    if warnings := warnings_once(absent | {stage.name: stage.warnings for stage in stages}):
         yield warnings_block(warnings)
     else:
         yield Paragraph("No warnings.")
@@ -62,6 +63,8 @@ def blocks_of_stage(stage: StageResult, most_rows: int | None = None) -> Iterato
     summary = stage.summary
     task = "" if stage.kind == stage.name else f" ({stage.kind})"
     yield Heading(f"{stage.name}{task}: {stage.n_rows:,} rows in {stage.seconds:.1f} s", level=2)
+    if stage.carried:
+        yield Items("Not of this run:", (stage.carried,), tone="warning")
     if summary.rows:
         yield _cells(stage, most_rows)
         n_more = 0 if most_rows is None else len(summary.rows) - most_rows

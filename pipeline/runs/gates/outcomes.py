@@ -15,8 +15,7 @@ from pipeline.runs.gates.judging import DEFAULT_LEVEL, Numbers, Verdict, judge
 from pipeline.runs.gates.rows import judged_rows
 from pipeline.runs.gates.sentences import sentence, sentences_of_warnings
 from pipeline.storage.attempts import utc_now
-from pipeline.storage.layout import RUN_RECORD, generation_of, run_id_of
-from pipeline.storage.records import read_record
+from pipeline.storage.layout import generation_of, run_id_of
 from pipeline.tables.groupings import TOTAL
 from pipeline.tables.run_tables import GATES
 from pipeline.tables.schemas import polars_types
@@ -68,18 +67,6 @@ def settings_of(config: Config) -> list[dict[str, Any]]:
     return [gate.model_dump(mode="json", exclude_none=True) for gate in config.gates]
 
 
-def are_the_same(config: Config, folder: Path) -> bool:
-    """Whether a published run was judged by the gates of a config."""
-    record = read_record(folder / RUN_RECORD) or {}
-    configuration = record.get("configuration")
-    return isinstance(configuration, dict) and configuration.get("gates", []) == settings_of(config)
-
-
-def apart_from_gates(results: Mapping[str, str]) -> dict[str, str]:
-    """Return the files of a run without its tables `gates`, which depend on earlier runs, too."""
-    return {path: sha256 for path, sha256 in results.items() if not path.startswith(f"{GATES.name}/")}
-
-
 def judge_gates(config: Config, staging: Staging, state: State, inputs: Sequence[Mapping[str, Any]]) -> Judged:
     """Judge the gates of a run whose other tables are written, and write the table `gates` of each judged stage.
 
@@ -102,7 +89,7 @@ def judge_gates(config: Config, staging: Staging, state: State, inputs: Sequence
 
 
 def _verdicts(gate: Gate, config: Config, folder: Path, history: History) -> list[Verdict]:
-    stages = {configured.params.name: configured for configured in config.stages}
+    stages = {configured.params.name: configured for configured in config.every}
     judged = stages[gate.stage]
     rows, missing = judged_rows(gate, judged.stage, reader_of_folder(folder, gate.stage))
     now = Numbers(rows, missing, judged.params.confidence)

@@ -102,9 +102,9 @@ def test_two_gates_do_not_share_a_name() -> None:
         config_of(gate(name="mine"), gate(name="mine"))
 
 
-def test_stages_that_are_left_out_take_their_gates_along() -> None:
+def test_gates_of_stages_that_are_left_out_are_judged_on_their_last_results() -> None:
     gates = (gate(name="a"), gate(name="b", stage="challenger"), gate(name="c", max_drop=0, baseline="challenger"))
-    assert [each.name for each in config_of(*gates).only(["clf"]).gates] == ["a"]
+    assert [each.name for each in config_of(*gates).only(["clf"]).gates] == ["a", "b", "c"]
 
 
 def test_files_of_gates_are_relative_to_the_config() -> None:

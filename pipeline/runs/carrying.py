@@ -1,0 +1,150 @@
+"""The last results of stages that a run does not count: they are carried forward into it, and marked as older."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from pipeline.runs.provenance import canonical_stage
+from pipeline.runs.recorded import configured_again
+from pipeline.runs.stage_records import CARRIED, StageRecord, recorded_stages
+from pipeline.stages.stage import counts_table
+from pipeline.storage.layout import RUN_RECORD, run_name
+from pipeline.tables.run_tables import METRICS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from pipeline.runs.config import ConfiguredStage
+    from pipeline.runs.failures import Failure
+    from pipeline.storage.manifest import Manifest
+    from pipeline.storage.state import State
+
+
+@dataclass(frozen=True)
+class LastRun:
+    """The latest run before this one, with those of its stages whose files are intact.
+
+    Attributes:
+        folder: Its folder.
+        manifest: Its manifest.
+        record: Its run record.
+        stages: Its stages by name; those with a damaged file are missing.
+        is_intact: Whether no file of the run is damaged.
+    """
+
+    folder: Path
+    manifest: Manifest
+    record: dict[str, Any]
+    stages: dict[str, StageRecord]
+    is_intact: bool
+
+
+def last_run(state: State) -> LastRun | None:
+    """Return the latest run of a results folder; None if there is none, or its record is damaged."""
+    run = state.runs[-1] if state.runs else None
+    if run is None or run.manifest is None or RUN_RECORD in run.damage:
+        return None
+    try:
+        record = json.loads((run.folder / RUN_RECORD).read_bytes())
+        stages = recorded_stages(record, run.manifest.files)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    damaged = {file.stage for file in run.manifest.files if file.path in run.damage}
+    intact = {name: stage for name, stage in stages.items() if name not in damaged}
+    return LastRun(run.folder, run.manifest, record, intact, not run.damage)
+
+
+def why_not(stage: StageRecord | None, configured: ConfiguredStage) -> str:
+    """Return why the last results of a stage cannot be carried forward; empty if they can.
+
+    Args:
+        stage: The stage in the last run; None if that lacks it.
+        configured: The stage in the config.
+    """
+    if stage is None:
+        return "the last run has no intact results of it"
+    kind = stage.entries["configuration"].get("kind")
+    if kind != configured.stage.kind:
+        return f"the last run has it as {kind}"
+    try:
+        configured_again(stage.entries["configuration"])
+    except (ValueError, TypeError, AttributeError, KeyError, ValidationError):
+        return "its last results were made by another version of thresher, with other parameters"
+    schemas = {file.path.partition("/")[0]: file.schema.keys() for file in stage.files}
+    for table in (counts_table(configured.stage), METRICS, *configured.stage.tables):
+        names = {column.name for column in table.columns}
+        if table.name not in stage.entries["omitted"] and not names <= schemas.get(table.name, {}.keys()):
+            return f"its last results were made by another version of thresher, without columns of {table.name}"
+    return ""
+
+
+def carried(
+    stage: StageRecord,
+    configured: ConfiguredStage,
+    last: LastRun,
+    failure: Failure | None,
+    counted_again: Iterable[str],
+) -> StageRecord:
+    """Return the record of a stage that is carried forward, with the marks that say so.
+
+    Args:
+        stage: The stage in the last run.
+        configured: The stage in the config.
+        last: The last run.
+        failure: Why it was not counted; None: it was left out.
+        counted_again: The stages of this run whose tables are new.
+    """
+    origin = dict(stage.result.get(CARRIED) or _origin(last))
+    origin |= {"reason": "left_out", "exit": None, "error": None}
+    if failure is not None:
+        origin |= {"reason": "failed", "exit": failure.fault.code, "error": str(failure.fault)}
+    notes = [_sentence(origin, failure), *_changes(stage, configured, set(counted_again))]
+    return stage.in_another_run(notes, **{CARRIED: origin})
+
+
+def _origin(last: LastRun) -> dict[str, Any]:
+    """Which run counted a stage that is carried forward for the first time."""
+    versions = last.record.get("versions")
+    return {
+        "run_id": last.manifest.run_id,
+        "generation": last.manifest.generation,
+        "published_at": last.manifest.published_at,
+        "version": versions.get("thresher") if isinstance(versions, dict) else None,
+        "base": last.record.get("base"),
+    }
+
+
+def _sentence(origin: Mapping[str, Any], failure: Failure | None) -> str:
+    what = f"carried forward from run {name_of_origin(origin)}"
+    if failure is None:
+        return f"{what}: this run left the stage out (--only)"
+    return f"{what} and stale, because the stage failed: {failure.sentence}"
+
+
+def name_of_origin(origin: Mapping[str, Any]) -> str:
+    """Return the name of the run that counted a stage, and when it was published."""
+    moment = str(origin["published_at"])[:16].replace("T", " ")
+    return f"{run_name(origin['generation'], origin['run_id'])}, published {moment} UTC"
+
+
+def _changes(stage: StageRecord, configured: ConfiguredStage, counted_again: set[str]) -> Iterator[str]:
+    """Say what has changed since the stage was counted."""
+    then, now = stage.entries["configuration"], json.loads(json.dumps(canonical_stage(configured), default=str))
+    keys = [key for key in {**then, **now} if then.get(key) != now.get(key)]
+    if keys:
+        yield f"the config has changed since ({', '.join(keys)}): these numbers are of the earlier one"
+    for upstream in configured.upstream:
+        if upstream in counted_again:
+            yield f"the stage {upstream!r} has been counted again since: these numbers are of its earlier tables"
+
+
+def sentence_of_upstream(upstream: StageRecord) -> str:
+    """Say that a stage reads tables that were carried forward."""
+    return f"it reads tables of {upstream.name!r} that were carried forward from run " + name_of_origin(
+        upstream.result[CARRIED]
+    )
