@@ -209,7 +209,7 @@ class _Job:
             return run
         self.stop.check()
         inputs = input_records(opened)
-        judged = judge_gates(self.config, staging, self.healed.state, inputs)
+        judged = judge_gates(self.config, staging, self.healed.state, inputs, self.attempt.record)
         results = judged.with_warnings(results)
         manifest = Manifest(staging.run_id, base.generation + 1, utc_now(), fingerprint, identity, ())
         record = self.attempt.record | {
