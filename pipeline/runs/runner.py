@@ -213,7 +213,8 @@ class _Job:
 
     def _publish(self, stages: StageByStage, staging: Staging) -> Run:
         base = self.healed.state.latest
-        judged = judge_gates(self.config, staging, self.healed.state, joined(stages.records)["inputs"])
+        inputs = joined(stages.records)["inputs"]
+        judged = judge_gates(self.config, staging, self.healed.state, inputs, self.attempt.record)
         stages.records = [record.with_notes(judged.warnings.get(record.name, ())) for record in stages.records]
         fingerprint, identity = (
             together([(record.name, str(record.result.get(key))) for record in stages.records])

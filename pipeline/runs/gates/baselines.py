@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-WEEK = timedelta(days=7)
+DAY, WEEK = timedelta(days=1), timedelta(days=7)
 
 
 @dataclass(frozen=True)
@@ -76,17 +76,21 @@ class History:
         names: Names of the folders of the kept runs, oldest first.
         inputs: The input records of this run.
         day: Its logical date.
+        is_dated: Whether the run was given that date, so that earlier runs are those of earlier dates; else they are
+            those that were published before.
     """
 
     layout: Layout
     names: Sequence[str]
     inputs: Sequence[Mapping[str, Any]]
     day: date
+    is_dated: bool = False
 
     def find(self, baseline: str, stages: frozenset[str]) -> tuple[EarlierRun | None, str]:
         """Return the run that a baseline means, and why there is none, empty if there is.
 
-        The previous run is the last one in which the stages read other files than in this run. A night that is run
+        The previous run is the last one, by logical date if this run has one, in which the stages read other files. A
+        night that is run
         again, because its run was damaged or because gates, config or code changed, is held against the night before.
 
         Args:
@@ -94,9 +98,7 @@ class History:
             stages: The stages whose files decide: the judged one, or those whose tables it reads.
         """
         if baseline == PREVIOUS:
-            now = _files(self.inputs, stages)
-            runs = (run for run in self._backwards() if _files(run.record.get("inputs", ()), stages) not in ([], now))
-            return next(runs, None), "there is no earlier run of other files yet"
+            return self._previous(stages), "there is no earlier run of other files yet"
         if baseline == SAME_WEEKDAY:
             wanted = self.day - WEEK
             return next((run for run in self._backwards() if run.day == wanted), None), f"there is no run of {wanted}"
@@ -104,6 +106,17 @@ class History:
             if baseline in {name, run_id_of(name)}:
                 return self._opened(name), f"the run {name} is damaged"
         return None, f"the run {baseline} is not kept"
+
+    def _previous(self, stages: frozenset[str]) -> EarlierRun | None:
+        now, previous = _files(self.inputs, stages), None
+        for run in self._backwards():
+            if _files(run.record.get("inputs", ()), stages) in ([], now) or (self.is_dated and run.day >= self.day):
+                continue
+            if previous is None or run.day > previous.day:
+                previous = run
+            if not self.is_dated or previous.day == self.day - DAY:
+                break
+        return previous
 
     def _backwards(self) -> Iterator[EarlierRun]:
         """Yield the intact runs, the latest first."""

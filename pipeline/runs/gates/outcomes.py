@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, replace
-from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.runs.gates.baselines import History, reader_of_folder
+from pipeline.runs.gates.baselines import History, day_of, reader_of_folder
 from pipeline.runs.gates.judging import DEFAULT_LEVEL, Numbers, Verdict, judge
 from pipeline.runs.gates.rows import judged_rows
 from pipeline.runs.gates.sentences import sentence, sentences_of_warnings
@@ -67,7 +66,13 @@ def settings_of(config: Config) -> list[dict[str, Any]]:
     return [gate.model_dump(mode="json", exclude_none=True) for gate in config.gates]
 
 
-def judge_gates(config: Config, staging: Staging, state: State, inputs: Sequence[Mapping[str, Any]]) -> Judged:
+def judge_gates(
+    config: Config,
+    staging: Staging,
+    state: State,
+    inputs: Sequence[Mapping[str, Any]],
+    attempt: Mapping[str, Any],
+) -> Judged:
     """Judge the gates of a run whose other tables are written, and write the table `gates` of each judged stage.
 
     Args:
@@ -75,8 +80,9 @@ def judge_gates(config: Config, staging: Staging, state: State, inputs: Sequence
         staging: The run.
         state: The results folder before it is published.
         inputs: The input records of the run.
+        attempt: The record of the attempt, whose `ds` is the logical date of the run, if it has one.
     """
-    history = History(state.layout, state.kept, inputs, date.fromisoformat(utc_now()[:10]))
+    history = History(state.layout, state.kept, inputs, day_of(attempt, utc_now()), "ds" in attempt)
     rows: list[Mapping[str, Any]] = []
     warnings: dict[str, tuple[str, ...]] = {}
     for gate in config.gates:

@@ -63,6 +63,15 @@ def test_the_previous_run_read_other_files_for_the_stage(layout: Layout) -> None
     assert find(layout, "previous", rows=300) == ("2", "")
 
 
+def test_with_a_logical_date_the_previous_run_is_that_of_the_last_date_before(layout: Layout) -> None:
+    names = [run_name(generation, run_id) for generation, run_id in enumerate(IDS, start=1)]
+    generations = {}
+    for day in ("2026-11-27", "2026-11-20", "2026-11-14", "2026-11-11"):
+        run, _ = History(layout, names, inputs(400), date.fromisoformat(day), is_dated=True).find("previous", STAGES)
+        generations[day] = None if run is None else run.name[-1]
+    assert generations == {"2026-11-27": "2", "2026-11-20": "4", "2026-11-14": "3", "2026-11-11": None}
+
+
 def test_without_an_earlier_run_there_is_a_reason(tmp_path: Path) -> None:
     history = History(Layout(tmp_path), (), inputs(1), date(2026, 11, 27))
     assert history.find("previous", STAGES) == (None, "there is no earlier run of other files yet")
