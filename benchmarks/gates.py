@@ -214,7 +214,9 @@ def measure(design: Design, groups: int, asked: argparse.Namespace, rng: np.rand
 def line(design: Design, gate: str, groups: int, quiet: NDArray[np.bool_], is_found: NDArray[np.bool_]) -> str:
     """A row of the table."""
     share = quiet.mean()
-    error = np.sqrt(max(share * (1 - share), 1 / len(quiet)) / len(quiet))
+    of_group = 1 - (1 - share) ** (1 / groups)  # how often one group fails, which the pool tells
+    of_pool = groups**2 * of_group * (1 - of_group) / design.pool
+    error = np.sqrt(max(share * (1 - share), 1 / len(quiet)) / len(quiet) + of_pool)
     at_once, in_week = is_found[::WEEK].mean(), is_found.reshape(-1, WEEK).any(axis=1).mean()
     return (
         f"{design.name:<24}{design.true:6.2f}{design.fall:6.2f}  {gate:<17}{groups:>6}{NIGHTS * share:9.1f}"

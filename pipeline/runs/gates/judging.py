@@ -111,7 +111,7 @@ def _absent(gate: Gate, condition: Condition, now: Numbers) -> Verdict:
     """Return the verdict on numbers that are not there: a group that was named and has no row fails."""
     if now.missing:
         return Verdict(gate, condition, None, None, "undecided", now.missing)
-    return Verdict(gate, condition, None, None, "failed", "the group has no rows" if gate.group else "there is no row")
+    return Verdict(gate, condition, None, None, "failed", "the group has no rows" if gate.group else "it has no row")
 
 
 def _gone(gate: Gate, now: Numbers, baseline: Numbers) -> Iterator[Verdict]:

@@ -98,19 +98,20 @@ def _text(value: object) -> str:
 
 
 def judged_rows(gate: Gate, stage: Stage, read: ReadTable) -> tuple[dict[Group, JudgedRow], str]:
-    """Return the rows that a gate judges by group, and why there is none, empty if there are.
+    """Return the rows that a gate judges by group, and which table was not made; empty if one was read.
 
     Args:
         gate: The gate.
         stage: The task of its stage.
         read: Reads a table of the stage; None where it was not made.
     """
-    reason = "its tables have no such row"
+    not_made, is_read = "", False
     for table in _candidates(gate, stage):
         frame = read(table.name)
         if frame is None:
-            reason = f"the table {table.name} was not made"
+            not_made = not_made or f"the table {table.name} was not made"
             continue
+        is_read = True
         wanted = set(gate.columns)
         rows = [row for row in _rows(gate, table, frame) if _columns_of(row) == wanted]
         by_group: dict[Group, list[Row]] = {}
@@ -118,7 +119,7 @@ def judged_rows(gate: Gate, stage: Stage, read: ReadTable) -> tuple[dict[Group, 
             by_group.setdefault(group_of(_group(row)), []).append(row)
         if by_group:
             return {group: _judged(gate, table, _chosen(rows, table)) for group, rows in by_group.items()}, ""
-    return {}, reason
+    return {}, "" if is_read else not_made
 
 
 def _candidates(gate: Gate, stage: Stage) -> Iterator[Table]:
