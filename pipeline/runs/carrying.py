@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from pipeline.runs.config import ConfiguredStage
     from pipeline.runs.failures import Failure
+    from pipeline.storage.kept import KeptRun
     from pipeline.storage.manifest import Manifest
-    from pipeline.storage.state import State
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,8 @@ class LastRun:
     is_intact: bool
 
 
-def last_run(state: State) -> LastRun | None:
-    """Return the latest run of a results folder; None if there is none, or its record is damaged."""
-    run = state.runs[-1] if state.runs else None
+def last_run(run: KeptRun | None) -> LastRun | None:
+    """Read back a run whose tables may be carried forward; None if there is none, or its record is damaged."""
     if run is None or run.manifest is None or RUN_RECORD in run.damage:
         return None
     try:

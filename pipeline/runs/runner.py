@@ -195,7 +195,7 @@ class _Job:
     def run(self) -> Run:
         self.config.gate_files.remove()
         self.healed = heal(self.layout)
-        self.last = last_run(self.healed.state)
+        self.last = last_run(next(reversed(self.healed.state.runs), None))
         ready = self._ready()
         if self.last is not None and is_unchanged_before_counting(self.config, ready, self.last):
             return self._unchanged(self.last, (), ())

@@ -121,6 +121,14 @@ class StageByStage:
             ThresherError: a stage failed, and such an error stops the run, or all of them failed.
         """
         self._check_upstream()
+        try:
+            self._each()
+        except Exception:
+            if not self.staging.layout.finished(self.staging.run_id).is_dir():  # nothing that a retry could take over
+                self.staging.discard()
+            raise
+
+    def _each(self) -> None:
         chosen = {configured.params.name for configured in self.config.stages}
         for configured in self.config.every:
             name = configured.params.name
@@ -138,8 +146,9 @@ class StageByStage:
                 self.failures.append(failure_of(name, configured.stage.kind, error))
                 self._carry(configured, self.failures[-1])
         if len(self.failures) == len(chosen):
-            bugs = [failure.error for failure in self.failures if not isinstance(failure.error, ThresherError)]
-            raise bugs[0] if bugs else together([failure.fault for failure in self.failures])
+            causes = [failure.error for failure in self.failures if not isinstance(failure.error, UpstreamFailedError)]
+            bugs = [error for error in causes if not isinstance(error, ThresherError)]
+            raise bugs[0] if bugs else together([error for error in causes if isinstance(error, ThresherError)])
 
     def _check_upstream(self) -> None:
         """Check that stages which are left out, and whose tables another one reads, can be carried forward."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.runs.provenance import canonical_stage, input_records, settings, skipped_records
 from pipeline.storage.manifest import PublishedFile, published_file
-from pipeline.tables.run_tables import GATES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 
 _BY_STAGE = ("accounting", "bindings", "facts", "omitted", "results")
 _LISTED = ("inputs", "skipped")
+_OF_EVERY_RUN = {"gates"}  # tables that each run makes anew of all its stages, whoever counted them
 CARRIED, TAKEN_OVER, NOTES = "carried_from", "taken_over_from", "notes"
 
 
@@ -106,12 +106,7 @@ def stage_record(
         "inputs": input_records([opened]),
         "skipped": skipped_records([opened]),
     }
-    return StageRecord(opened.name, entries, _files_of(opened.name, files))
-
-
-def _files_of(name: str, files: Iterable[PublishedFile]) -> tuple[PublishedFile, ...]:
-    """The files of a stage; not those of its gates, which every run judges anew."""
-    return tuple(file for file in files if file.stage == name and file.table != GATES.name)
+    return StageRecord(opened.name, entries, tuple(file for file in files if file.stage == opened.name))
 
 
 def recorded_stages(record: Mapping[str, Any], files: Sequence[PublishedFile]) -> dict[str, StageRecord]:
@@ -127,7 +122,8 @@ def recorded_stages(record: Mapping[str, Any], files: Sequence[PublishedFile]) -
         entries |= {key: record.get(key, {}).get(name, {}) for key in _BY_STAGE}  # earlier versions lack some
         entries |= {key: [entry for entry in record.get(key, []) if entry["stage"] == name] for key in _LISTED}
         entries["results"] = {**entries["results"], "warnings": [*entries["results"]["warnings"]]}
-        stages[name] = StageRecord(name, entries, _files_of(name, files))
+        of_stage = (file for file in files if file.stage == name and file.table not in _OF_EVERY_RUN)
+        stages[name] = StageRecord(name, entries, tuple(of_stage))
     return stages
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 from dataclasses import dataclass, replace
 from functools import cache
@@ -160,7 +161,8 @@ def _carry(connection: duckdb.DuckDBPyConnection, layout: Layout, path: Path, co
     wanted = {str(layout.runs / name): content.left_out.get(name, ()) for name in content.kept}
     latest = str(content.latest[0])
     is_new = latest not in shown
-    if any(shown.get(folder) != left_out for folder, left_out in wanted.items() if folder != latest or not is_new):
+    has_moved = any(not folder.startswith(f"{layout.runs}{os.sep}") for folder in shown)
+    if has_moved or any(shown.get(folder) != wanted[folder] for folder in wanted if folder != latest or not is_new):
         detach(connection)
         return False
     connection.execute("BEGIN TRANSACTION")  # one, so that the disk is waited for once

@@ -126,7 +126,10 @@ class Staging:
         self.files.append(PublishedFile(relative, table, stage, rows, size, sha256, schema))
 
     def adopt(self, file: PublishedFile, folder: Path) -> None:
-        """Take a file of another run as it is: both share it by a hard link; where none can be made it is copied.
+        """Take a file of another run as it is.
+
+        That of a published run is copied: damage to one of the two does not reach the other, and a link would change
+        the time of a file that others may be reading. That of an unfinished run is linked, where links can be made.
 
         Args:
             file: The file.
@@ -140,7 +143,10 @@ class Staging:
         with storage_errors(f"writing {path}"):
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
-                _share(source, path)
+                if self.layout.staging in source.parents:
+                    _share(source, path)
+                else:
+                    shutil.copyfile(source, path, follow_symlinks=False)
             except FileNotFoundError as error:
                 message = f"{source} is missing"
                 raise DamagedError(message) from error

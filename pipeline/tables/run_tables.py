@@ -194,23 +194,23 @@ STAGES = Table(
         Column(
             "carried_from",
             "VARCHAR",
-            "id of the earlier run that its rows were carried forward from; NULL where they are of this run",
+            "id of the earlier run that its rows were carried forward from; NULL: rows of this run",
             nullable=True,
         ),
         Column(
             "carried_since",
             "TIMESTAMP",
-            "when that run was published, in UTC; NULL where the rows are of this run",
+            "when that run was published, in UTC; NULL: rows of this run",
             nullable=True,
         ),
         Column(
             "taken_over_from",
             "VARCHAR",
-            "id of the attempt that had counted it from the same inputs, config and code; NULL where it was not",
+            "id of the attempt that had counted it from the same inputs, config and code; NULL: it was not",
             nullable=True,
         ),
-        Column("exit", "BIGINT", "exit code of its error; NULL unless it failed in this run", nullable=True),
-        Column("error", "VARCHAR", "what went wrong, and what to do; NULL unless it failed in this run", nullable=True),
+        Column("exit", "BIGINT", "exit code of its error; NULL: it did not fail in this run", nullable=True),
+        Column("error", "VARCHAR", "what went wrong, and what to do; NULL: it did not fail in this run", nullable=True),
     ),
     ("stage",),
 )

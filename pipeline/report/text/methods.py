@@ -32,7 +32,9 @@ def paragraph_of(run: PublishedRun, stage: PublishedStage) -> str:
         tables=stage.tables,
     )
     sentences = [_capitalised(sentence) for sentence in stage.stage.methods(measured) if sentence]
-    return " ".join([*sentences, f"All numbers were computed with thresher {run.record['versions']['thresher']}."])
+    carried = run.record["results"][stage.name].get("carried_from") or {}
+    version = carried.get("version") or run.record["versions"]["thresher"]
+    return " ".join([*sentences, f"All numbers were computed with thresher {version}."])
 
 
 def _capitalised(sentence: str) -> str:
