@@ -45,7 +45,8 @@ def run(
     Returns:
         The published run, or the existing one if nothing has changed. `run.stages["name"].curve` is a table of a stage,
         and `run.table("threshold_sweep_curve")` that of all stages, as Polars frames. With
-        `on_error = "publish_others"`, `run.failures` are the stages that failed.
+        `on_error = "publish_others"`, `run.failures` are the stages that failed. `run.gates` are the rows of the table
+        `gates`, and `run.exit_code` is 3 if one of them failed.
 
     Raises:
         ThresherError: its class and its `code` say what went wrong; published results are unchanged.

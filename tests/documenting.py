@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.stages import STAGES
-from pipeline.tables.run_tables import ATTEMPTS, BINDINGS, INPUTS, METRICS, RECORD_TABLES, RUNS
+from pipeline.tables.run_tables import ATTEMPTS, BINDINGS, GATES, INPUTS, METRICS, RECORD_TABLES, RUNS
 from pipeline.tables.schemas import LEADING
 
 if TYPE_CHECKING:
     from pipeline.tables.schemas import Column
 
 PAGE = Path(__file__).parents[1] / "docs" / "results.md"
-RUN_TABLES = (INPUTS, BINDINGS, METRICS, RUNS, ATTEMPTS, *RECORD_TABLES)
+RUN_TABLES = (INPUTS, BINDINGS, METRICS, GATES, RUNS, ATTEMPTS, *RECORD_TABLES)
 HEAD = "| column | type | NULL | meaning |\n|---|---|---|---|\n"
 ROWS = re.compile(r"(?:^\|.*\|\n)+", re.MULTILINE)
 

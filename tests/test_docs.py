@@ -23,6 +23,7 @@ from storage.second_night import add_second_night
 
 from pipeline import errors, open_results
 from pipeline.runs.config import load_config, parse_config
+from pipeline.runs.gates.outcomes import GATE_FAILED
 from pipeline.stages import STAGES
 from pipeline.tables.schemas import LEADING
 
@@ -305,4 +306,4 @@ def test_exit_codes_are_documented() -> None:
     codes = {int(code) for row in rows for code in row.split(",")}
     kinds = (kind for kind in vars(errors).values() if isinstance(kind, type))
     leaves = {kind.exit_code for kind in kinds if issubclass(kind, errors.ThresherError)}
-    assert leaves | {0, 130, 137, 143} == codes
+    assert leaves | {0, GATE_FAILED, 130, 137, 143} == codes

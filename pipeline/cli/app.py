@@ -140,6 +140,12 @@ def run(
     variables: Vars = None,
     settings: Settings = None,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Read every input file again.")] = False,  # noqa: FBT002
+    gates_json: Annotated[
+        str | None, typer.Option("--gates-json", metavar="PATH", help="Write what the gates found as JSON.")
+    ] = None,
+    gates_junit: Annotated[
+        str | None, typer.Option("--gates-junit", metavar="PATH", help="The same as JUnit XML, for CI systems.")
+    ] = None,
     quiet: Quiet = False,  # noqa: FBT002 - a flag
     log_format: LogFormat = None,
 ) -> None:
@@ -151,7 +157,8 @@ def run(
         from pipeline.cli.backfill import run_days  # noqa: PLC0415 - help needs none of it
         from pipeline.runs.config import load_config  # noqa: PLC0415
 
-        overrides = _overrides(settings, output=output, engine=engine) | ({"cache": False} if no_cache else {})
+        paths = {"output": output, "gates_json": gates_json, "gates_junit": gates_junit}
+        overrides = _overrides(settings, engine=engine, **paths) | ({"cache": False} if no_cache else {})
 
         def run_once(values: Mapping[str, str]) -> Path:
             checked = load_config(config, overrides=overrides, values=values).only(only or [])
@@ -187,6 +194,8 @@ def check(ctx: typer.Context, config: ConfigPath, variables: Vars = None, settin
                 echo(f"{opened.name}  {line}")
             for warning in opened.plan.warnings:
                 echo(f"{opened.name}  warning: {warning}")
+        for gate in checked.gates:
+            echo(f"gate {gate.name}  {gate.words}")
         checked.check_engine()
         echo(f"{config}: no faults found")
 
@@ -286,15 +295,13 @@ app.add_typer(drawing.app)
 app.add_typer(expiry.app)
 
 
-def _overrides(settings: list[str] | None, *, output: str | None = None, engine: str | None = None) -> dict[str, Any]:
+def _overrides(settings: list[str] | None, *, engine: str | None = None, **paths: str | None) -> dict[str, Any]:
     from pipeline.cli.console import parse_setting  # noqa: PLC0415
 
     values = dict(parse_setting(text) for text in settings or ())
-    if output is not None:
-        folder = str(Path.cwd()).replace("${", "$${")  # a reference in the option is one of the config
-        has_reference = "${" in output and "://" not in output
-        absolute = Path(folder, output) if has_reference else local_path(output, Path.cwd(), what="--output")
-        values["output"] = str(absolute) if has_reference else str(absolute).replace("${", "$${")
+    for key, path in paths.items():
+        if path is not None:
+            values[key] = _absolute(path, what=f"--{key.replace('_', '-')}")
     if engine is not None:
         values["engine"] = engine
     return values
@@ -304,6 +311,14 @@ def _values(variables: list[str] | None) -> dict[str, str]:
     from pipeline.cli.console import parse_variable  # noqa: PLC0415
 
     return dict(parse_variable(text) for text in variables or ())
+
+
+def _absolute(path: str, *, what: str) -> str:
+    """A path as the config takes it; a reference in it is one of the config."""
+    has_reference = "${" in path and "://" not in path
+    if has_reference:
+        return str(Path(str(Path.cwd()).replace("${", "$${"), path))
+    return str(local_path(path, Path.cwd(), what=what)).replace("${", "$${")
 
 
 def main() -> None:

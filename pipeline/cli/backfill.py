@@ -24,7 +24,7 @@ _EXAMPLE = "For example --var ds=2026-11-01..2026-11-20."
 
 
 def run_days(values: Mapping[str, str], run_once: Callable[[Mapping[str, str]], Path], console: Console) -> None:
-    """Run a config once, or once for each day of a range, in order; the first failure ends it.
+    """Run a config once, or once for each day of a range, in order; the first failure ends it, but not a gate's.
 
     Args:
         values: Values of variables by name.
@@ -34,10 +34,13 @@ def run_days(values: Mapping[str, str], run_once: Callable[[Mapping[str, str]], 
     Raises:
         UsageError: the range has no day, or too many.
         ThresherError: that of the run that failed; of a range it says which day that is, and which are done.
-        typer.Exit: that of a run that is published, and yet not a success; which day that is has been logged.
+        typer.Exit: that of a run that is published, and yet not a success; which day that is has been logged. Days
+            after one of which a gate failed are run all the same.
     """
+    from pipeline.runs.gates.outcomes import GATE_FAILED  # noqa: PLC0415 - help needs none of it
+
     days = _days(values["ds"]) if _RANGE in values.get("ds", "") else ()
-    results = None
+    results, days_with_failed_gates = None, list[str]()
     try:
         for number, day in enumerate(days, start=1):
             console.between_runs()
@@ -46,11 +49,17 @@ def run_days(values: Mapping[str, str], run_once: Callable[[Mapping[str, str]], 
                 results = run_once({**values, "ds": day})
             except ThresherError as error:
                 raise _stopped(error, days, number) from error.__cause__
-            except typer.Exit:  # published, and yet not a success
-                console.log("error", f"ds {day}: {_done(days, number)}", event="day", ds=day)
-                raise
+            except typer.Exit as stop:  # published, and yet not a success
+                if stop.exit_code != GATE_FAILED:
+                    console.log("error", f"ds {day}: {_done(days, number)}", event="day", ds=day)
+                    raise
+                days_with_failed_gates.append(day)
         if not days:
             results = run_once(values)
+        if days_with_failed_gates:
+            failed = ", ".join(days_with_failed_gates)
+            console.log("error", f"a gate failed on {failed}", event="day")
+            raise typer.Exit(GATE_FAILED)
     finally:
         if results is not None and "ds" in values:
             _tell_what_is_shown(results, console)

@@ -15,7 +15,7 @@ from pipeline.cli.terminal import cleaned
 from pipeline.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pipeline.errors import ThresherError
     from pipeline.runs.evaluation import StageResult, Watcher
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pipeline.runs.runner import Run
 
 MOST_SUMMARY_ROWS = 20
+FACTS_OF_GATES = ("gate", "stage", "condition", "group", "value", "limit", "p_adjusted", "outcome", "on_fail")
+STYLES = {"warning": "yellow", "failure": "bold red"}
 
 
 class Console:
@@ -129,6 +131,21 @@ class Console:
         for words in result.reused:
             self.log("info", f"stage {result.name}: {words}", event="reuse", stage=result.name)
 
+    def _tell_gates(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Write what gates found: failures that make the run exit with 3 as errors, which --quiet leaves."""
+        from pipeline.report.text.gates import summary_of_gates  # noqa: PLC0415 - see watching
+        from pipeline.runs.gates.outcomes import is_failure  # noqa: PLC0415 - likewise
+
+        if self._json:
+            for row in rows:
+                level = "error" if is_failure(row) else "info" if row["outcome"] == "passed" else "warning"
+                self.log(level, row["sentence"], event="gate", **{name: row[name] for name in FACTS_OF_GATES})
+        elif (summary := summary_of_gates(rows)) is not None:
+            for text in summary.passed:
+                self.log("info", f"gate {text}")
+            for text in summary.failed:
+                self.log("error", f"gate {text}")
+
     def _stage_taken_over(self, name: str, attempt: str) -> None:
         message = f"stage {name}: taken over from run {attempt}, which counted the same inputs with the same config"
         self.log("info", message, event="stage_taken_over", stage=name, counted_by=attempt)
@@ -136,6 +153,7 @@ class Console:
     def finished(self, run: Run) -> None:
         """Report the end of a run: tables and warnings for people, log lines for machines."""
         if not self.interactive:
+            self._tell_gates(run.gates)
             for warning in run.warnings:
                 self.log("warning", warning, event="warning")
             facts: dict[str, Any] = {"status": run.status, "path": str(run.path), "seconds": round(run.seconds, 3)}
@@ -146,15 +164,16 @@ class Console:
         from rich.console import Console as RichConsole  # noqa: PLC0415 - only for terminals
         from rich.text import Text  # noqa: PLC0415
 
-        from pipeline.report.text import plain, summary  # noqa: PLC0415 - an error message must not load results
+        from pipeline.report.text import gates, plain, summary  # noqa: PLC0415 - an error message must not load results
 
         rich = RichConsole(stderr=True)
         shown = [stage for stage in run.stages if not stage.carried]  # of the others the warnings tell
         blocks = [block for stage in shown for block in summary.blocks_of_stage(stage, MOST_SUMMARY_ROWS)]
         if run.warnings:
             blocks.append(summary.warnings_block(run.warnings))
+        blocks += gates.blocks_of_gates(run.gates)
         for block in blocks:
-            style = "yellow" if getattr(block, "tone", "") == "warning" else ""
+            style = STYLES.get(getattr(block, "tone", ""), "")
             text = "\n".join(plain.lines_of(block, rich.width))
             rich.print(Text(f"{text}\n", style=style), soft_wrap=True)
         for stage in run.stages:

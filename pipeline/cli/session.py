@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 def execute(config: Any, console: Console) -> None:  # noqa: ANN401 - a Config, which help must not import
     """Run a checked config, report its progress, and print the path of the run."""
     from pipeline.runs import runner  # noqa: PLC0415 - help needs none of it
+    from pipeline.runs.gates.outcomes import GATE_FAILED  # noqa: PLC0415 - likewise
 
     with console.watching() as watcher:
         finished = runner.run(config, watcher)
@@ -41,8 +42,10 @@ def execute(config: Any, console: Console) -> None:  # noqa: ANN401 - a Config, 
         fault = failure.fault if isinstance(failure.error, ThresherError) else system_fault(failure.error)
         fault = fault or _bug(failure.error)
         console.error(fault, stage=failure.stage)
-    if finished.failures:
-        raise typer.Exit(finished.failures[0].fault.code)
+    if finished.exit_code == GATE_FAILED:
+        console.log("error", f"{finished.status}, but a gate failed  [exit {GATE_FAILED}]")
+    if finished.exit_code:
+        raise typer.Exit(finished.exit_code)
 
 
 def echo(text: object) -> None:

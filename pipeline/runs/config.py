@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,6 +12,8 @@ from pydantic import BaseModel, ValidationError
 from pipeline.errors import ConfigError, NoInputError, os_fault, together
 from pipeline.runs.config_faults import explain, near, unwritable
 from pipeline.runs.document import Document, override
+from pipeline.runs.gates.files import GateFiles
+from pipeline.runs.gates.settings import Gate, parse_gates
 from pipeline.runs.substitution import substituted
 from pipeline.runs.variables import NO_VARIABLES
 from pipeline.sources.paths import abridged, check_texts, local_path, shortened
@@ -82,6 +84,8 @@ class Config:
         variables: What its references stand for, its logical date and its labels.
         on_error: What a stage that fails does: `stop` ends the run, `publish_others` publishes the other stages.
         order: All stages of the config in order, if only some are to run; the others are carried forward.
+        gates: What the numbers of all stages are held against.
+        gate_files: Where the outcomes are written beside the results.
     """
 
     origin: str
@@ -94,6 +98,8 @@ class Config:
     variables: Variables = NO_VARIABLES
     on_error: str = "stop"
     order: tuple[ConfiguredStage, ...] = ()
+    gates: tuple[Gate, ...] = ()
+    gate_files: GateFiles = field(default_factory=GateFiles)
 
     @property
     def every(self) -> tuple[ConfiguredStage, ...]:
@@ -196,9 +202,11 @@ def parse_config(
             scratch = local_path(scratch, base, what=f"{origin}: resources.scratch")
     resources = settings.resources.model_copy(update={"scratch": scratch})
     output = local_path(settings.output, base, what=f"{origin}: output").resolve()
-    return Config(
-        origin, base, output, settings.engine, resources, stages, settings.cache, variables, settings.on_error
-    )
+    by_name = {stage.params.name: (stage.stage, stage.params) for stage in stages}
+    gates = parse_gates(settings.gates, by_name, origin, _validated)
+    files = GateFiles.of(settings.gates_json, settings.gates_junit, base, origin)
+    common = (origin, base, output, settings.engine, resources, stages)
+    return Config(*common, settings.cache, variables, settings.on_error, gates=gates, gate_files=files)
 
 
 def _settings_and_stages(document: Mapping[str, Any], origin: str) -> tuple[Document, tuple[ConfiguredStage, ...]]:
@@ -260,7 +268,7 @@ def _check_names(stage: Stage, params: StageParameters, where: str) -> None:
 
 def _validated(model: type[Model], values: dict[str, Any], *, where: str, starter: str) -> Model:
     for key, value in values.items():
-        if model is not Document or key != "stages":  # stages are checked one by one
+        if model is not Document or key not in {"stages", "gates"}:  # these are checked one by one
             check_texts(value, str(key), where=where)
     try:
         return model.model_validate(values)

@@ -49,7 +49,7 @@ def _written(value: object) -> object:
 
 
 class Document(BaseModel):
-    """The config file, its stages still unparsed."""
+    """The config file, its stages and gates still unparsed."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -61,6 +61,9 @@ class Document(BaseModel):
     labels: dict[str, str] = {}
     vars: dict[str, Any] = {}  # read by pipeline.runs.substitution; here so that it is a known key
     stages: list[dict[str, Any]] = []
+    gates: list[dict[str, Any]] = []
+    gates_json: Annotated[str, BeforeValidator(_written)] | None = None
+    gates_junit: Annotated[str, BeforeValidator(_written)] | None = None
 
 
 def overridden(document: Mapping[str, Any], values: Mapping[str, Any], *, origin: str = "<config>") -> dict[str, Any]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.queries.load import resource_folder
+from pipeline.runs.gates.outcomes import settings_of
 from pipeline.sources.frames import is_passed_in
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ def binding_record(binding: Binding) -> dict[str, str]:
 
 def canonical(config: Config) -> dict[str, Any]:
     """Return the part of the config that decides the results: not its place, the results folder or the limits."""
-    return {"engine": config.engine, "stages": [canonical_stage(each) for each in config.stages]}
+    stages = [canonical_stage(each) for each in config.stages]
+    return {"engine": config.engine, "stages": stages, "gates": settings_of(config)}
 
 
 def canonical_stage(configured: ConfiguredStage) -> dict[str, Any]:

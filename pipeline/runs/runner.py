@@ -15,6 +15,7 @@ from pipeline.interrupts import stop_requests
 from pipeline.runs.carrying import LastRun, last_run
 from pipeline.runs.evaluation import Evaluation, InMemory, StageResults, Watcher, evaluate, open_stages
 from pipeline.runs.forks import refuse_after_fork
+from pipeline.runs.gates.outcomes import exit_code, judge_gates
 from pipeline.runs.provenance import canonical, code_sha256, peak_rss, together, versions
 from pipeline.runs.resuming import finished_stages
 from pipeline.runs.reuse import states_of
@@ -54,6 +55,7 @@ class Run:
         warnings: All warnings, each once, with the names of its stages.
         seconds: How long the run took.
         failures: The stages that failed, with `on_error = "publish_others"`; their earlier tables are carried forward.
+        gates: The rows of the table `gates`, as docs/results.md describes them.
     """
 
     path: Path
@@ -64,6 +66,12 @@ class Run:
     warnings: tuple[str, ...]
     seconds: float
     failures: tuple[Failure, ...] = ()
+    gates: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """Exit code of the command that made it: that of the first stage that failed, 3 if a gate failed, else 0."""
+        return _code(self.failures) or exit_code(self.gates)
 
     def table(self, name: str) -> pl.DataFrame:
         """Read a table of all its stages, one below the other in their order.
@@ -195,6 +203,7 @@ class _Job:
     started: float = field(default_factory=time.monotonic)
 
     def run(self) -> Run:
+        self.config.gate_files.remove()
         self.healed = heal(self.layout)
         self.last = last_run(next(reversed(self.healed.state.runs), None))
         ready = self._ready()
@@ -219,6 +228,9 @@ class _Job:
 
     def _publish(self, stages: StageByStage, staging: Staging) -> Run:
         base = self.healed.state.latest
+        inputs = joined(stages.records)["inputs"]
+        judged = judge_gates(self.config, staging, self.healed.state, inputs, self.attempt.record)
+        stages.records = [record.with_notes(judged.warnings.get(record.name, ())) for record in stages.records]
         fingerprint, identity = (
             together([(record.name, str(record.result.get(key))) for record in stages.records])
             for key in ("fingerprint", "identity")
@@ -229,7 +241,7 @@ class _Job:
         }
         record = self.attempt.record | {
             "status": "published",
-            "exit": _code(stages.failures),
+            "exit": _code(stages.failures) or exit_code(judged.rows),
             "generation": manifest.generation,
             "parent_generation": base.generation,
             "ended_at": utc_now(),
@@ -240,6 +252,7 @@ class _Job:
             "base": str(self.config.base.absolute()),
             "configuration": configuration,
             **joined(stages.records),
+            "gates": judged.rows,
             "absent": stages.absent,
             **_error(stages.failures),
         }
@@ -248,7 +261,7 @@ class _Job:
             self.attempt.write(**record)
         except (StorageError, PermissionDenied) as error:  # readers see the run already: a late failure is a warning
             staging.warnings_after_commit.append(error.message)
-        run = self._finished(path, manifest, "published", tuple(stages.results), tuple(stages.failures))
+        run = self._finished(path, manifest, "published", judged.with_warnings(stages.results), tuple(stages.failures))
         return replace(run, warnings=(*run.warnings, *staging.warnings_after_commit))
 
     def _ready(self) -> Ready:
@@ -266,16 +279,18 @@ class _Job:
     ) -> Run:
         """Return the finished run; its warnings are those of the run that counted."""
         clear_staging(self.layout)
-        warnings = warnings_of_record(json.loads((path / RUN_RECORD).read_bytes())) + self.healed.notes
+        record = json.loads((path / RUN_RECORD).read_bytes())
+        warnings = (*warnings_of_record(record), *self.healed.notes, *self.config.gate_files.write(record, status))
         seconds = time.monotonic() - self.started
-        results = StageResults(results)
-        return Run(path, manifest.run_id, manifest.generation, status, results, warnings, seconds, failures)
+        stages, gates = StageResults(results), tuple(record.get("gates", ()))
+        return Run(path, manifest.run_id, manifest.generation, status, stages, warnings, seconds, failures, gates)
 
     def _unchanged(self, last: LastRun, results: tuple[StageResult, ...], failures: tuple[Failure, ...]) -> Run:
         """Return the last run, in which nothing would change."""
-        facts = {"exit": _code(failures), "ended_at": utc_now(), "generation": last.manifest.generation}
+        run = self._finished(last.folder, last.manifest, "unchanged", results, failures)
+        facts = {"exit": run.exit_code, "ended_at": utc_now(), "generation": run.generation}
         self.attempt.write(status="unchanged", **facts, **_error(failures))
-        return self._finished(last.folder, last.manifest, "unchanged", results, failures)
+        return run
 
 
 def _code(failures: Sequence[Failure]) -> int:

@@ -63,6 +63,12 @@ class StageRecord:
         result = kept | facts | {"warnings": [*notes, *self.own_warnings]} | ({NOTES: [*notes]} if notes else {})
         return replace(self, entries=self.entries | {"results": result})
 
+    def with_notes(self, notes: Sequence[str]) -> StageRecord:
+        """Return the record with further warnings about the run that it is part of, which come first."""
+        result = self.result
+        texts = {NOTES: [*notes, *result.get(NOTES, [])], "warnings": [*notes, *result["warnings"]]}
+        return replace(self, entries=self.entries | {"results": result | texts}) if notes else self
+
     def to_json(self) -> dict[str, Any]:
         """As it is written beside an unfinished run."""
         return {"name": self.name, "entries": self.entries, "files": [asdict(file) for file in self.files]}

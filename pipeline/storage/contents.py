@@ -25,7 +25,7 @@ from pipeline.storage.shapes import (
     tables_of,
 )
 from pipeline.storage.statements import HISTORY, MAIN
-from pipeline.tables.run_tables import ATTEMPTS, HISTORY_COLUMNS, METRICS, RECORD_TABLES, RUNS
+from pipeline.tables.run_tables import ATTEMPTS, GATES, HISTORY_COLUMNS, METRICS, RECORD_TABLES, RUNS
 from pipeline.tables.schemas import DESCRIPTION
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class _Describing:
 
     def __init__(self, run: RunFolder) -> None:
         self._run = run
-        contracts = (RUNS, ATTEMPTS, METRICS, *RECORD_TABLES)
+        contracts = (RUNS, ATTEMPTS, METRICS, GATES, *RECORD_TABLES)
         self._texts: dict[str, dict[str, Any]] = {
             table.name: json.loads(table.description(column.name for column in table.columns)) for table in contracts
         }

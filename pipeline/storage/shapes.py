@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.storage.records import in_history
 from pipeline.storage.statements import HISTORY, MAIN
-from pipeline.tables.run_tables import ATTEMPTS, HISTORY_COLUMNS, METRICS, RECORD_TABLES, RUNS
+from pipeline.tables.run_tables import ATTEMPTS, GATES, HISTORY_COLUMNS, METRICS, RECORD_TABLES, RUNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -40,7 +40,7 @@ def shapes(runs: Sequence[RunFolder]) -> dict[View, Shape]:
     """Return the tables of a catalog of these runs, the last of which is the latest, by schema and name."""
     wanted: dict[View, Shape] = {(MAIN, table.name): Shape(of_contract(table.columns)) for table in (RUNS, ATTEMPTS)}
     leading = of_contract(HISTORY_COLUMNS)
-    for table in (METRICS, *RECORD_TABLES):  # metrics for the macros, also where an earlier version made no such table
+    for table in (METRICS, GATES, *RECORD_TABLES):  # also where a run made no such table: macros and readers need them
         columns = of_contract(table.columns)
         wanted[MAIN, table.name], wanted[HISTORY, table.name] = Shape(columns), Shape(leading + columns)
     for name in tables_of(runs[-1:]):

@@ -83,6 +83,59 @@ METRICS = Table(
     ("stage", "result_table", "grouping", "group", "criterion", "metric"),
 )
 
+GATES = Table(
+    "gates",
+    "one row per gate, limit and group that it judged",
+    (
+        STAGE_COLUMN,
+        Column("gate", "VARCHAR", "name of the gate"),
+        Column("condition", "VARCHAR", "`min`, `max`, `min_rows`, `max_drop`, `max_rise` or `max_change`"),
+        Column("metric", "VARCHAR", "what is judged; NULL: only rows are counted", nullable=True),
+        Column("grouping", "VARCHAR", "`all`, or the names of the grouping columns, comma-separated"),
+        Column("group", "VARCHAR", 'the group as a JSON object, such as {"source": "noon"}; {} for the total'),
+        Column("result_table", "VARCHAR", "the table that the value comes from; NULL: it is absent", nullable=True),
+        Column(
+            "criterion",
+            "VARCHAR",
+            "what tells the judged row from others of the group, as in `metrics`; NULL: a group has one row",
+            nullable=True,
+        ),
+        Column("threshold", "DOUBLE", "threshold of the judged row; NULL: there is none", nullable=True),
+        Column("value", "DOUBLE", "what was judged; NULL: it is absent or undefined", nullable=True),
+        Column("lower", "DOUBLE", "lower limit of its interval; NULL: none can be given", nullable=True),
+        Column("upper", "DOUBLE", "upper limit of its interval; NULL: none can be given", nullable=True),
+        Column(
+            "quality",
+            "VARCHAR",
+            "interval_quality of the row: how far to trust the interval; NULL: there is none",
+            nullable=True,
+        ),
+        Column("n_rows", "DOUBLE", "rows that the value rests on, weights added up; NULL: unknown", nullable=True),
+        Column("baseline", "VARCHAR", "what it was compared with, as the config says; NULL: nothing", nullable=True),
+        Column("baseline_run", "VARCHAR", "id of the earlier run that this was; NULL: none", nullable=True),
+        Column("baseline_value", "DOUBLE", "value of the baseline; NULL: there is none", nullable=True),
+        Column(
+            "baseline_lower", "DOUBLE", "lower limit of the baseline's interval; NULL: there is none", nullable=True
+        ),
+        Column(
+            "baseline_upper", "DOUBLE", "upper limit of the baseline's interval; NULL: there is none", nullable=True
+        ),
+        Column("limit", "DOUBLE", "the limit of the condition; an allowance for a difference"),
+        Column(
+            "p_value",
+            "DOUBLE",
+            "probability of a value so far beyond the limit if the true one keeps it; NULL: without a test",
+            nullable=True,
+        ),
+        Column("p_adjusted", "DOUBLE", "the same adjusted by Holm over the gate; NULL: without a test", nullable=True),
+        Column("confidence", "DOUBLE", "a gate fails where p_adjusted is at most 1 less this"),
+        Column("outcome", "VARCHAR", "`passed`, `failed` or `undecided`"),
+        Column("on_fail", "VARCHAR", "`fail`: a failure makes the run exit with 3; `warn`: it is a warning"),
+        Column("sentence", "VARCHAR", "the outcome in words"),
+    ),
+    ("stage", "gate", "condition", "grouping", "group"),
+)
+
 RUN_ID = Column("run_id", "VARCHAR", "id of the run")
 PUBLISHED_AT = Column("published_at", "TIMESTAMP", "when the run was published, in UTC")
 DS = Column("ds", "DATE", "logical date of the run: the day that it is about; NULL: without one", nullable=True)

@@ -243,13 +243,28 @@ def test_a_day_that_is_published_and_no_success_ends_a_range(
 ) -> None:
     def run_once(values: Mapping[str, str]) -> Path:
         if values["ds"] == "2026-11-02":
-            raise typer.Exit(3)
+            raise typer.Exit(65)
         return job.results
 
     with pytest.raises(typer.Exit) as caught:
         run_days({"ds": f"2026-11-01..2026-11-0{last}"}, run_once, Console())
-    assert caught.value.exit_code == 3
+    assert caught.value.exit_code == 65
     assert f"error: ds 2026-11-02: Done are 2026-11-01 to 2026-11-02, {words}" in capsys.readouterr().err
+
+
+def test_days_after_a_failed_gate_are_run_all_the_same(job: Job, capsys: pytest.CaptureFixture[str]) -> None:
+    days = []
+
+    def run_once(values: Mapping[str, str]) -> Path:
+        days.append(values["ds"])
+        if values["ds"] != "2026-11-02":
+            raise typer.Exit(3)
+        return job.results
+
+    with pytest.raises(typer.Exit) as caught:
+        run_days({"ds": "2026-11-01..2026-11-03"}, run_once, Console())
+    assert (caught.value.exit_code, len(days)) == (3, 3)
+    assert "error: a gate failed on 2026-11-01, 2026-11-03" in capsys.readouterr().err
 
 
 def test_python_takes_one_day(job: Job) -> None:

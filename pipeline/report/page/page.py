@@ -12,6 +12,7 @@ from pipeline.report.figures.charts import is_flat, template
 from pipeline.report.figures.colours import PALETTE
 from pipeline.report.page.content import StageContent, stage_content
 from pipeline.report.page.encoding import Lists, encoded
+from pipeline.report.page.gate_box import gate_box
 from pipeline.report.page.history import history, kept_runs
 from pipeline.report.page.markup import Markup, element, escaped, inert_json, joined
 from pipeline.report.page.stage_section import chart_figure, stage_section
@@ -73,6 +74,7 @@ def _head(run: PublishedRun, contents: list[StageContent], *, has_history: bool)
     return joined(
         element("h1", _title(run)),
         element("p", " · ".join(facts), class_="facts"),
+        gate_box(run.record.get("gates", ())),
         warning_box(contents, run.absent),
         element("nav", *links, aria_label="Stages") if len(links) > 1 else None,
     )

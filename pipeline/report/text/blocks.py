@@ -38,12 +38,12 @@ class Items:
     Attributes:
         title: What its items are; may be empty.
         items: Texts of one paragraph.
-        tone: `warning` where a reader must not miss them.
+        tone: `warning` where a reader must not miss them, `failure` where they say that a gate failed.
     """
 
     title: str
     items: tuple[str, ...]
-    tone: Literal["plain", "warning"] = "plain"
+    tone: Literal["plain", "warning", "failure"] = "plain"
 
 
 @dataclass(frozen=True)

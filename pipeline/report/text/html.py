@@ -11,7 +11,10 @@ from pipeline.report.text.plain import draw
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-WARNING = "border-left: 4px solid #8a5a00; padding-left: 0.8em"
+STYLES = {
+    "warning": "border-left: 4px solid #8a5a00; padding-left: 0.8em",
+    "failure": "border-left: 4px solid #b3261e; padding-left: 0.8em",
+}
 
 
 def markup_of(blocks: Iterable[Block]) -> Markup:
@@ -27,8 +30,8 @@ def _markup(block: Block) -> Markup:
             return element("p", block.text)
         case Items():
             items = element("ul", *(element("li", item) for item in block.items))
-            style = WARNING if block.tone == "warning" else None
-            return element("div", element("strong", block.title) if block.title else None, items, style=style)
+            title = element("strong", block.title) if block.title else None
+            return element("div", title, items, style=STYLES.get(block.tone))
         case Cells():
             return _table(block)
         case Curve():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipeline.report.text.blocks import Cells, Curve, Heading, Items, Paragraph
+from pipeline.report.text.gates import blocks_of_gates
 from pipeline.runs.runner import warnings_once
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def blocks_of_run(run: PublishedRun, stages: Sequence[PublishedStage]) -> Iterat
         stages: Those of its stages that are wanted.
     """
     yield Heading(heading_of(run))
+    yield from blocks_of_gates(run.record.get("gates", ()), {stage.name for stage in stages})
     absent = {} if len(stages) < len(run.stages) else {name: [sentence] for name, sentence in run.absent.items()}
     if warnings := warnings_once(absent | {stage.name: stage.warnings for stage in stages}):
         yield warnings_block(warnings)

@@ -1,0 +1,284 @@
+"""False alarms of gates in nights without a change, and how soon a real fall is found, on data whose truth is known.
+
+    python benchmarks/gates.py [--years 40] [--confidence 0.95] [--seed 1] [--design TEXT] [--whole 0]
+
+Every night every group has new data, drawn from the same truth, and every gate is judged as in a run, from values and
+95% intervals, over 1, 10 and 50 groups. The designs:
+
+- `precision, 500 rows`, `precision, 100 rows`, `recall, 300 positives`: counts of threshold_sweep, rows independent;
+- `precision, 40 documents`: documents of 12 rows differ in their share of right rows (beta, standard deviation 0.15);
+- `before_after precision`, `before_after recall`: 100 events that differ (CV 1), at the third of ten thresholds.
+
+`min at the truth` is a minimum that equals the truth, `min below` one that lies below it by half of the fall, `drop` is
+max_drop = 0 since the night before, and `drop allowed` one with an allowance of half of the fall. `alarms` are nights
+with a failed gate in 365 nights without a change, with the Monte Carlo error; 365 × (1 - confidence) are allowed. Then
+one group falls: `at once` is the share of falls that fail the gate in the first night, `in 7` in the first seven, where
+`drop` is held against a fixed run.
+
+With `--whole`, so many nights of a config with ten groups are run from files to published results in a temporary
+folder, and then one in which a group has fallen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import polars as pl
+
+from pipeline.metrics.before_after.intervals import intervals
+from pipeline.metrics.before_after.sums import Sides
+from pipeline.metrics.comparison.one_sided import Estimates, p_values_below, p_values_of_drop
+from pipeline.metrics.uncertainty.clusters import effective_number
+from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters, intervals_of_rows
+from pipeline.runs import runner
+from pipeline.runs.config import parse_config
+from pipeline.simulations.before_after_counts import Setting, simulate, truth
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+
+    Floats: TypeAlias = NDArray[np.float64]
+    Draw: TypeAlias = Callable[[int, float, np.random.Generator], Estimates]
+
+NIGHTS, WEEK, GROUPS = 365, 7, (1, 10, 50)
+LEVEL = 0.95  # of the published intervals
+MOST_TESTS = 20_000  # of one gate where no two tests are alike
+N_FALLS = 400
+EVENTS, AT = Setting(100, heterogeneity=1.0), 2  # and the threshold
+DOCUMENTS, ROWS, BETWEEN = 40, 12, 0.15
+
+
+@dataclass(frozen=True)
+class Design:
+    """Numbers of a kind.
+
+    Attributes:
+        name: For the table.
+        true: Their truth.
+        fall: By how much one of them falls.
+        draw: Draws so many of them, fallen by so much.
+        pool: How many are drawn, of which nights are made.
+    """
+
+    name: str
+    true: float
+    fall: float
+    draw: Draw
+    pool: int = 4_000
+
+
+def of_rows(true: float, size: int) -> Draw:
+    """Shares of independent rows."""
+
+    def draw(number: int, fall: float, rng: np.random.Generator) -> Estimates:
+        hits = rng.binomial(size, true - fall, number).astype(np.float64)
+        none = np.zeros(number)
+        counts = Confusion(hits, size - hits, none, none)
+        lower, upper = intervals_of_rows(counts, None, LEVEL, names=("precision",))["precision"]
+        return Estimates(hits / size, lower, upper, np.full(number, np.inf), LEVEL)
+
+    return draw
+
+
+def of_documents(true: float) -> Draw:
+    """Shares of rows of documents that differ."""
+
+    def draw(number: int, fall: float, rng: np.random.Generator) -> Estimates:
+        mean = true - fall
+        together = mean * (1 - mean) / BETWEEN**2 - 1
+        shares = rng.beta(mean * together, (1 - mean) * together, (DOCUMENTS, number))
+        hits = rng.binomial(ROWS, shares).astype(np.float64)
+        none = np.zeros_like(hits)
+        counts = Confusion(hits, ROWS - hits, none, none)
+        lower, upper = intervals_of_clusters(counts, LEVEL, names=("precision",))["precision"]
+        degrees = effective_number(np.full((DOCUMENTS, number), float(ROWS))) - 1
+        return Estimates(hits.sum(axis=0) / (DOCUMENTS * ROWS), lower, upper, degrees, LEVEL)
+
+    return draw
+
+
+def of_events(name: str) -> Draw:
+    """Precision or recall without labels.
+
+    A fall of recall is that to the next threshold, one of precision that from doubling the false positive rate.
+    """
+
+    def draw(number: int, fall: float, rng: np.random.Generator) -> Estimates:
+        setting = EVENTS if name == "recall" or not fall else Setting(100, heterogeneity=1.0, fpr_reference=WORSE)
+        at = AT + 1 if name == "recall" and fall else AT
+        batch = simulate(setting, number, rng)
+        rows = [_of_events(name, at, *(values[index] for values in vars(batch).values())) for index in range(number)]
+        value, lower, upper = np.array(rows, dtype=np.float64).T
+        return Estimates(value, lower, upper, np.full(number, float(EVENTS.events - 1)), LEVEL)
+
+    return draw
+
+
+WORSE = 0.2  # false positive rate at the reference that makes precision fall
+
+
+def _of_events(name: str, at: int, *counts: NDArray[np.int64]) -> tuple[float, float, float]:
+    far, near, false_after, true_after, n_far, n_near, n_after = counts
+    sides = Sides(far + near, false_after + true_after, n_far + n_near, n_after)
+    interval = intervals([sides], reference=0, confidence=LEVEL)[name]
+    m_before, m_after, n_before, after = (float(values[..., at].sum()) for values in _four(sides))
+    rate, at_reference = m_before / n_before, sides.m_before[:, 0].sum() / n_before
+    positives = (sides.m_after[:, 0].sum() - at_reference * after) / (1 - at_reference)
+    true = m_after - rate * (after - positives)
+    value = true / m_after if name == "precision" else min(true / positives, 1.0)
+    return value, float(interval.lower[at]), float(interval.upper[at])
+
+
+def _four(sides: Sides) -> Iterator[NDArray[np.int64]]:
+    shape = sides.m_before.shape
+    yield from (sides.m_before, sides.m_after)
+    yield from (np.broadcast_to(values[:, None], shape) for values in (sides.n_before, sides.n_after))
+
+
+def designs() -> tuple[Design, ...]:
+    """All of them."""
+    usual = truth(EVENTS)
+    worse = truth(Setting(100, heterogeneity=1.0, fpr_reference=WORSE))
+    precision = float(usual["precision"][AT])
+    step = float(usual["recall"][AT] - usual["recall"][AT + 1])
+    return (
+        Design("precision, 500 rows", 0.8, 0.08, of_rows(0.8, 500), 400_000),
+        Design("precision, 100 rows", 0.95, 0.1, of_rows(0.95, 100), 400_000),
+        Design("recall, 300 positives", 0.7, 0.1, of_rows(0.7, 300), 400_000),
+        Design("precision, 40 documents", 0.8, 0.12, of_documents(0.8), 20_000),
+        Design("before_after precision", precision, precision - float(worse["precision"][AT]), of_events("precision")),
+        Design("before_after recall", float(usual["recall"][AT]), step, of_events("recall")),
+    )
+
+
+def taken(estimates: Estimates, index: NDArray[np.int64]) -> Estimates:
+    """Some of the numbers, in one row."""
+    value, lower, upper = (limits[index.ravel()] for limits in (estimates.value, estimates.lower, estimates.upper))
+    return Estimates(value, lower, upper, estimates.degrees[index.ravel()], LEVEL)
+
+
+def below(estimates: Estimates, index: NDArray[np.int64], limit: float) -> Floats:
+    """P-values of a minimum, of the shape of the index; numbers that come again are tested once."""
+    return np.asarray(p_values_below(estimates, limit)[index])
+
+
+def dropped(
+    before: Estimates, first: NDArray[np.int64], after: Estimates, second: NDArray[np.int64], allowance: float
+) -> Floats:
+    """P-values of falls between numbers of two pools, of the shape of the indexes; equal pairs are tested once."""
+    pairs, inverse = np.unique(np.stack([first.ravel(), second.ravel()], axis=1), axis=0, return_inverse=True)
+    p_values = p_values_of_drop(taken(before, pairs[:, 0]), taken(after, pairs[:, 1]), allowance)
+    return np.asarray(p_values[inverse.ravel()].reshape(first.shape))
+
+
+def alike(estimates: Estimates) -> tuple[Estimates, NDArray[np.int64]]:
+    """The different numbers of a pool, and which of them each is."""
+    columns = np.stack([estimates.value, estimates.lower, estimates.upper], axis=1)
+    _, first, inverse = np.unique(columns, axis=0, return_index=True, return_inverse=True)
+    return taken(estimates, first), np.asarray(inverse.ravel())
+
+
+def fails(p_values: Floats, level: float) -> NDArray[np.bool_]:
+    """Whether a gate fails in each night, of p-values of shape (nights, groups): Holm's smallest adjusted p-value."""
+    return np.asarray(np.nanmin(p_values, axis=1) * p_values.shape[1] <= level)
+
+
+def measure(design: Design, groups: int, asked: argparse.Namespace, rng: np.random.Generator) -> Iterator[str]:
+    """Yield a line for each gate."""
+    drawn = design.draw(design.pool, 0.0, rng)
+    pool, number = alike(drawn)
+    fallen = design.draw(N_FALLS * WEEK, design.fall, rng)
+    n_nights = asked.years * NIGHTS
+    if len(pool.value) > len(drawn.value) / 2:
+        n_nights = min(n_nights, MOST_TESTS // groups)
+    nights = number[rng.integers(0, len(number), (n_nights + 1, groups))]
+    fixed = np.repeat(number[rng.integers(0, len(number), N_FALLS)], WEEK)  # the baseline of one fall is one night
+    first = np.arange(N_FALLS * WEEK)
+    level, half = 1 - asked.confidence, design.fall / 2
+    for name, limit in (("min at the truth", design.true), ("min below", design.true - half)):
+        is_found = below(fallen, first, limit) * groups <= level  # of the fallen group alone
+        yield line(design, name, groups, fails(below(pool, nights[1:], limit), level), np.asarray(is_found))
+    for name, allowance in (("drop", 0.0), ("drop allowed", half)):
+        quiet = fails(dropped(pool, nights[:-1], pool, nights[1:], allowance), level)
+        p_first = dropped(pool, fixed, fallen, first, allowance)
+        yield line(design, name, groups, quiet, np.asarray(p_first * groups <= level))
+
+
+def line(design: Design, gate: str, groups: int, quiet: NDArray[np.bool_], is_found: NDArray[np.bool_]) -> str:
+    """A row of the table."""
+    share = quiet.mean()
+    of_group = 1 - (1 - share) ** (1 / groups)  # how often one group fails, which the pool tells
+    of_pool = groups**2 * of_group * (1 - of_group) / design.pool
+    error = np.sqrt(max(share * (1 - share), 1 / len(quiet)) / len(quiet) + of_pool)
+    at_once, in_week = is_found[::WEEK].mean(), is_found.reshape(-1, WEEK).any(axis=1).mean()
+    return (
+        f"{design.name:<24}{design.true:6.2f}{design.fall:6.2f}  {gate:<17}{groups:>6}{NIGHTS * share:9.1f}"
+        f"{NIGHTS * error:7.1f}{at_once:9.2f}{in_week:6.2f}"
+    )
+
+
+def whole(n_nights: int, confidence: float, rng: np.random.Generator) -> None:
+    """Run nights without a change, and one in which a group has fallen, from files to published results."""
+    gate = {"by": ["source"], "confidence": confidence}
+    gates = [
+        gate | {"name": "minimum", "metric": "precision", "threshold": 0.5, "min": PRECISION},
+        gate | {"name": "drop", "metric": "average_precision", "max_drop": 0.0, "baseline": "previous"},
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "scores.parquet"
+        stage = {"kind": "threshold_sweep", "predictions": str(path), "by": ["source"], "thresholds": [0.3, 0.5, 0.7]}
+        config = {"output": f"{folder}/results", "stages": [stage], "gates": gates}
+        alarms = {"minimum": 0, "drop": 0}
+        for night in range(n_nights + 1):
+            night_of(rng, fall=0.0 if night < n_nights else 0.3).write_parquet(path)
+            run = runner.run(parse_config(config, base=Path(folder)))
+            failed = {str(row["gate"]) for row in run.gates if row["outcome"] == "failed"}
+            if night < n_nights:
+                alarms = {name: number + (name in failed) for name, number in alarms.items()}
+        expected = (1 - confidence) * n_nights
+        print(f"{n_nights} whole runs, 10 groups: {alarms} alarms, {expected:.1f} allowed each")
+        print(f"the night of the fall: {sorted(failed) or 'nothing'} failed, exit {run.exit_code}")
+
+
+PRECISION = 0.8  # of scores of 0.5 or more, by design
+
+
+def night_of(rng: np.random.Generator, *, fall: float) -> pl.DataFrame:
+    """Ten groups of 600 rows: a score from 0 to 1, and a label that is right with the precision above 0.5."""
+    source = np.repeat(np.arange(10), 600)
+    score = rng.random(len(source))
+    share = np.where(score >= 0.5, PRECISION - fall * (source == 3), 0.2)
+    return pl.DataFrame({"score": score, "label": rng.random(len(source)) < share, "source": source})
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--years", type=int, default=40)
+    parser.add_argument("--confidence", type=float, default=0.95)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--design", default="", help="only designs whose names hold this text")
+    parser.add_argument("--whole", type=int, default=0)
+    asked = parser.parse_args()
+    rng = np.random.default_rng(asked.seed)
+    if asked.whole:
+        whole(asked.whole, asked.confidence, rng)
+        return
+    print(f"{NIGHTS * (1 - asked.confidence):.2f} alarms a year are allowed")
+    print(f"{'':<24}{'true':>6}{'fall':>6}  {'gate':<17}{'groups':>6}{'alarms':>9}{'±':>7}{'at once':>9}{'in 7':>6}")
+    for design in designs():
+        if asked.design in design.name:
+            for groups in GROUPS:
+                for row in measure(design, groups, asked, rng):
+                    print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main()

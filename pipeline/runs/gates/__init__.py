@@ -1,0 +1,1 @@
+"""Gates: limits on published numbers, judged with their sampling error."""

@@ -1,0 +1,185 @@
+"""What gates found as files for CI systems: JSON, and JUnit's XML.
+
+The XML has what the schemas of Apache Ant and of Jenkins ask for: one suite for each stage and one case for each row of
+the table `gates`. A row that makes the run exit with 3 is a failure; one that is undecided, or only warns, is skipped.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
+
+from pydantic import BaseModel, ConfigDict
+
+from pipeline.errors import ThresherError
+from pipeline.runs.gates.outcomes import exit_code, is_failure
+from pipeline.sources.paths import local_path
+from pipeline.storage.durable import storage_errors, write_json, write_whole
+from pipeline.tables.groupings import TOTAL
+from pipeline.visible_text import cleaned
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    Row = Mapping[str, Any]
+
+JSON, JUNIT = "gates_json", "gates_junit"
+
+
+class GateFiles(BaseModel):
+    """Where the files are written; None: nowhere.
+
+    Attributes:
+        gates_json: Path of the JSON file.
+        gates_junit: Path of the XML file.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    gates_json: Path | None = None
+    gates_junit: Path | None = None
+
+    @classmethod
+    def of(cls, json: str | None, junit: str | None, base: Path, origin: str) -> GateFiles:
+        """Return the files of a config.
+
+        Args:
+            json: Path of the JSON file, relative to `base`, or None.
+            junit: The same of the XML file.
+            base: Folder that relative paths start from.
+            origin: Name of the config in messages.
+
+        Raises:
+            ConfigError: a text names no place on this machine.
+        """
+        paths = {JSON: json, JUNIT: junit}
+        return cls(**{key: local_path(path, base, what=f"{origin}: {key}") for key, path in paths.items() if path})
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """Those that are written."""
+        return tuple(path for path in (self.gates_json, self.gates_junit) if path is not None)
+
+    def remove(self) -> None:
+        """Remove the files of an earlier run, so that a run that fails leaves none that says otherwise."""
+        for path in self.paths:
+            try:
+                path.unlink(missing_ok=True)
+            except OSError:  # the run says so when it cannot write the file
+                continue
+
+    def write(self, record: Row, status: str) -> tuple[str, ...]:
+        """Write the files of a finished run, and return a warning for each that cannot be written.
+
+        Args:
+            record: The content of `run.json`.
+            status: `published` or `unchanged`.
+        """
+        warnings = []
+        writers = {self.gates_json: _write_json, self.gates_junit: _write_junit}
+        for path, write in writers.items():
+            if path is None:
+                continue
+            try:
+                with storage_errors(f"writing {path}"):
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    write(path, record, status)
+            except ThresherError as error:
+                warnings.append(f"the results of the gates could not be written: {error.message}")
+        return tuple(warnings)
+
+
+def _write_json(path: Path, record: Row, status: str) -> None:
+    write_json(path, gates_as_json(record, status))
+
+
+def _write_junit(path: Path, record: Row, _status: str) -> None:
+    write_whole(path, gates_as_junit(record))
+
+
+def gates_as_json(record: Row, status: str) -> dict[str, Any]:
+    """Return what the JSON file holds.
+
+    Args:
+        record: The content of `run.json`.
+        status: `published` or `unchanged`.
+
+    Returns:
+        Run, status, exit code, the number of rows by outcome, and the rows of the table `gates`.
+    """
+    rows = record.get("gates", [])
+    outcomes = [row["outcome"] for row in rows]
+    return {
+        "run_id": record["run_id"],
+        "generation": record["generation"],
+        "status": status,
+        "config": record.get("config"),
+        "judged_at": record.get("ended_at"),
+        "exit": exit_code(rows),
+        **{outcome: outcomes.count(outcome) for outcome in ("passed", "failed", "undecided")},
+        "gates": rows,
+    }
+
+
+def gates_as_junit(record: Row) -> bytes:
+    """Return the XML file.
+
+    Args:
+        record: The content of `run.json`.
+    """
+    rows: list[Row] = record.get("gates", [])
+    by_stage: dict[str, list[Row]] = {}
+    for row in rows:
+        by_stage.setdefault(row["stage"], []).append(row)
+    totals = {name: number for name, number in _counts(rows).items() if name != "skipped"}  # not in every schema
+    root = ET.Element("testsuites", {"name": "thresher gates", "time": "0", **totals})
+    for number, (stage, of_stage) in enumerate(by_stage.items()):
+        root.append(_suite(number, stage, of_stage, record))
+    ET.indent(root)
+    text = ET.tostring(root, encoding="unicode")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'.encode()
+
+
+def _suite(number: int, stage: str, rows: Sequence[Row], record: Row) -> ET.Element:
+    moment = str(record.get("ended_at") or "1970-01-01T00:00:00")[:19]
+    host = str(record.get("host") or "localhost")
+    suite = ET.Element("testsuite", name=stage, package="thresher", id=str(number), timestamp=moment)
+    suite.attrib.update({"hostname": _plain(host), "time": "0", **_counts(rows)})
+    properties = ET.SubElement(suite, "properties")
+    for name in ("run_id", "generation"):
+        ET.SubElement(properties, "property", name=name, value=str(record[name]))
+    for row in rows:
+        suite.append(_case(row))
+    ET.SubElement(suite, "system-out").text = "\n".join(_plain(row["sentence"]) for row in rows)
+    ET.SubElement(suite, "system-err")
+    return suite
+
+
+def _case(row: Row) -> ET.Element:
+    group = "" if row["grouping"] == TOTAL else f" {row['group']}"
+    name = _plain(f"{row['gate']} {row['condition']}{group}")
+    case = ET.Element("testcase", classname=f"thresher.{row['stage']}", name=name, time="0")
+    text = _plain(row["sentence"])
+    if is_failure(row):
+        ET.SubElement(case, "failure", message=text, type=row["condition"]).text = "\n".join(_numbers(row))
+    elif row["outcome"] != "passed":
+        word = "undecided" if row["outcome"] == "undecided" else "warning"
+        ET.SubElement(case, "skipped", message=f"{word}: {text}")
+    return case
+
+
+def _numbers(row: Row) -> Iterator[str]:
+    names = ("value", "lower", "upper", "baseline_run", "baseline_value", "limit", "p_value", "p_adjusted")
+    return (f"{name}: {row[name]}" for name in names if row[name] is not None)
+
+
+def _counts(rows: Sequence[Row]) -> dict[str, str]:
+    n_failures = sum(map(is_failure, rows))
+    n_skipped = sum(row["outcome"] != "passed" for row in rows) - n_failures
+    return {"tests": str(len(rows)), "failures": str(n_failures), "errors": "0", "skipped": str(n_skipped)}
+
+
+def _plain(text: str) -> str:
+    """Return a text that XML can hold."""
+    return cleaned(text, layout="").replace("\ufffe", "").replace("\uffff", "")

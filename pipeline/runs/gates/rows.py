@@ -1,0 +1,205 @@
+"""The rows of result tables that gates judge, read from the folder of a run."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import polars as pl
+
+from pipeline.metrics.uncertainty.limits import UNDEFINED_INTERVAL
+from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY, N_EFFECTIVE
+from pipeline.runs.gates.settings import curves, limited_columns
+from pipeline.tables.groupings import TOTAL, values_text
+from pipeline.tables.metrics_table import CRITERION, metric_key
+from pipeline.tables.schemas import GROUPING
+from pipeline.tables.sweep import THRESHOLD
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from pipeline.runs.gates.settings import Gate
+    from pipeline.stages.stage import Stage
+    from pipeline.tables.schemas import Table
+
+    Row: TypeAlias = Mapping[str, Any]
+    ReadTable: TypeAlias = Callable[[str], pl.DataFrame | None]
+
+Group: TypeAlias = "tuple[tuple[str, str | None], ...]"  # columns with their values as text, sorted by column
+REFERENCE = "recall_reference"
+SIZES = (
+    ("n",),
+    ("n_gold",),
+    ("n_queries",),
+    ("m_before", "m_after"),
+    ("tp", "fp", "fn", "tn"),
+    ("n_true", "n_predicted"),
+)
+_OPTIONAL = frozenset({"tn"})
+
+
+@dataclass(frozen=True)
+class JudgedRow:
+    """One number of one group.
+
+    Attributes:
+        grouping: The grouping, as the tables name it.
+        columns: Its columns with their values; none: the total.
+        table: The table of the number.
+        criterion: What tells its row from others of the group, as the table `metrics` writes it; None: nothing.
+        threshold: Its threshold, if it has one.
+        value: The number; None where undefined.
+        lower: Its lower limit; None without an interval.
+        upper: Its upper limit, likewise.
+        degrees: Degrees of freedom of its variance, from the effective number of clusters; infinite without clusters.
+        quality: How far the limits can be trusted; None without limits.
+        missing: Why number or interval is missing; empty if nothing is known of it.
+        n_rows: How many rows it rests on; None where its table does not tell.
+    """
+
+    grouping: str
+    columns: Mapping[str, Any]
+    table: str
+    criterion: str | None
+    threshold: float | None
+    value: float | None
+    lower: float | None
+    upper: float | None
+    degrees: float
+    quality: str | None
+    missing: str
+    n_rows: float | None
+
+    @property
+    def group(self) -> Group:
+        """What identifies the group in every run, whatever the types of its columns there."""
+        return group_of(self.columns)
+
+    @property
+    def group_json(self) -> str:
+        """The group as the table `metrics` writes it."""
+        return json.dumps(dict(self.columns), ensure_ascii=False, default=str)
+
+    @property
+    def group_text(self) -> str:
+        """The group for people; empty for the total."""
+        return values_text(list(self.columns.values())) if self.columns else ""
+
+
+def group_of(columns: Mapping[str, Any]) -> Group:
+    """Return what identifies a group: its columns with their values as text, in the order of the columns' names."""
+    return tuple(sorted((name, None if value is None else _text(value)) for name, value in columns.items()))
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def judged_rows(gate: Gate, stage: Stage, read: ReadTable) -> tuple[dict[Group, JudgedRow], str]:
+    """Return the rows that a gate judges by group, and which table was not made; empty if one was read.
+
+    Args:
+        gate: The gate.
+        stage: The task of its stage.
+        read: Reads a table of the stage; None where it was not made.
+    """
+    not_made, is_read = "", False
+    for table in _candidates(gate, stage):
+        frame = read(table.name)
+        if frame is None:
+            not_made = not_made or f"the table {table.name} was not made"
+            continue
+        is_read = True
+        wanted = set(gate.columns)
+        rows = [row for row in _rows(gate, table, frame) if _columns_of(row) == wanted]
+        by_group: dict[Group, list[Row]] = {}
+        for row in rows:
+            by_group.setdefault(group_of(_group(row)), []).append(row)
+        if by_group:
+            return {group: _judged(gate, table, _chosen(rows, table)) for group, rows in by_group.items()}, ""
+    return {}, "" if is_read else not_made
+
+
+def _candidates(gate: Gate, stage: Stage) -> Iterator[Table]:
+    """Yield the tables in which a number may stand, in the order of the stage."""
+    tables = curves(stage) if gate.threshold is not None else stage.tables
+    return (
+        table
+        for table in tables
+        if (limited_columns(table) if gate.metric is None else gate.metric in limited_columns(table))
+    )
+
+
+def _rows(gate: Gate, table: Table, frame: pl.DataFrame) -> list[Row]:
+    """Return the rows that the gate may mean: of a curve at its threshold, else those that are no points of a curve."""
+    if gate.threshold is not None:
+        below = frame.filter(pl.col(THRESHOLD) <= gate.threshold).sort(THRESHOLD, maintain_order=True)
+        keys = [name for name in frame.columns if name not in {column.name for column in table.columns}]
+        return list(below.unique([*keys, *metric_key(table)], keep="last", maintain_order=True).iter_rows(named=True))
+    of_no_curve = frame.filter(pl.col(THRESHOLD).is_null()) if THRESHOLD in table.key else frame
+    rows: list[Row] = list(of_no_curve.iter_rows(named=True))
+    if gate.criterion is None:
+        return rows
+    return [row for row in rows if criterion_of(row, metric_key(table)) == gate.criterion]
+
+
+def criterion_of(row: Row, key: Sequence[str]) -> str | None:
+    """Return what tells a row from the others of its group, as the table `metrics` writes it."""
+    values = ((name, str(row[name]).removesuffix(".0")) for name in key)
+    return ", ".join(value if name == CRITERION else f"{name}={value}" for name, value in values) or None
+
+
+def _chosen(rows: Sequence[Row], table: Table) -> Row:
+    """Return the row of a group that a gate without a criterion means.
+
+    It is the one whose numbers the summary of the run shows: the first criterion that is not the recall reference, the
+    largest tolerance or cutoff, the micro average; else the first.
+    """
+    key = metric_key(table)
+    if CRITERION in key:
+        return next((row for row in rows if row[CRITERION] != REFERENCE), rows[0])
+    if key and all(isinstance(row[key[0]], int | float) for row in rows):
+        return max(rows, key=lambda row: row[key[0]])
+    return next((row for row in rows if row.get("average") == "micro"), rows[0])
+
+
+def _judged(gate: Gate, table: Table, row: Row) -> JudgedRow:
+    metric = gate.metric or limited_columns(table)[0]
+    value, lower, upper = (_float(row.get(name)) for name in (metric, f"{metric}_lower", f"{metric}_upper"))
+    effective = _float(row.get(N_EFFECTIVE))
+    return JudgedRow(
+        grouping=row[GROUPING.name],
+        columns=_group(row),
+        table=table.name,
+        criterion=criterion_of(row, metric_key(table)),
+        threshold=_float(row.get(THRESHOLD)),
+        value=value,
+        lower=lower,
+        upper=upper,
+        degrees=math.inf if effective is None else max(effective - 1, 1.0),
+        quality=row.get(INTERVAL_QUALITY) if lower is not None or upper is not None else None,
+        missing=str(row.get("undefined" if value is None else UNDEFINED_INTERVAL) or ""),
+        n_rows=_size(row),
+    )
+
+
+def _size(row: Row) -> float | None:
+    """Return how many rows a row of results rests on: the first that its table tells of `SIZES`."""
+    for names in SIZES:
+        if all(row.get(name) is not None for name in names if name not in _OPTIONAL):
+            return float(sum(row.get(name) or 0 for name in names))
+    return None
+
+
+def _group(row: Row) -> dict[str, Any]:
+    return {} if row[GROUPING.name] == TOTAL else {name: row[name] for name in row[GROUPING.name].split(",")}
+
+
+def _columns_of(row: Row) -> set[str]:
+    return set() if row[GROUPING.name] == TOTAL else set(row[GROUPING.name].split(","))
+
+
+def _float(value: object) -> float | None:
+    return None if value is None else float(value)  # type: ignore[arg-type]  # a number of a result table

@@ -1,0 +1,90 @@
+"""Which row of which table a gate judges."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+from pipeline.runs.gates.rows import group_of, judged_rows
+from pipeline.runs.gates.settings import Gate
+from pipeline.stages import find_stage
+
+if TYPE_CHECKING:
+    from pipeline.runs.gates.rows import Group, JudgedRow
+    from pipeline.stages.stage import Stage
+
+LIMITS = {"precision": 0.5, "precision_lower": 0.4, "precision_upper": 0.6, "interval_quality": "good"}
+
+
+def stage_of(kind: str) -> Stage:
+    entry = find_stage(kind)
+    assert entry is not None
+    return entry.load()
+
+
+def judged(kind: str, tables: dict[str, list[dict[str, Any]]], **keys: object) -> tuple[dict[Group, JudgedRow], str]:
+    frames = {f"{kind}_{name}": pl.DataFrame([LIMITS | row for row in rows]) for name, rows in tables.items()}
+    gate = Gate.model_validate({"stage": "s", "metric": "precision", "min": 0.1} | keys)
+    return judged_rows(gate, stage_of(kind), frames.get)
+
+
+def only(rows: dict[Group, JudgedRow]) -> JudgedRow:
+    (row,) = rows.values()
+    return row
+
+
+POINTS = [
+    {"grouping": grouping, "source": source, "criterion": criterion, "threshold": threshold, "tp": 4, "fp": 2, "fn": 1}
+    for grouping, source in (("all", None), ("source", "noon"), ("source", None))
+    for criterion, threshold in (("max_f1", 0.3), ("min_recall=0.8", 0.1), ("recall_reference", 0.0))
+]
+
+
+@pytest.mark.parametrize(("criterion", "threshold"), [(None, 0.3), ("min_recall=0.8", 0.1), ("recall_reference", 0.0)])
+def test_of_operating_points_the_first_or_the_named_one(criterion: str | None, threshold: float) -> None:
+    row = only(judged("threshold_sweep", {"operating_points": POINTS}, criterion=criterion)[0])
+    assert (row.criterion, row.threshold, row.n_rows) == (criterion or "max_f1", threshold, 7.0)
+    assert (row.value, row.lower, row.upper, row.degrees) == (0.5, 0.4, 0.6, math.inf)
+
+
+def test_groups_of_a_grouping_null_among_them() -> None:
+    rows, _ = judged("threshold_sweep", {"operating_points": POINTS}, by=["source"])
+    assert list(rows) == [group_of({"source": "noon"}), group_of({"source": None})]
+    assert [row.group_json for row in rows.values()] == ['{"source": "noon"}', '{"source": null}']
+
+
+@pytest.mark.parametrize(("asked", "judged_at"), [(0.5, 0.5), (0.6, 0.5), (0.1, 0.1), (9.0, 0.9)])
+def test_of_a_curve_the_row_at_the_threshold_or_next_below(asked: float, judged_at: float) -> None:
+    curve = [{"grouping": "all", "threshold": threshold} for threshold in (0.9, 0.1, 0.5)]
+    assert only(judged("threshold_sweep", {"curve": curve}, threshold=asked)[0]).threshold == judged_at
+
+
+def test_below_all_thresholds_there_is_none() -> None:
+    curve = [{"grouping": "all", "threshold": 0.5}]
+    assert judged("threshold_sweep", {"curve": curve}, threshold=0.4) == ({}, "")
+
+
+def test_of_tolerances_the_largest() -> None:
+    scores = [{"grouping": "all", "tolerance_km": tolerance, "n_gold": 9} for tolerance in (10.0, 161.0, 100.0)]
+    row = only(judged("geocoding", {"scores": scores})[0])
+    assert (row.criterion, row.n_rows) == ("tolerance_km=161", 9.0)
+    assert only(judged("geocoding", {"scores": scores}, criterion="tolerance_km=10")[0]).criterion == "tolerance_km=10"
+
+
+def test_of_averages_the_micro_average() -> None:
+    scores = [{"grouping": "all", "average": average, "threshold": None} for average in ("macro", "micro")]
+    frame = {"scores": scores}
+    assert only(judged("entity_recognition", frame)[0]).criterion == "average=micro"
+
+
+def test_degrees_of_freedom_come_from_the_effective_number_of_clusters() -> None:
+    points = [POINTS[0] | {"n_clusters_effective": 12.5}]
+    assert only(judged("threshold_sweep", {"operating_points": points})[0]).degrees == 11.5
+
+
+def test_a_table_that_was_not_made_is_told() -> None:
+    rows, reason = judged("threshold_sweep", {}, threshold=0.5)
+    assert (rows, reason) == ({}, "the table threshold_sweep_curve was not made")
