@@ -85,6 +85,7 @@ class StageResult:
         omitted: Result tables that were not made, with the reason.
         folder: Folder of its run, once that is published: then its tables are attributes under their short names,
             `curve` for `threshold_sweep_curve`, as Polars frames.
+        key_figures: Its rows of the table `metrics`; None for a stage that was read back.
     """
 
     name: str
@@ -95,6 +96,7 @@ class StageResult:
     n_rows: int
     omitted: dict[str, str]
     folder: Path | None = field(default=None, compare=False, repr=False)
+    key_figures: pl.DataFrame | None = field(default=None, compare=False, repr=False)
 
     def __getattr__(self, name: str) -> pl.DataFrame:
         """Read a table by its short name.
@@ -249,12 +251,15 @@ def _run_stage(
     }
     destination.write(INPUTS, params.name, _inputs_table(params.name, counted), metadata)
     destination.write(BINDINGS, params.name, _bindings_table(opened), metadata)
-    destination.write(METRICS, params.name, metrics_table(stage.tables, tables), metadata)
+    key_figures = metrics_table(stage.tables, tables)
+    destination.write(METRICS, params.name, key_figures, metadata)
     warnings = (*counted.alarms, *plan.warnings, *counted.warnings, *stage.warnings(tables))
     seconds = time.monotonic() - started
     n_rows = sum(account.rows_in for account in counted.inputs)
     summary = stage.summarize(tables)
-    result = StageResult(params.name, stage.kind, summary, warnings, seconds, n_rows, counted.omitted)
+    result = StageResult(
+        params.name, stage.kind, summary, warnings, seconds, n_rows, counted.omitted, key_figures=key_figures
+    )
     return result, counted
 
 
