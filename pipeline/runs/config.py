@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from pipeline.errors import ConfigError, NoInputError, os_fault, together
+from pipeline.runs.announcing.settings import NO_LINEAGE, NO_METRICS, LineageSettings, PrometheusSettings
 from pipeline.runs.config_faults import explain, near, unwritable
 from pipeline.runs.document import Document, override
 from pipeline.sources.paths import abridged, check_texts, local_path, shortened
@@ -75,6 +76,8 @@ class Config:
         engine: Name of the engine.
         resources: Limits.
         stages: The stages in order.
+        lineage: Where lineage events go.
+        prometheus: Where a file of metrics goes.
     """
 
     origin: str
@@ -83,6 +86,8 @@ class Config:
     engine: str
     resources: ResourceLimits
     stages: tuple[ConfiguredStage, ...]
+    lineage: LineageSettings = NO_LINEAGE
+    prometheus: PrometheusSettings = NO_METRICS
 
     def only(self, names: Iterable[str]) -> Config:
         """Return the same config with some of its stages.
@@ -104,7 +109,7 @@ class Config:
                         f"{self.origin}: stage {stage.params.name!r} reads the tables of {name!r}, which is left out"
                     )
                     raise ConfigError(message, remedy=f"Add --only {name}.")
-        return Config(self.origin, self.base, self.output, self.engine, self.resources, stages)
+        return replace(self, stages=stages)
 
     def check_engine(self) -> None:
         """Check that the engine can run.
@@ -178,7 +183,9 @@ def parse_config(document: Mapping[str, Any], *, base: Path, origin: str = "<con
         scratch = local_path(scratch, base, what=f"{origin}: resources.scratch")
     resources = settings.resources.model_copy(update={"scratch": scratch})
     output = local_path(settings.output, base, what=f"{origin}: output").resolve()
-    return Config(origin, base, output, settings.engine, resources, stages)
+    lineage = settings.lineage.placed(base, what=f"{origin}: lineage")
+    prometheus = settings.prometheus.placed(base, what=f"{origin}: prometheus")
+    return Config(origin, base, output, settings.engine, resources, stages, lineage=lineage, prometheus=prometheus)
 
 
 def _settings_and_stages(document: Mapping[str, Any], origin: str) -> tuple[Document, tuple[ConfiguredStage, ...]]:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, field_validator
 
 from pipeline.errors import ConfigError
+from pipeline.runs.announcing.settings import LineageSettings, PrometheusSettings
 from pipeline.stages import find_stage
 
 _SIZE = re.compile(r"\d+(\.\d+)?\s*(KB|MB|GB|TB|KiB|MiB|GiB|TiB)", re.IGNORECASE)
@@ -55,6 +56,8 @@ class Document(BaseModel):
     output: Annotated[str, BeforeValidator(_written)] = "results"  # a Path would make s3:/x of s3://x
     engine: Literal["duckdb", "spark"] = "duckdb"
     resources: ResourceLimits = ResourceLimits()
+    lineage: LineageSettings = LineageSettings()
+    prometheus: PrometheusSettings = PrometheusSettings()
     stages: list[dict[str, Any]] = []
 
 
