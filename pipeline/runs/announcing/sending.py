@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from http.client import HTTPMessage
     from pathlib import Path
 
-TIMEOUT = 5.0  # seconds
+TIMEOUT, SHORT_TIMEOUT = 5.0, 1.0  # seconds; the short one where a signal asked to stop
 ENDPOINT = "/api/v1/lineage"
 KEY = "OPENLINEAGE_API_KEY"
 
@@ -44,20 +44,21 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def post(url: str, content: bytes) -> None:
+def post(url: str, content: bytes, timeout: float = TIMEOUT) -> None:
     """Send an event to a server, with the key in OPENLINEAGE_API_KEY if there is one.
 
     Args:
         url: Address of the server, with a path of its own or none.
         content: The event as JSON.
+        timeout: Seconds that it may take to connect, and to answer.
 
     Raises:
-        OSError: the server cannot be reached within a few seconds, or refuses the event.
+        OSError: the server cannot be reached in time, or refuses the event.
     """
     address = url if urlsplit(url).path not in {"", "/"} else url.rstrip("/") + ENDPOINT
     headers: dict[str, Any] = {"Content-Type": "application/json"}
     if key := os.environ.get(KEY):
         headers["Authorization"] = f"Bearer {key}"
     request = urllib.request.Request(address, content, headers, method="POST")  # noqa: S310 - http or https, checked
-    with urllib.request.build_opener(_NoRedirects()).open(request, timeout=TIMEOUT) as answer:
+    with urllib.request.build_opener(_NoRedirects()).open(request, timeout=timeout) as answer:
         answer.read(1)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import socket
 import threading
+from datetime import datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +15,9 @@ import pytest
 from storage.promises import assert_results_ok
 
 import pipeline
-from pipeline.errors import ConfigError
+from pipeline.errors import ConfigError, Interrupted
 from pipeline.runs.announcing.announcement import Announcement
-from pipeline.runs.announcing.sending import KEY, append, post
+from pipeline.runs.announcing.sending import KEY, TIMEOUT, append, post
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,6 +84,20 @@ def test_no_redirect_is_followed(server: Server) -> None:
     assert [path for path, _, _ in server.taken] == ["/moved"]
 
 
+def test_a_signal_does_not_wait_for_a_server_that_is_silent(night: Night) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        stages = night.config()["stages"][1:]
+        timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGTERM))
+        timer.start()
+        with pytest.raises(Interrupted):
+            night.run(lineage={"url": f"http://127.0.0.1:{silent.getsockname()[1]}"}, stages=stages)
+        timer.join()
+    (attempt,) = (json.loads(path.read_bytes()) for path in (night.results / "attempts").iterdir())
+    seconds = datetime.fromisoformat(attempt["ended_at"]) - datetime.fromisoformat(attempt["started_at"])
+    assert (attempt["status"], attempt["exit"]) == ("interrupted", 143)
+    assert seconds.total_seconds() < TIMEOUT - 1
+
+
 def test_a_run_publishes_where_nothing_can_be_announced(night: Night) -> None:
     gone = night.folder / "gone"
     run = night.run(
@@ -109,8 +127,6 @@ def test_a_bug_in_an_event_costs_no_results(night: Night, monkeypatch: pytest.Mo
 def test_half_a_line_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "events.jsonl"
     append(path, b"whole\n")
-    import os
-
     write = os.write
     monkeypatch.setattr(os, "write", lambda descriptor, line: write(descriptor, line[:2]))
     with pytest.raises(OSError, match="no room for 6 bytes"):
