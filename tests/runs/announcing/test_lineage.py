@@ -167,6 +167,7 @@ def read_by(path: str, configured: str) -> dict[str, Any]:
         ("/srv/news/pairs/a.parquet", "pairs", "file", "/srv/news/pairs"),
         ("/srv/news/pairs/a.parquet", "pairs/*.parquet", "file", "/srv/news/pairs"),
         ("/srv/news/pairs/d=1/a.parquet", "pairs/d=?/**", "file", "/srv/news/pairs"),
+        ("/srv/news/pairs/d=1/a.parquet", "pairs/d=${ds}/a.parquet", "file", "/srv/news/pairs"),  # the same every day
         ("/srv/news/a.parquet", "*.parquet", "file", "/srv/news"),
         ("/data/a.parquet", "/*/a.parquet", "file", "/"),
         ("/srv/news/p [1].parquet", "p [1].parquet", "file", "/srv/news"),
