@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -9,6 +10,7 @@ Facet = dict[str, Any]
 _SPECIFICATION = "https://openlineage.io/spec/facets/"
 
 
+@cache
 def producer() -> str:
     """Return the URI of the program that makes events."""
     return f"urn:thresher:{version('thresher')}"
