@@ -97,11 +97,14 @@ def _open(
     if kind == "parquet":
         return open_file(path, root, name=name)
     identity = identity_of(path, name=name)
-    converted, holder = spooled(
-        lambda target: convert(path, kind, spec, kinds, target, alone=alone, name=name), str(path), scratch, name=name
-    )
+    notices: dict[str, int] = {}
+
+    def write(target: Path) -> None:
+        notices.update(convert(path, kind, spec, kinds, target, alone=alone, name=name))
+
+    converted, holder = spooled(write, str(path), scratch, name=name)
     file = open_file(converted, converted.parent, name=name, label=str(path), holder=holder)
-    return replace(file, origin=path, identity=identity, partitions=partitions_of(path, root))
+    return replace(file, origin=path, identity=identity, partitions=partitions_of(path, root), notices=notices)
 
 
 def _homes(paths: Iterable[Path]) -> Iterator[Path]:

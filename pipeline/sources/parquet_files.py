@@ -28,13 +28,14 @@ class DataFile:
     Attributes:
         path: Absolute path.
         rows: Rows, from the footer.
-        schema: Columns and types, from the footer, in file order.
+        schema: Columns and types, from the footer, in file order; extension types as in `plain_types`.
         partitions: Column → value, from the folder names `column=value`; None is the default partition.
         identity: size, mtime_ns, ctime_ns, inode and device, which tell whether the file was replaced.
         footer_sha256: Hash of the footer.
         label: What messages call it; empty: by its path.
         holder: What removes the file once nothing refers to it; None for files of the user's.
         origin: The file of another format that its rows come from, whose identity it has; else None.
+        notices: What is to be said of rows that are not read as that file has them, with the number of such rows.
     """
 
     path: Path
@@ -46,6 +47,7 @@ class DataFile:
     label: str = ""
     holder: object = data_field(default=None, compare=False, repr=False)
     origin: Path | None = None
+    notices: dict[str, int] = data_field(default_factory=dict, compare=False)
 
     @property
     def name(self) -> str:
@@ -111,11 +113,13 @@ def open_file(path: Path, root: Path, *, name: str, label: str = "", holder: obj
     import pyarrow as pa  # noqa: PLC0415 - the command line shows its help without loading pyarrow
     import pyarrow.parquet as pq  # noqa: PLC0415
 
+    from pipeline.sources.plain_types import plain_schema  # noqa: PLC0415 - loads pyarrow
+
     try:
         stat = path.stat()
         footer = _footer(path, stat.st_size, name=name)
         metadata = pq.read_metadata(path)
-        schema = metadata.schema.to_arrow_schema()
+        schema = plain_schema(metadata.schema.to_arrow_schema())
     except (pa.ArrowException, OSError, MemoryError) as error:
         if os_error_number(error) is not None:
             raise os_fault(error, f"input {name}: reading {label or path}") from error
