@@ -78,6 +78,7 @@ class Config:
         stages: The stages in order.
         lineage: Where lineage events go.
         prometheus: Where a file of metrics goes.
+        cache: Whether what input files answered is kept, so that later runs read new files only.
     """
 
     origin: str
@@ -88,6 +89,7 @@ class Config:
     stages: tuple[ConfiguredStage, ...]
     lineage: LineageSettings = NO_LINEAGE
     prometheus: PrometheusSettings = NO_METRICS
+    cache: bool = True
 
     def only(self, names: Iterable[str]) -> Config:
         """Return the same config with some of its stages.
@@ -185,7 +187,17 @@ def parse_config(document: Mapping[str, Any], *, base: Path, origin: str = "<con
     output = local_path(settings.output, base, what=f"{origin}: output").resolve()
     lineage = settings.lineage.placed(base, what=f"{origin}: lineage")
     prometheus = settings.prometheus.placed(base, what=f"{origin}: prometheus")
-    return Config(origin, base, output, settings.engine, resources, stages, lineage=lineage, prometheus=prometheus)
+    return Config(
+        origin,
+        base,
+        output,
+        settings.engine,
+        resources,
+        stages,
+        cache=settings.cache,
+        lineage=lineage,
+        prometheus=prometheus,
+    )
 
 
 def _settings_and_stages(document: Mapping[str, Any], origin: str) -> tuple[Document, tuple[ConfiguredStage, ...]]:

@@ -26,8 +26,9 @@ class ResourceLimits(BaseModel):
     threads: int | None = None
     scratch: Path | None = None
     scratch_limit: str | None = None
+    cache_limit: str | None = None
 
-    @field_validator("memory", "scratch_limit")
+    @field_validator("memory", "scratch_limit", "cache_limit")
     @classmethod
     def _size(cls, value: str | None) -> str | None:
         if value is not None and not _SIZE.fullmatch(value):
@@ -58,6 +59,7 @@ class Document(BaseModel):
     resources: ResourceLimits = ResourceLimits()
     lineage: LineageSettings = LineageSettings()
     prometheus: PrometheusSettings = PrometheusSettings()
+    cache: bool = True
     stages: list[dict[str, Any]] = []
 
 
