@@ -60,6 +60,8 @@ class Document(BaseModel):
     lineage: LineageSettings = LineageSettings()
     prometheus: PrometheusSettings = PrometheusSettings()
     cache: bool = True
+    labels: dict[str, str] = {}
+    vars: dict[str, Any] = {}  # read by pipeline.runs.substitution; here so that it is a known key
     stages: list[dict[str, Any]] = []
 
 

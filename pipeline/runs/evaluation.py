@@ -215,6 +215,18 @@ def evaluate(
         stop: Whether a signal asked to stop.
         states: Where the answers of files are kept; None: all files are read.
     """
+    with config.variables.concealing():
+        return _evaluate(config, ready, destination, watcher, stop, states)
+
+
+def _evaluate(
+    config: Config,
+    ready: dict[str, OpenedStage],
+    destination: Destination,
+    watcher: Watcher,
+    stop: StopRequest,
+    states: States | None,
+) -> Evaluation:
     resources = Resources(**config.resources.model_dump(exclude={"cache_limit"}))
     opened: list[OpenedStage] = []
     results: list[StageResult] = []
@@ -270,6 +282,7 @@ def _run_stage(
     key_figures = metrics_table(stage.tables, tables)
     destination.write(METRICS, params.name, key_figures, metadata)
     warnings = (*counted.alarms, *plan.warnings, *counted.warnings, *stage.warnings(tables))
+    warnings = tuple(opened.variables.concealed(text) for text in warnings)
     seconds = time.monotonic() - started
     n_rows = sum(account.rows_in for account in counted.inputs)
     summary = stage.summarize(tables)

@@ -32,7 +32,8 @@ def settings(opened: OpenedStage) -> dict[str, Any]:
     params, inputs = opened.configured.params, opened.configured.stage.inputs
     shown = params.model_dump(mode="json", exclude={*params.inapplicable, *(each.name for each in inputs)})
     bindings = {f"{each.input}.{each.field}": binding_record(each) for each in opened.bindings}
-    return {"parameters": shown, "facts": opened.plan.facts, "bindings": bindings, "version": version("thresher")}
+    stored = {"parameters": shown, "facts": opened.plan.facts, "bindings": bindings, "version": version("thresher")}
+    return stored | opened.variables.record()
 
 
 def binding_record(binding: Binding) -> dict[str, str]:
@@ -60,7 +61,7 @@ def fingerprints(config: Config, opened: Sequence[OpenedStage]) -> tuple[str, st
     A file that changed less than two seconds ago may change again within the resolution of its clock: then the
     fingerprint is unique, so that no later run trusts it.
     """
-    common = {"config": canonical(config), "code": code_sha256(), "versions": versions()}
+    common = {"config": canonical(config), "code": code_sha256(), "versions": versions()} | config.variables.identity()
     files = [file for each in opened for source in each.sources.values() for file in source.files]
     content = [[file.name, file.rows, file.digest] for file in files]
     skipped = [str(each["path"]) for each in skipped_records(opened) if each["is_parquet"]]  # decide a warning
@@ -115,7 +116,12 @@ def input_records(opened: Sequence[OpenedStage]) -> list[dict[str, Any]]:
 def skipped_records(opened: Sequence[OpenedStage]) -> list[dict[str, Any]]:
     """Return every file in an input folder that is not read because of its name, and whether it contains Parquet."""
     return [
-        {"stage": each.name, "input": source.name, "path": str(file.path), "is_parquet": file.is_parquet}
+        {
+            "stage": each.name,
+            "input": source.name,
+            "path": each.variables.concealed(str(file.path)),
+            "is_parquet": file.is_parquet,
+        }
         for each in opened
         for source in each.sources.values()
         for file in source.skipped

@@ -122,7 +122,7 @@ class Announcement:
         except Interrupted:
             raise
         except Exception as error:  # noqa: BLE001 - a fault of ours, or of a place outside, never costs results
-            warning = f"{what} could not be written: {_reason(error)}"
+            warning = self.config.variables.concealed(f"{what} could not be written: {_reason(error)}")
             self.warnings += [] if warning in self.warnings else [warning]
 
     def _job(self) -> Job:
