@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from pipeline.errors import Interrupted
@@ -90,7 +90,8 @@ def leaving_at_once(say: Callable[[Interrupted], str]) -> Iterator[None]:
 
     def leave(number: int, _frame: FrameType | None) -> None:
         error = Interrupted(number)
-        os.write(2, say(error).encode())
+        with suppress(OSError):  # stderr is closed or full
+            os.write(2, say(error).encode())
         os._exit(error.code)
 
     on_main_thread = threading.current_thread() is threading.main_thread()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from time import gmtime, strftime
 
 TYPE_CHECKING = False  # typing itself takes longer to load than all that is needed here
 if TYPE_CHECKING:
@@ -12,13 +14,26 @@ if TYPE_CHECKING:
 else:
     import _signal as signal  # what `signal` wraps: that would load enum and more before the first signal is handled
 
-STOPPED = "error: Stopped. Published results are unchanged.  [exit {}]\n"
+STOPPED = "Stopped. Published results are unchanged."
 
 
 def _leave(number: int, _frame: FrameType | None) -> None:
     """End at once: while modules are being loaded there is nothing to tidy up, and an exception might be swallowed."""
-    os.write(2, STOPPED.format(128 + number).encode())
-    os._exit(128 + number)
+    code = 128 + number
+    try:
+        os.write(2, _told(code).encode())
+    finally:  # also where stderr is closed or full
+        os._exit(code)
+
+
+def _told(code: int) -> str:
+    """Return the last message, as an object where the command line asks for a log of objects."""
+    words = " ".join(sys.argv)
+    if "--log-format json" not in words and "--log-format=json" not in words:
+        return f"error: {STOPPED}  [exit {code}]\n"
+    time = strftime("%Y-%m-%dT%H:%M:%S+00:00", gmtime())
+    fields = f'"level": "error", "event": "error", "message": "{STOPPED}", "remedy": null, "exit": {code}'
+    return f'{{"time": "{time}", {fields}}}\n'
 
 
 def _handle(handler: Callable[[int, FrameType | None], None] | int) -> None:

@@ -10,8 +10,9 @@ import typer
 from typer.core import TyperGroup
 
 from pipeline.cli import drawing, expiry, reading
-from pipeline.cli.session import cleaned_faults, echo, execute, reporting
-from pipeline.cli.terminal import open_closed_streams
+from pipeline.cli.log_lines import LOG_FORMATS, asks_for_json
+from pipeline.cli.session import cleaned_faults, echo, execute, reporting, usage_errors_as_json
+from pipeline.cli.terminal import forgive_full_stderr, open_closed_streams
 from pipeline.errors import UsageError
 from pipeline.sources.paths import local_path
 from pipeline.stages import STAGES, find_stage
@@ -25,10 +26,13 @@ class _Commands(TyperGroup):
 
     _listing = False
 
-    def make_context(self, *words: Any, **options: Any) -> Any:  # noqa: ANN401 - typer's own types
+    _json = False
+
+    def make_context(self, info_name: str | None, args: list[str], *more: Any, **options: Any) -> Any:  # noqa: ANN401
         """Parse the command line."""
-        with cleaned_faults():
-            return super().make_context(*words, **options)
+        self._json = asks_for_json(args)
+        with usage_errors_as_json(wanted=self._json), cleaned_faults():
+            return super().make_context(info_name, args, *more, **options)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - typer's own types
         """Find the command that is meant; one that is not there is told with the nearest, stages among them."""
@@ -44,7 +48,7 @@ class _Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - typer's own types
         """Parse the arguments of the command and call it."""
-        with cleaned_faults():
+        with usage_errors_as_json(wanted=self._json), cleaned_faults():
             return super().invoke(ctx)
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401 - typer's own context
@@ -121,7 +125,7 @@ def _root(
     ] = False,
     log_format: Annotated[str, typer.Option("--log-format", help="text, or json for one object per line.")] = "text",
 ) -> None:
-    if log_format not in {"text", "json"}:
+    if log_format not in LOG_FORMATS:
         message = "--log-format must be text or json"
         raise typer.BadParameter(message)
     ctx.obj = log_format
@@ -324,4 +328,5 @@ def _absolute(path: str, *, what: str) -> str:
 def main() -> None:
     """Entry point of the command `thresher`."""
     open_closed_streams()
+    forgive_full_stderr()
     app()

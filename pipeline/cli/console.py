@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import sys
 import tomllib
+import warnings
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from pipeline.cli.log_lines import json_line, numbers_of
 from pipeline.cli.terminal import cleaned
-from pipeline.errors import UsageError
+from pipeline.errors import Interrupted, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -42,10 +42,10 @@ class Console:
         terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and "CI" not in os.environ
         self.interactive = terminal and not self._json and not quiet
 
-    def log(self, level: str, message: str, **facts: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
+    def log(self, level: str, message: str, *, event: str, **facts: Any) -> None:  # noqa: ANN401 - what JSON can hold
         """Write one line, or one JSON object."""
         if not self._quiet or level == "error":
-            print(self._line(level, message, facts), file=sys.stderr)  # noqa: T201 - progress goes to stderr
+            print(self._line(level, event, message, facts), file=sys.stderr)  # noqa: T201 - progress goes to stderr
 
     def error(self, error: ThresherError, stage: str = "") -> None:
         """Write what went wrong, in which stage if the others went on, what to do, and the exit code."""
@@ -55,18 +55,30 @@ class Console:
         """Return the error as text without a line break at its end; arguments are those of `error`."""
         message = f"stage {stage!r} failed: {error.message}" if stage else error.message
         if self._json:
+            ending = "interrupted" if isinstance(error, Interrupted) else "failed"
+            event = "stage_failed" if stage else f"run_{ending}" if self._run_id else "error"
             facts = {"stage": stage} if stage else {}
-            return self._line("error", message, {"remedy": error.remedy, "exit": error.code} | facts)
+            return self._line("error", event, message, {"remedy": error.remedy, "exit": error.code} | facts)
         first, *more = [line for part in (message, error.remedy) if part for line in part.splitlines()]
         lines = [f"error: {first}", *(f"       {line}" for line in more)]
         return cleaned("\n".join(lines) + f"  [exit {error.code}]")
 
-    def _line(self, level: str, message: str, facts: dict[str, Any]) -> str:
+    def _line(self, level: str, event: str, message: str, facts: dict[str, Any]) -> str:
         if not self._json:
             return cleaned(f"{level}: {message}")
-        time = datetime.now(UTC).isoformat(timespec="milliseconds")
         run = {"run_id": self._run_id} if self._run_id else {}
-        return json.dumps({"time": time, "level": level, "message": message, **run, **facts})
+        return json_line(level, event, message, run | facts)
+
+    @contextmanager
+    def logged_warnings(self) -> Iterator[None]:
+        """Write the warnings of libraries as lines of the log where every line is an object."""
+        with warnings.catch_warnings():
+            if self._json:
+                warnings.showwarning = self._library_warns  # type: ignore[assignment]  # where it comes from is not told
+            yield
+
+    def _library_warns(self, message: Warning | str, category: type[Warning], *_where: object) -> None:
+        self.log("warning", f"{category.__name__}: {message}", event="warning")
 
     @contextmanager
     def watching(self) -> Iterator[Watcher]:
@@ -114,9 +126,11 @@ class Console:
 
     def _begin(self, run_id: str) -> None:
         self._run_id = run_id
+        if self._json:
+            self.log("info", f"run {run_id}", event="run_started")
 
     def _stage_begins(self, name: str) -> None:
-        self.log("info", f"stage {name}", event="stage_start", stage=name)
+        self.log("info", f"stage {name}", event="stage_started", stage=name)
 
     def _inputs_found(self, opened: OpenedStage) -> None:
         from pipeline.sources.bindings import bindings_in_words  # noqa: PLC0415 - see watching
@@ -126,8 +140,10 @@ class Console:
 
     def _stage_ends(self, result: StageResult) -> None:
         facts = {"stage": result.name, "rows": result.n_rows, "seconds": round(result.seconds, 3)}
+        if self._json and result.key_figures is not None:
+            facts |= numbers_of(result.key_figures)
         message = f"stage {result.name}: {result.n_rows:,} rows in {result.seconds:.1f} s"
-        self.log("info", message, event="stage_end", **facts)
+        self.log("info", message, event="stage_finished", **facts)
         for words in result.reused:
             self.log("info", f"stage {result.name}: {words}", event="reuse", stage=result.name)
 
@@ -142,9 +158,9 @@ class Console:
                 self.log(level, row["sentence"], event="gate", **{name: row[name] for name in FACTS_OF_GATES})
         elif (summary := summary_of_gates(rows)) is not None:
             for text in summary.passed:
-                self.log("info", f"gate {text}")
+                self.log("info", f"gate {text}", event="gate")
             for text in summary.failed:
-                self.log("error", f"gate {text}")
+                self.log("error", f"gate {text}", event="gate")
 
     def _stage_taken_over(self, name: str, attempt: str) -> None:
         message = f"stage {name}: taken over from run {attempt}, which counted the same inputs with the same config"
@@ -156,10 +172,11 @@ class Console:
             self._tell_gates(run.gates)
             for warning in run.warnings:
                 self.log("warning", warning, event="warning")
-            facts: dict[str, Any] = {"status": run.status, "path": str(run.path), "seconds": round(run.seconds, 3)}
+            facts: dict[str, Any] = {"status": run.status, "path": str(run.path), "exit": run.exit_code}
+            facts["seconds"] = round(run.seconds, 3)
             if run.stages:
                 facts["rows"] = sum(stage.n_rows for stage in run.stages if not stage.carried)
-            self.log("info", f"{run.status} {run.path.name} in {run.seconds:.1f} s", event="run_end", **facts)
+            self.log("info", f"{run.status} {run.path.name} in {run.seconds:.1f} s", event=f"run_{run.status}", **facts)
             return
         from rich.console import Console as RichConsole  # noqa: PLC0415 - only for terminals
         from rich.text import Text  # noqa: PLC0415

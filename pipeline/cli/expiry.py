@@ -41,7 +41,7 @@ def expire(
             local_path(results, Path.cwd(), what="results"), Keeping(keep, keep_days), dry_run=dry_run
         )
         for note in expired.notes:
-            console.log("info", note)
+            console.log("info", note, event="expire")
         _tell(expired, dry_run=dry_run)
 
 

@@ -111,7 +111,7 @@ def verify(
 
         verified = verify_results(local_path(results, Path.cwd(), what="results"), repair=repair)
         for note in verified.notes:
-            console.log("info", note)
+            console.log("info", note, event="note")
         typer.echo(f"{results}: {counted(verified.runs, 'run')}, {counted(verified.files, 'file')}, all as published")
 
 

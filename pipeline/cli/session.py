@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from pipeline.cli.log_lines import LOG_FORMATS, json_line
 from pipeline.cli.terminal import cleaned
 from pipeline.errors import Interrupted, ThresherError, system_fault
 from pipeline.interrupts import leaving_at_once
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pipeline.cli.console import Console
+    from pipeline.runs.runner import Run
 
 
 def execute(config: Any, console: Console) -> None:  # noqa: ANN401 - a Config, which help must not import
@@ -37,15 +39,27 @@ def execute(config: Any, console: Console) -> None:  # noqa: ANN401 - a Config, 
 
         finished = replace(finished, stages=StageResults(stage.result() for stage in read_run(finished.path).stages))
     console.finished(finished)
-    echo(finished.path)
+    _tell_path(finished, console)
     for failure in finished.failures:
         fault = failure.fault if isinstance(failure.error, ThresherError) else system_fault(failure.error)
         fault = fault or _bug(failure.error)
         console.error(fault, stage=failure.stage)
     if finished.exit_code == GATE_FAILED:
-        console.log("error", f"{finished.status}, but a gate failed  [exit {GATE_FAILED}]")
+        console.log("error", f"{finished.status}, but a gate failed  [exit {GATE_FAILED}]", event="gate_failed")
     if finished.exit_code:
         raise typer.Exit(finished.exit_code)
+
+
+def _tell_path(run: Run, console: Console) -> None:
+    """Write the path of a run to stdout."""
+    try:
+        echo(run.path)
+    except BrokenPipeError:
+        raise
+    except OSError as error:  # readers see the run already: a late failure is a warning
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - never written or closed
+        told = f"{run.status} {run.path}, but stdout cannot be written: {error.strerror}"
+        console.log("warning", told, event="warning")
 
 
 def echo(text: object) -> None:
@@ -71,8 +85,25 @@ def cleaned_faults() -> Iterator[None]:
         raise
 
 
+@contextmanager
+def usage_errors_as_json(*, wanted: bool) -> Iterator[None]:
+    """Write the errors of the command line's parser as one line of JSON if that is wanted.
+
+    Raises:
+        typer.Exit: in their place, with their exit code.
+    """
+    try:
+        yield
+    except Exception as error:
+        formatted, code = getattr(error, "format_message", None), getattr(error, "exit_code", None)
+        if not wanted or formatted is None or code is None:
+            raise
+        line = json_line("error", "error", cleaned(formatted()), {"remedy": None, "exit": code})
+        typer.echo(line, err=True)
+        raise typer.Exit(code) from error
+
+
 LAST_FRAMES = 5
-LOG_FORMATS = ("text", "json")
 
 
 @contextmanager
@@ -87,7 +118,7 @@ def reporting(ctx: typer.Context, *, quiet: bool = False, log_format: str | None
     console = Console(log_format=chosen, quiet=quiet)
     _write_every_character()
     try:
-        with leaving_at_once(lambda stop: f"{console.told(stop)}\n"):
+        with console.logged_warnings(), leaving_at_once(lambda stop: f"{console.told(stop)}\n"):
             yield console
     except ThresherError as error:
         console.error(error)

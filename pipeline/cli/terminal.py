@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from pipeline.visible_text import cleaned
 
-__all__ = ["cleaned", "open_closed_streams", "write"]
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+__all__ = ["cleaned", "forgive_full_stderr", "open_closed_streams", "write"]
 
 
 def write(text: str) -> None:
@@ -20,3 +26,34 @@ def open_closed_streams() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115 - no path, and never closed
+
+
+class _Forgiving(io.RawIOBase):
+    """A stream whose writes vanish where they cannot be written: a full disk behind a log, a reader that has gone."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def isatty(self) -> bool:
+        return os.isatty(self._descriptor)
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Buffer, /) -> int:
+        view = memoryview(data)
+        with suppress(OSError):
+            return os.write(self._descriptor, view)
+        return len(view)
+
+
+def forgive_full_stderr() -> None:
+    """Let no run stop because its log cannot be written: what stderr does not take vanishes."""
+    stream = sys.stderr
+    if stream is sys.__stderr__ and isinstance(stream, io.TextIOWrapper):
+        with suppress(OSError, ValueError):
+            forgiving = io.BufferedWriter(_Forgiving(stream.fileno()))
+            sys.stderr = io.TextIOWrapper(forgiving, stream.encoding, stream.errors, line_buffering=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 import duckdb
 import sqlglot.expressions as exp
 
-from pipeline.engines.memory import MIB, default_limit
+from pipeline.engines.memory import MIB, default_limit, process_limit
 from pipeline.engines.scratch import scratch_folder
 from pipeline.errors import (
     DataError,
@@ -335,7 +335,7 @@ def _connect(resources: Resources, folders: list[str], progress: bool) -> duckdb
     try:
         connection = duckdb.connect(":memory:", config=config)
         if resources.memory is None:
-            connection.execute("SET memory_limit = $1", [f"{default_limit(_memory_limit(connection)) // MIB}MiB"])
+            connection.execute("SET memory_limit = $1", [f"{_default_memory(connection) // MIB}MiB"])
         set_progress(connection, watched=progress)
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute("SET python_enable_replacements = false")
@@ -357,6 +357,10 @@ def set_progress(connection: duckdb.DuckDBPyConnection, *, watched: bool) -> Non
     with suppress(duckdb.InvalidInputException):
         connection.execute("SET enable_progress_bar = $1", [watched])
         connection.execute("SET enable_progress_bar_print = false")
+
+
+def _default_memory(connection: duckdb.DuckDBPyConnection) -> int:
+    return default_limit(_memory_limit(connection), process_limit())
 
 
 def _memory_limit(connection: duckdb.DuckDBPyConnection) -> int:

@@ -2,19 +2,74 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 MIB = 1 << 20
 LEAST_RESERVE = 256 * MIB  # Python, Polars and what is handed over, measured at 180 to 230 MiB for small inputs
 RESERVED_SHARE = 0.3
 LEAST_SHARE = 0.2
 SHARE_OF_ENGINE = 0.8  # DuckDB's own default: of the machine's memory, or of the container's
+_ENDLESS = 1 << 60  # what the kernel tells where there is no limit is more
+_LIMITS = {"": ("memory.max", "memory.high"), "memory": ("memory.limit_in_bytes", "memory.soft_limit_in_bytes")}
+_MOUNTS = {"": ("sys/fs/cgroup", "sys/fs/cgroup/unified"), "memory": ("sys/fs/cgroup/memory",)}
 
 
-def default_limit(own_default: int) -> int:
+def default_limit(own_default: int, process_limit: int | None = None) -> int:
     """Return the memory limit in bytes: what the machine or container has, less a reserve for everything else.
 
     Args:
         own_default: The limit that the engine would choose by itself, in bytes.
+        process_limit: What the process may use, in bytes, as far as the engine overlooks it; None: no limit.
     """
     available = own_default / SHARE_OF_ENGINE
+    if process_limit is not None:
+        available = min(available, process_limit)
     reserve = max(RESERVED_SHARE * available, LEAST_RESERVE)
     return int(max(available - reserve, LEAST_SHARE * available))
+
+
+def process_limit(root: Path = Path("/")) -> int | None:
+    """Return how much memory this process may use, in bytes; None if only the machine limits it.
+
+    The engine reads the control group of the process alone. The groups around it count as well, as those of a batch
+    system, a slice of systemd or a pod do, and so does a limit of the address space (`ulimit -v`).
+
+    Args:
+        root: The root folder.
+    """
+    limits = [*_group_limits(root), *_address_space()]
+    return min(limits, default=None)
+
+
+def _group_limits(root: Path) -> Iterator[int]:
+    """Yield the limits of the control groups of this process, of version 1 and 2 of that system of Linux."""
+    with suppress(OSError, ValueError):
+        for line in (root / "proc/self/cgroup").read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            kind = "memory" if "memory" in controllers.split(",") else controllers
+            for mount in _MOUNTS.get(kind, ()):
+                for folder in (PurePosixPath(path), *PurePosixPath(path).parents):
+                    files = (root / mount / folder.relative_to("/") / name for name in _LIMITS[kind])
+                    yield from (limit for file in files if (limit := _limit_in(file)) is not None)
+
+
+def _limit_in(file: Path) -> int | None:
+    """Return the limit in a file; None if it is missing, says `max`, or is endless."""
+    with suppress(OSError, ValueError):
+        limit = int(file.read_text())
+        return limit if 0 < limit < _ENDLESS else None
+    return None
+
+
+def _address_space() -> Iterator[int]:
+    with suppress(ImportError):
+        import resource  # noqa: PLC0415 - not on Windows
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if 0 < limit < _ENDLESS:
+            yield limit

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from pipeline.errors import ConfigError, NoInputError, os_fault, together
+from pipeline.runs.announcing.settings import NO_LINEAGE, NO_METRICS, LineageSettings, PrometheusSettings
 from pipeline.runs.config_faults import explain, near, unwritable
 from pipeline.runs.document import Document, override
 from pipeline.runs.gates.files import GateFiles
@@ -80,6 +81,8 @@ class Config:
         engine: Name of the engine.
         resources: Limits.
         stages: The stages to run, in order.
+        lineage: Where lineage events go.
+        prometheus: Where a file of metrics goes.
         cache: Whether what input files answered is kept, so that later runs read new files only.
         variables: What its references stand for, its logical date and its labels.
         on_error: What a stage that fails does: `stop` ends the run, `publish_others` publishes the other stages.
@@ -94,6 +97,8 @@ class Config:
     engine: str
     resources: ResourceLimits
     stages: tuple[ConfiguredStage, ...]
+    lineage: LineageSettings = NO_LINEAGE
+    prometheus: PrometheusSettings = NO_METRICS
     cache: bool = True
     variables: Variables = NO_VARIABLES
     on_error: str = "stop"
@@ -204,9 +209,24 @@ def parse_config(
     output = local_path(settings.output, base, what=f"{origin}: output").resolve()
     by_name = {stage.params.name: (stage.stage, stage.params) for stage in stages}
     gates = parse_gates(settings.gates, by_name, origin, _validated)
-    files = GateFiles.of(settings.gates_json, settings.gates_junit, base, origin)
-    common = (origin, base, output, settings.engine, resources, stages)
-    return Config(*common, settings.cache, variables, settings.on_error, gates=gates, gate_files=files)
+    with variables.concealing():
+        lineage = settings.lineage.placed(base, what=f"{origin}: lineage")
+        prometheus = settings.prometheus.placed(base, what=f"{origin}: prometheus")
+    return Config(
+        origin,
+        base,
+        output,
+        settings.engine,
+        resources,
+        stages,
+        lineage,
+        prometheus,
+        cache=settings.cache,
+        variables=variables,
+        on_error=settings.on_error,
+        gates=gates,
+        gate_files=GateFiles.of(settings.gates_json, settings.gates_junit, base, origin),
+    )
 
 
 def _settings_and_stages(document: Mapping[str, Any], origin: str) -> tuple[Document, tuple[ConfiguredStage, ...]]:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, field_validator
 
 from pipeline.errors import ConfigError
+from pipeline.runs.announcing.settings import LineageSettings, PrometheusSettings
 from pipeline.stages import find_stage
 
 _SIZE = re.compile(r"\d+(\.\d+)?\s*(KB|MB|GB|TB|KiB|MiB|GiB|TiB)", re.IGNORECASE)
@@ -57,6 +58,8 @@ class Document(BaseModel):
     engine: Literal["duckdb", "spark"] = "duckdb"
     resources: ResourceLimits = ResourceLimits()
     on_error: Literal["stop", "publish_others"] = "stop"
+    lineage: LineageSettings = LineageSettings()
+    prometheus: PrometheusSettings = PrometheusSettings()
     cache: bool = True
     labels: dict[str, str] = {}
     vars: dict[str, Any] = {}  # read by pipeline.runs.substitution; here so that it is a known key

@@ -89,6 +89,7 @@ class StageResult:
         carried: Which run its numbers are of, if this one did not count it but carried its tables forward; else empty.
         folder: Folder of its run, once that is published: then its tables are attributes under their short names,
             `curve` for `threshold_sweep_curve`, as Polars frames.
+        key_figures: Its rows of the table `metrics`; None for a stage that was read back.
         reused: Which files were not read again, and why others were, in words.
     """
 
@@ -101,6 +102,7 @@ class StageResult:
     omitted: dict[str, str]
     carried: str = ""
     folder: Path | None = field(default=None, compare=False, repr=False)
+    key_figures: pl.DataFrame | None = field(default=None, compare=False, repr=False)
     reused: tuple[str, ...] = field(default=(), compare=False)
 
     def __getattr__(self, name: str) -> pl.DataFrame:
@@ -298,13 +300,16 @@ def _run_stage(
     }
     destination.write(INPUTS, params.name, _inputs_table(params.name, counted), metadata)
     destination.write(BINDINGS, params.name, _bindings_table(opened), metadata)
-    destination.write(METRICS, params.name, metrics_table(stage.tables, tables), metadata)
+    key_figures = metrics_table(stage.tables, tables)
+    destination.write(METRICS, params.name, key_figures, metadata)
     warnings = (*counted.alarms, *plan.warnings, *counted.warnings, *stage.warnings(tables))
     warnings = tuple(opened.variables.concealed(text) for text in warnings)
     seconds = time.monotonic() - started
     n_rows = sum(account.rows_in for account in counted.inputs)
     summary = stage.summarize(tables)
-    result = StageResult(params.name, stage.kind, summary, warnings, seconds, n_rows, counted.omitted)
+    result = StageResult(
+        params.name, stage.kind, summary, warnings, seconds, n_rows, counted.omitted, key_figures=key_figures
+    )
     return result, counted
 
 

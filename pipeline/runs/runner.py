@@ -12,6 +12,7 @@ import polars as pl
 
 from pipeline.errors import PermissionDenied, StorageError, ThresherError, system_fault
 from pipeline.interrupts import stop_requests
+from pipeline.runs.announcing.announcement import Announcement, announced
 from pipeline.runs.carrying import LastRun, last_run
 from pipeline.runs.evaluation import Evaluation, InMemory, StageResults, Watcher, evaluate, open_stages
 from pipeline.runs.forks import refuse_after_fork
@@ -98,14 +99,20 @@ def run(config: Config, watcher: Watcher | None = None) -> Run:
         ThresherError: its class says what went wrong; readers still see the previous run. It is a ResourceError in a
             process that was forked after a run.
     """
+    return _run(config, watcher or Watcher())
+
+
+def _run(config: Config, watcher: Watcher, evaluated: tuple[Evaluation, InMemory] | None = None) -> Run:
     refuse_after_fork()
     layout = Layout(config.output)
-    watcher = watcher or Watcher()
-    make_folder(layout.root)
-    with stop_requests() as stop, _attempt(layout, config) as attempt, exclusive(layout):
-        watcher.on_run(attempt.record["run_id"])
-        config.check_engine()
-        return _Job(config, layout, attempt, watcher, stop).run()
+    with stop_requests() as stop, announced(config, stop) as announcement:
+        make_folder(layout.root)
+        with _attempt(layout, config, announcement) as attempt, exclusive(layout):
+            watcher.on_run(attempt.record["run_id"])
+            config.check_engine()
+            finished = _Job(config, layout, attempt, watcher, stop, announcement, evaluated).run()
+        announcement.ends(finished.path)
+    return replace(finished, warnings=(*finished.warnings, *announcement.warnings))
 
 
 def stage_tables(config: Config, states: States | None = None) -> Run:
@@ -142,15 +149,11 @@ def publish(config: Config, evaluation: Evaluation, tables: InMemory) -> Run:
     Raises:
         ThresherError: as for `run`.
     """
-    refuse_after_fork()
-    layout = Layout(config.output)
-    make_folder(layout.root)
-    with stop_requests() as stop, _attempt(layout, config) as attempt, exclusive(layout):
-        return _Job(config, layout, attempt, Watcher(), stop, (evaluation, tables)).run()
+    return _run(config, Watcher(), (evaluation, tables))
 
 
 @contextmanager
-def _attempt(layout: Layout, config: Config) -> Iterator[Attempt]:
+def _attempt(layout: Layout, config: Config, announcement: Announcement) -> Iterator[Attempt]:
     run_id = new_run_id()
     record = {
         "format_version": FORMAT_VERSION,
@@ -166,6 +169,7 @@ def _attempt(layout: Layout, config: Config) -> Iterator[Attempt]:
     attempt.write()
     try:
         with config.variables.concealing():
+            announcement.begins(attempt.record)
             yield attempt
     except ThresherError as error:
         interrupted = error.code > 128  # noqa: PLR2004 - 128 + signal
@@ -197,6 +201,7 @@ class _Job:
     attempt: Attempt
     watcher: Watcher
     stop: StopRequest
+    announcement: Announcement
     evaluated: tuple[Evaluation, InMemory] | None = None
     healed: Healed = field(init=False)
     last: LastRun | None = field(init=False)
@@ -256,6 +261,7 @@ class _Job:
             "absent": stages.absent,
             **_error(stages.failures),
         }
+        self.announcement.describe(staging, record)
         path = staging.commit(base=base, manifest=manifest, record=record)
         try:
             self.attempt.write(**record)

@@ -164,6 +164,12 @@ class Staging:
             path.unlink()
         self.files = [file for file in self.files if file.stage != stage]
 
+    def write_record(self, name: str, content: bytes) -> None:
+        """Write a file of the run that is no table."""
+        with storage_errors(f"writing {self.folder / name}"):
+            (self.folder / name).write_bytes(content)
+        self._record(name, "", "", 0, {})
+
     def discard(self) -> None:
         """Remove what has been written."""
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -185,8 +191,7 @@ class Staging:
         """
         target = self.layout.run(manifest.generation, self.run_id)
         with storage_errors(f"publishing {target}"):
-            (self.folder / RUN_RECORD).write_bytes(json_bytes(record))
-            self._record(RUN_RECORD, "", "", 0, {})
+            self.write_record(RUN_RECORD, json_bytes(record))
             complete = replace(manifest, files=tuple(self.files))
             write_json(self.folder / MANIFEST, complete.to_json())
             for folder in (*(path for path in self.folder.iterdir() if path.is_dir()), self.folder):

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import json
+import math
 import re
+import subprocess
 import sys
 import time
+import warnings
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from cases.reading import case_folders, prepare
 from runs.inputs.workplace import assert_error, write_config
-from storage.promises import attempts
+from storage.promises import assert_results_ok, attempts
 
 import pipeline
 from cli.calls import at_terminal, call
 from pipeline.cli.app import main
+from pipeline.cli.console import Console
+from pipeline.cli.log_lines import json_line
 from pipeline.report.published import read_run
 from pipeline.stages import STAGES
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from runs.inputs.workplace import Workplace
 
 
@@ -128,26 +132,83 @@ def test_a_warning_of_several_stages_is_said_once_with_their_names(workplace: Wo
     assert [len(record["results"][name]["warnings"]) for name in ("first", "second")] == [len(warnings)] * 2
 
 
-def test_json_log_lines_carry_run_stage_rows_and_seconds(workplace: Workplace) -> None:
+def test_json_log_lines_carry_run_stage_rows_seconds_and_numbers(workplace: Workplace) -> None:
     called = call("--log-format", "json", "run", workplace.config())
     records = [json.loads(line) for line in called.err.splitlines()]
     assert {record["run_id"] for record in records} == {attempts(workplace.results)[-1]["run_id"]}
-    start, *bindings, end, last = [record for record in records if record["level"] == "info"]
-    assert (start["event"], start["stage"]) == ("stage_start", "before_after")
+    begin, start, *bindings, end, last = [record for record in records if record["level"] == "info"]
+    assert begin["event"] == "run_started"
+    assert (start["event"], start["stage"]) == ("stage_started", "before_after")
     assert {(record["event"], record["stage"]) for record in bindings} == {("bindings", "before_after")}
-    assert (end["event"], end["stage"], end["rows"]) == ("stage_end", "before_after", 530)
+    assert (end["event"], end["stage"], end["rows"]) == ("stage_finished", "before_after", 530)
     assert end["seconds"] >= 0
-    assert (last["event"], last["status"], last["rows"]) == ("run_end", "published", 530)
+    metrics = workplace.table("metrics").drop_nulls("value")
+    assert len(end["numbers"]) + end["numbers_left_out"] == metrics.height
+    number = end["numbers"][0]
+    row = metrics.row(0, named=True)
+    assert {**number, "group": json.dumps(number["group"])} == {name: row[name] for name in number}
+    assert end["numbers"][-1]["group"] == {"source": "dawn"}
+    assert (last["event"], last["status"], last["rows"], last["exit"]) == ("run_published", "published", 530, 0)
     assert last["seconds"] >= end["seconds"]
     again = json.loads(call("--log-format", "json", "run", workplace.config()).err.splitlines()[-1])
-    assert again["event"] == "run_end"
+    assert again["event"] == "run_unchanged"
 
 
 def test_an_error_in_a_json_log_names_the_run(workplace: Workplace) -> None:
     called = call("--log-format", "json", "run", workplace.config(pairs="gone.parquet"))
     record = json.loads(called.err.splitlines()[-1])
-    assert (record["level"], record["exit"]) == ("error", 66)
+    assert (record["level"], record["event"], record["exit"]) == ("error", "run_failed", 66)
     assert record["run_id"] == attempts(workplace.results)[-1]["run_id"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--log-format", "json", "runn"],
+        ["--log-format=json", "run"],
+        ["run", "--log-format", "json", "--nope"],
+        ["ranking", "--log-format=json", "--set", "a=1"],
+        ["--log-format", "json", "verify", "\x1b[31m", "\x9b"],
+    ],
+)
+def test_an_error_of_the_command_line_is_an_object_too(words: list[str]) -> None:
+    called = call(*words)
+    (line,) = called.err.splitlines()
+    record = json.loads(line)
+    assert (called.code, called.out, record["exit"], record["event"]) == (2, "", 2, "error")
+    assert record["message"]
+    assert not set(record["message"]) & {"\x1b", "\x9b"}
+
+
+def test_warnings_of_libraries_are_objects_too(capsys: pytest.CaptureFixture[str]) -> None:
+    with Console(log_format="json").logged_warnings():
+        warnings.simplefilter("always")
+        warnings.warn("divided by zero", RuntimeWarning, stacklevel=1)
+    record = json.loads(capsys.readouterr().err)
+    assert (record["level"], record["message"]) == ("warning", "RuntimeWarning: divided by zero")
+
+
+def test_numbers_that_json_lacks_are_null() -> None:
+    line = json_line("info", "x", "a\nb", {"a": math.nan, "b": [math.inf, {"c": -math.inf}], "d": 0.5})
+    assert "\n" not in line
+    assert json.loads(line)["b"] == [None, {"c": None}]
+    assert (json.loads(line)["a"], json.loads(line)["d"]) == (None, 0.5)
+
+
+def test_a_run_is_published_though_nobody_can_be_told(workplace: Workplace) -> None:
+    with Path("/dev/full").open("wb") as full:
+        words = [sys.executable, "-m", "pipeline", "run", str(workplace.config())]
+        assert subprocess.run(words, stdout=full, stderr=full, check=False).returncode == 0
+    assert assert_results_ok(workplace.results).generation == 1
+
+
+def test_a_path_that_stdout_does_not_take_is_told_as_a_warning(workplace: Workplace) -> None:
+    with Path("/dev/full").open("wb") as full:
+        words = [sys.executable, "-m", "pipeline", "run", str(workplace.config()), "--log-format", "json"]
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, check=False)
+    last = json.loads(done.stderr.splitlines()[-1])
+    assert (done.returncode, last["level"]) == (0, "warning")
+    assert f"published {assert_results_ok(workplace.results).folder}, but stdout cannot be written" in last["message"]
 
 
 def test_check_says_what_run_says_of_an_engine(workplace: Workplace) -> None:

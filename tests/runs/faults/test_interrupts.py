@@ -7,14 +7,14 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from storage.promises import assert_results_ok, attempts
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from runs.inputs.workplace import Workplace
 
 ENDLESS = """
@@ -147,10 +147,19 @@ def test_a_signal_that_was_ignored_from_the_start_stays_so(workplace: Workplace)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_signal_is_an_object_in_a_json_log(workplace: Workplace) -> None:
-    words = [sys.executable, "-c", EARLY, "polars", str(int(signal.SIGTERM)), "--log-format", "json", "check"]
+@pytest.mark.parametrize("module", ["thresher.loading", "polars"])
+def test_a_signal_is_an_object_in_a_json_log(workplace: Workplace, module: str) -> None:
+    words = [sys.executable, "-c", EARLY, module, str(int(signal.SIGTERM)), "--log-format", "json", "check"]
     done = subprocess.run([*words, str(workplace.config())], capture_output=True, text=True, check=False, timeout=60)
-    assert (done.returncode, json.loads(done.stderr)["exit"]) == (143, 143)
+    record = json.loads(done.stderr)
+    assert (done.returncode, record["exit"], record["event"]) == (143, 143, "error")
+    assert datetime.fromisoformat(record["time"]).utcoffset() == timedelta(0)
+
+
+def test_a_signal_ends_a_command_whose_stderr_is_full(workplace: Workplace) -> None:
+    with Path("/dev/full").open("wb") as full:
+        words = [sys.executable, "-c", EARLY, "polars", str(int(signal.SIGTERM)), "check", str(workplace.config())]
+        assert subprocess.run(words, stderr=full, check=False, timeout=60).returncode == 143
 
 
 def test_a_second_signal_ends_a_query_that_cannot_be_interrupted(workplace: Workplace) -> None:

@@ -1,0 +1,160 @@
+"""A file of metrics for the textfile collector of node_exporter: how the last attempt went, and the latest numbers.
+
+Source of the format: https://prometheus.io/docs/instrumenting/exposition_formats/ (text format, version 0.0.4).
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from pipeline.tables.run_tables import METRICS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+MOST_NUMBERS = 2_000  # rows of the table `metrics`: each is up to three series
+STATUSES = ("published", "unchanged", "failed", "interrupted")
+_LABELS = ("stage", "grouping", "group", "result_table", "criterion", "metric")
+_GATE_LABELS = ("stage", "gate", "condition", "grouping", "group", "criterion", "metric")
+
+
+@dataclass
+class Metric:
+    """A metric with its samples.
+
+    Attributes:
+        name: Its name, which starts with `thresher_`.
+        meaning: What a value says, with its unit.
+        samples: Labels and values.
+    """
+
+    name: str
+    meaning: str
+    samples: list[tuple[dict[str, str], float]] = field(default_factory=list)
+
+    def add(self, value: object, **labels: object) -> None:
+        """Add a sample; labels without a value are left out, and so is a sample without a value."""
+        if isinstance(value, int | float):
+            self.samples.append(({key: str(text) for key, text in labels.items() if text is not None}, float(value)))
+
+    def lines(self, common: Mapping[str, str]) -> Iterator[str]:
+        """Yield the metric in the text format; nothing without a sample."""
+        if self.samples:
+            yield f"# HELP {self.name} {self.meaning}"
+            yield f"# TYPE {self.name} gauge"
+        for labels, value in self.samples:
+            pairs = ",".join(f'{name}="{_escaped(text)}"' for name, text in {**common, **labels}.items())
+            yield f"{self.name}{{{pairs}}} {_number(value)}"
+
+
+def metrics_text(results: Path, attempt: Mapping[str, Any], last_success: str | None, run: Path | None) -> str:
+    """Return the content of the file.
+
+    Args:
+        results: The results folder, the label `results` of every sample: it tells several configs apart.
+        attempt: The record of the attempt that has just ended.
+        last_success: When an attempt last ended well; None if that is not known.
+        run: Folder of the latest run; None if there is none.
+    """
+    metrics = [*_of_attempt(attempt, last_success)]
+    if run is not None:
+        record = json.loads((run / "run.json").read_bytes())
+        metrics += [*_of_run(record), *_of_stages(record), *_numbers(run, record), _gates(record)]
+    common = {"results": str(results)}
+    return "".join(f"{line}\n" for metric in metrics for line in metric.lines(common))
+
+
+def _of_attempt(attempt: Mapping[str, Any], last_success: str | None) -> Iterator[Metric]:
+    started, ended = epoch(attempt.get("started_at")), epoch(attempt.get("ended_at"))
+    moment = Metric("thresher_last_attempt_timestamp_seconds", "when the last attempt ended, in seconds since 1970")
+    moment.add(ended)
+    success = Metric(
+        "thresher_last_success_timestamp_seconds", "when an attempt last ended with published or unchanged"
+    )
+    success.add(epoch(last_success))
+    duration = Metric("thresher_last_attempt_duration_seconds", "how long the last attempt took")
+    duration.add(None if started is None or ended is None else ended - started)
+    code = Metric("thresher_last_attempt_exit_code", "exit code of the last attempt")
+    code.add(attempt.get("exit"))
+    status = Metric("thresher_last_attempt_status", "1 for the status of the last attempt, 0 for the others")
+    for name in STATUSES:
+        status.add(int(attempt.get("status") == name), status=name)
+    yield from (moment, success, duration, code, status)
+
+
+def _of_run(record: Mapping[str, Any]) -> Iterator[Metric]:
+    made_by = Metric("thresher_run_info", "the latest run, of which all that follows tells; always 1")
+    version = record.get("versions", {}).get("thresher")
+    made_by.add(1, run_id=record["run_id"], config=record.get("config"), version=version, ds=record.get("ds"))
+    generation = Metric("thresher_run_generation", "place of the latest run in the sequence of runs")
+    generation.add(record.get("generation"))
+    moment = Metric("thresher_run_timestamp_seconds", "when the latest run was made, in seconds since 1970")
+    moment.add(epoch(record.get("ended_at")))
+    duration = Metric("thresher_run_duration_seconds", "how long the latest run took")
+    duration.add(record.get("seconds"))
+    memory = Metric("thresher_run_peak_memory_bytes", "peak resident memory of the latest run")
+    memory.add(record.get("peak_rss_bytes"))
+    yield from (made_by, generation, moment, duration, memory)
+
+
+def _of_stages(record: Mapping[str, Any]) -> Iterator[Metric]:
+    seconds = Metric("thresher_stage_duration_seconds", "how long a stage took")
+    warnings = Metric("thresher_stage_warnings", "number of warnings of a stage")
+    for stage, result in record.get("results", {}).items():
+        seconds.add(result.get("seconds"), stage=stage)
+        warnings.add(len(result.get("warnings", ())), stage=stage)
+    rows = Metric("thresher_input_rows", "rows of an input by status: used, or why they were left out")
+    for stage, inputs in record.get("accounting", {}).items():
+        for name, account in inputs.items():
+            for status in sorted(account.keys() - {"rows_in"}):
+                rows.add(account[status], stage=stage, input=name, status=status)
+    yield from (seconds, warnings, rows)
+
+
+def _numbers(run: Path, record: Mapping[str, Any]) -> Iterator[Metric]:
+    """Yield the numbers of the table `metrics`: of the total first, up to a limit."""
+    frames = (run / METRICS.name / f"{stage}.parquet" for stage in record.get("results", {}))
+    rows = [row for path in frames if path.is_file() for row in pl.read_parquet(path).iter_rows(named=True)]
+    defined = [row for row in rows if row["value"] is not None]
+    in_order = sorted(defined, key=lambda row: row["grouping"] != "all")
+    values = Metric("thresher_number", "a row of the table metrics: value")
+    lower = Metric("thresher_number_lower", "a row of the table metrics: lower limit of its interval")
+    upper = Metric("thresher_number_upper", "a row of the table metrics: upper limit of its interval")
+    for row in in_order[:MOST_NUMBERS]:
+        labels = {name: row[name] for name in _LABELS}
+        for metric, key in ((values, "value"), (lower, "lower"), (upper, "upper")):
+            metric.add(row[key], **labels)
+    left_out = Metric("thresher_numbers_left_out", f"numbers of the latest run beyond the first {MOST_NUMBERS:,}")
+    left_out.add(max(len(in_order) - MOST_NUMBERS, 0))
+    yield from (values, lower, upper, left_out)
+
+
+def _gates(record: Mapping[str, Any]) -> Metric:
+    failed = Metric("thresher_gate_failed", "1 if a gate failed in the latest run, 0 if not")
+    for gate in record.get("gates", ()):
+        failed.add(int(gate["outcome"] == "failed"), **{name: gate.get(name) for name in _GATE_LABELS})
+    return failed
+
+
+def epoch(moment: object) -> float | None:
+    """Return a time of a record, which is in UTC without a zone, in seconds since 1970; None if it is none."""
+    with suppress(TypeError, ValueError):
+        return datetime.fromisoformat(moment).replace(tzinfo=UTC).timestamp()  # type: ignore[arg-type]  # expected
+    return None
+
+
+def _escaped(text: str) -> str:
+    r"""Return a label value in which backslashes, quotes and line feeds are escaped; a lone surrogate becomes `?`."""
+    plain = text.encode("utf-8", "replace").decode()
+    return plain.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)  # noqa: PLR2004 - exact integers
