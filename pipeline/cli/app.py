@@ -159,9 +159,10 @@ def check(ctx: typer.Context, config: ConfigPath, settings: Settings = None) -> 
                 continue
             opened = open_inputs(checked, configured)
             for source in opened.sources.values():
-                echo(
-                    f"{opened.name}  {source.name}: {counted(len(source.files), 'file')}, {counted(source.rows, 'row')}"
-                )
+                numbers = f"{counted(len(source.files), 'file')}, {counted(source.rows, 'row')}"
+                if source.files_left_out:
+                    numbers += f"; {counted(source.files_left_out, 'file')} not opened, since where leaves them out"
+                echo(f"{opened.name}  {source.name}: {numbers}")
             for line in bindings_in_words(opened.bindings):
                 echo(f"{opened.name}  {line}")
             for warning in opened.plan.warnings:

@@ -269,6 +269,7 @@ def _inputs_table(stage: str, counted: Counted) -> pl.DataFrame:
             "rows_in": account.rows_in,
             "rows_used": account.rows_by_status["used"],
             "n_files": account.n_files,
+            "files_left_out": account.files_left_out,
         }
         for account in counted.inputs
         for status, n_rows in sorted(account.rows_by_status.items())

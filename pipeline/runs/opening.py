@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.engines.expression_types import type_of
+from pipeline.engines.truths import truths
 from pipeline.errors import ConfigError, DataError, NoInputError, together
 from pipeline.sources.bindings import Binding
 from pipeline.sources.opening import open_source, with_others
@@ -165,7 +166,9 @@ def _opened(config: Config, configured: ConfiguredStage) -> dict[str, Source]:
         if spec is None:
             continue
         try:
-            sources[contract.name] = open_source(contract, spec, config.base, type_of, config.resources.scratch)
+            sources[contract.name] = open_source(
+                contract, spec, config.base, type_of, config.resources.scratch, truths=truths
+            )
         except (DataError, NoInputError) as error:
             faults.append(error)
     if faults:

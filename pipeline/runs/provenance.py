@@ -60,7 +60,8 @@ def fingerprints(config: Config, opened: Sequence[OpenedStage]) -> tuple[str, st
     A file that changed less than two seconds ago may change again within the resolution of its clock: then the
     fingerprint is unique, so that no later run trusts it.
     """
-    common = {"config": canonical(config), "code": code_sha256(), "versions": versions()}
+    common: dict[str, Any] = {"config": canonical(config), "code": code_sha256(), "versions": versions()}
+    common["files_left_out"] = left_out_records(opened)
     files = [file for each in opened for source in each.sources.values() for file in source.files]
     content = [[file.name, file.rows, file.digest] for file in files]
     skipped = [str(each["path"]) for each in skipped_records(opened) if each["is_parquet"]]  # decide a warning
@@ -119,6 +120,16 @@ def skipped_records(opened: Sequence[OpenedStage]) -> list[dict[str, Any]]:
         for each in opened
         for source in each.sources.values()
         for file in source.skipped
+    ]
+
+
+def left_out_records(opened: Sequence[OpenedStage]) -> list[dict[str, Any]]:
+    """Return the number of files of every input that were not opened, since `where` leaves their partitions out."""
+    return [
+        {"stage": each.name, "input": source.name, "files": source.files_left_out}
+        for each in opened
+        for source in each.sources.values()
+        if source.files_left_out
     ]
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pipeline.errors import DataError, NoInputError, os_fault
@@ -10,17 +11,23 @@ from pipeline.sources.finding import Search
 from pipeline.sources.formats import ENDINGS, convert, format_of, refuse_spreadsheet
 from pipeline.sources.frames import Frame, labelled, open_frame
 from pipeline.sources.parquet_files import DataFile, identity_of, open_file, partitions_of
+from pipeline.sources.partition_filter import columns_that_decide, left_out, none_known
 from pipeline.sources.paths import shortened
-from pipeline.sources.skipped import RENAME, Skipped, look_at, refuse_most_skipped, skipped_words
+from pipeline.sources.predicates import parse_predicate
+from pipeline.sources.skipped import RENAME, PassedOver, Skipped, look_at, refuse_most_skipped, skipped_words
 from pipeline.sources.spooling import spooled
 from pipeline.sources.table_formats import refuse_table_formats
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
+
+    import pyarrow as pa
+    import sqlglot.expressions as exp
 
     from pipeline.sources.frames import Rows
     from pipeline.sources.inputs import Input, Kind
+    from pipeline.sources.partition_filter import Truths
 
     Kinds = Callable[[list[str]], Mapping[str, Kind]]
 
@@ -32,14 +39,39 @@ class FoundFiles:
     Attributes:
         files: Its files and frames in a fixed order.
         skipped: Files in its folders that are not read because of their names.
+        left_out: Number of files that are not opened, because `where` holds for no row of their partitions.
     """
 
     files: tuple[Rows, ...]
     skipped: tuple[Skipped, ...]
+    left_out: int = 0
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A file that an input names, of which nothing has been read yet.
+
+    Attributes:
+        name: What messages call it.
+        partitions: As those of `DataFile`.
+        open: Reads its footer.
+        partition_types: As those of `DataFile`.
+    """
+
+    name: str
+    partitions: dict[str, str | None]
+    open: Callable[[], DataFile]
+    partition_types: dict[str, pa.DataType] = field(default_factory=dict)
 
 
 def find_files(
-    source: Input, base: Path, scratch: Path | None = None, *, name: str, kinds: Kinds = lambda _names: {}
+    source: Input,
+    base: Path,
+    scratch: Path | None = None,
+    *,
+    name: str,
+    kinds: Kinds = lambda _names: {},
+    truths: Truths = none_known,
 ) -> FoundFiles:
     """Find the files of an input in a fixed order, read their footers, and list the skipped files of its folders.
 
@@ -49,18 +81,37 @@ def find_files(
         scratch: Folder for temporary data; None: that of the system.
         name: Name of the input in messages.
         kinds: Returns the kinds of the fields that columns are bound to, from their names, for files without types.
+        truths: Says for which partitions a predicate holds; files whose rows it leaves out are not opened.
 
     Raises:
-        ConfigError: a path is on a remote store, or is empty.
+        ConfigError: a path is on a remote store, or is empty; `where` is not a predicate.
         NoInputError: no file matches, or a link leads nowhere.
         DataError: a file is not a whole Parquet file, or is reached twice; a folder belongs to a table format; half of
             the Parquet files or more would be skipped; the rows of a frame cannot be computed.
         ThresherError: the operating system fails; by the number of its error.
     """
     search = Search(name, base, ENDINGS[source.format or "parquet"])
-    paths: dict[Path, Path] = {}
-    asked: dict[Path, str] = {}
     labels = dict(labelled(source.path, name=name))
+    listed = list(_listed(source, base, scratch, search, name=name, kinds=kinds))
+    where = None if source.where is None else parse_predicate(source.where, name=name)
+    chosen = [item for item in listed if isinstance(item, Listed)]
+    unneeded = left_out(where, chosen, truths)
+    if len(unneeded) == len(listed):
+        unneeded = unneeded[1:]  # one file tells which columns there are
+    opened = _opened(listed, unneeded, labels, scratch, name=name)
+    if unneeded and _have_own(opened, columns_that_decide(where, chosen)):
+        unneeded, opened = [], _opened(listed, [], labels, scratch, name=name)
+    skipped = _skipped(search, {item.name for item in chosen}, where, truths)
+    refuse_most_skipped(name, [file.identity["size"] for file in opened if isinstance(file, DataFile)], skipped)
+    return FoundFiles(opened, skipped, len(unneeded))
+
+
+def _listed(
+    source: Input, base: Path, scratch: Path | None, search: Search, *, name: str, kinds: Kinds
+) -> Iterator[Listed | Frame]:
+    """Yield the files and frames that an input names, in their order."""
+    asked: dict[Path, str] = {}
+    paths: dict[Path, Path] = {}
     listed: list[Path | Frame] = []
     for pattern in source.path:
         if isinstance(pattern, Frame):
@@ -77,15 +128,45 @@ def find_files(
             paths[path], asked[path] = root, pattern
             listed.append(path)
     _refuse_twins(paths, name=name)
-    files = tuple(
-        open_frame(item, labels[item], scratch, name=name)
-        if isinstance(item, Frame)
-        else _open(item, paths[item], source, scratch, kinds, alone=len(listed) == 1, name=name)
+    for item in listed:
+        if isinstance(item, Frame):
+            yield item
+            continue
+        root = paths[item]
+        opening = partial(_open, item, root, source, scratch, kinds, alone=len(listed) == 1, name=name)
+        yield Listed(str(item), partitions_of(item, root), opening)
+
+
+def _opened(
+    listed: Sequence[Listed | Frame],
+    unneeded: Sequence[Listed],
+    labels: Mapping[Frame, str],
+    scratch: Path | None,
+    *,
+    name: str,
+) -> tuple[Rows, ...]:
+    without = {id(item) for item in unneeded}
+    return tuple(
+        open_frame(item, labels[item], scratch, name=name) if isinstance(item, Frame) else item.open()
         for item in listed
+        if id(item) not in without
     )
-    skipped = look_at(path for path in search.passed_over if path not in paths)
-    refuse_most_skipped(name, [file.identity["size"] for file in files if isinstance(file, DataFile)], skipped)
-    return FoundFiles(files, skipped)
+
+
+def _have_own(files: Iterable[Rows], names: Sequence[str]) -> bool:
+    """Whether a file has a column of its own by the name of a partition: then that column is what `where` reads."""
+    return any(name in file.partitions and name in file.schema.names for file in files for name in names)
+
+
+def _skipped(search: Search, chosen: Collection[str], where: exp.Expr | None, truths: Truths) -> tuple[Skipped, ...]:
+    """Look at the files that are not read because of their names, unless `where` leaves their partitions out."""
+    passed_over = [
+        PassedOver(path, partitions_of(path, root))
+        for path, root in search.passed_over.items()
+        if str(path) not in chosen
+    ]
+    unneeded = {item.path for item in left_out(where, passed_over, truths)}
+    return look_at(item.path for item in passed_over if item.path not in unneeded)
 
 
 def _open(

@@ -32,7 +32,8 @@ class Search:
         endings: Endings of the names of its files in folders, in lower case.
 
     Attributes:
-        passed_over: Visible files of folders whose names end otherwise.
+        passed_over: Visible files of folders whose names end otherwise, with the folder from which on folder names are
+            partitions.
         folders: Folders that were searched as a whole.
     """
 
@@ -40,7 +41,7 @@ class Search:
         self._name = name
         self._base = base
         self._endings = endings
-        self.passed_over: dict[Path, None] = {}
+        self.passed_over: dict[Path, Path] = {}
         self.folders: dict[Path, None] = {}
 
     def matches(self, text: str) -> list[tuple[Path, Path]]:
@@ -65,7 +66,7 @@ class Search:
         if mode is not None and S_ISREG(mode):
             root_of = {path: path.parent}
         elif mode is not None and S_ISDIR(mode):
-            root_of = dict.fromkeys(self._files_below(path), path)
+            root_of = dict.fromkeys(self._files_below(path, path), path)
         else:
             fixed, pattern = _split(start, below)
             root_of = dict.fromkeys(self._expanded(fixed, pattern), fixed) if pattern else {}
@@ -77,7 +78,7 @@ class Search:
         for match in dict.fromkeys(self._glob(fixed, pattern)):
             mode = self._mode(match)
             if mode is not None and S_ISDIR(mode):
-                yield from self._files_below(match)
+                yield from self._files_below(match, fixed)
             elif mode is not None and S_ISREG(mode):
                 yield match
 
@@ -116,7 +117,7 @@ class Search:
             if is_match(os.path.normcase(entry.name)) and (self._is_folder(entry) or not folders)
         ]
 
-    def _files_below(self, folder: Path) -> Iterator[Path]:
+    def _files_below(self, folder: Path, root: Path) -> Iterator[Path]:
         """Yield the files of a folder at any depth, except hidden ones, which writers keep beside the data."""
         self.folders[folder] = None
         pending = [(folder, _folders_above(folder))]
@@ -133,7 +134,7 @@ class Search:
                 elif entry.name.lower().endswith(self._endings):
                     yield path
                 else:
-                    self.passed_over[path] = None
+                    self.passed_over[path] = root
 
     def _entries(self, folder: Path) -> list[os.DirEntry[str]]:
         try:

@@ -59,6 +59,7 @@ class FrameRows:
         opened_as: Hash of the rows when it was opened, if it could be changed; else empty.
         partitions: None of its columns comes from the name of a folder.
         identity: Nothing but its content identifies it.
+        partition_types: None of its columns is a partition.
     """
 
     name: str
@@ -67,6 +68,7 @@ class FrameRows:
     opened_as: str = ""
     partitions: dict[str, str | None] = field(default_factory=dict)
     identity: dict[str, int] = field(default_factory=dict)
+    partition_types: dict[str, pa.DataType] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:

@@ -35,6 +35,7 @@ class DataFile:
         label: What messages call it; empty: by its path.
         holder: What removes the file once nothing refers to it; None for files of the user's.
         origin: The file of another format that its rows come from, whose identity it has; else None.
+        partition_types: Column → its type, for the partitions that are not text; a table format says them.
     """
 
     path: Path
@@ -46,6 +47,7 @@ class DataFile:
     label: str = ""
     holder: object = data_field(default=None, compare=False, repr=False)
     origin: Path | None = None
+    partition_types: dict[str, pa.DataType] = data_field(default_factory=dict)
 
     @property
     def name(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pipeline.errors import DataError
@@ -12,12 +12,29 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from pathlib import Path
 
+    import pyarrow as pa
+
 MAGICS = (b"PAR1", b"PARE")  # the second is that of encrypted footers
 MOST_NAMES = 3
 RENAME = (
     f"Rename them to end in {ENDING}, or name them by a glob or a list: only folders are searched by the ending, "
     'which format = "csv", for example, changes.'
 )
+
+
+@dataclass(frozen=True)
+class PassedOver:
+    """A visible file of an input folder whose name does not end in `.parquet`, of which nothing has been read.
+
+    Attributes:
+        path: Absolute path.
+        partitions: Column → value, from the folder names.
+        partition_types: None: folder names are text.
+    """
+
+    path: Path
+    partitions: dict[str, str | None]
+    partition_types: dict[str, pa.DataType] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
