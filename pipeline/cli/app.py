@@ -163,6 +163,8 @@ def check(ctx: typer.Context, config: ConfigPath, settings: Settings = None) -> 
                 if source.files_left_out:
                     numbers += f"; {counted(source.files_left_out, 'file')} not opened, since where leaves them out"
                 echo(f"{opened.name}  {source.name}: {numbers}")
+                for table in source.tables:
+                    echo(f"{opened.name}  {source.name}: {table.words}")
             for line in bindings_in_words(opened.bindings):
                 echo(f"{opened.name}  {line}")
             for warning in opened.plan.warnings:

@@ -133,6 +133,16 @@ def left_out_records(opened: Sequence[OpenedStage]) -> list[dict[str, Any]]:
     ]
 
 
+def table_records(opened: Sequence[OpenedStage]) -> list[dict[str, Any]]:
+    """Return the version of every table of a table format that is read."""
+    return [
+        {"stage": each.name, "input": source.name, **table.record()}
+        for each in opened
+        for source in each.sources.values()
+        for table in source.tables
+    ]
+
+
 def peak_rss() -> int | None:
     """Return the peak resident memory of this process in bytes; None if the system does not tell.
 

@@ -23,6 +23,7 @@ from pipeline.runs.provenance import (
     peak_rss,
     settings,
     skipped_records,
+    table_records,
     versions,
 )
 from pipeline.storage.attempts import Attempt, process_facts, utc_now
@@ -217,6 +218,7 @@ class _Job:
             "inputs": input_records(opened),
             "skipped": skipped_records(opened),
             "files_left_out": left_out_records(opened),
+            "tables": table_records(opened),
             "bindings": {each.name: settings(each)["bindings"] for each in opened},
             "facts": {each.name: each.plan.facts for each in opened},
             "omitted": {each.name: each.omitted for each in results},

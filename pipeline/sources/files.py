@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -10,24 +10,26 @@ from pipeline.errors import DataError, NoInputError, os_fault
 from pipeline.sources.finding import Search
 from pipeline.sources.formats import ENDINGS, convert, format_of, refuse_spreadsheet
 from pipeline.sources.frames import Frame, labelled, open_frame
+from pipeline.sources.listed import Listed
 from pipeline.sources.parquet_files import DataFile, identity_of, open_file, partitions_of
 from pipeline.sources.partition_filter import columns_that_decide, left_out, none_known
 from pipeline.sources.paths import shortened
 from pipeline.sources.predicates import parse_predicate
 from pipeline.sources.skipped import RENAME, PassedOver, Skipped, look_at, refuse_most_skipped, skipped_words
 from pipeline.sources.spooling import spooled
-from pipeline.sources.table_formats import refuse_table_formats
+from pipeline.sources.table_formats.opening import table_at
+from pipeline.sources.table_formats.recognising import refuse_table_formats
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    import pyarrow as pa
     import sqlglot.expressions as exp
 
     from pipeline.sources.frames import Rows
     from pipeline.sources.inputs import Input, Kind
     from pipeline.sources.partition_filter import Truths
+    from pipeline.sources.table_formats.live_files import LiveTable
 
     Kinds = Callable[[list[str]], Mapping[str, Kind]]
 
@@ -40,28 +42,13 @@ class FoundFiles:
         files: Its files and frames in a fixed order.
         skipped: Files in its folders that are not read because of their names.
         left_out: Number of files that are not opened, because `where` holds for no row of their partitions.
+        tables: The versions of tables of table formats that its files belong to.
     """
 
     files: tuple[Rows, ...]
     skipped: tuple[Skipped, ...]
     left_out: int = 0
-
-
-@dataclass(frozen=True)
-class Listed:
-    """A file that an input names, of which nothing has been read yet.
-
-    Attributes:
-        name: What messages call it.
-        partitions: As those of `DataFile`.
-        open: Reads its footer.
-        partition_types: As those of `DataFile`.
-    """
-
-    name: str
-    partitions: dict[str, str | None]
-    open: Callable[[], DataFile]
-    partition_types: dict[str, pa.DataType] = field(default_factory=dict)
+    tables: tuple[LiveTable, ...] = ()
 
 
 def find_files(
@@ -84,7 +71,8 @@ def find_files(
         truths: Says for which partitions a predicate holds; files whose rows it leaves out are not opened.
 
     Raises:
-        ConfigError: a path is on a remote store, or is empty; `where` is not a predicate.
+        ConfigError: a path is on a remote store, or is empty; `where` is not a predicate; a version is asked for of
+            what is no table of a table format, or the library of its format is not installed.
         NoInputError: no file matches, or a link leads nowhere.
         DataError: a file is not a whole Parquet file, or is reached twice; a folder belongs to a table format; half of
             the Parquet files or more would be skipped; the rows of a frame cannot be computed.
@@ -92,49 +80,61 @@ def find_files(
     """
     search = Search(name, base, ENDINGS[source.format or "parquet"])
     labels = dict(labelled(source.path, name=name))
-    listed = list(_listed(source, base, scratch, search, name=name, kinds=kinds))
+    tables: list[LiveTable] = []
+    listed = list(_listed(source, base, scratch, search, tables, name=name, kinds=kinds))
     where = None if source.where is None else parse_predicate(source.where, name=name)
     chosen = [item for item in listed if isinstance(item, Listed)]
     unneeded = left_out(where, chosen, truths)
     if len(unneeded) == len(listed):
         unneeded = unneeded[1:]  # one file tells which columns there are
     opened = _opened(listed, unneeded, labels, scratch, name=name)
-    if unneeded and _have_own(opened, columns_that_decide(where, chosen)):
+    in_folders = [item for item in chosen if not item.of_table]
+    if unneeded and _have_own(opened, columns_that_decide(where, in_folders)):
         unneeded, opened = [], _opened(listed, [], labels, scratch, name=name)
     skipped = _skipped(search, {item.name for item in chosen}, where, truths)
     refuse_most_skipped(name, [file.identity["size"] for file in opened if isinstance(file, DataFile)], skipped)
-    return FoundFiles(opened, skipped, len(unneeded))
+    return FoundFiles(opened, skipped, len(unneeded), tuple(tables))
 
 
 def _listed(
-    source: Input, base: Path, scratch: Path | None, search: Search, *, name: str, kinds: Kinds
+    source: Input,
+    base: Path,
+    scratch: Path | None,
+    search: Search,
+    tables: list[LiveTable],
+    *,
+    name: str,
+    kinds: Kinds,
 ) -> Iterator[Listed | Frame]:
-    """Yield the files and frames that an input names, in their order."""
+    """Yield the files and frames that an input names, in their order; add to `tables` those that it names."""
     asked: dict[Path, str] = {}
-    paths: dict[Path, Path] = {}
-    listed: list[Path | Frame] = []
+    listed: list[tuple[Path, Path] | Listed | Frame] = []
     for pattern in source.path:
         if isinstance(pattern, Frame):
             listed.append(pattern)
+            continue
+        table = table_at(search.place(pattern), source, name=name)
+        if table is not None:
+            tables.append(table)
+            listed += table.listed(name)
             continue
         matches = search.matches(pattern)
         refuse_table_formats(name, (*search.folders, *_homes(path for path, _ in matches)))
         if not matches:
             raise _no_file(name, shortened(pattern), base, look_at(search.passed_over))
         for path, root in matches:
-            if path in paths:
+            if path in asked:
                 message = f"input {name}: {path} is named twice, by {asked[path]!r} and by {pattern!r}"
                 raise DataError(message, remedy="Its rows would count twice: remove one of the two.")
-            paths[path], asked[path] = root, pattern
-            listed.append(path)
-    _refuse_twins(paths, name=name)
+            asked[path] = pattern
+            listed.append((path, root))
+    _refuse_twins((*asked, *(file.path for table in tables for file in table.files)), name=name)
     for item in listed:
-        if isinstance(item, Frame):
+        if isinstance(item, tuple):
+            opening = partial(_open, *item, source, scratch, kinds, alone=len(listed) == 1, name=name)
+            yield Listed(str(item[0]), partitions_of(*item), opening)
+        else:
             yield item
-            continue
-        root = paths[item]
-        opening = partial(_open, item, root, source, scratch, kinds, alone=len(listed) == 1, name=name)
-        yield Listed(str(item), partitions_of(item, root), opening)
 
 
 def _opened(
@@ -206,6 +206,8 @@ def _refuse_twins(paths: Iterable[Path], *, name: str) -> None:
     for path in paths:
         try:
             stat = path.stat()
+        except FileNotFoundError:  # of a table: told when it is opened
+            continue
         except OSError as error:
             raise os_fault(error, f"input {name}: looking at {path}") from error
         twin = path_of.setdefault((stat.st_dev, stat.st_ino), path) if stat.st_ino else path  # 0: not numbered here

@@ -44,6 +44,15 @@ class Search:
         self.passed_over: dict[Path, Path] = {}
         self.folders: dict[Path, None] = {}
 
+    def place(self, text: str) -> Path:
+        """Return the path that a text means if it is no pattern.
+
+        Raises:
+            ConfigError: the text does not name a place on this machine.
+        """
+        start, below = start_and_pattern(text, self._base, what=f"input {self._name}")
+        return _absolute(start / below)
+
     def matches(self, text: str) -> list[tuple[Path, Path]]:
         """Return the files that a path or pattern names, each once, sorted by name.
 
@@ -61,7 +70,7 @@ class Search:
             ThresherError: a folder cannot be listed.
         """
         start, below = start_and_pattern(text, self._base, what=f"input {self._name}")
-        path = _absolute(start / below)
+        path = self.place(text)
         mode = self._mode(path)
         if mode is not None and S_ISREG(mode):
             root_of = {path: path.parent}

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from pipeline.sources.inputs import Field, Input, InputContract
     from pipeline.sources.skipped import Skipped
+    from pipeline.sources.table_formats.live_files import LiveTable
 
 PASSES_WHERE = "passes_where"
 SCORE_GIVEN = "score_given"
@@ -73,6 +74,7 @@ class Source:
         type_of: Returns the type of an expression on the columns of a schema, as an engine finds it.
         skipped: Files in its folders that are not read because of their names.
         files_left_out: Number of files that are not opened, because `where` holds for no row of their partitions.
+        tables: The versions of tables of table formats that its files belong to.
         others: The other inputs of the stage: they tell the type of a column that has no value in this one.
         shown: Columns of its files that rows carry along to be shown, with their place in the files; None: none do.
     """
@@ -83,6 +85,7 @@ class Source:
     type_of: TypeOf = data_field(default=no_engine, compare=False, repr=False)
     skipped: tuple[Skipped, ...] = ()
     files_left_out: int = 0
+    tables: tuple[LiveTable, ...] = ()
     others: tuple[Source, ...] = data_field(default=(), compare=False, repr=False)
     shown: tuple[str, ...] | None = None
 

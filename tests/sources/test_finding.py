@@ -154,7 +154,8 @@ def test_a_table_whose_log_decides_is_no_plain_parquet(
     make(tmp_path / "t")
     (tmp_path / "link.parquet").symlink_to(tmp_path / "t" / "a.parquet")
     (tmp_path / "lake").symlink_to(tmp_path, target_is_directory=True) if path == "lake/t" else None
-    with pytest.raises(DataError, match=rf"input pairs: \S*/t is a table of {kind}"):
+    words = f"cannot be read as .*table.*|is a table of {kind}"  # of the folder itself, whose log here is none
+    with pytest.raises(DataError, match=rf"input pairs: \S*/t\S* ({words})"):
         find(tmp_path, path)
 
 

@@ -10,14 +10,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-_LOGS = {"_delta_log": "Delta Lake", ".hoodie": "Apache Hudi"}
-_ICEBERG_FOLDER = "metadata"
-_ICEBERG_HINT = "version-hint.text"
-_ICEBERG_ENDINGS = (".metadata.json", ".metadata.json.gz")
+DELTA, ICEBERG, HUDI = "Delta Lake", "Apache Iceberg", "Apache Hudi"
+ICEBERG_ENDINGS = (".metadata.json", ".metadata.json.gz")
+ICEBERG_FOLDER = "metadata"
+ICEBERG_HINT = "version-hint.text"
+_LOGS = {"_delta_log": DELTA, ".hoodie": HUDI}
 
 
 def refuse_table_formats(name: str, folders: Iterable[Path]) -> None:
-    """Refuse a folder that belongs to a table format: read as plain Parquet, its removed files would count.
+    """Refuse files of a folder that belongs to a table format: read as plain Parquet, its removed files would count.
 
     Args:
         name: Name of the input in messages.
@@ -32,20 +33,26 @@ def refuse_table_formats(name: str, folders: Iterable[Path]) -> None:
             if path in seen:
                 continue
             seen.add(path)
-            kind = _table_format(path)
+            kind = format_of_table(path)
             if kind is not None:
                 message = f"input {name}: {path} is a table of {kind}, whose log decides which files count"
-                remedy = "Tables of this kind are not supported yet: write its current rows to plain Parquet files."
-                raise DataError(message, remedy=remedy)
+                raise DataError(message, remedy=_remedy(kind, path))
 
 
-def _table_format(folder: Path) -> str | None:
+def _remedy(kind: str, path: Path) -> str:
+    if kind == HUDI:
+        return "Tables of this kind are not supported: write its current rows to plain Parquet files."
+    return f'Name the folder of the table itself, path = "{path}", with where for some of its rows.'
+
+
+def format_of_table(folder: Path) -> str | None:
+    """Return the format of the table that a folder holds; None if it holds none."""
     for log, kind in _LOGS.items():
         if (folder / log).is_dir():
             return kind
     try:
-        names = [path.name for path in (folder / _ICEBERG_FOLDER).iterdir()]
+        names = [path.name for path in (folder / ICEBERG_FOLDER).iterdir()]
     except OSError:
         return None
-    is_iceberg = _ICEBERG_HINT in names or any(name.endswith(_ICEBERG_ENDINGS) for name in names)
-    return "Apache Iceberg" if is_iceberg else None
+    is_iceberg = ICEBERG_HINT in names or any(name.endswith(ICEBERG_ENDINGS) for name in names)
+    return ICEBERG if is_iceberg else None
