@@ -173,10 +173,11 @@ def parse_config(document: Mapping[str, Any], *, base: Path, origin: str = "<con
             message = f"{origin}: {names.count(name)} stages are called {name!r}"
             raise ConfigError(message, remedy="Give each a name of its own with name = …")
     _check_order(stages, origin)
-    scratch = settings.resources.scratch
-    if scratch is not None:
-        scratch = local_path(scratch, base, what=f"{origin}: resources.scratch")
-    resources = settings.resources.model_copy(update={"scratch": scratch})
+    folders = {key: getattr(settings.resources, key) for key in ("scratch", "cache")}
+    absolute = {
+        key: local_path(folder, base, what=f"{origin}: resources.{key}") for key, folder in folders.items() if folder
+    }
+    resources = settings.resources.model_copy(update=absolute)
     output = local_path(settings.output, base, what=f"{origin}: output").resolve()
     return Config(origin, base, output, settings.engine, resources, stages)
 

@@ -200,7 +200,7 @@ def evaluate(
         watcher: Follows the progress.
         stop: Whether a signal asked to stop.
     """
-    resources = Resources(**config.resources.model_dump())
+    resources = Resources(**config.resources.model_dump(exclude={"cache", "cache_limit"}))
     opened: list[OpenedStage] = []
     results: list[StageResult] = []
     accounts = {}

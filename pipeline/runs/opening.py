@@ -15,6 +15,7 @@ from pipeline.sources.bindings import Binding
 from pipeline.sources.opening import open_source, with_others
 from pipeline.sources.parquet_files import DataFile
 from pipeline.sources.paths import local_path
+from pipeline.sources.remote.cache import DEFAULT_LIMIT, Cache, bytes_of
 from pipeline.sources.skipped import RENAME, skipped_words
 from pipeline.stages.upstream import UpstreamParameters, UpstreamStage
 from pipeline.storage.layout import RUN_RECORD, Layout
@@ -161,13 +162,15 @@ def _unbound_by_rule(plan: Plan) -> Iterator[str]:
 def _opened(config: Config, configured: ConfiguredStage) -> dict[str, Source]:
     """Open the inputs by name; the faults of all of them are reported together."""
     sources, faults = {}, []
+    limits = config.resources
+    cache = Cache(limits.cache, DEFAULT_LIMIT if limits.cache_limit is None else bytes_of(limits.cache_limit))
     for contract in configured.stage.inputs:
         spec = getattr(configured.params, contract.name)
         if spec is None:
             continue
         try:
             sources[contract.name] = open_source(
-                contract, spec, config.base, type_of, config.resources.scratch, truths=truths
+                contract, spec, config.base, type_of, limits.scratch, truths=truths, cache=cache
             )
         except (DataError, NoInputError) as error:
             faults.append(error)

@@ -11,6 +11,7 @@ from pipeline.errors import DataError, NoInputError, ThresherError
 from pipeline.runs.config import Config, ConfiguredStage
 from pipeline.runs.document import ResourceLimits
 from pipeline.runs.opening import open_inputs
+from pipeline.sources.remote.addresses import is_remote
 from pipeline.stages import find_stage
 from pipeline.stages.durations import RECORDED
 
@@ -77,7 +78,7 @@ def open_recorded(
     try:
         return open_inputs(config, configured, run=folder, omitted=record.get("omitted", {}))
     except ThresherError as error:
-        lost = [str(file["path"]) for file in _recorded_files(record, name, folder) if not Path(file["path"]).exists()]
+        lost = [path for file in _recorded_files(record, name, folder) if not _may_exist(path := str(file["path"]))]
         if not lost:
             raise
         message = f"{lost[0]} is gone{f', and {len(lost) - 1:,} more files' if len(lost) > 1 else ''}: {error.message}"
@@ -104,7 +105,13 @@ def _recorded_files(record: Mapping[str, Any], name: str, folder: Path) -> Itera
     """The files that a stage read, each with its absolute path."""
     for file in record.get("inputs", ()):
         if file["stage"] == name:
-            yield {**file, "path": str(folder / file["path"])}  # that of another stage's table is relative to the run
+            path = file["path"]  # that of another stage's table is relative to the run
+            yield {**file, "path": path if is_remote(path) else str(folder / path)}
+
+
+def _may_exist(path: str) -> bool:
+    """Whether a file is there; an object on a remote store may be."""
+    return is_remote(path) or Path(path).exists()
 
 
 def _differences(name: str, recorded: list[Mapping[str, Any]], files: Iterable[Rows]) -> Iterator[str]:
@@ -125,4 +132,6 @@ def _differs(then: Mapping[str, Any], now: Rows) -> bool:
     """Whether a file is another than the one that was read; where only its times differ, its content decides."""
     if (then["rows"], then["footer_sha256"]) != (now.rows, now.digest):
         return True
+    if "sha256" in then:  # of an object on a remote store
+        return bool(then["sha256"] != now.identity.get("sha256"))
     return "mtime_ns" in then and (then["size"], then["mtime_ns"]) != (now.identity["size"], now.identity["mtime_ns"])

@@ -234,7 +234,8 @@ class _Job:
 
     def _ready(self) -> dict[str, OpenedStage]:
         if self.evaluated is None:
-            return open_stages(self.config)
+            with self.stop.at_once():  # copying objects of a remote store may take long
+                return open_stages(self.config)
         return {stage.name: stage for stage in self.evaluated[0].opened}
 
     def _evaluate(self, ready: dict[str, OpenedStage], staging: Staging) -> Evaluation:

@@ -133,7 +133,7 @@ class Search:
         while pending:
             inner, above = pending.pop()
             for entry in self._entries(inner):
-                if _is_hidden(entry.name):
+                if is_hidden(entry.name):
                     continue
                 path = inner / entry.name
                 if self._is_folder(entry):
@@ -206,7 +206,7 @@ def _split(start: Path, below: Path) -> tuple[Path, tuple[str, ...]]:
     return _absolute(start.joinpath(*below.parts[:number])), pattern
 
 
-def _is_hidden(name: str) -> bool:
+def is_hidden(name: str) -> bool:
     """Whether a file or folder is hidden: its name starts with `.` or `_`, unless it is a partition such as `_x=1`."""
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
 

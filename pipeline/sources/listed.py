@@ -23,6 +23,7 @@ class Listed:
         open: Reads its footer.
         partition_types: As those of `DataFile`.
         of_table: Whether a table format says the partitions, which columns of the file cannot contradict.
+        is_remote: Whether it has to be copied from a remote store.
     """
 
     name: str
@@ -30,3 +31,4 @@ class Listed:
     open: Callable[[], DataFile]
     partition_types: dict[str, pa.DataType] = field(default_factory=dict)
     of_table: bool = False
+    is_remote: bool = False

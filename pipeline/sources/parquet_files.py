@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from dataclasses import field as data_field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from pipeline.errors import DataError, os_error_number, os_fault
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 MAGIC = b"PAR1"
 _TAIL = 8
+_MODIFIED = "mtime_ns"
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -30,7 +31,8 @@ class DataFile:
         rows: Rows, from the footer.
         schema: Columns and types, from the footer, in file order.
         partitions: Column → value, from the folder names `column=value`; None is the default partition.
-        identity: size, mtime_ns, ctime_ns, inode and device, which tell whether the file was replaced.
+        identity: size, mtime_ns, ctime_ns, inode and device, which tell whether the file was replaced; of a copy of a
+            remote object its size, etag, version_id and sha256.
         footer_sha256: Hash of the footer.
         label: What messages call it; empty: by its path.
         holder: What removes the file once nothing refers to it; None for files of the user's.
@@ -42,7 +44,7 @@ class DataFile:
     rows: int
     schema: pa.Schema
     partitions: dict[str, str | None]
-    identity: dict[str, int]
+    identity: dict[str, Any]
     footer_sha256: str
     label: str = ""
     holder: object = data_field(default=None, compare=False, repr=False)
@@ -60,7 +62,9 @@ class DataFile:
         return self.footer_sha256
 
     def has_changed(self) -> bool:
-        """Whether it is another file than the one that was found, or is gone."""
+        """Whether it is another file than the one that was found, or is gone; copies of remote objects stay."""
+        if _MODIFIED not in self.identity:
+            return False
         try:
             stat = (self.origin or self.path).stat()
         except OSError:
@@ -115,7 +119,7 @@ def open_file(path: Path, root: Path, *, name: str, label: str = "", holder: obj
 
     try:
         stat = path.stat()
-        footer = _footer(path, stat.st_size, name=name)
+        footer = _footer(path, stat.st_size, label or str(path), name=name)
         metadata = pq.read_metadata(path)
         schema = metadata.schema.to_arrow_schema()
     except (pa.ArrowException, OSError, MemoryError) as error:
@@ -149,7 +153,7 @@ def _of_stat(stat: os.stat_result) -> dict[str, int]:
     }
 
 
-def _footer(path: Path, size: int, *, name: str) -> str:
+def _footer(path: Path, size: int, label: str, *, name: str) -> str:
     """Return the hash of the footer; a file that was cut off or is not a Parquet file has none."""
     with path.open("rb") as file:
         head = file.read(len(MAGIC))
@@ -157,7 +161,7 @@ def _footer(path: Path, size: int, *, name: str) -> str:
         tail = file.read(_TAIL)
         length = int.from_bytes(tail[: _TAIL // 2], "little")
         if head != MAGIC or tail[_TAIL // 2 :] != MAGIC or length + _TAIL + len(MAGIC) > size:
-            message = f"input {name}: {path} is not a whole Parquet file ({size:,} bytes, no valid footer)"
+            message = f"input {name}: {label} is not a whole Parquet file ({size:,} bytes, no valid footer)"
             raise DataError(message, remedy="It was cut off or has another format: write it again, or remove it.")
         file.seek(size - _TAIL - length)
         return hashlib.sha256(file.read(length)).hexdigest()

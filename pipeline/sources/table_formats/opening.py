@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from pipeline.errors import ConfigError
 from pipeline.sources.table_formats.delta import delta_table
 from pipeline.sources.table_formats.iceberg import iceberg_table
 from pipeline.sources.table_formats.recognising import DELTA, ICEBERG, ICEBERG_ENDINGS, format_of_table
@@ -26,7 +25,7 @@ def table_at(path: Path, spec: Input, *, name: str) -> LiveTable | None:
         name: Name of the input in messages.
 
     Raises:
-        ConfigError: a version is asked for of what is no table, or the library of the format is not installed.
+        ConfigError: the library of the format is not installed.
         NoInputError: there is no such version.
         DataError: the table cannot be read.
     """
@@ -37,7 +36,4 @@ def table_at(path: Path, spec: Input, *, name: str) -> LiveTable | None:
         return delta_table(path, spec.version, spec.timestamp, name=name)
     if kind == ICEBERG:
         return iceberg_table(path, spec.version, spec.timestamp, name=name)
-    if spec.of_table is not None:
-        message = f"input {name}: {spec.of_table} has no effect: {path} is no table of {DELTA} or {ICEBERG}"
-        raise ConfigError(message, remedy=f"Remove {spec.of_table}, or name the folder of a table.")
     return None

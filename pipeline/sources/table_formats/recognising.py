@@ -56,3 +56,18 @@ def format_of_table(folder: Path) -> str | None:
         return None
     is_iceberg = ICEBERG_HINT in names or any(name.endswith(ICEBERG_ENDINGS) for name in names)
     return ICEBERG if is_iceberg else None
+
+
+def format_of_keys(keys: Iterable[str]) -> tuple[str, str | None]:
+    """Return the folder and the format of a table among the keys of a bucket; no format if there is none."""
+    for key in keys:
+        *folders, name = key.split("/")
+        for log, kind in _LOGS.items():
+            if log in folders:
+                return "/".join(folders[: folders.index(log)]), kind
+        if folders[-1:] == [ICEBERG_FOLDER] and (name == ICEBERG_HINT or name.endswith(ICEBERG_ENDINGS)):
+            return "/".join(folders[:-1]), ICEBERG
+    return "", None
+
+
+LOG_FOLDERS = (*_LOGS, ICEBERG_FOLDER)
