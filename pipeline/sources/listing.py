@@ -104,25 +104,25 @@ class Listing:
             self._refuse_version(pattern)
             yield from self.remote.listed(pattern)
             return
-        place = self._search.place(pattern)
-        table = table_at(place, self.spec, name=self.name)
+        path = self._search.place(pattern)
+        table = table_at(path, self.spec, name=self.name)
         if table is not None:
             self.tables.append(table)
             paths += [file.path for file in table.files]
             yield from table.listed(self.name)
             return
-        self._refuse_version(str(place))
+        self._refuse_version(str(path))
         matches = self._search.matches(pattern)
-        refuse_table_formats(self.name, (*self._search.folders, *_homes(path for path, _ in matches)))
+        refuse_table_formats(self.name, (*self._search.folders, *_homes(file for file, _ in matches)))
         if not matches:
             raise _no_file(self.name, shortened(pattern), self.base, look_at(self._search.passed_over))
-        for path, root in matches:
-            paths.append(path)
-            yield Listed(str(path), partitions_of(path, root), partial(self._open, path, root))
+        for file, root in matches:
+            paths.append(file)
+            yield Listed(str(file), partitions_of(file, root), partial(self._open, file, root))
 
-    def _refuse_version(self, place: str) -> None:
+    def _refuse_version(self, path: str) -> None:
         if self.spec.of_table is not None:
-            message = f"input {self.name}: {self.spec.of_table} has no effect: {place} is no table of a table format"
+            message = f"input {self.name}: {self.spec.of_table} has no effect: {path} is no table of a table format"
             raise ConfigError(message, remedy=f"Remove {self.spec.of_table}, or name the folder of a table here.")
 
     def _open(self, path: Path, root: Path) -> DataFile:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 DEFAULT_LIMIT = 20 * 1000**3
 _DATA, _NOTE, _UNFINISHED = ".data", ".json", ".part"
+_OWN = 0o600
+_LONGEST_NAME = 200  # bytes
 _STALE_SECONDS = 24 * 60 * 60
 
 
@@ -116,22 +118,22 @@ class Cache:
         data = self._place(item)
         try:
             note = json.loads(data.with_suffix(_NOTE).read_bytes())
-            copy = _linked(data, item)
-        except (OSError, ValueError):
+            sha256, version = str(note["sha256"]), note["version"]
+            path, holder = _linked(data, item)
+        except (OSError, ValueError, TypeError, KeyError):
             return None
-        path, holder = copy
-        if (path.stat().st_size, _sha256(path)) != (item.size, note.get("sha256")):
+        if (path.stat().st_size, _sha256(path)) != (item.size, sha256):
             return None
         with suppress(OSError):
             os.utime(data)  # used now
-        read = RemoteObject(item.address, item.size, item.etag, note.get("version"))
-        return CachedObject(path, read, str(note["sha256"]), holder)
+        return CachedObject(path, RemoteObject(item.address, item.size, item.etag, version), sha256, holder)
 
     def _copied(self, bucket: Bucket, item: RemoteObject, stopped: threading.Event) -> CachedObject:
         data = self._place(item)
         unfinished = data.with_suffix(f".{secrets.token_hex(8)}{_UNFINISHED}")
         try:
-            with unfinished.open("xb") as file:
+            unfinished.touch(_OWN, exist_ok=False)
+            with unfinished.open("wb") as file:
                 read = bucket.copy(item, file, stopped)
                 file.flush()
                 os.fsync(file.fileno())
@@ -165,7 +167,7 @@ def _usual_folder() -> Path:
 def _linked(data: Path, item: RemoteObject) -> tuple[Path, object]:
     """Return a link to a copy, under the name of the object, and what removes it."""
     holder = TemporaryFolder(data.parent)
-    path = holder.path / item.address.folders[-1]
+    path = holder.path / item.address.folders[-1].encode()[-_LONGEST_NAME:].decode(errors="ignore")
     try:
         path.hardlink_to(data)
     except OSError:  # a file system without links

@@ -132,8 +132,8 @@ class RemoteFiles:
             keys_of_logs = pool.map(bucket.first_keys, logs)
         folder, kind = format_of_keys((*keys, *chain.from_iterable(keys_of_logs)))
         if kind is not None:
-            place = bucket.address.at(folder)
-            message = f"input {self._name}: {place} is a table of {kind}, whose log decides which files count"
+            table = bucket.address.at(folder)
+            message = f"input {self._name}: {table} is a table of {kind}, whose log decides which files count"
             remedy = "Such tables are not read from remote stores: copy it here, or write its rows to plain Parquet."
             raise DataError(message, remedy=remedy)
 

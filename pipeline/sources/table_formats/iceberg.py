@@ -40,7 +40,7 @@ def iceberg_table(path: Path, version: int | None, timestamp: str | None, *, nam
     try:
         table = StaticTable.from_metadata(str(metadata))
         snapshot = _snapshot(table, version, timestamp, path, name=name)
-        scan = table.scan(snapshot_id=snapshot.snapshot_id if version or timestamp else None)
+        scan = table.scan(snapshot_id=None if version is None and timestamp is None else snapshot.snapshot_id)
         return _live(table, scan, snapshot, path, metadata, name=name)
     except NotInstalledError as error:
         raise not_installed(ICEBERG, "pyiceberg", "iceberg", name=name) from error

@@ -75,7 +75,8 @@ class LiveTable:
         """
         for file in sorted(self.files, key=lambda file: file.path.as_posix()):
             types = {column: self.schema.field(column).type for column in file.partitions}
-            texts = {column: _text(value) for column, value in file.partitions.items()}
+            types = {column: arrow for column, arrow in types.items() if _is_plain(arrow)}
+            texts = {column: _text(file.partitions[column]) for column in types}
             opening = partial(_open, self, file, texts, types, name=name)
             yield Listed(str(file.path), texts, opening, types, of_table=True)
 
@@ -119,7 +120,7 @@ def _open(
         raise DataError(message, remedy="Somebody else than the table's own writers wrote it: restore the file.")
     file = open_file(live.path, live.path.parent, name=name)
     schema = _current(file, table, name=name)
-    missing = [column for column in table.schema if column.name not in (*schema.names, *partitions)]
+    missing = [column for column in table.schema if column.name not in (*schema.names, *live.partitions)]
     if invented := [column.name for column in missing if column.name in table.defaults]:
         message = (
             f"input {name}: {file.name} was written before column {invented[0]!r} of {table.words}, which has a default"
