@@ -130,7 +130,7 @@ def is_frame(value: object) -> bool:
 
 def is_passed_in(rows: Rows) -> bool:
     """Whether rows came from a frame, so that nothing of them is left when the run has ended."""
-    return isinstance(rows, FrameRows) or (bool(rows.label) and rows.origin is None)
+    return isinstance(rows, FrameRows) or (bool(rows.label) and rows.origin is None and not rows.is_remote)
 
 
 def open_frame(frame: Frame, label: str, scratch: Path | None, *, name: str) -> Rows:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 MAGIC = b"PAR1"
 _TAIL = 8
-_MODIFIED = "mtime_ns"
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -61,9 +60,14 @@ class DataFile:
         """What tells that its content is the same: the hash of its footer."""
         return self.footer_sha256
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether it is a copy of an object of a remote store."""
+        return "etag" in self.identity
+
     def has_changed(self) -> bool:
         """Whether it is another file than the one that was found, or is gone; copies of remote objects stay."""
-        if _MODIFIED not in self.identity:
+        if self.is_remote:
             return False
         try:
             stat = (self.origin or self.path).stat()

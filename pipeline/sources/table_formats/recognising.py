@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from pipeline.errors import DataError
@@ -29,14 +30,18 @@ def refuse_table_formats(name: str, folders: Iterable[Path]) -> None:
     """
     seen: set[Path] = set()
     for folder in dict.fromkeys(folders):
-        for path in dict.fromkeys((folder, *folder.parents, *(real := folder.resolve()).parents, real)):
-            if path in seen:
-                continue
-            seen.add(path)
+        for path in (*_not_seen(folder, seen), *_not_seen(folder.resolve(), seen)):
             kind = format_of_table(path)
             if kind is not None:
                 message = f"input {name}: {path} is a table of {kind}, whose log decides which files count"
                 raise DataError(message, remedy=_remedy(kind, path))
+
+
+def _not_seen(folder: Path, seen: set[Path]) -> list[Path]:
+    """Return a folder and those above it, but for those that were seen before, and all above them."""
+    new = list(takewhile(lambda path: path not in seen, (folder, *folder.parents)))
+    seen.update(new)
+    return new
 
 
 def _remedy(kind: str, path: Path) -> str:

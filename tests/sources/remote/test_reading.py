@@ -63,7 +63,9 @@ def server() -> Iterator[ObjectStore]:
 
 
 @pytest.fixture
-def store(server: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectStore]:
+def store(server: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectStore]:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     for name in list(os.environ):
         if name.startswith(("AWS_", "AZURE_", "GOOGLE_")):
             monkeypatch.delenv(name)
@@ -97,8 +99,7 @@ def names(folder: Path, path: Any) -> list[str]:  # noqa: ANN401 - as in a confi
 
 def sweep(folder: Path, path: str, **keys: Any) -> dict[str, Any]:  # noqa: ANN401
     spec = {"path": path, "where": "day <= '2' AND score > 0.1"}
-    config = stage_config(folder, "threshold_sweep", {}, predictions=spec, thresholds=[0.5], by=["day"], **keys)
-    return config | {"resources": {"cache": str(folder / "cache")}}
+    return stage_config(folder, "threshold_sweep", {}, predictions=spec, thresholds=[0.5], by=["day"], **keys)
 
 
 def contents(run: Run) -> dict[str, bytes]:
@@ -119,9 +120,14 @@ def test_objects_give_the_bytes_of_files(store: ObjectStore, tmp_path: Path) -> 
     assert first["path"] == f"s3://plain/in/{NAMES[0]}"
     assert (len(first["sha256"]), first["size"], "version_id" in first) == (64, len(parquet()), True)
     assert pipeline.run(config).status == "unchanged"
-    assert call("explain", tmp_path / "remote" / "results", "threshold_sweep").code == 0
+    explained = call("explain", tmp_path / "remote" / "results", "threshold_sweep")
+    assert "no rows can be shown" not in explained.out
+    assert "s3://plain/in/day=2/x.parquet" in explained.out
     assert store.count("GET", "day%3D1/a") + store.count("GET", "day=1/a") == 1  # copied once
     assert SECRET not in (run.path / "run.json").read_text()
+    limits = {"cache": str(tmp_path / "elsewhere"), "cache_limit": "1KB"}
+    assert pipeline.run(config | {"resources": limits}).status == "unchanged"
+    assert list((tmp_path / "elsewhere").glob("*.data")) == []  # of 1 KB in all
 
 
 @pytest.mark.usefixtures("store")
