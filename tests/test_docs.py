@@ -16,16 +16,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 from cli.calls import call
+from documenting import PAGE, RUN_TABLES, documented, rows, with_tables
 from storage.second_night import add_second_night
 
 from pipeline import errors, open_results
 from pipeline.runs.config import load_config, parse_config
 from pipeline.stages import STAGES
-from pipeline.tables.run_tables import ATTEMPTS, BINDINGS, INPUTS, METRICS, RECORD_TABLES, RUNS
-from pipeline.tables.schemas import LEADING, Column, Table
+from pipeline.tables.schemas import LEADING
 
 if TYPE_CHECKING:
     import duckdb
+
+    from pipeline.tables.schemas import Table
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted(
@@ -37,7 +39,7 @@ LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
 HEADING = re.compile(r"^#+ (?P<text>.+)$", re.MULTILINE)
 COLUMN_ROW = re.compile(
     r"^\| `(?P<name>[^`]+)` \| (?P<type>BIGINT|DOUBLE|VARCHAR|BOOLEAN|TIMESTAMP|VARCHAR\[\]|KEY|POSITION) \| "
-    r"(?P<null>[^|]+) \| ",
+    r"[^|]+ \| ",
     re.MULTILINE,
 )
 UNUSED_SETTING = re.compile(r"^#(?P<key>[a-z_]+) = (?P<value>[^#\n]*[^#\s])")
@@ -128,60 +130,59 @@ def sections(page: Path) -> dict[str, str]:
     return {match["text"]: text[match.end() : end] for match, end in zip(headings, ends, strict=True)}
 
 
-def documented(title: str) -> list[tuple[str, str, bool]]:
-    """(name, type, may be NULL) of the columns in the table below a heading of docs/results.md."""
-    section = sections(ROOT / "docs" / "results.md")[title]
-    rows = COLUMN_ROW.finditer(section)
-    return [(row["name"], row["type"], row["null"].strip() != "no") for row in rows]
+def written_columns(title: str) -> list[tuple[str, str]]:
+    """Name and type of the columns in the table below a heading of docs/results.md."""
+    return [(row["name"], row["type"]) for row in COLUMN_ROW.finditer(sections(PAGE)[title])]
 
 
-def promised(columns: tuple[Column, ...]) -> list[tuple[str, str, bool]]:
-    return [(column.name, column.type, column.nullable) for column in columns]
+@pytest.mark.parametrize("heading", documented())
+def test_the_columns_of_every_table_are_documented_as_promised(heading: str) -> None:
+    """Names, types, null rules and meanings; `python tests/documenting.py` writes them."""
+    assert rows(documented()[heading]) in sections(PAGE)[heading]
 
 
-def as_rows(columns: tuple[Column, ...]) -> str:
-    """The rows to paste, for whoever adds a column."""
-    return "\n".join(f"| `{c.name}` | {c.type} | {'…' if c.nullable else 'no'} | {c.meaning} |" for c in columns)
+def test_the_page_is_what_its_contracts_write() -> None:
+    text = PAGE.read_text("utf-8")
+    assert with_tables(text) == text
+    assert with_tables(text.replace("| score from which a pair counts as a match |", "| a score |")) == text
+    with pytest.raises(ValueError, match="no section before_after_lags"):
+        with_tables(text.replace("### before_after_lags", "### lags"))
 
 
-TABLES = [pytest.param(table, id=table.name) for entry in STAGES for table in entry.load().tables]
-
-
-@pytest.mark.parametrize("table", TABLES)
-def test_the_columns_of_every_table_are_documented_as_promised(table: Table) -> None:
-    assert documented(table.name) == promised(table.columns), f"docs/results.md should say:\n{as_rows(table.columns)}"
+def test_every_null_rule_is_told_and_every_link_is_one_of_the_page() -> None:
+    """A rule in other words than `; NULL: …` would be lost, and a comment in a database has no links."""
+    texts = [column for columns in documented().values() for column in columns]
+    assert [column.name for column in texts if re.search(r"; NULL(?!: )", column.meaning)] == []
+    assert [column.name for column in texts if "](" in column.comment or "](" in column.definition] == []
+    assert [column.name for column in texts if "; NULL: " in column.meaning and not column.nullable] == []
+    assert any("](" in column.meaning for column in texts)
+    assert [column.name for column in texts if re.search(r"\blikewise\b", column.comment)] == []  # it stands alone
 
 
 def test_every_documented_table_exists() -> None:
     tables = {table.name for entry in STAGES for table in entry.load().tables}
     kinds = tuple(entry.kind for entry in STAGES)
-    titles = {title for title in sections(ROOT / "docs" / "results.md") if title.startswith(kinds)}
+    titles = {title for title in sections(PAGE) if title.startswith(kinds)}
     assert titles == tables
 
 
-def test_the_leading_columns_are_documented() -> None:
-    assert documented("Conventions of all tables") == promised(LEADING)
-
-
-RUN_TABLES = (INPUTS, BINDINGS, METRICS, RUNS, ATTEMPTS, *RECORD_TABLES)
-
-
 @pytest.mark.parametrize("table", RUN_TABLES, ids=lambda table: table.name)
-def test_the_columns_of_the_tables_of_every_run_are_documented_as_promised(table: Table, demo: Path) -> None:
-    assert documented(table.name) == promised(table.columns), f"docs/results.md should say:\n{as_rows(table.columns)}"
+def test_the_catalog_has_the_tables_of_every_run_as_promised(table: Table, demo: Path) -> None:
     with open_results(demo / "results") as connection:
         assert columns_of(connection, table.name) == [(column.name, column.type) for column in table.columns]
 
 
-@pytest.mark.parametrize("table", [METRICS, RUNS, ATTEMPTS, *RECORD_TABLES], ids=lambda table: table.name)
-def test_page_and_comments_say_the_same_of_tables_of_every_run(table: Table) -> None:
-    """A comment is the meaning and the null rule, which the page has in two cells."""
-    text = (ROOT / "docs" / "results.md").read_text("utf-8")
-    for column in table.columns:
-        meaning = column.comment.partition("; NULL ")[0].removesuffix("; never NULL")
-        assert re.search(rf"^\| `{re.escape(column.name)}` \| .* \| {re.escape(meaning)} \|$", text, re.MULTILINE), (
-            meaning
-        )
+def test_the_catalog_comments_as_the_page_does(demo: Path) -> None:
+    query = "SELECT table_name, column_name, comment FROM duckdb_columns() WHERE NOT internal AND schema_name = 'main'"
+    with open_results(demo / "results") as connection:
+        comments = {(table, name): comment for table, name, comment in connection.execute(query).fetchall()}
+    n_compared = 0
+    for heading, columns in documented().items():
+        for column in columns:
+            comment = comments.get((heading, column.name))
+            n_compared += comment is not None
+            assert comment in {None, column.comment}, (heading, column.name)
+    assert n_compared > 500
 
 
 def test_the_columns_of_saved_counts_are_documented(demo: Path) -> None:
@@ -189,7 +190,7 @@ def test_the_columns_of_saved_counts_are_documented(demo: Path) -> None:
         shown = columns_of(connection, "counts_before_after")
     leading = {column.name for column in LEADING} | {"source"}
     expected = [column for column in shown if column[0] not in leading]
-    assert [(name, kind) for name, kind, _ in documented("counts_before_after")] == expected
+    assert written_columns("counts_before_after") == expected
 
 
 def columns_of(connection: duckdb.DuckDBPyConnection, view: str) -> list[tuple[str, str]]:

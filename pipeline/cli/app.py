@@ -222,6 +222,15 @@ def init(
             "--from", metavar="FILE", help="Propose a config for this file; INPUT=FILE says which input it is."
         ),
     ] = None,
+    delimiter: Annotated[
+        str | None,
+        typer.Option(
+            "--delimiter", metavar="CHARACTER", help="What separates the columns of CSV files; tab for a tab."
+        ),
+    ] = None,
+    format_: Annotated[
+        str | None, typer.Option("--format", help="Format of the files, if their names end in something else: csv.")
+    ] = None,
 ) -> None:
     """Write a commented starter config to stdout, or one proposed from your files.
 
@@ -236,9 +245,14 @@ def init(
             raise UsageError(message, remedy=f"Known stages: {', '.join(each.kind for each in STAGES)}.")
         if files:
             from pipeline.runs.proposing import propose  # noqa: PLC0415 - only here
+            from pipeline.sources.delimiters import checked_keys  # noqa: PLC0415 - only here
 
-            typer.echo(propose(entry.load(), files, Path.cwd()), nl=False)
+            character, kind = checked_keys(delimiter, format_)
+            typer.echo(propose(entry.load(), files, Path.cwd(), delimiter=character, format_=kind), nl=False)
             return
+        if delimiter is not None or format_ is not None:
+            message = "--delimiter and --format say how files are written, and no file was named"
+            raise UsageError(message, remedy=f"Name it: thresher init {entry.kind} --from FILE --delimiter ';'")
         text = (resource_folder("configs") / f"{entry.kind}.toml").read_text(encoding="utf-8")
         typer.echo(text.replace("docs/", f"{resource_folder('docs')}/"), nl=False)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -99,7 +100,7 @@ def open_inputs(
     sources = with_others(_opened(config, configured))
     plan = configured.stage.plan(configured.params, sources)
     _check_mappings(plan, where=f"{config.origin}: stage {configured.params.name!r}")
-    notices = (*_skipped_warnings(sources), *_unbound_by_rule(plan))
+    notices = (*_skipped_warnings(sources), *_rows_read_otherwise(sources), *_unbound_by_rule(plan))
     return OpenedStage(configured, sources, replace(plan, warnings=(*notices, *plan.warnings)), run)
 
 
@@ -177,6 +178,15 @@ def _opened(config: Config, configured: ConfiguredStage) -> dict[str, Source]:
     if faults:
         raise together(faults)
     return sources
+
+
+def _rows_read_otherwise(sources: Mapping[str, Source]) -> Iterator[str]:
+    for source in sources.values():
+        totals: Counter[str] = Counter()
+        for file in source.files:
+            totals.update(file.notices if isinstance(file, DataFile) else {})
+        for notice, total in totals.items():
+            yield f"input {source.name}: in {total:,} of {source.rows:,} rows {notice}"
 
 
 def _skipped_warnings(sources: Mapping[str, Source]) -> Iterator[str]:

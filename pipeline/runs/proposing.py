@@ -6,12 +6,15 @@ import json
 import math
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import NoInputError, UsageError
+from pipeline.sources.delimiters import keys_of_file
 from pipeline.sources.files import find_files
-from pipeline.sources.formats import TEXTS, format_of
+from pipeline.sources.finding import Search
+from pipeline.sources.formats import ENDINGS, TEXTS, format_of
 from pipeline.sources.inputs import Input
 from pipeline.sources.parquet_files import DataFile
 from pipeline.sources.types import TEXTS as ARROW_TEXTS
@@ -19,11 +22,11 @@ from pipeline.sources.usual_names import USUAL, fit, proposed
 from pipeline.visible_text import cleaned
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import polars as pl
 
-    from pipeline.sources.inputs import Field, InputContract
+    from pipeline.sources.inputs import Field, Format, InputContract
     from pipeline.stages.stage import Stage
 
 STEPS = 100
@@ -39,18 +42,23 @@ class Found:
         file: Its first file.
         typed: Whether its columns have types.
         rows: Rows of all its files.
+        keys: Keys of the input that say how its files are written.
     """
 
     written: str
     file: DataFile
     typed: bool
     rows: int
+    keys: dict[str, str]
 
     def limits(self, column: str) -> tuple[float, float] | None:
         """The lowest and highest number of a column of the first file; None if it has none."""
         import polars as pl  # noqa: PLC0415 - only where files are looked at
 
-        numbers = pl.scan_parquet(self.file.path).select(pl.col(column).cast(pl.Float64, strict=False).alias("x"))
+        values = pl.col(column)
+        if "decimal" in self.keys:
+            values = values.str.replace(self.keys["decimal"], ".", literal=True)
+        numbers = pl.scan_parquet(self.file.path).select(values.cast(pl.Float64, strict=False).alias("x"))
         finite = numbers.filter(pl.col("x").is_finite())
         low, high = finite.select(pl.col("x").min().alias("low"), pl.col("x").max().alias("high")).collect().row(0)
         return None if low is None else (low, high)
@@ -63,13 +71,17 @@ class Found:
         return values.item() if len(values) else None
 
 
-def propose(stage: Stage, paths: Sequence[str], base: Path) -> str:
+def propose(
+    stage: Stage, paths: Sequence[str], base: Path, *, delimiter: str | None = None, format_: Format | None = None
+) -> str:
     """Write a config for some files.
 
     Args:
         stage: The task.
         paths: Files, folders or patterns; `input=path` says which input one is.
         base: Folder that relative paths start from.
+        delimiter: What separates the columns of its CSV files; None: guessed for each from its header.
+        format_: Format of the files; None: by their endings, or for other endings by their first lines.
 
     Returns:
         TOML with a comment on everything that was guessed.
@@ -79,10 +91,11 @@ def propose(stage: Stage, paths: Sequence[str], base: Path) -> str:
         NoInputError: a file does not exist.
         DataError: a file cannot be read.
     """
-    files = _assigned(stage, paths, base)
+    files = _assigned(stage, paths, partial(_found, base=base, delimiter=delimiter, format_=format_))
     bindings = {
         name: proposed(_contract(stage, name), file.file.schema, typed=file.typed) for name, file in files.items()
     }
+    alignment = list(_alignment(stage, bindings))
     lines = [
         f"# Proposed by thresher init {stage.kind} --from {cleaned(' '.join(paths), layout='')}",
         "# Names and ranges are guesses: read every line, then run thresher check on this file.",
@@ -101,7 +114,7 @@ def propose(stage: Stage, paths: Sequence[str], base: Path) -> str:
                 f"# {contract.name} is required and no file fits it: {contract.meaning}",
                 f'#{contract.name} = "…"',
             ]
-    lines += ["", *_thresholds(stage, files, bindings), *_window(stage, files, bindings)]
+    lines += ["", *alignment, *_thresholds(stage, files, bindings), *_window(stage, files, bindings)]
     lines += _required(stage, {*files, "thresholds", "window"})
     return "\n".join(lines) + "\n"
 
@@ -110,7 +123,7 @@ def _contract(stage: Stage, name: str) -> InputContract:
     return next(contract for contract in stage.inputs if contract.name == name)
 
 
-def _assigned(stage: Stage, paths: Sequence[str], base: Path) -> dict[str, Found]:
+def _assigned(stage: Stage, paths: Sequence[str], look_at: Callable[[str], Found]) -> dict[str, Found]:
     """Which input each file is: as it was said, else the one that its columns fit best, no two the same."""
     names = [contract.name for contract in stage.inputs]
     files: dict[str, Found] = {}
@@ -118,9 +131,9 @@ def _assigned(stage: Stage, paths: Sequence[str], base: Path) -> dict[str, Found
     for path in paths:
         name, equals, named_path = path.partition("=")
         if equals and name in names:
-            files[name] = _found(named_path, base)
+            files[name] = look_at(named_path)
         else:
-            undecided.append(_found(path, base))
+            undecided.append(look_at(path))
     fits = sorted(
         (
             (-_fit(contract, file), order, number)
@@ -152,18 +165,20 @@ def _fit(contract: InputContract, file: Found) -> float:
     return fit(contract, fields, Path(file.written).name)
 
 
-def _found(path: str, base: Path) -> Found:
-    listing = find_files(Input(path=(path,)), base, name=path)
+def _found(path: str, base: Path, delimiter: str | None, format_: Format | None) -> Found:
+    matches = Search(path, base, ENDINGS[format_ or "parquet"]).matches(path)
+    keys = keys_of_file(matches[0][0], delimiter, format_, name=path) if matches else {}
+    listing = find_files(Input.model_validate({"path": (path,), **keys}), base, name=path)
     files = [file for file in listing.files if isinstance(file, DataFile)]
     if not files:
         message = f"no file matches {path}"
         raise NoInputError(message)
-    typed = format_of(Path(files[0].name), None) not in TEXTS
-    return Found(path, files[0], typed, sum(file.rows for file in files))
+    typed = format_of(Path(files[0].name), Input.model_validate({"path": path, **keys}).format) not in TEXTS
+    return Found(path, files[0], typed, sum(file.rows for file in files), keys)
 
 
 def _input(contract: InputContract, file: Found, fields: dict[str, tuple[str, float]]) -> Iterator[str]:
-    yield f"# {contract.name}: {contract.meaning}; {file.rows:,} rows"
+    yield f"# {contract.name}: {contract.meaning}; {file.rows:,} {'row' if file.rows == 1 else 'rows'}"
     for field in contract.fields:
         yield from _field(field, file, fields.get(field.name))
     used = {column for column, _ in fields.values()}
@@ -178,7 +193,11 @@ def _input(contract: InputContract, file: Found, fields: dict[str, tuple[str, fl
         if field.name in fields and (fields[field.name][0] != field.name or field.mapped_only)
     }
     columns = ", ".join(f"{name} = {_text(column)}" for name, column in mapping.items())
-    text = f"path = {_text(file.written)}" + (f", columns = {{ {columns} }}" if columns else "")
+    settings = [f"{key} = {_text(value)}" for key, value in file.keys.items()]
+    if settings:
+        yield f"#   as its first lines are written: {', '.join(settings)}"
+    items = [f"path = {_text(file.written)}", *settings]
+    text = ", ".join([*items, f"columns = {{ {columns} }}"] if columns else items)
     yield f"{contract.name} = {{ {text} }}"
 
 
@@ -199,6 +218,23 @@ def _text(value: object) -> str:
     """A value as TOML writes it."""
     text = json.dumps(value if isinstance(value, str | int | float | bool) else str(value), ensure_ascii=False)
     return text.replace("\x7f", "\\u007f")  # the one control character that JSON holds as it is
+
+
+def _alignment(stage: Stage, bindings: dict[str, dict[str, tuple[str, float]]]) -> Iterator[str]:
+    """The rule that aligns mentions, where the stage has one and its default does not fit the columns."""
+    if "match" not in stage.parameters.keys() or len(bindings) < 2:  # noqa: SIM118, PLR2004 - gold and predicted
+        return
+    columns = [set(fields) for fields in bindings.values()]
+    if all("mention_id" in names for names in columns):
+        return
+    rules = {"span": ("doc_id", "start", "end"), "text": ("doc_id", "text")}
+    rule = next((rule for rule, needs in rules.items() if all(names.issuperset(needs) for names in columns)), None)
+    if rule is not None and rule != stage.parameters.model_fields["match"].default:
+        for fields in bindings.values():
+            fields.pop("mention_id", None)
+        needs = ", ".join(rules[rule])
+        yield f"# no mention_id in both inputs: mentions are the same where {needs} are equal; see docs/{stage.kind}.md"
+        yield f'match = "{rule}"'
 
 
 def _thresholds(

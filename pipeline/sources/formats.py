@@ -11,6 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import DataError, os_error_number
+from pipeline.sources.encodings import arrow_not_utf8, not_utf8
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -88,7 +89,7 @@ def convert(
     *,
     alone: bool,
     name: str,
-) -> None:
+) -> dict[str, int]:
     """Write the rows of a file of another format to a Parquet file, in a stream.
 
     Args:
@@ -100,15 +101,22 @@ def convert(
         alone: Whether it is the only file of the input.
         name: Name of the input in messages.
 
+    Returns:
+        What is to be said of rows that are not read as they are written, with the number of such rows.
+
     Raises:
         DataError: the file is not of that format, or a value does not fit its field.
     """
     import polars as pl  # noqa: PLC0415 - the command line shows its help without it
 
-    if kind == "arrow" and not _starts_with(path, b"ARROW1"):
+    from pipeline.sources import line_formats  # noqa: PLC0415 - see above
+
+    if kind == "arrow" and not starts_with(path, b"ARROW1"):
         message = f"input {name}: {path} cannot be read as arrow: it is no Arrow file"
         raise DataError(message, remedy=_REMEDY)
     try:
+        if kind in SEPARATED and (fault := not_utf8(path, _separator(kind, spec), most_lines=1, name=name)) is not None:
+            raise fault  # the reader takes a header in any encoding
         frame = _scan(path, kind, spec, alone=alone, name=name)
         names = frame.collect_schema().names()
         if kind in SEPARATED:
@@ -116,9 +124,12 @@ def convert(
         if kind in {*TEXTS, "jsonl"}:
             frame = frame.with_columns(_typed(frame, kinds(names), path, kind, spec, name=name))
         frame.sink_parquet(target)
+        return line_formats.notices(target) if kind == "brat" else {}
     except (pl.exceptions.PolarsError, OSError) as error:
         if isinstance(error, OSError) and os_error_number(error) is not None:
             raise
+        if "utf" in str(error).lower() and (fault := _not_utf8(path, kind, spec, name=name)) is not None:
+            raise fault from error
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         message = f"input {name}: {path} cannot be read as {kind}: {reason}"
         raise DataError(message, remedy=_remedy(kind)) from error
@@ -130,7 +141,14 @@ def _remedy(kind: Format) -> str:
     return f"UTF-8 is read, with as many values in every row. {_REMEDY}" if kind in TEXTS else _REMEDY
 
 
-def _starts_with(path: Path, magic: bytes) -> bool:
+def _not_utf8(path: Path, kind: Format, spec: Input, *, name: str) -> DataError | None:
+    if kind == "arrow":
+        return arrow_not_utf8(path, name=name)
+    return not_utf8(path, _separator(kind, spec) if kind in SEPARATED else None, is_json=kind == "jsonl", name=name)
+
+
+def starts_with(path: Path, magic: bytes) -> bool:
+    """Whether the first bytes of a file are those of a format."""
     with path.open("rb") as file:
         return file.read(len(magic)) == magic
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pipeline.errors import DataError, ThresherError
+from pipeline.sources.encodings import RowsError
 from pipeline.sources.parquet_files import DataFile, open_file
 from pipeline.sources.spooling import spooled
 
@@ -16,15 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    import polars as pl
     import pyarrow as pa
 
-MOST_DIGITS = 38  # of a decimal number, for the engine
 LOCATION = ("source_file", "file_row_number")
 _KINDS = {"DataFrame", "LazyFrame", "Table", "RecordBatch", "RecordBatchReader", "DuckDBPyRelation"}
 _OF_TABLES = "Give every column a name of its own and values of one type."
 _OF_STREAMS = "Compute it by itself to see the whole message."
-_WIDE_INTEGERS = {"Int128", "UInt128"}
 _readers_read: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
@@ -159,6 +157,7 @@ def open_frame(frame: Frame, label: str, scratch: Path | None, *, name: str) -> 
     except (ThresherError, OSError, MemoryError):
         raise
     except Exception as error:  # rows that stream are computed by code of their owner, which may raise anything
+        remedy = error.remedy if isinstance(error, RowsError) else remedy
         lines = [line.strip() for argument in error.args for line in str(argument).splitlines()[:1]]
         message = f"input {name}: the rows of {label} cannot be read: {'; '.join(lines) or type(error).__name__}"
         raise DataError(message, remedy=remedy) from error
@@ -184,46 +183,21 @@ def _table(content: Any) -> pa.Table | None:  # noqa: ANN401 - any frame
     import polars as pl  # noqa: PLC0415 - see open_frame
     import pyarrow as pa  # noqa: PLC0415
 
+    from pipeline.sources.plain_types import plain, refuse_wide_integers  # noqa: PLC0415 - loads pyarrow
+
     if type(content).__name__ == "Series":
         message = "it is a column, not a table"
         raise TypeError(message)
     if isinstance(content, pl.DataFrame):
-        _refuse_wide_integers(content.schema)
-        return _plain(content.to_arrow(compat_level=pl.CompatLevel.oldest()))
+        refuse_wide_integers(content.schema)
+        return plain(content.to_arrow(compat_level=pl.CompatLevel.oldest()))
     if isinstance(content, pa.RecordBatch):
-        return _plain(pa.Table.from_batches([content]))
+        return plain(pa.Table.from_batches([content]))
     if isinstance(content, pa.Table):
-        return _plain(content)
+        return plain(content)
     if type(content).__module__.partition(".")[0] == "pandas":
-        return _plain(pa.Table.from_pandas(content, preserve_index=False))
+        return plain(pa.Table.from_pandas(content, preserve_index=False))
     return None
-
-
-def _refuse_wide_integers(schema: pl.Schema) -> None:
-    for column, dtype in schema.items():
-        if str(dtype) in _WIDE_INTEGERS:
-            message = f"column {column!r} is {dtype}; cast it to Int64"
-            raise TypeError(message)
-
-
-def _plain(table: pa.Table) -> pa.Table:
-    """Columns with the types that they would have in a Parquet file: no dictionaries, no types of other libraries."""
-    import pyarrow as pa  # noqa: PLC0415 - see open_frame
-
-    columns, fields = [], []
-    for column, column_field in zip(table.columns, table.schema, strict=True):
-        kind = column_field.type
-        if isinstance(kind, pa.BaseExtensionType):
-            kind = kind.storage_type
-        if pa.types.is_dictionary(kind):
-            kind = kind.value_type
-        if pa.types.is_float16(kind):
-            kind = pa.float32()  # the engine takes halves from files only
-        if pa.types.is_decimal256(kind):
-            kind = pa.decimal128(min(kind.precision, MOST_DIGITS), kind.scale)
-        columns.append(column if kind == column_field.type else column.cast(kind))
-        fields.append(pa.field(column_field.name, kind))
-    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
 def _spooled(frame: Frame, label: str, scratch: Path | None, *, name: str) -> DataFile:
@@ -237,14 +211,18 @@ def write_rows(content: Any, path: Path) -> None:  # noqa: ANN401 - any frame
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.parquet as pq  # noqa: PLC0415
 
+    from pipeline.sources.plain_types import plain, refuse_wide_integers  # noqa: PLC0415 - see _table
+
     if isinstance(content, pl.LazyFrame):
-        _refuse_wide_integers(content.collect_schema())
+        refuse_wide_integers(content.collect_schema())
         content.sink_parquet(path)
         return
     reader = _reader(content)
-    with pq.ParquetWriter(path, _plain(reader.schema.empty_table()).schema) as writer:
+    n_written = 0
+    with pq.ParquetWriter(path, plain(reader.schema.empty_table()).schema) as writer:
         for batch in reader:
-            writer.write_table(_plain(pa.Table.from_batches([batch])))
+            writer.write_table(plain(pa.Table.from_batches([batch]), start=n_written))
+            n_written += batch.num_rows
 
 
 def _reader(content: Any) -> pa.RecordBatchReader:  # noqa: ANN401 - any frame

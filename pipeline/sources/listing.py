@@ -140,13 +140,14 @@ class Listing:
         if kind == "parquet":
             return None
         label, alone = label or path.name, len(self.items) == 1
-        converted, holder = spooled(
-            lambda target: convert(path, kind, self.spec, self.kinds, target, alone=alone, name=self.name),
-            label,
-            self.scratch,
-            name=self.name,
-        )
-        return open_file(converted, converted.parent, name=self.name, label=label, holder=holder)
+        notices: dict[str, int] = {}
+
+        def write(target: Path) -> None:
+            notices.update(convert(path, kind, self.spec, self.kinds, target, alone=alone, name=self.name))
+
+        converted, holder = spooled(write, label, self.scratch, name=self.name)
+        file = open_file(converted, converted.parent, name=self.name, label=label, holder=holder)
+        return replace(file, notices=notices)
 
 
 def _is_remote(item: Listed | Frame) -> bool:

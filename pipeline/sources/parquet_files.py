@@ -28,7 +28,7 @@ class DataFile:
     Attributes:
         path: Absolute path.
         rows: Rows, from the footer.
-        schema: Columns and types, from the footer, in file order.
+        schema: Columns and types, from the footer, in file order; extension types as in `plain_types`.
         partitions: Column → value, from the folder names `column=value`; None is the default partition.
         identity: size, mtime_ns, ctime_ns, inode and device, which tell whether the file was replaced; of a copy of a
             remote object its size, etag, version_id and sha256.
@@ -37,6 +37,7 @@ class DataFile:
         holder: What removes the file once nothing refers to it; None for files of the user's.
         origin: The file of another format that its rows come from, whose identity it has; else None.
         partition_types: Column → its type, for the partitions that are not text; a table format says them.
+        notices: What is to be said of rows that are not read as that file has them, with the number of such rows.
     """
 
     path: Path
@@ -49,6 +50,7 @@ class DataFile:
     holder: object = data_field(default=None, compare=False, repr=False)
     origin: Path | None = None
     partition_types: dict[str, pa.DataType] = data_field(default_factory=dict)
+    notices: dict[str, int] = data_field(default_factory=dict, compare=False)
 
     @property
     def name(self) -> str:
@@ -121,11 +123,13 @@ def open_file(path: Path, root: Path, *, name: str, label: str = "", holder: obj
     import pyarrow as pa  # noqa: PLC0415 - the command line shows its help without loading pyarrow
     import pyarrow.parquet as pq  # noqa: PLC0415
 
+    from pipeline.sources.plain_types import plain_schema  # noqa: PLC0415 - loads pyarrow
+
     try:
         stat = path.stat()
         footer = _footer(path, stat.st_size, label or str(path), name=name)
         metadata = pq.read_metadata(path)
-        schema = metadata.schema.to_arrow_schema()
+        schema = plain_schema(metadata.schema.to_arrow_schema())
     except (pa.ArrowException, OSError, MemoryError) as error:
         if os_error_number(error) is not None:
             raise os_fault(error, f"input {name}: reading {label or path}") from error

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from pipeline.queries.dialect import column
+from pipeline.sources.plain_types import refused
 from pipeline.tables.groupings import shown_name
 
 if TYPE_CHECKING:
@@ -31,11 +32,15 @@ def columns_without_role(source: Source, bindings: Iterable[Binding]) -> tuple[s
 
 
 def shown_columns(source: Source) -> tuple[str, ...]:
-    """Return the columns that can be shown: those of files and folder names that no other name equals but for case."""
+    """Return the columns that can be shown: those of files and folder names that no other name equals but for case.
+
+    Columns whose values mean something else than they store are left out.
+    """
     names = dict.fromkeys(name for file in source.files for name in (*file.schema.names, *file.partitions))
     in_lower_case = [name.lower() for name in names]
     repeated = {name for file in source.files for name in file.schema.names if file.schema.names.count(name) > 1}
-    return tuple(name for name in names if in_lower_case.count(name.lower()) == 1 and name not in repeated)
+    odd = {field.name for file in source.files for field in file.schema if refused(field.type) is not None}
+    return tuple(name for name in names if in_lower_case.count(name.lower()) == 1 and name not in repeated | odd)
 
 
 def shown_items(source: Source, file: Rows) -> Iterator[exp.Expr]:

@@ -19,6 +19,7 @@ from pipeline.sources.bindings import Binding, Bindings
 from pipeline.sources.frames import FrameRows, Rows
 from pipeline.sources.parquet_files import DataFile
 from pipeline.sources.partition_filter import partition_type
+from pipeline.sources.plain_types import refused
 from pipeline.sources.types import ACCEPTS, UNKNOWN, canonical_type, finite, type_of_nulls
 
 if TYPE_CHECKING:
@@ -317,15 +318,15 @@ class Source:
         binding = self.binding(name)
         noun = "column" if binding.sql is None else "expression"
         is_folder = isinstance(arrow, str)
-        kind = "the name of a folder, which is text" if is_folder else arrow
-        message = f"input {self.name}: {noun} {binding.words!r} in {file.name} is {kind}, not {ACCEPTS[wanted.kind]}"
-        remedy = "Cast it before it is read; nothing is cast silently."
+        kind, remedy = refused(arrow) or (arrow, "Cast it before it is read; nothing is cast silently.")
         if is_folder:
+            kind = "the name of a folder, which is text"
             remedy = (
                 f"Cast it: columns = {{ {name} = {{ sql = 'CAST({binding.words} AS DOUBLE)' }} }}, or another type."
             )
         elif noun == "expression":
             remedy = "Cast it in the expression; nothing is cast silently."
+        message = f"input {self.name}: {noun} {binding.words!r} in {file.name} is {kind}, not {ACCEPTS[wanted.kind]}"
         if not wanted.required and binding.origin == "named" and self.contract.field(name) is not None:
             remedy += f" If it is something else: columns = {{ {name} = false }}."
         return DataError(message, remedy=remedy)
@@ -355,15 +356,18 @@ class Source:
         """Check that the columns that the user's SQL reads are in the file, each once.
 
         Raises:
-            DataError: one is missing or is there twice.
+            DataError: one is missing, is there twice, or has a type whose values mean something else.
         """
-        in_lower_case = {name.lower() for name in file.schema.names}
+        in_lower_case = {field.name.lower(): field.type for field in file.schema}
         for name in names:
             self._check_twins(file, name)
             if name.lower() not in in_lower_case and name not in file.partitions:
                 message = f"input {self.name}: {words} {name!r}, which {file.name} lacks"
                 remedy = f"{self._listed(file, name)} SQL reads names as they are in the files."
                 raise DataError(message, remedy=remedy)
+            if (odd := refused(in_lower_case.get(name.lower()))) is not None:
+                message = f"input {self.name}: {words} {name!r}, which is {odd[0]} in {file.name}"
+                raise DataError(message, remedy=odd[1])
 
     def barrier(self, file: Rows) -> Callable[[str], exp.Expr]:
         """Return how the user's SQL reads a column: constants for folder names, NULL for values that are not finite."""

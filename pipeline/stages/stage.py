@@ -120,7 +120,7 @@ class Stage:
 
 
 _REPLICATE = Column(REPLICATE, "BIGINT", "group of clusters; intervals leave one out at a time")
-_THRESHOLD = Column("threshold", "DOUBLE", "lower edge of the bin; NULL below all", nullable=True)
+_THRESHOLD = Column("threshold", "DOUBLE", "lower edge of the bin; NULL: below all", nullable=True)
 
 
 def counts_table(stage: Stage) -> Table:

@@ -9,7 +9,15 @@ INPUTS = Table(
     "one row per stage, input and status of rows: rows in = rows used + rows left out, by reason",
     (
         STAGE_COLUMN,
-        Column("input", "VARCHAR", "name of the input"),
+        Column(
+            "input",
+            "VARCHAR",
+            (
+                "name of the input: `pairs`, `events`, `articles`, `gold`, `gold_articles`, `audited`, "
+                "`predictions`, `ranking`, `relevance`, `annotations`, `series`, `runs`, `coders`, `predicted`, "
+                "`documents`, `units`"
+            ),
+        ),
         Column("status", "VARCHAR", "`used`, or why rows were left out"),
         Column("n_rows", "BIGINT", "number of rows with this status"),
         Column("rows_in", "BIGINT", "rows of the input in all files that were opened"),
@@ -29,13 +37,20 @@ BINDINGS = Table(
     (
         STAGE_COLUMN,
         Column("input", "VARCHAR", "name of the input"),
-        Column("field", "VARCHAR", "canonical name of the field, or of another column that the stage reads"),
+        Column(
+            "field",
+            "VARCHAR",
+            "canonical name of the field, or of another column that the stage reads, such as a grouping column",
+        ),
         Column("source", "VARCHAR", "`mapped`, `named`, `derived` or `absent`"),
-        Column("file_column", "VARCHAR", "name of the column in the files; NULL unless one is read", nullable=True),
+        Column("file_column", "VARCHAR", "name of the column in the files; NULL: no one column is read", nullable=True),
         Column(
             "sql",
             "VARCHAR",
-            "the expression, or what the field is derived from, in words; NULL if neither",
+            (
+                "the expression, or what the field is derived from, in words; NULL: neither mapped to an expression"
+                " nor derived"
+            ),
             nullable=True,
         ),
     ),
@@ -52,19 +67,21 @@ METRICS = Table(
         Column(
             "criterion",
             "VARCHAR",
-            "what tells the rows of that table apart in a group: the criterion of an operating point, else key=value, "
-            "comma-separated; NULL where a group has one row",
+            (
+                "what tells the rows of that table apart in a group: the criterion of an operating point, else "
+                "key=value, comma-separated; NULL: the group has one row"
+            ),
             nullable=True,
         ),
-        Column("threshold", "DOUBLE", "the chosen threshold; NULL where there is none", nullable=True),
+        Column("threshold", "DOUBLE", "the chosen threshold; NULL: there is none", nullable=True),
         Column("metric", "VARCHAR", "name of the column that the value comes from"),
-        Column("value", "DOUBLE", "its value; NULL where undefined", nullable=True),
-        Column("lower", "DOUBLE", "lower limit of its interval; NULL where none can be given", nullable=True),
-        Column("upper", "DOUBLE", "upper limit of its interval; NULL where none can be given", nullable=True),
+        Column("value", "DOUBLE", "its value; NULL: it is undefined", nullable=True),
+        Column("lower", "DOUBLE", "lower limit of its interval; NULL: none can be given", nullable=True),
+        Column("upper", "DOUBLE", "upper limit of its interval; NULL: none can be given", nullable=True),
         Column(
             "quality",
             "VARCHAR",
-            "interval_quality of the row: how far to trust the interval; NULL without one",
+            "interval_quality of the row: how far to trust the interval; NULL: without one",
             nullable=True,
         ),
     ),
@@ -83,11 +100,11 @@ RUNS = Table(
         Column("generation", "BIGINT", "its place in the sequence of runs"),
         PUBLISHED_AT,
         Column("path", "VARCHAR", "its folder"),
-        Column("started_at", "TIMESTAMP", "when it began, in UTC; NULL where its record is lost", nullable=True),
-        Column("seconds", "DOUBLE", "how long it took, in seconds; NULL where its record is lost", nullable=True),
-        Column("config", "VARCHAR", "the config it was run from; NULL where its record is lost", nullable=True),
-        Column("version", "VARCHAR", "version of thresher that made it; NULL where its record is lost", nullable=True),
-        Column("peak_rss_bytes", "BIGINT", "peak resident memory in bytes; NULL where unknown", nullable=True),
+        Column("started_at", "TIMESTAMP", "when it began, in UTC; NULL: its record is lost", nullable=True),
+        Column("seconds", "DOUBLE", "how long it took, in seconds; NULL: its record is lost", nullable=True),
+        Column("config", "VARCHAR", "the config it was run from; NULL: its record is lost", nullable=True),
+        Column("version", "VARCHAR", "version of thresher that made it; NULL: its record is lost", nullable=True),
+        Column("peak_rss_bytes", "BIGINT", "peak resident memory in bytes; NULL: unknown", nullable=True),
         Column(
             "left_out", "VARCHAR[]", "files of the run that are damaged, whose rows are missing here; empty if none"
         ),
@@ -102,16 +119,16 @@ ATTEMPTS = Table(
         Column(
             "status",
             "VARCHAR",
-            "`published`, `unchanged`, `failed`, `interrupted`, `crashed` or `running`",
+            "`published`, `unchanged`, `failed`, `interrupted`, `crashed` or `running`; NULL: unknown",
             nullable=True,
         ),
-        Column("exit", "BIGINT", "exit code; NULL while it runs, and if it crashed", nullable=True),
-        Column("error", "VARCHAR", "what went wrong, and what to do; NULL unless it failed", nullable=True),
-        Column("started_at", "TIMESTAMP", "when it began, in UTC; NULL where its record is damaged", nullable=True),
-        Column("ended_at", "TIMESTAMP", "when it ended, in UTC; NULL while it runs, and if it crashed", nullable=True),
-        Column("generation", "BIGINT", "the run that it published or found unchanged; NULL if none", nullable=True),
-        Column("config", "VARCHAR", "the config it was run from; NULL where its record is damaged", nullable=True),
-        Column("host", "VARCHAR", "name of the machine; NULL where its record is damaged", nullable=True),
+        Column("exit", "BIGINT", "exit code; NULL: while it runs, and if it crashed", nullable=True),
+        Column("error", "VARCHAR", "what went wrong, and what to do; NULL: unless it failed", nullable=True),
+        Column("started_at", "TIMESTAMP", "when it began, in UTC; NULL: its record is damaged", nullable=True),
+        Column("ended_at", "TIMESTAMP", "when it ended, in UTC; NULL: while it runs, and if it crashed", nullable=True),
+        Column("generation", "BIGINT", "the run that it published or found unchanged; NULL: none", nullable=True),
+        Column("config", "VARCHAR", "the config it was run from; NULL: its record is damaged", nullable=True),
+        Column("host", "VARCHAR", "name of the machine; NULL: its record is damaged", nullable=True),
     ),
     ("started_at", "run_id"),
 )
@@ -120,10 +137,10 @@ STAGES = Table(
     "one row per stage",
     (
         STAGE_COLUMN,
-        Column("kind", "VARCHAR", "its task", nullable=True),
-        Column("seconds", "DOUBLE", "how long it took, in seconds", nullable=True),
-        Column("rows_in", "BIGINT", "rows of its inputs in all files", nullable=True),
-        Column("rows_used", "BIGINT", "rows of its inputs that were used", nullable=True),
+        Column("kind", "VARCHAR", "its task; NULL: unknown", nullable=True),
+        Column("seconds", "DOUBLE", "how long it took, in seconds; NULL: unknown", nullable=True),
+        Column("rows_in", "BIGINT", "rows of its inputs in all files; NULL: unknown", nullable=True),
+        Column("rows_used", "BIGINT", "rows of its inputs that were used; NULL: unknown", nullable=True),
         Column("n_warnings", "BIGINT", "number of its warnings"),
         Column("omitted", "VARCHAR[]", "result tables that were not made, each as `table: reason`; empty if none"),
     ),
@@ -154,8 +171,8 @@ FILES = Table(
     "one row per file of the run",
     (
         Column("path", "VARCHAR", "path in the folder of the run, with `/`"),
-        Column("result_table", "VARCHAR", "the table that it belongs to; NULL for records", nullable=True),
-        Column("stage", "VARCHAR", "name of the stage; NULL for records", nullable=True),
+        Column("result_table", "VARCHAR", "the table that it belongs to; NULL: for records", nullable=True),
+        Column("stage", "VARCHAR", "name of the stage; NULL: for records", nullable=True),
         Column("n_rows", "BIGINT", "number of rows; 0 for records"),
         Column("bytes", "BIGINT", "size in bytes"),
         Column("sha256", "VARCHAR", "hash of the content"),
@@ -171,9 +188,9 @@ INPUT_FILES = Table(
         Column("input", "VARCHAR", "name of the input"),
         Column("path", "VARCHAR", "path of the file; in the folder of the run if another stage made it"),
         Column("skipped", "BOOLEAN", "whether the file was not read because of its name"),
-        Column("n_rows", "BIGINT", "number of rows; NULL for skipped files", nullable=True),
-        Column("bytes", "BIGINT", "size in bytes; NULL where it was not recorded", nullable=True),
-        Column("footer_sha256", "VARCHAR", "hash of the Parquet footer; NULL for skipped files", nullable=True),
+        Column("n_rows", "BIGINT", "number of rows; NULL: for skipped files", nullable=True),
+        Column("bytes", "BIGINT", "size in bytes; NULL: it was not recorded", nullable=True),
+        Column("footer_sha256", "VARCHAR", "hash of the Parquet footer; NULL: for skipped files", nullable=True),
     ),
     ("stage", "input", "path"),
 )

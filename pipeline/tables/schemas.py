@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 COUNT_TABLE = "counts"  # name of the count table that every stage saves
 DESCRIPTION = "thresher_table"  # key of the meta data of a Parquet file: what its table and columns mean, as JSON
 
+_RULE = "; NULL: "
+_LINK = re.compile(r"\[([^\]]+)\]\([^)\s]+\)")
+
 SqlType = Literal["BIGINT", "DOUBLE", "DECIMAL", "VARCHAR", "BOOLEAN", "TIMESTAMP", "VARCHAR[]", "KEY", "POSITION"]
 
 
@@ -28,7 +32,8 @@ class Column:
         name: Name in the Parquet file and in the catalog.
         type: SQL type; counts are BIGINT, ratios DOUBLE, sums of weights DECIMAL(38, 15); `KEY` is an integer or
             VARCHAR, as in the input; `POSITION` is DOUBLE, or TIMESTAMP (UTC) where the input has times.
-        meaning: What a value says, with its unit, and when it is NULL.
+        meaning: What a value says, with its unit; then, behind `; NULL: `, when it is NULL, if that is not where it is
+            undefined. Links are those of docs/results.md, whose rows `tests/documenting.py` writes from here.
         nullable: Whether it may contain NULL.
     """
 
@@ -38,11 +43,44 @@ class Column:
     nullable: bool = False
 
     @property
+    def definition(self) -> str:
+        """What a value says, without links."""
+        return _LINK.sub(r"\1", self.said)
+
+    @property
+    def said(self) -> str:
+        """What a value says, with its unit."""
+        return self.meaning.partition(_RULE)[0]
+
+    @property
+    def when_null(self) -> str | None:
+        """When it is NULL, as a phrase; None: never."""
+        return (self.meaning.partition(_RULE)[2] or "undefined") if self.nullable else None
+
+    @property
     def comment(self) -> str:
-        """What the catalog and the Parquet files say of the column: its meaning, and its null rule."""
-        if "NULL" in self.meaning:
-            return self.meaning
-        return f"{self.meaning}; {'NULL where undefined' if self.nullable else 'never NULL'}"
+        """What the catalog and the Parquet files say of the column: its meaning, and its null rule, without links."""
+        rule = "never NULL" if self.when_null is None else f"NULL: {self.when_null}"
+        return _LINK.sub(r"\1", f"{self.said}; {rule}")
+
+
+def of_chosen_row(
+    columns: Iterable[Column], *, reasons: str, always: Sequence[str] = ("undefined", "interval_quality")
+) -> tuple[Column, ...]:
+    """Return columns as they are in a table of operating points, where they are NULL if no threshold was chosen.
+
+    Args:
+        columns: The columns of the table that the row is chosen from.
+        reasons: What `undefined` says if none was.
+        always: Columns whose null rule stays as it is.
+    """
+    chosen = []
+    for column in columns:
+        said = f"{column.said}; also {reasons}" if column.name == "undefined" else column.said
+        rules = [column.when_null] if column.name in always else ["not reached", column.when_null]
+        rule = ", or ".join(filter(None, rules))
+        chosen.append(Column(column.name, column.type, f"{said}{_RULE}{rule}", nullable=True))
+    return tuple(chosen)
 
 
 def limits_of(name: str, words: str | None = None) -> tuple[Column, Column]:
@@ -52,13 +90,10 @@ def limits_of(name: str, words: str | None = None) -> tuple[Column, Column]:
         name: Name of the column that has the interval.
         words: What the limits belong to, if the name does not say it.
     """
+    rule = f"{_RULE}none can be given"
     return (
-        Column(
-            f"{name}_lower", "DOUBLE", f"lower limit of {words or name}; NULL where none can be given", nullable=True
-        ),
-        Column(
-            f"{name}_upper", "DOUBLE", f"upper limit of {words or name}; NULL where none can be given", nullable=True
-        ),
+        Column(f"{name}_lower", "DOUBLE", f"lower limit of {words or name}{rule}", nullable=True),
+        Column(f"{name}_upper", "DOUBLE", f"upper limit of {words or name}{rule}", nullable=True),
     )
 
 
@@ -89,7 +124,7 @@ class Table:
 
 
 GROUP_COMMENT = (
-    "value of the grouping column; NULL in rows of a grouping without it, and where the value itself is NULL"
+    "value of the grouping column; NULL: in rows of a grouping without it, and where the value itself is NULL"
 )
 STAGE_COLUMN = Column("stage", "VARCHAR", "name of the stage in the config")
 GROUPING = Column("grouping", "VARCHAR", "`all`, or the names of the grouping columns, comma-separated")

@@ -141,7 +141,7 @@ def test_every_formula_with_its_numbers_gives_the_published_number(published: Pu
 
 def test_a_definition_is_the_comment_of_the_column(published: Published) -> None:
     explanation = published.explain("threshold_sweep", Wish("recall"), Shown(rows=False))
-    assert explanation.meaning == "tp / (tp + fn), likewise"
+    assert explanation.meaning == "tp / (tp + fn), of the weights if there are any"
     assert "tp_weight / (tp_weight + fn_weight)" in explanation.steps[0].formula
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,56 @@ def rankings() -> dict[str, pl.DataFrame]:
     }
 
 
+def benchmark() -> dict[str, pl.DataFrame]:
+    """What TCPDBench was given: series with the marks of several annotators, some of whom marked nothing."""
+    recording = recorded("tcpdbench")
+    series = recording["series"]
+    coders = [(number, int(annotator)) for number, row in enumerate(series) for annotator in row["annotations"]]
+    marks = [
+        (number, annotator, position)
+        for number, annotator in coders
+        for position in series[number]["annotations"][str(annotator)]
+    ]
+    names = {"series_id": pl.Int64, "annotator_id": pl.Int64}
+    return {
+        "predictions": points(series, "predicted"),
+        "annotations": pl.DataFrame(marks, schema=names | {"position": pl.Int64}, orient="row"),
+        "coders": pl.DataFrame(coders, schema=names, orient="row"),
+        "series": pl.DataFrame({"series_id": range(len(series)), "n_obs": recording["length"]}),
+    }
+
+
+def as_published(row: dict[str, Any], n_obs: int, margin: int) -> dict[str, float]:
+    """The metrics of one series by Van den Burg and Williams (2020, arXiv:2003.06222), index 0 being on every side.
+
+    A true point is detected if a prediction lies within the margin of it, and a prediction detects one at most.
+    """
+    predicted = {0, *row["predicted"]}
+    annotators = [{0, *marks} for marks in row["annotations"].values()]
+
+    def detected(truth: set[int]) -> int:
+        free, count = set(predicted), 0
+        for point in sorted(truth):
+            near = [prediction for prediction in free if abs(point - prediction) <= margin]
+            count += bool(near)
+            free -= {min(near, key=lambda prediction: (abs(point - prediction), prediction))} if near else set()
+        return count
+
+    def segments(edges: set[int]) -> list[set[int]]:
+        bounds = [*sorted(edges), n_obs]
+        return [set(range(*pair)) for pair in pairwise(bounds) if pair[0] < pair[1]]
+
+    def covered(truth: set[int]) -> float:
+        jaccard = [max(len(a & b) / len(a | b) for b in segments(predicted)) * len(a) for a in segments(truth)]
+        return sum(jaccard) / n_obs
+
+    precision = detected(set().union(*annotators)) / len(predicted)
+    recall = float(np.mean([detected(truth) / len(truth) for truth in annotators]))
+    f1 = 2 * precision * recall / (precision + recall)
+    covering = float(np.mean([covered(truth) for truth in annotators]))
+    return {"f1": f1, "precision": precision, "recall": recall, "covering": covering}
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> PublishedRun:
     """Stages whose conventions are as far as can be from those of the tools."""
@@ -94,6 +145,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> PublishedRun:
         frames = {"predictions": points(series, "predicted"), "annotations": points(series, "true")}
         keys = {"margin": 5, "margin_boundary": boundary, "name": tool}
         stages.append(stage_config(folder / tool, "change_points", frames, **keys))
+    keys = {"margin": 5, "margin_boundary": "<", "annotators": "union", "name": "tcpdbench"}
+    stages.append(stage_config(folder / "tcpdbench", "change_points", benchmark(), **keys))
     uneven = {"margin": {"before": 2, "after": 5}, "name": "uneven"}
     stages.append(stage_config(folder / "uneven", "change_points", frames, **uneven))
     tables = [table for stage in stages for table in stage["stages"]]
@@ -196,6 +249,29 @@ def test_series_of_ruptures_and_roerich(run: PublishedRun, tool: str) -> None:
         unit = units.get(row["series_id"])
         theirs = [row["precision"], row["recall"]] if unit is None else [unit["precision_tool"], unit["recall_tool"]]
         assert theirs == pytest.approx(expected, rel=1e-15)
+
+
+def test_the_recorded_numbers_of_tcpdbench_are_those_of_its_paper() -> None:
+    recording = recorded("tcpdbench")
+    for row in recording["series"]:
+        expected = as_published(row, recording["length"], 5)
+        assert row["f1_precision_recall"]["5"] == pytest.approx(list(expected.values())[:3], rel=1e-12)
+        assert row["covering"] == pytest.approx(expected["covering"], rel=1e-12)
+
+
+@pytest.mark.parametrize("metric", ["f1", "covering"])
+def test_series_of_tcpdbench(run: PublishedRun, metric: str) -> None:
+    recording = recorded("tcpdbench")
+    explanation = profiled(run, "tcpdbench", "tcpdbench", metric)
+    comparison = compared(explanation)
+    assert comparison.refused == ""
+    assert comparison.theirs != comparison.ours
+    assert_effects_lead_there(comparison)
+    units = explanation.sections[-1].rows.to_dicts()
+    assert len(units) == len(recording["series"])  # index 0 changes them all
+    for unit in units:
+        expected = as_published(recording["series"][unit["series_id"]], recording["length"], 5)
+        assert {name: unit[f"{name}_tool"] for name in expected} == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import tomllib
 from typing import TYPE_CHECKING, Any
 
@@ -94,6 +95,92 @@ def test_the_command_prints_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert called.code == 0
     assert tomllib.loads(called.out)["stages"][0]["predictions"]["columns"] == {"score": "p", "label": "y"}
     assert call("init", "threshold_sweep", "--from", "b.parquet").code == 66
+
+
+WRITTEN: dict[str, tuple[str, dict[str, str]]] = {
+    "comma.csv": ("p,y,n\n0.5,1,a;b;c\n0.25,0,x\n", {}),
+    "semicolon.csv": ("p;y;n\n0,5;1;a\n-0,25;0;b\n1;1;\n", {"delimiter": ";", "decimal": ","}),
+    "points.csv": ("p;y;n\n0.5;1;1,5\n0.25;0;b\n", {"delimiter": ";"}),
+    "tabs.csv": ("p\ty\n0.5\t1\n0.25\t0\n", {"delimiter": "\t"}),
+    "tabs.tsv": ("p\ty\n0.5\t1\n0.25\t0\n", {}),
+    "bars.txt": ("p|y\n0.5|1\n0.25|0\n", {"format": "csv", "delimiter": "|"}),
+    "lines.log": ('{"p": 0.5, "y": true}\n{"p": 0.25, "y": false}\n', {"format": "jsonl"}),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_how_a_file_is_written_is_proposed(name: str, tmp_path: Path) -> None:
+    text, keys = WRITTEN[name]
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    proposed, config = proposal("threshold_sweep", [name], tmp_path)
+    predictions = config["stages"][0]["predictions"]
+    assert predictions == {"path": name, **keys, "columns": {"score": "p", "label": "y"}}
+    assert ("as its first lines are written" in proposed) == bool(keys)
+    assert "# scores lie from" in proposed
+    (tmp_path / "config.toml").write_text(proposed, encoding="utf-8")
+    checked = call("check", tmp_path / "config.toml")
+    assert checked.code == 0, checked.err
+
+
+def test_a_compressed_file_is_looked_into(tmp_path: Path) -> None:
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(WRITTEN["semicolon.csv"][0].encode()))
+    _, config = proposal("threshold_sweep", ["a.csv.gz"], tmp_path)
+    assert config["stages"][0]["predictions"]["delimiter"] == ";"
+
+
+def test_a_delimiter_and_a_format_can_be_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows").mkdir()
+    (tmp_path / "rows" / "a.csv").write_text("p~y\n0.5~1\n0.25~0\n")
+    called = call("init", "threshold_sweep", "--from", "rows", "--format", "csv", "--delimiter", "~")
+    predictions = tomllib.loads(called.out)["stages"][0]["predictions"]
+    assert predictions == {"path": "rows", "format": "csv", "delimiter": "~", "columns": {"score": "p", "label": "y"}}
+    (tmp_path / "my.toml").write_text(called.out)
+    assert call("check", "my.toml").code == 0
+    (tmp_path / "b.csv").write_text("p\ty\n0.5\t1\n")
+    tab = call("init", "threshold_sweep", "--from", "b.csv", "--delimiter", "tab")
+    assert tomllib.loads(tab.out)["stages"][0]["predictions"]["delimiter"] == "\t"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--from", "a.csv", "--delimiter", ";;"), "--delimiter ';;' is not one character"),
+        (("--from", "a.csv", "--format", "cvs"), "--format cvs: there is no such format"),
+        (("--delimiter", ";"), "no file was named"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(words: tuple[str, ...], message: str) -> None:
+    called = call("init", "threshold_sweep", *words)
+    assert called.code == 2
+    assert message in called.err
+
+
+PLACES = pl.DataFrame({"doc_id": ["d", "d"], "start": [0, 5], "end": [3, 9], "text": ["Ede", "Oslo"]})
+
+
+@pytest.mark.parametrize(
+    ("columns", "rule"), [(["doc_id", "start", "end"], "span"), (["doc_id", "text"], "text"), (["doc_id"], None)]
+)
+def test_places_without_mention_ids_are_aligned_by_what_is_there(
+    columns: list[str], rule: str | None, tmp_path: Path
+) -> None:
+    gold = PLACES.select(columns).with_columns(lat=pl.Series([52.0, 60.0]), lon=pl.Series([5.7, 10.7]))
+    gold.with_columns(mention_id=pl.Series([1, 2])).write_parquet(tmp_path / "gold.parquet")
+    gold.write_parquet(tmp_path / "predicted.parquet")
+    text, config = proposal("geocoding", ["gold.parquet", "predicted.parquet"], tmp_path)
+    assert config["stages"][0].get("match") == rule
+    (tmp_path / "config.toml").write_text(text, encoding="utf-8")
+    assert call("check", tmp_path / "config.toml").code == (0 if rule else 65)
+
+
+def test_mention_ids_align_places_where_both_have_them(tmp_path: Path) -> None:
+    for name in ("gold", "predicted"):
+        rows = PLACES.with_columns(id=pl.Series([1, 2]), lat=pl.Series([52.0, 60.0]), lon=pl.Series([5.7, 10.7]))
+        rows.write_parquet(tmp_path / f"{name}.parquet")
+    _, config = proposal("geocoding", ["gold.parquet", "predicted.parquet"], tmp_path)
+    assert "match" not in config["stages"][0]
+    assert config["stages"][0]["gold"]["columns"]["mention_id"] == "id"
 
 
 @pytest.mark.parametrize(

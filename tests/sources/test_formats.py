@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.compute
 import pytest
 from polars.testing import assert_frame_equal
 
@@ -131,11 +133,30 @@ def test_a_value_that_does_not_fit_is_named(kind: Kind, values: list[str], words
     assert "first at row" in text
 
 
+def badly_encoded() -> bytes:
+    options = pyarrow.compute.CastOptions(target_type=pa.string(), allow_invalid_utf8=True)
+    table = pa.table({"s": pyarrow.compute.cast(pa.array([b"ok", b"caf\xe9"]), options=options)})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=1)
+    return bytes(sink.getvalue())
+
+
+BADLY_ENCODED = badly_encoded()
 FAULTS: dict[str, tuple[str, bytes, str]] = {
     "another delimiter": ("a.csv", b"score;label\n1;0\n", "delimiter = ';'"),
     "too many values": ("a.csv", b"score,label\n1,0\n1,0,1\n", "cannot be read as csv: found more fields"),
     "nothing": ("a.csv", b"", "cannot be read as csv"),
-    "no UTF-8": ("a.csv", b"score,label,s\n1,0,caf\xe9\n", "cannot be read as csv: invalid utf-8"),
+    "no UTF-8": (
+        "a.csv",
+        b"score,label,s\n1,0,caf\xe9\n",
+        "holds text that is not UTF-8 (first in line 2: b'caf\\xe9')\nWrite it as UTF-8, for example with: iconv",
+    ),
+    "no UTF-8, compressed": ("a.csv.gz", gzip.compress(b"score,label,s\n1,0,caf\xe9\n"), "column 's' of "),
+    "no UTF-8 in JSON": ("a.jsonl", b'{"score": 1, "s": ["caf\xe9"]}\n', "column 's' of "),
+    "no UTF-8 in Arrow": ("a.arrow", BADLY_ENCODED, "column 's' holds text that is not UTF-8 (first at row 2: b'"),
+    "no UTF-8 without columns": ("a.qrels", b"q 0 d 1\nq 0 d\xe9 1\n", "(first in line 2: b'q 0 d\\xe9 1')"),
+    "UTF-16": ("a.csv", "score,label\n1,0\n".encode("utf-16"), "is text in UTF-16, not UTF-8"),
     "half a line": ("a.jsonl", b'{"score": 1, "label": true}\n{"score": ', "cannot be read as jsonl"),
     "no Arrow file": ("a.arrow", b"score", "cannot be read as arrow"),
     "a spreadsheet": ("a.xlsx", b"PK", "polars.read_excel('a.xlsx').write_parquet('a.parquet')"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +11,17 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.dataset
+import pyarrow.parquet
 import pytest
 from polars.testing import assert_frame_equal
 
 import pipeline
 from pipeline.errors import DataError, NoInputError, ThresherError
 from pipeline.sources.frames import Frame, FrameRows, is_frame, labelled, open_frame
-from pipeline.sources.parquet_files import DataFile
+from pipeline.sources.parquet_files import DataFile, open_file
+from pipeline.sources.plain_types import plain, plain_schema, refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -122,6 +126,17 @@ def test_the_same_frame_again_is_no_new_run(tmp_path: Path) -> None:
 
 
 TWICE = FRAME.to_pandas()
+DAYS = pd.period_range("2026-01-01", periods=ROWS, freq="D")
+
+
+def badly_encoded() -> pa.Table:
+    values = [b"noon", "café".encode("latin-1")] * (ROWS // 2)
+    options = pyarrow.compute.CastOptions(target_type=pa.string(), allow_invalid_utf8=True)
+    return (
+        FRAME.drop("source").to_arrow().append_column("source", pyarrow.compute.cast(pa.array(values), options=options))
+    )
+
+
 FAULTS: dict[str, tuple[object, str]] = {
     "no such column": (FRAME.drop("label"), "the polars.DataFrame has no column 'label'"),
     "no column": (pl.DataFrame(), "It has no column."),
@@ -146,8 +161,36 @@ FAULTS: dict[str, tuple[object, str]] = {
         FRAME.lazy().map_batches(lambda frame: frame.item(row=ROWS, column="absent")),
         "the rows of the polars.LazyFrame cannot be read",
     ),
-    "wide integers": (FRAME.with_columns(n=pl.lit(1, pl.Int128)), "column 'n' is Int128; cast it to Int64"),
+    "wide integers": (FRAME.with_columns(n=pl.lit(1, pl.Int128)), "column 'n' is Int128\nCast it to Int64."),
     "wide integers of a plan": (FRAME.lazy().with_columns(n=pl.lit(1, pl.Int128)), "column 'n' is Int128"),
+    "periods": (
+        {"path": TWICE.assign(day=DAYS), "columns": {"score": "day"}},
+        "column 'day' in the pandas.DataFrame is period[D], not a number\nConvert it to dates or text before",
+    ),
+    "periods of a stream": (
+        {"path": pa.Table.from_pandas(TWICE.assign(day=DAYS)).to_reader(), "columns": {"score": "day"}},
+        "column 'day' in the pyarrow.RecordBatchReader is period[D], not a number",
+    ),
+    "periods in an expression": (
+        {"path": TWICE.assign(day=DAYS), "columns": {"score": {"sql": "day / 2"}}},
+        "score is computed from 'day', which is period[D] in the pandas.DataFrame\nConvert it to dates or text",
+    ),
+    "periods in where": (
+        {"path": TWICE.assign(day=DAYS), "where": "day > 3"},
+        "where reads 'day', which is period[D] in the pandas.DataFrame",
+    ),
+    "bins": (
+        {"path": TWICE.assign(bin=pd.cut(TWICE["score"], 3)), "columns": {"score": "bin"}},
+        "column 'bin' in the pandas.DataFrame is interval[double, right], not a number\nConvert it to text",
+    ),
+    "text in another encoding": (
+        badly_encoded(),
+        "column 'source' holds text that is not UTF-8 (first at row 2: b'caf\\xe9')\nDecode its values",
+    ),
+    "a stream in another encoding": (
+        badly_encoded().to_reader(max_chunksize=1),
+        "the pyarrow.RecordBatchReader cannot be read: column 'source' holds text that is not UTF-8 (first at row 2",
+    ),
     "the same frame twice": ([FRAME, FRAME], "the polars.DataFrame (2 of 2) is passed twice"),
     "a score that is not a number": (FRAME.with_columns(score=float("nan")), "NaN in 400 rows (400 in the polars.Data"),
 }
@@ -218,6 +261,67 @@ def test_rows_that_stream_lie_in_a_file_as_long_as_they_are_referred_to(tmp_path
     assert (rows.name, rows.rows) == ("the polars.LazyFrame", ROWS)
     del rows
     assert not path.exists()
+
+
+def test_types_that_mean_something_else_are_harmless_where_they_are_not_read(
+    from_a_file: dict[str, bytes], tmp_path: Path
+) -> None:
+    odd = FRAME.to_pandas().assign(day=DAYS, bin=pd.cut(TWICE["score"], 3))
+    assert swept(tmp_path / "frame", odd) == from_a_file
+    odd.drop(columns="bin").to_parquet(tmp_path / "odd.parquet")
+    assert swept(tmp_path / "results", str(tmp_path / "odd.parquet")) == from_a_file
+    with pytest.raises(DataError, match=r"column 'day' in .*odd\.parquet is period\[D\], not a number"):
+        swept(tmp_path, {"path": str(tmp_path / "odd.parquet"), "columns": {"score": "day"}})
+
+
+@pytest.mark.skipif(not hasattr(pa, "json_"), reason="this version of Arrow does not know the types")
+def test_types_with_an_evident_meaning_are_read_as_that(tmp_path: Path) -> None:
+    key = uuid.UUID(int=7)
+    table = pa.table(
+        {
+            "key": pa.array([key.bytes, None], pa.uuid()),
+            "note": pa.array(["{}", None], pa.json_()),
+            "flag": pa.ExtensionArray.from_storage(pa.bool8(), pa.array([2, 0], pa.int8())),
+        }
+    )
+    pyarrow.parquet.write_table(table, tmp_path / "rows.parquet")
+    for form in (table, table.to_reader()):
+        rows = open_frame(Frame(form), "the rows", None, name="rows")
+        read = rows.table if isinstance(rows, FrameRows) else pyarrow.parquet.read_table(rows.path)
+        assert rows.schema.types == [pa.string(), pa.string(), pa.bool_()]
+        assert read.to_pylist() == [
+            {"key": str(key), "note": "{}", "flag": True},
+            dict.fromkeys(table.column_names) | {"flag": False},
+        ]
+    file = open_file(tmp_path / "rows.parquet", tmp_path, name="rows")
+    assert file.schema.types == [pa.string(), pa.string(), pa.bool_()]
+
+
+def test_extension_types_that_arrow_does_not_know_are_told_by_their_metadata() -> None:
+    def field(name: str, kind: pa.DataType, extension: str, details: str = "") -> pa.Field:
+        marks = {"ARROW:extension:name": extension, "ARROW:extension:metadata": details}
+        return pa.field(name, kind, metadata=marks)
+
+    key = uuid.UUID(int=7)
+    fields = [
+        field("key", pa.binary(16), "arrow.uuid"),
+        field("place", pa.binary(), "geoarrow.wkb", "{}"),
+        field("day", pa.int64(), "pandas.period", '{"freq": "M"}'),
+        field("note", pa.string(), "of.someone"),
+    ]
+    columns = [[key.bytes, None], [b"p", b"q"], [3, 4], ["a", "b"]]
+    table = pa.table(
+        [pa.array(values, each.type) for values, each in zip(columns, fields, strict=True)], pa.schema(fields)
+    )
+    rows = plain(table)
+    assert rows.drop_columns(["place", "day"]).to_pylist() == [
+        {"key": str(key), "note": "a"},
+        {"key": None, "note": "b"},
+    ]
+    words = [told[0] if (told := refused(kind)) else None for kind in rows.schema.types]
+    assert words == [None, "geoarrow.wkb", "period[M]", None]
+    assert plain_schema(table.schema).types == rows.schema.types
+    assert plain(rows).equals(rows)
 
 
 def test_a_table_in_memory_is_not_copied() -> None:

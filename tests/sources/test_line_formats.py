@@ -78,6 +78,43 @@ def test_tagged_tokens_are_mentions(tmp_path: Path) -> None:
     assert conll(tmp_path / "a.conll", alone=False, name="gold").collect()["doc_id"][0] == "a:1"
 
 
+COMMENTED = """# newdoc id = first
+# sent_id = 1
+# text = Bonn is # 1 O
+
+1 Bonn B-LOC
+2 is O
+3 # O
+4 1 O
+# sent_id = 2, without an empty line before it is a damaged line
+"""
+
+
+def test_comments_are_skipped_and_begin_documents(tmp_path: Path) -> None:
+    text = COMMENTED.rpartition("# sent_id")[0] + "\n# newdoc\n# sent_id = 2\n1 # B-MISC\n2 1 I-MISC\n"
+    (tmp_path / "a.conll").write_text(text)
+    assert conll(tmp_path / "a.conll", alone=True, name="gold").collect().rows() == [
+        ("1", 0, 4, "Bonn", "LOC"),
+        ("2", 0, 3, "# 1", "MISC"),
+    ]
+    (tmp_path / "a.conll").write_text(COMMENTED)
+    with pytest.raises(DataError, match=r"do not end in a tag: 1 \(first: line 9, '# sent_id = 2, without"):
+        conll(tmp_path / "a.conll", alone=True, name="gold")
+
+
+@pytest.mark.parametrize("first_line", ["# B-MISC", "-DOCSTART- (1 EU)\n# B-MISC"])
+def test_a_token_that_is_a_number_sign_is_no_comment(first_line: str, tmp_path: Path) -> None:
+    (tmp_path / "a.conll").write_text(f"{first_line}\n1 I-MISC\nEU B-ORG\n\n# a comment\nOslo B-LOC\n")
+    mentions = conll(tmp_path / "a.conll", alone=True, name="gold").collect()
+    assert mentions["text"].to_list() == ["# 1", "EU", "Oslo"]
+
+
+def test_documents_of_conll_2012_begin_with_a_comment(tmp_path: Path) -> None:
+    document = "#begin document (bc/cctv); part 000\nbc/cctv Oslo B-LOC\n\n#end document\n"
+    (tmp_path / "a.conll").write_text(document + document.replace("Oslo", "Rome"))
+    assert conll(tmp_path / "a.conll", alone=True, name="gold").collect()["doc_id"].to_list() == ["1", "2"]
+
+
 def spans(tags: list[str]) -> list[tuple[int, int, str]]:
     """The mentions of one sentence of one-letter tokens, one token after the other, as conlleval counts them."""
     mentions: list[tuple[int, int, str]] = []
@@ -119,12 +156,31 @@ def test_annotations_of_brat_are_mentions(tmp_path: Path) -> None:
         "T1\tLocation 0 6\tLondon\nR1\tWithin Arg1:T1\nT2\tPerson 8 10\tAl\n#1\tNote T1\tx\n"
     )
     assert brat(tmp_path / "doc7.ann", name="gold").collect().rows() == [
-        ("doc7", 0, 6, "London", "Location"),
-        ("doc7", 8, 10, "Al", "Person"),
+        ("doc7", 0, 6, "London", "Location", 1),
+        ("doc7", 8, 10, "Al", "Person", 1),
     ]
-    (tmp_path / "doc8.ann").write_text("T1\tLocation 0 5;16 23\tNorth America\n")
-    with pytest.raises(DataError, match=r"doc8\.ann has annotations without a type and one span: 1 "):
+    (tmp_path / "doc8.ann").write_text("T1\tLocation 0 5;16 23;30\tNorth America\n")
+    with pytest.raises(DataError, match=r"doc8\.ann has annotations without a type and a span: 1 "):
         brat(tmp_path / "doc8.ann", name="gold")
+
+
+def test_annotations_of_several_pieces_are_read_whole_and_counted(tmp_path: Path) -> None:
+    (tmp_path / "a.ann").write_text("T1\tLocation 0 5;16 23\tNorth America\nT2\tPerson 30 32\tAl\n")
+    (tmp_path / "b.ann").write_text("T1\tLocation 4 6;9 11;20 25\tx y z\n")
+    columns = ("doc_id", "start", "end", "text", "n_pieces")
+    assert brat(tmp_path / "a.ann", name="gold").select(columns).collect().rows() == [
+        ("a", 0, 23, "North America", 2),
+        ("a", 30, 32, "Al", 1),
+    ]
+    predicted = pl.DataFrame({"doc_id": ["a", "a", "b"], "start": [0, 30, 4], "end": [23, 32, 25]})
+    gold = str(tmp_path / "*.ann")
+    result = thresher.entity_recognition(gold=gold, predicted=predicted, averages=["micro"], uncertainty="none")
+    assert result.scores.select("tp", "fp", "fn").row(0) == (3, 0, 0)
+    (notice,) = [text for text in result.warnings if "pieces" in text]
+    assert "input gold: in 2 of 3 rows an annotation of several pieces is read as one span, from the start" in notice
+    spec = {"path": gold, "where": "n_pieces = 1"}
+    result = thresher.entity_recognition(gold=spec, predicted=predicted, averages=["micro"], uncertainty="none")
+    assert result.scores.select("tp", "fp", "fn").row(0) == (1, 2, 0)
 
 
 def test_gold_and_predictions_in_their_own_formats_meet(tmp_path: Path) -> None:

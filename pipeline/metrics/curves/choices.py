@@ -41,10 +41,37 @@ BATCH_CELLS = 1_000_000  # replicates × thresholds of the groups whose choices 
 CROSS_FITTED = ("precision_cross_fitted", "recall_cross_fitted", "f1_cross_fitted")
 UNDEFINED_CROSS_FITTED = "undefined_cross_fitted"
 COLUMNS = (
-    Column(CROSS_FITTED[0], "DOUBLE", "precision where the threshold is chosen on other clusters", nullable=True),
-    Column(CROSS_FITTED[1], "DOUBLE", "recall likewise", nullable=True),
-    Column(CROSS_FITTED[2], "DOUBLE", "F1 likewise: what the same choice gives on other data", nullable=True),
-    Column(UNDEFINED_CROSS_FITTED, "VARCHAR", "why one of these three is NULL; NULL when all are given", nullable=True),
+    Column(
+        CROSS_FITTED[0],
+        "DOUBLE",
+        (
+            "precision where the threshold is [chosen on other clusters](threshold_sweep.md#operating-points); "
+            "NULL: none can be given"
+        ),
+        nullable=True,
+    ),
+    Column(
+        CROSS_FITTED[1],
+        "DOUBLE",
+        "recall where the threshold is chosen on other clusters; NULL: none can be given",
+        nullable=True,
+    ),
+    Column(
+        CROSS_FITTED[2],
+        "DOUBLE",
+        "F1 where the threshold is chosen on other clusters: what the same choice gives on other data; "
+        "NULL: none can be given",
+        nullable=True,
+    ),
+    Column(
+        UNDEFINED_CROSS_FITTED,
+        "VARCHAR",
+        (
+            "why one of these three is NULL: `confidence`, `one_replicate`, `not_reached`, `undefined_ratio`, "
+            "`none`; NULL: all three are given"
+        ),
+        nullable=True,
+    ),
 )
 
 

@@ -52,20 +52,21 @@ N_CLUSTERS, N_EFFECTIVE, DESIGN_EFFECT = "n_clusters", "n_clusters_effective", "
 QUALITY_COLUMN = Column(
     INTERVAL_QUALITY,
     "VARCHAR",
-    f"how far intervals of the row can be trusted, the worst that holds: `{'`, `'.join(MEANINGS)}`; NULL without any",
+    "[how far to trust the intervals](#how-far-to-trust-an-interval) of the row, the worst that holds: "
+    f"`{'`, `'.join(MEANINGS)}`; NULL: no interval is given",
     nullable=True,
 )
 CLUSTER_COLUMNS = (
     Column(
         N_CLUSTERS,
         "BIGINT",
-        "clusters with rows, or replicates that more than 1,000 of them are put in; NULL where rows are independent",
+        "clusters with rows, or replicates that more than 1,000 of them are put in; NULL: rows are independent",
         nullable=True,
     ),
     Column(
         N_EFFECTIVE,
         "DOUBLE",
-        "how many clusters of equal size would weigh as much: (Σ n)² / Σ n² of their sizes; NULL likewise",
+        "how many clusters of equal size would weigh as much: (Σ n)² / Σ n² of their sizes; NULL: rows are independent",
         nullable=True,
     ),
 )
@@ -79,5 +80,6 @@ def worst(qualities: Iterable[Quality | None]) -> Quality | None:
 
 def design_effect_column(ratio: str) -> Column:
     """The column `design_effect` of a table whose main ratio has this name."""
-    meaning = f"variance of {ratio} between clusters over that of independent rows; NULL where one is not known"
-    return Column(DESIGN_EFFECT, "DOUBLE", meaning, nullable=True)
+    meaning = f"variance of {ratio} between clusters over that of independent rows"
+    rule = "rows are independent, or one is not known"
+    return Column(DESIGN_EFFECT, "DOUBLE", f"{meaning}; NULL: {rule}", nullable=True)

@@ -17,9 +17,9 @@ _WITHOUT_SCORE = ("infinite_score", "nan_score", "null_score")
 
 
 def meaning_of(stage: Stage, table: str, name: str) -> str:
-    """The comment of a column of a result table: the definition of the number."""
+    """The meaning of a column of a result table: the definition of the number."""
     columns = next(each.columns for each in stage.tables if each.name == table)
-    return next(column.meaning for column in columns if column.name == name)
+    return next(column.definition for column in columns if column.name == name)
 
 
 def why_undefined(row: Mapping[str, Any], name: str) -> str:

@@ -12,10 +12,10 @@ from pipeline.sources.bins import Grid
 from pipeline.stages.before_after import audit, faults, fields, gold, plausibility, strata, trend
 from pipeline.stages.before_after.compared import has
 from pipeline.stages.before_after.crossing import CROSSED, PAIRS_OF_BOTH, UNKNOWN_PARENT
+from pipeline.stages.before_after.estimate_tables import COUNT_NAMES
 from pipeline.stages.before_after.pairs import PAIR, USED_PAIRS, every_used_pair
 from pipeline.stages.before_after.relations import columns_of_events, key_of_pair, relations, used_pairs
 from pipeline.stages.before_after.resolved import Resolved
-from pipeline.stages.before_after.tables import COUNT_NAMES
 from pipeline.stages.before_after.timelines import (
     N_COLUMNS,
     compared_pairs,

@@ -17,8 +17,8 @@ from pipeline.metrics.uncertainty.marks import warnings_of_marks
 from pipeline.stages.before_after import adjusted, audit, gold, marks, placebo, plausibility, reference, strata, trend
 from pipeline.stages.before_after import verdict as assumption
 from pipeline.stages.before_after.crossing import CROSSED
+from pipeline.stages.before_after.estimate_tables import COUNT_NAMES
 from pipeline.stages.before_after.gold_difference import with_difference
-from pipeline.stages.before_after.tables import COUNT_NAMES
 from pipeline.stages.before_after.uncertainty import with_design_effects, with_intervals, with_safe_limits
 from pipeline.stages.stage import Summary, curve_title, integer, interval, number, of_group
 from pipeline.tables.groupings import group_text

@@ -12,8 +12,9 @@ from pipeline.stages.before_after.contract import (
     PAIRS,
     BeforeAfterParameters,
 )
+from pipeline.stages.before_after.estimate_tables import COUNT_TABLE
 from pipeline.stages.before_after.evidence import EVIDENCE
-from pipeline.stages.before_after.tables import COUNT_TABLE, TABLES
+from pipeline.stages.before_after.tables import TABLES
 from pipeline.stages.stage import Stage, UnitTable
 
 STAGE = Stage(

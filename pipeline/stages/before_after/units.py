@@ -12,7 +12,7 @@ from pipeline.metrics.before_after.timelines import counts_around
 from pipeline.plan.nodes import After
 from pipeline.plan.optional_tables import OptionalTable
 from pipeline.queries.load import statement
-from pipeline.stages.before_after.tables import EVENT_COLUMNS
+from pipeline.stages.before_after.estimate_tables import EVENT_COLUMNS
 from pipeline.stages.before_after.timelines import N_COLUMNS, articles_of_timeline, events_of_timeline
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import THRESHOLD, lowest_retrieved

@@ -14,7 +14,7 @@ from pipeline.sources.inputs import Input, InputContract
 from pipeline.stages.change_points.margins import MarginSides
 from pipeline.stages.parameters import EvenThresholds, StageParameters
 from pipeline.tables.groupings import unlike_but_for_case
-from pipeline.tables.schemas import Column, Table, limits_of
+from pipeline.tables.schemas import Column, Table, limits_of, of_chosen_row
 
 Matching = Literal["one_to_one", "any", "roerich", "ruptures", "nearest"]
 Annotators = Literal["union", "separate", "tcpd"]
@@ -87,12 +87,26 @@ _COUNTED = (
     Column("n_predicted", "BIGINT", "predictions at or above the threshold"),
     Column("tp", "BIGINT", "true positives, by the rule of matching"),
 )
-_PRECISION = Column("precision", "DOUBLE", "tp / n_predicted; above 1 is possible with `any`", nullable=True)
-_RECALL = Column("recall", "DOUBLE", "tp / n_true; with `tcpd` the mean over annotators and series", nullable=True)
-_F1 = Column("f1", "DOUBLE", "2 tp / (n_predicted + n_true); with `tcpd` the harmonic mean", nullable=True)
-_UNDEFINED = Column("undefined", "VARCHAR", "why a ratio is NULL; NULL when all are defined", nullable=True)
+_PRECISION = Column(
+    "precision", "DOUBLE", "tp / n_predicted; above 1 is possible with `any`; NULL: nothing is predicted", nullable=True
+)
+_RECALL = Column(
+    "recall",
+    "DOUBLE",
+    "tp / n_true; with `tcpd` the mean over annotators and series; NULL: no true point",
+    nullable=True,
+)
+_F1 = Column(
+    "f1", "DOUBLE", "2 tp / (n_predicted + n_true); with `tcpd` the harmonic mean; NULL: neither", nullable=True
+)
+_UNDEFINED = Column(
+    "undefined",
+    "VARCHAR",
+    "why a ratio is NULL: the [reasons](change_points.md#edge-cases); NULL: all ratios are defined",
+    nullable=True,
+)
 CURVE = (
-    Column("threshold", "DOUBLE", "score from which a prediction counts; NULL without scores", nullable=True),
+    Column("threshold", "DOUBLE", "score from which a prediction counts; NULL: nothing has a score", nullable=True),
     Column("n_series", "BIGINT", "runs on one series; with separate annotators each counts"),
     *_COUNTED,
     _PRECISION,
@@ -102,25 +116,47 @@ CURVE = (
     _F1,
     *limits_of("f1"),
     _UNDEFINED,
-    Column("undefined_interval", "VARCHAR", "why an interval is NULL; NULL when all are given", nullable=True),
+    Column(
+        "undefined_interval",
+        "VARCHAR",
+        "why an interval is NULL: the [reasons](change_points.md#intervals); NULL: all intervals are given",
+        nullable=True,
+    ),
     QUALITY_COLUMN,
 )
-CHOSEN = tuple(Column(column.name, column.type, column.meaning, nullable=True) for column in CURVE)
+CHOSEN = of_chosen_row(
+    CURVE, reasons="`not_reached`, `not_promised`", always=("undefined", "undefined_interval", "interval_quality")
+)
 AREAS = (
     Column("n_series", "BIGINT", "runs on one series; with separate annotators each counts"),
     Column("n_true", "BIGINT", "true points"),
     Column("n_predicted", "BIGINT", "predictions"),
-    Column("average_precision", "DOUBLE", "step area, from every score", nullable=True),
-    Column("pr_auc", "DOUBLE", "trapezoids at the thresholds of the stage, level down to recall 0", nullable=True),
+    Column("average_precision", "DOUBLE", "step area, from every score; NULL: see `undefined`", nullable=True),
+    Column(
+        "pr_auc",
+        "DOUBLE",
+        "trapezoids at the thresholds of the stage, level down to recall 0; NULL: see `undefined`",
+        nullable=True,
+    ),
     Column(
         "pr_auc_roerich",
         "DOUBLE",
-        "trapezoids from every score, from recall 0 at precision 1 to recall 1 at precision 0",
+        ("trapezoids from every score, from recall 0 at precision 1 to recall 1 at precision 0; NULL: see `undefined`"),
         nullable=True,
     ),
     Column("n_covered", "BIGINT", "runs with a known number of observations"),
-    Column("covering", "DOUBLE", "mean segmentation covering of these runs by all predictions", nullable=True),
-    Column("undefined", "VARCHAR", "why an area is NULL; NULL when all are defined", nullable=True),
+    Column(
+        "covering",
+        "DOUBLE",
+        "mean segmentation covering of these runs by all predictions; NULL: no number of observations",
+        nullable=True,
+    ),
+    Column(
+        "undefined",
+        "VARCHAR",
+        "why an area is NULL: the [reasons](change_points.md#edge-cases); NULL: all areas are defined",
+        nullable=True,
+    ),
     *CLUSTER_COLUMNS,
 )
 SERIES_COLUMNS = (
@@ -129,26 +165,42 @@ SERIES_COLUMNS = (
     Column("n_predicted", "BIGINT", "predictions, whatever their score"),
     Column("tp", "BIGINT", "true positives, by the rule of matching"),
     _PRECISION,
-    Column("recall", "DOUBLE", "tp / n_true; with `tcpd` the mean over annotators", nullable=True),
+    Column("recall", "DOUBLE", "tp / n_true; with `tcpd` the mean over annotators; NULL: no true point", nullable=True),
     _F1,
-    Column("mean_delay", "DOUBLE", "mean of prediction − true point over the matches; hours for times", nullable=True),
-    Column("covering", "DOUBLE", "segmentation covering; NULL without n_obs", nullable=True),
+    Column(
+        "mean_delay",
+        "DOUBLE",
+        "mean of prediction − true point over the matches; hours for times; NULL: no match",
+        nullable=True,
+    ),
+    Column("covering", "DOUBLE", "segmentation covering; NULL: no number of observations", nullable=True),
     _UNDEFINED,
 )
 DELAYS = (
     Column(SERIES_ID, "KEY", "the series"),
     Column("position", "POSITION", "the prediction; a TIMESTAMP in UTC for times and dates"),
     Column("rank", "BIGINT", "1, 2, … of matched predictions at one position"),
-    Column("true_position", "POSITION", "the true point it is matched with, likewise"),
+    Column("true_position", "POSITION", "the true point it is matched with; a TIMESTAMP in UTC for times and dates"),
     Column("delay", "DOUBLE", "position − true_position; hours for times"),
-    Column("score", "DOUBLE", "its score; NULL without scores", nullable=True),
+    Column("score", "DOUBLE", "score of the prediction; NULL: no scores", nullable=True),
 )
 TABLES = (
     Table("change_points_curve", "one row per group and threshold", CURVE, ("threshold",)),
     Table(
         "change_points_operating_points",
         "one row per group with scores and criterion",
-        (Column("criterion", "VARCHAR", "what the threshold was chosen for"), *CHOSEN, *CHOSEN_ELSEWHERE),
+        (
+            Column(
+                "criterion",
+                "VARCHAR",
+                (
+                    "what the threshold was chosen for: `max_f1`, `min_precision=0.9`, "
+                    "`min_recall=0.8,confidence=0.95`, …"
+                ),
+            ),
+            *CHOSEN,
+            *CHOSEN_ELSEWHERE,
+        ),
         ("criterion",),
     ),
     Table("change_points_areas", "one row per group", AREAS, ()),

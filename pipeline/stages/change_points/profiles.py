@@ -79,8 +79,8 @@ ROERICH = Profile(
 )
 TCPDBENCH = Profile(
     name="tcpdbench",
-    tool="TCPDBench at 1709f40, metrics.f_measure",
-    measures={"precision": "precision", "recall": "recall", "f1": "f_measure"},
+    tool="TCPDBench at 1709f40, metrics.f_measure and metrics.covering",
+    measures={"precision": "precision", "recall": "recall", "f1": "f_measure", "covering": "covering"},
     conventions=(
         Convention(
             "several annotators",
@@ -95,7 +95,7 @@ TCPDBENCH = Profile(
         ),
     ),
     exactly=f"where no true point is as near to a prediction as another; {_SERIES}",
-    units=("change_points_series", "series_id", ("precision", "recall", "f1")),
+    units=("change_points_series", "series_id", ("precision", "recall", "f1", "covering")),
     refuses=_several_annotators,
 )
 PROFILES = (RUPTURES, ROERICH, TCPDBENCH)

@@ -15,7 +15,7 @@ from pipeline.sources.inputs import Input, InputContract
 from pipeline.stages.mentions.rules import Match, MentionParameters
 from pipeline.stages.parameters import EvenThresholds
 from pipeline.tables.ratios import RATIOS
-from pipeline.tables.schemas import Column, Table, limits_of
+from pipeline.tables.schemas import Column, Table, limits_of, of_chosen_row
 
 _MENTION = (
     InputField("doc_id", "key", "the document of the mention", required=True),
@@ -52,32 +52,42 @@ SCORES = (
     Column(
         "threshold",
         "DOUBLE",
-        "score from which a prediction counts; NULL: all count, there are no scores, at least in the group",
+        (
+            "score from which a prediction counts; NULL: no scores, or no prediction in the group, whose scores"
+            " are the thresholds"
+        ),
         nullable=True,
     ),
     Column("n_documents", "BIGINT", "documents, with or without mentions"),
     Column("tp", "BIGINT", "true positives: retrieved predictions that are matched"),
     Column("fp", "BIGINT", "false positives: other retrieved predictions"),
     Column("fn", "BIGINT", "false negatives: gold mentions without a retrieved match"),
-    Column("precision", "DOUBLE", "tp / (tp + fp), or the mean of the documents'", nullable=True),
+    Column(
+        "precision", "DOUBLE", "tp / (tp + fp), or the mean of the documents'; NULL: nothing retrieved", nullable=True
+    ),
     *limits_of("precision"),
-    Column("recall", "DOUBLE", "tp / (tp + fn), or the mean of the documents'", nullable=True),
+    Column("recall", "DOUBLE", "tp / (tp + fn), or the mean of the documents'; NULL: no gold", nullable=True),
     *limits_of("recall"),
-    Column("f1", "DOUBLE", "2 tp / (2 tp + fp + fn), or the mean of the documents', see the page", nullable=True),
+    Column(
+        "f1",
+        "DOUBLE",
+        ("2 tp / (2 tp + fp + fn), or the mean of the documents', see the page; NULL: neither retrieved nor gold"),
+        nullable=True,
+    ),
     *limits_of("f1"),
     Column("precision_dropped", "BIGINT", "documents that the mean of precision leaves out: undefined there"),
     Column("recall_dropped", "BIGINT", "documents that the mean of recall leaves out"),
     Column("f1_dropped", "BIGINT", "documents that the mean of f1 leaves out"),
-    Column("undefined", "VARCHAR", "why a ratio is NULL; NULL when all are defined", nullable=True),
-    Column("undefined_interval", "VARCHAR", "why an interval is NULL; NULL when all are given", nullable=True),
+    Column("undefined", "VARCHAR", "why a ratio is NULL; NULL: all ratios are defined", nullable=True),
+    Column("undefined_interval", "VARCHAR", "why an interval is NULL; NULL: all limits are given", nullable=True),
     QUALITY_COLUMN,
     *CLUSTER_COLUMNS,
 )
 _NOT_CHOSEN = {"average", *(f"{name}_dropped" for name in RATIOS)}
-CHOSEN = tuple(
-    Column(column.name, column.type, column.meaning, nullable=True)
-    for column in SCORES
-    if column.name not in _NOT_CHOSEN
+CHOSEN = of_chosen_row(
+    (column for column in SCORES if column.name not in _NOT_CHOSEN),
+    reasons="`not_reached`, `not_promised`",
+    always=("undefined", "undefined_interval", "interval_quality"),
 )
 DOCUMENT_COLUMNS = (
     Column("doc_id", "KEY", "the document"),
@@ -87,12 +97,13 @@ DOCUMENT_COLUMNS = (
 )
 
 
-def _mention(side: str) -> tuple[Column, ...]:
+def _mention(side: str, without: str) -> tuple[Column, ...]:
+    rule = f"; NULL: {without}, or column not there"
     return (
-        Column(f"{side}_start", "BIGINT", f"first character of the {side} mention; NULL without one", nullable=True),
-        Column(f"{side}_end", "BIGINT", "character after its last; NULL likewise", nullable=True),
-        Column(f"{side}_text", "KEY", "its text; NULL likewise", nullable=True),
-        Column(f"{side}_type", "KEY", "its type; NULL likewise", nullable=True),
+        Column(f"{side}_start", "BIGINT", f"first character of the {side} mention{rule}", nullable=True),
+        Column(f"{side}_end", "BIGINT", f"character after the last of the {side} mention{rule}", nullable=True),
+        Column(f"{side}_text", "KEY", f"text of the {side} mention{rule}", nullable=True),
+        Column(f"{side}_type", "KEY", f"type of the {side} mention{rule}", nullable=True),
     )
 
 
@@ -100,16 +111,27 @@ OUTCOMES = (
     Column("doc_id", "KEY", "the document"),
     Column("mention", "BIGINT", "number of the row within the document, from 1, in the order of the text"),
     Column("outcome", "VARCHAR", "`tp`, `fp` or `fn` at the lowest threshold"),
-    *_mention("gold"),
-    *_mention("predicted"),
-    Column("score", "DOUBLE", "confidence of the prediction; NULL without one", nullable=True),
+    *_mention("gold", "no gold mention"),
+    *_mention("predicted", "no prediction"),
+    Column("score", "DOUBLE", "confidence of the prediction; NULL: no score, or no prediction", nullable=True),
 )
 TABLES = (
     Table("entity_recognition_scores", "one row per average and threshold", SCORES, ("average", "threshold")),
     Table(
         "entity_recognition_operating_points",
         "one row per group with scores and criterion, of all mentions together",
-        (Column("criterion", "VARCHAR", "what the threshold was chosen for"), *CHOSEN, *CHOSEN_ELSEWHERE),
+        (
+            Column(
+                "criterion",
+                "VARCHAR",
+                (
+                    "what the threshold was chosen for: `max_f1`, `min_precision=0.9`, "
+                    "`min_recall=0.8,confidence=0.95`, …"
+                ),
+            ),
+            *CHOSEN,
+            *CHOSEN_ELSEWHERE,
+        ),
         ("criterion",),
     ),
     Table("entity_recognition_documents", "one row per document", DOCUMENT_COLUMNS, ("doc_id",)),

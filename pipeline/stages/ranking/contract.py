@@ -61,32 +61,37 @@ MEASURES = (
     ),
 )
 MEASURE_NAMES = tuple(column.name for column in MEASURES)
-UNDEFINED = Column("undefined", "VARCHAR", "why a value is NULL; NULL when all are defined", nullable=True)
-UNDEFINED_P_VALUE = Column("undefined_p_value", "VARCHAR", "why a p-value is NULL, beyond `undefined`", nullable=True)
+UNDEFINED = Column("undefined", "VARCHAR", "why a value is NULL; NULL: all is defined", nullable=True)
+UNDEFINED_P_VALUE = Column(
+    "undefined_p_value",
+    "VARCHAR",
+    "why a p-value is NULL, beyond `undefined`; NULL: the p-value is given, or `undefined` says why not",
+    nullable=True,
+)
 QUERIES = (
-    Column("query_id", "KEY", "the query", nullable=True),
+    Column("query_id", "KEY", "the query; NULL: never", nullable=True),
     Column("n", "BIGINT", "documents in the pool: those ranked, or `n_candidates`"),
     Column("n_relevant", "BIGINT", "relevant documents, retrieved or not"),
     Column("n_retrieved", "BIGINT", "documents in the ranking"),
     Column("n_relevant_retrieved", "BIGINT", "relevant documents in the ranking"),
     *MEASURES,
     _measure("ap_expected", "mean of average_precision under random selection"),
-    _measure("ap_variance", "its variance under random selection"),
+    _measure("ap_variance", "variance of average_precision under random selection"),
     _measure("ap_p_value", "probability that random selection has at least this average precision"),
-    Column("ap_p_value_method", "VARCHAR", "`exact`, `grid` or `monte_carlo`; NULL without p-value", nullable=True),
+    Column("ap_p_value_method", "VARCHAR", "`exact`, `grid` or `monte_carlo`; NULL: undefined", nullable=True),
     UNDEFINED,
     UNDEFINED_P_VALUE,
 )
 CUTOFFS = (
-    Column("query_id", "KEY", "the query", nullable=True),
+    Column("query_id", "KEY", "the query; NULL: never", nullable=True),
     Column("k", "BIGINT", "number of first documents"),
     _measure("hits", "relevant documents among the first k; with ties `expected` a mean over their orders"),
     _measure("precision", "hits / k, also where fewer documents are ranked"),
     _measure("recall", "hits / n_relevant"),
     _measure("precision_expected", "mean of precision under random selection"),
-    _measure("precision_variance", "its variance under random selection"),
+    _measure("precision_variance", "variance of precision under random selection"),
     _measure("recall_expected", "mean of recall under random selection"),
-    _measure("recall_variance", "its variance under random selection"),
+    _measure("recall_variance", "variance of recall under random selection"),
     _measure("p_value", "probability that random selection has at least as many hits"),
     UNDEFINED,
     UNDEFINED_P_VALUE,
@@ -96,7 +101,7 @@ CUTOFFS = (
 _N_QUERIES = Column("n_queries", "BIGINT", "rankings that the means are over")
 _N_EXCLUDED = Column("n_excluded", "BIGINT", "rankings left out of the means, having no relevant document")
 _UNDEFINED_INTERVAL = Column(
-    "undefined_interval", "VARCHAR", "why intervals are NULL; NULL when they are given", nullable=True
+    "undefined_interval", "VARCHAR", "why intervals are NULL; NULL: intervals are given", nullable=True
 )
 SUMMARY = (
     _N_QUERIES,
@@ -112,12 +117,12 @@ SUMMARY = (
         )
     ),
     _measure("map_expected", "mean of map under random selection of every ranking"),
-    _measure("map_variance", "its variance under random selection"),
+    _measure("map_variance", "variance of map under random selection"),
     _measure("map_p_value", "probability that random selection has at least this map"),
     Column(
         "map_p_value_method",
         "VARCHAR",
-        "`lognormal`, `normal` or `monte_carlo`; for one query the method of its p-value",
+        "`lognormal`, `normal` or `monte_carlo`; for one query the method of its p-value; NULL: undefined",
         nullable=True,
     ),
     UNDEFINED,

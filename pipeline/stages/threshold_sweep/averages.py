@@ -10,7 +10,7 @@ from pipeline.metrics.uncertainty.limits import UNDEFINED_INTERVAL, limit_names
 from pipeline.metrics.uncertainty.marks import worst_of
 from pipeline.metrics.uncertainty.proportions import PROPORTIONS
 from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY
-from pipeline.stages.threshold_sweep.contract import AVERAGES
+from pipeline.stages.threshold_sweep.tables import AVERAGES
 from pipeline.tables.columns import nulls
 from pipeline.tables.groupings import Grouping
 from pipeline.tables.schemas import GROUPING, polars_types

@@ -1,4 +1,4 @@
-"""Inputs, parameters and result tables of threshold_sweep."""
+"""Inputs, parameters and counts of threshold_sweep."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from pipeline.metrics.curves.choices import COLUMNS as CHOSEN_ELSEWHERE
 from pipeline.metrics.curves.operating_points import Criterion, each_once
-from pipeline.metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN, design_effect_column
 from pipeline.sources.inputs import Field as InputField
 from pipeline.sources.inputs import Input, InputContract
 from pipeline.stages.parameters import EvenThresholds, StageParameters
 from pipeline.tables.groupings import Grouping, users_name
-from pipeline.tables.schemas import Column, Table, limits_of
+from pipeline.tables.schemas import Column
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,124 +47,6 @@ CROSSED = ("counts_of_second_parent", "counts_of_both_parents")  # count tables 
 CROSSED_LIKELIHOOD = ("likelihood_of_second_parent", "likelihood_of_both_parents")
 COUNT_NAMES = tuple(column.name for column in COUNTS)
 HEAVIEST = ("heaviest_positive", "heaviest_negative")  # of a group: the largest weights, with rows that have any
-
-CURVE = (
-    Column("threshold", "DOUBLE", "score from which a row is predicted to be true"),
-    Column("tp", "BIGINT", "true positives: retrieved rows with a true label"),
-    Column("fp", "BIGINT", "false positives: retrieved rows with a false label"),
-    Column("fn", "BIGINT", "false negatives: other rows with a true label"),
-    Column("tn", "BIGINT", "true negatives: other rows with a false label"),
-    Column("tp_weight", "DOUBLE", "weight of the true positives; NULL without weights", nullable=True),
-    Column("fp_weight", "DOUBLE", "weight of the false positives; NULL without weights", nullable=True),
-    Column("fn_weight", "DOUBLE", "weight of the false negatives; NULL without weights", nullable=True),
-    Column("tn_weight", "DOUBLE", "weight of the true negatives; NULL without weights", nullable=True),
-    Column("precision", "DOUBLE", "tp / (tp + fp), of the weights if there are any", nullable=True),
-    *limits_of("precision"),
-    Column("recall", "DOUBLE", "tp / (tp + fn), likewise", nullable=True),
-    *limits_of("recall"),
-    Column("f1", "DOUBLE", "2 tp / (2 tp + fp + fn), likewise", nullable=True),
-    *limits_of("f1"),
-    Column("fpr", "DOUBLE", "false positive rate fp / (fp + tn), likewise", nullable=True),
-    *limits_of("fpr"),
-    Column("undefined", "VARCHAR", "why a ratio is NULL; NULL when all are defined", nullable=True),
-    Column("undefined_interval", "VARCHAR", "why an interval is NULL; NULL when all are given", nullable=True),
-    QUALITY_COLUMN,
-)
-AREAS = (
-    Column("n", "BIGINT", "rows"),
-    Column("n_positive", "BIGINT", "rows with a true label"),
-    Column(
-        "log_likelihood",
-        "DOUBLE",
-        "mean log-likelihood of the labels, scores taken as probabilities; NULL if one is missing or outside [0, 1]",
-        nullable=True,
-    ),
-    Column("log_likelihood_se", "DOUBLE", "standard error of that mean", nullable=True),
-    Column("brier", "DOUBLE", "mean squared difference of score and label; NULL likewise", nullable=True),
-    Column("average_precision", "DOUBLE", "step sum of precision over recall, ties entering together", nullable=True),
-    Column("average_precision_se", "DOUBLE", "its standard error, by influence functions", nullable=True),
-    *limits_of("average_precision"),
-    Column("pr_auc", "DOUBLE", "area as a mean over true points, at the thresholds of the stage", nullable=True),
-    Column(
-        "pr_auc_se_true_points",
-        "DOUBLE",
-        "standard error of that mean as published; far too small, see the page of the stage",
-        nullable=True,
-    ),
-    Column("pr_auc_se", "DOUBLE", "its standard error with all randomness", nullable=True),
-    *limits_of("pr_auc"),
-    Column("roc_auc", "DOUBLE", "area under the ROC curve, ties counting half", nullable=True),
-    Column("roc_auc_se", "DOUBLE", "its standard error, by influence functions", nullable=True),
-    *limits_of("roc_auc"),
-    Column("method", "VARCHAR", "`exact`, or `binned`: the areas are midpoints of certified bounds"),
-    Column("average_precision_min", "DOUBLE", "certified lower bound; NULL for `exact`", nullable=True),
-    Column("average_precision_max", "DOUBLE", "certified upper bound; NULL for `exact`", nullable=True),
-    Column("roc_auc_min", "DOUBLE", "certified lower bound; NULL for `exact`", nullable=True),
-    Column("roc_auc_max", "DOUBLE", "certified upper bound; NULL for `exact`", nullable=True),
-    Column("undefined", "VARCHAR", "why an area is NULL; NULL when all are defined", nullable=True),
-    Column("undefined_interval", "VARCHAR", "why an interval is NULL; NULL when all are given", nullable=True),
-    QUALITY_COLUMN,
-    *CLUSTER_COLUMNS,
-    design_effect_column("average_precision"),
-)
-_NULLABLE = tuple(Column(column.name, column.type, column.meaning, nullable=True) for column in CURVE)
-AVERAGES = (
-    Column("averaged", "VARCHAR", "the grouping columns whose values are averaged over, comma-separated"),
-    Column("average", "VARCHAR", "`micro`: all rows together; `macro`: plain mean; `weighted`: by positives"),
-    Column("threshold", "DOUBLE", "the threshold of the ratios; NULL in the row of the areas", nullable=True),
-    Column("n_groups", "BIGINT", "groups that are averaged over"),
-    Column("precision", "DOUBLE", "mean over the groups where it is defined", nullable=True),
-    *limits_of("precision"),
-    Column("recall", "DOUBLE", "likewise", nullable=True),
-    *limits_of("recall"),
-    Column("f1", "DOUBLE", "likewise", nullable=True),
-    *limits_of("f1"),
-    Column("fpr", "DOUBLE", "likewise", nullable=True),
-    *limits_of("fpr"),
-    Column("average_precision", "DOUBLE", "likewise; only in the row of the areas", nullable=True),
-    *limits_of("average_precision"),
-    Column("pr_auc", "DOUBLE", "likewise", nullable=True),
-    *limits_of("pr_auc"),
-    Column("roc_auc", "DOUBLE", "likewise", nullable=True),
-    *limits_of("roc_auc"),
-    Column(
-        "n_undefined", "BIGINT", "groups in which a ratio or an area of the row is NULL; these are left out of its mean"
-    ),
-    Column("undefined_interval", "VARCHAR", "why an interval is NULL; NULL when all are given", nullable=True),
-    QUALITY_COLUMN,
-)
-OUTCOMES = (
-    Column("sampled_as", "VARCHAR", "`nearest` to the threshold, `false_positives` or `false_negatives`"),
-    Column("sample_rank", "BIGINT", "rank in the sample: the nearest, or the most confident error, is 1; at most 50"),
-    Column("threshold", "DOUBLE", "threshold of the group: that of its first operating point that has one"),
-    Column("id", "KEY", "the item; NULL unless `id` is mapped", nullable=True),
-    Column("score", "DOUBLE", "score; NULL where a missing score counts as below every threshold", nullable=True),
-    Column("label", "BOOLEAN", "label"),
-    Column("weight", "DOUBLE", "weight; 1 without weights"),
-    Column("outcome", "VARCHAR", "`tp`, `fp`, `fn` or `tn` at the threshold"),
-)
-TABLES = (
-    Table("threshold_sweep_curve", "one row per group and threshold", CURVE, ("threshold",)),
-    Table("threshold_sweep_areas", "one row per group", AREAS, ()),
-    Table(
-        "threshold_sweep_operating_points",
-        "one row per group and criterion",
-        (
-            Column("criterion", "VARCHAR", "what the threshold was chosen for"),
-            *_NULLABLE,
-            *CLUSTER_COLUMNS,
-            *CHOSEN_ELSEWHERE,
-        ),
-        ("criterion",),
-    ),
-    Table(
-        "threshold_sweep_averages",
-        "one row per average and threshold, and one with a NULL threshold for the areas",
-        AVERAGES,
-        ("averaged", "average", "threshold"),
-    ),
-    Table("threshold_sweep_outcomes", "one row per sampled prediction", OUTCOMES, ("sampled_as", "sample_rank")),
-)
 
 
 class ThresholdSweepParameters(StageParameters):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pipeline.stages.stage import Stage
 from pipeline.stages.threshold_sweep import figures, methods, planning, results
-from pipeline.stages.threshold_sweep.contract import COUNTS, PREDICTIONS, TABLES, ThresholdSweepParameters
+from pipeline.stages.threshold_sweep.contract import COUNTS, PREDICTIONS, ThresholdSweepParameters
 from pipeline.stages.threshold_sweep.evidence import EVIDENCE
+from pipeline.stages.threshold_sweep.tables import TABLES
 
 STAGE = Stage(
     kind="threshold_sweep",

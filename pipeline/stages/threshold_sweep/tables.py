@@ -1,0 +1,275 @@
+"""Result tables of threshold_sweep."""
+
+from __future__ import annotations
+
+from pipeline.metrics.curves.choices import COLUMNS as CHOSEN_ELSEWHERE
+from pipeline.metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN, design_effect_column
+from pipeline.tables.schemas import Column, Table, limits_of, of_chosen_row
+
+CURVE = (
+    Column("threshold", "DOUBLE", "score from which a row is predicted to be true"),
+    Column("tp", "BIGINT", "true positives: retrieved rows with a true label"),
+    Column("fp", "BIGINT", "false positives: retrieved rows with a false label"),
+    Column("fn", "BIGINT", "false negatives: other rows with a true label"),
+    Column("tn", "BIGINT", "true negatives: other rows with a false label"),
+    Column("tp_weight", "DOUBLE", "weight of the true positives; NULL: no weights", nullable=True),
+    Column("fp_weight", "DOUBLE", "weight of the false positives; NULL: no weights", nullable=True),
+    Column("fn_weight", "DOUBLE", "weight of the false negatives; NULL: no weights", nullable=True),
+    Column("tn_weight", "DOUBLE", "weight of the true negatives; NULL: no weights", nullable=True),
+    Column(
+        "precision", "DOUBLE", "tp / (tp + fp), of the weights if there are any; NULL: nothing retrieved", nullable=True
+    ),
+    *limits_of("precision"),
+    Column("recall", "DOUBLE", "tp / (tp + fn), of the weights if there are any; NULL: no positive", nullable=True),
+    *limits_of("recall"),
+    Column(
+        "f1",
+        "DOUBLE",
+        "2 tp / (2 tp + fp + fn), of the weights if there are any; NULL: neither retrieved nor positive",
+        nullable=True,
+    ),
+    *limits_of("f1"),
+    Column(
+        "fpr",
+        "DOUBLE",
+        "false positive rate fp / (fp + tn), of the weights if there are any; NULL: no negative",
+        nullable=True,
+    ),
+    *limits_of("fpr"),
+    Column(
+        "undefined",
+        "VARCHAR",
+        (
+            "why the first ratio that is missing is NULL: `no_prediction`, `no_positive`, `no_negative`; NULL: "
+            "all ratios are defined"
+        ),
+        nullable=True,
+    ),
+    Column(
+        "undefined_interval",
+        "VARCHAR",
+        (
+            "why an interval is NULL: `none`, `budget`, `one_replicate`, `undefined_ratio`; the "
+            "[reasons](threshold_sweep.md#intervals); NULL: all intervals are given"
+        ),
+        nullable=True,
+    ),
+    QUALITY_COLUMN,
+)
+AREAS = (
+    Column("n", "BIGINT", "rows"),
+    Column("n_positive", "BIGINT", "rows with a true label"),
+    Column(
+        "log_likelihood",
+        "DOUBLE",
+        (
+            "mean log-likelihood of the labels, scores taken as probabilities; NULL: a score missing or outside"
+            " [0, 1], or no row"
+        ),
+        nullable=True,
+    ),
+    Column(
+        "log_likelihood_se",
+        "DOUBLE",
+        "standard error of the mean log-likelihood; "
+        "NULL: a score missing or outside [0, 1], or fewer than two rows or clusters",
+        nullable=True,
+    ),
+    Column(
+        "brier",
+        "DOUBLE",
+        "mean squared difference of score and label; NULL: a score missing or outside [0, 1], or no row",
+        nullable=True,
+    ),
+    Column(
+        "average_precision",
+        "DOUBLE",
+        "step sum of precision over recall, ties entering together; NULL: no positive",
+        nullable=True,
+    ),
+    Column(
+        "average_precision_se",
+        "DOUBLE",
+        (
+            "standard error of average_precision, by influence functions; "
+            "NULL: fewer than two positives, one negative, or one replicate"
+        ),
+        nullable=True,
+    ),
+    *limits_of("average_precision"),
+    Column(
+        "pr_auc",
+        "DOUBLE",
+        "area as a mean over true points, at the thresholds of the stage; NULL: no positive",
+        nullable=True,
+    ),
+    Column(
+        "pr_auc_se_true_points",
+        "DOUBLE",
+        (
+            "standard error of pr_auc as published; far too small, see the page of the stage; NULL: fewer "
+            "than two positives"
+        ),
+        nullable=True,
+    ),
+    Column(
+        "pr_auc_se",
+        "DOUBLE",
+        (
+            "standard error of pr_auc with all randomness; "
+            "NULL: fewer than two positives, one negative, or one replicate"
+        ),
+        nullable=True,
+    ),
+    *limits_of("pr_auc"),
+    Column(
+        "roc_auc",
+        "DOUBLE",
+        "area under the ROC curve, ties counting half; NULL: no positive, or no negative",
+        nullable=True,
+    ),
+    Column(
+        "roc_auc_se",
+        "DOUBLE",
+        (
+            "standard error of roc_auc, by influence functions; "
+            "NULL: fewer than two positives, one negative, or one replicate"
+        ),
+        nullable=True,
+    ),
+    *limits_of("roc_auc"),
+    Column("method", "VARCHAR", "`exact`, or `binned`: the areas are midpoints of certified bounds"),
+    Column(
+        "average_precision_min", "DOUBLE", "certified lower bound; NULL: `exact`, or the area is NULL", nullable=True
+    ),
+    Column(
+        "average_precision_max", "DOUBLE", "certified upper bound; NULL: `exact`, or the area is NULL", nullable=True
+    ),
+    Column("roc_auc_min", "DOUBLE", "certified lower bound; NULL: `exact`, or the area is NULL", nullable=True),
+    Column("roc_auc_max", "DOUBLE", "certified upper bound; NULL: `exact`, or the area is NULL", nullable=True),
+    Column(
+        "undefined",
+        "VARCHAR",
+        "why an area is NULL: `no_positive`, `no_negative`, `no_probability`; NULL: everything is defined",
+        nullable=True,
+    ),
+    Column(
+        "undefined_interval",
+        "VARCHAR",
+        (
+            "why an interval is NULL: `none`, `few_positives`, `few_negatives`, `one_replicate`, `at_limit`; "
+            "the [reasons](threshold_sweep.md#intervals); NULL: all intervals are given"
+        ),
+        nullable=True,
+    ),
+    QUALITY_COLUMN,
+    *CLUSTER_COLUMNS,
+    design_effect_column("average_precision"),
+)
+_NULLABLE = of_chosen_row(
+    CURVE, reasons="`not_reached`, `not_promised`", always=("undefined", "undefined_interval", "interval_quality")
+)
+AVERAGES = (
+    Column("averaged", "VARCHAR", "the grouping columns whose values are averaged over, comma-separated"),
+    Column("average", "VARCHAR", "`micro`: all rows together; `macro`: plain mean; `weighted`: by positives"),
+    Column("threshold", "DOUBLE", "the threshold of the ratios; NULL: the row of the areas", nullable=True),
+    Column("n_groups", "BIGINT", "groups that are averaged over"),
+    Column(
+        "precision",
+        "DOUBLE",
+        "mean of precision over the groups where it is defined; NULL: the row of the areas, or defined in no group",
+        nullable=True,
+    ),
+    *limits_of("precision"),
+    Column(
+        "recall",
+        "DOUBLE",
+        "mean of recall over the groups where it is defined; NULL: the row of the areas, or defined in no group",
+        nullable=True,
+    ),
+    *limits_of("recall"),
+    Column(
+        "f1",
+        "DOUBLE",
+        "mean of f1 over the groups where it is defined; NULL: the row of the areas, or defined in no group",
+        nullable=True,
+    ),
+    *limits_of("f1"),
+    Column(
+        "fpr",
+        "DOUBLE",
+        "mean of fpr over the groups where it is defined; NULL: the row of the areas, or defined in no group",
+        nullable=True,
+    ),
+    *limits_of("fpr"),
+    Column(
+        "average_precision",
+        "DOUBLE",
+        "mean of average_precision over the groups where it is defined; NULL: rows of ratios, or defined in no group",
+        nullable=True,
+    ),
+    *limits_of("average_precision"),
+    Column(
+        "pr_auc",
+        "DOUBLE",
+        "mean of pr_auc over the groups where it is defined; NULL: rows of ratios, or defined in no group",
+        nullable=True,
+    ),
+    *limits_of("pr_auc"),
+    Column(
+        "roc_auc",
+        "DOUBLE",
+        "mean of roc_auc over the groups where it is defined; NULL: rows of ratios, or defined in no group",
+        nullable=True,
+    ),
+    *limits_of("roc_auc"),
+    Column(
+        "n_undefined", "BIGINT", "groups in which a ratio or an area of the row is NULL; these are left out of its mean"
+    ),
+    Column(
+        "undefined_interval",
+        "VARCHAR",
+        ("why an interval is NULL: that of the first group without one; NULL: all intervals of the row are given"),
+        nullable=True,
+    ),
+    QUALITY_COLUMN,
+)
+OUTCOMES = (
+    Column("sampled_as", "VARCHAR", "`nearest` to the threshold, `false_positives` or `false_negatives`"),
+    Column("sample_rank", "BIGINT", "rank in the sample: the nearest, or the most confident error, is 1; at most 50"),
+    Column("threshold", "DOUBLE", "threshold of the group: that of its first operating point that has one"),
+    Column("id", "KEY", "the item; NULL: `id` is not mapped", nullable=True),
+    Column("score", "DOUBLE", "score; NULL: a missing score counts as below every threshold", nullable=True),
+    Column("label", "BOOLEAN", "label"),
+    Column("weight", "DOUBLE", "weight; 1 without weights"),
+    Column("outcome", "VARCHAR", "`tp`, `fp`, `fn` or `tn` at the threshold"),
+)
+TABLES = (
+    Table("threshold_sweep_curve", "one row per group and threshold", CURVE, ("threshold",)),
+    Table("threshold_sweep_areas", "one row per group", AREAS, ()),
+    Table(
+        "threshold_sweep_operating_points",
+        "one row per group and criterion",
+        (
+            Column(
+                "criterion",
+                "VARCHAR",
+                (
+                    "what the threshold was chosen for: `max_f1`, `max_f0.5`, `min_precision=0.9`, `min_recall=0.8`, "
+                    "`min_precision=0.9,confidence=0.95`, …"
+                ),
+            ),
+            *_NULLABLE,
+            *CLUSTER_COLUMNS,
+            *CHOSEN_ELSEWHERE,
+        ),
+        ("criterion",),
+    ),
+    Table(
+        "threshold_sweep_averages",
+        "one row per average and threshold, and one with a NULL threshold for the areas",
+        AVERAGES,
+        ("averaged", "average", "threshold"),
+    ),
+    Table("threshold_sweep_outcomes", "one row per sampled prediction", OUTCOMES, ("sampled_as", "sample_rank")),
+)
