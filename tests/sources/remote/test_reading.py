@@ -170,6 +170,13 @@ def test_other_formats_are_read_from_stores(store: ObjectStore, tmp_path: Path) 
     assert file.identity["sha256"] != file.digest
 
 
+def test_a_name_that_no_file_can_have_is_read(store: ObjectStore, tmp_path: Path) -> None:
+    store.bucket("long")
+    store.put(f"long/{'ü' * 400}.parquet", parquet())
+    (file,) = find(tmp_path, "s3://long").files
+    assert content(file).height == 2
+
+
 def test_a_broken_object_is_called_by_its_address(store: ObjectStore, tmp_path: Path) -> None:
     store.bucket("broken")
     store.put("broken/a.parquet", b"no Parquet at all")
