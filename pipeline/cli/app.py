@@ -126,6 +126,7 @@ def run(
     output: Output = None,
     engine: EngineName = None,
     settings: Settings = None,
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Read every input file again.")] = False,  # noqa: FBT002
     quiet: Quiet = False,  # noqa: FBT002 - a flag
     log_format: LogFormat = None,
 ) -> None:
@@ -136,7 +137,7 @@ def run(
     with reporting(ctx, quiet=quiet, log_format=log_format) as console:
         from pipeline.runs.config import load_config  # noqa: PLC0415 - help needs none of it
 
-        overrides = _overrides(settings, output=output, engine=engine)
+        overrides = _overrides(settings, output=output, engine=engine) | ({"cache": False} if no_cache else {})
         execute(load_config(config, overrides=overrides).only(only or []), console)
 
 

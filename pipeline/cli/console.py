@@ -115,6 +115,8 @@ class Console:
         facts = {"stage": result.name, "rows": result.n_rows, "seconds": round(result.seconds, 3)}
         message = f"stage {result.name}: {result.n_rows:,} rows in {result.seconds:.1f} s"
         self.log("info", message, event="stage_end", **facts)
+        for words in result.reused:
+            self.log("info", f"stage {result.name}: {words}", event="reuse", stage=result.name)
 
     def finished(self, run: Run) -> None:
         """Report the end of a run: tables and warnings for people, log lines for machines."""
@@ -139,6 +141,9 @@ class Console:
             style = "yellow" if getattr(block, "tone", "") == "warning" else ""
             text = "\n".join(plain.lines_of(block, rich.width))
             rich.print(Text(f"{text}\n", style=style), soft_wrap=True)
+        for stage in run.stages:
+            for words in stage.reused:
+                rich.print(Text(cleaned(f"{stage.name}  {words}"), style="dim"))
         verb = "Unchanged since" if run.status == "unchanged" else "Published"
         rich.print(f"{verb} {run.path.name}  ({run.seconds:.1f} s)", highlight=False)
         results = shlex.quote(cleaned(str(run.path.parent.parent), layout=""))

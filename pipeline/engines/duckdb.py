@@ -24,6 +24,7 @@ from pipeline.errors import (
     os_error_number,
     os_fault,
 )
+from pipeline.queries.by_file import FILE
 from pipeline.queries.dialect import column, render
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
+    from pipeline.engines.engine import Settle
     from pipeline.interrupts import StopRequest
 
 T = TypeVar("T")
@@ -122,6 +124,24 @@ class DuckDB:
         self._files |= dict.fromkeys(files)
         self.define(name, files_query(files, located=located))
 
+    def scan_numbered(
+        self, name: str, files: Sequence[str], first: int, together: int = 1, *, located: bool = False
+    ) -> None:
+        """Register files as `scan` does, with the column `FILE`: the number of the file that a row comes from.
+
+        Args:
+            name: The relation.
+            files: Absolute paths.
+            first: The lowest number.
+            together: How many files in a row have one number.
+            located: As for `scan`.
+        """
+        self._files |= dict.fromkeys(files)
+        group = exp.IntDiv(this=column("file_index"), expression=exp.Literal.number(together))
+        number = exp.Add(this=group, expression=exp.Literal.number(first))
+        numbered = exp.alias_(exp.cast(number, "INT"), FILE, quoted=True)
+        self.define(name, files_query(files, located=located).select(numbered))
+
     def hand_over(self, name: str, table: pa.Table) -> None:
         """Register a table that lies in memory as a relation; its rows are not copied."""
         self._run(lambda: self._connection.register(name, table), name)
@@ -142,6 +162,16 @@ class DuckDB:
         text = render(query)
         frame: pl.DataFrame = self._run(lambda: self._connection.sql(text, params=dict(params or {})).pl(), text)
         return frame
+
+    def count(
+        self,
+        query: exp.Query,
+        params: Mapping[str, float],
+        settle: Settle,
+        settled_by: str,  # noqa: ARG002 - all engines are called alike
+    ) -> pl.DataFrame:
+        """Run a query whose counts are settled: of all files together."""
+        return settle(lambda other: self.fetch(other, params), self.fetch(query, params))
 
     def stream(self, query: exp.Query) -> Iterator[pl.DataFrame]:
         """Run a query and return its rows in blocks of `BLOCK_ROWS`, in order, the last one shorter.

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import polars as pl
     import pyarrow as pa
     import sqlglot.expressions as exp
+
+    Fetch = Callable[[exp.Query], pl.DataFrame]
+    Settle = Callable[[Fetch, pl.DataFrame], pl.DataFrame]
 
 
 class Engine(Protocol):
@@ -29,6 +32,18 @@ class Engine(Protocol):
 
     def fetch(self, query: exp.Query, params: Mapping[str, float] | None = None) -> pl.DataFrame:
         """Run a query."""
+        ...
+
+    def count(self, query: exp.Query, params: Mapping[str, float], settle: Settle, settled_by: str) -> pl.DataFrame:
+        """Run a query whose counts are settled where they are counted: of all files, or file by file.
+
+        Args:
+            query: The query; its counts add up once they are settled.
+            params: Values of its parameters.
+            settle: Turns what it returns into counts that add up, with another query of the same rows where it needs
+                one; rows of several files have a further column, by which it groups.
+            settled_by: Text that tells what it does: with another text, what was kept is not used.
+        """
         ...
 
     def stream(self, query: exp.Query) -> Iterator[pl.DataFrame]:

@@ -12,7 +12,7 @@ import sqlglot.expressions as exp
 
 from pipeline.errors import DataError
 from pipeline.metrics.curves.area_cells import AreaCells, Extremes
-from pipeline.metrics.curves.cell_grids import CellGrid, finer
+from pipeline.metrics.curves.cell_grids import CellGrid, finer, rounded_outwards
 from pipeline.metrics.curves.ordered_areas import ROW_AREAS, OrderedAreas, Rows, Totals
 from pipeline.metrics.curves.packed_scores import BYTES, MOST_GROUPS, PackedScores, SizesDifferError
 from pipeline.queries.dialect import column, is_finite
@@ -310,6 +310,10 @@ class _Work:
         return max(each.highest - each.lowest for area in ROW_AREAS for each in bounds[area]) <= self.request.width
 
     def _span(self) -> tuple[float, float]:
+        """Where cells begin and end: round numbers about the scores, so that few more scores leave the cells alone."""
+        return rounded_outwards(*self._ends())
+
+    def _ends(self) -> tuple[float, float]:
         if self.request.span is not None:
             return self.request.span
         ends = (exp.alias_(exp.Min(this=column("score")), "low"), exp.alias_(exp.Max(this=column("score")), "high"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
@@ -20,7 +21,7 @@ from pipeline.tables.sweep import REPLICATE, SECOND_REPLICATE, THRESHOLD
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pipeline.engines.engine import Engine
+    from pipeline.engines.engine import Engine, Fetch
     from pipeline.plan.nodes import Progress
     from pipeline.sources.bins import Grid
 
@@ -116,11 +117,19 @@ class Query:
     def run(self, engine: Engine, progress: Progress) -> None:
         """Count every grouping that is no sum of others."""
         for segment in progress.counts.segments(additive=self.additive):
-            counts = engine.fetch(self.tree(segment), self.params)
-            if self.sweep is not None:
-                counts = _in_exact_bins(engine, self, self.sweep, segment, counts)
+            counts = self._counts(engine, segment)
             for table, rows in _by_parent(counts, self.into, self.crossed):
                 progress.counts.add(table, segment, rows, self.keys, self.columns)
+
+    def _counts(self, engine: Engine, segment: Sequence[str]) -> pl.DataFrame:
+        """The counts by some grouping columns; those of a sweep by threshold."""
+        tree, sweep = self.tree(segment), self.sweep
+        if sweep is None:
+            return engine.fetch(tree, self.params)
+        if (grid := sweep.grid) is None:
+            return _with_scores_as_thresholds(engine.fetch(tree, self.params), segment, missed=sweep.missed)
+        settle = partial(_settled, self, sweep, grid, segment, engine)
+        return engine.count(tree, self.params, settle, repr((grid.thresholds, grid.boundary)))
 
     def statements(self, by: Sequence[str]) -> Iterator[Statement]:
         """The query by all grouping columns."""
@@ -174,36 +183,35 @@ def _by_parent(counts: pl.DataFrame, into: str, crossed: Sequence[str]) -> Itera
         yield table, counts.with_columns(replicate.alias(REPLICATE)).drop(SECOND_REPLICATE)
 
 
-def _in_exact_bins(
-    engine: Engine, query: Query, sweep: Sweep, segment: Sequence[str], counts: pl.DataFrame
+def _settled(
+    query: Query, sweep: Sweep, grid: Grid, segment: Sequence[str], engine: Engine, fetch: Fetch, counts: pl.DataFrame
 ) -> pl.DataFrame:
     """Counts per cell → counts per bin; rows without a score count below all thresholds, if they count at all."""
-    binned = _of_cells(engine, query, sweep, segment, counts.filter(pl.col(BIN).is_not_null()))
+    with_score = counts.filter(pl.col(BIN).is_not_null())
+    edges = pl.Series(THRESHOLD, [None, *grid.thresholds], dtype=pl.Float64)
+    binned = with_score if sweep.exact else _in_exact_bins(query, sweep, grid, segment, engine, fetch, with_score)
+    binned = binned.with_columns(edges.gather(binned[BIN]).alias(THRESHOLD))
     if not sweep.missed:
         return binned
     below = counts.filter(pl.col(BIN).is_null()).with_columns(pl.lit(None, dtype=pl.Float64).alias(THRESHOLD))
     return pl.concat([binned, below.select(binned.columns).cast(binned.schema)])
 
 
-def _of_cells(engine: Engine, query: Query, sweep: Sweep, segment: Sequence[str], counts: pl.DataFrame) -> pl.DataFrame:
-    """Counts per cell → counts per bin; cells that a threshold cuts through are counted again by comparisons."""
-    grid = sweep.grid
-    if grid is None:
-        return _with_scores_as_thresholds(counts, segment)
-    edges = pl.Series(THRESHOLD, [None, *grid.thresholds], dtype=pl.Float64)
-    if sweep.exact:
-        return counts.with_columns(edges.gather(counts[BIN]).alias(THRESHOLD))
+def _in_exact_bins(
+    query: Query, sweep: Sweep, grid: Grid, segment: Sequence[str], engine: Engine, fetch: Fetch, counts: pl.DataFrame
+) -> pl.DataFrame:
+    """Counts with bins for cells; cells that a threshold cuts through are counted again by comparisons."""
     bins = grid.bins(counts["lowest"].to_numpy())
     cut = counts.filter(pl.Series(grid.bins(counts["highest"].to_numpy()) != bins, dtype=pl.Boolean))
     cells = sorted(set(cut[BIN].to_list()))
     uncut = counts.with_columns(pl.Series("_exact", bins, dtype=pl.Int64)).filter(~pl.col(BIN).is_in(cells))
     binned = uncut.drop(BIN).rename({"_exact": BIN})
-    if cells:
-        relation = f"{sweep.into}_again"
-        engine.define(relation, sweep.exactly(cells))
-        recounted = engine.fetch(_reading(query.tree(segment), sweep.into, relation), query.params)
-        binned = binned.vstack(recounted.with_columns(pl.col(BIN).cast(pl.Int64)).select(binned.columns))
-    return binned.with_columns(edges.gather(binned[BIN]).alias(THRESHOLD))
+    if not cells:
+        return binned
+    relation = f"{sweep.into}_again"
+    engine.define(relation, sweep.exactly(cells))
+    recounted = fetch(_reading(query.tree(segment), sweep.into, relation))
+    return binned.vstack(recounted.with_columns(pl.col(BIN).cast(pl.Int64)).select(binned.columns))
 
 
 def _reading(tree: exp.Query, name: str, other: str) -> exp.Query:
@@ -214,16 +222,17 @@ def _reading(tree: exp.Query, name: str, other: str) -> exp.Query:
     return tree
 
 
-def _with_scores_as_thresholds(counts: pl.DataFrame, segment: Sequence[str]) -> pl.DataFrame:
-    """Counts per distinct score, each of which is a threshold.
+def _with_scores_as_thresholds(counts: pl.DataFrame, segment: Sequence[str], *, missed: bool) -> pl.DataFrame:
+    """Counts per distinct score, each of which is a threshold; without a score below all, if they count at all.
 
     Raises:
         DataError: a group has too many.
     """
     distinct = pl.col(BIN).n_unique().alias("n")
-    sizes = counts.group_by(segment).agg(distinct) if segment else counts.select(distinct)
+    scored = counts.filter(pl.col(BIN).is_not_null())
+    sizes = scored.group_by(segment).agg(distinct) if segment else scored.select(distinct)
     largest = sizes["n"].max() if not sizes.is_empty() else 0
     if isinstance(largest, int) and largest > MAX_DISTINCT:
         message = f'thresholds = "distinct": one group has {largest:,} distinct scores, the limit is {MAX_DISTINCT:,}'
         raise DataError(message, remedy="Give thresholds = { start = …, stop = …, count = 1000 }.")
-    return counts.with_columns(pl.col(BIN).cast(pl.Float64).alias(THRESHOLD))
+    return (counts if missed else scored).with_columns(pl.col(BIN).cast(pl.Float64).alias(THRESHOLD))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -75,6 +75,7 @@ class Config:
         engine: Name of the engine.
         resources: Limits.
         stages: The stages in order.
+        cache: Whether what input files answered is kept, so that later runs read new files only.
     """
 
     origin: str
@@ -83,6 +84,7 @@ class Config:
     engine: str
     resources: ResourceLimits
     stages: tuple[ConfiguredStage, ...]
+    cache: bool = True
 
     def only(self, names: Iterable[str]) -> Config:
         """Return the same config with some of its stages.
@@ -104,7 +106,7 @@ class Config:
                         f"{self.origin}: stage {stage.params.name!r} reads the tables of {name!r}, which is left out"
                     )
                     raise ConfigError(message, remedy=f"Add --only {name}.")
-        return Config(self.origin, self.base, self.output, self.engine, self.resources, stages)
+        return replace(self, stages=stages)
 
     def check_engine(self) -> None:
         """Check that the engine can run.
@@ -173,13 +175,13 @@ def parse_config(document: Mapping[str, Any], *, base: Path, origin: str = "<con
             message = f"{origin}: {names.count(name)} stages are called {name!r}"
             raise ConfigError(message, remedy="Give each a name of its own with name = …")
     _check_order(stages, origin)
-    folders = {key: getattr(settings.resources, key) for key in ("scratch", "cache")}
+    folders = {key: getattr(settings.resources, key) for key in ("scratch", "copies")}
     absolute = {
         key: local_path(folder, base, what=f"{origin}: resources.{key}") for key, folder in folders.items() if folder
     }
     resources = settings.resources.model_copy(update=absolute)
     output = local_path(settings.output, base, what=f"{origin}: output").resolve()
-    return Config(origin, base, output, settings.engine, resources, stages)
+    return Config(origin, base, output, settings.engine, resources, stages, settings.cache)
 
 
 def _settings_and_stages(document: Mapping[str, Any], origin: str) -> tuple[Document, tuple[ConfiguredStage, ...]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -20,6 +20,7 @@ from pipeline.plan.user_sql import naming_user_sql
 from pipeline.runs.forks import refuse_after_fork
 from pipeline.runs.opening import OpenedStage, open_inputs
 from pipeline.runs.provenance import settings
+from pipeline.runs.reuse import reuse_in_words, reuse_record, reusing
 from pipeline.stages.stage import counts_table
 from pipeline.tables.groupings import in_users_names
 from pipeline.tables.metrics_table import metrics_table
@@ -29,10 +30,12 @@ from pipeline.tables.schemas import COUNT_TABLE, conform, empty_table
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pipeline.engines.engine import Engine
     from pipeline.interrupts import StopRequest
     from pipeline.plan.counting import Counted
     from pipeline.runs.config import Config
     from pipeline.stages.stage import Summary
+    from pipeline.storage.states import States
     from pipeline.tables.schemas import Table
 
 
@@ -85,6 +88,7 @@ class StageResult:
         omitted: Result tables that were not made, with the reason.
         folder: Folder of its run, once that is published: then its tables are attributes under their short names,
             `curve` for `threshold_sweep_curve`, as Polars frames.
+        reused: Which files were not read again, and why others were, in words.
     """
 
     name: str
@@ -95,6 +99,7 @@ class StageResult:
     n_rows: int
     omitted: dict[str, str]
     folder: Path | None = field(default=None, compare=False, repr=False)
+    reused: tuple[str, ...] = field(default=(), compare=False)
 
     def __getattr__(self, name: str) -> pl.DataFrame:
         """Read a table by its short name.
@@ -162,11 +167,13 @@ class Evaluation:
         opened: The stages with their inputs.
         results: Their results.
         accounts: Rows of every input by status, and `rows_in`, by stage and input.
+        reused: How many files of every input of several were read, by stage and input.
     """
 
     opened: tuple[OpenedStage, ...]
     results: tuple[StageResult, ...]
     accounts: dict[str, Any]
+    reused: dict[str, Any]
 
 
 def evaluate_in_memory(config: Config) -> tuple[Evaluation, InMemory]:
@@ -189,7 +196,12 @@ def open_stages(config: Config) -> dict[str, OpenedStage]:
 
 
 def evaluate(
-    config: Config, ready: dict[str, OpenedStage], destination: Destination, watcher: Watcher, stop: StopRequest
+    config: Config,
+    ready: dict[str, OpenedStage],
+    destination: Destination,
+    watcher: Watcher,
+    stop: StopRequest,
+    states: States | None = None,
 ) -> Evaluation:
     """Run the stages in order; one with upstream stages is opened when these have been written.
 
@@ -199,11 +211,13 @@ def evaluate(
         destination: Where the tables go.
         watcher: Follows the progress.
         stop: Whether a signal asked to stop.
+        states: Where the answers of files are kept; None: all files are read.
     """
-    resources = Resources(**config.resources.model_dump(exclude={"cache", "cache_limit"}))
+    others = {"cache_limit", "copies", "copies_limit"}
+    resources = Resources(**config.resources.model_dump(exclude=others))
     opened: list[OpenedStage] = []
     results: list[StageResult] = []
-    accounts = {}
+    accounts, reused = {}, {}
     for configured in config.stages:
         watcher.on_stage(configured.params.name)
         stage = ready.get(configured.params.name) or open_inputs(
@@ -211,19 +225,22 @@ def evaluate(
         )
         opened.append(stage)
         watcher.on_opened(stage)
-        with DuckDB(resources, stage.folders, stop, watcher.on_progress) as engine:
+        with DuckDB(resources, stage.folders, stop, watcher.on_progress) as duckdb:
+            engine = reusing(duckdb, stage, states)
             result, counted = _run_stage(engine, stage, destination, stop)
+            reused[stage.name] = reuse_record(engine)
+        result = replace(result, reused=tuple(reuse_in_words(reused[stage.name])))
         results.append(result)
         watcher.on_result(result)
         accounts[stage.name] = {
             account.name: account.rows_by_status | {"rows_in": account.rows_in} for account in counted.inputs
         }
         stop.check()
-    return Evaluation(tuple(opened), tuple(results), accounts)
+    return Evaluation(tuple(opened), tuple(results), accounts, reused)
 
 
 def _run_stage(
-    engine: DuckDB, opened: OpenedStage, destination: Destination, stop: StopRequest
+    engine: Engine, opened: OpenedStage, destination: Destination, stop: StopRequest
 ) -> tuple[StageResult, Counted]:
     started = time.monotonic()
     stage, params, plan = opened.configured.stage, opened.configured.params, opened.plan

@@ -16,7 +16,7 @@ from pipeline.sources.bindings import Binding
 from pipeline.sources.opening import open_source, with_others
 from pipeline.sources.parquet_files import DataFile
 from pipeline.sources.paths import local_path
-from pipeline.sources.remote.cache import DEFAULT_LIMIT, Cache, bytes_of
+from pipeline.sources.remote.copies import DEFAULT_LIMIT, Copies, bytes_of
 from pipeline.sources.skipped import RENAME, skipped_words
 from pipeline.stages.upstream import UpstreamParameters, UpstreamStage
 from pipeline.storage.layout import RUN_RECORD, Layout
@@ -164,14 +164,14 @@ def _opened(config: Config, configured: ConfiguredStage) -> dict[str, Source]:
     """Open the inputs by name; the faults of all of them are reported together."""
     sources, faults = {}, []
     limits = config.resources
-    cache = Cache(limits.cache, DEFAULT_LIMIT if limits.cache_limit is None else bytes_of(limits.cache_limit))
+    copies = Copies(limits.copies, DEFAULT_LIMIT if limits.copies_limit is None else bytes_of(limits.copies_limit))
     for contract in configured.stage.inputs:
         spec = getattr(configured.params, contract.name)
         if spec is None:
             continue
         try:
             sources[contract.name] = open_source(
-                contract, spec, config.base, type_of, limits.scratch, truths=truths, cache=cache
+                contract, spec, config.base, type_of, limits.scratch, truths=truths, copies=copies
             )
         except (DataError, NoInputError) as error:
             faults.append(error)

@@ -26,6 +26,7 @@ from pipeline.runs.provenance import (
     table_records,
     versions,
 )
+from pipeline.runs.reuse import states_of
 from pipeline.storage.attempts import Attempt, process_facts, utc_now
 from pipeline.storage.durable import make_folder
 from pipeline.storage.heal import Healed, heal
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from pipeline.runs.config import Config
     from pipeline.runs.evaluation import StageResult
     from pipeline.runs.opening import OpenedStage
+    from pipeline.storage.states import States
 
 
 @dataclass(frozen=True)
@@ -100,8 +102,12 @@ def run(config: Config, watcher: Watcher | None = None) -> Run:
         return _Job(config, layout, attempt, watcher, stop).run()
 
 
-def stage_tables(config: Config) -> Run:
+def stage_tables(config: Config, states: States | None = None) -> Run:
     """Write the tables of a config's stages into a staging folder, unpublished: no reader or later run sees them.
+
+    Args:
+        config: The config.
+        states: Where the answers of files are kept; None: all files are read.
 
     Returns:
         A run of the status `staged`, generation 0; its folder is the caller's to remove.
@@ -114,7 +120,7 @@ def stage_tables(config: Config) -> Run:
     staging = Staging(Layout(config.output), new_run_id())
     with stop_requests() as stop:
         config.check_engine()
-        results = evaluate(config, open_stages(config), staging, Watcher(), stop).results
+        results = evaluate(config, open_stages(config), staging, Watcher(), stop, states).results
     warnings = warnings_once({result.name: result.warnings for result in results})
     return Run(staging.folder, staging.run_id, 0, "staged", StageResults(results), warnings, time.monotonic() - started)
 
@@ -215,6 +221,7 @@ class _Job:
             "base": str(self.config.base.absolute()),
             "configuration": canonical(self.config),
             "accounting": evaluation.accounts,
+            "reused": evaluation.reused,
             "inputs": input_records(opened),
             "skipped": skipped_records(opened),
             "files_left_out": left_out_records(opened),
@@ -239,10 +246,14 @@ class _Job:
         return {stage.name: stage for stage in self.evaluated[0].opened}
 
     def _evaluate(self, ready: dict[str, OpenedStage], staging: Staging) -> Evaluation:
-        if self.evaluated is None:
-            return evaluate(self.config, ready, staging, self.watcher, self.stop)
-        evaluation, tables = self.evaluated
-        tables.hand_on(staging)
+        if self.evaluated is not None:
+            evaluation, tables = self.evaluated
+            tables.hand_on(staging)
+            return evaluation
+        states = states_of(self.config, self.layout)
+        evaluation = evaluate(self.config, ready, staging, self.watcher, self.stop, states)
+        if states is not None:
+            states.clean_up()
         return evaluation
 
     def _run(self, path: Path, manifest: Manifest, status: str, results: tuple[StageResult, ...]) -> Run:
@@ -256,7 +267,7 @@ class _Job:
     def _existing(self, fingerprint: str) -> Run | None:
         """Return the latest run if the same files, config and code made it and its files are intact."""
         existing = self._latest_intact()
-        if existing is None or existing[1].fingerprint != fingerprint:
+        if existing is None or existing[1].fingerprint != fingerprint or not self.config.cache:
             return None
         self._unchanged(existing[1])
         return self._run(*existing, "unchanged", ())

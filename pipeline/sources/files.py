@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pipeline.sources.inputs import Input
     from pipeline.sources.listing import Kinds
     from pipeline.sources.partition_filter import Truths
-    from pipeline.sources.remote.cache import Cache
+    from pipeline.sources.remote.copies import Copies
     from pipeline.sources.table_formats.live_files import LiveTable
 
 
@@ -52,7 +52,7 @@ def find_files(
     name: str,
     kinds: Kinds = lambda _names: {},
     truths: Truths = none_known,
-    cache: Cache | None = None,
+    copies: Copies | None = None,
 ) -> FoundFiles:
     """Find the files of an input in a fixed order, read their footers, and list the skipped files of its folders.
 
@@ -63,7 +63,7 @@ def find_files(
         name: Name of the input in messages.
         kinds: Returns the kinds of the fields that columns are bound to, from their names, for files without types.
         truths: Says for which partitions a predicate holds; files whose rows it leaves out are not opened.
-        cache: Where copies of remote objects are; None: in the user's folder for caches.
+        copies: Where copies of remote objects are; None: in the user's folder for caches.
 
     Raises:
         ConfigError: a path is on a store that is not known, or is empty; `where` is not a predicate; a version is asked
@@ -73,7 +73,7 @@ def find_files(
             the Parquet files or more would be skipped; the rows of a frame cannot be computed.
         ThresherError: the operating system fails, or a remote store does; by what it says.
     """
-    listing = Listing(source, base, scratch, name, kinds, cache)
+    listing = Listing(source, base, scratch, name, kinds, copies)
     listing.fill()
     where = None if source.where is None else parse_predicate(source.where, name=name)
     chosen = [item for item in listing.items if isinstance(item, Listed)]
@@ -98,12 +98,12 @@ def _open(listing: Listing, unneeded: Sequence[Listed], opened: dict[int, Rows])
     done = {*opened, *map(id, unneeded)}
     pending = [item for item in listing.items if id(item) not in done]
     remote = [item for item in pending if isinstance(item, Listed) and item.is_remote]
-    copies = listing.remote.open_all(remote) if remote else {}
+    copied = listing.remote.open_all(remote) if remote else {}
     for item in pending:
         if not isinstance(item, Listed):
             opened[id(item)] = open_frame(item, labels[item], listing.scratch, name=listing.name)
         else:
-            opened[id(item)] = copies[item.name] if item.is_remote else item.open()
+            opened[id(item)] = copied[item.name] if item.is_remote else item.open()
 
 
 def _have_own(files: Iterable[Rows], names: Sequence[str]) -> bool:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipeline.sources.inputs import Input, Kind
-    from pipeline.sources.remote.cache import Cache
+    from pipeline.sources.remote.copies import Copies
     from pipeline.sources.table_formats.live_files import LiveTable
 
     Kinds = Callable[[list[str]], Mapping[str, Kind]]
@@ -41,7 +41,7 @@ class Listing:
         scratch: Folder for temporary data; None: that of the system.
         name: Name of the input in messages.
         kinds: Returns the kinds of the fields that columns are bound to, from their names, for files without types.
-        cache: Where copies of remote objects are; None: in the user's folder for caches.
+        copies: Where copies of remote objects are; None: in the user's folder for caches.
         items: The files and frames in their order.
         tables: The versions of tables of table formats that they belong to.
     """
@@ -51,14 +51,14 @@ class Listing:
     scratch: Path | None
     name: str
     kinds: Kinds
-    cache: Cache | None = None
+    copies: Copies | None = None
     items: list[Listed | Frame] = field(default_factory=list)
     tables: list[LiveTable] = field(default_factory=list)
 
     @cached_property
     def remote(self) -> RemoteFiles:
         """The search on remote stores."""
-        return RemoteFiles(self.name, self._endings, self.cache, partial(self._converted, None))
+        return RemoteFiles(self.name, self._endings, self.copies, partial(self._converted, None))
 
     @cached_property
     def _search(self) -> Search:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pipeline.sources.inputs import Input, InputContract, Kind
     from pipeline.sources.partition_filter import Truths
-    from pipeline.sources.remote.cache import Cache
+    from pipeline.sources.remote.copies import Copies
     from pipeline.sources.source import TypeOf
 
 
@@ -30,7 +30,7 @@ def open_source(
     scratch: Path | None = None,
     *,
     truths: Truths = none_known,
-    cache: Cache | None = None,
+    copies: Copies | None = None,
 ) -> Source:
     """Find the files of an input and check their footers against its contract.
 
@@ -41,7 +41,7 @@ def open_source(
         type_of: Returns the type of an expression on the columns of a schema.
         scratch: Folder for temporary data; None: that of the system.
         truths: Says for which partitions a predicate holds; files whose rows `where` leaves out are not opened.
-        cache: Where copies of remote objects are; None: in the user's folder for caches.
+        copies: Where copies of remote objects are; None: in the user's folder for caches.
 
     Raises:
         ConfigError: a required column is unbound.
@@ -49,7 +49,7 @@ def open_source(
         DataError: required or mapped columns are missing, or have types that their fields do not accept; it lists all.
     """
     kinds = partial(_kinds, contract, spec)
-    listing = find_files(spec, base, scratch, name=contract.name, kinds=kinds, truths=truths, cache=cache)
+    listing = find_files(spec, base, scratch, name=contract.name, kinds=kinds, truths=truths, copies=copies)
     source = Source(contract, spec, listing.files, type_of, listing.skipped, listing.left_out, listing.tables)
     faults = []
     for field in contract.fields:

@@ -78,6 +78,11 @@ class Layout:
         return self.root / ".staging"
 
     @property
+    def states(self) -> Path:
+        """The folder of what single input files answered; it can be removed at any time, at the cost of time."""
+        return self.root / ".cache"
+
+    @property
     def lock(self) -> Path:
         """The lock file."""
         return self.root / ".lock"

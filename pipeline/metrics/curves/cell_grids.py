@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -104,3 +105,22 @@ def _number(ordinals: Floats) -> Floats:
     size = np.abs(ordinals).astype(np.int64)
     values = size.view(np.float64)
     return np.where(ordinals >= 0, values, -values)
+
+
+def rounded_outwards(low: float, high: float) -> tuple[float, float]:
+    """Round the ends of an interval outwards, so that somewhat other ends are rounded to the same.
+
+    Args:
+        low: The lower end.
+        high: The upper end.
+
+    Returns:
+        The next multiples of a power of two of which 8 to 16 fit between the ends; the ends themselves where these are
+        equal, or too near or too far apart for such a number.
+    """
+    width = high - low
+    unit = 2.0 ** (math.floor(math.log2(width)) - 3) if 0 < width < math.inf else 0.0
+    if not unit:
+        return low, high
+    wider = math.floor(low / unit) * unit, math.ceil(high / unit) * unit
+    return wider if all(map(math.isfinite, wider)) else (low, high)

@@ -14,7 +14,7 @@ from pipeline.errors import DataError, NoInputError
 from pipeline.sources.listed import Listed
 from pipeline.sources.parquet_files import open_file, partitions_of
 from pipeline.sources.remote.addresses import parse_address
-from pipeline.sources.remote.cache import Cache
+from pipeline.sources.remote.copies import Copies
 from pipeline.sources.remote.matching import Matches, fixed_part, match_keys
 from pipeline.sources.remote.store import Bucket
 from pipeline.sources.skipped import MAGICS, PassedOver, Skipped
@@ -36,7 +36,7 @@ class RemoteFiles:
     Args:
         name: Name of the input in messages.
         endings: Endings of the names of its files in folders, in lower case.
-        cache: Where copies are.
+        copies: Where copies are.
         convert: Writes the rows of a copy of another format to a Parquet file; None for a copy in Parquet.
     """
 
@@ -44,12 +44,12 @@ class RemoteFiles:
         self,
         name: str,
         endings: tuple[str, ...],
-        cache: Cache | None,
+        copies: Copies | None,
         convert: Callable[[Path], DataFile | None] = lambda _path: None,
     ) -> None:
         self._name = name
         self._endings = endings
-        self._cache = cache or Cache()
+        self._copies = copies or Copies()
         self._convert = convert
         self._buckets: dict[str, Bucket] = {}
         self._stopped = threading.Event()
@@ -85,7 +85,7 @@ class RemoteFiles:
         """Copy objects, several at a time, and read their footers; return the files by name.
 
         Raises:
-            ThresherError: as for `Cache.fetch`; nothing more is copied then.
+            ThresherError: as for `Copies.fetch`; nothing more is copied then.
         """
         pool = ThreadPoolExecutor(THREADS, thread_name_prefix="thresher-copy")
         try:
@@ -96,7 +96,7 @@ class RemoteFiles:
             pool.shutdown(cancel_futures=True)
             self._stopped.clear()
             if items:
-                self._cache.make_room()
+                self._copies.make_room()
 
     def _bucket(self, address: Address) -> Bucket:
         key = f"{address.scheme}:{address.bucket}"
@@ -109,7 +109,7 @@ class RemoteFiles:
         return Listed(str(item.address), partitions, partial(self._open, bucket, item, partitions), is_remote=True)
 
     def _open(self, bucket: Bucket, item: RemoteObject, partitions: dict[str, str | None]) -> DataFile:
-        copy = self._cache.fetch(bucket, item, self._stopped, name=self._name)
+        copy = self._copies.fetch(bucket, item, self._stopped, name=self._name)
         label = str(item.address)
         converted = self._convert(copy.path)
         file = converted or open_file(copy.path, copy.path.parent, name=self._name, label=label, holder=copy.holder)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from pipeline.metrics.curves.area_bounds import average_precision_bounds
-from pipeline.metrics.curves.cell_grids import PIECES, CellGrid, OpenCells, finer
+from pipeline.metrics.curves.cell_grids import PIECES, CellGrid, OpenCells, finer, rounded_outwards
 
 Floats = NDArray[np.float64]
 
@@ -117,3 +117,19 @@ def test_a_few_rounds_narrow_bounds_of_skewed_scores(name: str) -> None:
         grid = finer(OpenCells(lowest, float(scores.max()), bounds.open), 1024)
     assert widths[-1] < 0.02
     assert widths[-1] <= widths[0]
+
+
+@given(*[st.floats(allow_nan=False, allow_infinity=False)] * 2)
+def test_round_ends_hold_the_interval_and_add_at_most_a_quarter(one_end: float, other_end: float) -> None:
+    low, high = sorted((one_end, other_end))
+    wider = rounded_outwards(low, high)
+    assert wider[0] <= low <= high <= wider[1]
+    assert wider[1] - wider[0] <= 1.25 * (high - low) or (low, high) == wider
+
+
+def test_a_few_more_scores_leave_round_ends_alone() -> None:
+    assert rounded_outwards(0.0013, 0.9991) == rounded_outwards(0.0002, 0.99987) == (0.0, 1.0)
+    assert rounded_outwards(-3.7, 41.2) == (-4.0, 44.0)
+    assert rounded_outwards(0.5, 0.5) == (0.5, 0.5)
+    assert rounded_outwards(0.0, 5e-324) == (0.0, 5e-324)
+    assert rounded_outwards(-1.7e308, 1.7e308) == (-1.7e308, 1.7e308)

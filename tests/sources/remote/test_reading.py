@@ -30,7 +30,7 @@ from pipeline.sources.files import FoundFiles, find_files
 from pipeline.sources.inputs import Input
 from pipeline.sources.parquet_files import DataFile
 from pipeline.sources.remote import store as remote
-from pipeline.sources.remote.cache import Cache, bytes_of
+from pipeline.sources.remote.copies import Copies, bytes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,7 +85,7 @@ def store(server: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 def find(folder: Path, path: Any = "s3://plain/in", *, limit: int = 10**9, **keys: Any) -> FoundFiles:  # noqa: ANN401
     spec = Input.model_validate({"path": path, **keys})
-    return find_files(spec, folder, name="predictions", truths=truths, cache=Cache(folder / "cache", limit))
+    return find_files(spec, folder, name="predictions", truths=truths, copies=Copies(folder / "copies", limit))
 
 
 def content(file: Rows) -> pl.DataFrame:
@@ -125,7 +125,7 @@ def test_objects_give_the_bytes_of_files(store: ObjectStore, tmp_path: Path) -> 
     assert "s3://plain/in/day=2/x.parquet" in explained.out
     assert store.count("GET", "day%3D1/a") + store.count("GET", "day=1/a") == 1  # copied once
     assert SECRET not in (run.path / "run.json").read_text()
-    limits = {"cache": str(tmp_path / "elsewhere"), "cache_limit": "1KB"}
+    limits = {"copies": str(tmp_path / "elsewhere"), "copies_limit": "1KB"}
     assert pipeline.run(config | {"resources": limits}).status == "unchanged"
     assert list((tmp_path / "elsewhere").glob("*.data")) == []  # of 1 KB in all
 
@@ -221,7 +221,7 @@ def test_what_a_store_refuses_is_told_without_secrets(
     assert caught.value.message.startswith(f"input predictions: reading s3://plain/in/{NAMES[0]}: ")
     assert SECRET not in str(caught.value)
     assert caught.value.__cause__ is None
-    assert list((tmp_path / "cache").glob("*.part")) == []
+    assert list((tmp_path / "copies").glob("*.part")) == []
 
 
 @pytest.mark.usefixtures("store")
@@ -274,8 +274,8 @@ def test_copies_are_checked_replaced_and_removed(store: ObjectStore, tmp_path: P
     find(tmp_path, "s3://copies")
     find(tmp_path, "s3://copies")
     assert store.count("GET", "copies/") == 3
-    data = sorted((tmp_path / "cache").glob("*.data"))
-    assert {path.stat().st_mode & 0o077 for path in (tmp_path / "cache",)} == {0}
+    data = sorted((tmp_path / "copies").glob("*.data"))
+    assert {path.stat().st_mode & 0o077 for path in (tmp_path / "copies",)} == {0}
     data[0].write_bytes(parquet(1))  # as long as it was
     data[1].with_suffix(".json").write_text("{")
     files = find(tmp_path, "s3://copies").files
@@ -284,16 +284,16 @@ def test_copies_are_checked_replaced_and_removed(store: ObjectStore, tmp_path: P
     store.put("copies/a.parquet", parquet(2))
     kept = find(tmp_path, "s3://copies", limit=2 * len(parquet())).files
     assert content(kept[0])["id"].to_list() == [21, 22]
-    assert len(list((tmp_path / "cache").glob("*.data"))) == 2
+    assert len(list((tmp_path / "copies").glob("*.data"))) == 2
     assert [content(file).height for file in kept] == [2, 2, 2]  # what a run reads is its own
     del files, kept
-    assert {path.suffix for path in (tmp_path / "cache").iterdir()} == {".data", ".json"}
+    assert {path.suffix for path in (tmp_path / "copies").iterdir()} == {".data", ".json"}
 
 
 @pytest.mark.usefixtures("store")
 def test_a_full_disk_is_told(tmp_path: Path) -> None:
-    (tmp_path / "cache").write_text("a file")
-    with pytest.raises(StorageError, match=r"copying s3://plain/in/day=3/z\.parquet to \S*cache: "):
+    (tmp_path / "copies").write_text("a file")
+    with pytest.raises(StorageError, match=r"copying s3://plain/in/day=3/z\.parquet to \S*copies: "):
         find(tmp_path, "s3://plain/in/day=3/z.parquet")
 
 
@@ -339,8 +339,8 @@ def test_sizes_are_read(size: str, number: int) -> None:
     assert bytes_of(size) == number
 
 
-def test_the_cache_is_in_the_users_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_copies_are_in_the_users_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert Cache().folder == tmp_path / "thresher" / "objects"
+    assert Copies().folder == tmp_path / "thresher" / "objects"
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert Cache().folder == Path.home() / ".cache" / "thresher" / "objects"
+    assert Copies().folder == Path.home() / ".cache" / "thresher" / "objects"

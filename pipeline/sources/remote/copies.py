@@ -33,7 +33,7 @@ _STALE_SECONDS = 24 * 60 * 60
 
 
 @dataclass(frozen=True)
-class CachedObject:
+class CopiedObject:
     """A copy of an object.
 
     Attributes:
@@ -55,7 +55,7 @@ class CachedObject:
         return {"size": self.item.size, "etag": self.item.etag, **version, "sha256": self.sha256}
 
 
-class Cache:
+class Copies:
     """A folder of copies of objects.
 
     Args:
@@ -72,7 +72,7 @@ class Cache:
         """Where the copies are."""
         return self._folder or _usual_folder()
 
-    def fetch(self, bucket: Bucket, item: RemoteObject, stopped: threading.Event, *, name: str) -> CachedObject:
+    def fetch(self, bucket: Bucket, item: RemoteObject, stopped: threading.Event, *, name: str) -> CopiedObject:
         """Return a copy of an object: the one that is there if its content is as it was, otherwise a new one.
 
         Args:
@@ -91,7 +91,7 @@ class Cache:
         except OSError as error:
             fault = os_fault(error, f"input {name}: copying {item.address} to {self.folder}")
             if isinstance(fault, StorageError):
-                fault.remedy = "Free some space, or set resources.cache to a folder on a larger disk."
+                fault.remedy = "Free some space, or set resources.copies to a folder on a larger disk."
             raise fault from error
 
     def make_room(self) -> None:
@@ -113,7 +113,7 @@ class Cache:
                 path.unlink(missing_ok=True)
                 excess -= size
 
-    def _kept(self, item: RemoteObject) -> CachedObject | None:
+    def _kept(self, item: RemoteObject) -> CopiedObject | None:
         """Return the copy that is there, or None if there is none whose content is as it was."""
         data = self._place(item)
         try:
@@ -126,9 +126,9 @@ class Cache:
             return None
         with suppress(OSError):
             os.utime(data)  # used now
-        return CachedObject(path, RemoteObject(item.address, item.size, item.etag, version), sha256, holder)
+        return CopiedObject(path, RemoteObject(item.address, item.size, item.etag, version), sha256, holder)
 
-    def _copied(self, bucket: Bucket, item: RemoteObject, stopped: threading.Event) -> CachedObject:
+    def _copied(self, bucket: Bucket, item: RemoteObject, stopped: threading.Event) -> CopiedObject:
         data = self._place(item)
         unfinished = data.with_suffix(f".{secrets.token_hex(8)}{_UNFINISHED}")
         try:
@@ -146,7 +146,7 @@ class Cache:
         note = {"address": str(item.address), "etag": item.etag, "version": read.version, "sha256": sha256}
         unfinished.write_text(json.dumps(note))
         unfinished.replace(data.with_suffix(_NOTE))
-        return CachedObject(path, read, sha256, holder)
+        return CopiedObject(path, read, sha256, holder)
 
     def _place(self, item: RemoteObject) -> Path:
         identity = [str(item.address), item.etag, item.version, item.size, endpoints()]

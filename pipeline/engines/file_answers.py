@@ -1,0 +1,271 @@
+"""What single files answer: kept answers are looked up by all that decides them, and only the other files are asked."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import polars as pl
+import sqlglot.expressions as exp
+
+from pipeline.engines.told import numbered
+from pipeline.queries.by_file import FILE, ByFile, Met
+from pipeline.queries.dialect import column, render
+from pipeline.storage.states import Entry, renumbered
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pipeline.engines.duckdb import DuckDB
+    from pipeline.engines.told import Told
+    from pipeline.storage.states import Answers, States
+
+KEPT_SHARE, KEPT_ROWS = 8, 20_000  # answers are kept while they have an eighth of the rows of all files, or few
+MANY_FILES, SPARE = 8, 4  # from so many files on, one is asked first; answers of files together may be so much larger
+LARGER = 4  # times the rows for which answers were too large, from which on it is tried again
+MOST_KEYS = 2_000_000  # by which it is told what the rows of files meet
+_KEYS = "keys_of_files"
+
+
+class TooLargeError(Exception):
+    """What files answer has too many rows to be worth keeping."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A query of single files, and which of them have answered it before.
+
+    Attributes:
+        query: The query.
+        params: Values of its parameters.
+        files: Scan and path of every file.
+        ids: Ids of the files as they are now; None for a file whose answer is not to be kept.
+        kept: What is kept of the query.
+        usable: Answers among that of files as they are now.
+        together: How many files are asked together.
+    """
+
+    query: ByFile
+    params: Mapping[str, float]
+    files: tuple[tuple[str, str], ...]
+    ids: tuple[str | None, ...]
+    kept: Answers
+    usable: tuple[Entry, ...]
+    together: int = 1
+
+    @property
+    def open(self) -> list[int]:
+        """Indexes of the files that have not answered."""
+        answered = {name for entry in self.usable for name in entry.files}
+        return [index for index, name in enumerate(self.ids) if name is None or name not in answered]
+
+    @property
+    def asked_together(self) -> list[list[int]]:
+        """Indexes of the files that are asked now: those of one scan that are asked together."""
+        by_scan: dict[str, list[int]] = {}
+        for index in self.open:
+            by_scan.setdefault(self.files[index][0], []).append(index)
+        size = self.together
+        return [of_scan[start : start + size] for of_scan in by_scan.values() for start in range(0, len(of_scan), size)]
+
+
+@dataclass
+class FileAnswers:
+    """Asks single files, and keeps what they answer.
+
+    Attributes:
+        engine: What reads the files.
+        states: Where answers are kept.
+        told: The relations of the engine.
+        context: Text that decides all answers: versions of code and libraries.
+        put_together: Makes a query read no file where that can be.
+        read: Paths of the files that were read, by input.
+    """
+
+    engine: DuckDB
+    states: States
+    told: Told
+    context: str
+    put_together: Callable[[exp.Query], exp.Query]
+    read: dict[str, set[str]] = field(default_factory=dict)
+    _digests: dict[str, list[str] | str | None] = field(default_factory=dict)
+
+    def asked(self, query: ByFile, params: Mapping[str, float], settled_by: str = "") -> Asked:
+        """Look up which files have answered a query.
+
+        Raises:
+            TooLargeError: it was tried before.
+        """
+        around, of_scans = query.of_each_scan()
+        files = tuple((scan, path) for scan in of_scans for path in self.told.scans[scan].files)
+        params = used(query.rows, params)
+        kept = self.states.answers(hashed([self.context, around, sorted(params.items()), settled_by]))
+        if kept.too_large_for * LARGER > self._rows(files):
+            raise TooLargeError
+        met = [self._met(each, files) for each in query.met]
+        ids = tuple(
+            self._id(path, [of_scans[scan], self.told.scans[scan].located, [_of_file(each, index) for each in met]])
+            for index, (scan, path) in enumerate(files)
+        )
+        usable = kept.of(name for name in ids if name is not None)
+        return Asked(query, params, files, ids, kept, tuple(usable))
+
+    def _id(self, path: str, decides: object) -> str | None:
+        identity = self.told.files[path].identity
+        return None if identity is None else hashed([identity, decides])
+
+    def _rows(self, files: Sequence[tuple[str, str]]) -> int:
+        return sum(self.told.files[path].rows for _, path in files)
+
+    def _most(self, asked: Asked) -> int:
+        """How many rows the answers of all files may have together."""
+        return max(KEPT_ROWS, self._rows(asked.files) // KEPT_SHARE)
+
+    def fetch(self, asked: Asked, query: ByFile | None = None) -> pl.DataFrame:
+        """Ask the files that have not answered; `FILE` is the index in `asked_together`.
+
+        Args:
+            asked: The query.
+            query: Another one to ask the same files.
+
+        Raises:
+            TooLargeError: the answer is not worth keeping.
+        """
+        groups = asked.asked_together
+        scans = list(dict.fromkeys(asked.files[group[0]][0] for group in groups))
+        first = 0
+        for name in scans:
+            of_scan = [group for group in groups if asked.files[group[0]][0] == name]
+            scan, paths = self.told.scans[name], [asked.files[index][1] for group in of_scan for index in group]
+            self.engine.scan_numbered(numbered(name), paths, first, asked.together, located=scan.located)
+            self.read.setdefault(scan.source, set()).update(paths)
+            first += len(of_scan)
+        most = self._most(asked)
+        tree = (query or asked.query).of_scans(scans).limit(most + 1)
+        rows = self.engine.fetch(tree, used(tree, asked.params))
+        if rows.height > most:
+            self.states.give_up(asked.kept, self._rows(asked.files))
+            raise TooLargeError
+        return rows
+
+    def answers(
+        self, asked: Asked, settle: Callable[[Asked, pl.DataFrame], pl.DataFrame] | None = None
+    ) -> pl.DataFrame:
+        """The answers of all files; those of files that had not answered are kept for the next run.
+
+        Args:
+            asked: The query.
+            settle: What is done to these before they are kept.
+
+        Raises:
+            TooLargeError: the answers are not worth keeping.
+        """
+        kept = list(asked.kept.rows(asked.usable, range(len(asked.usable))))
+        if not asked.open:
+            return pl.concat(kept)
+        if sum(frame.height for frame in kept) > self._most(asked):  # many small answers: once all files together
+            asked, kept = replace(asked, usable=()), []
+        asked = replace(asked, together=self._how_many_together(asked))
+        fresh = self.fetch(asked)
+        fresh = fresh if settle is None else settle(asked, fresh)
+        self._keep(asked, fresh)
+        return pl.concat([*(frame.select(fresh.columns).cast(fresh.schema) for frame in kept), fresh])
+
+    def _how_many_together(self, asked: Asked) -> int:
+        """How many files to ask together, so that their answers are small beside them: those of one tell.
+
+        Raises:
+            TooLargeError: not even the answers of all files together are.
+        """
+        n_open, most = len(asked.open), self._most(asked)
+        if n_open < MANY_FILES:
+            return 1
+        others = tuple(Entry((str(asked.ids[index]),), -1, -1) for index in asked.open[1:])
+        alone = replace(asked, ids=tuple(map(str, asked.ids)), usable=(*asked.usable, *others))
+        height = self.fetch(alone).height
+        if height * n_open <= most:
+            return 1
+        if height * SPARE > most:
+            self.states.give_up(asked.kept, self._rows(asked.files))
+            raise TooLargeError
+        return -(-n_open // (most // (SPARE * height)))
+
+    def _keep(self, asked: Asked, fresh: pl.DataFrame) -> None:
+        """Keep the answers of files that may be trusted to be as they were when they are looked at again."""
+        groups = [[asked.ids[index] for index in group] for group in asked.asked_together]
+        numbers = [number for number, group in enumerate(groups) if None not in group]
+        rows = renumbered(fresh, {number: index for index, number in enumerate(numbers)})
+        ids = [[str(name) for name in groups[number]] for number in numbers]
+        self.states.keep(asked.kept, ids, rows, asked.usable)
+
+    def by_file(self, asked: Asked) -> pl.DataFrame:
+        """The answers of all files, each by itself; `FILE` is the index of the file."""
+        kept_of = {entry.files[0]: entry for entry in asked.usable if len(entry.files) == 1}
+        asked = replace(asked, usable=tuple(kept_of.values()))
+        index_of = {name: index for index, name in enumerate(asked.ids)}
+        answers = list(asked.kept.rows(asked.usable, [index_of[name] for name in kept_of]))
+        if asked.open:
+            fresh = self.fetch(asked)
+            self._keep(asked, fresh)
+            groups = asked.asked_together
+            fresh = renumbered(fresh, {number: group[0] for number, group in enumerate(groups)})
+            answers = [*(frame.select(fresh.columns).cast(fresh.schema) for frame in answers), fresh]
+        return pl.concat(answers)
+
+    def _met(self, met: Met, files: Sequence[tuple[str, str]]) -> list[str] | str:
+        """A digest of what the rows of each file meet in a relation; or of the whole relation, for all files."""
+        relation = [self.told.state_of(met.relation), render(met.relation, pretty=False)]
+        if met.rows is not None:
+            key = hashed([relation, met.keys, render(met.rows.rows, pretty=False), files])
+            if key not in self._digests:
+                self._digests[key] = self._met_by_file(met, met.rows, files)
+            if (digests := self._digests[key]) is not None:
+                return digests
+        key = hashed(relation)
+        if key not in self._digests:
+            digested = self.engine.fetch(_digested(self.put_together(met.relation)))
+            self._digests[key] = hashed([str(value) for value in digested.row(0)])
+        return self._digests[key] or ""
+
+    def _met_by_file(self, met: Met, rows: ByFile, files: Sequence[tuple[str, str]]) -> list[str] | None:
+        """A digest for each file of the rows that its rows meet; None if that takes too long to tell."""
+        try:
+            asked = self.asked(rows, {})
+            keys = self.by_file(asked)
+        except TooLargeError:
+            return None
+        if keys.height > MOST_KEYS or list(asked.files) != list(files):
+            return None
+        self.engine.hand_over(_KEYS, keys.to_arrow())
+        file = column(FILE, _KEYS)
+        conditions = (column(ours, _KEYS).eq(column(theirs, "met")) for theirs, ours in met.keys)
+        digested = _digested(self.put_together(met.relation)).join(_KEYS, on=exp.and_(*conditions))
+        digests = [""] * len(files)
+        for *digest, index in self.engine.fetch(digested.select(file).group_by(file)).iter_rows():
+            digests[index] = hashed([str(value) for value in digest])
+        return digests
+
+
+def hashed(value: object) -> str:
+    """A digest of what JSON can hold."""
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()
+
+
+def used(query: exp.Expr, params: Mapping[str, float]) -> dict[str, float]:
+    """The parameters that a query has."""
+    names = {str(node.this) for node in query.find_all(exp.Placeholder)}
+    return {name: value for name, value in params.items() if name in names}
+
+
+def _of_file(digests: list[str] | str, index: int) -> str:
+    return digests if isinstance(digests, str) else digests[index]
+
+
+def _digested(relation: exp.Query) -> exp.Select:
+    """Number and digest of the rows of a relation, whatever their order."""
+    text = exp.cast(exp.column("met"), "VARCHAR")
+    upper, lower = exp.func("md5_number_upper", text), exp.func("md5_number_lower", text.copy())
+    total = exp.Sum(this=exp.cast(lower, exp.DataType.build("HUGEINT", dialect="duckdb")))
+    return exp.select(exp.Count(this=exp.Star()), exp.func("bit_xor", upper), total).from_(relation.subquery("met"))

@@ -1,0 +1,97 @@
+"""What a run need not read again: the answers of files that earlier runs have read, and what is said of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import time
+from typing import TYPE_CHECKING
+
+from pipeline.engines.incremental import Incremental
+from pipeline.engines.told import InputFile
+from pipeline.runs.provenance import RACY_SECONDS, code_sha256, versions
+from pipeline.sources.parquet_files import DataFile
+from pipeline.storage.states import States
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from pipeline.engines.duckdb import DuckDB
+    from pipeline.engines.engine import Engine
+    from pipeline.runs.config import Config
+    from pipeline.runs.opening import OpenedStage
+    from pipeline.storage.layout import Layout
+
+CACHE_LIMIT = "5GB"
+_UNITS = {"": 1, "K": 1, "M": 2, "G": 3, "T": 4}
+_SIZE = re.compile(r"(?P<number>[\d.]+)\s*(?P<unit>[KMGT])(?P<binary>i?)B", re.IGNORECASE)
+
+
+def states_of(config: Config, layout: Layout) -> States | None:
+    """Return where a results folder keeps the answers of files; None if the config wants none."""
+    if not config.cache:
+        return None
+    return States(layout.states, _bytes(config.resources.cache_limit or CACHE_LIMIT))
+
+
+def _bytes(size: str) -> int:
+    """Return a size such as `4GB` in bytes."""
+    match = _SIZE.fullmatch(size.strip())
+    if match is None:
+        message = f"{size!r} is no size"
+        raise ValueError(message)
+    base = 1024 if match["binary"] else 1000
+    return int(float(match["number"]) * base ** _UNITS[match["unit"].upper()])
+
+
+def reusing(engine: DuckDB, opened: OpenedStage, states: States | None) -> Engine:
+    """Return an engine that asks files once, where a stage reads an input of several files; else the engine itself."""
+    if states is None or opened.run is not None:
+        return engine
+    files = {str(file.path): _input_file(source, file) for source, file in _files(opened)}
+    sources = [file.source for file in files.values()]
+    if not any(sources.count(source) > 1 for source in set(sources)):
+        return engine
+    return Incremental(engine, states, files, json.dumps([code_sha256(), versions()]))
+
+
+def _files(opened: OpenedStage) -> Iterator[tuple[str, DataFile]]:
+    for source in opened.sources.values():
+        for file in source.files:
+            if isinstance(file, DataFile):
+                yield source.name, file
+
+
+def _input_file(source: str, file: DataFile) -> InputFile:
+    """Describe a file to the engine; what has changed just now may change again within the resolution of its clock."""
+    racy = time.time() - file.identity.get("ctime_ns", 0) / 1e9 < RACY_SECONDS
+    facts = None if racy or file.holder is not None else json.dumps([str(file.path), file.identity, file.footer_sha256])
+    identity = None if facts is None else hashlib.sha256(facts.encode()).hexdigest()
+    return InputFile(source, file.rows, identity)
+
+
+def reuse_record(engine: Engine) -> dict[str, Any]:
+    """Return what was read and what was not, by input: numbers of files, and why all of them were read."""
+    if not isinstance(engine, Incremental):
+        return {}
+    reuse = engine.reuse
+    return {
+        source: {
+            "files": n_files,
+            "files_read": len(reuse.read.get(source, ())),
+            "read_whole_because": reuse.reasons.get(source),
+        }
+        for source, n_files in sorted(reuse.files.items())
+    }
+
+
+def reuse_in_words(record: dict[str, Any]) -> Iterator[str]:
+    """Say what was not read again, and why all files of an input were where that can be said."""
+    for source, facts in record.items():
+        n_kept = facts["files"] - facts["files_read"]
+        if n_kept:
+            yield f"{source}: {n_kept:,} of {facts['files']:,} files as counted before, {facts['files_read']:,} read"
+        elif facts["read_whole_because"]:
+            yield f"{source}: all {facts['files']:,} files read, since {facts['read_whole_because']}"

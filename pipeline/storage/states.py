@@ -1,0 +1,213 @@
+"""What single input files answered to the queries of a plan, kept so that the next run reads new files only.
+
+An entry is the answer of a file to a query, or of several files together: integers, decimals, lowest and highest
+values. Folder and ids tell all that decides the answer: the text of the query, the versions of code and libraries, the
+identity of the file, and a digest of what its rows meet in other relations. Entries of one query lie in a folder, those
+of one run in a segment: a file that is named by the hash of its content. Whatever is missing, damaged or of another key
+is asked of the input again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import shutil
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import polars as pl
+from polars.exceptions import PolarsError
+
+from pipeline.errors import ThresherError
+from pipeline.queries.by_file import FILE
+from pipeline.storage.durable import DamagedError, make_folder, read_own, write_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+MOST_SEGMENTS = 8
+_ENTRIES = "thresher.entries"
+_USED, _TOO_LARGE = "used", "too_large"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A kept answer.
+
+    Attributes:
+        files: Ids of the files that gave it: of one, or of several that were asked together.
+        segment: Index of the segment that has its rows.
+        number: Its number there.
+    """
+
+    files: tuple[str, ...]
+    segment: int
+    number: int
+
+
+@dataclass
+class Answers:
+    """The kept answers to one query.
+
+    Attributes:
+        folder: Where they lie; it need not exist.
+        segments: The files that hold them, by name: their rows, with `FILE`, the number of the entry in the segment.
+        entries: The answers.
+        too_large_for: Rows of the files of which the answers were found to be too large to be kept; 0: they were not.
+    """
+
+    folder: Path
+    segments: dict[str, pl.DataFrame] = field(default_factory=dict)
+    entries: list[Entry] = field(default_factory=list)
+    too_large_for: int = 0
+
+    def of(self, files: Iterable[str]) -> list[Entry]:
+        """Answers of some files and of no others, each file once."""
+        wanted = set(files)
+        usable = []
+        for entry in self.entries:
+            if wanted.issuperset(entry.files):
+                wanted.difference_update(entry.files)
+                usable.append(entry)
+        return usable
+
+    def rows(self, entries: Sequence[Entry], numbers: Sequence[int]) -> Iterator[pl.DataFrame]:
+        """Rows of some answers, with `FILE` as it is given for each."""
+        for index, segment in enumerate(self.segments.values()):
+            new = {
+                entry.number: number for entry, number in zip(entries, numbers, strict=True) if entry.segment == index
+            }
+            if new:
+                yield renumbered(segment, new)
+
+
+def renumbered(rows: pl.DataFrame, numbers: Mapping[int, int]) -> pl.DataFrame:
+    """Rows whose `FILE` is among some numbers, with others in their place."""
+    schema = {FILE: pl.Int32(), "_number": pl.Int32()}
+    new = pl.DataFrame({FILE: list(numbers), "_number": list(numbers.values())}, schema=schema)
+    joined = rows.join(new, on=FILE, how="inner", maintain_order="left")
+    return joined.with_columns(pl.col("_number").alias(FILE)).drop("_number")
+
+
+@dataclass
+class States:
+    """The answers that a results folder keeps.
+
+    Attributes:
+        root: Their folder.
+        limit: Most bytes that they may take together, after a run.
+    """
+
+    root: Path
+    limit: int
+    _written: list[Path] = field(default_factory=list, init=False)
+    _failed: bool = field(default=False, init=False)
+
+    def answers(self, key: str) -> Answers:
+        """Read the kept answers to a query; what is damaged is removed."""
+        folder = self.root / key[:2] / key
+        answers = Answers(folder)
+        if not folder.is_dir():
+            return answers
+        for path in sorted(folder.glob("*.parquet")):
+            self._read(path, answers)
+        with suppress(OSError, ValueError):
+            (folder / _USED).touch()
+            answers.too_large_for = int((folder / _TOO_LARGE).read_text())
+        return answers
+
+    def _read(self, path: Path, answers: Answers) -> None:
+        try:
+            content = _intact(path)
+            entries = json.loads(pl.read_parquet_metadata(io.BytesIO(content))[_ENTRIES])
+            rows = pl.read_parquet(io.BytesIO(content))
+        except (DamagedError, ThresherError, PolarsError, OSError, ValueError, KeyError):
+            with suppress(OSError):
+                path.unlink()
+            return
+        index = len(answers.segments)
+        answers.segments[path.name] = rows
+        answers.entries += [Entry(tuple(files), index, number) for number, files in enumerate(entries)]
+
+    def keep(
+        self, answers: Answers, files: Sequence[Sequence[str]], rows: pl.DataFrame, still_used: Sequence[Entry]
+    ) -> None:
+        """Keep answers; an error of the disk only costs the next run time.
+
+        Args:
+            answers: What is kept of the query so far.
+            files: Ids of the files of each answer.
+            rows: Rows of the answers; `FILE` is the index of the answer.
+            still_used: The kept answers that this run uses: where there are many segments these are made one, and what
+                is not used goes.
+        """
+        old: list[str] = []
+        if len(answers.segments) >= MOST_SEGMENTS:
+            numbers = range(len(files), len(files) + len(still_used))
+            rows = pl.concat([rows, *(kept.select(rows.columns) for kept in answers.rows(still_used, numbers))])
+            files, old = [*files, *(entry.files for entry in still_used)], list(answers.segments)
+        if self._failed:
+            return
+        try:
+            self._write(answers.folder, rows, json.dumps([list(ids) for ids in files]))
+            for name in old:
+                (answers.folder / name).unlink(missing_ok=True)
+        except (ThresherError, OSError, PolarsError):  # a full disk: room for the results is worth more
+            self._failed = True
+            for folder in self._written:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _write(self, folder: Path, rows: pl.DataFrame, entries: str) -> None:
+        buffer = io.BytesIO()
+        rows.write_parquet(buffer, compression="zstd", metadata={_ENTRIES: entries})
+        content = buffer.getvalue()
+        make_folder(folder)
+        write_whole(folder / f"{hashlib.sha256(content).hexdigest()}.parquet", content)
+        (folder / _USED).touch()
+        self._written.append(folder)
+
+    def give_up(self, answers: Answers, n_rows: int) -> None:
+        """Remember that the answers of files to a query are too large to be kept.
+
+        Args:
+            answers: What is kept of the query.
+            n_rows: Rows of the files; those of more may have answers that are small beside them.
+        """
+        with suppress(ThresherError, OSError):
+            make_folder(answers.folder)
+            write_whole(answers.folder / _TOO_LARGE, str(n_rows).encode())
+
+    def clean_up(self) -> None:
+        """Remove the answers that were not used for longest, until the others take no more than the limit."""
+        if not self._written:
+            return
+        folders = sorted((_last_use(folder), folder) for folder in self.root.glob("*/*") if folder.is_dir())
+        sizes = {folder: sum(path.stat().st_size for path in folder.iterdir()) for _, folder in folders}
+        total = sum(sizes.values())
+        for _, folder in folders:
+            if total <= self.limit:
+                return
+            shutil.rmtree(folder, ignore_errors=True)
+            total -= sizes[folder]
+
+
+def _intact(path: Path) -> bytes:
+    """Read a segment.
+
+    Raises:
+        DamagedError: its content is not what its name says.
+    """
+    content = read_own(path)
+    if hashlib.sha256(content).hexdigest() != path.stem:
+        message = f"{path} was changed"
+        raise DamagedError(message)
+    return content
+
+
+def _last_use(folder: Path) -> float:
+    with suppress(OSError):
+        return (folder / _USED).stat().st_mtime
+    return 0.0

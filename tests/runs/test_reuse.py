@@ -1,0 +1,307 @@
+"""Nights: a run that reads new files only has the bytes of one that reads all, whatever happened to the files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pytest
+from cases.reading import case_folders, case_name, prepare
+
+from pipeline.engines import file_answers
+from pipeline.errors import StorageError, ThresherError
+from pipeline.runs import reuse, runner
+from pipeline.runs.config import parse_config
+from pipeline.runs.runner import stage_tables
+from pipeline.storage import states as stored
+from pipeline.storage.states import States
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pipeline.runs.config import Config
+    from pipeline.runs.runner import Run
+
+CASES = [
+    folder
+    for folder in case_folders()
+    if folder.name
+    in {"textbook", "timelines", "lags", "separate", "labelled", "source_text_rules", "duplicates_merged"}
+]
+
+
+@pytest.fixture(autouse=True)
+def _files_are_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reuse, "RACY_SECONDS", 0.0)
+
+
+def hashes(folder: Path) -> dict[str, str]:
+    paths = sorted(folder.rglob("*.parquet"))
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+
+
+def night(config: Config, states: States | None) -> dict[str, str] | str:
+    """The bytes of all tables, or what the run says instead."""
+    try:
+        return hashes(stage_tables(config, states).path)
+    except ThresherError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("case", CASES, ids=case_name)
+def test_nights_of_cases_have_the_bytes_of_full_runs(case: Path, tmp_path: Path) -> None:
+    config = prepare(case, tmp_path, shuffle=1)
+    kept = States(tmp_path / "states", 1 << 30)
+    late = sorted(tmp_path.glob("*/part-2.parquet"))
+    for path in late:
+        path.rename(path.with_suffix(".late"))
+    assert night(config, kept) == night(config, None)
+    for path in late:
+        path.with_suffix(".late").rename(path)
+    full = night(config, None)
+    assert night(config, kept) == full
+    for file in sorted(tmp_path.glob("*/part-0.parquet")):  # the rows change places
+        other, aside = file.with_name("part-1.parquet"), file.with_name("aside")
+        file.rename(aside)
+        other.rename(file)
+        aside.rename(other)
+    assert night(config, kept) == full
+    for path in late:
+        path.unlink()
+    assert night(config, kept) == night(config, None)
+
+
+def predictions(seed: int, n_rows: int = 400) -> pl.DataFrame:
+    draws = np.random.default_rng(seed)
+    label = draws.random(n_rows) < 0.3
+    return pl.DataFrame(
+        {
+            "score": np.round(np.clip(draws.normal(0.4 + 0.2 * label, 0.2), 0, 1), 2),
+            "label": label,
+            "language": draws.choice(["en", "nl"], n_rows),
+            "document": draws.integers(0, 60, n_rows),
+        }
+    )
+
+
+def sweep(folder: Path, **keys: Any) -> dict[str, Any]:  # noqa: ANN401 - of a config
+    stage = {
+        "kind": "threshold_sweep",
+        "predictions": "days",
+        "thresholds": {"start": 0, "stop": 1, "count": 21},
+        "method": "binned",
+        "outcomes": False,
+        "by": ["language"],
+        "cluster": "document",
+    }
+    return {"output": str(folder / "results"), "stages": [stage | keys]}
+
+
+@pytest.fixture
+def days(tmp_path: Path) -> Path:
+    """A folder with three daily files."""
+    folder = tmp_path / "days"
+    folder.mkdir()
+    for day in range(3):
+        predictions(day).write_parquet(folder / f"{day}.parquet")
+    return folder
+
+
+def publish(folder: Path, **keys: Any) -> Run:  # noqa: ANN401 - of a config
+    settings = {name: keys.pop(name) for name in ("cache", "resources") if name in keys}
+    return runner.run(parse_config(sweep(folder, **keys) | settings, base=folder))
+
+
+def read(run: Run, source: str = "predictions") -> tuple[int, int]:
+    """Files of an input, and those of which rows were read."""
+    facts = json.loads((run.path / "run.json").read_bytes())["reused"][run.stages[0].name][source]
+    return facts["files"], facts["files_read"]
+
+
+def is_as_a_full_run(run: Run, folder: Path, **keys: Any) -> bool:  # noqa: ANN401 - of a config
+    full = stage_tables(parse_config(sweep(folder, **keys), base=folder))
+    return hashes(run.path) == hashes(full.path)
+
+
+def test_the_night_after_a_new_day_reads_that_day_only(days: Path, tmp_path: Path) -> None:
+    assert read(publish(tmp_path)) == (3, 3)
+    predictions(3).write_parquet(days / "3.parquet")
+    run = publish(tmp_path)
+    assert read(run) == (4, 1)
+    assert is_as_a_full_run(run, tmp_path)
+    assert run.stages[0].reused == ("predictions: 3 of 4 files as counted before, 1 read",)
+
+
+def test_days_in_folders_of_their_own_are_read_once(tmp_path: Path) -> None:
+    for day in range(3):
+        (tmp_path / "days" / f"day={day}").mkdir(parents=True)
+        predictions(day).write_parquet(tmp_path / "days" / f"day={day}" / "rows.parquet")
+    publish(tmp_path, by=["day"])
+    (tmp_path / "days" / "day=3").mkdir()
+    predictions(3).write_parquet(tmp_path / "days" / "day=3" / "rows.parquet")
+    run = publish(tmp_path, by=["day"])
+    assert read(run) == (4, 1)
+    assert is_as_a_full_run(run, tmp_path, by=["day"])
+
+
+def test_a_file_that_is_rewritten_in_place_is_read_again_whatever_its_size_and_times(
+    days: Path, tmp_path: Path
+) -> None:
+    publish(tmp_path)
+    path = days / "1.parquet"
+    before = path.stat()
+    frame = pl.read_parquet(path)
+    frame.with_columns(~pl.col("label")).write_parquet(path)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    run = publish(tmp_path)
+    assert read(run) == (3, 1)
+    assert is_as_a_full_run(run, tmp_path)
+
+
+def test_a_file_that_is_gone_no_longer_counts(days: Path, tmp_path: Path) -> None:
+    publish(tmp_path)
+    (days / "0.parquet").unlink()
+    run = publish(tmp_path)
+    assert read(run) == (2, 0)
+    assert is_as_a_full_run(run, tmp_path)
+
+
+def test_other_thresholds_are_other_questions(days: Path, tmp_path: Path) -> None:
+    publish(tmp_path)
+    thresholds = {"start": 0, "stop": 1, "count": 11}
+    run = publish(tmp_path, thresholds=thresholds)
+    assert read(run) == (3, len(list(days.iterdir())))
+    assert is_as_a_full_run(run, tmp_path, thresholds=thresholds)
+
+
+def test_a_file_that_has_just_changed_is_not_trusted(
+    days: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reuse, "RACY_SECONDS", 3600.0)
+    publish(tmp_path)
+    predictions(3).write_parquet(days / "3.parquet")
+    assert read(publish(tmp_path)) == (4, 4)
+
+
+def test_without_the_cache_all_files_are_read_and_none_is_kept(days: Path, tmp_path: Path) -> None:
+    run = publish(tmp_path, cache=False)
+    assert json.loads((run.path / "run.json").read_bytes())["reused"] == {"threshold_sweep": {}}
+    assert not (tmp_path / "results" / ".cache").exists()
+    assert len(list(days.iterdir())) == len(list(run.path.parent.parent.glob("runs/*"))) + 2
+    assert publish(tmp_path, cache=False).status == "unchanged"
+
+
+def flip(content: bytes) -> bytes:
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+
+
+@pytest.mark.parametrize("damage", [flip, lambda content: content[:-9], lambda _: b""], ids=["flipped", "cut", "empty"])
+def test_damaged_answers_are_asked_for_again(days: Path, tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+    publish(tmp_path)
+    for path in (tmp_path / "results" / ".cache").rglob("*.parquet"):
+        path.write_bytes(damage(path.read_bytes()))
+    predictions(3).write_parquet(days / "3.parquet")
+    run = publish(tmp_path)
+    assert read(run) == (4, 4)
+    assert is_as_a_full_run(run, tmp_path)
+
+
+def test_the_cache_stays_within_its_limit(days: Path, tmp_path: Path) -> None:
+    publish(tmp_path, resources={"cache_limit": "1KB"})
+    assert len(list(days.iterdir())) == 3
+    sizes = [path.stat().st_size for path in (tmp_path / "results" / ".cache").rglob("*.parquet")]
+    assert sum(sizes) <= 1000
+
+
+def test_a_disk_that_cannot_hold_the_cache_costs_the_cache_only(
+    days: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        message = "no space is left"
+        raise StorageError(message)
+
+    monkeypatch.setattr(stored, "write_whole", full)
+    run = publish(tmp_path)
+    assert run.status == "published"
+    assert is_as_a_full_run(run, tmp_path)
+    assert not [*(tmp_path / "results" / ".cache").rglob("*.parquet")]
+    assert len(list(days.iterdir())) == 3
+
+
+def test_answers_as_large_as_their_files_are_not_kept(
+    days: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_answers, "KEPT_ROWS", 5)
+    monkeypatch.setattr(file_answers, "KEPT_SHARE", 10_000)
+    run = publish(tmp_path)
+    assert is_as_a_full_run(run, tmp_path)
+    assert run.stages[0].reused == (
+        "predictions: all 3 files read, since what single files answer is nearly as large as they are",
+    )
+    predictions(3).write_parquet(days / "3.parquet")
+    assert read(publish(tmp_path)) == (4, 4)
+
+
+def test_many_nights_leave_few_segments(days: Path, tmp_path: Path) -> None:
+    for day in range(3, 14):
+        predictions(day, 40).write_parquet(days / f"{day:02}.parquet")
+        run = publish(tmp_path, cluster=None, by=[[]])
+        assert read(run)[1] in {1, 4}
+    folders = [*(tmp_path / "results" / ".cache").glob("*/*")]
+    assert folders
+    assert all(len([*folder.glob("*.parquet")]) <= stored.MOST_SEGMENTS for folder in folders)
+    assert is_as_a_full_run(run, tmp_path, cluster=None, by=[[]])
+
+
+def test_exact_areas_read_all_files_and_the_run_says_so(days: Path, tmp_path: Path) -> None:
+    run = publish(tmp_path, method="exact")
+    assert len(list(days.iterdir())) == 3
+    assert run.stages[0].reused == (
+        "predictions: all 3 files read, since their rows are needed in order, or one by one",
+    )
+
+
+def test_files_whose_rows_meet_other_rows_now_are_read_again_and_no_others(tmp_path: Path) -> None:
+    """The window of the last events is complete only once the articles of the next days are there."""
+    start = np.datetime64("2026-01-01", "us")
+    for name in ("pairs", "events", "articles"):
+        (tmp_path / name).mkdir()
+
+    def write(day: int) -> None:
+        draws, hours = np.random.default_rng(day), np.arange(200)
+        time = start + np.timedelta64(day, "D")
+        ids = np.arange(20) + 20 * day
+        pl.DataFrame({"event_id": ids, "event_time": time + ids % 20 * np.timedelta64(1, "h")}).write_parquet(
+            tmp_path / "events" / f"{day}.parquet"
+        )
+        pl.DataFrame(
+            {"article_id": hours + 200 * day, "article_time": time + hours * np.timedelta64(432, "s")}
+        ).write_parquet(tmp_path / "articles" / f"{day}.parquet")
+        pl.DataFrame(
+            {"event_id": draws.choice(ids, 200), "article_id": hours + 200 * day, "score": draws.random(200)}
+        ).write_parquet(tmp_path / "pairs" / f"{day}.parquet")
+
+    stage = {
+        "kind": "before_after",
+        **{name: name for name in ("pairs", "events", "articles")},
+        "window": {"before": "12h", "after": "12h"},
+        "thresholds": {"start": 0.1, "stop": 0.9, "count": 9},
+        "duplicates": "keep",
+        "event_counts": False,
+    }
+    config = {"output": str(tmp_path / "results"), "stages": [stage]}
+    for day in range(6):
+        write(day)
+    runner.run(parse_config(config, base=tmp_path))
+    write(6)
+    run = runner.run(parse_config(config, base=tmp_path))
+    assert hashes(run.path) == hashes(stage_tables(parse_config(config, base=tmp_path)).path)
+    assert read(run, "pairs") == (7, 2), "the new day, and the day before, whose last windows have become complete"
+    shutil.rmtree(tmp_path / "results" / ".cache")
