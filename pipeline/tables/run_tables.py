@@ -26,7 +26,8 @@ INPUTS = Table(
         Column(
             "files_left_out",
             "BIGINT",
-            "files that were not opened, since where holds for no row of their partitions; their rows are not counted",
+            "files that were not opened, since `where` holds for no row of their partitions; "
+            "their rows are not counted",
         ),
     ),
     ("stage", "input", "status"),
