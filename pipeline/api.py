@@ -31,6 +31,7 @@ def run(
     *,
     only: Sequence[str] = (),
     set: Mapping[str, Any] | None = None,  # noqa: A002 - as the option --set
+    vars: Mapping[str, Any] | None = None,  # noqa: A002 - as the option --var
 ) -> Run:
     """Run a config and publish one run.
 
@@ -39,6 +40,7 @@ def run(
             or a checked config.
         only: Names of stages: only these are run.
         set: Values by dotted key, as `--set` on the command line: they replace those of the config.
+        vars: Values of its variables by name, as `--var` on the command line: texts, numbers or dates.
 
     Returns:
         The published run, or the existing one if nothing has changed. `run.stages["name"].curve` is a table of a stage,
@@ -46,22 +48,28 @@ def run(
 
     Raises:
         ThresherError: its class and its `code` say what went wrong; published results are unchanged.
-        ConfigError: `set` goes with a config that is checked already.
+        ConfigError: `set` or `vars` goes with a config that is checked already.
     """
-    finished = runner.run(_checked(config, set).only(only))
+    finished = runner.run(_checked(config, set, vars).only(only))
     stages = finished.stages or tuple(stage.result() for stage in read_run(finished.path).stages)
     return replace(finished, stages=StageResults(replace(stage, folder=finished.path) for stage in stages))
 
 
-def _checked(config: str | os.PathLike[str] | Mapping[str, Any] | Config, values: Mapping[str, Any] | None) -> Config:
+def _checked(
+    config: str | os.PathLike[str] | Mapping[str, Any] | Config,
+    overrides: Mapping[str, Any] | None,
+    values: Mapping[str, Any] | None,
+) -> Config:
     if isinstance(config, Config):
-        if values:
-            message = "set changes the keys of a config, and this one is checked already"
+        if overrides or values:
+            name = "set" if overrides else "vars"
+            message = f"{name} changes a config before it is checked, and this one is checked already"
             raise ConfigError(message, remedy="Give its path or its dictionary.")
         return config
     if isinstance(config, str | os.PathLike):
-        return load_config(Path(config), overrides=values)
-    return parse_config(overridden(config, values) if values else config, base=Path.cwd())
+        return load_config(Path(config), overrides=overrides, values=values)
+    document = overridden(config, overrides) if overrides else config
+    return parse_config(document, base=Path.cwd(), values=values)
 
 
 def open_results(results: str | Path) -> duckdb.DuckDBPyConnection:

@@ -38,7 +38,7 @@ BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | 
 LINK = re.compile(r"\]\((?P<target>[^)\s]+)\)")
 HEADING = re.compile(r"^#+ (?P<text>.+)$", re.MULTILINE)
 COLUMN_ROW = re.compile(
-    r"^\| `(?P<name>[^`]+)` \| (?P<type>BIGINT|DOUBLE|VARCHAR|BOOLEAN|TIMESTAMP|VARCHAR\[\]|KEY|POSITION) \| "
+    r"^\| `(?P<name>[^`]+)` \| (?P<type>BIGINT|DOUBLE|VARCHAR|BOOLEAN|DATE|TIMESTAMP|VARCHAR\[\]|KEY|POSITION) \| "
     r"[^|]+ \| ",
     re.MULTILINE,
 )

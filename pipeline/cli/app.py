@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -15,6 +15,9 @@ from pipeline.cli.terminal import open_closed_streams
 from pipeline.errors import UsageError
 from pipeline.sources.paths import local_path
 from pipeline.stages import STAGES, find_stage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class _Commands(TyperGroup):
@@ -90,6 +93,12 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key, the value as in TOML.", show_default=False),
 ]
+Vars = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--var", metavar="NAME=VALUE", help="Set a variable of the config, or the day, ds.", show_default=False
+    ),
+]
 LogFormat = Annotated[
     str | None, typer.Option("--log-format", help="text, or json for one object per line.", show_default=False)
 ]
@@ -125,24 +134,32 @@ def run(
     only: Annotated[list[str] | None, typer.Option("--only", metavar="STAGE", help="Run only this stage.")] = None,
     output: Output = None,
     engine: EngineName = None,
+    variables: Vars = None,
     settings: Settings = None,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Read every input file again.")] = False,  # noqa: FBT002
     quiet: Quiet = False,  # noqa: FBT002 - a flag
     log_format: LogFormat = None,
 ) -> None:
-    """Run the stages of a config and publish one run; print its path.
+    """Run the stages of a config and publish one run; print its path. A range of days is one run for each day.
 
-    Example:  thresher run nightly.toml --set stages.dutch_news.thresholds.count=50
+    Example:  thresher run nightly.toml --var ds=2026-11-01..2026-11-20
     """
     with reporting(ctx, quiet=quiet, log_format=log_format) as console:
-        from pipeline.runs.config import load_config  # noqa: PLC0415 - help needs none of it
+        from pipeline.cli.backfill import run_days  # noqa: PLC0415 - help needs none of it
+        from pipeline.runs.config import load_config  # noqa: PLC0415
 
         overrides = _overrides(settings, output=output, engine=engine) | ({"cache": False} if no_cache else {})
-        execute(load_config(config, overrides=overrides).only(only or []), console)
+
+        def run_once(values: Mapping[str, str]) -> Path:
+            checked = load_config(config, overrides=overrides, values=values).only(only or [])
+            execute(checked, console)
+            return checked.output
+
+        run_days(_values(variables), run_once, console)
 
 
 @app.command()
-def check(ctx: typer.Context, config: ConfigPath, settings: Settings = None) -> None:
+def check(ctx: typer.Context, config: ConfigPath, variables: Vars = None, settings: Settings = None) -> None:
     """Check a config and its inputs, reading only schemas and footers; run nothing.
 
     Example:  thresher check nightly.toml
@@ -153,7 +170,7 @@ def check(ctx: typer.Context, config: ConfigPath, settings: Settings = None) -> 
         from pipeline.runs.opening import open_inputs  # noqa: PLC0415
         from pipeline.sources.bindings import bindings_in_words  # noqa: PLC0415
 
-        checked = load_config(config, overrides=_overrides(settings))
+        checked = load_config(config, overrides=_overrides(settings), values=_values(variables))
         for configured in checked.stages:
             if configured.upstream:
                 echo(f"{configured.params.name}  reads tables of {', '.join(configured.upstream)}")
@@ -175,7 +192,13 @@ def check(ctx: typer.Context, config: ConfigPath, settings: Settings = None) -> 
 
 
 @app.command()
-def render(ctx: typer.Context, config: ConfigPath, engine: EngineName = None, settings: Settings = None) -> None:
+def render(
+    ctx: typer.Context,
+    config: ConfigPath,
+    engine: EngineName = None,
+    variables: Vars = None,
+    settings: Settings = None,
+) -> None:
     """Print the SQL that a run would execute, relation by relation.
 
     Example:  thresher render nightly.toml --engine spark
@@ -185,7 +208,7 @@ def render(ctx: typer.Context, config: ConfigPath, engine: EngineName = None, se
         from pipeline.runs.opening import open_inputs  # noqa: PLC0415
         from pipeline.runs.rendering import render_opened  # noqa: PLC0415
 
-        parsed = load_config(config, overrides=_overrides(settings, engine=engine))
+        parsed = load_config(config, overrides=_overrides(settings, engine=engine), values=_values(variables))
         for configured in parsed.stages:
             if configured.upstream:
                 upstream = ", ".join(configured.upstream)
@@ -267,10 +290,19 @@ def _overrides(settings: list[str] | None, *, output: str | None = None, engine:
 
     values = dict(parse_setting(text) for text in settings or ())
     if output is not None:
-        values["output"] = str(local_path(output, Path.cwd(), what="--output"))
+        folder = str(Path.cwd()).replace("${", "$${")  # a reference in the option is one of the config
+        has_reference = "${" in output and "://" not in output
+        absolute = Path(folder, output) if has_reference else local_path(output, Path.cwd(), what="--output")
+        values["output"] = str(absolute) if has_reference else str(absolute).replace("${", "$${")
     if engine is not None:
         values["engine"] = engine
     return values
+
+
+def _values(variables: list[str] | None) -> dict[str, str]:
+    from pipeline.cli.console import parse_variable  # noqa: PLC0415
+
+    return dict(parse_variable(text) for text in variables or ())
 
 
 def main() -> None:

@@ -99,6 +99,10 @@ class Console:
                 on_progress=lambda percent: progress.update(task, completed=max(percent, 0)),
             )
 
+    def between_runs(self) -> None:
+        """Let the lines that follow be about no run, until one begins."""
+        self._run_id = ""
+
     def _begin(self, run_id: str) -> None:
         self._run_id = run_id
 
@@ -148,6 +152,19 @@ class Console:
         rich.print(f"{verb} {run.path.name}  ({run.seconds:.1f} s)", highlight=False)
         results = shlex.quote(cleaned(str(run.path.parent.parent), layout=""))
         rich.print(f"Report: thresher report {results}", markup=False, highlight=False, soft_wrap=True)
+
+
+def parse_variable(text: str) -> tuple[str, str]:
+    """Parse `NAME=VALUE`; the value is text as it stands.
+
+    Raises:
+        UsageError: there is no `=`.
+    """
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        message = f"--var {text}: write NAME=VALUE"
+        raise UsageError(message, remedy="For example --var ds=2026-11-20.")
+    return name, value
 
 
 def parse_setting(text: str) -> tuple[str, Any]:

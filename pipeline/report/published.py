@@ -16,6 +16,7 @@ from pipeline.stages import find_stage
 from pipeline.storage.layout import RUN_RECORD, Layout, generation_of
 from pipeline.storage.state import read_state, require_latest
 from pipeline.tables.groupings import internal_name
+from pipeline.visible_text import cleaned
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,6 +98,13 @@ class PublishedRun:
     def generation(self) -> int:
         """Its place in the sequence of runs."""
         return int(self.record["generation"])
+
+    @property
+    def about(self) -> tuple[str, ...]:
+        """What it is about, in words: its day and its labels, where it has them."""
+        day = self.record.get("ds")
+        labels = (cleaned(f"{name} {text}", layout="") for name, text in self.record.get("labels", {}).items())
+        return (*((f"day {day}",) if day else ()), *labels)
 
     def chosen(self, names: Sequence[str]) -> tuple[PublishedStage, ...]:
         """Return the stages of these names in the order of the run; all of them if no name is there.

@@ -12,6 +12,8 @@ from pydantic import BaseModel, ValidationError
 from pipeline.errors import ConfigError, NoInputError, os_fault, together
 from pipeline.runs.config_faults import explain, near, unwritable
 from pipeline.runs.document import Document, override
+from pipeline.runs.substitution import substituted
+from pipeline.runs.variables import NO_VARIABLES
 from pipeline.sources.paths import abridged, check_texts, local_path, shortened
 from pipeline.stages import STAGES, find_stage
 from pipeline.stages.stage import counts_table
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pipeline.runs.document import ResourceLimits
+    from pipeline.runs.variables import Variables
     from pipeline.stages.parameters import StageParameters
     from pipeline.stages.stage import Stage
 
@@ -76,6 +79,7 @@ class Config:
         resources: Limits.
         stages: The stages in order.
         cache: Whether what input files answered is kept, so that later runs read new files only.
+        variables: What its references stand for, its logical date and its labels.
     """
 
     origin: str
@@ -85,6 +89,7 @@ class Config:
     resources: ResourceLimits
     stages: tuple[ConfiguredStage, ...]
     cache: bool = True
+    variables: Variables = NO_VARIABLES
 
     def only(self, names: Iterable[str]) -> Config:
         """Return the same config with some of its stages.
@@ -119,12 +124,15 @@ class Config:
             raise ConfigError(message, remedy='Use engine = "duckdb"; thresher render prints the SQL for Spark.')
 
 
-def load_config(path: Path, *, overrides: Mapping[str, Any] | None = None) -> Config:
+def load_config(
+    path: Path, *, overrides: Mapping[str, Any] | None = None, values: Mapping[str, Any] | None = None
+) -> Config:
     """Read and check a config file.
 
     Args:
         path: The file.
         overrides: Values by dotted key; they replace those of the file.
+        values: Values of variables by name.
 
     Raises:
         NoInputError: the file does not exist.
@@ -148,20 +156,24 @@ def load_config(path: Path, *, overrides: Mapping[str, Any] | None = None) -> Co
         raise ConfigError(message) from error
     for key, value in (overrides or {}).items():
         override(document, key, value, origin=str(path))
-    return parse_config(document, base=path.resolve().parent, origin=str(path))
+    return parse_config(document, base=path.resolve().parent, origin=str(path), values=values)
 
 
-def parse_config(document: Mapping[str, Any], *, base: Path, origin: str = "<config>") -> Config:
+def parse_config(
+    document: Mapping[str, Any], *, base: Path, origin: str = "<config>", values: Mapping[str, Any] | None = None
+) -> Config:
     """Check a config given as a dictionary.
 
     Args:
         document: As parsed from TOML.
         base: Folder that relative paths start from.
         origin: Name in messages.
+        values: Values of variables by name.
 
     Raises:
         ConfigError: it names the key, what is wrong and, for an unknown key, the nearest known one.
     """
+    document, variables = substituted(document, values or {}, origin=origin)
     settings, stages = _settings_and_stages(document, origin)
     if fault := unwritable(document):
         message = f"{origin}: {fault}"
@@ -175,13 +187,17 @@ def parse_config(document: Mapping[str, Any], *, base: Path, origin: str = "<con
             message = f"{origin}: {names.count(name)} stages are called {name!r}"
             raise ConfigError(message, remedy="Give each a name of its own with name = …")
     _check_order(stages, origin)
+    variables = replace(variables, labels=settings.labels)
     folders = {key: getattr(settings.resources, key) for key in ("scratch", "copies")}
-    absolute = {
-        key: local_path(folder, base, what=f"{origin}: resources.{key}") for key, folder in folders.items() if folder
-    }
+    with variables.concealing():
+        absolute = {
+            key: local_path(folder, base, what=f"{origin}: resources.{key}")
+            for key, folder in folders.items()
+            if folder
+        }
     resources = settings.resources.model_copy(update=absolute)
     output = local_path(settings.output, base, what=f"{origin}: output").resolve()
-    return Config(origin, base, output, settings.engine, resources, stages, settings.cache)
+    return Config(origin, base, output, settings.engine, resources, stages, settings.cache, variables)
 
 
 def _settings_and_stages(document: Mapping[str, Any], origin: str) -> tuple[Document, tuple[ConfiguredStage, ...]]:

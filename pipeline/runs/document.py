@@ -59,6 +59,8 @@ class Document(BaseModel):
     engine: Literal["duckdb", "spark"] = "duckdb"
     resources: ResourceLimits = ResourceLimits()
     cache: bool = True
+    labels: dict[str, str] = {}
+    vars: dict[str, Any] = {}  # read by pipeline.runs.substitution; here so that it is a known key
     stages: list[dict[str, Any]] = []
 
 

@@ -213,6 +213,18 @@ def evaluate(
         stop: Whether a signal asked to stop.
         states: Where the answers of files are kept; None: all files are read.
     """
+    with config.variables.concealing():
+        return _evaluate(config, ready, destination, watcher, stop, states)
+
+
+def _evaluate(
+    config: Config,
+    ready: dict[str, OpenedStage],
+    destination: Destination,
+    watcher: Watcher,
+    stop: StopRequest,
+    states: States | None,
+) -> Evaluation:
     others = {"cache_limit", "copies", "copies_limit"}
     resources = Resources(**config.resources.model_dump(exclude=others))
     opened: list[OpenedStage] = []
@@ -268,6 +280,7 @@ def _run_stage(
     destination.write(BINDINGS, params.name, _bindings_table(opened), metadata)
     destination.write(METRICS, params.name, metrics_table(stage.tables, tables), metadata)
     warnings = (*counted.alarms, *plan.warnings, *counted.warnings, *stage.warnings(tables))
+    warnings = tuple(opened.variables.concealed(text) for text in warnings)
     seconds = time.monotonic() - started
     n_rows = sum(account.rows_in for account in counted.inputs)
     summary = stage.summarize(tables)

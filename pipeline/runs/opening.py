@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 from pipeline.engines.expression_types import type_of
 from pipeline.engines.truths import truths
 from pipeline.errors import ConfigError, DataError, NoInputError, together
+from pipeline.runs.variables import NO_VARIABLES
 from pipeline.sources.bindings import Binding
+from pipeline.sources.frames import is_passed_in
 from pipeline.sources.opening import open_source, with_others
 from pipeline.sources.parquet_files import DataFile
 from pipeline.sources.paths import local_path
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
     from pipeline.plan.plan import Plan
     from pipeline.runs.config import Config, ConfiguredStage
+    from pipeline.runs.variables import Variables
+    from pipeline.sources.frames import Rows
     from pipeline.sources.source import Source
 
 
@@ -39,12 +43,14 @@ class OpenedStage:
         sources: Its inputs by name.
         plan: What it will ask of an engine.
         run: Folder of the unfinished run in which its inputs were made; None if they existed before.
+        variables: What the references of its config stand for.
     """
 
     configured: ConfiguredStage
     sources: dict[str, Source]
     plan: Plan
     run: Path | None = None
+    variables: Variables = NO_VARIABLES
 
     @property
     def name(self) -> str:
@@ -91,17 +97,26 @@ def open_inputs(
             that is needed.
         ConfigError: the config does not fit the inputs.
     """
-    params = configured.params
+    with config.variables.concealing():
+        return _open_inputs(config, configured, run, omitted)
+
+
+def _open_inputs(
+    config: Config, configured: ConfiguredStage, run: Path | None, omitted: Mapping[str, Mapping[str, str]] | None
+) -> OpenedStage:
+    params = config.variables.bound(configured.params)
+    configured = replace(configured, params=params)
     if isinstance(params, UpstreamParameters) and params.of:
         upstream = (
             _published(config, params) if params.results else _written(config, params, run or Path(), omitted or {})
         )
         configured = configured.with_upstream(upstream, origin=config.origin)
-    sources = with_others(_opened(config, configured))
+    sources = with_others(_labelled(_opened(config, configured), config.variables, run))
     plan = configured.stage.plan(configured.params, sources)
     _check_mappings(plan, where=f"{config.origin}: stage {configured.params.name!r}")
     notices = (*_skipped_warnings(sources), *_rows_read_otherwise(sources), *_unbound_by_rule(plan))
-    return OpenedStage(configured, sources, replace(plan, warnings=(*notices, *plan.warnings)), run)
+    warnings = tuple(config.variables.concealed(text) for text in (*notices, *plan.warnings))
+    return OpenedStage(configured, sources, replace(plan, warnings=warnings), run, config.variables)
 
 
 def _read(plan: Plan) -> set[tuple[str, str]]:
@@ -180,6 +195,19 @@ def _opened(config: Config, configured: ConfiguredStage) -> dict[str, Source]:
     return sources
 
 
+def _labelled(sources: Mapping[str, Source], variables: Variables, run: Path | None) -> Mapping[str, Source]:
+    """Let messages and tables call files, but those of a run, by names without values of the environment."""
+    if not variables.secrets:
+        return sources
+
+    def label(file: Rows) -> Rows:
+        if not isinstance(file, DataFile) or is_passed_in(file) or (run is not None and file.path.is_relative_to(run)):
+            return file
+        return replace(file, label=variables.concealed(file.name), origin=file.origin or file.path)
+
+    return {name: replace(source, files=tuple(map(label, source.files))) for name, source in sources.items()}
+
+
 def _rows_read_otherwise(sources: Mapping[str, Source]) -> Iterator[str]:
     for source in sources.values():
         totals: Counter[str] = Counter()
@@ -212,7 +240,8 @@ def _published(config: Config, params: UpstreamParameters) -> list[UpstreamStage
         NoInputError: no run was published there, or its latest run lacks a stage.
         DataError: that run is damaged.
     """
-    root = local_path(params.results, config.base, what=f"results of stage {params.name!r}").resolve()
+    results = config.variables.expanded(params.results)
+    root = local_path(results, config.base, what=f"results of stage {params.name!r}").resolve()
     if root == config.output:
         message = f"{config.origin}: results of stage {params.name!r} is the output folder of this run itself"
         raise ConfigError(message, remedy="Put both stages into one config and leave results out, or change output.")

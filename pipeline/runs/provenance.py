@@ -32,7 +32,8 @@ def settings(opened: OpenedStage) -> dict[str, Any]:
     params, inputs = opened.configured.params, opened.configured.stage.inputs
     shown = params.model_dump(mode="json", exclude={*params.inapplicable, *(each.name for each in inputs)})
     bindings = {f"{each.input}.{each.field}": binding_record(each) for each in opened.bindings}
-    return {"parameters": shown, "facts": opened.plan.facts, "bindings": bindings, "version": version("thresher")}
+    stored = {"parameters": shown, "facts": opened.plan.facts, "bindings": bindings, "version": version("thresher")}
+    return stored | opened.variables.record()
 
 
 def binding_record(binding: Binding) -> dict[str, str]:
@@ -61,6 +62,7 @@ def fingerprints(config: Config, opened: Sequence[OpenedStage]) -> tuple[str, st
     fingerprint is unique, so that no later run trusts it.
     """
     common: dict[str, Any] = {"config": canonical(config), "code": code_sha256(), "versions": versions()}
+    common |= config.variables.identity()
     common["files_left_out"] = left_out_records(opened)
     files = [file for each in opened for source in each.sources.values() for file in source.files]
     content = [[file.name, file.rows, file.digest] for file in files]
@@ -116,7 +118,12 @@ def input_records(opened: Sequence[OpenedStage]) -> list[dict[str, Any]]:
 def skipped_records(opened: Sequence[OpenedStage]) -> list[dict[str, Any]]:
     """Return every file in an input folder that is not read because of its name, and whether it contains Parquet."""
     return [
-        {"stage": each.name, "input": source.name, "path": str(file.path), "is_parquet": file.is_parquet}
+        {
+            "stage": each.name,
+            "input": source.name,
+            "path": each.variables.concealed(str(file.path)),
+            "is_parquet": file.is_parquet,
+        }
         for each in opened
         for source in each.sources.values()
         for file in source.skipped

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +12,13 @@ from pipeline.errors import DataError, NoInputError, ThresherError
 from pipeline.runs.config import Config, ConfiguredStage
 from pipeline.runs.document import ResourceLimits
 from pipeline.runs.opening import open_inputs
+from pipeline.runs.variables import recorded_variables
 from pipeline.sources.remote.addresses import is_remote
 from pipeline.stages import find_stage
 from pipeline.stages.durations import RECORDED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from pipeline.runs.opening import OpenedStage
     from pipeline.sources.frames import Rows
@@ -40,7 +42,9 @@ def recorded_config(record: Mapping[str, Any], folder: Path) -> Config:
     except (KeyError, TypeError, AttributeError, ValueError, ValidationError) as error:
         message = f"{path}: the parameters of the run cannot be read back ({error})"
         raise DataError(message, remedy="Run the config again with this version, and explain that run.") from error
-    return Config(origin, base, folder.parent.parent, "duckdb", ResourceLimits(), stages)
+    return Config(
+        origin, base, folder.parent.parent, "duckdb", ResourceLimits(), stages, variables=recorded_variables(record)
+    )
 
 
 def _configured(parameters: Mapping[str, Any]) -> ConfiguredStage:
@@ -71,6 +75,10 @@ def open_recorded(
         if file["stage"] == name and file.get("is_frame"):
             message = f"the run read {file['path']}, which was passed in and is not kept"
             raise NoInputError(message, remedy="Rows can be shown only of inputs in files.")
+    for variable in record.get("environment", ()):
+        if variable not in os.environ:
+            message = f"the environment variable {variable} is not set, which the config of the run refers to"
+            raise NoInputError(message, remedy="Set it to what it was then.")
     config = recorded_config(record, folder)
     configured = next(stage for stage in config.stages if stage.params.name == name)
     update = {key: value for key, value in (parameters or {}).items() if key in type(configured.params).model_fields}
@@ -81,6 +89,7 @@ def open_recorded(
         lost = [path for file in _recorded_files(record, name, folder) if not _may_exist(path := str(file["path"]))]
         if not lost:
             raise
+        lost = [config.variables.concealed(path) for path in lost]
         message = f"{lost[0]} is gone{f', and {len(lost) - 1:,} more files' if len(lost) > 1 else ''}: {error.message}"
         raise NoInputError(message, remedy="Rows can be shown only while the inputs of the run are there.") from error
 
@@ -97,15 +106,20 @@ def changed_files(record: Mapping[str, Any], folder: Path, opened: OpenedStage) 
     return tuple(
         sentence
         for name, source in opened.sources.items()
-        for sentence in _differences(name, [file for file in recorded if file["input"] == name], source.files)
+        for sentence in _differences(
+            name,
+            {opened.variables.concealed(file["path"]): file for file in recorded if file["input"] == name},
+            {file.name: file for file in source.files},
+        )
     )
 
 
 def _recorded_files(record: Mapping[str, Any], name: str, folder: Path) -> Iterator[Mapping[str, Any]]:
     """The files that a stage read, each with its absolute path."""
+    variables = recorded_variables(record)
     for file in record.get("inputs", ()):
         if file["stage"] == name:
-            path = file["path"]  # that of another stage's table is relative to the run
+            path = variables.revealed(file["path"])  # that of another stage's table is relative to the run
             yield {**file, "path": path if is_remote(path) else str(folder / path)}
 
 
@@ -114,9 +128,7 @@ def _may_exist(path: str) -> bool:
     return is_remote(path) or Path(path).exists()
 
 
-def _differences(name: str, recorded: list[Mapping[str, Any]], files: Iterable[Rows]) -> Iterator[str]:
-    now = {file.name: file for file in files}
-    then = {str(file["path"]): file for file in recorded}
+def _differences(name: str, then: Mapping[str, Mapping[str, Any]], now: Mapping[str, Rows]) -> Iterator[str]:
     sentences = {
         "is gone": [path for path in then if path not in now],
         "was not there when the run read its folder": [path for path in now if path not in then],

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def render_opened(opened: OpenedStage, *, dialect: str) -> str:
-    """Return the SQL of a stage in a dialect: it runs from top to bottom as it is.
+    """Return the SQL of a stage in a dialect: it runs from top to bottom as it is, but for values of the environment.
 
     Args:
         opened: The stage, its inputs found.
@@ -23,4 +23,4 @@ def render_opened(opened: OpenedStage, *, dialect: str) -> str:
     with DuckDBWithoutRows(Resources(), opened.folders, StopRequest()) as engine:
         progress = begin(opened.configured.params, opened.plan)
         schemas = schemas_of_transforms(engine, opened.plan, progress)
-    return render_stage(opened.name, opened.plan, schemas, dialect=dialect)
+    return opened.variables.concealed(render_stage(opened.name, opened.plan, schemas, dialect=dialect))

@@ -32,6 +32,7 @@ from pipeline.storage.durable import make_folder
 from pipeline.storage.heal import Healed, heal
 from pipeline.storage.layout import FORMAT_VERSION, RUN_RECORD, Layout, new_run_id
 from pipeline.storage.manifest import Manifest
+from pipeline.storage.of_day import run_to_repeat
 from pipeline.storage.publish import Staging, exclusive
 
 if TYPE_CHECKING:
@@ -154,11 +155,13 @@ def _attempt(layout: Layout, config: Config) -> Iterator[Attempt]:
         "config": config.origin,
         **process_facts(),
         "stages": [each.params.name for each in config.stages],
+        **config.variables.record(),
     }
     attempt = Attempt(layout.attempt(run_id), record)
     attempt.write()
     try:
-        yield attempt
+        with config.variables.concealing():
+            yield attempt
     except ThresherError as error:
         interrupted = error.code > 128  # noqa: PLR2004 - 128 + signal
         status = "interrupted" if interrupted else "failed"
@@ -169,7 +172,8 @@ def _attempt(layout: Layout, config: Config) -> Iterator[Attempt]:
         fault = system_fault(error)
         code, words = (70, f"{type(error).__name__}: {error}") if fault is None else (fault.code, str(fault))
         with suppress(StorageError, PermissionDenied):
-            attempt.write(status="failed", exit=code, error=words, ended_at=utc_now())
+            error_text = config.variables.concealed(words)
+            attempt.write(status="failed", exit=code, error=error_text, ended_at=utc_now())
         if fault is not None:
             raise fault from error
         raise
@@ -265,26 +269,25 @@ class _Job:
         return Run(path, manifest.run_id, manifest.generation, status, StageResults(results), warnings, seconds)
 
     def _existing(self, fingerprint: str) -> Run | None:
-        """Return the latest run if the same files, config and code made it and its files are intact."""
-        existing = self._latest_intact()
+        """Return the latest run, or that of the day, if the same files, config and code made it."""
+        existing = self._run_to_repeat()
         if existing is None or existing[1].fingerprint != fingerprint or not self.config.cache:
             return None
         self._unchanged(existing[1])
         return self._run(*existing, "unchanged", ())
 
     def _equal(self, staging: Staging, identity: str, results: tuple[StageResult, ...]) -> Run | None:
-        """Return the latest run if counting again gave the same bytes from the same inputs, config and code."""
-        existing = self._latest_intact()
+        """Return the run to repeat if counting again gave the same bytes from the same inputs, config and code."""
+        existing = self._run_to_repeat()
         if existing is None or (existing[1].identity, existing[1].results) != (identity, staging.results()):
             return None
         staging.discard()
         self._unchanged(existing[1])
         return self._run(*existing, "unchanged", results)
 
-    def _latest_intact(self) -> tuple[Path, Manifest] | None:
-        """Return folder and manifest of the latest run, if it exists and was intact when this run began."""
-        run = next(reversed(self.healed.state.runs), None)
-        return None if run is None or run.manifest is None or run.damage else (run.folder, run.manifest)
+    def _run_to_repeat(self) -> tuple[Path, Manifest] | None:
+        """Return folder and manifest of the latest run, or of the last run of an earlier day, if it is intact."""
+        return run_to_repeat(self.healed.state, self.config.variables.ds)
 
     def _unchanged(self, manifest: Manifest) -> None:
         self.attempt.write(status="unchanged", exit=0, ended_at=utc_now(), generation=manifest.generation)

@@ -114,7 +114,9 @@ class Bindings:
     @cached_property
     def _trees(self) -> dict[str, exp.Expr]:
         return {
-            name: predicates.parse_value(mapped.sql, name=f"{self.contract.name}: columns: {name}")
+            name: predicates.parse_value(
+                mapped.sql, name=f"{self.contract.name}: columns: {name}", values=mapped.values()
+            )
             for name, mapped in self.mapping.items()
             if isinstance(mapped, Expression)
         }

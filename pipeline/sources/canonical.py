@@ -77,10 +77,24 @@ def _source_file(files: tuple[Rows, ...]) -> exp.Expr:
     names = {str(file.path): file.name for file in files if isinstance(file, DataFile) and file.name != str(file.path)}
     if not names:
         return column("source_file")
+    starts = {_differing_start(path, shown) for path, shown in names.items()}
+    if (
+        len(starts) == 1 < len(names) == len(files)
+    ):  # as for all files below a folder; a comparison for each file would take its time
+        ((hidden, shown),) = starts
+        below = exp.func("substring", column("source_file"), exp.Literal.number(len(hidden) + 1))
+        return exp.alias_(exp.DPipe(this=exp.Literal.string(shown), expression=below), "source_file", quoted=True)
     name = exp.Case(this=column("source_file"))
     for path, shown in names.items():
         name = name.when(exp.Literal.string(path), exp.Literal.string(shown))
     return exp.alias_(name.else_(column("source_file")), "source_file", quoted=True)
+
+
+def _differing_start(path: str, name: str) -> tuple[str, str]:
+    """Return what path and name of a file start with before they become the same."""
+    pairs = enumerate(zip(reversed(path), reversed(name), strict=False))
+    alike = next((place for place, (a, b) in pairs if a != b), min(len(path), len(name)))
+    return path[: len(path) - alike], name[: len(name) - alike]
 
 
 def _typed(source: Source, file: Rows, name: str, sql_type: str, kind: Kind) -> exp.Expr:

@@ -75,7 +75,7 @@ def find_files(
     """
     listing = Listing(source, base, scratch, name, kinds, copies)
     listing.fill()
-    where = None if source.where is None else parse_predicate(source.where, name=name)
+    where = None if source.where is None else parse_predicate(source.where, name=name, values=source.values())
     chosen = [item for item in listing.items if isinstance(item, Listed)]
     unneeded = left_out(where, chosen, truths)
     if len(unneeded) == len(listing.items):

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from datetime import date, datetime
 from difflib import get_close_matches
-from typing import Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 from zoneinfo import available_timezones
 
 from pydantic import (
@@ -20,6 +20,10 @@ from pydantic import (
 from pydantic import Field as Constraint
 
 from pipeline.sources.frames import Frame, is_frame
+from pipeline.sources.references import MARKED, expanded
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Format = Literal["parquet", "csv", "tsv", "jsonl", "arrow", "trec_run", "trec_qrels", "conll", "brat"]
 Kind = Literal["number", "integer", "boolean", "key", "instant", "position", "any"]
@@ -35,6 +39,20 @@ class Expression(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     sql: str
+
+    def values(self) -> Mapping[str, str]:
+        """Return what references in `sql` stand for; nothing until they are bound."""
+        return {}
+
+
+class BoundExpression(Expression):
+    """An expression with what its references stand for; its text stays as it is written."""
+
+    bound_values: dict[str, str]
+
+    def values(self) -> Mapping[str, str]:
+        """Return what references in `sql` stand for."""
+        return self.bound_values
 
 
 Mapped = str | Literal[False] | Expression
@@ -98,6 +116,30 @@ class Input(BaseModel):
             raise ValueError(message)
         return self
 
+    def values(self) -> Mapping[str, str]:
+        """Return what references in `where` stand for; nothing until they are bound."""
+        return {}
+
+    def bound(self, values: Mapping[str, str]) -> Input:
+        """Return the same input with its paths expanded, whose SQL knows the values of its references.
+
+        Raises:
+            ConfigError: a reference has no value.
+        """
+        texts = [text for text in self.path if isinstance(text, str)]
+        texts += [mapped.sql for mapped in self.columns.values() if isinstance(mapped, Expression)]
+        if not any(MARKED in text for text in (*texts, self.where or "")):
+            return self
+        columns = {
+            name: BoundExpression(sql=mapped.sql, bound_values=dict(values))
+            if isinstance(mapped, Expression)
+            else mapped
+            for name, mapped in self.columns.items()
+        }
+        path = tuple(expanded(text, values) if isinstance(text, str) else text for text in self.path)
+        changed = {"path": path, "columns": columns, "bound_values": dict(values)}
+        return BoundInput.model_construct(**(dict(self) | changed))
+
     @field_validator("timezone")
     @classmethod
     def _known_zone(cls, value: str | None) -> str | None:
@@ -151,6 +193,16 @@ class Input(BaseModel):
             message = "an input needs at least one path, and none may be empty"
             raise ValueError(message)
         return tuple(_path_or_frame(path) for path in paths)
+
+
+class BoundInput(Input):
+    """An input with expanded paths, and with what the references in its SQL stand for."""
+
+    bound_values: dict[str, str]
+
+    def values(self) -> Mapping[str, str]:
+        """Return what references in `where` stand for."""
+        return self.bound_values
 
 
 def _path_or_frame(value: object) -> object:

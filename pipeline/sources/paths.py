@@ -13,9 +13,7 @@ from pipeline.errors import ConfigError
 
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):/")  # one letter is a drive of Windows
 _FILE_URL = re.compile(r"file:(?://(?:localhost)?)?(?P<path>/(?!/).*)", re.IGNORECASE | re.DOTALL)
-_VARIABLE = re.compile(r"\$[A-Za-z_]\w*")
-_MARKED = "${"
-_COLUMN_KEYS = frozenset({"columns", "by", "cluster", "strata", "system", "average_over"})
+_VARIABLE = re.compile(r"\$(?:[A-Za-z_]\w*|\{[^}]*\})")
 MOST_SHOWN = 200
 
 
@@ -65,20 +63,16 @@ def start_and_pattern(text: str | os.PathLike[str], base: Path, *, what: str) ->
     return start, below
 
 
-def plain_text(text: str, *, what: str, names_column: bool = False) -> str:
+def plain_text(text: str, *, what: str) -> str:
     """Return the text itself if it can be used.
 
     Args:
         text: The text as written by a person.
         what: What it is for, in messages.
-        names_column: Whether it is the name of a column, which may contain `${`.
 
     Raises:
-        ConfigError: it contains `${`, which has no meaning yet, or a character that no name can have.
+        ConfigError: it contains a character that no name can have.
     """
-    if _MARKED in text and not names_column:
-        message = f"{what}: {shortened(text)!a} has a variable, {_MARKED}…}}, and variables are not supported yet"
-        raise ConfigError(message, remedy="Write what it stands for, or set the key with --set KEY=VALUE.")
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -100,16 +94,12 @@ def check_texts(value: Any, key: str, *, where: str) -> None:  # noqa: ANN401 - 
     while pending:
         inner, keys = pending.pop()
         if isinstance(inner, str):
-            plain_text(
-                inner,
-                what=f"{where}: {'.'.join(keys)}",
-                names_column=keys[-1] != "sql" and not _COLUMN_KEYS.isdisjoint(keys),
-            )
+            plain_text(inner, what=f"{where}: {'.'.join(keys)}")
         elif isinstance(inner, list | tuple):
             pending += [(item, keys) for item in inner]
         elif isinstance(inner, dict):
             for name, item in inner.items():
-                plain_text(str(name), what=f"{where}: a key of {'.'.join(keys)}", names_column=True)
+                plain_text(str(name), what=f"{where}: a key of {'.'.join(keys)}")
                 pending.append((item, [*keys, str(name)]))
 
 
@@ -139,12 +129,13 @@ def _at_home(written: str, base: Path, *, what: str) -> Path:
 
 
 def _refuse_variables(start: Path, below: Path, *, what: str) -> None:
-    """Refuse `$NAME`, which a shell would have replaced, unless something of that name exists."""
+    """Refuse `$NAME` and `${NAME}`, which a shell would have replaced, unless something of that name exists."""
     for number, name in enumerate(below.parts, start=1):
         if glob.has_magic(name):
             return
         variable = _VARIABLE.search(name)
         if variable is not None and not os.path.lexists(start.joinpath(*below.parts[:number])):
-            shown = shortened(variable.group())
-            message = f"{what}: {shortened(str(below))} has a variable, {shown}, and variables are not supported yet"
-            raise ConfigError(message, remedy="Write the path that it stands for; nothing there has that very name.")
+            shown, meant = shortened(variable.group()), variable.group().strip("${}").removeprefix("env.")
+            message = f"{what}: {shortened(str(below))} has a variable, {shown}, and nothing there has that very name"
+            remedy = f"In a config write ${{env.{meant}}} for an environment variable; elsewhere, the path itself."
+            raise ConfigError(message, remedy=remedy)

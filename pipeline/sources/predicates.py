@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from sqlglot import exp, parse_one
@@ -9,9 +10,10 @@ from sqlglot.errors import SqlglotError
 
 from pipeline.errors import ConfigError
 from pipeline.sources.paths import shortened
+from pipeline.sources.references import MARKED, Placeholders
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 DEEPEST = 30
 _ALLOWED = (
@@ -56,37 +58,53 @@ _ALLOWED = (
 )
 
 
-def parse_predicate(text: str, *, name: str) -> exp.Expr:
+_NO_VALUES: Mapping[str, str] = MappingProxyType({})
+
+
+def parse_predicate(text: str, *, name: str, values: Mapping[str, str] = _NO_VALUES) -> exp.Expr:
     """Parse a predicate; anything but columns, constants, comparisons and simple scalar functions is refused.
 
     Args:
         text: The predicate as the user wrote it.
         name: Name of the input in messages.
+        values: What `${NAME}` stands for: a value never changes the structure of the predicate.
 
     Raises:
         ConfigError: it does not parse, or contains a subquery, an aggregate or a function that is not allowed.
     """
-    return _parse(text, name=f"{name}: where", kind="an SQL predicate")
+    return _parse(text, name=f"{name}: where", kind="an SQL predicate", values=values)
 
 
-def parse_value(text: str, *, name: str) -> exp.Expr:
+def parse_value(text: str, *, name: str, values: Mapping[str, str] = _NO_VALUES) -> exp.Expr:
     """Parse an expression that a field is mapped to; it may contain what a predicate may.
 
     Args:
         text: The expression as the user wrote it.
         name: Name of the input and of the field in messages.
+        values: As for `parse_predicate`.
 
     Raises:
         ConfigError: as for `parse_predicate`, or it reads no column.
     """
-    tree = _parse(text, name=name, kind="an SQL expression")
+    tree = _parse(text, name=name, kind="an SQL expression", values=values)
     if not columns_of(tree):
         message = f"input {name}: {shortened(text)!r} reads no column"
         raise ConfigError(message, remedy="Write names of columns without quotes, as in from_n - lag_n.")
     return tree
 
 
-def _parse(text: str, *, name: str, kind: str) -> exp.Expr:
+def _parse(text: str, *, name: str, kind: str, values: Mapping[str, str]) -> exp.Expr:
+    if MARKED not in text:
+        return _limited(text, name=name, kind=kind)
+    placeholders = Placeholders(text, values)
+    try:
+        tree = _limited(placeholders.text, name=name, kind=kind)
+    except ConfigError as error:
+        raise ConfigError(placeholders.restored(error.message), remedy=error.remedy) from None
+    return placeholders.filled(tree, name=name)
+
+
+def _limited(text: str, *, name: str, kind: str) -> exp.Expr:
     tree = _parsed(text, name=name, kind=kind)
     for node in tree.walk():
         if not isinstance(node, _ALLOWED):

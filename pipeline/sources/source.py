@@ -137,7 +137,9 @@ class Source:
     @cached_property
     def where(self) -> exp.Expr | None:
         """The parsed predicate of the user; None if every row is used."""
-        return None if self.spec.where is None else predicates.parse_predicate(self.spec.where, name=self.name)
+        if self.spec.where is None:
+            return None
+        return predicates.parse_predicate(self.spec.where, name=self.name, values=self.spec.values())
 
     @property
     def where_columns(self) -> tuple[str, ...]:

@@ -12,13 +12,14 @@ import polars as pl
 
 from pipeline.queries.load import macros
 from pipeline.storage import statements
-from pipeline.storage.records import attempts_frame, empty_frame, read_record, record_frames, runs_frame
+from pipeline.storage.records import attempts_frame, empty_frame, history_frame, read_record, record_frames, runs_frame
 from pipeline.storage.shapes import (
     TABLE_ROWS,
     RunFolder,
     Shape,
     columns_of,
     files_of,
+    in_front,
     names_in_file,
     stored_files,
     tables_of,
@@ -129,9 +130,10 @@ class _Describing:
         return f"{grain}, of every kept run" if view[0] == HISTORY and grain else grain
 
     def column(self, view: View, name: str) -> str:
-        if view[0] == HISTORY and name in self._of_history:
-            return self._of_history[name]
-        return str(self._of(view[1]).get("columns", {}).get(name, ""))
+        own_text = self._of(view[1]).get("columns", {}).get(name)
+        if own_text is None and view[0] == HISTORY:
+            return self._of_history.get(name, "")
+        return str(own_text or "")
 
     def _of(self, table: str) -> dict[str, Any]:
         if table not in self._texts:
@@ -179,11 +181,12 @@ def fill(
     latest = runs[-1]
     _insert(connection, (MAIN, RUNS.name), runs_frame(runs, left_out))
     _remember_older(connection, runs[:-1])
+    in_history = history_frame([latest]).row(0, named=True)
     for table in tables_of([latest]):
         _replace(connection, (MAIN, table), wanted[MAIN, table], latest, fresh=fresh)
         if any(file.rows for _, _, file in stored_files([latest], table)):
-            run = {"run_id": latest[1].run_id, "published_at": latest[1].published_at}
-            connection.execute(statements.remember(table), run)
+            leading = in_front(columns_of(file for _, _, file in files_of([latest], table)))
+            connection.execute(statements.remember(table, leading), {name: in_history[name] for name, _ in leading})
     for name, frame in record_frames(runs).items():
         _insert(connection, (HISTORY, name), frame)
         if not fresh:
@@ -218,23 +221,22 @@ def view_of_latest(connection: duckdb.DuckDBPyConnection, view: View, shape: Sha
 
 def _remember_older(connection: duckdb.DuckDBPyConnection, runs: Sequence[RunFolder]) -> None:
     """Add the rows of many runs to history, reading files with the same columns together."""
+    runs_in_front = history_frame(runs)
     for table in tables_of(runs):
-        alike: dict[tuple[tuple[str, str], ...], list[tuple[str, str, str]]] = {}
+        alike: dict[tuple[tuple[str, str], ...], list[tuple[str, str]]] = {}
         for folder, manifest, file in stored_files(runs, table):
             columns = tuple(file.schema.items())
-            listed = (str(folder / file.path), manifest.run_id, manifest.published_at)
+            listed = (str(folder / file.path), manifest.run_id)
             alike.setdefault(columns, []).append(listed)
         sample = {tuple(file.schema.items()): file for _, _, file in stored_files(runs, table)}
-        for columns, listed_files in alike.items():
-            file = sample[columns]
-            listed_frame = pl.DataFrame(listed_files, schema=["path", "run_id", "published_at"], orient="row")
-            connection.register("listed", listed_frame.with_columns(_MOMENT))
-            text = statements.insert_files((HISTORY, table), columns_of([file]), names_in_file(file))
-            connection.execute(text, {"paths": [glob.escape(path) for path, _, _ in listed_files]})
+        for schema, listed_files in alike.items():
+            file = sample[schema]
+            listed_frame = pl.DataFrame(listed_files, schema=["path", "run_id"], orient="row")
+            connection.register("listed", listed_frame.join(runs_in_front, on="run_id", maintain_order="left"))
+            columns = columns_of([file])
+            text = statements.insert_files((HISTORY, table), in_front(columns), columns, names_in_file(file))
+            connection.execute(text, {"paths": [glob.escape(path) for path, _ in listed_files]})
             connection.unregister("listed")
-
-
-_MOMENT = pl.col("published_at").str.to_datetime("%Y-%m-%dT%H:%M:%S%.f", time_unit="us")
 
 
 def _insert(connection: duckdb.DuckDBPyConnection, view: View, frame: pl.DataFrame) -> None:

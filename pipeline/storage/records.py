@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from datetime import datetime
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -56,7 +56,7 @@ def runs_frame(runs: Iterable[tuple[Path, Manifest]], left_out: dict[str, tuple[
             (
                 manifest.run_id,
                 manifest.generation,
-                _moment(manifest.published_at),
+                *_moment_and_day(manifest, record),
                 str(folder),
                 _moment(record.get("started_at")),
                 _float(record.get("seconds")),
@@ -75,11 +75,11 @@ def record_frames(runs: Sequence[tuple[Path, Manifest]]) -> dict[str, pl.DataFra
     makers = {STAGES: _stages, PARAMETERS: _parameters, WARNINGS: _warnings, INPUT_FILES: _input_files}
     for folder, manifest in runs:
         record = _record(folder)
-        moment = (manifest.run_id, _moment(manifest.published_at))
-        rows[FILES.name] += [(*moment, *row) for row in _files(manifest)]
+        leading = (manifest.run_id, *_moment_and_day(manifest, record))
+        rows[FILES.name] += [(*leading, *row) for row in _files(manifest)]
         for table, make in makers.items():
             with suppress(AttributeError, KeyError, TypeError, ValueError):  # the record of another version
-                rows[table.name] += [(*moment, *row) for row in [*make(record)]]
+                rows[table.name] += [(*leading, *row) for row in [*make(record)]]
     return {table.name: _frame(rows[table.name], (*HISTORY_COLUMNS, *table.columns)) for table in RECORD_TABLES}
 
 
@@ -96,10 +96,17 @@ def attempts_frame(records: Iterable[tuple[str, dict[str, Any]]]) -> pl.DataFram
             _integer(record.get("generation")),
             _text(record.get("config")),
             _text(record.get("host")),
+            _day(record),
         )
         for run_id, record in records
     ]
     return _frame(rows, ATTEMPTS.columns).sort("started_at", "run_id")
+
+
+def history_frame(runs: Iterable[tuple[Path, Manifest]]) -> pl.DataFrame:
+    """Return what rows in `history` have in front, one row per run."""
+    rows = [(manifest.run_id, *_moment_and_day(manifest, _record(folder))) for folder, manifest in runs]
+    return _frame(rows, HISTORY_COLUMNS)
 
 
 def empty_frame(table: Table) -> pl.DataFrame:
@@ -144,6 +151,19 @@ def _input_files(record: dict[str, Any]) -> Iterator[_Row]:
 
 def _source(file: dict[str, Any]) -> tuple[str, str, str]:
     return file["stage"], file["input"], file["path"]
+
+
+def _moment_and_day(manifest: Manifest, record: dict[str, Any]) -> _Row:
+    """When a run was published, its logical date and its labels, of which runs of earlier versions have none."""
+    labels = record.get("labels")
+    text = json.dumps(labels, ensure_ascii=False) if isinstance(labels, dict) and labels else None
+    return _moment(manifest.published_at), _day(record), text
+
+
+def _day(record: dict[str, Any]) -> date | None:
+    with suppress(TypeError, ValueError):
+        return date.fromisoformat(record["ds"]) if "ds" in record else None
+    return None
 
 
 def _record(folder: Path) -> dict[str, Any]:

@@ -48,8 +48,22 @@ def shapes(runs: Sequence[RunFolder]) -> dict[View, Shape]:
         is_view = name != METRICS.name and sum(file.rows for _, _, file in files) > TABLE_ROWS
         wanted[MAIN, name] = Shape(columns_of(file for _, _, file in files), is_view)
     for name in tables_of(runs):
-        wanted[HISTORY, name] = Shape(leading + columns_of(file for _, _, file in files_of(runs, name)))
+        wanted[HISTORY, name] = Shape(_with_front([file for _, _, file in files_of(runs, name)]))
     return wanted
+
+
+def _with_front(files: Sequence[PublishedFile]) -> Columns:
+    """Return the columns of a table of history; text where some files name a grouping column as one in front."""
+    columns, named = columns_of(files), [{name.lower() for name in file.schema} for file in files]
+    mixed = {name for name, _ in of_contract(HISTORY_COLUMNS) if not all(name in names for names in named)}
+    texts = tuple((name, "VARCHAR" if name.lower() in mixed else sql_type) for name, sql_type in columns)
+    return in_front(columns) + texts
+
+
+def in_front(columns: Columns) -> Columns:
+    """Return the columns that a table has in addition in `history`; a grouping column of the same name comes first."""
+    taken = {name.lower() for name, _ in columns}
+    return tuple(column for column in of_contract(HISTORY_COLUMNS) if column[0] not in taken)
 
 
 def of_contract(columns: Iterable[Column]) -> Columns:

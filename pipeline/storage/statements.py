@@ -102,10 +102,17 @@ def insert_file(view: View, columns: Columns, names: Columns) -> str:
 
 
 @cache
-def insert_files(view: View, columns: Columns, names: Columns) -> str:
-    """Add the rows of the Parquet files `$paths` to a table of history, with their runs from the relation `listed`."""
+def insert_files(view: View, leading: Columns, columns: Columns, names: Columns) -> str:
+    """Add the rows of the Parquet files `$paths` to a table of history.
+
+    Args:
+        view: The table.
+        leading: What it has in front, in the relation `listed` by path.
+        columns: The columns of the files by their names in the table.
+        names: As for `insert_file`.
+    """
     files = _read(exp.Placeholder(this="paths"), filename=exp.Literal.string(FILE_PATH))
-    items = [column("run_id", "listed"), column("published_at", "listed"), *_cast_items(columns, dict(names), "files")]
+    items = [*(column(name, "listed") for name, _ in leading), *_cast_items(columns, dict(names), "files")]
     listed = exp.EQ(this=column(FILE_PATH, "files"), expression=column("path", "listed"))
     aliased = exp.Table(this=files, alias=exp.TableAlias(this=exp.to_identifier("files")))
     select = _row(items).from_(aliased, copy=False).join("listed", on=listed, copy=False)
@@ -113,11 +120,15 @@ def insert_files(view: View, columns: Columns, names: Columns) -> str:
 
 
 @cache
-def remember(name: str) -> str:
-    """Add the rows of the latest run to its table in history, with `$run_id` and `$published_at`."""
-    moment = exp.cast(exp.Placeholder(this="published_at"), "TIMESTAMP")
-    items = [named(exp.Placeholder(this="run_id"), "run_id"), named(moment, "published_at"), exp.Star()]
-    select = _row(items).from_(table((MAIN, name)), copy=False)
+def remember(name: str, leading: Columns) -> str:
+    """Add the rows of the latest run to its table in history.
+
+    Args:
+        name: The table.
+        leading: What it has in front there, each a parameter of that name.
+    """
+    values = (named(exp.Cast(this=exp.Placeholder(this=key), to=_type(sql_type)), key) for key, sql_type in leading)
+    select = _row([*values, exp.Star()]).from_(table((MAIN, name)), copy=False)
     return text(exp.Insert(this=table((HISTORY, name)), expression=select, by_name=True))
 
 

@@ -91,7 +91,9 @@ METRICS = Table(
 
 RUN_ID = Column("run_id", "VARCHAR", "id of the run")
 PUBLISHED_AT = Column("published_at", "TIMESTAMP", "when the run was published, in UTC")
-HISTORY_COLUMNS = (RUN_ID, PUBLISHED_AT)
+DS = Column("ds", "DATE", "logical date of the run: the day that it is about; NULL: without one", nullable=True)
+LABELS = Column("labels", "VARCHAR", "labels of the run, a JSON object of texts; NULL: without any", nullable=True)
+HISTORY_COLUMNS = (RUN_ID, PUBLISHED_AT, DS, LABELS)
 
 RUNS = Table(
     "runs",
@@ -100,6 +102,8 @@ RUNS = Table(
         RUN_ID,
         Column("generation", "BIGINT", "its place in the sequence of runs"),
         PUBLISHED_AT,
+        DS,
+        LABELS,
         Column("path", "VARCHAR", "its folder"),
         Column("started_at", "TIMESTAMP", "when it began, in UTC; NULL: its record is lost", nullable=True),
         Column("seconds", "DOUBLE", "how long it took, in seconds; NULL: its record is lost", nullable=True),
@@ -130,6 +134,7 @@ ATTEMPTS = Table(
         Column("generation", "BIGINT", "the run that it published or found unchanged; NULL: none", nullable=True),
         Column("config", "VARCHAR", "the config it was run from; NULL: its record is damaged", nullable=True),
         Column("host", "VARCHAR", "name of the machine; NULL: its record is damaged", nullable=True),
+        DS,
     ),
     ("started_at", "run_id"),
 )

@@ -21,7 +21,9 @@ DESCRIPTION = "thresher_table"  # key of the meta data of a Parquet file: what i
 _RULE = "; NULL: "
 _LINK = re.compile(r"\[([^\]]+)\]\([^)\s]+\)")
 
-SqlType = Literal["BIGINT", "DOUBLE", "DECIMAL", "VARCHAR", "BOOLEAN", "TIMESTAMP", "VARCHAR[]", "KEY", "POSITION"]
+SqlType = Literal[
+    "BIGINT", "DOUBLE", "DECIMAL", "VARCHAR", "BOOLEAN", "DATE", "TIMESTAMP", "VARCHAR[]", "KEY", "POSITION"
+]
 
 
 @dataclass(frozen=True)
@@ -150,6 +152,7 @@ def polars_types(sql_type: SqlType) -> tuple[pl.DataType, ...]:
         "DECIMAL": (pl.Decimal(38, 15),),
         "VARCHAR": (pl.String(),),
         "BOOLEAN": (pl.Boolean(),),
+        "DATE": (pl.Date(),),
         "TIMESTAMP": (pl.Datetime("us"),),
         "VARCHAR[]": (pl.List(pl.String()),),
         "KEY": (pl.Int64(), pl.UInt64(), pl.String()),

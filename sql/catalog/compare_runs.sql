@@ -1,14 +1,21 @@
--- Every metric in two runs, side by side: FROM compare_runs(), which compares the latest run with the one before it.
+-- Every metric in two runs, side by side: FROM compare_runs(), which compares the latest run with the one before it: that
+-- of the day before, where runs have a day, ds.
 -- earlier, later: run ids. `apart`: the two intervals do not overlap, which noise alone seldom does.
 CREATE OR REPLACE MACRO compare_runs(earlier := NULL, later := NULL) AS TABLE
-WITH latest AS (SELECT run_id, row_number() OVER (ORDER BY generation DESC) AS place FROM runs),
+WITH latest AS (
+  SELECT
+    run_id,
+    lag(run_id) OVER (ORDER BY coalesce(ds, CAST(published_at AS DATE)), generation) AS run_before
+  FROM runs
+  QUALIFY row_number() OVER (ORDER BY generation DESC) = 1
+),
 
 a AS (
-  SELECT * FROM history.metrics WHERE run_id = coalesce(earlier, (SELECT run_id FROM latest WHERE place = 2))
+  SELECT * FROM history.metrics WHERE run_id = coalesce(earlier, (SELECT run_before FROM latest))
 ),
 
 b AS (
-  SELECT * FROM history.metrics WHERE run_id = coalesce(later, (SELECT run_id FROM latest WHERE place = 1))
+  SELECT * FROM history.metrics WHERE run_id = coalesce(later, (SELECT run_id FROM latest))
 )
 
 SELECT

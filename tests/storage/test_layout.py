@@ -72,7 +72,13 @@ def test_columns_keep_their_order_in_every_table_and_in_open_results(workplace: 
     order = pl.read_parquet_schema(seen.folder / "before_after_estimates" / "before_after.parquet")
     with duckdb.connect(str(workplace.results / "catalog.duckdb"), read_only=True) as reader:
         assert reader.table("before_after_estimates").columns == list(order)
-        assert reader.sql("FROM history.before_after_estimates").columns == ["run_id", "published_at", *order]
+        assert reader.sql("FROM history.before_after_estimates").columns == [
+            "run_id",
+            "published_at",
+            "ds",
+            "labels",
+            *order,
+        ]
     with pipeline.open_results(workplace.results) as connection:
         assert connection.table("before_after_estimates").columns == list(order)
 

@@ -165,7 +165,7 @@ def test_a_run_of_an_earlier_version_shows_the_status_of_rows_under_its_present_
         with connection as reader:
             rows = reader.sql("SELECT run_id, status FROM history.inputs WHERE input = 'pairs' ORDER BY published_at")
             assert rows.fetchall() == [(first.run_id, "used"), (second.run_id, "used")]
-            assert reader.sql("FROM history.inputs").columns[2:6] == ["stage", "input", "status", "n_rows"]
+            assert reader.sql("FROM history.inputs").columns[4:8] == ["stage", "input", "status", "n_rows"]
     assert call("verify", workplace.results).code == 0
 
 

@@ -58,7 +58,7 @@ class RecordChanges:
         stages_added: Names of the stages that only the second run has.
         stages_gone: Names of the stages that only the first run has.
         inputs: Inputs of the stages of both.
-        parameters: Parameters, as `stage.key`; with the engine.
+        parameters: Parameters, as `stage.key`; with the engine, the day, the labels and the variables.
         bindings: Which column of the files is read as which field, as `stage.input.field`.
         facts: What the stages decided from their inputs, as `stage.fact`.
         code: Versions of thresher, Python and the libraries, and the hash of the code.
@@ -115,7 +115,9 @@ def _of_stages(values: Mapping[str, Any], stages: Sequence[str]) -> dict[str, An
 def _parameters(record: Mapping[str, Any], stages: Sequence[str]) -> dict[str, Any]:
     configuration = record["configuration"]
     named = {parameters["name"]: parameters for parameters in configuration["stages"]}
-    return {"engine": configuration["engine"], **_of_stages(named, stages)}
+    values = {name: value for name, value in record.get("vars", {}).items() if name != "ds"}
+    of_run = {"ds": record.get("ds"), "labels": record.get("labels", {}), "vars": values}
+    return {"engine": configuration["engine"], **of_run, **_of_stages(named, stages)}
 
 
 def _flat(value: object, name: str = "") -> Iterator[tuple[str, str]]:

@@ -87,8 +87,12 @@ def run_difference(before: PublishedRun, after: PublishedRun) -> RunDifference:
     stages_before = {(stage.name, stage.stage.kind): stage for stage in before.stages}
     records = record_changes(before, after)
     redefined = {change.name.partition(".")[0] for change in (*records.parameters, *records.bindings, *records.facts)}
+    variables = [change.name for change in records.parameters if change.name.startswith("vars.")]
+    references = [f"${{{name.removeprefix('vars.')}}}" for name in variables]
     differences = []
     for stage in after.stages:
+        if any(reference in str(stage.parameters) for reference in references):
+            redefined.add(stage.name)
         old = stages_before.get((stage.name, stage.stage.kind))
         if old is not None:
             tests = paired_differences(old, stage, after.record["facts"][stage.name].get("independent", ""))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 MOST_RUNS = 20
 MOST_CHANGES = 1
-RUN = "run"
+RUN, DAY = "run", "day"
 
 
 def kept_runs(results: Path, run: PublishedRun) -> tuple[PublishedRun, ...]:
@@ -44,11 +45,22 @@ def kept_runs(results: Path, run: PublishedRun) -> tuple[PublishedRun, ...]:
 def history(runs: Sequence[PublishedRun]) -> tuple[Panels, ...]:
     """Draw the key numbers of all rows, or of the first group, of every stage that earlier runs have too.
 
+    Where all runs have a day, they lie at their days, of each day the run that was published last.
+
     Args:
         runs: The runs, the oldest first; the stages are those of the last.
     """
-    figures = (_figure(runs, stage.name, number) for number, stage in enumerate(runs[-1].stages))
+    stages = runs[-1].stages
+    if all(_day(run) for run in runs):
+        last_of_day = {_day(run): run for run in runs}
+        runs = [last_of_day[day] for day in sorted(last_of_day)]
+    figures = (_figure(runs, stage.name, number) for number, stage in enumerate(stages))
     return tuple(panels(figure) for figure in figures if figure is not None)
+
+
+def _day(run: PublishedRun) -> str:
+    """The day that a run is about, ISO; empty if it has none."""
+    return str(run.record.get("ds") or "")
 
 
 def _figure(runs: Sequence[PublishedRun], stage: str, number: int) -> Figure | None:
@@ -56,10 +68,11 @@ def _figure(runs: Sequence[PublishedRun], stage: str, number: int) -> Figure | N
     if len(numbers) < 2:  # noqa: PLR2004 - a history
         return None
     names = [name for name, number in numbers[-1][1].items() if number.format == numbers[-1][2].format][::-1]
-    rows = [_row(generation, named, names) for generation, named, _ in numbers]
+    rows = [_row(run, named, names) for run, named, _ in numbers]
+    are_days = all(_day(run) for run in runs)
     last = numbers[-1][2]
     columns = {f"{letter}{index}": pl.Float64 for index in range(len(names)) for letter in ("value", "lower", "upper")}
-    frame = pl.DataFrame(rows, schema={GROUPING.name: pl.String, RUN: pl.Int64, **columns})
+    frame = pl.DataFrame(rows, schema={GROUPING.name: pl.String, RUN: pl.Int64, DAY: pl.String, **columns})
     series = [
         Series(f"value{index}", name, numbers[-1][1][name].role, "line", f"lower{index}", f"upper{index}")
         for index, name in enumerate(names)
@@ -68,20 +81,31 @@ def _figure(runs: Sequence[PublishedRun], stage: str, number: int) -> Figure | N
     whose = "" if last.grouping == TOTAL else f" of {last.grouping} {last.group}"
     return Figure(
         name=f"history_{number}",
-        title=f"{stage}: the last {len(rows)} runs",
-        caption=f"Key numbers{whose} from run to run, with their intervals as bands."
+        title=f"{stage}: {len(rows)} days" if are_days else f"{stage}: the last {len(rows)} runs",
+        caption=f"Key numbers{whose} from {'day to day' if are_days else 'run to run'}, with their intervals as bands."
         + (" The line marks the last run before which the config or the code changed." if changes else ""),
-        frame=frame,
-        x=Axis(RUN, "run", "integer"),
+        frame=frame.with_columns(pl.col(DAY).str.to_date(strict=False)),
+        x=Axis(DAY, "day", "time") if are_days else Axis(RUN, "run", "integer"),
         y=Axis("", "", last.format),
         series=tuple(series),
-        rules=tuple(Rule("config or code changed", float(generation)) for generation in changes[-MOST_CHANGES:]),
+        rules=tuple(
+            Rule("config or code changed", _position(run, are_days=are_days)) for run in changes[-MOST_CHANGES:]
+        ),
         across=True,
     )
 
 
-def _numbers(runs: Sequence[PublishedRun], stage: str) -> Iterator[tuple[int, dict[str, KeyNumber], KeyNumber]]:
-    """Generation, key numbers by name, and the first of them, of every run that has the stage."""
+def _position(run: PublishedRun, *, are_days: bool) -> float:
+    """Where a run lies on the axis: milliseconds of its day, or its generation."""
+    if not are_days:
+        return float(run.generation)
+    return datetime.fromisoformat(_day(run)).replace(tzinfo=UTC).timestamp() * 1000
+
+
+def _numbers(
+    runs: Sequence[PublishedRun], stage: str
+) -> Iterator[tuple[PublishedRun, dict[str, KeyNumber], KeyNumber]]:
+    """Key numbers by name, and the first of them, of every run that has the stage, the last run first."""
     wanted: tuple[str, str] | None = None
     for run in reversed(runs):
         for published in run.stages:
@@ -91,12 +115,12 @@ def _numbers(runs: Sequence[PublishedRun], stage: str) -> Iterator[tuple[int, di
                 if wanted is None:
                     wanted = (group.grouping, group.text)
                 if (group.grouping, group.text) == wanted:
-                    yield run.generation, named, next(iter(named.values()))
+                    yield run, named, next(iter(named.values()))
                     break
 
 
-def _row(generation: int, named: dict[str, KeyNumber], names: Sequence[str]) -> dict[str, Any]:
-    row: dict[str, Any] = {GROUPING.name: TOTAL, RUN: generation}
+def _row(run: PublishedRun, named: dict[str, KeyNumber], names: Sequence[str]) -> dict[str, Any]:
+    row: dict[str, Any] = {GROUPING.name: TOTAL, RUN: run.generation, DAY: _day(run) or None}
     for index, name in enumerate(names):
         number = named.get(name)
         if number is not None:
@@ -104,11 +128,11 @@ def _row(generation: int, named: dict[str, KeyNumber], names: Sequence[str]) -> 
     return row
 
 
-def _changes(runs: Sequence[PublishedRun], stage: str) -> list[int]:
-    """Generations of runs whose code, or whose parameters of the stage, differ from those of the run before."""
+def _changes(runs: Sequence[PublishedRun], stage: str) -> list[PublishedRun]:
+    """Runs whose code, or whose parameters of the stage, differ from those of the run before."""
     marks = [(run.record.get("code_sha256"), _parameters(run, stage)) for run in runs]
     pairs = zip(runs[1:], marks[1:], marks, strict=False)
-    return [run.generation for run, mark, before in pairs if mark != before]
+    return [run for run, mark, before in pairs if mark != before]
 
 
 def _parameters(run: PublishedRun, stage: str) -> object:

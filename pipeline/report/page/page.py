@@ -61,6 +61,7 @@ def _title(run: PublishedRun) -> str:
 def _head(run: PublishedRun, contents: list[StageContent], *, has_history: bool) -> Markup:
     facts = [
         f"Published {utc_time(run.published_at)}",
+        *run.about,
         counted(len(run.stages), "stage"),
         counted(sum(stage.n_rows for stage in run.stages), "row"),
         f"run {run.folder.name}",

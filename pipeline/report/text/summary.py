@@ -35,9 +35,10 @@ def blocks_of_run(run: PublishedRun, stages: Sequence[PublishedStage]) -> Iterat
 
 
 def heading_of(run: PublishedRun) -> str:
-    """Return the name of a run, when it was published and by which version."""
+    """Return the name of a run, what it is about, when it was published and by which version."""
+    about = "".join(f", {words}" for words in run.about)
     published = f", published {time_of(run.published_at)}" if run.published_at else ""
-    return f"Run {run.folder.name}{published}, by thresher {run.record['versions']['thresher']}"
+    return f"Run {run.folder.name}{about}{published}, by thresher {run.record['versions']['thresher']}"
 
 
 def time_of(published_at: str) -> str:

@@ -1,0 +1,232 @@
+"""What the references of a config stand for, and what a run is about: its logical date and its labels."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import re
+from collections.abc import Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pipeline.errors import ConfigError, ThresherError
+from pipeline.runs.config_faults import near, toml
+from pipeline.sources.inputs import Input
+from pipeline.sources.paths import shortened
+from pipeline.sources.references import ENVIRONMENT, MARKED, expanded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pipeline.stages.parameters import StageParameters
+
+DS = "ds"
+SHORTEST_SECRET = 4  # characters: shorter values are not hidden in messages, which would be unreadable
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+_DECLARED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_UNUSABLE = re.compile("[\0\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class Variables:
+    """What the references of a config stand for, and what a run is about.
+
+    Attributes:
+        values: By name, as it stands between the braces: what paths and SQL of the stages refer to.
+        secrets: Values of the environment that paths and SQL refer to, by name without `env.`.
+        ds: Logical date of the run, ISO; None if it has none.
+        labels: Its labels.
+    """
+
+    values: Mapping[str, str] = field(default_factory=dict)
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    ds: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    def record(self) -> dict[str, Any]:
+        """Return what records and files keep: values of the environment are left out, their names are not."""
+        values = {name: value for name, value in self.values.items() if not name.startswith(ENVIRONMENT)}
+        names = sorted(name.removeprefix(ENVIRONMENT) for name in self.values if name.startswith(ENVIRONMENT))
+        kept = {"ds": self.ds, "labels": dict(self.labels), "vars": values, "environment": names}
+        return {key: value for key, value in kept.items() if value}
+
+    def identity(self) -> dict[str, Any]:
+        """Return what makes a run another run; only for hashing, as it holds values of the environment."""
+        identity = {"ds": self.ds, "labels": dict(self.labels), "values": dict(self.values)}
+        return {key: value for key, value in identity.items() if value}
+
+    def bound(self, params: StageParameters) -> StageParameters:
+        """Return parameters whose inputs know the values; those of other tables are as they were."""
+        inputs = {name: spec for name in type(params).model_fields if isinstance(spec := getattr(params, name), Input)}
+        changed = {name: bound for name, spec in inputs.items() if (bound := spec.bound(self.values)) is not spec}
+        return params.model_copy(update=changed) if changed else params
+
+    def expanded(self, text: str) -> str:
+        """Return a text with the values of its references.
+
+        Raises:
+            ConfigError: one has no value.
+        """
+        return expanded(text, self.values)
+
+    def revealed(self, text: str) -> str:
+        """Undo `concealed` in a path."""
+        for name, value in self.secrets.items():
+            text = text.replace(f"${{{ENVIRONMENT}{name}}}", value)
+        return text
+
+    def concealed(self, text: str) -> str:
+        """Return a text with `${env.NAME}` in the place of values of the environment, also as SQL and JSON write it."""
+        for name, value in sorted(self.secrets.items(), key=lambda item: -len(item[1])):
+            for_spark = value.replace("\\", "\\\\").replace("'", "\\'")
+            as_json = (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1])
+            lines = value.splitlines() if "\n" in value else ()
+            forms = (value, value.replace("'", "''"), for_spark, repr(value)[1:-1], *as_json, *lines)
+            for form in dict.fromkeys(forms):
+                if len(form) >= SHORTEST_SECRET:
+                    text = text.replace(form, f"${{{ENVIRONMENT}{name}}}")
+        return text
+
+    @contextmanager
+    def concealing(self) -> Iterator[None]:
+        """Let errors name no value of the environment.
+
+        Raises:
+            ThresherError: the same error; where the environment is used, without its cause, whose text is not ours.
+        """
+        try:
+            yield
+        except ThresherError as error:
+            if not self.secrets:
+                raise
+            for fault in (error, *error.faults):
+                fault.message = self.concealed(fault.message)
+                fault.remedy = None if fault.remedy is None else self.concealed(fault.remedy)
+                fault.args = (fault.message,)
+            raise error from None
+
+
+NO_VARIABLES = Variables()
+
+
+def recorded_variables(record: Mapping[str, Any]) -> Variables:
+    """Return the variables of a published run; values of the environment are those of now, and may be missing."""
+    secrets = {name: os.environ[name] for name in record.get("environment", ()) if name in os.environ}
+    values = dict(record.get("vars", {})) | {f"{ENVIRONMENT}{name}": value for name, value in secrets.items()}
+    return Variables(values, secrets, record.get("ds"), dict(record.get("labels", {})))
+
+
+def checked_day(text: str, *, origin: str) -> str:
+    """Return an ISO date.
+
+    Raises:
+        ConfigError: the text is none.
+    """
+    try:
+        if _DAY.fullmatch(text):
+            return dt.date.fromisoformat(text).isoformat()
+    except ValueError:
+        pass
+    message = f"{origin}: ds = {toml(text)} is not a date"
+    remedy = "Write the day as 2026-11-20; for the hour of a run declare another variable in [vars]."
+    if ".." in text:
+        remedy = "thresher run takes a range of days, FIRST..LAST, with --var; everything else takes one day."
+    raise ConfigError(message, remedy=remedy)
+
+
+class Declared:
+    """The variables that a config declares, with their defaults or the values that a run gives them.
+
+    Args:
+        table: The table `[vars]`.
+        chosen: Values by name, as `--var` gives them.
+        origin: Name of the config in messages.
+
+    Attributes:
+        values: By name; None for a variable that has no value.
+        faults: What is wrong with names and values.
+    """
+
+    def __init__(self, table: object, chosen: Mapping[str, Any], origin: str) -> None:
+        self.values: dict[str, str | None] = {}
+        self.faults: list[ConfigError] = []
+        self._origin = origin
+        if not isinstance(table, Mapping):
+            self._fail(f"vars: {toml(table)} is not allowed", 'Write a table: [vars], and in it region = "nl".')
+            return
+        for name, default in table.items():
+            self.values[str(name)] = self._default(str(name), default)
+        for name, value in chosen.items():
+            self._set(name, value)
+        if (ds := self.values.get(DS)) is not None:
+            try:
+                self.values[DS] = checked_day(ds, origin=origin)
+            except ConfigError as error:
+                self.faults.append(error)
+
+    def value(self, name: str) -> str:
+        """Return the value of a variable, or of the environment for a name that starts with `env.`.
+
+        Raises:
+            ConfigError: it is unknown, or has no value.
+        """
+        if name.startswith(ENVIRONMENT):
+            return _of_environment(name.removeprefix(ENVIRONMENT))
+        if (value := self.values.get(name)) is not None:
+            return value
+        if name in self.values or name == DS:
+            example = "2026-11-20" if name == DS else "VALUE"
+            message = f"${{{name}}} is not set"
+            raise ConfigError(message, remedy=f"Set it with --var {name}={example}, or give a default in [vars].")
+        message = f"unknown variable ${{{name}}}{near(name, [*self.values, DS])}"
+        remedy = "Declare it in [vars] of the config; ${env.NAME} is an environment variable, $${ a literal ${."
+        raise ConfigError(message, remedy=remedy)
+
+    def _set(self, name: str, value: object) -> None:
+        if name not in self.values and name != DS:
+            names = ", ".join(dict.fromkeys([*self.values, DS]))
+            message = f"--var {shortened(name)}: no variable of that name is declared{near(name, [*self.values, DS])}"
+            self._fail(message, f"Declare it in [vars] of the config; known are: {names}.")
+            return
+        text = _value_text(value)
+        if text is None or _UNUSABLE.search(text):
+            self._fail(f"--var {name}: its value is not text that a file can hold", "Give text, a number or a date.")
+        self.values[name] = text
+
+    def _default(self, name: str, default: object) -> str | None:
+        if not _DECLARED.fullmatch(name):
+            self._fail(f"vars: {name!r} is not a name", "Use letters, digits and _, and start with no digit.")
+        if default == {"required": True}:
+            return None
+        text = _value_text(default)
+        if text is None or _UNUSABLE.search(text):
+            self._fail(f"vars.{name}: {toml(default)} is not allowed", "Write text in quotes, or { required = true }.")
+        elif MARKED in text:
+            self._fail(f"vars.{name}: a default holds no variables", "Write ${…} where the variable is used.")
+        return text
+
+    def _fail(self, words: str, remedy: str) -> None:
+        self.faults.append(ConfigError(f"{self._origin}: {words}", remedy=remedy))
+
+
+def _of_environment(name: str) -> str:
+    value = os.environ.get(name)
+    if value:
+        if _UNUSABLE.search(value):
+            message = f"the environment variable {name} holds a character that no file can have"
+            raise ConfigError(message, remedy="Set it to text in UTF-8.")
+        return value
+    words = "is empty" if value == "" else f"is not set{near(name, os.environ)}"
+    message = f"the environment variable {name} {words}"
+    raise ConfigError(message, remedy=f"Set it before the run: export {name}=…")
+
+
+def _value_text(value: object) -> str | None:
+    """Return a value of a variable as text; None for tables, lists and times."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
+        return value.isoformat()
+    return str(value) if isinstance(value, str | int | float) else None

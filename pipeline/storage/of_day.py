@@ -1,0 +1,61 @@
+"""Published runs by the day that they are about."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+
+from pipeline.storage.kept import read_kept_run
+from pipeline.storage.witnesses import expected_hashes, read_links
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pipeline.storage.layout import Layout
+    from pipeline.storage.manifest import Manifest
+    from pipeline.storage.state import State
+
+_OF_DAY = "SELECT path FROM runs WHERE ds = CAST($1 AS DATE) ORDER BY generation DESC LIMIT 1"
+_SHOWN_AND_LAST = "SELECT max_by(ds, generation), max(ds) FROM runs"
+
+
+def run_to_repeat(state: State, ds: str | None) -> tuple[Path, Manifest] | None:
+    """Return folder and manifest of the run that a new run may turn out to repeat, if its files are intact.
+
+    It is the latest run; for a day before the one that the latest run is about, the last run of that day. A later day
+    has to be published even if a run of it is kept: until then readers of the latest run see an earlier day.
+
+    Args:
+        state: The healed results folder, whose lock the caller holds.
+        ds: The day that the new run is about; None if it has none.
+    """
+    latest = next(reversed(state.runs), None)
+    if latest is None:
+        return None
+    if ds is None or not (shown := shown_and_last_day(state.layout)[0]) or ds >= shown:
+        return None if latest.manifest is None or latest.damage else (latest.folder, latest.manifest)
+    row = _asked(state.layout, _OF_DAY, [ds])
+    if row is None:
+        return None
+    name = row[0].replace("\\", "/").rpartition("/")[2]
+    links = read_links(state.layout, [name])
+    run = read_kept_run(state.layout, name, expected_hashes(links, None).get(name, set()), links[name], hashes=True)
+    return None if run.manifest is None or run.damage else (run.folder, run.manifest)
+
+
+def shown_and_last_day(layout: Layout) -> tuple[str, str]:
+    """Return the day of the latest run and the last day of all kept runs, ISO; empty where there is none."""
+    days = _asked(layout, _SHOWN_AND_LAST, []) or (None, None)
+    shown, last = (day.isoformat() if isinstance(day, date) else "" for day in days)
+    return shown, last
+
+
+def _asked(layout: Layout, sql: str, values: list[str]) -> tuple[Any, ...] | None:
+    """Return the first row of an answer of the catalog; None if there is none, or no catalog."""
+    try:
+        with duckdb.connect(str(layout.catalog), read_only=True) as connection:
+            return connection.execute(sql, values).fetchone()
+    except duckdb.Error:
+        return None
