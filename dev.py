@@ -79,9 +79,11 @@ def main() -> int:
             print(f"  {task:8} {summary}")
         return 0 if name in {"help", "-h", "--help"} else 2
     python = set_up(*(LOWEST if name == "lowest" else NEWEST))
+    # without bytecode every worker and every process of the tests compiles all modules anew
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     for number, command in enumerate(commands := TASKS[name][1], start=1):
         extra = more if number == len(commands) else []
-        code = subprocess.run([str(python), *command, *extra], cwd=ROOT, check=False).returncode
+        code = subprocess.run([str(python), *command, *extra], cwd=ROOT, env=environment, check=False).returncode
         if code:
             return code
     return 0

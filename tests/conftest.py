@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
+import sys
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -11,6 +13,7 @@ from pkgutil import walk_packages
 from typing import TYPE_CHECKING
 
 import pytest
+from filelock import FileLock
 from hypothesis import settings
 
 import pipeline
@@ -41,6 +44,20 @@ def real_data() -> Path:
     if not folder:
         pytest.skip("THRESHER_REAL_DATA is not set: it names the folder of the real data sets")
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def demo_as_made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of the demo with what it printed, made once for all workers; its lock is held to add to it or copy it."""
+    root = tmp_path_factory.getbasetemp()
+    root = root.parent if "PYTEST_XDIST_WORKER" in os.environ else root
+    folder = root / "demo"
+    with FileLock(folder.with_suffix(".lock")):
+        if not (folder / "printed.txt").exists():
+            command = [sys.executable, "-m", "pipeline", "demo", "--quiet", "--output", str(folder)]
+            printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+            (folder / "printed.txt").write_text(printed)
+    return folder
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -116,8 +116,7 @@ def _mentions(tokens: pl.DataFrame, prefix_of_documents: str) -> pl.DataFrame:
     continues = (  # the token before is of the same mention
         pl.col("kind").is_not_null()
         & pl.col("kind").eq_missing(pl.col("kind").shift())
-        & pl.col("sentence").eq_missing(pl.col("sentence").shift())
-        & pl.col("document").eq_missing(pl.col("document").shift())
+        & pl.col("sentence").eq_missing(pl.col("sentence").shift())  # which ends with its document
         & ~pl.col("prefix").is_in(["B", "S", "U"])
         & ~pl.col("prefix").shift().is_in(["E", "S", "L", "U"]).fill_null(value=False)
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pipeline.metrics.uncertainty.qualities import DOUBTFUL, INTERVAL_QUALITY
 from pipeline.tables.groupings import TOTAL, group_text
 from pipeline.tables.schemas import COUNT_TABLE, GROUPING, Column, Table
-from pipeline.tables.sweep import REPLICATE
+from pipeline.tables.sweep import REPLICATE, THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 DOUBT = "*"
+MOST_POINTS = 200  # of a small curve, about
 
 
 @dataclass(frozen=True)
@@ -149,9 +150,19 @@ def groups_without(
     return tuple(messages)
 
 
-def curve_title(ratio: str, thresholds: pl.Series) -> str:
-    """What a small curve shows, and at which thresholds, of which there is at least one."""
-    return f"{ratio} at thresholds from {number(thresholds.min())} to {number(thresholds.max())}"
+def f1_curve(curve: pl.DataFrame, group: pl.DataFrame) -> tuple[tuple[float | None, ...] | None, str]:
+    """The small curve of a summary and its title; None and an empty title where there are no two thresholds.
+
+    Args:
+        curve: One row per group × threshold, with `f1`.
+        group: One row with the columns that identify the group.
+    """
+    rows = curve.join(group, on=group.columns, how="semi", nulls_equal=True).sort(THRESHOLD)
+    thresholds = rows[THRESHOLD].drop_nulls()
+    if thresholds.len() <= 1:
+        return None, ""
+    title = f"F1 at thresholds from {number(thresholds[0])} to {number(thresholds[-1])}"
+    return tuple(rows["f1"].gather_every(max(1, rows.height // MOST_POINTS))), title
 
 
 def of_group(row: Mapping[str, Any], sentence: str) -> str:

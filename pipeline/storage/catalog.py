@@ -13,6 +13,7 @@ import shutil
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -28,7 +29,6 @@ from pipeline.storage.shown import faults_after_writing, first_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
 
     from pipeline.storage.chain import Link
     from pipeline.storage.layout import Layout
@@ -151,7 +151,10 @@ def _may_be_carried(content: Content) -> bool:
 
 
 def _carry(connection: duckdb.DuckDBPyConnection, layout: Layout, path: Path, content: Content) -> bool:
-    """Copy the existing catalog, remove the runs that have gone, and add the latest; False if it lacks another run."""
+    """Copy the existing catalog, remove the runs that have gone, and add the latest.
+
+    It returns False if the catalog lacks another run, or is of another folder, as after results were copied.
+    """
     shutil.copyfile(layout.catalog, path)
     attach(connection, path)
     shown = {
@@ -160,7 +163,10 @@ def _carry(connection: duckdb.DuckDBPyConnection, layout: Layout, path: Path, co
     wanted = {str(layout.runs / name): content.left_out.get(name, ()) for name in content.kept}
     latest = str(content.latest[0])
     is_new = latest not in shown
-    if any(shown.get(folder) != left_out for folder, left_out in wanted.items() if folder != latest or not is_new):
+    is_of_another_folder = any(Path(folder).parent != layout.runs for folder in shown)
+    if is_of_another_folder or any(
+        shown.get(folder) != left_out for folder, left_out in wanted.items() if folder != latest or not is_new
+    ):
         detach(connection)
         return False
     connection.execute("BEGIN TRANSACTION")  # one, so that the disk is waited for once

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import sqlglot
+from filelock import FileLock
 from runs.inputs.workplace import assert_error
 from storage.promises import assert_results_ok
 
@@ -243,12 +244,12 @@ def test_what_nobody_foresaw_is_told_with_a_place_of_its_traceback(
     assert "broken" in path.read_text()
 
 
-def test_the_demo_publishes_and_says_how_close_it_came(tmp_path: Path) -> None:
-    called = call("demo", "--output", tmp_path / "demo")
-    assert called.code == 0, called.err
-    assert_results_ok(tmp_path / "demo" / "results")
-    assert "precision is off by" in called.out
-    assert str(tmp_path / "demo" / "results") in called.out
-    assert "thresher query" in called.out
-    assert f"Report: {tmp_path / 'demo' / 'results' / 'report.html'}\n" in called.out
-    assert call("run", tmp_path / "demo" / "demo.toml").err.splitlines()[-1].startswith("info: unchanged")
+def test_the_demo_publishes_and_says_how_close_it_came(demo_as_made: Path) -> None:
+    printed = (demo_as_made / "printed.txt").read_text()
+    assert_results_ok(demo_as_made / "results")
+    assert "precision is off by" in printed
+    assert str(demo_as_made / "results") in printed
+    assert "thresher query" in printed
+    assert f"Report: {demo_as_made / 'results' / 'report.html'}\n" in printed
+    with FileLock(demo_as_made.with_suffix(".lock")):
+        assert call("run", demo_as_made / "demo.toml").err.splitlines()[-1].startswith("info: unchanged")

@@ -88,8 +88,9 @@ def test_the_command_works_beside_a_package_of_the_same_name(
     path = str(dags) if path == "absolute" else path
     run = installed.call("run", "c.toml", cwd=dags, path=path).strip()
     assert (Path(run) / "manifest.json").is_file()
-    assert installed.call("query", "results", "SELECT 1 AS a", cwd=dags, path=path) == "a\n1\n"
-    assert "Example:" in installed.call("before-after", "--help", cwd=dags, path=path)
+    if path == ".":  # where a command is found does not depend on which it is
+        assert installed.call("query", "results", "SELECT 1 AS a", cwd=dags, path=path) == "a\n1\n"
+        assert "Example:" in installed.call("before-after", "--help", cwd=dags, path=path)
 
 
 USE = """

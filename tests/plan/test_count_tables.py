@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import polars as pl
+import pytest
+import sqlglot.expressions as exp
 
+from pipeline.errors import DataError
+from pipeline.plan import counts as count_nodes
 from pipeline.plan.count_tables import CountTables
 from pipeline.tables.groupings import Grouping
 
@@ -84,3 +88,24 @@ def test_keys_tell_rows_apart_and_tables_come_in_the_order_in_which_they_began()
     tables.add("counts", (), counted({}), (), ("tp",))
     assert tables["lags"].rows() == [("all", 0, 0.5, 1, 1 + 4), ("all", 0, 0.5, 2, 2)]
     assert list(tables.all()) == ["lags", "counts"]
+
+
+def test_as_many_distinct_scores_as_are_allowed_are_thresholds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(count_nodes, "MAX_DISTINCT", 3)
+    rows = pl.DataFrame({"by:a": ["x"] * 3 + ["y"], "bin": [0.1, 0.2, 0.3, 0.4]})
+    assert count_nodes._with_scores_as_thresholds(rows, ["by:a"], missed=False)["threshold"].to_list() == [
+        0.1,
+        0.2,
+        0.3,
+        0.4,
+    ]
+    with pytest.raises(DataError, match="one group has 4 distinct scores, the limit is 3"):
+        count_nodes._with_scores_as_thresholds(rows, [], missed=False)
+
+
+@pytest.mark.parametrize("replicated", [True, False])
+def test_an_engine_groups_by_replicates_only_where_there_are_some(*, replicated: bool) -> None:
+    sweep = count_nodes.Sweep("predictions", exp.select("*").from_("rows"), "score", None, replicated=replicated)
+    tree = count_nodes.Query("threshold_sweep/counts", sweep=sweep).tree(())
+    assert ("replicate" in tree.args["group"].sql()) == replicated
+    assert "replicate" in [each.alias_or_name for each in tree.selects]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -40,17 +41,18 @@ def script(folder: Path, text: str) -> str:
     return done.stdout + done.stderr
 
 
-@FORKS
-def test_a_child_forked_after_a_run_is_told_what_to_do(tmp_path: Path) -> None:
-    said = script(tmp_path, 'print(run("a"))\nprint(multiprocessing.get_context("fork").Pool(1).map(run, ["b"])[0])')
-    assert said.startswith("published\n71 process ")
-    assert 'get_context("spawn")' in said
-
-
-@pytest.mark.parametrize("way", ["spawn", pytest.param("forkserver", marks=FORKS)])
-def test_workers_that_are_not_forked_run(tmp_path: Path, way: str) -> None:
-    said = script(tmp_path, f'print(run("a"))\nprint(multiprocessing.get_context("{way}").Pool(1).map(run, ["b"])[0])')
-    assert said.splitlines() == ["published", "published"]
+def test_a_child_forked_after_a_run_is_told_what_to_do_and_workers_that_are_not_forked_run(tmp_path: Path) -> None:
+    ways = [way for way in ("fork", "spawn", "forkserver") if way in multiprocessing.get_all_start_methods()]
+    text = (
+        f'print(run("a"))\nfor way in {ways}:\n    print(way, multiprocessing.get_context(way).Pool(1).map(run, [way]))'
+    )
+    said = script(tmp_path, text)
+    assert said.startswith("published\n")
+    for way in ways:
+        assert (f"{way} ['published']\n" in said) == (way != "fork")
+    if "fork" in ways:
+        assert "fork ['71 process " in said
+        assert 'get_context("spawn")' in said
 
 
 @FORKS

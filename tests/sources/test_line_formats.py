@@ -144,6 +144,23 @@ def test_mentions_are_those_of_a_walk_over_the_tokens(
     assert mentions.select("start", "end", "type").rows() == spans(tags)
 
 
+@pytest.mark.parametrize(
+    ("between", "rows"),
+    [
+        ("", [("0", 0, 3, "a b")]),
+        ("\n", [("0", 0, 1, "a"), ("0", 2, 3, "b")]),
+        ("-DOCSTART- O\n", [("0", 0, 1, "a"), ("1", 0, 1, "b")]),
+    ],
+    ids=["sentence", "two sentences", "two documents"],
+)
+def test_a_mention_ends_with_its_sentence_and_document(
+    between: str, rows: list[tuple[str, int, int, str]], tmp_path: Path
+) -> None:
+    (tmp_path / "a.conll").write_text(f"a B-X\n{between}b I-X\n")
+    mentions = conll(tmp_path / "a.conll", alone=True, name="gold").collect()
+    assert mentions.select("doc_id", "start", "end", "text").rows() == rows
+
+
 @pytest.mark.parametrize("line", ["word", "word X", "word B-", "word Q-LOC"])
 def test_a_line_without_a_tag_is_named(line: str, tmp_path: Path) -> None:
     (tmp_path / "a.conll").write_text(f"EU B-ORG\n{line}\n")

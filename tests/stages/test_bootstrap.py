@@ -29,6 +29,7 @@ LIMITED = {
     "change_points": "change_points_curve",
 }
 KEYS: dict[str, dict[str, Any]] = {"before_after": {"cluster": "event_id"}}
+DRAWN: dict[str, Any] = {"uncertainty": "bootstrap", "resamples": 199}
 
 
 UNITS = {
@@ -74,9 +75,9 @@ def test_the_bootstrap_changes_limits_alone_and_does_not_depend_on_the_order_of_
     frames = {name: copied(frame) for name, frame in example.frames.items()}
     shuffled = {name: frame.sample(fraction=1, shuffle=True, seed=3) for name, frame in frames.items()}
     closed = tables(tmp_path / "closed", example, frames)
-    resampled = tables(tmp_path / "resampled", example, frames, uncertainty="bootstrap")
-    again = tables(tmp_path / "again", example, shuffled, uncertainty="bootstrap")
-    other_seed = tables(tmp_path / "seed", example, frames, uncertainty="bootstrap", seed=1)
+    resampled = tables(tmp_path / "resampled", example, frames, **DRAWN)
+    again = tables(tmp_path / "again", example, shuffled, **DRAWN)
+    other_seed = tables(tmp_path / "seed", example, frames, **DRAWN, seed=1)
     for name, frame in closed.items():
         assert_frame_equal(without_limits(frame), without_limits(resampled[name]))
         assert_frame_equal(resampled[name], again[name], check_exact=True)

@@ -33,7 +33,10 @@ def assert_results_ok(root: Path, *, crashed: bool = False) -> Visible:
             catalog names may wait for the next run.
     """
     assert not (root / "catalog.duckdb.wal").exists()
-    visible = _visible(root)
+    with duckdb.connect(str(root / "catalog.duckdb"), read_only=True) as reader:
+        visible = _visible(root, reader)
+        if not crashed:
+            _assert_history_whole(root, reader)
     named = {entry["path"] for entry in read_json(visible.folder / "manifest.json")["files"]}
     for folder in (root / "runs").iterdir():
         _assert_run_whole(folder)
@@ -44,12 +47,12 @@ def assert_results_ok(root: Path, *, crashed: bool = False) -> Visible:
         pointer = read_json(root / "CURRENT")
         assert (pointer["generation"], pointer["run_id"]) == (visible.generation, visible.run_id)
         assert pointer["manifest_sha256"] == sha256(visible.folder / "manifest.json")
-        assert_tidy(root)
+        _assert_tidy(root)
     return visible
 
 
-def assert_tidy(root: Path) -> None:
-    """No leftover of a crashed run."""
+def _assert_tidy(root: Path) -> None:
+    """No leftover of a crashed run in any file or folder."""
     staging = root / ".staging"
     assert not staging.exists() or not list(staging.rglob("*.parquet"))
     assert {path.name for path in root.iterdir()} <= {
@@ -63,29 +66,29 @@ def assert_tidy(root: Path) -> None:
         ".staging",
         ".lock",
     }
-    with duckdb.connect(str(root / "catalog.duckdb"), read_only=True) as reader:
-        paths_and_ids = {
-            row[0] for row in reader.execute("SELECT path FROM runs UNION SELECT DISTINCT run_id FROM runs").fetchall()
-        }
-        in_history = {row[0] for row in reader.execute("SELECT DISTINCT run_id FROM history.inputs").fetchall()}
-    assert in_history <= paths_and_ids
-    assert {path.name.partition("-")[2] for path in (root / "runs").iterdir()} == in_history
 
 
-def _visible(root: Path) -> Visible:
-    with duckdb.connect(str(root / "catalog.duckdb"), read_only=True) as reader:
-        row = reader.execute("SELECT run_id, generation FROM runs ORDER BY generation DESC LIMIT 1").fetchone()
-        assert row is not None
-        run_id, generation = row
-        folder = root / "runs" / f"{generation:08d}-{run_id}"
-        files = [entry for entry in read_json(folder / "manifest.json")["files"] if entry["table"]]
-        for table in {entry["table"] for entry in files}:
-            counted = reader.execute(f'SELECT count(*) FROM "{table}"').fetchone()  # noqa: S608 - names from the manifest
-            assert counted == (sum(entry["rows"] for entry in files if entry["table"] == table),)
-        for rows_in, n_rows in reader.execute(
-            "SELECT any_value(rows_in), sum(n_rows) FROM inputs GROUP BY stage, input"
-        ).fetchall():
-            assert rows_in == n_rows
+def _assert_history_whole(root: Path, reader: duckdb.DuckDBPyConnection) -> None:
+    """The history of the catalog has the run folders that are there, and no other run."""
+    paths_and_ids = reader.execute("SELECT path FROM runs UNION SELECT DISTINCT run_id FROM runs").fetchall()
+    in_history = reader.execute("SELECT DISTINCT run_id FROM history.inputs").fetchall()
+    assert set(in_history) <= set(paths_and_ids)
+    assert {(path.name.partition("-")[2],) for path in (root / "runs").iterdir()} == set(in_history)
+
+
+def _visible(root: Path, reader: duckdb.DuckDBPyConnection) -> Visible:
+    row = reader.execute("SELECT run_id, generation FROM runs ORDER BY generation DESC LIMIT 1").fetchone()
+    assert row is not None
+    run_id, generation = row
+    folder = root / "runs" / f"{generation:08d}-{run_id}"
+    files = [entry for entry in read_json(folder / "manifest.json")["files"] if entry["table"]]
+    for table in {entry["table"] for entry in files}:
+        counted = reader.execute(f'SELECT count(*) FROM "{table}"').fetchone()  # noqa: S608 - names from the manifest
+        assert counted == (sum(entry["rows"] for entry in files if entry["table"] == table),)
+    for rows_in, n_rows in reader.execute(
+        "SELECT any_value(rows_in), sum(n_rows) FROM inputs GROUP BY stage, input"
+    ).fetchall():
+        assert rows_in == n_rows
     return Visible(run_id, generation, folder, {entry["path"]: entry["sha256"] for entry in files})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -189,6 +190,16 @@ def test_moved_results_open_from_their_new_place(workplace: Workplace) -> None:
     with pipeline.open_results(moved) as connection:
         assert connection.sql("FROM before_after_estimates").pl().equals(expected)
     assert call("verify", moved).code == 0
+
+
+@pytest.mark.parametrize("repair", [True, False])
+def test_copied_results_go_on_in_their_new_place(workplace: Workplace, *, repair: bool) -> None:
+    workplace.publish()
+    shutil.copytree(workplace.results, workplace.folder / "copied", symlinks=True)
+    config = workplace.config(top='output = "copied"', boundary=">=" if repair else ">")
+    called = call("verify", "--repair", workplace.folder / "copied") if repair else call("run", config)
+    assert called.code == 0, called.err
+    assert assert_results_ok(workplace.folder / "copied").generation == (1 if repair else 2)
 
 
 def test_results_read_with_open_results_can_read_nothing_else(workplace: Workplace) -> None:

@@ -20,7 +20,7 @@ from pipeline.stages.before_after.crossing import CROSSED
 from pipeline.stages.before_after.estimate_tables import COUNT_NAMES
 from pipeline.stages.before_after.gold_difference import with_difference
 from pipeline.stages.before_after.uncertainty import with_design_effects, with_intervals, with_safe_limits
-from pipeline.stages.stage import Summary, curve_title, integer, interval, number, of_group
+from pipeline.stages.stage import Summary, f1_curve, integer, interval, number, of_group
 from pipeline.tables.groupings import group_text
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import REPLICATE, THRESHOLD, at_or_above
@@ -177,7 +177,7 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
     )
     first_row = shown.row(0, named=True)
     keys = [GROUPING.name, *labels]
-    first_curve = curve.join(shown.head(1).select(keys), on=keys, how="semi", nulls_equal=True).sort(THRESHOLD)
+    values, title = f1_curve(curve, shown.head(1).select(keys))
     return Summary(
         headers=("group", "threshold", "precision", "recall", "F1", "matches after"),
         rows=cells,
@@ -191,8 +191,8 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
             )
             if sentence
         ),
-        curve=tuple(first_curve["f1"].to_list()),
-        curve_title=curve_title("F1", first_curve["threshold"]),
+        curve=values,
+        curve_title=title,
     )
 
 

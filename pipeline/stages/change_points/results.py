@@ -18,7 +18,7 @@ from pipeline.stages.change_points.choosing import candidates, f_beta
 from pipeline.stages.change_points.contract import AREAS, CURVE
 from pipeline.stages.change_points.ratios import with_ratios
 from pipeline.stages.change_points.uncertainty import SIZES, with_intervals
-from pipeline.stages.stage import Summary, curve_title, groups_without, integer, interval, number, of_group, percent
+from pipeline.stages.stage import Summary, f1_curve, groups_without, integer, interval, number, of_group, percent
 from pipeline.tables.columns import by_group, nulls
 from pipeline.tables.groupings import group_text, grouping_columns
 from pipeline.tables.ratios import quotient
@@ -179,16 +179,14 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
         )
         for row in shown.iter_rows(named=True)
     )
-    first_curve = curve.join(shown.head(1).select(keys), on=keys, how="semi", nulls_equal=True).sort(THRESHOLD)
-    values, scored = first_curve["f1"].to_list(), first_curve[THRESHOLD].is_not_null().any()
-    step = max(1, len(values) // 200)
+    values, title = f1_curve(curve, shown.head(1).select(keys))
     return Summary(
         headers=("group", "series", "true points", "threshold", "precision", "recall", "F1", "average precision"),
         rows=rows,
         groupings=tuple(shown[GROUPING.name]),
         sentence=of_group(shown.row(0, named=True), _sentence(shown.row(0, named=True))),
-        curve=tuple(values[::step]) if scored else None,
-        curve_title=curve_title("F1", first_curve[THRESHOLD]) if scored else "",
+        curve=values,
+        curve_title=title,
     )
 
 

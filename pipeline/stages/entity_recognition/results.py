@@ -17,7 +17,7 @@ from pipeline.stages.entity_recognition.document_sums import TABLE as SUMS_OF_DO
 from pipeline.stages.entity_recognition.document_sums import TYPES as TYPES_OF_SUMS
 from pipeline.stages.entity_recognition.documents import group_of
 from pipeline.stages.mentions.rules import DOCUMENT
-from pipeline.stages.stage import Summary, curve_title, groups_without, integer, interval, number, of_group
+from pipeline.stages.stage import Summary, f1_curve, groups_without, integer, interval, number, of_group
 from pipeline.tables.columns import by_group
 from pipeline.tables.groupings import group_text, grouping_columns
 from pipeline.tables.ratios import RATIOS
@@ -201,15 +201,14 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
         )
         for row in best.iter_rows(named=True)
     )
-    curve = scores.join(best.head(1).select(keys), on=keys, how="semi", nulls_equal=True).sort(THRESHOLD)
-    values = curve["f1"].to_list() if curve.height > 1 else []
+    values, title = f1_curve(scores, best.head(1).select(keys))
     return Summary(
         headers=("group", "average", "threshold", "tp", "fp", "fn", "precision", "recall", "F1"),
         rows=rows,
         groupings=tuple(best[GROUPING.name]),
         sentence=of_group(best.row(0, named=True), _sentence(best.row(0, named=True))),
-        curve=tuple(values[:: max(1, len(values) // 200)]) or None,
-        curve_title=curve_title("F1", curve[THRESHOLD]) if values else "",
+        curve=values,
+        curve_title=title,
     )
 
 

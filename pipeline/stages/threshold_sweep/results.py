@@ -10,7 +10,7 @@ from pipeline.metrics.curves.choices import operating_points
 from pipeline.metrics.uncertainty.cube import Cube
 from pipeline.metrics.uncertainty.marks import warnings_of_marks
 from pipeline.metrics.uncertainty.proportions import PROPORTIONS
-from pipeline.stages.stage import Summary, curve_title, groups_without, integer, interval, number, of_group
+from pipeline.stages.stage import Summary, f1_curve, groups_without, integer, interval, number, of_group
 from pipeline.stages.threshold_sweep.areas import CLUSTERS, areas_table
 from pipeline.stages.threshold_sweep.averages import averages_table
 from pipeline.stages.threshold_sweep.choosing import candidates, f_beta
@@ -151,16 +151,14 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
         )
         for row in shown.iter_rows(named=True)
     )
-    first_curve = curve.join(shown.head(1).select(keys), on=keys, how="semi", nulls_equal=True).sort(THRESHOLD)
-    values = first_curve["f1"].to_list()
-    step = max(1, len(values) // 200)
+    values, title = f1_curve(curve, shown.head(1).select(keys))
     return Summary(
         headers=("group", "rows", "positives", "average precision", "ROC AUC", "threshold", "precision", "recall"),
         rows=rows,
         groupings=tuple(shown[GROUPING.name]),
         sentence=of_group(shown.row(0, named=True), _sentence(shown.row(0, named=True))),
-        curve=tuple(values[::step]) or None,
-        curve_title=curve_title("F1", first_curve[THRESHOLD]) if values else "",
+        curve=values,
+        curve_title=title,
     )
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference_estimates import Row, chosen_by, reaches, reference_of
 
-from pipeline.metrics.before_after.estimates import estimates, operating_point, precision_reaches
+from pipeline.metrics.before_after.estimates import estimates, f_beta, operating_point, precision_reaches
 from pipeline.metrics.curves.operating_points import Criterion
 
 if TYPE_CHECKING:
@@ -452,3 +452,8 @@ def test_f_beta_is_its_definition(m_after: int, m_before: int, beta: float) -> N
     best = _point(rows, Criterion(beta=beta))
     chosen = scores[[row["threshold"] for row in curve].index(best["threshold"])]
     assert math.isclose(chosen, max(scores), rel_tol=1e-12)
+
+
+def test_f_beta_of_nothing_right_is_0() -> None:
+    nothing = pl.DataFrame({"precision": [0.0, 0.5], "recall": [0.0, 0.5], "f1": [0.0, 0.5]})
+    assert nothing.select(f_beta(2.0)).to_series().to_list() == [0.0, 0.5]

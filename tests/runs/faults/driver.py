@@ -36,9 +36,9 @@ EVENTS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.chmod"}
 QUERIES = {"before_after", "checks", "inputs", "replicates"}
 CHILD_FAILED = 99
 NOT_REACHED = 98
-RUN_AGAIN_EVERY = 6
+RUN_AGAIN_EVERY = 9
 KILL_EVERY = 8  # of the moments a process is killed in truth; of the others the folder is what a kill would leave
-MANY, PUBLISHING, SOME = 250, 40, 8
+MANY, PUBLISHING, SOME = 250, 40, 16
 
 
 class Fault:

@@ -228,3 +228,15 @@ def test_an_archive_may_have_begun_a_night_before_its_first_article(
     first, last = (late_hours - 168) * hour, 72 * hour
     events = {"event_id": [1], "event_time": [0], "complete": [complete], "first_time": [first], "last_time": [last]}
     assert bool(given_windows(span).function({"events": pl.DataFrame(events)})) is is_told
+
+
+@pytest.mark.parametrize(
+    ("reach_hours", "late_hours", "is_told"),
+    [(24, 4, False), (24, 6, True), (1000, 23, False), (1000, 25, True)],  # a tenth of the window, and at most a night
+)
+def test_how_much_earlier_an_archive_may_begin(reach_hours: int, late_hours: int, is_told: bool) -> None:  # noqa: FBT001
+    reach = reach_hours * MICROSECONDS_PER_HOUR
+    span = Span(-reach, 0, 0, 0, reach, closed=True)
+    first = late_hours * MICROSECONDS_PER_HOUR - reach
+    events = {"event_id": [1], "event_time": [0], "complete": [True], "first_time": [first], "last_time": [reach]}
+    assert bool(given_windows(span).function({"events": pl.DataFrame(events)})) is is_told

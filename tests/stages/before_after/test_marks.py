@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from pipeline.metrics.before_after.intervals import MIN_REPLICATES
 from pipeline.metrics.uncertainty.cube import Cube
 from pipeline.stages.before_after import marks
 from pipeline.stages.before_after.contract import BeforeAfterParameters
@@ -42,6 +43,7 @@ def cube(*crossed: pl.DataFrame) -> Cube:
         ((counts(40), counts(60)), None, 30, "good"),
         ((counts(9), counts(60)), None, 9, "few_clusters"),
         ((counts(20, n_before=0), counts(60)), None, 20, "one_parent"),
+        ((counts(MIN_REPLICATES), counts(60)), None, MIN_REPLICATES, "few_clusters"),
     ],
 )
 def test_marks_know_both_parents(

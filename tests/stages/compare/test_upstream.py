@@ -30,7 +30,8 @@ COMPARING: dict[str, Any] = {"kind": "compare", "of": ["loose", "strict"], "resa
 def matchers(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """Two stages on the same events, at different thresholds."""
     stage = before_after.write_demo(tmp_path_factory.mktemp("matchers"))
-    shared = {key: value for key, value in stage.items() if key not in {"by", "operating_points", "gold"}}
+    shared = {key: value for key, value in stage.items() if key not in {"by", "lag_thresholds"}}
+    shared["thresholds"] = {"start": 1.0, "stop": 40.0, "count": 40}
     criteria = {"loose": {"min_recall": 0.99}, "strict": {"min_precision": 0.95}}
     return [shared | {"name": name, "operating_points": [each]} for name, each in criteria.items()]
 

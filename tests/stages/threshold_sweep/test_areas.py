@@ -331,7 +331,7 @@ def test_cells_that_are_made_finer_hold_the_exact_areas_within_the_width(
         return finer(*parts)
 
     monkeypatch.setattr("pipeline.plan.area_work.finer", counted)
-    width = 0.02
+    width = 0.05
     binned = swept(tmp_path / "binned", frame, method="binned", width=width, **keys)["areas"]
     assert rounds or shape == "even"
     for name in ("average_precision", "roc_auc"):

@@ -84,7 +84,21 @@ def test_rows_without_a_score_are_misses_without_a_score() -> None:
     misses = result.outcomes.filter(sampled_as="false_negatives")
     missing = frame.filter(pl.col("score").is_null(), "label")["item"].sort()
     assert misses.filter(pl.col("score").is_null())["id"].to_list() == missing.to_list()
-    assert result.outcomes.filter(sampled_as="nearest")["score"].null_count() == 0
+    few = swept(frame.sort("item")[:20], invalid_scores="missed", by=[[]]).outcomes.filter(sampled_as="nearest")
+    assert (few.height, few["score"].null_count()) == (17, 0)
+
+
+@pytest.mark.parametrize("by", [[[]], ["source"]])
+def test_the_threshold_is_that_of_the_first_operating_point_that_has_one(by: list[Any]) -> None:
+    points = [{"min_precision": 1.0, "confidence": 0.99}, {"min_recall": 0.6}, {"min_recall": 0.85}]
+    result = swept(predictions(), operating_points=points, by=by)
+    keys = ["source"] if by == ["source"] else []
+    chosen = result.operating_points.filter(criterion="min_recall=0.6").select("grouping", *keys, "threshold")
+    rivals = result.operating_points.filter(criterion="min_recall=0.85")["threshold"]
+    assert rivals.null_count() == 0
+    assert (rivals < chosen["threshold"]).all()
+    shown = result.outcomes.select("grouping", *keys, "threshold").unique()
+    assert shown.sort(pl.all()).equals(chosen.sort(pl.all()))
 
 
 def test_without_an_operating_point_there_is_no_row() -> None:
