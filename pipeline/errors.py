@@ -4,6 +4,7 @@ ThresherError            70  a bug of thresher, unless a subclass says otherwise
 ├── UsageError            2  the command line itself is wrong
 ├── DataError            65  only the data can show the fault
 ├── NoInputError         66  no file matches
+├── UnavailableError     69  a remote store does not answer
 ├── ResourceError        71  memory or scratch space is exhausted
 ├── CannotCreateError    73  the output folder cannot be written
 ├── StorageError         74  an input or output operation failed
@@ -95,6 +96,12 @@ class NoInputError(ThresherError):
     """An input names no file that exists."""
 
     exit_code = 66
+
+
+class UnavailableError(ThresherError):
+    """A remote store cannot be reached, or fails whatever is tried."""
+
+    exit_code = 69
 
 
 class ResourceError(ThresherError):

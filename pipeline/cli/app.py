@@ -191,9 +191,12 @@ def check(ctx: typer.Context, config: ConfigPath, variables: Vars = None, settin
                 continue
             opened = open_inputs(checked, configured)
             for source in opened.sources.values():
-                echo(
-                    f"{opened.name}  {source.name}: {counted(len(source.files), 'file')}, {counted(source.rows, 'row')}"
-                )
+                numbers = f"{counted(len(source.files), 'file')}, {counted(source.rows, 'row')}"
+                if source.files_left_out:
+                    numbers += f"; {counted(source.files_left_out, 'file')} not opened, since where leaves them out"
+                echo(f"{opened.name}  {source.name}: {numbers}")
+                for table in source.tables:
+                    echo(f"{opened.name}  {source.name}: {table.words}")
             for line in bindings_in_words(opened.bindings):
                 echo(f"{opened.name}  {line}")
             for warning in opened.plan.warnings:

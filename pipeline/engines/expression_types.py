@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -11,6 +12,8 @@ from pipeline.errors import InvalidQueryError
 from pipeline.queries.dialect import render
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pyarrow as pa
 
 _NO_ROWS = "no_rows"
@@ -26,6 +29,18 @@ def type_of(expression: exp.Expr, schema: pa.Schema) -> pa.DataType:
     Raises:
         InvalidQueryError: it does not fit the columns.
     """
+    text = render(exp.select(exp.alias_(expression.copy(), "value")).from_(_NO_ROWS))
+    with connected() as connection:
+        connection.register(_NO_ROWS, schema.empty_table())
+        try:
+            return connection.sql(text).to_arrow_table().schema.field("value").type
+        except duckdb.Error as error:
+            raise InvalidQueryError(str(error).strip(), text) from error
+
+
+@contextmanager
+def connected() -> Iterator[duckdb.DuckDBPyConnection]:
+    """Connect to an engine that reads nothing but what is registered with it, and takes times to be in UTC."""
     config: dict[str, str | bool | int | float | list[str]] = {
         "threads": 1,
         "autoinstall_known_extensions": False,
@@ -33,11 +48,6 @@ def type_of(expression: exp.Expr, schema: pa.Schema) -> pa.DataType:
         "python_enable_replacements": False,
         "enable_external_access": False,
     }
-    text = render(exp.select(exp.alias_(expression.copy(), "value")).from_(_NO_ROWS))
     with duckdb.connect(":memory:", config=config) as connection:
         connection.execute("SET TimeZone = 'UTC'")
-        connection.register(_NO_ROWS, schema.empty_table())
-        try:
-            return connection.sql(text).to_arrow_table().schema.field("value").type
-        except duckdb.Error as error:
-            raise InvalidQueryError(str(error).strip(), text) from error
+        yield connection

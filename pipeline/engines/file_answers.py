@@ -182,8 +182,9 @@ class FileAnswers:
         n_open, most = len(asked.open), self._most(asked)
         if n_open < MANY_FILES:
             return 1
-        others = tuple(Entry((str(asked.ids[index]),), -1, -1) for index in asked.open[1:])
-        alone = replace(asked, ids=tuple(map(str, asked.ids)), usable=(*asked.usable, *others))
+        ids = tuple(f"file {index}" if name is None else name for index, name in enumerate(asked.ids))
+        others = tuple(Entry((ids[index],), -1, -1) for index in asked.open[1:])
+        alone = replace(asked, ids=ids, usable=(*asked.usable, *others))
         height = self.fetch(alone).height
         if height * n_open <= most:
             return 1

@@ -40,12 +40,15 @@ class InputAccount:
         n_files: Its files.
         rows_in: Rows in them.
         rows_by_status: Numbers of rows: those `used`, and those left out, by reason.
+        files_left_out: Files that were not opened, because `where` holds for no row of their partitions; their rows are
+            in no other number.
     """
 
     name: str
     n_files: int
     rows_in: int
     rows_by_status: dict[str, int]
+    files_left_out: int = 0
 
     @property
     def rows_kept(self) -> int:
@@ -75,7 +78,7 @@ def account(engine: Engine, options: Options, plan: Plan, used: int) -> tuple[In
         missed = sum(rows_by_status.get(state, 0) for state in STATES) if plan.counts_missed else 0
         repeated = rows_by_status.get(USED, 0) + missed - used
         rows_by_status |= {USED: used - missed} | ({"duplicate": repeated} if repeated else {})
-    accounts = [InputAccount(row.name, len(row.files), row.rows, rows_by_status)]
+    accounts = [_account_of(row, rows_by_status)]
     accounts += [_account_other(engine, source, plan) for source in others]
     for input_account in accounts:
         n_accounted = sum(input_account.rows_by_status.values())
@@ -156,7 +159,8 @@ def refuse_nothing(options: Options, plan: Plan, accounts: Sequence[InputAccount
     """
     evaluated = {source.name for source in plan.sources if source.contract.evaluated}
     evaluated_inputs = [each for each in accounts if each.name in evaluated]
-    primary, unmatched = accounts[0], accounts[0].rows_in > 0 and accounts[0].rows_kept == 0
+    primary = accounts[0]
+    unmatched = (primary.rows_in > 0 or primary.files_left_out > 0) and primary.rows_kept == 0
     if options.allow_empty or (any(each.rows_kept for each in evaluated_inputs) and not unmatched):
         return
     message = "nothing is left to evaluate: " + "; ".join(emptiness([primary] if unmatched else evaluated_inputs))
@@ -167,10 +171,13 @@ def refuse_nothing(options: Options, plan: Plan, accounts: Sequence[InputAccount
 def emptiness(accounts: Sequence[InputAccount]) -> Iterator[str]:
     """Inputs without a row, in words."""
     for input_account in accounts:
-        if input_account.rows_in == 0:
+        left_out = input_account.files_left_out
+        noun = "file" if left_out == 1 else "files"
+        files = f", and leaves out {left_out:,} more {noun} by their partitions" if left_out else ""
+        if input_account.rows_in == 0 and not left_out:
             yield f"input {input_account.name} has no rows"
         elif input_account.rows_kept == 0:
-            yield f"input {input_account.name}: where keeps none of {rows_in_words(input_account.rows_in)}"
+            yield f"input {input_account.name}: where keeps none of {rows_in_words(input_account.rows_in)}{files}"
 
 
 def unscored(engine: Engine, options: Options, plan: Plan, accounts: Sequence[InputAccount]) -> Iterator[str]:
@@ -222,7 +229,7 @@ def _account_other(engine: Engine, source: Source, plan: Plan) -> InputAccount:
     """Rows of an input that rows look up: left out by `where`, or as units that do not take part."""
     query = plan.other_accounting.get(source.name)
     if query is not None:
-        return InputAccount(source.name, len(source.files), source.rows, _counted(engine, query))
+        return _account_of(source, _counted(engine, query))
     rows = engine.fetch(_number_of_rows(source)).item()
     used = rows
     if source.name == plan.units:
@@ -230,7 +237,11 @@ def _account_other(engine: Engine, source: Source, plan: Plan) -> InputAccount:
         used = engine.fetch(complete).item()
     rows_by_status = {USED: used, "incomplete_window": rows - used, WHERE: source.rows - rows}
     rows_by_status = {status: n for status, n in rows_by_status.items() if n or status == USED}
-    return InputAccount(source.name, len(source.files), source.rows, rows_by_status)
+    return _account_of(source, rows_by_status)
+
+
+def _account_of(source: Source, rows_by_status: dict[str, int]) -> InputAccount:
+    return InputAccount(source.name, len(source.files), source.rows, rows_by_status, source.files_left_out)
 
 
 def _named(row: Source, status: str) -> list[str]:

@@ -201,11 +201,14 @@ def parse_config(
             raise ConfigError(message, remedy="Give each a name of its own with name = …")
     _check_order(stages, origin)
     variables = replace(variables, labels=settings.labels)
-    scratch = settings.resources.scratch
-    if scratch is not None:
-        with variables.concealing():
-            scratch = local_path(scratch, base, what=f"{origin}: resources.scratch")
-    resources = settings.resources.model_copy(update={"scratch": scratch})
+    folders = {key: getattr(settings.resources, key) for key in ("scratch", "copies")}
+    with variables.concealing():
+        absolute = {
+            key: local_path(folder, base, what=f"{origin}: resources.{key}")
+            for key, folder in folders.items()
+            if folder
+        }
+    resources = settings.resources.model_copy(update=absolute)
     output = local_path(settings.output, base, what=f"{origin}: output").resolve()
     by_name = {stage.params.name: (stage.stage, stage.params) for stage in stages}
     gates = parse_gates(settings.gates, by_name, origin, _validated)

@@ -26,9 +26,11 @@ class ResourceLimits(BaseModel):
     threads: int | None = None
     scratch: Path | None = None
     scratch_limit: str | None = None
+    copies: Path | None = None
+    copies_limit: str | None = None
     cache_limit: str | None = None
 
-    @field_validator("memory", "scratch_limit", "cache_limit")
+    @field_validator("memory", "scratch_limit", "cache_limit", "copies_limit")
     @classmethod
     def _size(cls, value: str | None) -> str | None:
         if value is not None and not _SIZE.fullmatch(value):

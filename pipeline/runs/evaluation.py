@@ -261,7 +261,7 @@ def evaluate_stage(
         Its result; the rows of every input by status, and `rows_in`, by input; how many files of every input were read.
     """
     watcher.on_opened(opened)
-    resources = Resources(**config.resources.model_dump(exclude={"cache_limit"}))
+    resources = Resources(**config.resources.model_dump(exclude={"cache_limit", "copies", "copies_limit"}))
     with DuckDB(resources, opened.folders, stop, watcher.on_progress) as duckdb:
         engine = reusing(duckdb, opened, states)
         result, counted = _run_stage(engine, opened, destination, stop)
@@ -324,6 +324,7 @@ def _inputs_table(stage: str, counted: Counted) -> pl.DataFrame:
             "rows_in": account.rows_in,
             "rows_used": account.rows_by_status["used"],
             "n_files": account.n_files,
+            "files_left_out": account.files_left_out,
         }
         for account in counted.inputs
         for status, n_rows in sorted(account.rows_by_status.items())

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.engines.expression_types import type_of
+from pipeline.engines.truths import truths
 from pipeline.errors import ConfigError, DataError, NoInputError, together
 from pipeline.runs.variables import NO_VARIABLES
 from pipeline.sources.bindings import Binding
@@ -17,6 +18,7 @@ from pipeline.sources.frames import is_passed_in
 from pipeline.sources.opening import open_source, with_others
 from pipeline.sources.parquet_files import DataFile
 from pipeline.sources.paths import local_path
+from pipeline.sources.remote.copies import DEFAULT_LIMIT, Copies, bytes_of
 from pipeline.sources.skipped import RENAME, skipped_words
 from pipeline.stages.upstream import UpstreamParameters, UpstreamStage
 from pipeline.storage.layout import RUN_RECORD, Layout
@@ -176,12 +178,16 @@ def _unbound_by_rule(plan: Plan) -> Iterator[str]:
 def _opened(config: Config, configured: ConfiguredStage) -> dict[str, Source]:
     """Open the inputs by name; the faults of all of them are reported together."""
     sources, faults = {}, []
+    limits = config.resources
+    copies = Copies(limits.copies, DEFAULT_LIMIT if limits.copies_limit is None else bytes_of(limits.copies_limit))
     for contract in configured.stage.inputs:
         spec = getattr(configured.params, contract.name)
         if spec is None:
             continue
         try:
-            sources[contract.name] = open_source(contract, spec, config.base, type_of, config.resources.scratch)
+            sources[contract.name] = open_source(
+                contract, spec, config.base, type_of, limits.scratch, truths=truths, copies=copies
+            )
         except (DataError, NoInputError) as error:
             faults.append(error)
     if faults:

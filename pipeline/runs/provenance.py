@@ -85,8 +85,9 @@ def stage_fingerprints(
         opened: The same with its inputs; None if these are tables of upstream stages.
         upstream: Hashes of the tables of its upstream stages, by stage and path.
     """
-    common = {"engine": config.engine, "stage": canonical_stage(configured), "upstream": upstream}
+    common: dict[str, Any] = {"engine": config.engine, "stage": canonical_stage(configured), "upstream": upstream}
     common |= {"code": code_sha256(), "versions": versions()} | config.variables.identity()
+    common["files_left_out"] = [] if opened is None else left_out_records([opened])
     files = [] if opened is None else [file for source in opened.sources.values() for file in source.files]
     content = [[file.name, file.rows, file.digest] for file in files]
     skipped_files = [] if opened is None else skipped_records([opened])
@@ -156,6 +157,26 @@ def skipped_records(opened: Sequence[OpenedStage]) -> list[dict[str, Any]]:
         for each in opened
         for source in each.sources.values()
         for file in source.skipped
+    ]
+
+
+def left_out_records(opened: Sequence[OpenedStage]) -> list[dict[str, Any]]:
+    """Return the number of files of every input that were not opened, since `where` leaves their partitions out."""
+    return [
+        {"stage": each.name, "input": source.name, "files": source.files_left_out}
+        for each in opened
+        for source in each.sources.values()
+        if source.files_left_out
+    ]
+
+
+def table_records(opened: Sequence[OpenedStage]) -> list[dict[str, Any]]:
+    """Return the version of every table of a table format that is read."""
+    return [
+        {"stage": each.name, "input": source.name, **table.record()}
+        for each in opened
+        for source in each.sources.values()
+        for table in source.tables
     ]
 
 

@@ -14,6 +14,7 @@ from pipeline.runs.config import Config, ConfiguredStage
 from pipeline.runs.document import ResourceLimits
 from pipeline.runs.opening import open_inputs
 from pipeline.runs.variables import recorded_variables
+from pipeline.sources.remote.addresses import is_remote
 from pipeline.stages import find_stage
 from pipeline.stages.durations import RECORDED
 
@@ -92,7 +93,7 @@ def open_recorded(
     try:
         return open_inputs(config, configured, run=folder, omitted=record.get("omitted", {}))
     except ThresherError as error:
-        lost = [str(file["path"]) for file in _recorded_files(record, name, folder) if not Path(file["path"]).exists()]
+        lost = [path for file in _recorded_files(record, name, folder) if not _may_exist(path := str(file["path"]))]
         if not lost:
             raise
         lost = [config.variables.concealed(path) for path in lost]
@@ -131,8 +132,13 @@ def _recorded_files(record: Mapping[str, Any], name: str, folder: Path) -> Itera
     variables = recorded_variables(record)
     for file in record.get("inputs", ()):
         if file["stage"] == name:
-            path = variables.revealed(file["path"])
-            yield {**file, "path": str(folder / path)}  # that of another stage's table is relative to the run
+            path = variables.revealed(file["path"])  # that of another stage's table is relative to the run
+            yield {**file, "path": path if is_remote(path) else str(folder / path)}
+
+
+def _may_exist(path: str) -> bool:
+    """Whether a file is there; an object on a remote store may be."""
+    return is_remote(path) or Path(path).exists()
 
 
 def _differences(name: str, then: Mapping[str, Mapping[str, Any]], now: Mapping[str, Rows]) -> Iterator[str]:
@@ -151,4 +157,6 @@ def _differs(then: Mapping[str, Any], now: Rows) -> bool:
     """Whether a file is another than the one that was read; where only its times differ, its content decides."""
     if (then["rows"], then["footer_sha256"]) != (now.rows, now.digest):
         return True
+    if "sha256" in then:  # of an object on a remote store
+        return bool(then["sha256"] != now.identity.get("sha256"))
     return "mtime_ns" in then and (then["size"], then["mtime_ns"]) != (now.identity["size"], now.identity["mtime_ns"])

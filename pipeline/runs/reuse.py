@@ -66,7 +66,7 @@ def _files(opened: OpenedStage) -> Iterator[tuple[str, DataFile]]:
 
 def _input_file(source: str, file: DataFile) -> InputFile:
     """Describe a file to the engine; what has changed just now may change again within the resolution of its clock."""
-    racy = time.time() - file.identity["ctime_ns"] / 1e9 < RACY_SECONDS
+    racy = time.time() - file.identity.get("ctime_ns", 0) / 1e9 < RACY_SECONDS
     facts = None if racy or file.holder is not None else json.dumps([str(file.path), file.identity, file.footer_sha256])
     identity = None if facts is None else hashlib.sha256(facts.encode()).hexdigest()
     return InputFile(source, file.rows, identity)

@@ -272,7 +272,8 @@ class _Job:
 
     def _ready(self) -> Ready:
         if self.evaluated is None:
-            return ready_stages(self.config)
+            with self.stop.at_once():  # copying objects of a remote store may take long
+                return ready_stages(self.config)
         return Ready({stage.name: stage for stage in self.evaluated[0].opened}, {})
 
     def _finished(

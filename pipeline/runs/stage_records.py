@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pipeline.runs.provenance import canonical_stage, input_records, settings, skipped_records
+from pipeline.runs.provenance import (
+    canonical_stage,
+    input_records,
+    left_out_records,
+    settings,
+    skipped_records,
+    table_records,
+)
 from pipeline.storage.manifest import PublishedFile, published_file
 
 if TYPE_CHECKING:
@@ -17,7 +24,7 @@ if TYPE_CHECKING:
     from pipeline.runs.provenance import Fingerprints
 
 _BY_STAGE = ("accounting", "reused", "bindings", "facts", "omitted", "results")
-_LISTED = ("inputs", "skipped")
+_LISTED = ("inputs", "skipped", "files_left_out", "tables")
 _OF_EVERY_RUN = {"gates"}  # tables that each run makes anew of all its stages, whoever counted them
 CARRIED, TAKEN_OVER, NOTES = "carried_from", "taken_over_from", "notes"
 
@@ -106,6 +113,8 @@ def stage_record(
         },
         "inputs": input_records([opened]),
         "skipped": skipped_records([opened]),
+        "files_left_out": left_out_records([opened]),
+        "tables": table_records([opened]),
     }
     return StageRecord(opened.name, entries, tuple(file for file in files if file.stage == opened.name))
 

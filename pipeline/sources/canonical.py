@@ -99,7 +99,7 @@ def _differing_start(path: str, name: str) -> tuple[str, str]:
 
 def _typed(source: Source, file: Rows, name: str, sql_type: str, kind: Kind) -> exp.Expr:
     arrow = source.type_in(file, name)
-    if arrow is None or isinstance(arrow, str):
+    if arrow is None or isinstance(arrow, str):  # text, which needs no cast
         return source.constant(file, source.source_name(name))
     is_time = kind in {"instant", "position"} and sql_type in TIME_TYPES
     if canonical_type(arrow, kind) == UNKNOWN:
@@ -109,9 +109,11 @@ def _typed(source: Source, file: Rows, name: str, sql_type: str, kind: Kind) -> 
 
 
 def _value(source: Source, file: Rows, name: str) -> exp.Expr:
-    """A column of the file, or the expression that the config maps it to."""
-    tree = source.bindings.tree(name)
-    return column(source.source_name(name)) if tree is None else exp.paren(predicates.bind(tree, source.barrier(file)))
+    """A column of the file, the value of its partition, or the expression that the config maps it to."""
+    tree, file_column = source.bindings.tree(name), source.source_name(name)
+    if tree is not None:
+        return exp.paren(predicates.bind(tree, source.barrier(file)))
+    return source.constant(file, file_column) if source.is_partition(file, file_column) else column(file_column)
 
 
 def _kept(source: Source, file: Rows) -> exp.Expr:

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipeline.errors import DataError, NoInputError, os_fault
-from pipeline.sources.finding import Search
-from pipeline.sources.formats import ENDINGS, convert, format_of, refuse_spreadsheet
-from pipeline.sources.frames import Frame, labelled, open_frame
-from pipeline.sources.parquet_files import DataFile, identity_of, open_file, partitions_of
-from pipeline.sources.paths import shortened
-from pipeline.sources.skipped import RENAME, Skipped, look_at, refuse_most_skipped, skipped_words
-from pipeline.sources.spooling import spooled
-from pipeline.sources.table_formats import refuse_table_formats
+from pipeline.sources.frames import labelled, open_frame
+from pipeline.sources.listed import Listed
+from pipeline.sources.listing import Listing
+from pipeline.sources.parquet_files import DataFile
+from pipeline.sources.partition_filter import columns_that_decide, left_out, none_known
+from pipeline.sources.predicates import parse_predicate
+from pipeline.sources.skipped import Skipped, look_at, refuse_most_skipped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from pipeline.sources.frames import Rows
-    from pipeline.sources.inputs import Input, Kind
+    import sqlglot.expressions as exp
 
-    Kinds = Callable[[list[str]], Mapping[str, Kind]]
+    from pipeline.sources.frames import Rows
+    from pipeline.sources.inputs import Input
+    from pipeline.sources.listing import Kinds
+    from pipeline.sources.partition_filter import Truths
+    from pipeline.sources.remote.copies import Copies
+    from pipeline.sources.table_formats.live_files import LiveTable
 
 
 @dataclass(frozen=True)
@@ -32,14 +34,25 @@ class FoundFiles:
     Attributes:
         files: Its files and frames in a fixed order.
         skipped: Files in its folders that are not read because of their names.
+        left_out: Number of files that are not opened, because `where` holds for no row of their partitions.
+        tables: The versions of tables of table formats that its files belong to.
     """
 
     files: tuple[Rows, ...]
     skipped: tuple[Skipped, ...]
+    left_out: int = 0
+    tables: tuple[LiveTable, ...] = ()
 
 
 def find_files(
-    source: Input, base: Path, scratch: Path | None = None, *, name: str, kinds: Kinds = lambda _names: {}
+    source: Input,
+    base: Path,
+    scratch: Path | None = None,
+    *,
+    name: str,
+    kinds: Kinds = lambda _names: {},
+    truths: Truths = none_known,
+    copies: Copies | None = None,
 ) -> FoundFiles:
     """Find the files of an input in a fixed order, read their footers, and list the skipped files of its folders.
 
@@ -49,88 +62,61 @@ def find_files(
         scratch: Folder for temporary data; None: that of the system.
         name: Name of the input in messages.
         kinds: Returns the kinds of the fields that columns are bound to, from their names, for files without types.
+        truths: Says for which partitions a predicate holds; files whose rows it leaves out are not opened.
+        copies: Where copies of remote objects are; None: in the user's folder for caches.
 
     Raises:
-        ConfigError: a path is on a remote store, or is empty.
+        ConfigError: a path is on a store that is not known, or is empty; `where` is not a predicate; a version is asked
+            for of what is no table of a table format; a library that is needed is not installed.
         NoInputError: no file matches, or a link leads nowhere.
         DataError: a file is not a whole Parquet file, or is reached twice; a folder belongs to a table format; half of
             the Parquet files or more would be skipped; the rows of a frame cannot be computed.
-        ThresherError: the operating system fails; by the number of its error.
+        ThresherError: the operating system fails, or a remote store does; by what it says.
     """
-    search = Search(name, base, ENDINGS[source.format or "parquet"])
-    paths: dict[Path, Path] = {}
-    asked: dict[Path, str] = {}
-    labels = dict(labelled(source.path, name=name))
-    listed: list[Path | Frame] = []
-    for pattern in source.path:
-        if isinstance(pattern, Frame):
-            listed.append(pattern)
-            continue
-        matches = search.matches(pattern)
-        refuse_table_formats(name, (*search.folders, *_homes(path for path, _ in matches)))
-        if not matches:
-            raise _no_file(name, shortened(pattern), base, look_at(search.passed_over))
-        for path, root in matches:
-            if path in paths:
-                message = f"input {name}: {path} is named twice, by {asked[path]!r} and by {pattern!r}"
-                raise DataError(message, remedy="Its rows would count twice: remove one of the two.")
-            paths[path], asked[path] = root, pattern
-            listed.append(path)
-    _refuse_twins(paths, name=name)
-    files = tuple(
-        open_frame(item, labels[item], scratch, name=name)
-        if isinstance(item, Frame)
-        else _open(item, paths[item], source, scratch, kinds, alone=len(listed) == 1, name=name)
-        for item in listed
-    )
-    skipped = look_at(path for path in search.passed_over if path not in paths)
+    listing = Listing(source, base, scratch, name, kinds, copies)
+    listing.fill()
+    where = None if source.where is None else parse_predicate(source.where, name=name, values=source.values())
+    chosen = [item for item in listing.items if isinstance(item, Listed)]
+    unneeded = left_out(where, chosen, truths)
+    if len(unneeded) == len(listing.items):
+        unneeded = unneeded[1:]  # one file tells which columns there are
+    opened: dict[int, Rows] = {}
+    _open(listing, unneeded, opened)
+    in_folders = [item for item in chosen if not item.of_table]
+    if unneeded and _have_own(opened.values(), columns_that_decide(where, in_folders)):
+        unneeded = []
+        _open(listing, unneeded, opened)
+    files = tuple(opened[id(item)] for item in listing.items if id(item) in opened)
+    skipped = _skipped(listing, where, truths)
     refuse_most_skipped(name, [file.identity["size"] for file in files if isinstance(file, DataFile)], skipped)
-    return FoundFiles(files, skipped)
+    return FoundFiles(files, skipped, len(unneeded), tuple(listing.tables))
 
 
-def _open(
-    path: Path, root: Path, spec: Input, scratch: Path | None, kinds: Kinds, *, alone: bool, name: str
-) -> DataFile:
-    """Read the footer of a file, of another format after its rows have been written to a Parquet file."""
-    refuse_spreadsheet(path, name=name)
-    kind = format_of(path, spec.format)
-    if kind == "parquet":
-        return open_file(path, root, name=name)
-    identity = identity_of(path, name=name)
-    notices: dict[str, int] = {}
-
-    def write(target: Path) -> None:
-        notices.update(convert(path, kind, spec, kinds, target, alone=alone, name=name))
-
-    converted, holder = spooled(write, str(path), scratch, name=name)
-    file = open_file(converted, converted.parent, name=name, label=str(path), holder=holder)
-    return replace(file, origin=path, identity=identity, partitions=partitions_of(path, root), notices=notices)
+def _open(listing: Listing, unneeded: Sequence[Listed], opened: dict[int, Rows]) -> None:
+    """Open the items of a listing that have not been opened, but for those that are not needed."""
+    labels = dict(labelled(listing.spec.path, name=listing.name))
+    done = {*opened, *map(id, unneeded)}
+    pending = [item for item in listing.items if id(item) not in done]
+    remote = [item for item in pending if isinstance(item, Listed) and item.is_remote]
+    copied = listing.remote.open_all(remote) if remote else {}
+    for item in pending:
+        if not isinstance(item, Listed):
+            opened[id(item)] = open_frame(item, labels[item], listing.scratch, name=listing.name)
+        else:
+            opened[id(item)] = copied[item.name] if item.is_remote else item.open()
 
 
-def _homes(paths: Iterable[Path]) -> Iterator[Path]:
-    """Yield the folders of files, and those of the files that links lead to."""
-    for path in paths:
-        yield path.parent
-        if path.is_symlink():
-            yield path.resolve().parent
+def _have_own(files: Iterable[Rows], names: Sequence[str]) -> bool:
+    """Whether a file has a column of its own by the name of a partition: then that column is what `where` reads."""
+    return any(name in file.partitions and name in file.schema.names for file in files for name in names)
 
 
-def _no_file(name: str, pattern: str, base: Path, skipped: tuple[Skipped, ...]) -> NoInputError:
-    message = f"input {name}: no file matches {pattern} (in {base})"
-    if skipped:
-        return NoInputError(f"{message}: {skipped_words(skipped)}", remedy=RENAME)
-    return NoInputError(message, remedy="Check the path; relative paths start at the folder of the config file.")
-
-
-def _refuse_twins(paths: Iterable[Path], *, name: str) -> None:
-    """Refuse two paths that lead to one file, by links, hard links or mounts."""
-    path_of: dict[tuple[int, int], Path] = {}
-    for path in paths:
-        try:
-            stat = path.stat()
-        except OSError as error:
-            raise os_fault(error, f"input {name}: looking at {path}") from error
-        twin = path_of.setdefault((stat.st_dev, stat.st_ino), path) if stat.st_ino else path  # 0: not numbered here
-        if twin != path:
-            message = f"input {name}: {twin} and {path} are one and the same file"
-            raise DataError(message, remedy="Its rows would count twice: remove one of the two.")
+def _skipped(listing: Listing, where: exp.Expr | None, truths: Truths) -> tuple[Skipped, ...]:
+    """Look at the files that are not read because of their names, unless `where` leaves their partitions out."""
+    passed_over = listing.passed_over
+    unneeded = {item.path for item in left_out(where, passed_over, truths)}
+    needed = [item for item in passed_over if item.path not in unneeded]
+    return (
+        *look_at(item.path for item in needed if item.remote is None),
+        *(item.remote for item in needed if item.remote),
+    )

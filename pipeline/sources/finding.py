@@ -32,7 +32,8 @@ class Search:
         endings: Endings of the names of its files in folders, in lower case.
 
     Attributes:
-        passed_over: Visible files of folders whose names end otherwise.
+        passed_over: Visible files of folders whose names end otherwise, with the folder from which on folder names are
+            partitions.
         folders: Folders that were searched as a whole.
     """
 
@@ -40,8 +41,17 @@ class Search:
         self._name = name
         self._base = base
         self._endings = endings
-        self.passed_over: dict[Path, None] = {}
+        self.passed_over: dict[Path, Path] = {}
         self.folders: dict[Path, None] = {}
+
+    def place(self, text: str) -> Path:
+        """Return the path that a text means if it is no pattern.
+
+        Raises:
+            ConfigError: the text does not name a place on this machine.
+        """
+        start, below = start_and_pattern(text, self._base, what=f"input {self._name}")
+        return _absolute(start / below)
 
     def matches(self, text: str) -> list[tuple[Path, Path]]:
         """Return the files that a path or pattern names, each once, sorted by name.
@@ -60,12 +70,12 @@ class Search:
             ThresherError: a folder cannot be listed.
         """
         start, below = start_and_pattern(text, self._base, what=f"input {self._name}")
-        path = _absolute(start / below)
+        path = self.place(text)
         mode = self._mode(path)
         if mode is not None and S_ISREG(mode):
             root_of = {path: path.parent}
         elif mode is not None and S_ISDIR(mode):
-            root_of = dict.fromkeys(self._files_below(path), path)
+            root_of = dict.fromkeys(self._files_below(path, path), path)
         else:
             fixed, pattern = _split(start, below)
             root_of = dict.fromkeys(self._expanded(fixed, pattern), fixed) if pattern else {}
@@ -77,7 +87,7 @@ class Search:
         for match in dict.fromkeys(self._glob(fixed, pattern)):
             mode = self._mode(match)
             if mode is not None and S_ISDIR(mode):
-                yield from self._files_below(match)
+                yield from self._files_below(match, fixed)
             elif mode is not None and S_ISREG(mode):
                 yield match
 
@@ -116,14 +126,14 @@ class Search:
             if is_match(os.path.normcase(entry.name)) and (self._is_folder(entry) or not folders)
         ]
 
-    def _files_below(self, folder: Path) -> Iterator[Path]:
+    def _files_below(self, folder: Path, root: Path) -> Iterator[Path]:
         """Yield the files of a folder at any depth, except hidden ones, which writers keep beside the data."""
         self.folders[folder] = None
         pending = [(folder, _folders_above(folder))]
         while pending:
             inner, above = pending.pop()
             for entry in self._entries(inner):
-                if _is_hidden(entry.name):
+                if is_hidden(entry.name):
                     continue
                 path = inner / entry.name
                 if self._is_folder(entry):
@@ -133,7 +143,7 @@ class Search:
                 elif entry.name.lower().endswith(self._endings):
                     yield path
                 else:
-                    self.passed_over[path] = None
+                    self.passed_over[path] = root
 
     def _entries(self, folder: Path) -> list[os.DirEntry[str]]:
         try:
@@ -196,7 +206,7 @@ def _split(start: Path, below: Path) -> tuple[Path, tuple[str, ...]]:
     return _absolute(start.joinpath(*below.parts[:number])), pattern
 
 
-def _is_hidden(name: str) -> bool:
+def is_hidden(name: str) -> bool:
     """Whether a file or folder is hidden: its name starts with `.` or `_`, unless it is a partition such as `_x=1`."""
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
 

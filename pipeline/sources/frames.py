@@ -57,6 +57,7 @@ class FrameRows:
         opened_as: Hash of the rows when it was opened, if it could be changed; else empty.
         partitions: None of its columns comes from the name of a folder.
         identity: Nothing but its content identifies it.
+        partition_types: None of its columns is a partition.
     """
 
     name: str
@@ -65,6 +66,7 @@ class FrameRows:
     opened_as: str = ""
     partitions: dict[str, str | None] = field(default_factory=dict)
     identity: dict[str, int] = field(default_factory=dict)
+    partition_types: dict[str, pa.DataType] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -126,7 +128,7 @@ def is_frame(value: object) -> bool:
 
 def is_passed_in(rows: Rows) -> bool:
     """Whether rows came from a frame, so that nothing of them is left when the run has ended."""
-    return isinstance(rows, FrameRows) or (bool(rows.label) and rows.origin is None)
+    return isinstance(rows, FrameRows) or (bool(rows.label) and rows.origin is None and not rows.is_remote)
 
 
 def open_frame(frame: Frame, label: str, scratch: Path | None, *, name: str) -> Rows:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from datetime import date, datetime
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 from zoneinfo import available_timezones
 
 from pydantic import (
@@ -16,6 +17,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic import Field as Constraint
 
 from pipeline.sources.frames import Frame, is_frame
 from pipeline.sources.references import MARKED, expanded
@@ -70,6 +72,8 @@ class Input(BaseModel):
         delimiter: What separates the columns of CSV files; None: a comma, and a tab in TSV files.
         decimal: Decimal separator of the numbers in CSV and TSV files.
         null_values: Texts that mean NULL in CSV and TSV files, beside empty ones.
+        version: Version of a Delta Lake table, id of a snapshot of an Apache Iceberg table; None: the latest.
+        timestamp: A point in time in ISO 8601: the version of such a table that was the latest then.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
@@ -83,6 +87,34 @@ class Input(BaseModel):
     delimiter: Annotated[str, StringConstraints(min_length=1, max_length=1)] | None = None
     decimal: Literal[".", ","] = "."
     null_values: tuple[str, ...] = ()
+    version: Annotated[int, Constraint(strict=True, ge=0)] | None = None
+    timestamp: str | None = None
+
+    @property
+    def of_table(self) -> str | None:
+        """The key that only a table of a table format can have, if it is set."""
+        return "version" if self.version is not None else "timestamp" if self.timestamp is not None else None
+
+    @field_validator("timestamp", mode="before")
+    @classmethod
+    def _point_in_time(cls, value: object) -> object:
+        if isinstance(value, str):
+            try:
+                datetime.fromisoformat(value)
+            except ValueError as error:
+                message = f'{value!r} is not a point in time: write for example "2026-11-01T00:00:00Z"'
+                raise ValueError(message) from error
+        return value.isoformat() if isinstance(value, date) else value  # TOML has dates and times of its own
+
+    @model_validator(mode="after")
+    def _one_version(self) -> Self:
+        if self.version is not None and self.timestamp is not None:
+            message = "version and timestamp are two ways to name one version: leave one of them out"
+            raise ValueError(message)
+        if self.of_table and len(self.path) > 1:
+            message = f"{self.of_table} is of one table, and path names {len(self.path)} places"
+            raise ValueError(message)
+        return self
 
     def values(self) -> Mapping[str, str]:
         """Return what references in `where` stand for; nothing until they are bound."""

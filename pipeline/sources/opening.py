@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pipeline.errors import ConfigError, DataError, together
 from pipeline.sources.bindings import Bindings
 from pipeline.sources.files import find_files
+from pipeline.sources.partition_filter import none_known
 from pipeline.sources.source import Source, no_engine
 
 if TYPE_CHECKING:
@@ -16,11 +17,20 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipeline.sources.inputs import Input, InputContract, Kind
+    from pipeline.sources.partition_filter import Truths
+    from pipeline.sources.remote.copies import Copies
     from pipeline.sources.source import TypeOf
 
 
 def open_source(
-    contract: InputContract, spec: Input, base: Path, type_of: TypeOf = no_engine, scratch: Path | None = None
+    contract: InputContract,
+    spec: Input,
+    base: Path,
+    type_of: TypeOf = no_engine,
+    scratch: Path | None = None,
+    *,
+    truths: Truths = none_known,
+    copies: Copies | None = None,
 ) -> Source:
     """Find the files of an input and check their footers against its contract.
 
@@ -30,14 +40,17 @@ def open_source(
         base: Folder of the config file.
         type_of: Returns the type of an expression on the columns of a schema.
         scratch: Folder for temporary data; None: that of the system.
+        truths: Says for which partitions a predicate holds; files whose rows `where` leaves out are not opened.
+        copies: Where copies of remote objects are; None: in the user's folder for caches.
 
     Raises:
         ConfigError: a required column is unbound.
         NoInputError: no file matches.
         DataError: required or mapped columns are missing, or have types that their fields do not accept; it lists all.
     """
-    listing = find_files(spec, base, scratch, name=contract.name, kinds=partial(_kinds, contract, spec))
-    source = Source(contract, spec, listing.files, type_of, listing.skipped)
+    kinds = partial(_kinds, contract, spec)
+    listing = find_files(spec, base, scratch, name=contract.name, kinds=kinds, truths=truths, copies=copies)
+    source = Source(contract, spec, listing.files, type_of, listing.skipped, listing.left_out, listing.tables)
     faults = []
     for field in contract.fields:
         if field.required and spec.columns.get(field.name) is False:

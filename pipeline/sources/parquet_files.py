@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from dataclasses import field as data_field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from pipeline.errors import DataError, os_error_number, os_fault
@@ -30,11 +30,13 @@ class DataFile:
         rows: Rows, from the footer.
         schema: Columns and types, from the footer, in file order; extension types as in `plain_types`.
         partitions: Column → value, from the folder names `column=value`; None is the default partition.
-        identity: size, mtime_ns, ctime_ns, inode and device, which tell whether the file was replaced.
+        identity: size, mtime_ns, ctime_ns, inode and device, which tell whether the file was replaced; of a copy of a
+            remote object its size, etag, version_id and sha256.
         footer_sha256: Hash of the footer.
         label: What messages call it; empty: by its path.
         holder: What removes the file once nothing refers to it; None for files of the user's.
         origin: The file of another format that its rows come from, whose identity it has; else None.
+        partition_types: Column → its type, for the partitions that are not text; a table format says them.
         notices: What is to be said of rows that are not read as that file has them, with the number of such rows.
     """
 
@@ -42,11 +44,12 @@ class DataFile:
     rows: int
     schema: pa.Schema
     partitions: dict[str, str | None]
-    identity: dict[str, int]
+    identity: dict[str, Any]
     footer_sha256: str
     label: str = ""
     holder: object = data_field(default=None, compare=False, repr=False)
     origin: Path | None = None
+    partition_types: dict[str, pa.DataType] = data_field(default_factory=dict)
     notices: dict[str, int] = data_field(default_factory=dict, compare=False)
 
     @property
@@ -59,8 +62,15 @@ class DataFile:
         """What tells that its content is the same: the hash of its footer."""
         return self.footer_sha256
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether it is a copy of an object of a remote store."""
+        return "etag" in self.identity
+
     def has_changed(self) -> bool:
-        """Whether it is another file than the one that was found, or is gone."""
+        """Whether it is another file than the one that was found, or is gone; copies of remote objects stay."""
+        if self.is_remote:
+            return False
         try:
             stat = (self.origin or self.path).stat()
         except OSError:
@@ -117,7 +127,7 @@ def open_file(path: Path, root: Path, *, name: str, label: str = "", holder: obj
 
     try:
         stat = path.stat()
-        footer = _footer(path, stat.st_size, name=name)
+        footer = _footer(path, stat.st_size, label or str(path), name=name)
         metadata = pq.read_metadata(path)
         schema = plain_schema(metadata.schema.to_arrow_schema())
     except (pa.ArrowException, OSError, MemoryError) as error:
@@ -151,7 +161,7 @@ def _of_stat(stat: os.stat_result) -> dict[str, int]:
     }
 
 
-def _footer(path: Path, size: int, *, name: str) -> str:
+def _footer(path: Path, size: int, label: str, *, name: str) -> str:
     """Return the hash of the footer; a file that was cut off or is not a Parquet file has none."""
     with path.open("rb") as file:
         head = file.read(len(MAGIC))
@@ -159,7 +169,7 @@ def _footer(path: Path, size: int, *, name: str) -> str:
         tail = file.read(_TAIL)
         length = int.from_bytes(tail[: _TAIL // 2], "little")
         if head != MAGIC or tail[_TAIL // 2 :] != MAGIC or length + _TAIL + len(MAGIC) > size:
-            message = f"input {name}: {path} is not a whole Parquet file ({size:,} bytes, no valid footer)"
+            message = f"input {name}: {label} is not a whole Parquet file ({size:,} bytes, no valid footer)"
             raise DataError(message, remedy="It was cut off or has another format: write it again, or remove it.")
         file.seek(size - _TAIL - length)
         return hashlib.sha256(file.read(length)).hexdigest()

@@ -54,7 +54,7 @@ def shown_items(source: Source, file: Rows) -> Iterator[exp.Expr]:
 
 def _shown(source: Source, file: Rows, name: str) -> exp.Expr:
     if source.is_partition(file, name):
-        return source.constant(file, name)
+        return exp.cast(source.constant(file, name), "VARCHAR")
     types = {_type_in(each, name) for each in source.files}
     if name not in file.schema.names:
         return exp.null() if len(types - {None}) == 1 and _is_plain(types) else exp.cast(exp.null(), "VARCHAR")

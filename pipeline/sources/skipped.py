@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.errors import DataError
@@ -10,7 +11,8 @@ from pipeline.sources.finding import ENDING
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
-    from pathlib import Path
+
+    import pyarrow as pa
 
 MAGICS = (b"PAR1", b"PARE")  # the second is that of encrypted footers
 MOST_NAMES = 3
@@ -21,23 +23,40 @@ RENAME = (
 
 
 @dataclass(frozen=True)
+class PassedOver:
+    """A visible file of an input folder whose name does not end in `.parquet`, of which nothing has been read.
+
+    Attributes:
+        path: Absolute path, or the address on a remote store.
+        partitions: Column → value, from the folder names.
+        partition_types: None: folder names are text.
+        remote: Of an object on a remote store: it has been looked at when it was listed.
+    """
+
+    path: Path | str
+    partitions: dict[str, str | None]
+    partition_types: dict[str, pa.DataType] = field(default_factory=dict)
+    remote: Skipped | None = None
+
+
+@dataclass(frozen=True)
 class Skipped:
     """A visible file of an input folder that is not read, because its name does not end in `.parquet`.
 
     Attributes:
-        path: Absolute path.
+        path: Absolute path, or the address on a remote store.
         size: Its bytes.
         is_parquet: Whether it starts and ends as Parquet files do.
     """
 
-    path: Path
+    path: Path | str
     size: int
     is_parquet: bool
 
 
-def look_at(paths: Iterable[Path]) -> tuple[Skipped, ...]:
+def look_at(paths: Iterable[Path | str]) -> tuple[Skipped, ...]:
     """Return skipped files sorted by name; one that cannot be opened is assumed to have another format."""
-    return tuple(_look(path) for path in sorted(paths, key=lambda path: path.as_posix()))
+    return tuple(_look(path) for path in sorted(map(Path, paths), key=lambda path: path.as_posix()))
 
 
 def _look(path: Path) -> Skipped:

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 import sqlglot.expressions as exp
 
 from pipeline.errors import DataError, InvalidQueryError, ThresherError
-from pipeline.queries.dialect import column
+from pipeline.queries.dialect import column, data_type
 from pipeline.sources import predicates
 from pipeline.sources.bindings import Binding, Bindings
 from pipeline.sources.frames import FrameRows, Rows
 from pipeline.sources.parquet_files import DataFile
+from pipeline.sources.partition_filter import partition_type
 from pipeline.sources.plain_types import refused
 from pipeline.sources.types import ACCEPTS, UNKNOWN, canonical_type, finite, type_of_nulls
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from pipeline.sources.inputs import Field, Input, InputContract
     from pipeline.sources.skipped import Skipped
+    from pipeline.sources.table_formats.live_files import LiveTable
 
 PASSES_WHERE = "passes_where"
 SCORE_GIVEN = "score_given"
@@ -72,6 +74,8 @@ class Source:
         files: Its files and frames in order.
         type_of: Returns the type of an expression on the columns of a schema, as an engine finds it.
         skipped: Files in its folders that are not read because of their names.
+        files_left_out: Number of files that are not opened, because `where` holds for no row of their partitions.
+        tables: The versions of tables of table formats that its files belong to.
         others: The other inputs of the stage: they tell the type of a column that has no value in this one.
         shown: Columns of its files that rows carry along to be shown, with their place in the files; None: none do.
     """
@@ -81,6 +85,8 @@ class Source:
     files: tuple[Rows, ...]
     type_of: TypeOf = data_field(default=no_engine, compare=False, repr=False)
     skipped: tuple[Skipped, ...] = ()
+    files_left_out: int = 0
+    tables: tuple[LiveTable, ...] = ()
     others: tuple[Source, ...] = data_field(default=(), compare=False, repr=False)
     shown: tuple[str, ...] | None = None
 
@@ -119,7 +125,11 @@ class Source:
         groups: dict[object, list[Rows]] = {}
         for file in self.files:
             signature = tuple((field.name, str(field.type)) for field in file.schema)
-            values = tuple((name, file.partitions[name]) for name in used if self.is_partition(file, name))
+            values = tuple(
+                (name, file.partitions[name], partition_type(file, name))
+                for name in used
+                if self.is_partition(file, name)
+            )
             own_group = id(file) if isinstance(file, FrameRows) else None
             groups.setdefault((signature, values, own_group), []).append(file)
         return tuple(tuple(group) for group in groups.values())
@@ -225,13 +235,13 @@ class Source:
         return all("tz=" in each for each in types) if types else None
 
     def type_in(self, file: Rows, name: str) -> pa.DataType | str | None:
-        """Return the Arrow type of a column in a file; `partition` for a folder name; None if the file lacks it."""
+        """Return the Arrow type of a column for a file; `partition` for a folder name; None if the file lacks it."""
         tree = self.bindings.tree(name)
         if tree is not None:
             return self._type_of_expression(file, name, tree)
         file_column = self.source_name(name)
         if self.is_partition(file, file_column):
-            return "partition"
+            return file.partition_types.get(file_column, "partition")
         index = file.schema.get_field_index(file_column)
         return file.schema.field(index).type if index >= 0 else None
 
@@ -376,6 +386,7 @@ class Source:
         return read
 
     def constant(self, file: Rows, file_column: str) -> exp.Cast:
-        """Return the value of a partition column, which is text and the same in all rows of a file."""
+        """Return the value of a partition column, which is the same in all rows of a file."""
         value = file.partitions[file_column]
-        return exp.cast(exp.null() if value is None else exp.Literal.string(value), "VARCHAR")
+        sql_type = data_type(partition_type(file, file_column))
+        return exp.cast(exp.null() if value is None else exp.Literal.string(value), sql_type, dialect="duckdb")

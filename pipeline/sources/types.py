@@ -15,6 +15,16 @@ if TYPE_CHECKING:
 TIME_TYPES = frozenset({"DATE", "TIMESTAMP", "TIMESTAMPTZ"})
 TEXTS = frozenset({"string", "large_string", "string_view"})
 UNKNOWN = "NULL"
+_PLAIN_TYPES = {
+    "bool": "BOOLEAN",
+    "int8": "TINYINT",
+    "int16": "SMALLINT",
+    "int32": "INTEGER",
+    "int64": "BIGINT",
+    "float": "FLOAT",
+    "double": "DOUBLE",
+    "date32[day]": "DATE",
+}
 ACCEPTS: dict[Kind, str] = {
     "number": "a number",
     "integer": "an integer",
@@ -89,6 +99,21 @@ def _own_type(arrow: pa.DataType) -> str | None:
         ("TIMESTAMPTZ", types.is_timestamp(arrow) and arrow.tz is not None),
     )
     return next((name for name, fits in rules if fits), None)
+
+
+def column_type(arrow: pa.DataType) -> str:
+    """Return the SQL type that the engine gives a column of plain Arrow type, from 8 to 64 bits wide.
+
+    Raises:
+        KeyError: it is another type, such as a list.
+    """
+    if pa.types.is_decimal(arrow):
+        return f"DECIMAL({arrow.precision}, {arrow.scale})"
+    if str(arrow) in TEXTS:
+        return "VARCHAR"
+    if pa.types.is_timestamp(arrow):
+        return "TIMESTAMP" if arrow.tz is None else "TIMESTAMPTZ"
+    return _PLAIN_TYPES[str(arrow)]
 
 
 def finite(value: exp.Expr) -> exp.Case:

@@ -20,9 +20,15 @@ INPUTS = Table(
         ),
         Column("status", "VARCHAR", "`used`, or why rows were left out"),
         Column("n_rows", "BIGINT", "number of rows with this status"),
-        Column("rows_in", "BIGINT", "rows of the input in all files"),
+        Column("rows_in", "BIGINT", "rows of the input in all files that were opened"),
         Column("rows_used", "BIGINT", "rows of the input that were used"),
-        Column("n_files", "BIGINT", "files of the input"),
+        Column("n_files", "BIGINT", "files of the input that were opened"),
+        Column(
+            "files_left_out",
+            "BIGINT",
+            "files that were not opened, since `where` holds for no row of their partitions; "
+            "their rows are not counted",
+        ),
     ),
     ("stage", "input", "status"),
 )

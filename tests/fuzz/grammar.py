@@ -51,7 +51,7 @@ SCALARS: tuple[Any, ...] = (
         "events",
         "pairs",
         "timelines",
-        "s3://bucket/x",
+        "hdfs://bucket/x",
         "/",
         "/proc/self/mem",
     ),

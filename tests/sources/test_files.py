@@ -181,7 +181,7 @@ def test_a_path_that_matches_nothing_is_named(tmp_path: Path) -> None:
 
 def test_a_remote_store_is_refused_rather_than_looked_for_on_disk(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="remote store"):
-        find(tmp_path, "s3://bucket/pairs.parquet")
+        find(tmp_path, "hdfs://bucket/pairs.parquet")
 
 
 @pytest.mark.parametrize("keep", [0, 3, 11, 40, -1])

@@ -154,7 +154,8 @@ def test_a_table_whose_log_decides_is_no_plain_parquet(
     make(tmp_path / "t")
     (tmp_path / "link.parquet").symlink_to(tmp_path / "t" / "a.parquet")
     (tmp_path / "lake").symlink_to(tmp_path, target_is_directory=True) if path == "lake/t" else None
-    with pytest.raises(DataError, match=rf"input pairs: \S*/t is a table of {kind}"):
+    words = f"cannot be read as .*table.*|is a table of {kind}"  # of the folder itself, whose log here is none
+    with pytest.raises(DataError, match=rf"input pairs: \S*/t\S* ({words})"):
         find(tmp_path, path)
 
 
@@ -181,7 +182,7 @@ def test_a_remote_place_is_refused(tmp_path: Path, path: str) -> None:
 @pytest.mark.parametrize("key", ["output", "scratch", "pairs", "--output"])
 def test_a_remote_place_makes_no_folder(tmp_path: Path, key: str) -> None:
     write(tmp_path, "p.parquet")
-    path = "s3://bucket/x"
+    path = "hdfs://bucket/x"
     top = f'output = "{path}"' if key == "output" else f'[resources]\nscratch = "{path}"' if key == "scratch" else ""
     pairs = path if key == "pairs" else "p.parquet"
     (tmp_path / "c.toml").write_text(
@@ -190,7 +191,7 @@ def test_a_remote_place_makes_no_folder(tmp_path: Path, key: str) -> None:
     before = sorted(tmp_path.iterdir())
     called = call("run", tmp_path / "c.toml", *(["--output", path] if key == "--output" else []))
     assert called.code == 78
-    assert "is on a remote store (s3), which is not supported yet" in called.err
+    assert "is on a remote store (hdfs), which is not supported yet" in called.err
     assert [item for item in sorted(tmp_path.iterdir()) if item not in before and item.name != "results"] == []
 
 

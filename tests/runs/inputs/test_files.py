@@ -131,7 +131,7 @@ def test_hidden_and_unfinished_files_are_left_out_of_a_folder(workplace: Workpla
 
 
 def test_a_remote_path_is_refused(workplace: Workplace) -> None:
-    workplace.refuse(78, "remote store", pairs="s3://bucket/pairs.parquet")
+    workplace.refuse(78, "remote store", pairs="hdfs://bucket/pairs.parquet")
 
 
 def test_a_file_that_changes_while_it_is_read_is_noticed(workplace: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,71 @@
+"""Addresses of objects on remote stores, as people write them: `s3://bucket/key`, `gs://…`, `az://…`."""
+
+from __future__ import annotations
+
+import glob
+import re
+from dataclasses import dataclass
+
+from pipeline.errors import ConfigError
+from pipeline.sources.paths import plain_text, shortened
+
+SCHEMES = {"s3": "S3", "gs": "Google Cloud Storage", "az": "Azure Blob Storage"}
+SEPARATOR = "://"
+_ADDRESS = re.compile(rf"(?P<scheme>{'|'.join(SCHEMES)})://(?P<bucket>[^/]*)(?:/(?P<key>.*))?", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Address:
+    """An object, a folder or a pattern in a bucket.
+
+    Attributes:
+        scheme: `s3`, `gs` or `az`.
+        bucket: The bucket, or container.
+        key: What stands behind it, without a slash at the end.
+    """
+
+    scheme: str
+    bucket: str
+    key: str
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The names of which the key consists."""
+        return tuple(self.key.split("/")) if self.key else ()
+
+    def at(self, key: str) -> Address:
+        """Return the address of another key of the same bucket."""
+        return Address(self.scheme, self.bucket, key)
+
+    def __str__(self) -> str:
+        return f"{self.scheme}{SEPARATOR}{self.bucket}/{self.key}"
+
+
+def is_remote(text: str) -> bool:
+    """Whether a text is an address on a store that inputs can be read from."""
+    return _ADDRESS.fullmatch(text) is not None
+
+
+def parse_address(text: str, *, what: str) -> Address:
+    """Return the address that a text means.
+
+    Args:
+        text: A text for which `is_remote` holds.
+        what: What it is for, in messages.
+
+    Raises:
+        ConfigError: it names no bucket, or a pattern of buckets, holds credentials, or a name that no key can have.
+    """
+    match = _ADDRESS.fullmatch(plain_text(text, what=what))
+    scheme, bucket, key = ("", "", "") if match is None else (match["scheme"], match["bucket"], match["key"] or "")
+    if "@" in bucket or ":" in bucket:
+        message = f"{what}: an address on {scheme}{SEPARATOR} has credentials in it"
+        raise ConfigError(message, remedy="Write s3://bucket/key, and set credentials as environment variables.")
+    if not bucket or glob.has_magic(bucket):
+        message = f"{what}: {shortened(text)} names no bucket"
+        raise ConfigError(message, remedy=f"Write {scheme}{SEPARATOR}bucket/folder, with the name of one bucket.")
+    key = key.removesuffix("/")
+    if any(name in {"", ".", ".."} for name in key.split("/")) and key:
+        message = f"{what}: {shortened(text)} has an empty name, . or .. in its key"
+        raise ConfigError(message, remedy="Write the key as the store lists it; such keys cannot be read.")
+    return Address(scheme, bucket, key)

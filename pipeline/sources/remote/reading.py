@@ -1,0 +1,161 @@
+"""The objects that an input names on remote stores, listed now and copied when they are opened."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from pipeline.errors import DataError, NoInputError
+from pipeline.sources.listed import Listed
+from pipeline.sources.parquet_files import open_file, partitions_of
+from pipeline.sources.remote.addresses import parse_address
+from pipeline.sources.remote.copies import Copies
+from pipeline.sources.remote.matching import Matches, fixed_part, match_keys
+from pipeline.sources.remote.store import Bucket
+from pipeline.sources.skipped import MAGICS, PassedOver, Skipped
+from pipeline.sources.table_formats.recognising import LOG_FOLDERS, format_of_keys
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from pipeline.sources.parquet_files import DataFile
+    from pipeline.sources.remote.addresses import Address
+    from pipeline.sources.remote.store import RemoteObject
+
+THREADS = 8
+
+
+class RemoteFiles:
+    """The search for the objects of one input.
+
+    Args:
+        name: Name of the input in messages.
+        endings: Endings of the names of its files in folders, in lower case.
+        copies: Where copies are.
+        convert: Writes the rows of a copy of another format to a Parquet file; None for a copy in Parquet.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        endings: tuple[str, ...],
+        copies: Copies | None,
+        convert: Callable[[Path], DataFile | None] = lambda _path: None,
+    ) -> None:
+        self._name = name
+        self._endings = endings
+        self._copies = copies or Copies()
+        self._convert = convert
+        self._buckets: dict[str, Bucket] = {}
+        self._stopped = threading.Event()
+        self.passed_over: list[PassedOver] = []
+
+    def listed(self, text: str) -> list[Listed]:
+        """Return the objects that an address or pattern names, sorted by key; none of them is copied yet.
+
+        Raises:
+            ConfigError: the address cannot be read, or the library is not installed.
+            NoInputError: there is no such bucket, or no object that matches.
+            DataError: they belong to a table of a table format.
+            ThresherError: the store refuses, or does not answer.
+        """
+        address = parse_address(text, what=f"input {self._name}")
+        bucket = self._bucket(address)
+        is_pattern = fixed_part(address.folders) != address.folders
+        single = None if is_pattern or not address.key else bucket.object(address.key)
+        if single is not None:
+            self._refuse_tables(bucket, address.folders[:-1], [])
+            return [self._item(bucket, single, PurePosixPath(single.address.key).parent)]
+        fixed = fixed_part(address.folders)
+        objects = {item.address.key: item for item in bucket.listed("/".join(fixed))}
+        self._refuse_tables(bucket, fixed[:-1], objects)
+        matches = match_keys(objects, address.folders, self._endings)
+        if not matches.chosen:
+            raise self._nothing(address, matches)
+        root = PurePosixPath(*fixed)
+        self.passed_over += self._looked_at(bucket, [objects[key] for key in matches.passed_over], root)
+        return [self._item(bucket, objects[key], root) for key in matches.chosen]
+
+    def open_all(self, items: Sequence[Listed]) -> dict[str, DataFile]:
+        """Copy objects, several at a time, and read their footers; return the files by name.
+
+        Raises:
+            ThresherError: as for `Copies.fetch`; nothing more is copied then.
+        """
+        pool = ThreadPoolExecutor(THREADS, thread_name_prefix="thresher-copy")
+        try:
+            futures = {item.name: pool.submit(item.open) for item in items}
+            return {name: future.result() for name, future in futures.items()}
+        finally:
+            self._stopped.set()
+            pool.shutdown(cancel_futures=True)
+            self._stopped.clear()
+            if items:
+                self._copies.make_room()
+
+    def _bucket(self, address: Address) -> Bucket:
+        key = f"{address.scheme}:{address.bucket}"
+        if key not in self._buckets:
+            self._buckets[key] = Bucket(address, name=self._name)
+        return self._buckets[key]
+
+    def _item(self, bucket: Bucket, item: RemoteObject, root: PurePosixPath) -> Listed:
+        partitions = _partitions(item, root)
+        return Listed(str(item.address), partitions, partial(self._open, bucket, item, partitions), is_remote=True)
+
+    def _open(self, bucket: Bucket, item: RemoteObject, partitions: dict[str, str | None]) -> DataFile:
+        copy = self._copies.fetch(bucket, item, self._stopped, name=self._name)
+        label = str(item.address)
+        converted = self._convert(copy.path)
+        file = converted or open_file(copy.path, copy.path.parent, name=self._name, label=label, holder=copy.holder)
+        return replace(file, label=label, origin=None, identity=copy.identity, partitions=partitions)
+
+    def _refuse_tables(self, bucket: Bucket, folders: Sequence[str], keys: Iterable[str]) -> None:
+        """Refuse objects of a table format: read as plain Parquet, its removed files would count.
+
+        Args:
+            bucket: Their bucket.
+            folders: The names of the folders above them that are not listed.
+            keys: Keys that are listed.
+
+        Raises:
+            DataError: names the folder and its format.
+        """
+        above = ["".join(f"{name}/" for name in folders[:depth]) for depth in range(len(folders) + 1)]
+        logs = [f"{folder}{log}" for folder in above for log in LOG_FOLDERS]
+        with ThreadPoolExecutor(THREADS) as pool:
+            keys_of_logs = pool.map(bucket.first_keys, logs)
+        folder, kind = format_of_keys((*keys, *chain.from_iterable(keys_of_logs)))
+        if kind is not None:
+            table = bucket.address.at(folder)
+            message = f"input {self._name}: {table} is a table of {kind}, whose log decides which files count"
+            remedy = "Such tables are not read from remote stores: copy it here, or write its rows to plain Parquet."
+            raise DataError(message, remedy=remedy)
+
+    def _looked_at(self, bucket: Bucket, items: list[RemoteObject], root: PurePosixPath) -> list[PassedOver]:
+        length = len(MAGICS[0])
+        with ThreadPoolExecutor(THREADS) as pool:
+            ends = list(pool.map(lambda item: bucket.ends_with(item, length), items))
+        looked_at = [
+            Skipped(str(item.address), item.size, end in MAGICS) for item, end in zip(items, ends, strict=True)
+        ]
+        return [
+            PassedOver(skipped.path, _partitions(item, root), remote=skipped)
+            for item, skipped in zip(items, looked_at, strict=True)
+        ]
+
+    def _nothing(self, address: Address, matches: Matches) -> NoInputError:
+        message = f"input {self._name}: no object matches {address}"
+        if matches.passed_over:
+            shown = ", ".join(str(address.at(key)) for key in matches.passed_over[:3])
+            message += f": {len(matches.passed_over):,} below it have other endings, such as {shown}"
+        return NoInputError(message, remedy="Check the bucket and the key; only folders are searched by the ending.")
+
+
+def _partitions(item: RemoteObject, root: PurePosixPath) -> dict[str, str | None]:
+    return partitions_of(Path(item.address.key), Path(root))

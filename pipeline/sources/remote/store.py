@@ -1,0 +1,269 @@
+"""A bucket of a remote store: listing, looking at and copying objects, with bounded retries and errors in sentences."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pipeline.errors import ConfigError, DataError, NoInputError, PermissionDenied, ThresherError, UnavailableError
+from pipeline.sources.paths import shortened
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import BinaryIO
+
+    from pipeline.sources.remote.addresses import Address
+
+T = TypeVar("T")
+RETRIES, TRIES = 5, 3  # of every request, and of those whose answer breaks off
+FIRST_PAUSE, LONGEST_PAUSE, LONGEST_RETRY = timedelta(seconds=0.2), timedelta(seconds=10), timedelta(seconds=60)
+CHUNK_BYTES = 1 << 20
+_ENDPOINTS = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT", "AZURE_STORAGE_ENDPOINT", "GOOGLE_BASE_URL")
+_ACCOUNTS = ("AZURE_STORAGE_ACCOUNT_NAME", "AZURE_STORAGE_ACCOUNT")
+_SECRET_NAMES = re.compile(r"SECRET|TOKEN|PASSWORD|KEY|SAS|CREDENTIAL|CONNECTION", re.IGNORECASE)
+_SHORTEST_SECRET = 4
+_IN_QUERIES = re.compile(r"(?i)([?&;](?:sig|signature|x-[a-z-]+|token|se|sp|skoid)=)[^&\s\"]+")
+_STATUS = re.compile(r"status code: (?P<status>\d{3})")
+_ANSWER = re.compile(r"Error performing \S+ \S+ in .*? +- (?P<words>\S.*?):? *$")
+_CODE = re.compile(r"<Code>(?P<code>[^<]{1,80})</Code>(?:.*?<Message>(?P<words>[^<]{1,200})</Message>)?", re.DOTALL)
+_BAD_REQUEST, _FORBIDDEN, _NOT_FOUND, _CHANGED = 400, 403, 404, 412
+_REFUSED, _MISDIRECTED = {401, _FORBIDDEN}, {301, 307, _BAD_REQUEST}
+
+
+@dataclass(frozen=True)
+class RemoteObject:
+    """An object as a store lists it.
+
+    Attributes:
+        address: Where it is.
+        size: Its bytes.
+        etag: What the store changes whenever the content changes; where it has none, the time of the last change.
+        version: Its version; None where the bucket keeps none, or a listing does not tell.
+    """
+
+    address: Address
+    size: int
+    etag: str
+    version: str | None = None
+
+
+class Bucket:
+    """A bucket of a store; the environment names credentials, region and endpoint.
+
+    Args:
+        address: Any address in it.
+        name: Name of the input in messages.
+
+    Raises:
+        ConfigError: the library is not installed, or the environment holds a setting that it does not understand.
+    """
+
+    def __init__(self, address: Address, *, name: str) -> None:
+        try:
+            import obstore  # noqa: PLC0415 - an optional extra
+            import obstore.store  # noqa: PLC0415
+        except ImportError as error:
+            message = f"input {name}: {address} needs the package obstore, which is not installed"
+            raise ConfigError(message, remedy='Install it: pip install "thresher[remote]"') from error
+        self._obstore: Any = obstore
+        self._name = name
+        self.address = address.at("")
+        try:
+            self._store = obstore.store.from_url(
+                f"{address.scheme}://{address.bucket}",
+                client_options={
+                    "allow_http": any(url.startswith("http://") for url in endpoints()),
+                    "connect_timeout": timedelta(seconds=5),
+                    "timeout": timedelta(hours=6),
+                    "read_timeout": timedelta(seconds=60),
+                },
+                retry_config={
+                    "max_retries": RETRIES,
+                    "backoff": {"init_backoff": FIRST_PAUSE, "max_backoff": LONGEST_PAUSE, "base": 2},
+                    "retry_timeout": LONGEST_RETRY,
+                },
+            )
+        except obstore.exceptions.BaseError as error:
+            message = f"input {name}: {address}: {said(error)}"
+            remedy = "Check the variables of the environment that name account, region and credentials."
+            raise ConfigError(message, remedy=remedy) from None
+
+    def listed(self, folder: str) -> list[RemoteObject]:
+        """Return the objects below a folder; markers of folders, which are empty, are no objects.
+
+        Raises:
+            ThresherError: its class says what the store refuses.
+        """
+        objects = self._tried(self.address.at(folder), "listing", lambda: self._entries(folder))
+        folders = {folder, *chain.from_iterable(_folders_above(item.address) for item in objects)}
+        return [item for item in objects if item.size or item.address.key not in folders]
+
+    def first_keys(self, folder: str) -> list[str]:
+        """Return the first keys below a folder; none where the store does not let it be listed."""
+        try:
+            return self._tried(self.address.at(folder), "listing", lambda: self._first_keys(folder))
+        except PermissionDenied:
+            return []
+
+    def object(self, key: str) -> RemoteObject | None:
+        """Return an object, or None if the bucket has none of that key.
+
+        Raises:
+            ThresherError: its class says what the store refuses.
+        """
+        try:
+            return self._tried(
+                self.address.at(key), "looking at", lambda: self._object(self._obstore.head(self._store, key))
+            )
+        except NoInputError:
+            return None
+
+    def ends_with(self, item: RemoteObject, length: int) -> bytes:
+        """Return the last bytes of an object; none where they cannot be read."""
+        try:
+            with self._faults(item.address, "reading"):
+                start = max(item.size - length, 0)
+                return bytes(self._obstore.get_range(self._store, item.address.key, start=start, end=item.size))
+        except ThresherError:
+            return b""
+
+    def copy(self, item: RemoteObject, target: BinaryIO, stopped: threading.Event) -> RemoteObject:
+        """Write the content of an object to a file; where it breaks off, it is asked for again from the beginning.
+
+        Args:
+            item: The object, as it was listed.
+            target: An empty file.
+            stopped: Set when nobody wants the content any more.
+
+        Returns:
+            The object with the version that was read.
+
+        Raises:
+            DataError: it was replaced since it was listed.
+            ThresherError: its class says what the store refuses.
+        """
+        return self._tried(item.address, "reading", lambda: self._copied(item, target, stopped), stopped)
+
+    def _tried(self, address: Address, doing: str, ask: Callable[[], T], stopped: threading.Event | None = None) -> T:
+        """Return an answer of the store; one that breaks off is asked for again, beside the retries of the library."""
+        wanted = stopped or threading.Event()
+        for attempt in range(TRIES):
+            try:
+                with self._faults(address, doing):
+                    return ask()
+            except UnavailableError:
+                if attempt == TRIES - 1 or wanted.is_set():
+                    raise
+            pause = min(FIRST_PAUSE * 2**attempt, LONGEST_PAUSE).total_seconds()
+            wanted.wait(pause * random.uniform(0.5, 1))  # noqa: S311 - so that many readers do not return together
+        raise AssertionError
+
+    def _entries(self, folder: str) -> list[RemoteObject]:
+        return [self._object(entry) for chunk in self._obstore.list(self._store, folder or None) for entry in chunk]
+
+    def _first_keys(self, folder: str) -> list[str]:
+        return [entry["path"] for entry in next(iter(self._obstore.list(self._store, folder)), ())]
+
+    def _copied(self, item: RemoteObject, target: BinaryIO, stopped: threading.Event) -> RemoteObject:
+        target.seek(0)
+        target.truncate()
+        options = {"if_match": item.etag} if item.etag.strip('W/"') and not item.etag.startswith("time:") else {}
+        answer = self._obstore.get(self._store, item.address.key, options=options)
+        received = 0
+        for chunk in answer.stream(min_chunk_size=CHUNK_BYTES):
+            received += target.write(chunk)
+            if stopped.is_set():
+                break
+        if received != item.size:
+            message = f"input {self._name}: {item.address} ended after {received:,} of {item.size:,} bytes"
+            raise UnavailableError(message, remedy=_LATER)
+        return RemoteObject(item.address, item.size, item.etag, answer.meta["version"])
+
+    def _object(self, entry: Any) -> RemoteObject:  # noqa: ANN401 - a dictionary of the library
+        etag = entry["e_tag"] or f"time:{entry['last_modified'].isoformat()}"
+        return RemoteObject(self.address.at(entry["path"]), entry["size"], etag, entry["version"])
+
+    @contextmanager
+    def _faults(self, address: Address, doing: str) -> Iterator[None]:
+        """Translate what the library raises into errors that say what the store said, without secrets."""
+        kinds = self._obstore.exceptions
+        try:
+            yield
+        except kinds.InvalidPathError as error:
+            message = f"input {self._name}: {address} holds a key that cannot be read: {_first_line(error)}"
+            remedy = "Rename the object: keys with empty names, . or .. are not supported."
+            raise DataError(message, remedy=remedy) from None
+        except (FileNotFoundError, kinds.BaseError) as error:  # the cause is dropped: its text may hold secrets
+            statuses = {
+                FileNotFoundError: _NOT_FOUND,
+                kinds.PermissionDeniedError: _FORBIDDEN,
+                kinds.UnauthenticatedError: _FORBIDDEN,
+                kinds.PreconditionError: _CHANGED,
+                kinds.UnknownConfigurationKeyError: _BAD_REQUEST,
+            }
+            status = next((number for kind, number in statuses.items() if isinstance(error, kind)), _status(error))
+            raise _fault(self._name, address, doing, error, status) from None
+
+
+_LATER = "Run again later; if it goes on, check the network and the endpoint."
+
+
+def endpoints() -> list[str]:
+    """Return the endpoints and accounts that the environment names: where buckets are looked for."""
+    return [os.environ[name] for name in (*_ENDPOINTS, *_ACCOUNTS) if os.environ.get(name)]
+
+
+def _folders_above(address: Address) -> Iterator[str]:
+    return ("/".join(address.folders[:depth]) for depth in range(1, len(address.folders)))
+
+
+def _status(error: Exception) -> int:
+    """Return the HTTP status that an error tells; 0 if it tells none."""
+    status = _STATUS.search(str(error))
+    return 0 if status is None else int(status["status"])
+
+
+def _fault(name: str, address: Address, doing: str, error: Exception, status: int) -> ThresherError:
+    message = f"input {name}: {doing} {address}: {said(error)}"
+    if status == _NOT_FOUND:
+        return NoInputError(message, remedy="Check the bucket and the key.")
+    if status == _CHANGED:
+        message = f"input {name}: {address} was replaced while it was read"
+        return DataError(message, remedy="Run again when its writer is done.")
+    if status in _REFUSED:
+        remedy = "Check the credentials in the environment, and what they may read: listing and getting objects."
+        return PermissionDenied(message, remedy=remedy)
+    if status in _MISDIRECTED:
+        return ConfigError(message, remedy="Check the region and the endpoint in the environment, such as AWS_REGION.")
+    return UnavailableError(message, remedy=_LATER)
+
+
+def said(error: Exception) -> str:
+    """Return what a store said, in one line without secrets: its code and message, or else the words of the library."""
+    text = str(error)
+    code = _CODE.search(text)
+    if code is not None:
+        return shortened(_without_secrets(f"{code['code']}: {code['words']}" if code["words"] else code["code"]))
+    return _first_line(error)
+
+
+def _first_line(error: Exception) -> str:
+    line = next(iter(str(error).strip().splitlines()), type(error).__name__)
+    answer = _ANSWER.search(line)
+    return shortened(_without_secrets(line if answer is None else answer["words"]))
+
+
+def _without_secrets(text: str) -> str:
+    """Return a text without signatures in addresses and without the values of secrets of the environment."""
+    text = _IN_QUERIES.sub(r"\1…", text)
+    for name, value in os.environ.items():
+        if len(value) >= _SHORTEST_SECRET and _SECRET_NAMES.search(name):
+            text = text.replace(value, "…")
+    return text

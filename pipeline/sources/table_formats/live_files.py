@@ -1,0 +1,167 @@
+"""The files that hold the rows of one version of a table, as the library of its format lists them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pipeline.errors import ConfigError, DataError, NoInputError, os_fault
+from pipeline.sources.listed import Listed
+from pipeline.sources.parquet_files import open_file
+from pipeline.sources.types import column_type
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from pipeline.sources.parquet_files import DataFile
+
+FIELD_ID = b"PARQUET:field_id"
+
+
+@dataclass(frozen=True)
+class LiveFile:
+    """A file of a version of a table.
+
+    Attributes:
+        path: Absolute path.
+        size: Its bytes, according to the table.
+        partitions: Column → value; None is NULL.
+    """
+
+    path: Path
+    size: int
+    partitions: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class LiveTable:
+    """A version of a table.
+
+    Attributes:
+        path: What the config names: the folder of the table, or a metadata file.
+        kind: Its format.
+        version: Its number; for Apache Iceberg the id of the snapshot, None for a table without one.
+        schema: Its columns.
+        files: The files that hold its rows.
+        ids: Number of every column, where the format tells columns apart by numbers.
+        metadata: The metadata file that was read, where the format has several.
+        defaults: Columns that have another value than NULL in files that were written before them.
+    """
+
+    path: Path
+    kind: str
+    version: int | None
+    schema: pa.Schema
+    files: tuple[LiveFile, ...]
+    ids: dict[str, int] = field(default_factory=dict)
+    metadata: str | None = None
+    defaults: frozenset[str] = frozenset()
+
+    @property
+    def words(self) -> str:
+        """The version in messages."""
+        return f"version {self.version} of the {self.kind} table {self.path}"
+
+    def listed(self, name: str) -> Iterator[Listed]:
+        """Yield its files, sorted by name.
+
+        Args:
+            name: Name of the input in messages.
+        """
+        for file in sorted(self.files, key=lambda file: file.path.as_posix()):
+            types = {column: self.schema.field(column).type for column in file.partitions}
+            types = {column: arrow for column, arrow in types.items() if _is_plain(arrow)}
+            texts = {column: _text(file.partitions[column]) for column in types}
+            opening = partial(_open, self, file, texts, types, name=name)
+            yield Listed(str(file.path), texts, opening, types, of_table=True)
+
+    def record(self) -> dict[str, Any]:
+        """Return what was read, as JSON."""
+        record = {"path": str(self.path), "format": self.kind, "version": self.version, "metadata": self.metadata}
+        return {key: value for key, value in record.items() if value is not None}
+
+
+def not_installed(kind: str, library: str, extra: str, *, name: str) -> ConfigError:
+    """Return the error that the library of a format is not installed."""
+    message = f"input {name}: tables of {kind} need the package {library}, which is not installed"
+    return ConfigError(message, remedy=f'Install it: pip install "thresher[{extra}]"')
+
+
+def moment(timestamp: str) -> datetime:
+    """Return the point in time that a text in ISO 8601 means, in UTC where it names no zone."""
+    value = datetime.fromisoformat(timestamp)
+    return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
+
+
+def _open(
+    table: LiveTable, live: LiveFile, partitions: dict[str, str | None], types: dict[str, pa.DataType], *, name: str
+) -> DataFile:
+    """Read the footer of a file of a table; columns that were added to the table later are NULL in it.
+
+    Raises:
+        NoInputError: the file is gone.
+        DataError: it is not the file that the table lists, or has a column under an earlier name.
+    """
+    try:
+        size = live.path.stat().st_size
+    except FileNotFoundError as error:
+        message = f"input {name}: {live.path} is gone, and {table.words} needs it"
+        remedy = "Read a later version; old files are removed when a table is cleaned up (VACUUM, expired snapshots)."
+        raise NoInputError(message, remedy=remedy) from error
+    except OSError as error:
+        raise os_fault(error, f"input {name}: looking at {live.path}") from error
+    if size != live.size:
+        message = f"input {name}: {live.path} has {size:,} bytes, but {live.size:,} according to {table.words}"
+        raise DataError(message, remedy="Somebody else than the table's own writers wrote it: restore the file.")
+    file = open_file(live.path, live.path.parent, name=name)
+    schema = _current(file, table, name=name)
+    missing = [column for column in table.schema if column.name not in (*schema.names, *live.partitions)]
+    if invented := [column.name for column in missing if column.name in table.defaults]:
+        message = (
+            f"input {name}: {file.name} was written before column {invented[0]!r} of {table.words}, which has a default"
+        )
+        raise DataError(message, remedy="Defaults are not supported: let the table's files be rewritten.")
+    nulls = {column.name: column.type for column in missing if _is_plain(column.type)}
+    partitions = dict.fromkeys(nulls) | partitions
+    return replace(file, schema=schema, partitions=partitions, partition_types=nulls | types)
+
+
+def _current(file: DataFile, table: LiveTable, *, name: str) -> pa.Schema:
+    """Return the columns of a file that the table still has.
+
+    Raises:
+        DataError: a column of the table has another name in the file.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - the command line shows its help without loading pyarrow
+
+    if not table.ids:
+        return file.schema
+    name_of = {number: column for column, number in table.ids.items()}
+    kept = []
+    for column in file.schema:
+        number = int((column.metadata or {}).get(FIELD_ID, -1))
+        now = name_of.get(number, column.name if number < 0 and column.name in table.ids else None)
+        if now is not None and now != column.name:
+            message = f"input {name}: column {now!r} of the {table.kind} table is called {column.name!r} in {file.name}"
+            raise DataError(message, remedy="Renamed columns are not supported: let the table's files be rewritten.")
+        kept += [] if now is None else [column]
+    return pa.schema(kept, metadata=file.schema.metadata)
+
+
+def _is_plain(arrow: pa.DataType) -> bool:
+    try:
+        column_type(arrow)
+    except KeyError:
+        return False
+    return True
+
+
+def _text(value: Any) -> str | None:  # noqa: ANN401 - any value of a partition
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return None if value is None else str(value)

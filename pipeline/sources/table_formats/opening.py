@@ -1,0 +1,39 @@
+"""From what a path leads to, to the version of the table that is there."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from pipeline.sources.table_formats.delta import delta_table
+from pipeline.sources.table_formats.iceberg import iceberg_table
+from pipeline.sources.table_formats.recognising import DELTA, ICEBERG, ICEBERG_ENDINGS, format_of_table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pipeline.sources.inputs import Input
+    from pipeline.sources.table_formats.live_files import LiveTable
+
+
+def table_at(path: Path, spec: Input, *, name: str) -> LiveTable | None:
+    """Return the version of a table that an input asks for; None if a path leads to no table.
+
+    Args:
+        path: The folder of a table, or a metadata file of an Apache Iceberg table.
+        spec: What the config says about the input.
+        name: Name of the input in messages.
+
+    Raises:
+        ConfigError: the library of the format is not installed.
+        NoInputError: there is no such version.
+        DataError: the table cannot be read.
+    """
+    kind = None
+    if os.path.exists(path):  # noqa: PTH110 - Path.exists raises for names that are too long
+        kind = ICEBERG if path.name.endswith(ICEBERG_ENDINGS) and path.is_file() else format_of_table(path)
+    if kind == DELTA:
+        return delta_table(path, spec.version, spec.timestamp, name=name)
+    if kind == ICEBERG:
+        return iceberg_table(path, spec.version, spec.timestamp, name=name)
+    return None

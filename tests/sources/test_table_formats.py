@@ -1,0 +1,324 @@
+"""Tables of Delta Lake and Apache Iceberg give what the same rows in plain Parquet give."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import string
+import sys
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+from cli.calls import call
+from deltalake import DeltaTable, write_deltalake
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.table import DataScan, FileScanTask
+from pyiceberg.types import StringType
+from pyroaring import BitMap64
+from running import run_stages, stage_config
+
+import pipeline
+from pipeline.engines.truths import truths
+from pipeline.errors import ConfigError, DataError, NoInputError
+from pipeline.sources.files import FoundFiles, find_files
+from pipeline.sources.inputs import Input
+from pipeline.sources.table_formats import iceberg
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pipeline.runs.runner import Run
+
+ROWS = pl.DataFrame(
+    {
+        "id": range(8),
+        "score": [0.9, 0.2, 0.7, 0.8, 0.4, 0.6, 0.1, 0.3],
+        "label": [True, False, True, False, True, False, False, True],
+        "day": [date(2026, 11, 1), date(2026, 11, 2), date(2026, 11, 2), None] * 2,
+        "part": [1, 1, 2, 2] * 2,
+        "site": ["a b/=%", "ü", "a b/=%", "ü"] * 2,
+    }
+)
+LATER = ROWS.with_columns(pl.col("id") + 8, pl.col("score") / 2, shade=pl.lit("dark"))
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Versions: 0 rows, 1 as many with one more column, 2 without some of them, 3 with fewer files."""
+    folder = tmp_path_factory.mktemp("delta lake") / "t ü"
+    write_deltalake(folder, ROWS, partition_by=["day", "part", "site"])
+    write_deltalake(folder, LATER, mode="append", schema_mode="merge")
+    DeltaTable(folder).delete("id = 2 OR id = 9")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def snapshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an Iceberg table with the same rows."""
+    folder = tmp_path_factory.mktemp("ice berg")
+    catalog = SqlCatalog("test", uri="sqlite:///:memory:", warehouse=str(folder))
+    catalog.create_namespace("n")
+    table = catalog.create_table("n.t", schema=ROWS.to_arrow().schema)
+    with table.update_spec() as spec:
+        spec.add_identity("day")
+        spec.add_identity("part")
+    table.append(ROWS.to_arrow())
+    with table.update_schema() as schema:
+        schema.union_by_name(LATER.to_arrow().schema)
+    table.append(LATER.to_arrow())
+    table.delete("id = 2 OR id = 9")
+    renamed = catalog.create_table("n.renamed", schema=ROWS.to_arrow().schema)
+    renamed.append(ROWS.to_arrow())
+    with renamed.update_schema() as schema:
+        schema.rename_column("site", "place")
+    dropped = catalog.create_table("n.dropped", schema=ROWS.to_arrow().schema)
+    dropped.append(ROWS.to_arrow())
+    with dropped.update_schema(allow_incompatible_changes=True) as schema:
+        schema.delete_column("part")
+    with dropped.update_schema() as schema:
+        schema.add_column("part", StringType())
+    catalog.close()
+    return folder / "n" / "t"
+
+
+def find(path: Path, **keys: Any) -> FoundFiles:  # noqa: ANN401 - keys of an input
+    return find_files(Input.model_validate({"path": str(path), **keys}), path.parent, name="predictions", truths=truths)
+
+
+def sweep(folder: Path, **spec: Any) -> Run:  # noqa: ANN401
+    spec = {"columns": {"weight": False}} | spec
+    keys = {"thresholds": [0.25, 0.5], "by": [["day", "part"], ["site"], ["shade"]]}
+    return run_stages(stage_config(folder, "threshold_sweep", {}, predictions=spec, **keys))
+
+
+def contents(run: Run) -> dict[str, bytes]:
+    files = sorted(path for path in run.path.rglob("*.parquet") if path.parent.name != "inputs")
+    return {path.relative_to(run.path).as_posix(): path.read_bytes() for path in files}
+
+
+@pytest.mark.parametrize("kind", ["table", "snapshots"])
+def test_a_table_gives_the_bytes_of_its_rows_in_parquet(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    where = "day >= DATE '2026-11-02' AND part = 2 OR day IS NULL"
+    now = pl.concat([ROWS, LATER], how="diagonal").filter(~pl.col("id").is_in([2, 9]))
+    now.write_parquet(tmp_path / "plain.parquet")
+    from_table = sweep(tmp_path / "table", path=str(request.getfixturevalue(kind)), where=where)
+    from_file = sweep(tmp_path / "file", path=str(tmp_path / "plain.parquet"), where=where)
+    assert contents(from_table) == contents(from_file)
+    used, left_out = (
+        run.table("inputs").filter(status="used").select("rows_used", "files_left_out").row(0)
+        for run in (from_table, from_file)
+    )
+    assert (used[0], left_out) == (left_out[0], (left_out[0], 0))
+    assert used[1] > 0
+
+
+def test_versions_of_a_delta_table(table: Path) -> None:
+    log = DeltaTable(table).history()
+    times = {commit["version"]: datetime.fromtimestamp(commit["timestamp"] / 1000, UTC) for commit in log}
+    rows = {number: sum(file.rows for file in find(table, version=number).files) for number in times}
+    assert list(rows.values())[::-1] == [8, 16, 14]
+    assert sum(file.rows for file in find(table).files) == 14
+    for number, moment in times.items():
+        listing = find(table, timestamp=moment.isoformat())
+        assert [each.version for each in listing.tables] == [number]
+    with pytest.raises(NoInputError, match=r"has no version 9: its latest is 2"):
+        find(table, version=9)
+    with pytest.raises(NoInputError, match=r"has no version that was there at 2001-02-03T04:05:06Z"):
+        find(table, timestamp="2001-02-03T04:05:06Z")
+
+
+def test_snapshots_of_an_iceberg_table(snapshots: Path) -> None:
+    newest = max((snapshots / "metadata").glob("*.metadata.json"))
+    log = json.loads(newest.read_text())["snapshot-log"]
+    numbers = [entry["snapshot-id"] for entry in log]
+    assert [sum(file.rows for file in find(snapshots, version=number).files) for number in numbers][:2] == [8, 16]
+    assert sum(file.rows for file in find(newest).files) == 14
+    moment = datetime.fromtimestamp(log[0]["timestamp-ms"] / 1000, UTC).replace(tzinfo=None)
+    (read,) = find(snapshots, timestamp=moment.isoformat(timespec="milliseconds")).tables
+    assert read.record() == {
+        "path": str(snapshots),
+        "format": "Apache Iceberg",
+        "version": numbers[0],
+        "metadata": str(newest),
+    }
+    with pytest.raises(NoInputError, match="has no snapshot 5: it has "):
+        find(snapshots, version=5)
+    with pytest.raises(NoInputError, match="has no snapshot that was current at 2001-02-03"):
+        find(snapshots, timestamp="2001-02-03")
+
+
+def test_the_record_keeps_the_version(table: Path, tmp_path: Path) -> None:
+    config = tmp_path / "c.toml"
+    config.write_text(f"""
+        [[stages]]
+        kind = "threshold_sweep"
+        predictions = {{ path = '{table}', timestamp = 2126-11-01T00:00:00Z }}
+        thresholds = [0.5]
+    """)
+    run = pipeline.run(config)
+    record = json.loads((run.path / "run.json").read_text())
+    expected = {
+        "stage": "threshold_sweep",
+        "input": "predictions",
+        "path": str(table),
+        "format": "Delta Lake",
+        "version": 2,
+    }
+    assert record["tables"] == [expected]
+    assert f"predictions: version 2 of the Delta Lake table {table}" in call("check", config).out
+    assert pipeline.run(config).status == "unchanged"
+    assert call("explain", tmp_path / "results", "threshold_sweep").code == 0
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"version": 1, "timestamp": "2026-11-01"}, "two ways to name one version"),
+        ({"version": True}, "valid integer"),
+        ({"version": -1}, "greater than or equal to 0"),
+        ({"timestamp": "yesterday"}, "'yesterday' is not a point in time"),
+        ({"timestamp": 3}, "valid string"),
+    ],
+)
+def test_a_version_that_means_nothing_is_refused(keys: dict[str, Any], words: str, table: Path) -> None:
+    with pytest.raises(ValueError, match=words):
+        find(table, **keys)
+    with pytest.raises(ValueError, match="path names 2 places"):
+        Input.model_validate({"path": ["a", "b"], "version": 1})
+
+
+def test_a_version_of_plain_files_is_refused(tmp_path: Path) -> None:
+    ROWS.write_parquet(tmp_path / "a.parquet")
+    with pytest.raises(ConfigError, match=r"version has no effect: \S*a\.parquet is no table of a table format"):
+        find(tmp_path / "a.parquet", version=1)
+
+
+@pytest.mark.parametrize(("kind", "library"), [("table", "deltalake"), ("snapshots", "pyiceberg.table")])
+def test_a_library_that_is_missing_is_named(
+    kind: str, library: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = request.getfixturevalue(kind)  # made while the library is there
+    monkeypatch.setitem(sys.modules, library, None)
+    extra = "delta" if kind == "table" else "iceberg"
+    with pytest.raises(ConfigError, match=f"need the package {library.partition('.')[0]}") as caught:
+        find(folder)
+    assert caught.value.remedy == f'Install it: pip install "thresher[{extra}]"'
+
+
+@pytest.mark.parametrize("kind", ["table", "snapshots"])
+def test_files_that_are_gone_or_others_are_told(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = tmp_path / "t"
+    shutil.copytree(request.getfixturevalue(kind), copy)
+    if kind == "snapshots":  # its paths are absolute
+        monkeypatch.setattr(iceberg, "_local", lambda written, *_args, **_keys: copy / written.split("/n/t/")[1])
+    (first, second, *_) = [Path(file.name) for file in find(copy).files]
+    first.write_bytes(second.read_bytes() + b"PAR1")
+    with pytest.raises(DataError, match=r"bytes, but [\d,]+ according to version"):
+        find(copy)
+    first.unlink()
+    with pytest.raises(NoInputError, match=f"{first.name} is gone, and version .* needs it"):
+        find(copy)
+
+
+def edited_log(table: Path, copy: Path, **protocol: Any) -> dict[str, Any]:  # noqa: ANN401 - as in a log
+    """A copy of the first version of a table with another protocol; its other actions, to be changed."""
+    shutil.copytree(table, copy)
+    first, *later = sorted((copy / "_delta_log").glob("*.json"))
+    for path in later:
+        path.unlink()
+    actions = [json.loads(line) for line in first.read_text().splitlines()]
+    return {"path": first, "actions": [each for each in actions if "protocol" not in each] + [{"protocol": protocol}]}
+
+
+def write_log(log: dict[str, Any]) -> None:
+    log["path"].write_text("\n".join(map(json.dumps, log["actions"])))
+
+
+def z85(content: bytes) -> str:
+    """Bytes as text, as ZeroMQ and the protocol of Delta Lake write them."""
+    letters = string.digits + string.ascii_lowercase + string.ascii_uppercase + ".-:+=^!/*?&<>()[]{}@%$#"
+    alphabet = string.digits + string.ascii_uppercase + string.ascii_lowercase + "!#$%&()*+-;<=>?@^_`{|}~"
+    return base64.b85encode(content).decode().translate(str.maketrans(alphabet, letters))
+
+
+def test_deletion_vectors_are_refused(table: Path, tmp_path: Path) -> None:
+    log = edited_log(
+        table,
+        tmp_path / "t",
+        minReaderVersion=3,
+        minWriterVersion=7,
+        readerFeatures=["deletionVectors"],
+        writerFeatures=["deletionVectors"],
+    )
+    write_log(log)
+    assert len(find(tmp_path / "t").files) == 4  # the feature alone deletes nothing
+    deleted = (1681511377).to_bytes(4, "little") + BitMap64([0]).serialize()
+    deleted += bytes(-len(deleted) % 4)
+    (add, *_) = [action["add"] for action in log["actions"] if "add" in action]
+    add["deletionVector"] = {
+        "storageType": "i",
+        "pathOrInlineDv": z85(deleted),
+        "sizeInBytes": len(deleted),
+        "cardinality": 1,
+    }
+    write_log(log)
+    with pytest.raises(DataError, match=r"marks rows of its files as deleted \(deletion vectors\)"):
+        find(tmp_path / "t")
+
+
+def test_mapped_columns_are_refused(table: Path, tmp_path: Path) -> None:
+    log = edited_log(table, tmp_path / "t", minReaderVersion=2, minWriterVersion=5)
+    for action in log["actions"]:
+        if "metaData" in action:
+            action["metaData"]["configuration"] = {"delta.columnMapping.mode": "name"}
+            schema = json.loads(action["metaData"]["schemaString"])
+            for number, field in enumerate(schema["fields"]):
+                field["metadata"] = {
+                    "delta.columnMapping.id": number,
+                    "delta.columnMapping.physicalName": field["name"],
+                }
+            action["metaData"]["schemaString"] = json.dumps(schema)
+    write_log(log)
+    with pytest.raises(DataError, match=r"maps its columns to other names in its files \(delta.columnMapping.mode\)"):
+        find(tmp_path / "t")
+
+
+def test_a_renamed_column_is_refused(snapshots: Path) -> None:
+    with pytest.raises(DataError, match="column 'place' of the Apache Iceberg table is called 'site' in"):
+        find(snapshots.parent / "renamed")
+
+
+def test_a_column_that_was_dropped_is_not_read_for_a_new_one_of_its_name(snapshots: Path) -> None:
+    (file,) = find(snapshots.parent / "dropped").files
+    assert "part" not in file.schema.names
+    assert (file.partitions["part"], str(file.partition_types["part"])) == (None, "large_string")
+
+
+def test_delete_files_are_refused(snapshots: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = DataScan.plan_files
+
+    def with_deletes(scan: DataScan) -> Iterator[FileScanTask]:
+        return (FileScanTask(task.file, delete_files={task.file}) for task in listed(scan))
+
+    monkeypatch.setattr(DataScan, "plan_files", with_deletes)
+    with pytest.raises(DataError, match=r"marks rows of its files as deleted \(delete files\)"):
+        find(snapshots)
+
+
+def test_two_files_of_the_latest_metadata_are_told_apart(snapshots: Path, tmp_path: Path) -> None:
+    shutil.copytree(snapshots / "metadata", tmp_path / "t" / "metadata")
+    newest = max((tmp_path / "t" / "metadata").glob("*.metadata.json"))
+    shutil.copy(newest, newest.with_name(f"{newest.name[:6]}zzz.metadata.json"))
+    with pytest.raises(DataError, match="with 2 files of its latest metadata: ") as caught:
+        find(tmp_path / "t")
+    assert "Name the one that the catalog names" in str(caught.value.remedy)
+    (tmp_path / "t" / "metadata" / "version-hint.text").write_text("1")
+    assert sum(file.rows for file in find(tmp_path / "t").files) == 0  # that of the empty table
