@@ -151,7 +151,13 @@ class DuckDB:
         text = render(_temporary(exp.table_(name), query, "TABLE" if keep else "VIEW"), copy=False)
         self._run(lambda: self._connection.execute(text), text)
 
-    def fetch(self, query: exp.Query, params: Mapping[str, float] | None = None) -> pl.DataFrame:
+    def fetch(
+        self,
+        query: exp.Query,
+        params: Mapping[str, float] | None = None,
+        *,
+        once: bool = False,  # noqa: ARG002 - all engines are called alike
+    ) -> pl.DataFrame:
         """Run a query and return its rows.
 
         Raises:

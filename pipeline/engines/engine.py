@@ -30,8 +30,14 @@ class Engine(Protocol):
         """Give a query a name."""
         ...
 
-    def fetch(self, query: exp.Query, params: Mapping[str, float] | None = None) -> pl.DataFrame:
-        """Run a query."""
+    def fetch(self, query: exp.Query, params: Mapping[str, float] | None = None, *, once: bool = False) -> pl.DataFrame:
+        """Run a query.
+
+        Args:
+            query: The query.
+            params: Values of its parameters.
+            once: Whether no later run will ask it in the same words, so that there is nothing to keep.
+        """
         ...
 
     def count(self, query: exp.Query, params: Mapping[str, float], settle: Settle, settled_by: str) -> pl.DataFrame:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pipeline.metrics.uncertainty.resampling import Resampling
 
 SCORED, IN_CELLS = "scored", "scored_cells"  # the relations of the rows
+FIRST_CELLS = 8  # by the width: mostly they are fine enough
 MOST_CELLS = 250_000  # with the ends of every piece still four blocks
 CELLS_OF_REPLICATES = 1 << 12
 CELLS_OF_TWO_PARENTS = 1 << 9  # pairs of replicates are 64 times as many
@@ -263,8 +264,8 @@ class _Work:
             coarse = None
             if finest is not None:
                 count = CELLS_OF_TWO_PARENTS if self.request.second_replicates else CELLS_OF_REPLICATES
-                coarse = finer(cells.open(bounds, self._extremes(finest)), count)
-            rows = self._cells(coarse, replicated=True).rows
+                coarse = finer(cells.open(bounds, self._extremes(finest, once=True)), count)
+            rows = self._cells(coarse, replicated=True, once=coarse is not None).rows
         collected = self._collector()
         collected.add(rows)
         return self._table(collected, bounds)
@@ -289,13 +290,13 @@ class _Work:
         Which cells hold a single score, and so leave nothing open, is asked only where counts alone do not suffice.
         """
         most = max(64, MOST_CELLS_OF_GROUPS // max(self.groups.size, 1))
-        count = min(MOST_CELLS, most, max(64, math.ceil(2 / self.request.width)))
+        count = min(MOST_CELLS, most, max(64, math.ceil(FIRST_CELLS / self.request.width)))
         grid = CellGrid(self._span(), (count,))
-        for _ in range(MOST_ROUNDS):
-            counted = self._cells(grid)
+        for number in range(MOST_ROUNDS):
+            counted = self._cells(grid, once=number > 0)
             if self._is_narrow(self._bounds(counted)):
                 return counted, grid
-            extremes = self._extremes(grid)
+            extremes = self._extremes(grid, once=number > 0)
             cells = AreaCells(counted.rows, extremes)
             bounds = self._bounds(cells)
             if self._is_narrow(bounds):
@@ -321,13 +322,13 @@ class _Work:
         low, high = self.engine.fetch(query).row(0)
         return (0.0, 0.0) if low is None else (float(low), float(high))
 
-    def _cells(self, grid: CellGrid | None, *, replicated: bool = False) -> AreaCells:
-        """Counts in the cells of a grid; None: every score is a cell."""
+    def _cells(self, grid: CellGrid | None, *, replicated: bool = False, once: bool = False) -> AreaCells:
+        """Counts in the cells of a grid, which may be made for these rows alone; None: every score is a cell."""
         self.engine.define(IN_CELLS, rows_in_cells(grid, missed=self.request.missed))
         query = load("areas/weighted_cells" if self.request.weighted else "areas/cells")
         labels = self.request.labels if replicated else ()
         names = (*self.groups.names, *labels)
-        counted = self.engine.fetch(expand(query, names))
+        counted = self.engine.fetch(expand(query, names), once=once)
         if replicated:
             counted = counted.sort([*self.groups.names, *_CELL, *labels])
         numbers = [name for name in counted.columns if name.startswith(("positive", "negative"))]
@@ -337,10 +338,10 @@ class _Work:
         rows = Rows(self.groups.places(counted), block * BLOCK + cell, **weights, **replicates)
         return AreaCells(rows, None if grid else Extremes(cell, cell))
 
-    def _extremes(self, grid: CellGrid) -> Extremes:
-        """Lowest and highest score in each cell of a grid."""
+    def _extremes(self, grid: CellGrid, *, once: bool) -> Extremes:
+        """Lowest and highest score in each cell of a grid, which may be made for these rows alone."""
         self.engine.define(IN_CELLS, rows_in_cells(grid, missed=self.request.missed))
-        extremes = self.engine.fetch(expand(load("areas/extremes"), self.groups.names))
+        extremes = self.engine.fetch(expand(load("areas/extremes"), self.groups.names), once=once)
         return Extremes(extremes["lowest"].to_numpy(), extremes["highest"].to_numpy())
 
     def _table(self, collected: OrderedAreas, bounds: dict[str, list[Bounds]]) -> pl.DataFrame:
