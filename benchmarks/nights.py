@@ -2,9 +2,8 @@
 
     python benchmarks/nights.py [--days 365] [--rows 1000000] [--repeats 3] [--data DIR]
 
-Every run is a process of its own: CPU seconds, seconds, and bytes read of the input files (of what the process asked
-the system for, less what it reads when nothing is new). The results of the night must be those of a full run, byte for
-byte, or the benchmark fails.
+Every run is a process of its own: CPU seconds, seconds, and the share of the input files of which rows are read. The
+results of the night must be those of a full run, byte for byte, or the benchmark fails.
 """
 
 from __future__ import annotations
@@ -39,8 +38,9 @@ started = time.perf_counter()
 import thresher
 run = thresher.run(sys.argv[1], set={"cache": sys.argv[2] == "cache"})
 usage = resource.getrusage(resource.RUSAGE_SELF)
-read = int(next(line for line in open("/proc/self/io") if line.startswith("rchar")).split()[1])
-facts = dict(status=run.status, path=str(run.path), cpu=usage.ru_utime + usage.ru_stime, read=read)
+reused = json.loads((run.path / "run.json").read_bytes())["reused"]["threshold_sweep"].get("predictions")
+read = 0 if run.status == "unchanged" else reused["files_read"] / reused["files"] if reused else 1
+facts = dict(path=str(run.path), cpu=usage.ru_utime + usage.ru_stime, read=read)
 print(json.dumps(facts | dict(seconds=time.perf_counter() - started)))
 """
 RACY_SECONDS = 2.1
@@ -50,10 +50,9 @@ RACY_SECONDS = 2.1
 class Took:
     """What one run took."""
 
-    status: str
     path: str
     cpu: float
-    read: int
+    read: float
     seconds: float
 
 
@@ -76,12 +75,12 @@ def main() -> None:
     size = sum(path.stat().st_size for path in (folder / "days").iterdir())
     full, idle = median(each.cpu for each in runs["full"]), runs["nothing new"]
     print(f"{options.days:,} days of {options.rows:,} rows, {size / 1e9:.2f} GB, median of {options.repeats}")
-    print("| run | seconds | CPU seconds | beyond nothing new, of the full run's CPU | bytes read beyond it, of all |")
+    print("| run | seconds | CPU seconds | beyond nothing new, of the full run's CPU | files read |")
     print("|---|---|---|---|---|")
     for name, repeated in runs.items():
         cpu, seconds = median(each.cpu for each in repeated), median(each.seconds for each in repeated)
         beyond = (cpu - median(each.cpu for each in idle)) / full
-        read = (median(each.read for each in repeated) - median(each.read for each in idle)) / size
+        read = median(each.read for each in repeated)
         print(f"| {name} | {seconds:.2f} | {cpu:.2f} | {beyond:.1%} | {read:.2%} |")
 
 

@@ -13,8 +13,8 @@ from pipeline.report.published import read_run
 from pipeline.runs import runner
 from pipeline.runs.config import Config, load_config, parse_config
 from pipeline.runs.document import overridden
-from pipeline.runs.evaluation import StageResults
 from pipeline.runs.runner import Run
+from pipeline.runs.stage_results import StageResults
 from pipeline.sources.paths import local_path
 from pipeline.storage import read
 

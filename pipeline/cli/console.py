@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pipeline.errors import ThresherError
-    from pipeline.runs.evaluation import StageResult, Watcher
     from pipeline.runs.opening import OpenedStage
     from pipeline.runs.runner import Run
+    from pipeline.runs.stage_results import StageResult, Watcher
 
 MOST_SUMMARY_ROWS = 20
 FACTS_OF_GATES = ("gate", "stage", "condition", "group", "value", "limit", "p_adjusted", "outcome", "on_fail")
@@ -83,7 +83,7 @@ class Console:
     @contextmanager
     def watching(self) -> Iterator[Watcher]:
         """Provide a watcher; on a terminal it shows one live line while a stage reads its inputs."""
-        from pipeline.runs.evaluation import Watcher  # noqa: PLC0415 - an error message must not load the engine
+        from pipeline.runs.stage_results import Watcher  # noqa: PLC0415 - an error message must not load the engine
 
         if not self.interactive:
             yield Watcher(

@@ -35,7 +35,7 @@ def execute(config: Any, console: Console) -> None:  # noqa: ANN401 - a Config, 
         finished = runner.run(config, watcher)
     if console.interactive and not finished.stages:
         from pipeline.report.published import read_run  # noqa: PLC0415 - an unchanged run on a terminal
-        from pipeline.runs.evaluation import StageResults  # noqa: PLC0415
+        from pipeline.runs.stage_results import StageResults  # noqa: PLC0415
 
         finished = replace(finished, stages=StageResults(stage.result() for stage in read_run(finished.path).stages))
     console.finished(finished)

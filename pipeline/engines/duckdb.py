@@ -12,18 +12,10 @@ from typing import TYPE_CHECKING, Self, TypeVar
 import duckdb
 import sqlglot.expressions as exp
 
+from pipeline.engines.faults import UNREADABLE, translated
 from pipeline.engines.memory import MIB, default_limit, process_limit
 from pipeline.engines.scratch import scratch_folder
-from pipeline.errors import (
-    DataError,
-    InvalidQueryError,
-    PermissionDenied,
-    ResourceError,
-    ThresherError,
-    UncomputableError,
-    os_error_number,
-    os_fault,
-)
+from pipeline.errors import DataError, ResourceError
 from pipeline.queries.by_file import FILE
 from pipeline.queries.dialect import column, render
 
@@ -44,7 +36,6 @@ STOP_SECONDS = 5.0
 PERFECT_HASH_BITS = 20  # four blocks of cells
 BLOCK_ROWS = 1 << 20
 _HANDED_OVER = "rows_handed_over"
-UNREADABLE = "Write the file again, or leave it out."
 
 
 @dataclass(frozen=True)
@@ -252,7 +243,7 @@ class DuckDB:
             if unclear or broken is not None:
                 message = f"{broken or 'an input'} cannot be read: {str(error).strip()}"
                 raise DataError(message, remedy=UNREADABLE) from error
-            raise _translate(error, text) from error
+            raise translated(error, text) from error
 
     def _broken_file(self) -> str | None:
         """Return the first file, in the order of the scans, that cannot be decoded, or None if all can."""
@@ -372,31 +363,3 @@ def _default_memory(connection: duckdb.DuckDBPyConnection) -> int:
 def _memory_limit(connection: duckdb.DuckDBPyConnection) -> int:
     row = connection.execute("SELECT parse_formatted_bytes(current_setting('memory_limit'))").fetchone()
     return 0 if row is None else int(row[0])
-
-
-def _translate(error: duckdb.Error, text: str) -> ThresherError:
-    reason = str(error).strip()
-    if isinstance(error, duckdb.OutOfMemoryException):
-        return ResourceError(
-            f"the engine ran out of memory or scratch space: {reason}",
-            remedy="Raise memory or scratch_limit in [resources], or use fewer groups or thresholds.",
-        )
-    if isinstance(error, duckdb.IOException) and os_error_number(error) is not None:
-        return os_fault(error, "reading the inputs, or writing scratch data")
-    if isinstance(error, duckdb.PermissionException):
-        return PermissionDenied(f"DuckDB may not do this: {reason}")
-    return _fault_of_data(error, reason) or InvalidQueryError(reason, text)
-
-
-def _fault_of_data(error: duckdb.Error, whole_reason: str) -> DataError | None:
-    """Translate the error of a correct query that fails because of its input; return None for other errors."""
-    reason = whole_reason.splitlines()[0].split(". Use ")[0]  # the rest shows our SQL, or settings to change
-    if isinstance(error, duckdb.ConversionException | duckdb.OutOfRangeException):
-        remedy = "Check the types of the columns that `where` compares, and the values of text that is cast."
-        verb = "converted" if isinstance(error, duckdb.ConversionException) else "computed"
-        return UncomputableError(f"a value cannot be {verb}", reason, remedy=remedy)
-    if isinstance(error, duckdb.InvalidInputException | duckdb.SyntaxException):  # of a function, or of a file
-        return UncomputableError("an input cannot be read", reason, remedy=UNREADABLE)
-    if isinstance(error, duckdb.IOException):
-        return DataError(f"an input cannot be read: {whole_reason}", remedy=UNREADABLE)
-    return None

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pipeline.engines.told import Told
     from pipeline.storage.states import Answers, States
 
-KEPT_SHARE, KEPT_ROWS = 8, 20_000  # answers are kept while they have an eighth of the rows of all files, or few
+KEPT_SHARE, KEPT_ROWS = 32, 20_000  # answers are kept while they have a small share of the rows of all files, or few
 MANY_FILES, SPARE = 8, 4  # from so many files on, one is asked first; answers of files together may be so much larger
 LARGER = 4  # times the rows for which answers were too large, from which on it is tried again
 MOST_KEYS = 2_000_000  # by which it is told what the rows of files meet
@@ -165,33 +165,29 @@ class FileAnswers:
         kept = list(asked.kept.rows(asked.usable, range(len(asked.usable))))
         if not asked.open:
             return pl.concat(kept)
-        if sum(frame.height for frame in kept) > self._most(asked):  # many small answers: once all files together
-            asked, kept = replace(asked, usable=()), []
         asked = replace(asked, together=self._how_many_together(asked))
         fresh = self.fetch(asked)
         fresh = fresh if settle is None else settle(asked, fresh)
-        self._keep(asked, fresh)
-        return pl.concat([*(frame.select(fresh.columns).cast(fresh.schema) for frame in kept), fresh])
+        answers = pl.concat([*(frame.select(fresh.columns).cast(fresh.schema) for frame in kept), fresh])
+        if answers.height <= self._most(asked) or None in asked.ids:
+            self._keep(asked, fresh)
+            return answers
+        answers = _as_of_one_file(answers, asked.query.merged_by)
+        if answers.height > self._most(asked):
+            self.states.give_up(asked.kept, self._rows(asked.files))
+        else:
+            self.states.keep(asked.kept, [list(map(str, asked.ids))], answers, (), alone=True)
+        return answers
 
     def _how_many_together(self, asked: Asked) -> int:
-        """How many files to ask together, so that their answers are small beside them: those of one tell.
-
-        Raises:
-            TooLargeError: not even the answers of all files together are.
-        """
+        """How many files to ask together, so that their answers are small beside them: those of one tell."""
         n_open, most = len(asked.open), self._most(asked)
         if n_open < MANY_FILES:
             return 1
         ids = tuple(f"file {index}" if name is None else name for index, name in enumerate(asked.ids))
         others = tuple(Entry((ids[index],), -1, -1) for index in asked.open[1:])
-        alone = replace(asked, ids=ids, usable=(*asked.usable, *others))
-        height = self.fetch(alone).height
-        if height * n_open <= most:
-            return 1
-        if height * SPARE > most:
-            self.states.give_up(asked.kept, self._rows(asked.files))
-            raise TooLargeError
-        return -(-n_open // (most // (SPARE * height)))
+        height = self.fetch(replace(asked, ids=ids, usable=(*asked.usable, *others))).height
+        return 1 if height * n_open <= most else -(-n_open // max(1, most // (SPARE * height)))
 
     def _keep(self, asked: Asked, fresh: pl.DataFrame) -> None:
         """Keep the answers of files that may be trusted to be as they were when they are looked at again."""
@@ -247,6 +243,14 @@ class FileAnswers:
         for *digest, index in self.engine.fetch(digested.select(file).group_by(file)).iter_rows():
             digests[index] = hashed([str(value) for value in digest])
         return digests
+
+
+def _as_of_one_file(answers: pl.DataFrame, merged_by: Mapping[str, str]) -> pl.DataFrame:
+    """Answers of several files as if all were one file."""
+    merges = [getattr(pl.col(name), merged_by[name])() for name in answers.columns if name in merged_by]
+    keys = [name for name in answers.columns if name not in merged_by and name != FILE]
+    merged = answers.group_by(keys, maintain_order=True).agg(merges) if keys else answers.select(merges)
+    return merged.with_columns(pl.lit(0, pl.Int32).alias(FILE)).select(answers.columns).cast(answers.schema)
 
 
 def hashed(value: object) -> str:

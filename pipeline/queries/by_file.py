@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import sqlglot.expressions as exp
@@ -38,10 +38,13 @@ class ByFile:
     Attributes:
         rows: It, with the column `FILE`.
         met: What else its rows depend on.
+        merged_by: How values of several files become one, by column: `sum`, `min` or `max`. Rows with equal other
+            columns are of one group.
     """
 
     rows: exp.Select
     met: tuple[Met, ...]
+    merged_by: dict[str, str] = field(default_factory=dict)
 
     def of_each_scan(self) -> tuple[str, dict[str, str]]:
         """What decides the answer of a file: the text around the scans, and that of each scan by its name.

@@ -77,7 +77,8 @@ class Splitter:
         columns = [exp.alias_(tree.copy(), name) for tree, name in (names | values).items()]
         of_files = rows.select(*columns, _file_of(rows), append=False)
         of_files = of_files.group_by(*(key.copy() for key in keys), _file_of(rows), append=False)
-        return Split(ByFile(of_files, tuple(met)), _together(select, names, values))
+        merged_by = {name: _merged_by(aggregate) for aggregate, name in values.items()}
+        return Split(ByFile(of_files, tuple(met), merged_by), _together(select, names, values))
 
     def by_file(self, query: exp.Query) -> ByFile:
         """The query with its columns as they are, by `FILE`: every row of the answer is of one file.
@@ -90,9 +91,10 @@ class Splitter:
         met: list[Met] = []
         rows = self._rows_of(select, met)
         by_file = rows.select(*(each.copy() for each in select.expressions), _file_of(rows), append=False)
-        return ByFile(
-            by_file.group_by(*(key.copy() for key in _keys(select)), _file_of(rows), append=False), tuple(met)
-        )
+        by_file = by_file.group_by(*(key.copy() for key in _keys(select)), _file_of(rows), append=False)
+        aggregates = {item.output_name: next(_within(item, _MERGED), None) for item in select.expressions}
+        merged_by = {name: _merged_by(each) for name, each in aggregates.items() if each is not None}
+        return ByFile(by_file, tuple(met), merged_by)
 
     def reads(self, tree: exp.Expr) -> bool:
         """Whether a tree reads the files, through relations too."""
@@ -275,6 +277,11 @@ def _together(select: exp.Select, keys: Mapping[exp.Expr, str], values: Mapping[
         if select.args.get(key) is not None:
             together.set(key, select.args[key].transform(replaced))
     return together
+
+
+def _merged_by(aggregate: exp.Expr) -> str:
+    function = aggregate.this if isinstance(aggregate, exp.Filter) else aggregate
+    return "sum" if isinstance(function, _SUMMED) else function.key
 
 
 def _merged(aggregate: exp.Expr, value: exp.Column) -> exp.Expr:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import DataError, UsageError
 from pipeline.runs.config_faults import near
-from pipeline.runs.evaluation import StageResult
 from pipeline.runs.recorded_tables import notice_of, recorded_tables
+from pipeline.runs.stage_results import StageResult
 from pipeline.stages import find_stage
 from pipeline.storage.layout import RUN_RECORD, Layout, generation_of
 from pipeline.storage.state import read_state, require_latest

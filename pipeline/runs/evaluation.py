@@ -21,6 +21,7 @@ from pipeline.runs.forks import refuse_after_fork
 from pipeline.runs.opening import OpenedStage, open_inputs
 from pipeline.runs.provenance import settings
 from pipeline.runs.reuse import reuse_in_words, reuse_record, reusing
+from pipeline.runs.stage_results import StageResult, Watcher
 from pipeline.stages.stage import counts_table
 from pipeline.tables.groupings import in_users_names
 from pipeline.tables.metrics_table import metrics_table
@@ -28,13 +29,10 @@ from pipeline.tables.run_tables import BINDINGS, INPUTS, METRICS
 from pipeline.tables.schemas import COUNT_TABLE, conform, empty_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pipeline.engines.engine import Engine
     from pipeline.interrupts import StopRequest
     from pipeline.plan.counting import Counted
     from pipeline.runs.config import Config
-    from pipeline.stages.stage import Summary
     from pipeline.storage.states import States
     from pipeline.tables.schemas import Table
 
@@ -72,97 +70,6 @@ class InMemory:
         """Write all tables to another destination."""
         for (_, stage), (table, frame, metadata) in self.tables.items():
             destination.write(table, stage, frame, metadata)
-
-
-@dataclass(frozen=True)
-class StageResult:
-    """Result of one stage.
-
-    Attributes:
-        name: Name of the stage.
-        kind: Its task.
-        summary: A summary for people.
-        warnings: What to know before using the numbers.
-        seconds: How long it took.
-        n_rows: Number of rows of its inputs.
-        omitted: Result tables that were not made, with the reason.
-        carried: Which run its numbers are of, if this one did not count it but carried its tables forward; else empty.
-        folder: Folder of its run, once that is published: then its tables are attributes under their short names,
-            `curve` for `threshold_sweep_curve`, as Polars frames.
-        key_figures: Its rows of the table `metrics`; None for a stage that was read back.
-        reused: Which files were not read again, and why others were, in words.
-    """
-
-    name: str
-    kind: str
-    summary: Summary
-    warnings: tuple[str, ...]
-    seconds: float
-    n_rows: int
-    omitted: dict[str, str]
-    carried: str = ""
-    folder: Path | None = field(default=None, compare=False, repr=False)
-    key_figures: pl.DataFrame | None = field(default=None, compare=False, repr=False)
-    reused: tuple[str, ...] = field(default=(), compare=False)
-
-    def __getattr__(self, name: str) -> pl.DataFrame:
-        """Read a table by its short name.
-
-        Raises:
-            AttributeError: the stage has no such table, or did not make it.
-        """
-        if name.startswith("_") or self.folder is None:
-            raise AttributeError(name)
-        table = f"{self.kind}_{name}"
-        if table in self.omitted:
-            message = f"the table {table} was not made: {self.omitted[table]}"
-            raise AttributeError(message)
-        path = self.folder / table / f"{self.name}.parquet"
-        if not path.is_file():
-            message = f"the stage {self.name!r} has no table {name!r}"
-            raise AttributeError(message)
-        return pl.read_parquet(path)
-
-
-class StageResults(tuple[StageResult, ...]):
-    """The results of the stages of a run in their order; one is found by its name, too: `stages["nightly"]`."""
-
-    __slots__ = ()
-
-    def __getitem__(self, key: Any) -> Any:  # noqa: ANN401 - an index, a slice or a name
-        """Return the result of a stage by name, by index, or several by a slice.
-
-        Raises:
-            KeyError: the run has no stage of that name.
-        """
-        if not isinstance(key, str):
-            return super().__getitem__(key)
-        for stage in self:
-            if stage.name == key:
-                return stage
-        message = f"no stage is called {key!r}; the stages are {', '.join(stage.name for stage in self)}"
-        raise KeyError(message)
-
-
-@dataclass
-class Watcher:
-    """Callbacks that follow the progress of a run.
-
-    Attributes:
-        on_run: Called with the id of the attempt.
-        on_stage: Called with the name of the stage that begins.
-        on_opened: Called with the stage when its inputs have been found, before they are read.
-        on_result: Called with the result of the stage that ends.
-        on_taken_over: Called with the name of a stage that an earlier attempt had counted, and the id of that attempt.
-        on_progress: Called with the percentage read while its inputs are read; None if nobody watches.
-    """
-
-    on_run: Callable[[str], None] = field(default=lambda _run_id: None)
-    on_stage: Callable[[str], None] = field(default=lambda _name: None)
-    on_opened: Callable[[OpenedStage], None] = field(default=lambda _opened: None)
-    on_result: Callable[[StageResult], None] = field(default=lambda _result: None)
-    on_taken_over: Callable[[str, str], None] = field(default=lambda _name, _attempt: None)
-    on_progress: Callable[[float], None] | None = None
 
 
 @dataclass(frozen=True)

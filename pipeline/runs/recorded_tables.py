@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from pipeline.errors import DataError
-from pipeline.runs.evaluation import StageResult
 from pipeline.runs.stage_records import CARRIED, NOTES, StageRecord
+from pipeline.runs.stage_results import StageResult
 from pipeline.tables.groupings import internal_name
 
 if TYPE_CHECKING:

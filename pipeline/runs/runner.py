@@ -14,7 +14,7 @@ from pipeline.errors import PermissionDenied, StorageError, ThresherError, syste
 from pipeline.interrupts import stop_requests
 from pipeline.runs.announcing.announcement import Announcement, announced
 from pipeline.runs.carrying import LastRun, last_run
-from pipeline.runs.evaluation import Evaluation, InMemory, StageResults, Watcher, evaluate, open_stages
+from pipeline.runs.evaluation import Evaluation, InMemory, evaluate, open_stages
 from pipeline.runs.forks import refuse_after_fork
 from pipeline.runs.gates.outcomes import exit_code, judge_gates
 from pipeline.runs.provenance import canonical, code_sha256, peak_rss, together, versions
@@ -22,6 +22,7 @@ from pipeline.runs.resuming import finished_stages
 from pipeline.runs.reuse import states_of
 from pipeline.runs.stage_by_stage import PUBLISH_OTHERS, Ready, StageByStage, check_unmoved, ready_stages
 from pipeline.runs.stage_records import joined
+from pipeline.runs.stage_results import StageResults, Watcher
 from pipeline.runs.unchanged import is_equal_to_last, is_unchanged_before_counting
 from pipeline.runs.verifying import Verification, verification
 from pipeline.storage.attempts import Attempt, process_facts, utc_now
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
 
     from pipeline.interrupts import StopRequest
     from pipeline.runs.config import Config
-    from pipeline.runs.evaluation import StageResult
     from pipeline.runs.failures import Failure
+    from pipeline.runs.stage_results import StageResult
     from pipeline.storage.states import States
 
 

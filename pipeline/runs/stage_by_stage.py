@@ -23,11 +23,12 @@ if TYPE_CHECKING:
     from pipeline.interrupts import StopRequest
     from pipeline.runs.carrying import LastRun
     from pipeline.runs.config import Config, ConfiguredStage
-    from pipeline.runs.evaluation import Evaluation, InMemory, StageResult, Watcher
+    from pipeline.runs.evaluation import Evaluation, InMemory
     from pipeline.runs.opening import OpenedStage
     from pipeline.runs.provenance import Fingerprints
     from pipeline.runs.resuming import FinishedStage
     from pipeline.runs.stage_records import StageRecord
+    from pipeline.runs.stage_results import StageResult, Watcher
     from pipeline.storage.publish import Staging
     from pipeline.storage.states import States
 

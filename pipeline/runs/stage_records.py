@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from pipeline.runs.config import ConfiguredStage
-    from pipeline.runs.evaluation import StageResult
     from pipeline.runs.opening import OpenedStage
     from pipeline.runs.provenance import Fingerprints
+    from pipeline.runs.stage_results import StageResult
 
 _BY_STAGE = ("accounting", "reused", "bindings", "facts", "omitted", "results")
 _LISTED = ("inputs", "skipped", "files_left_out", "tables")

@@ -133,7 +133,13 @@ class States:
         answers.entries += [Entry(tuple(files), index, number) for number, files in enumerate(entries)]
 
     def keep(
-        self, answers: Answers, files: Sequence[Sequence[str]], rows: pl.DataFrame, still_used: Sequence[Entry]
+        self,
+        answers: Answers,
+        files: Sequence[Sequence[str]],
+        rows: pl.DataFrame,
+        still_used: Sequence[Entry],
+        *,
+        alone: bool = False,
     ) -> None:
         """Keep answers; an error of the disk only costs the next run time.
 
@@ -143,31 +149,34 @@ class States:
             rows: Rows of the answers; `FILE` is the index of the answer.
             still_used: The kept answers that this run uses: where there are many segments these are made one, and what
                 is not used goes.
+            alone: Whether these are all answers from now on.
         """
-        old: list[str] = []
-        if len(answers.segments) >= MOST_SEGMENTS:
+        old = list(answers.segments) if alone else []
+        if len(answers.segments) >= MOST_SEGMENTS and not alone:
             numbers = range(len(files), len(files) + len(still_used))
             rows = pl.concat([rows, *(kept.select(rows.columns) for kept in answers.rows(still_used, numbers))])
             files, old = [*files, *(entry.files for entry in still_used)], list(answers.segments)
         if self._failed:
             return
         try:
-            self._write(answers.folder, rows, json.dumps([list(ids) for ids in files]))
-            for name in old:
+            written = self._write(answers.folder, rows, json.dumps([list(ids) for ids in files]))
+            for name in set(old) - {written}:
                 (answers.folder / name).unlink(missing_ok=True)
         except (ThresherError, OSError, PolarsError):  # a full disk: room for the results is worth more
             self._failed = True
             for folder in self._written:
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def _write(self, folder: Path, rows: pl.DataFrame, entries: str) -> None:
+    def _write(self, folder: Path, rows: pl.DataFrame, entries: str) -> str:
         buffer = io.BytesIO()
         rows.write_parquet(buffer, compression="zstd", metadata={_ENTRIES: entries})
         content = buffer.getvalue()
         make_folder(folder)
-        write_whole(folder / f"{hashlib.sha256(content).hexdigest()}.parquet", content)
+        name = f"{hashlib.sha256(content).hexdigest()}.parquet"
+        write_whole(folder / name, content)
         (folder / _USED).touch()
         self._written.append(folder)
+        return name
 
     def give_up(self, answers: Answers, n_rows: int) -> None:
         """Remember that the answers of files to a query are too large to be kept.

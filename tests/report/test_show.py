@@ -13,7 +13,7 @@ from runs.inputs.workplace import assert_error
 from pipeline.report.published import latest_run
 from pipeline.report.text import summary
 from pipeline.report.text.blocks import Cells, Paragraph
-from pipeline.runs.evaluation import StageResult
+from pipeline.runs.stage_results import StageResult
 from pipeline.stages.stage import Summary
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from pipeline.report.published import PublishedRun, PublishedStage
     from pipeline.report.text.blocks import Block
-    from pipeline.runs.evaluation import StageResult
+    from pipeline.runs.stage_results import StageResult
 
 GROUP = "group"
 NUMBERS_BEGIN = frozenset("0123456789-\u2013\u2212")

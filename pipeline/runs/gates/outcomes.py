@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipeline.runs.config import Config
-    from pipeline.runs.evaluation import StageResult
     from pipeline.runs.gates.settings import Gate
+    from pipeline.runs.stage_results import StageResult
     from pipeline.storage.publish import Staging
     from pipeline.storage.state import State
 
