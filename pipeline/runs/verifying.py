@@ -102,10 +102,10 @@ class Verification:
             for _, file in _files(stage)
             if _path(file) in self.sums
         }
-        found = [sums.get((entry.get("stage", ""), _version_in(entry))) for entry in inputs]
+        hashes = [sums.get((entry.get("stage", ""), _version_in(entry))) for entry in inputs]
         return [
             dict(entry) if sha256 is None else {**entry, "sha256": sha256}
-            for entry, sha256 in zip(inputs, found, strict=True)
+            for entry, sha256 in zip(inputs, hashes, strict=True)
         ]
 
     def _check_stage(self, stage: OpenedStage) -> None:
