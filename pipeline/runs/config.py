@@ -89,6 +89,7 @@ class Config:
         order: All stages of the config in order, if only some are to run; the others are carried forward.
         gates: What the numbers of all stages are held against.
         gate_files: Where the outcomes are written beside the results.
+        verify_inputs: How the content of input files is verified: `none`, `crc` or `sha256`.
     """
 
     origin: str
@@ -105,6 +106,7 @@ class Config:
     order: tuple[ConfiguredStage, ...] = ()
     gates: tuple[Gate, ...] = ()
     gate_files: GateFiles = field(default_factory=GateFiles)
+    verify_inputs: str = "none"
 
     @property
     def every(self) -> tuple[ConfiguredStage, ...]:
@@ -229,6 +231,7 @@ def parse_config(
         on_error=settings.on_error,
         gates=gates,
         gate_files=GateFiles.of(settings.gates_json, settings.gates_junit, base, origin),
+        verify_inputs=settings.verify_inputs,
     )
 
 

@@ -63,6 +63,7 @@ class Document(BaseModel):
     lineage: LineageSettings = LineageSettings()
     prometheus: PrometheusSettings = PrometheusSettings()
     cache: bool = True
+    verify_inputs: Literal["none", "crc", "sha256"] = "none"
     labels: dict[str, str] = {}
     vars: dict[str, Any] = {}  # read by pipeline.runs.substitution; here so that it is a known key
     stages: list[dict[str, Any]] = []

@@ -24,6 +24,7 @@ from pipeline.runs.stage_by_stage import PUBLISH_OTHERS, Ready, StageByStage, ch
 from pipeline.runs.stage_records import joined
 from pipeline.runs.stage_results import StageResults, Watcher
 from pipeline.runs.unchanged import is_equal_to_last, is_unchanged_before_counting
+from pipeline.runs.verifying import Verification, verification
 from pipeline.storage.attempts import Attempt, process_facts, utc_now
 from pipeline.storage.durable import make_folder
 from pipeline.storage.heal import Healed, clear_staging, heal
@@ -163,6 +164,7 @@ def _attempt(layout: Layout, config: Config, announcement: Announcement) -> Iter
         "started_at": utc_now(),
         "config": config.origin,
         **process_facts(),
+        "verify_inputs": config.verify_inputs,
         "stages": [each.params.name for each in config.stages],
         **config.variables.record(),
     }
@@ -206,12 +208,14 @@ class _Job:
     evaluated: tuple[Evaluation, InMemory] | None = None
     healed: Healed = field(init=False)
     last: LastRun | None = field(init=False)
+    verified: Verification = field(init=False)
     started: float = field(default_factory=time.monotonic)
 
     def run(self) -> Run:
         self.config.gate_files.remove()
         self.healed = heal(self.layout)
         self.last = last_run(next(reversed(self.healed.state.runs), None))
+        self.verified = verification(self.config.verify_inputs, self.layout, self.last)
         ready = self._ready()
         cache, before = self.config.cache, last_run(run_to_repeat(self.healed.state, self.config.variables.ds))
         if cache and before is not None and is_unchanged_before_counting(self.config, ready, before):
@@ -234,8 +238,9 @@ class _Job:
 
     def _publish(self, stages: StageByStage, staging: Staging) -> Run:
         base = self.healed.state.latest
-        inputs = joined(stages.records)["inputs"]
+        inputs = self.verified.with_hashes(joined(stages.records)["inputs"])
         judged = judge_gates(self.config, staging, self.healed.state, inputs, self.attempt.record)
+        judged = replace(judged, warnings=self.verified.with_warnings(judged.warnings))
         stages.records = [record.with_notes(judged.warnings.get(record.name, ())) for record in stages.records]
         fingerprint, identity = (
             together([(record.name, str(record.result.get(key))) for record in stages.records])
@@ -258,6 +263,7 @@ class _Job:
             "base": str(self.config.base.absolute()),
             "configuration": configuration,
             **joined(stages.records),
+            "inputs": inputs,
             "gates": judged.rows,
             "absent": stages.absent,
             **_error(stages.failures),
@@ -272,10 +278,14 @@ class _Job:
         return replace(run, warnings=(*run.warnings, *staging.warnings_after_commit))
 
     def _ready(self) -> Ready:
-        if self.evaluated is None:
-            with self.stop.at_once():  # copying objects of a remote store may take long
-                return ready_stages(self.config)
-        return Ready({stage.name: stage for stage in self.evaluated[0].opened}, {})
+        with self.stop.at_once():  # copying objects of a remote store, and verifying files, may take long
+            if self.evaluated is None:
+                ready = ready_stages(self.config)
+            else:
+                ready = Ready({stage.name: stage for stage in self.evaluated[0].opened}, {})
+            ready = self.verified.check(ready, publish_others=self.config.on_error == PUBLISH_OTHERS)
+        self.attempt.record |= self.verified.facts()
+        return ready
 
     def _finished(
         self,
@@ -288,7 +298,9 @@ class _Job:
         """Return the finished run; its warnings are those of the run that counted."""
         clear_staging(self.layout)
         record = json.loads((path / RUN_RECORD).read_bytes())
-        warnings = (*warnings_of_record(record), *self.healed.notes, *self.config.gate_files.write(record, status))
+        recorded, unverified = warnings_of_record(record), warnings_once(self.verified.warnings)
+        unverified = tuple(text for text in unverified if text not in recorded)
+        warnings = (*recorded, *unverified, *self.healed.notes, *self.config.gate_files.write(record, status))
         seconds = time.monotonic() - self.started
         stages, gates = StageResults(results), tuple(record.get("gates", ()))
         return Run(path, manifest.run_id, manifest.generation, status, stages, warnings, seconds, failures, gates)
@@ -296,7 +308,7 @@ class _Job:
     def _unchanged(self, last: LastRun, results: tuple[StageResult, ...], failures: tuple[Failure, ...]) -> Run:
         """Return the last run, in which nothing would change."""
         run = self._finished(last.folder, last.manifest, "unchanged", results, failures)
-        facts = {"exit": run.exit_code, "ended_at": utc_now(), "generation": run.generation}
+        facts = {"exit": run.exit_code, "ended_at": utc_now(), "generation": run.generation, **self.verified.inputs()}
         self.attempt.write(status="unchanged", **facts, **_error(failures))
         return run
 

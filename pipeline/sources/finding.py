@@ -17,6 +17,7 @@ from pipeline.sources.paths import start_and_pattern
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+SUM_ENDING = ".sha256"  # of a file beside another one that tells its hash
 ENDING = ".parquet"
 _ANY_DEPTH = "**"
 _NOTHING_THERE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
@@ -127,7 +128,7 @@ class Search:
         ]
 
     def _files_below(self, folder: Path, root: Path) -> Iterator[Path]:
-        """Yield the files of a folder at any depth, except hidden ones, which writers keep beside the data."""
+        """Yield the files of a folder at any depth, except hidden ones and hashes, which lie beside the data."""
         self.folders[folder] = None
         pending = [(folder, _folders_above(folder))]
         while pending:
@@ -138,7 +139,7 @@ class Search:
                 path = inner / entry.name
                 if self._is_folder(entry):
                     pending.append((path, self._below(path, above)))
-                elif not entry.is_file():
+                elif not entry.is_file() or entry.name.endswith(SUM_ENDING):
                     continue
                 elif entry.name.lower().endswith(self._endings):
                     yield path

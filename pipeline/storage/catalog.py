@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 STORAGE_VERSION = "v1.4.0"  # DuckDB 1.4 and later read it; older ones take five times as much space and time
 BLOCK_SIZE = 65536  # bytes: smaller ones leave numbers uncompressed, larger ones waste space in small tables
-CATALOG_VERSION = 4  # another number makes every run build the catalog again
+CATALOG_VERSION = 5  # another number makes every run build the catalog again
 _MOST_TEMPLATES = 16
 _templates: dict[tuple[tuple[View, Shape], ...], bytes] = {}
 

@@ -63,6 +63,7 @@ def runs_frame(runs: Iterable[tuple[Path, Manifest]], left_out: dict[str, tuple[
                 _text(record.get("config")),
                 _text(versions.get("thresher")) if isinstance(versions, dict) else None,
                 _integer(record.get("peak_rss_bytes")),
+                _text(record.get("verify_inputs")),
                 list(left_out.get(folder.name, ())),
             )
         )

@@ -164,6 +164,12 @@ RUNS = Table(
         Column("version", "VARCHAR", "version of thresher that made it; NULL: its record is lost", nullable=True),
         Column("peak_rss_bytes", "BIGINT", "peak resident memory in bytes; NULL: unknown", nullable=True),
         Column(
+            "verify_inputs",
+            "VARCHAR",
+            "how the content of its input files was verified: `none`, `crc` or `sha256`; NULL: unknown",
+            nullable=True,
+        ),
+        Column(
             "left_out", "VARCHAR[]", "files of the run that are damaged, whose rows are missing here; empty if none"
         ),
     ),

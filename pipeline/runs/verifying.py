@@ -1,0 +1,281 @@
+"""Verifying that the content of input files is what was written, where the config asks for it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pipeline.errors import DataError, ThresherError, os_fault
+from pipeline.runs.provenance import input_records
+from pipeline.sources.finding import SUM_ENDING
+from pipeline.sources.frames import is_passed_in
+from pipeline.sources.page_checksums import PageCounts, PageFaultError, check_pages
+from pipeline.sources.parquet_files import DataFile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pipeline.runs.carrying import LastRun
+    from pipeline.runs.opening import OpenedStage
+    from pipeline.runs.stage_by_stage import Ready
+    from pipeline.sources.source import Source
+    from pipeline.storage.layout import Layout
+
+_SUM = re.compile(r"\\?(?P<sha256>[0-9a-fA-F]{64})(?:[ \t]+\*?(?P<name>.*))?")
+_MOST_ATTEMPTS = 100
+_VERSION: TypeAlias = tuple[str, int, int]  # path, size and time of a file
+
+
+@dataclass
+class Verification:
+    """The verification of the inputs of one run.
+
+    Attributes:
+        method: `none`, `crc` or `sha256`, as `verify_inputs` of the config says.
+        recorded: Hashes of earlier runs: (sha256, id of the run) by path, size and time of the file.
+        sums: Hashes of the files of this run by their path.
+        counts: How many files and pages were verified, and against what.
+        warnings: What was not verified, by stage.
+    """
+
+    method: str
+    recorded: dict[_VERSION, tuple[str, str]] = field(default_factory=dict)
+    sums: dict[Path, str] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    warnings: dict[str, list[str]] = field(default_factory=dict)
+    _stages: list[OpenedStage] = field(default_factory=list)
+    _pages: dict[tuple[Path, str], PageCounts] = field(default_factory=dict)
+
+    def check(self, ready: Ready, *, publish_others: bool) -> Ready:
+        """Verify the inputs of all stages.
+
+        Args:
+            ready: The stages.
+            publish_others: Whether a fault stops only the stage that reads the file.
+
+        Returns:
+            The stages without those that have a fault.
+
+        Raises:
+            DataError: the content of a file has changed.
+            ThresherError: the operating system fails; by the number of its error.
+        """
+        faults: dict[str, Exception] = {}
+        for stage in ready.opened.values() if self.method != "none" else ():
+            try:
+                self._check_stage(stage)
+                self._stages.append(stage)
+            except ThresherError as error:
+                if not publish_others or error.code > 128:  # noqa: PLR2004 - a signal
+                    raise
+                faults[stage.name] = error
+        if not faults:
+            return ready
+        opened = {name: stage for name, stage in ready.opened.items() if name not in faults}
+        return replace(ready, opened=opened, faults={**ready.faults, **faults})
+
+    def facts(self) -> dict[str, Any]:
+        """What the record of an attempt says of it."""
+        return {"verify_inputs": self.method} | ({"verified": self.counts} if self.counts else {})
+
+    def inputs(self) -> dict[str, Any]:
+        """What the record of an attempt that publishes nothing says of the files that it hashed."""
+        records = self.with_hashes(input_records(self._stages)) if self.sums else []
+        return {"inputs": [entry for entry in records if "sha256" in entry]} if records else {}
+
+    def with_warnings(self, warnings: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+        """Return warnings by stage, with those of what was not verified behind them."""
+        names = [*warnings, *(name for name in self.warnings if name not in warnings)]
+        return {name: (*warnings.get(name, ()), *self.warnings.get(name, ())) for name in names}
+
+    def with_hashes(self, inputs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Return the records of input files, with the hashes of those that were hashed in this run."""
+        sums = {
+            (stage.name, _version_of(file)): self.sums[_path(file)]
+            for stage in self._stages
+            for _, file in _files(stage)
+            if _path(file) in self.sums
+        }
+        hashes = [sums.get((entry.get("stage", ""), _version_in(entry))) for entry in inputs]
+        return [
+            dict(entry) if sha256 is None else {**entry, "sha256": sha256}
+            for entry, sha256 in zip(inputs, hashes, strict=True)
+        ]
+
+    def _check_stage(self, stage: OpenedStage) -> None:
+        for source in stage.sources.values():
+            files = [file for origin, file in _files(stage) if origin is source]
+            for file in files:
+                try:
+                    if self.method == "crc":
+                        self._check_pages(stage, source, file)
+                    elif _path(file) not in self.sums:
+                        self._check_sum(source.name, file)
+                except OSError as error:
+                    raise os_fault(error, f"input {source.name}: verifying {file.name}") from error
+            if self.method == "crc":
+                self._warn_of_unverified(stage, source, files)
+
+    def _check_pages(self, stage: OpenedStage, source: Source, file: DataFile) -> None:
+        for column in _columns_read(stage, source, file) if _is_parquet(file) else ():
+            if (file.path, column) in self._pages:
+                continue
+            try:
+                pages = check_pages(file.path, [column])
+            except PageFaultError as error:
+                message = f"input {source.name}: {file.name} is damaged: {error}"
+                raise DataError(message, remedy="Restore it from a copy, or write it again.") from error
+            self._pages[file.path, column] = pages
+            self._count(pages_verified=pages.verified, pages_without_checksum=pages.without)
+
+    def _warn_of_unverified(self, stage: OpenedStage, source: Source, files: list[DataFile]) -> None:
+        totals = [self._pages_read(stage, source, file) for file in files]
+        nothing = sum(pages.without > 0 and not pages.verified for pages in totals)
+        partly = sum(pages.without > 0 and pages.verified > 0 for pages in totals)
+        texts = self.warnings.setdefault(stage.name, [])
+        start, total = f"verify_inputs: input {source.name}:", f"{len(files):,} {'files' if len(files) > 1 else 'file'}"
+        if nothing:
+            verb, pronoun = ("have", "them") if nothing > 1 else ("has", "it")
+            unverified = f"so nothing in {pronoun} was verified"
+            texts.append(f"{start} {nothing:,} of {total} {verb} no page checksums, {unverified}")
+        if partly:
+            verb = "have" if partly > 1 else "has"
+            unverified = "and the others were not verified"
+            texts.append(f"{start} {partly:,} of {total} {verb} checksums for some pages only, {unverified}")
+
+    def _pages_read(self, stage: OpenedStage, source: Source, file: DataFile) -> PageCounts:
+        """How many pages of a file a stage reads; a file of another format counts as one page without a checksum."""
+        if not _is_parquet(file):
+            return PageCounts(0, 1)
+        pages = [self._pages[file.path, column] for column in _columns_read(stage, source, file)]
+        return PageCounts(sum(count.verified for count in pages), sum(count.without for count in pages))
+
+    def _check_sum(self, name: str, file: DataFile) -> None:
+        path = _path(file)
+        with path.open("rb") as content:
+            sha256 = hashlib.file_digest(content, "sha256").hexdigest()
+        in_sidecar, (in_record, run) = (
+            _in_sidecar(name, path, file.name),
+            self.recorded.get(_version_of(file), ("", "")),
+        )
+        if in_sidecar not in {"", sha256}:
+            message = f"input {name}: {file.name} has the SHA-256 {sha256}, and {file.name}.sha256 says {in_sidecar}"
+            remedy = "It is damaged, or was written again: restore it from a copy, or write its .sha256 again."
+            raise DataError(message, remedy=remedy)
+        if in_record not in {"", sha256}:
+            message = (
+                f"input {name}: the content of {file.name} has changed since run {run}, although its size and its "
+                f"time have not: its SHA-256 was {in_record}, and is {sha256}"
+            )
+            remedy = (
+                "Either bits of it have changed on the disk: restore it from a copy. Or it was rewritten by a program "
+                "that kept its time: touch it, so that it counts as another version."
+            )
+            raise DataError(message, remedy=remedy)
+        self.sums[path] = sha256
+        self._count(
+            files_hashed=1,
+            files_equal_to_sidecar=int(bool(in_sidecar)),
+            files_equal_to_earlier_run=int(bool(in_record)),
+            files_compared_with_nothing=int(not in_sidecar and not in_record),
+        )
+
+    def _count(self, **numbers: int) -> None:
+        for key, number in numbers.items():
+            self.counts[key] = self.counts.get(key, 0) + number
+
+
+def verification(method: str, layout: Layout, last: LastRun | None) -> Verification:
+    """Return the verification of a run, before anything is verified.
+
+    Args:
+        method: `verify_inputs` of the config.
+        layout: The results folder, whose attempts tell the hashes that unchanged runs found.
+        last: The latest run, whose hashes come first.
+    """
+    if method != "sha256":
+        return Verification(method)
+    record = {} if last is None else last.record
+    return Verification(method, _recorded(_latest_attempt(layout)) | _recorded(record))
+
+
+def _latest_attempt(layout: Layout) -> dict[str, Any]:
+    """Return the record of the latest attempt that verified all its inputs by their hashes; empty if there is none."""
+    paths = layout.attempts.glob("*.json") if layout.attempts.is_dir() else ()
+    with suppress(OSError):
+        for path in islice(sorted(paths, key=lambda path: path.stat().st_mtime_ns, reverse=True), _MOST_ATTEMPTS):
+            with suppress(OSError, ValueError, AttributeError):
+                record: dict[str, Any] = json.loads(path.read_bytes())
+                if record.get("verify_inputs") == "sha256" and record.get("status") in {"published", "unchanged"}:
+                    return record
+    return {}
+
+
+def _recorded(record: Mapping[str, Any]) -> dict[_VERSION, tuple[str, str]]:
+    with suppress(AttributeError, KeyError, TypeError):  # a record of another version, or a damaged one
+        run = str(record["run_id"])
+        return {_version_in(entry): (entry["sha256"], run) for entry in record["inputs"] if _is_hashed(entry)}
+    return {}
+
+
+def _is_hashed(entry: Mapping[str, Any]) -> bool:
+    return isinstance(entry.get("sha256"), str) and "etag" not in entry
+
+
+def _version_in(entry: Mapping[str, Any]) -> _VERSION:
+    return str(entry.get("path")), entry.get("size", -1), entry.get("mtime_ns", -1)
+
+
+def _version_of(file: DataFile) -> _VERSION:
+    return file.name, file.identity.get("size", -1), file.identity.get("mtime_ns", -1)
+
+
+def _files(stage: OpenedStage) -> Iterator[tuple[Source, DataFile]]:
+    """Yield every file of the user's that a stage reads; copies of remote objects were verified when they were made."""
+    for source in stage.sources.values():
+        for file in source.files:
+            if isinstance(file, DataFile) and not is_passed_in(file) and not file.is_remote:
+                yield source, file
+
+
+def _path(file: DataFile) -> Path:
+    return file.origin or file.path
+
+
+def _is_parquet(file: DataFile) -> bool:
+    """Whether the file is as the user has it, not the rows of another format."""
+    return _path(file) == file.path
+
+
+def _columns_read(stage: OpenedStage, source: Source, file: DataFile) -> list[str]:
+    relations = [each for each in stage.plan.relations if each.source is not None and each.source.name == source.name]
+    canonical = {name for relation in relations for name in relation.reads}
+    read = {column for name in canonical for column in source.columns_read(name)} | {*source.where_columns}
+    return [name for name in file.schema.names if name in read]
+
+
+def _in_sidecar(name: str, path: Path, label: str) -> str:
+    """Return the hash of a file in the file beside it, as sha256sum writes it; empty if there is none.
+
+    Raises:
+        DataError: it does not tell the hash of the file.
+        OSError: it cannot be read.
+    """
+    sidecar = path.with_name(f"{path.name}{SUM_ENDING}")
+    try:
+        lines = sidecar.read_text("utf-8", "replace").split("\n")
+    except FileNotFoundError:
+        return ""
+    matches = [match for line in lines if (match := _SUM.fullmatch(line.rstrip("\r")))]
+    named = [match for match in matches if Path(match["name"] or "").name == path.name]
+    sums = {match["sha256"].lower() for match in named or matches}
+    if len(sums) != 1:
+        message = f"input {name}: {label}{SUM_ENDING} does not tell the SHA-256 of {path.name}"
+        raise DataError(message, remedy=f"Write it with sha256sum {path.name} > {sidecar.name}, or remove it.")
+    return sums.pop()
