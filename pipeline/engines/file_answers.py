@@ -13,6 +13,7 @@ import sqlglot.expressions as exp
 from pipeline.engines.told import numbered
 from pipeline.queries.by_file import FILE, ByFile, Met
 from pipeline.queries.dialect import column, render
+from pipeline.queries.splitting import ANSWERS
 from pipeline.storage.states import Entry, renumbered
 
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ class FileAnswers:
         """
         kept = list(asked.kept.rows(asked.usable, range(len(asked.usable))))
         if not asked.open:
-            return pl.concat(kept)
+            return pl.concat(frame.select(kept[-1].columns).cast(kept[-1].schema) for frame in kept)
         asked = replace(asked, together=self._how_many_together(asked))
         fresh = self.fetch(asked)
         fresh = fresh if settle is None else settle(asked, fresh)
@@ -172,12 +173,21 @@ class FileAnswers:
         if answers.height <= self._most(asked) or None in asked.ids:
             self._keep(asked, fresh)
             return answers
-        answers = _as_of_one_file(answers, asked.query.merged_by)
+        answers = self._as_of_one_file(answers, asked.query.merged_by)
         if answers.height > self._most(asked):
             self.states.give_up(asked.kept, self._rows(asked.files))
         else:
             self.states.keep(asked.kept, [list(map(str, asked.ids))], answers, (), alone=True)
         return answers
+
+    def _as_of_one_file(self, answers: pl.DataFrame, merged_by: Mapping[str, str]) -> pl.DataFrame:
+        """Answers of several files as if all were one file."""
+        keys = [name for name in answers.columns if name not in merged_by and name != FILE]
+        values = [exp.alias_(exp.func(merged_by[name], column(name)), name, quoted=True) for name in merged_by]
+        self.engine.hand_over(ANSWERS, answers.to_arrow())
+        merged = exp.select(*map(column, keys), *values).from_(ANSWERS).group_by(*map(column, keys))
+        rows = self.engine.fetch(merged).with_columns(pl.lit(0, pl.Int32).alias(FILE))
+        return rows.select(answers.columns).cast(answers.schema)
 
     def _how_many_together(self, asked: Asked) -> int:
         """How many files to ask together, so that their answers are small beside them: those of one tell."""
@@ -222,8 +232,9 @@ class FileAnswers:
                 return digests
         key = hashed(relation)
         if key not in self._digests:
-            digested = self.engine.fetch(_digested(self.put_together(met.relation)))
-            self._digests[key] = hashed([str(value) for value in digested.row(0)])
+            together = self.put_together(met.relation)
+            digested = self.engine.fetch(_digested(together)).row(0)
+            self._digests[key] = hashed([self._types_of(together), *map(str, digested)])
         return self._digests[key] or ""
 
     def _met_by_file(self, met: Met, rows: ByFile, files: Sequence[tuple[str, str]]) -> list[str] | None:
@@ -238,19 +249,17 @@ class FileAnswers:
         self.engine.hand_over(_KEYS, keys.to_arrow())
         file = column(FILE, _KEYS)
         conditions = (column(ours, _KEYS).eq(column(theirs, "met")) for theirs, ours in met.keys)
-        digested = _digested(self.put_together(met.relation)).join(_KEYS, on=exp.and_(*conditions))
-        digests = [""] * len(files)
-        for *digest, index in self.engine.fetch(digested.select(file).group_by(file)).iter_rows():
-            digests[index] = hashed([str(value) for value in digest])
+        together = self.put_together(met.relation)
+        digested = _digested(together).join(_KEYS, on=exp.and_(*conditions)).select(file).group_by(file)
+        types = self._types_of(together)
+        digests = [hashed([types])] * len(files)
+        for *digest, index in self.engine.fetch(digested).iter_rows():
+            digests[index] = hashed([types, *map(str, digest)])
         return digests
 
-
-def _as_of_one_file(answers: pl.DataFrame, merged_by: Mapping[str, str]) -> pl.DataFrame:
-    """Answers of several files as if all were one file."""
-    merges = [getattr(pl.col(name), merged_by[name])() for name in answers.columns if name in merged_by]
-    keys = [name for name in answers.columns if name not in merged_by and name != FILE]
-    merged = answers.group_by(keys, maintain_order=True).agg(merges) if keys else answers.select(merges)
-    return merged.with_columns(pl.lit(0, pl.Int32).alias(FILE)).select(answers.columns).cast(answers.schema)
+    def _types_of(self, relation: exp.Query) -> str:
+        """Names and types of the columns of a relation, which the text of its rows does not tell."""
+        return str(self.engine.fetch(exp.select("*").from_(relation.subquery("met")).limit(0)).schema)
 
 
 def hashed(value: object) -> str:

@@ -74,6 +74,7 @@ class Incremental:
         self._told = Told(files)
         self._files = FileAnswers(engine, states, self._told, context, lambda query: self._put_together(query, {}))
         self._whole: dict[str, str] = {}
+        self._n_together = 0
 
     @property
     def reuse(self) -> Reuse:
@@ -196,11 +197,11 @@ class Incremental:
         if not self._told.scans_of(query):
             return query
         tree = query.copy()
-        inner = [node for node in tree.find_all(exp.Subquery) if _reduces(node.this)]
-        for number, node in enumerate(inner):
+        for node in [node for node in tree.find_all(exp.Subquery) if _reduces(node.this)]:
             answer = self._answer(node.this, params)
             if not isinstance(answer, str):
-                name = f"put_together_{number}"
+                self._n_together += 1
+                name = f"put_together_{self._n_together}"
                 self._engine.fill(name, [answer])
                 node.replace(exp.to_table(name).as_(node.alias))
         return tree

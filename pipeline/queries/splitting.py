@@ -262,6 +262,10 @@ def _together(select: exp.Select, keys: Mapping[exp.Expr, str], values: Mapping[
             return exp.column(keys[node])
         return _merged(node, exp.column(values[node])) if node in values else node
 
+    names = [item.output_name for item in select.expressions]
+    if "" in names or len({*names}) < len(names):
+        message = "its columns have no names of their own"
+        raise NotAdditiveError(message)
     items = [
         exp.alias_(item.unalias().transform(replaced), item.output_name, quoted=True) for item in select.expressions
     ]

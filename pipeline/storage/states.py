@@ -154,7 +154,8 @@ class States:
         old = list(answers.segments) if alone else []
         if len(answers.segments) >= MOST_SEGMENTS and not alone:
             numbers = range(len(files), len(files) + len(still_used))
-            rows = pl.concat([rows, *(kept.select(rows.columns) for kept in answers.rows(still_used, numbers))])
+            kept = answers.rows(still_used, numbers)
+            rows = pl.concat([rows, *(frame.select(rows.columns).cast(rows.schema) for frame in kept)])
             files, old = [*files, *(entry.files for entry in still_used)], list(answers.segments)
         if self._failed:
             return
@@ -191,8 +192,6 @@ class States:
 
     def clean_up(self) -> None:
         """Remove the answers that were not used for longest, until the others take no more than the limit."""
-        if not self._written:
-            return
         folders = sorted((_last_use(folder), folder) for folder in self.root.glob("*/*") if folder.is_dir())
         sizes = {folder: sum(path.stat().st_size for path in folder.iterdir()) for _, folder in folders}
         total = sum(sizes.values())

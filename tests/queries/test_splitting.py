@@ -49,6 +49,8 @@ NOT_ADDITIVE = {
     "SELECT count(*) AS n FROM (SELECT g FROM kept UNION SELECT g FROM rows_of_files) AS d": "without repeating",
     "WITH a AS (SELECT * FROM kept) SELECT count(*) AS n FROM a": "no plain SELECT",
     "SELECT g, x + count(*) AS n FROM kept GROUP BY g": "neither a key nor an aggregate",
+    "SELECT max(x) FROM kept": "no names",
+    "SELECT min(x) AS x, max(x) AS x FROM kept": "no names",
 }
 VIEWS = {
     "kept": "SELECT g, x FROM rows_of_files WHERE x IS NOT NULL",

@@ -14,7 +14,7 @@ import pytest
 from cases.reading import case_folders, case_name, prepare
 
 from pipeline.engines import file_answers
-from pipeline.errors import StorageError, ThresherError
+from pipeline.errors import DataError, StorageError, ThresherError
 from pipeline.runs import reuse, runner
 from pipeline.runs.config import parse_config
 from pipeline.runs.runner import stage_tables
@@ -258,6 +258,47 @@ def test_many_nights_leave_few_segments(days: Path, tmp_path: Path) -> None:
     assert folders
     assert all(len([*folder.glob("*.parquet")]) <= stored.MOST_SEGMENTS for folder in folders)
     assert is_as_a_full_run(run, tmp_path, cluster=None, by=[[]])
+
+
+def test_a_where_that_cannot_be_computed_is_the_fault_of_the_config(days: Path, tmp_path: Path) -> None:
+    keys = {"predictions": {"path": str(days), "where": "CAST(language AS INTEGER) > 3"}, "cluster": None}
+    with pytest.raises(DataError, match=r"where \(.*\) cannot be computed: Conversion Error: Could not convert"):
+        publish(tmp_path, **keys)
+
+
+def test_columns_of_other_inputs_whose_types_change_and_not_their_text_are_read_anew(tmp_path: Path) -> None:
+    for name in ("pairs", "events"):
+        (tmp_path / name).mkdir()
+    for day in range(3):
+        ids = np.arange(30) + 30 * day
+        pairs = {"event_id": ids, "score": ids % 7 / 7, "lag_hours": ids % 48 - 24}
+        pl.DataFrame(pairs).write_parquet(tmp_path / "pairs" / f"{day}.parquet")
+        events = {"event_id": ids, "source": ids % 2}
+        pl.DataFrame(events).write_parquet(tmp_path / "events" / f"{day}.parquet")
+    stage = {"kind": "before_after", "pairs": "pairs", "events": "events", "thresholds": [0.1, 0.5], "by": ["source"]}
+    config = {"output": str(tmp_path / "results"), "stages": [stage]}
+    runner.run(parse_config(config, base=tmp_path))
+    for path in (tmp_path / "events").iterdir():
+        pl.read_parquet(path).with_columns(pl.col("source").cast(pl.String)).write_parquet(path)
+    (tmp_path / "pairs" / "0.parquet").rename(tmp_path / "pairs" / "3.parquet")
+    run = runner.run(parse_config(config, base=tmp_path))
+    assert hashes(run.path) == hashes(stage_tables(parse_config(config, base=tmp_path)).path)
+
+
+@pytest.mark.parametrize("share", [10_000, 60])
+def test_answers_of_many_files_are_kept_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: int) -> None:
+    """Of several files, or of all, by how large they are; a file more, and one less."""
+    monkeypatch.setattr(file_answers, "KEPT_ROWS", share)
+    monkeypatch.setattr(file_answers, "KEPT_SHARE", 1_000_000)
+    (tmp_path / "days").mkdir()
+    for day in range(12):
+        predictions(day, 60).write_parquet(tmp_path / "days" / f"{day:02}.parquet")
+    keys = {"cluster": None, "thresholds": [0.5]}
+    publish(tmp_path, **keys)
+    predictions(12, 60).write_parquet(tmp_path / "days" / "12.parquet")
+    assert is_as_a_full_run(publish(tmp_path, **keys), tmp_path, **keys)
+    (tmp_path / "days" / "03.parquet").unlink()
+    assert is_as_a_full_run(publish(tmp_path, **keys), tmp_path, **keys)
 
 
 def test_exact_areas_read_all_files_and_the_run_says_so(days: Path, tmp_path: Path) -> None:
