@@ -122,5 +122,6 @@ def rounded_outwards(low: float, high: float) -> tuple[float, float]:
     unit = 2.0 ** (math.floor(math.log2(width)) - 3) if 0 < width < math.inf else 0.0
     if not unit:
         return low, high
-    wider = math.floor(low / unit) * unit, math.ceil(high / unit) * unit
+    # an end that is tiny beside the unit is 0 once divided: it must not be left outside
+    wider = min(low, math.floor(low / unit) * unit), max(high, math.ceil(high / unit) * unit)
     return wider if all(map(math.isfinite, wider)) else (low, high)

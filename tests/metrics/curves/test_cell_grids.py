@@ -133,3 +133,5 @@ def test_a_few_more_scores_leave_round_ends_alone() -> None:
     assert rounded_outwards(0.5, 0.5) == (0.5, 0.5)
     assert rounded_outwards(0.0, 5e-324) == (0.0, 5e-324)
     assert rounded_outwards(-1.7e308, 1.7e308) == (-1.7e308, 1.7e308)
+    assert rounded_outwards(-8e-231, 4e94)[0] <= -8e-231
+    assert rounded_outwards(-8.127705166359342e-231, 3.3374797436263564e94)[0] == -8.127705166359342e-231
