@@ -280,7 +280,6 @@ def test_columns_of_other_inputs_whose_types_change_and_not_their_text_are_read_
     runner.run(parse_config(config, base=tmp_path))
     for path in (tmp_path / "events").iterdir():
         pl.read_parquet(path).with_columns(pl.col("source").cast(pl.String)).write_parquet(path)
-    (tmp_path / "pairs" / "0.parquet").rename(tmp_path / "pairs" / "3.parquet")
     run = runner.run(parse_config(config, base=tmp_path))
     assert hashes(run.path) == hashes(stage_tables(parse_config(config, base=tmp_path)).path)
 
