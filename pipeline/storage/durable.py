@@ -28,7 +28,7 @@ _DAMAGE = {
     errno.EISDIR: "is not a file",
     errno.ENXIO: "is not a file",
     errno.ELOOP: "is a link",
-    errno.EIO: "cannot be read: the disk fails",
+    errno.EIO: f"cannot be read: {os.strerror(errno.EIO)}",
 }
 _OF_THE_PATH = {errno.EACCES, errno.EPERM, errno.EROFS, errno.EEXIST, errno.ENOTDIR, errno.ENOENT, errno.ELOOP}
 _LIBRARY_ERRORS = (MemoryError, duckdb.IOException, duckdb.TransactionException, duckdb.FatalException, ComputeError)
@@ -78,6 +78,19 @@ def own_sha256(path: Path) -> str:
         while n_bytes := file.readinto(chunk):
             digest.update(chunk[:n_bytes])
     return digest.hexdigest()
+
+
+@contextmanager
+def reading_back(path: Path) -> Iterator[None]:
+    """Treat damage to a file that this process has just written as what it is: an error of the disk.
+
+    Raises:
+        ThresherError: the file cannot be read back; see `os_fault`.
+    """
+    try:
+        yield
+    except DamagedError as error:
+        raise os_fault(error.__cause__ if isinstance(error.__cause__, OSError) else error, f"reading {path}") from error
 
 
 @contextmanager

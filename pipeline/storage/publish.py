@@ -24,6 +24,7 @@ from pipeline.storage.durable import (
     json_bytes,
     make_folder,
     own_sha256,
+    reading_back,
     storage_errors,
     sync_file,
     sync_folder,
@@ -115,7 +116,8 @@ class Staging:
             frame.write_parquet(path, compression="zstd", statistics=True, metadata=described)
         schema = {name: sql_type(kind) for name, kind in frame.schema.items()}
         view = f"{COUNT_TABLE}_{stage}" if table.name == COUNT_TABLE else table.name
-        self._record(relative, view, stage, frame.height, schema)
+        with reading_back(path):
+            self._record(relative, view, stage, frame.height, schema)
 
     def _record(self, relative: str, table: str, stage: str, rows: int, schema: dict[str, str]) -> None:
         path = self.folder / relative
@@ -168,7 +170,8 @@ class Staging:
         """Write a file of the run that is no table."""
         with storage_errors(f"writing {self.folder / name}"):
             (self.folder / name).write_bytes(content)
-        self._record(name, "", "", 0, {})
+        with reading_back(self.folder / name):
+            self._record(name, "", "", 0, {})
 
     def discard(self) -> None:
         """Remove what has been written."""
@@ -208,7 +211,7 @@ class Staging:
 
     def _make_visible(self, base: Latest, target: Path, manifest: Manifest, record: dict[str, Any]) -> Link:
         """Write the catalog that shows the run and its link in the chain, then do what readers notice."""
-        with storage_errors(f"publishing {target}"):
+        with storage_errors(f"publishing {target}"), reading_back(target / MANIFEST):
             sync_folder(self.layout.runs)
             state = read_state(self.layout, older=0)
             catalog = stage_catalog(self.layout, self.run_id, _content(state, (target, manifest), record))

@@ -377,6 +377,20 @@ def test_a_kill_right_after_publishing_is_no_crash_of_the_attempt(copy: Workplac
     assert read_json(path) == read_json(latest / "run.json")
 
 
+@pytest.mark.parametrize("lost", ["catalog.duckdb", "chain"])
+def test_a_run_that_readers_saw_stays_if_a_kill_and_damage_come_together(copy: Workplace, lost: str) -> None:
+    """Killed between catalog and pointer: what still names the run is lost, but a link shows that it was complete."""
+    _, second, third = folders(copy)
+    shutil.copy(copy.results / "chain" / f"{second.name}.json", copy.results / "CURRENT")
+    path = copy.results / "attempts" / f"{third.name[9:]}.json"
+    path.write_text(json.dumps(read_json(path) | {"status": "running", "pid": 2**22 + 1}, indent=2))
+    harmed = copy.results / lost if lost == "catalog.duckdb" else copy.results / "chain" / f"{third.name}.json"
+    harmed.write_bytes(harmed.read_bytes()[:-1])
+    again(copy)
+    assert folders(copy)[-1] == third
+    assert assert_results_ok(copy.results).generation == 3
+
+
 def test_a_killed_first_run_leaves_nothing_that_looks_published(workplace: Workplace) -> None:
     """The folder of a run lies in its place before readers see it; until then its attempt says so."""
     script = (
