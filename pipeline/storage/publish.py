@@ -8,6 +8,7 @@ new run or the old one, complete, and the next run does the missing steps or rem
 
 from __future__ import annotations
 
+import io
 import shutil
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -113,7 +114,9 @@ class Staging:
         described = metadata | {DESCRIPTION: table.description(frame.columns)}
         with storage_errors(f"writing {path}"):
             path.parent.mkdir(parents=True, exist_ok=True)
-            frame.write_parquet(path, compression="zstd", statistics=True, metadata=described)
+            buffer = io.BytesIO()
+            frame.write_parquet(buffer, compression="zstd", statistics=True, metadata=described)
+            path.write_bytes(buffer.getbuffer())  # Polars would not always pass on what the system says is wrong
         schema = {name: sql_type(kind) for name, kind in frame.schema.items()}
         view = f"{COUNT_TABLE}_{stage}" if table.name == COUNT_TABLE else table.name
         with reading_back(path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from runs.faults.shim import Action
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 MOST_FILES = 4
 FAULTY, CONCURRENT, HEALED, RESTORED = 0.6, 0.15, 0.2, 0.6
 USUAL_CALLS = 400
+LASTING = {Action.SHORT, Action.FAIL_ON, Action.FILL}  # the command may go on to its end
 
 
 class Walk:
@@ -37,7 +38,7 @@ class Walk:
         self._seed, self._drawn = seed, random.Random(seed)  # noqa: S311 - no secret
         self._before: Seen | None = None
         self._damaged: set[int] = set()
-        self._n_calls: dict[str, int] = {}
+        self._n_calls: dict[tuple[str, str], int] = {}
         self._n_steps = 0
 
     def steps(self, n_steps: int) -> None:
@@ -131,12 +132,14 @@ class Walk:
         drawn = self._drawn
         fault = drawn.choice(FAULTS) if drawn.random() < FAULTY else None
         heals = drawn.random() < HEALED
-        number = drawn.randint(1, self._n_calls.get(fault.name, USUAL_CALLS)) if fault is not None else 0
+        number = self._number(words[0], fault) if fault is not None else 0
         with self._armed(fault, number):
             outcomes = self._scene.wait(*[self._scene.start(*words) for _ in range(n_at_once)])
         fired = self._shim.fired if fault is not None else 0
         ends = ", ".join(str(outcome.code) for outcome in outcomes)
         what = f"{fault.name} at call {number}" if fault is not None and fired else "undisturbed"
+        if fault is not None and (not fired or fault.action in LASTING):
+            self._n_calls[words[0], fault.name] = max(len(self._shim.calls), 1)
         title = f"seed {self._seed}, step {self._n_steps}: {words[0]}, {what}: exit {ends}"
         if self._told is not None:
             self._told(title)
@@ -151,11 +154,14 @@ class Walk:
     @contextmanager
     def _armed(self, fault: Fault | None, number: int) -> Iterator[None]:
         if fault is None:
-            with nullcontext():
-                yield
+            yield
             return
         folder = self._scene.folder / fault.within
         with self._shim.armed(folder, fault.kinds, fault.action, number=number, error=fault.error):
             yield
-        if not self._shim.fired or fault.action in {Action.SHORT, Action.FAIL_ON, Action.FILL}:
-            self._n_calls[fault.name] = max(len(self._shim.calls), 1)
+
+    def _number(self, command: str, fault: Fault) -> int:
+        """Draw the call that a fault hits, of as many as there were the last time; half of the time an early one."""
+        n_calls = self._n_calls.get((command, fault.name), USUAL_CALLS)
+        is_early = self._drawn.random() < 0.5
+        return round(n_calls ** self._drawn.random()) if is_early else self._drawn.randint(1, n_calls)
