@@ -76,7 +76,8 @@ def exclusive(layout: Layout) -> Iterator[None]:
     try:
         yield
     finally:
-        lock.release()
+        with suppress(OSError):  # what was done is done: the end of the process releases it at the latest
+            lock.release()
 
 
 @dataclass

@@ -5,6 +5,8 @@
  * file arms it, also for a process that was forked or started later, and reads there what has happened, also when the
  * process was killed. The layout of that file is `struct orders`; tests/runs/faults/shim.py says it again.
  */
+#undef _FILE_OFFSET_BITS /* some compilers set these, and then headers define the calls themselves */
+#undef _FORTIFY_SOURCE
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
