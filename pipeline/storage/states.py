@@ -112,8 +112,9 @@ class States:
         answers = Answers(folder)
         if not folder.is_dir():
             return answers
-        for path in sorted(folder.glob("*.parquet")):
-            self._read(path, answers)
+        with suppress(OSError):  # what cannot be listed is asked again
+            for path in sorted(folder.glob("*.parquet")):
+                self._read(path, answers)
         with suppress(OSError, ValueError):
             (folder / _USED).touch()
             answers.too_large_for = int((folder / _TOO_LARGE).read_text())
@@ -192,14 +193,15 @@ class States:
 
     def clean_up(self) -> None:
         """Remove the answers that were not used for longest, until the others take no more than the limit."""
-        folders = sorted((_last_use(folder), folder) for folder in self.root.glob("*/*") if folder.is_dir())
-        sizes = {folder: sum(path.stat().st_size for path in folder.iterdir()) for _, folder in folders}
-        total = sum(sizes.values())
-        for _, folder in folders:
-            if total <= self.limit:
-                return
-            shutil.rmtree(folder, ignore_errors=True)
-            total -= sizes[folder]
+        with suppress(OSError):  # of what cannot be listed nothing is removed
+            folders = sorted((_last_use(folder), folder) for folder in self.root.glob("*/*") if folder.is_dir())
+            sizes = {folder: sum(path.stat().st_size for path in folder.iterdir()) for _, folder in folders}
+            total = sum(sizes.values())
+            for _, folder in folders:
+                if total <= self.limit:
+                    return
+                shutil.rmtree(folder, ignore_errors=True)
+                total -= sizes[folder]
 
 
 def _intact(path: Path) -> bytes:
