@@ -6,6 +6,7 @@ import errno
 import hashlib
 import json
 import os
+import shutil
 import stat
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -143,6 +144,24 @@ def write_whole(path: Path, content: bytes, *, scratch: Path | None = None) -> N
         finally:
             temporary.unlink(missing_ok=True)
         sync_folder(path.parent)
+
+
+def remove_whole(path: Path, scratch: Path) -> None:
+    """Remove a folder by one rename: it is there or gone, never a part of it. What lies in its place is removed, too.
+
+    Args:
+        path: The folder.
+        scratch: Folder on the same file system that takes it; what a kill leaves there is the next run's to remove.
+    """
+    if path.is_symlink() or not path.is_dir():
+        path.unlink()
+        return
+    scratch.mkdir(exist_ok=True)
+    aside = scratch / f"{path.name}.removed"
+    shutil.rmtree(aside, ignore_errors=True)
+    path.rename(aside)
+    sync_folder(path.parent)
+    shutil.rmtree(aside)
 
 
 def make_folder(path: Path, option: str = "output") -> None:

@@ -26,6 +26,7 @@ from pipeline.storage.durable import (
     make_folder,
     own_sha256,
     reading_back,
+    remove_whole,
     storage_errors,
     sync_file,
     sync_folder,
@@ -240,7 +241,7 @@ class Staging:
         with suppress(ThresherError, OSError):
             if latest_run(self.layout) == base:
                 self.layout.link(target.name).unlink(missing_ok=True)
-                shutil.rmtree(target)
+                remove_whole(target, self.layout.staging)
 
     def _point(self, link: Link) -> None:
         """Write the pointer. Readers see the run already, so an error is a warning now, not a failure."""

@@ -64,6 +64,8 @@ def assert_tidy(root: Path) -> None:
     """No leftover of a crashed run in any file or folder."""
     staging = root / ".staging"
     assert not staging.exists() or not list(staging.rglob("*.parquet"))
+    unfinished = [path for path in root.rglob(".*") if path.suffix == ".tmp" or path.name.startswith(".probe")]
+    assert {path.parent.name for path in unfinished} <= {".cache", "attempts"}  # removed by runs with answers; later
     assert {path.name for path in root.iterdir()} <= {
         "catalog.duckdb",
         "CURRENT",

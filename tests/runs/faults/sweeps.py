@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 KILLED = next(fault for fault in FAULTS if fault.action == Action.KILL_BEFORE)
 STATE = ("results", "lineage.jsonl", "metrics.prom")
+TOLD_EVERY = 20  # faults
 HEALED = 2  # after one of so many faults the next run follows
 VARYING = re.compile(r"[0-9a-f]{12,}|\d+")
 
@@ -55,6 +56,8 @@ class Tally:
     def note(self, title: str, fired: int, survives: Callable[[], object]) -> None:
         """Count a fault and see whether it was survived."""
         self.injected += bool(fired)
+        if fired and self.injected % TOLD_EVERY == 0:
+            print(self, flush=True)  # noqa: T201 - so that people see that it goes on
         try:
             survives()
         except AssertionError as error:
