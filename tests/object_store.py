@@ -28,11 +28,13 @@ class Fault:
         status: Status of HTTP.
         body: Content.
         cut: Whether to break off halfway through what the store answers instead.
+        late: Whether the store does what it is asked to do before.
     """
 
     status: int = 503
     body: str = "<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
     cut: bool = False
+    late: bool = False
 
 
 @dataclass
@@ -84,18 +86,23 @@ class _Door(BaseHTTPRequestHandler):
     def _answer(self) -> None:
         self.store.requests.append((self.command, self.path))
         fault = self.store.fault(self.command, self.path)
-        if fault is not None and not fault.cut:
+        content = self.rfile.read(int(self.headers.get("Content-Length", 0))) or None
+        if fault is not None and not fault.cut and not fault.late:
             return self._send(fault.status, {}, fault.body.encode(), len(fault.body.encode()))
-        request = urllib.request.Request(f"{self.store.address}{self.path}", method=self.command)  # noqa: S310
+        request = urllib.request.Request(f"{self.store.address}{self.path}", content, method=self.command)  # noqa: S310
         for name, value in self.headers.items():
             if name.lower() not in {"host", "connection", "authorization"}:
                 request.add_header(name, value)
         request.add_header("Authorization", SIGNED)
+        if content is not None and not request.has_header("Content-type"):
+            request.add_header("Content-Type", "application/octet-stream")  # urllib would call it a form
         try:
             with urllib.request.urlopen(request) as answer:  # noqa: S310
                 status, headers, body = answer.status, dict(answer.headers), answer.read()
         except urllib.error.HTTPError as error:
             status, headers, body = error.code, dict(error.headers), error.read()
+        if fault is not None and fault.late:
+            return self._send(fault.status, {}, fault.body.encode(), len(fault.body.encode()))
         length = int(headers.get("Content-Length", len(body))) if self.command == "HEAD" else len(body)
         if fault is not None:
             body, self.close_connection = body[: len(body) // 2], True
@@ -111,7 +118,7 @@ class _Door(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(body)
 
-    do_GET = do_HEAD = _answer  # noqa: N815 - names of the library
+    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _answer  # noqa: N815 - names of the library
 
     def log_message(self, *_args: object) -> None:
         """Say nothing."""
