@@ -71,7 +71,8 @@ def _named(file: Rows) -> Rows:
     address = Layout(run.parent.parent).address
     if not address:
         return file
-    identity = {"size": file.identity["size"], "sha256": own_sha256(file.path)}
+    sha256 = own_sha256(file.path)
+    identity = {"size": file.identity["size"], "etag": sha256, "sha256": sha256}  # as of a copied object
     return replace(
         file, label=f"{address}/{run.parent.name}/{file.path.relative_to(run.parent).as_posix()}", identity=identity
     )
