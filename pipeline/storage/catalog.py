@@ -174,7 +174,7 @@ def _carry(connection: duckdb.DuckDBPyConnection, layout: Layout, path: Path, co
     if shown.keys() - wanted.keys():
         forget_runs(connection, [run_id_of(name) for name in content.kept], existing_shapes(connection))
     if is_new:
-        tables = shapes([content.latest], whole=bool(layout.address))
+        tables = shapes([content.latest], holds_all=bool(layout.address))
         make_tables(connection, tables, content.latest, fresh=False)
         fill(connection, [content.latest], tables, content.left_out, fresh=False)
     update_attempts(connection, layout, content.attempt)
@@ -185,7 +185,7 @@ def _carry(connection: duckdb.DuckDBPyConnection, layout: Layout, path: Path, co
 def _build(connection: duckdb.DuckDBPyConnection, layout: Layout, path: Path, content: Content) -> None:
     """Build a catalog from the folders of all kept runs."""
     runs = content.runs()
-    tables = shapes(runs, whole=bool(layout.address))
+    tables = shapes(runs, holds_all=bool(layout.address))
     key = tuple(tables.items())
     template = _templates.get(key) if len(runs) == 1 else None
     if template is not None:

@@ -36,12 +36,12 @@ class Shape:
     is_view: bool = False
 
 
-def shapes(runs: Sequence[RunFolder], *, whole: bool = False) -> dict[View, Shape]:
+def shapes(runs: Sequence[RunFolder], *, holds_all: bool = False) -> dict[View, Shape]:
     """Return the tables of a catalog by schema and name.
 
     Args:
         runs: Its runs, the last of which is the latest.
-        whole: Whether no table is a view of files, however large: so that the catalog can be read where they are not.
+        holds_all: Whether no table is a view of files, however large: so that the catalog can be read where they are not.
     """
     wanted: dict[View, Shape] = {(MAIN, table.name): Shape(of_contract(table.columns)) for table in (RUNS, ATTEMPTS)}
     leading = of_contract(HISTORY_COLUMNS)
@@ -50,7 +50,7 @@ def shapes(runs: Sequence[RunFolder], *, whole: bool = False) -> dict[View, Shap
         wanted[MAIN, table.name], wanted[HISTORY, table.name] = Shape(columns), Shape(leading + columns)
     for name in tables_of(runs[-1:]):
         files = files_of(runs[-1:], name)
-        is_view = not whole and name != METRICS.name and sum(file.rows for _, _, file in files) > TABLE_ROWS
+        is_view = not holds_all and name != METRICS.name and sum(file.rows for _, _, file in files) > TABLE_ROWS
         wanted[MAIN, name] = Shape(columns_of(file for _, _, file in files), is_view)
     for name in tables_of(runs):
         wanted[HISTORY, name] = Shape(_with_front([file for _, _, file in files_of(runs, name)]))

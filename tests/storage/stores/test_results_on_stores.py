@@ -37,7 +37,7 @@ ROWS = pl.DataFrame(
 )
 
 
-class Place:
+class RemoteResults:
     """A results folder on the store, and what the test does with it."""
 
     def __init__(self, server: ObjectStore, folder: Path, name: str) -> None:
@@ -95,9 +95,9 @@ def server() -> Iterator[ObjectStore]:
 
 
 @pytest.fixture
-def place(
+def results(
     server: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> Iterator[Place]:
+) -> Iterator[RemoteResults]:
     for name in list(os.environ):
         if name.startswith(("AWS_", "AZURE_", "GOOGLE_")):
             monkeypatch.delenv(name)
@@ -110,111 +110,115 @@ def place(
     monkeypatch.setattr(on_stores, "PAUSE", 0.001)
     monkeypatch.setattr("pipeline.runs.provenance.RACY_SECONDS", 0.0)
     server.requests.clear()
-    yield Place(server, tmp_path, re.sub(r"\W", "_", request.node.name)[:60])
+    yield RemoteResults(server, tmp_path, re.sub(r"\W", "_", request.node.name)[:60])
     server.fault, server.has_conditions = lambda _method, _path: None, True
 
 
-def test_everything_reads_them(place: Place) -> None:
-    run = place.run()
+def test_everything_reads_them(results: RemoteResults) -> None:
+    run = results.run()
     assert (
-        run.place == f"{place.address}/runs/{run.path.name}" == f"{place.address}/runs/{place.assert_one_whole_run()}"
+        run.place
+        == f"{results.address}/runs/{run.path.name}"
+        == f"{results.address}/runs/{results.assert_one_whole_run()}"
     )
-    local = place.run(output=str(place.folder / "here"))
+    local = results.run(output=str(results.folder / "here"))
     tables = sorted(path.relative_to(run.path) for path in run.path.rglob("*.parquet"))
-    assert [place.get(f"runs/{run.path.name}/{path.as_posix()}") for path in tables] == [
+    assert [results.get(f"runs/{run.path.name}/{path.as_posix()}") for path in tables] == [
         (local.path / path).read_bytes() for path in tables
     ]
-    assert not any(SECRET.encode() in place.get(key) for key in place.listed())
+    assert not any(SECRET.encode() in results.get(key) for key in results.listed())
     assert not any(
-        str(place.folder / "caches").encode() in place.get(f"attempts/{key}") for key in place.listed("attempts/")
+        str(results.folder / "caches").encode() in results.get(f"attempts/{key}") for key in results.listed("attempts/")
     )
-    place.moved_to_another_machine()
-    assert place.run().status == "unchanged"
-    second = place.run(0.7)
-    assert json.loads(place.get("CURRENT"))["parent"] == run.path.name
+    results.moved_to_another_machine()
+    assert results.run().status == "unchanged"
+    second = results.run(0.7)
+    assert json.loads(results.get("CURRENT"))["parent"] == run.path.name
     assert second.warnings == run.warnings
-    place.moved_to_another_machine()
+    results.moved_to_another_machine()
     for words in (("show",), ("diff",), ("explain", "threshold_sweep"), ("plot", "--list"), ("verify",)):
-        assert call(words[0], place.address, *words[1:]).code == 0, words
-    assert "0.7" in call("show", place.address).out
-    assert call("verify", f"{place.address}/").out == f"{place.address}/: 2 runs, 22 files, all as published\n"
-    n_requests = len(place.store.requests)
-    with pipeline.open_results(place.address) as connection:
+        assert call(words[0], results.address, *words[1:]).code == 0, words
+    assert "0.7" in call("show", results.address).out
+    assert call("verify", f"{results.address}/").out == f"{results.address}/: 2 runs, 22 files, all as published\n"
+    n_requests = len(results.store.requests)
+    with pipeline.open_results(results.address) as connection:
         paths = [path for (path,) in connection.execute("SELECT path FROM runs ORDER BY generation").fetchall()]
         counted = connection.execute("SELECT count(*), count(DISTINCT run_id) FROM history.threshold_sweep_curve")
         assert counted.fetchall() == [(8, 2)]
         assert connection.execute("SELECT count(*) FROM attempts").fetchall() == [(3,)]
     assert paths == [run.place, second.place]
-    assert len(place.store.requests) - n_requests <= 6  # what is here is not copied again
-    page = place.folder / "report.html"
+    assert len(results.store.requests) - n_requests <= 6  # what is here is not copied again
+    page = results.folder / "report.html"
     page.write_text("<p>")
-    assert put_beside(place.address, page, "text/html") == f"{place.address}/report.html"
-    assert place.get("report.html") == b"<p>"
+    assert put_beside(results.address, page, "text/html") == f"{results.address}/report.html"
+    assert results.get("report.html") == b"<p>"
 
 
-def test_stages_read_results_of_another_place(place: Place) -> None:
-    run = place.run()
-    with results_at(place.address) as folder:
+def test_stages_read_results_of_another_place(results: RemoteResults) -> None:
+    run = results.run()
+    with results_at(results.address) as folder:
         assert (folder / "runs" / run.path.name / "manifest.json").is_file()
     ranked = ROWS.select(query_id="id", doc_id="id", score="score", relevance=pl.col("label").cast(pl.Int64))
     both = pl.concat([ranked.with_columns(system=pl.lit(name)) for name in "ab"])
-    both.write_parquet(place.folder / "ranking.parquet")
-    stage = {"kind": "ranking", "ranking": str(place.folder / "ranking.parquet"), "by": ["system"], "cutoffs": [1]}
-    upstream = f"{place.address}/upstream"
+    both.write_parquet(results.folder / "ranking.parquet")
+    stage = {"kind": "ranking", "ranking": str(results.folder / "ranking.parquet"), "by": ["system"], "cutoffs": [1]}
+    upstream = f"{results.address}/upstream"
     pipeline.run({"output": upstream, "stages": [stage | {"uncertainty": "none", "no_relevant": "zero"}]})
     compare = {"kind": "compare", "of": "ranking", "results": upstream, "system": "system", "resamples": 99}
-    config = {"output": str(place.folder / "compared"), "stages": [compare]}
+    config = {"output": str(results.folder / "compared"), "stages": [compare]}
     compared = pipeline.run(config)
     (recorded,) = json.loads((compared.path / "run.json").read_text())["inputs"]
     assert recorded["path"].startswith(f"{upstream}/runs/00000001-")
     assert "mtime_ns" not in recorded
-    place.moved_to_another_machine()
+    results.moved_to_another_machine()
     assert pipeline.run(config).status == "unchanged"
     with pytest.raises(ConfigError, match="is the output folder of this run itself"):
         pipeline.run(config | {"output": upstream})
 
 
-def test_of_two_runs_at_a_time_none_is_lost(place: Place) -> None:
-    others = iter([parse_config(place.config(0.9, machine="other"), base=Path())])
+def test_of_two_runs_at_a_time_none_is_lost(results: RemoteResults) -> None:
+    others = iter([parse_config(results.config(0.9, machine="other"), base=Path())])
     published: list[str] = []
 
     def publish_first(method: str, key: str) -> None:
         if (method, key) == ("PUT", "CURRENT"):
             published.extend(pipeline.run(config).path.name for config in others)
 
-    place.faults(publish_first)
-    run = place.run()
+    results.faults(publish_first)
+    run = results.run()
     assert [f"00000001-{name.partition('-')[2]}" for name in published] == published
-    assert run.path.name == f"00000002-{run.run_id}" == place.assert_one_whole_run()
-    lost = f"another run was published first to {place.address}: this run was made again on top"
+    assert run.path.name == f"00000002-{run.run_id}" == results.assert_one_whole_run()
+    lost = f"another run was published first to {results.address}: this run was made again on top"
     assert run.warnings[-1] == lost
-    record = json.loads(place.get(f"runs/{run.path.name}/run.json"))
+    record = json.loads(results.get(f"runs/{run.path.name}/run.json"))
     (taken_over,) = [result["taken_over_from"] for result in record["results"].values()]
-    first = json.loads(place.get(f"attempts/{taken_over}.json"))
+    first = json.loads(results.get(f"attempts/{taken_over}.json"))
     assert (first["status"], first["exit"]) == ("failed", 75)
-    assert first["error"].startswith(f"another run was published to {place.address} meanwhile")
-    with pipeline.open_results(place.address) as connection:
+    assert first["error"].startswith(f"another run was published to {results.address} meanwhile")
+    with pipeline.open_results(results.address) as connection:
         names = connection.execute("SELECT path FROM runs ORDER BY generation").fetchall()
-    assert names == [(f"{place.address}/runs/{published[0]}",), (run.place,)]
-    assert len(place.listed("runs/")) > 2 * 12  # the objects of the lost attempt are there, and nobody sees them
+    assert names == [(f"{results.address}/runs/{published[0]}",), (run.place,)]
+    assert len(results.listed("runs/")) > 2 * 12  # the objects of the lost attempt are there, and nobody sees them
 
 
-def test_races_that_are_always_lost_end(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_races_that_are_always_lost_end(results: RemoteResults, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(on_stores, "TRIES", 2)
-    place.faults(lambda method, key: Fault(412, "") if (method, key) == ("PUT", "CURRENT") else None)
-    with pytest.raises(BusyError, match=f"2 times another run was published first to {place.address} while") as caught:
-        place.run()
+    results.faults(lambda method, key: Fault(412, "") if (method, key) == ("PUT", "CURRENT") else None)
+    with pytest.raises(
+        BusyError, match=f"2 times another run was published first to {results.address} while"
+    ) as caught:
+        results.run()
     assert caught.value.code == 75
-    assert "CURRENT" not in place.listed()
+    assert "CURRENT" not in results.listed()
 
 
-def test_an_answer_that_is_lost_publishes_once(place: Place) -> None:
+def test_an_answer_that_is_lost_publishes_once(results: RemoteResults) -> None:
     faults = iter([Fault(500, "", late=True)])
-    place.faults(lambda method, key: next(faults, None) if (method, key) == ("PUT", "CURRENT") else None)
-    run = place.run()
-    assert (run.status, run.path.name) == ("published", place.assert_one_whole_run())
+    results.faults(lambda method, key: next(faults, None) if (method, key) == ("PUT", "CURRENT") else None)
+    run = results.run()
+    assert (run.status, run.path.name) == ("published", results.assert_one_whole_run())
     assert next(faults, None) is None
-    assert len(place.listed("chain/")) == 1
+    assert len(results.listed("chain/")) == 1
 
 
 def fails_for_good(method: str, key: str) -> Fault | None:
@@ -248,21 +252,21 @@ _ASKED: list[str] = []
     ],
 )
 def test_a_run_that_cannot_be_shown_goes_on_later(
-    place: Place, fault: Callable[[str, str], Fault | None], code: int, words: str
+    results: RemoteResults, fault: Callable[[str, str], Fault | None], code: int, words: str
 ) -> None:
     _ASKED.clear()
-    place.faults(fault)
+    results.faults(fault)
     with pytest.raises(ThresherError) as caught:
-        place.run()
+        results.run()
     assert (caught.value.code, words in caught.value.message) == (code, True), caught.value.message
-    assert str(place.folder / "caches") not in str(caught.value)
+    assert str(results.folder / "caches") not in str(caught.value)
     assert SECRET not in str(caught.value)
-    assert "CURRENT" not in place.listed()
-    assert call("show", place.address).code == (69 if fault is is_gone_at_the_pointer else 66)
-    place.store.fault = lambda _method, _path: None
-    run = place.run()
-    assert run.path.name == place.assert_one_whole_run()
-    (result,) = json.loads(place.get(f"runs/{run.path.name}/run.json"))["results"].values()
+    assert "CURRENT" not in results.listed()
+    assert call("show", results.address).code == (69 if fault is is_gone_at_the_pointer else 66)
+    results.store.fault = lambda _method, _path: None
+    run = results.run()
+    assert run.path.name == results.assert_one_whole_run()
+    (result,) = json.loads(results.get(f"runs/{run.path.name}/run.json"))["results"].values()
     assert result["taken_over_from"]  # counted by the attempt that failed
 
 
@@ -271,89 +275,89 @@ class KilledError(BaseException):
 
 
 @pytest.mark.parametrize("is_published", [False, True])
-def test_a_publisher_that_is_killed_leaves_a_whole_run(place: Place, is_published: bool) -> None:  # noqa: FBT001
-    first = place.run()
+def test_a_publisher_that_is_killed_leaves_a_whole_run(results: RemoteResults, is_published: bool) -> None:  # noqa: FBT001
+    first = results.run()
     with pytest.MonkeyPatch.context() as patch:
 
         def kill(*_arguments: object) -> None:
-            place.store.fault = lambda _method, _path: Fault(403, "")
+            results.store.fault = lambda _method, _path: Fault(403, "")
             raise KilledError
 
         patch.setattr(Publisher, "complete" if is_published else "_commit", kill)
         with pytest.raises(KilledError):
-            place.run(0.7)
-    place.store.fault = lambda _method, _path: None
-    shown = place.assert_one_whole_run()
+            results.run(0.7)
+    results.store.fault = lambda _method, _path: None
+    shown = results.assert_one_whole_run()
     assert (shown != first.path.name) == is_published
-    assert len(place.listed("chain/")) == 1
-    assert ("0.7" in call("show", place.address).out) == is_published
-    run = place.run(0.8)
-    assert run.path.name == place.assert_one_whole_run() == f"0000000{2 + is_published}-{run.run_id}"
-    assert len(place.listed("chain/")) == 2 + is_published
-    place.moved_to_another_machine()
-    assert call("verify", place.address).code == 0
+    assert len(results.listed("chain/")) == 1
+    assert ("0.7" in call("show", results.address).out) == is_published
+    run = results.run(0.8)
+    assert run.path.name == results.assert_one_whole_run() == f"0000000{2 + is_published}-{run.run_id}"
+    assert len(results.listed("chain/")) == 2 + is_published
+    results.moved_to_another_machine()
+    assert call("verify", results.address).code == 0
 
 
-def test_damage_on_the_store_is_found(place: Place) -> None:
-    run = place.run()
+def test_damage_on_the_store_is_found(results: RemoteResults) -> None:
+    run = results.run()
     key = f"runs/{run.path.name}/threshold_sweep_curve/threshold_sweep.parquet"
-    content = place.get(key)
-    place.put(key, content[:-1] + b"?")
-    assert call("show", place.address).code == 65
-    verified = call("verify", place.address)
-    assert (verified.code, f"{place.address}/{key} has changed since it was published" in verified.err) == (65, True)
-    place.put(key, content)
-    place.put(f"runs/{run.path.name}/extra", b"")
-    assert f"{place.address}/runs/{run.path.name}/extra is not in the manifest" in call("verify", place.address).err
-    place.store.delete(f"{BUCKET}/{place.name}/runs/{run.path.name}/extra")
-    assert call("show", place.address).code == 0
+    content = results.get(key)
+    results.put(key, content[:-1] + b"?")
+    assert call("show", results.address).code == 65
+    verified = call("verify", results.address)
+    assert (verified.code, f"{results.address}/{key} has changed since it was published" in verified.err) == (65, True)
+    results.put(key, content)
+    results.put(f"runs/{run.path.name}/extra", b"")
+    assert f"{results.address}/runs/{run.path.name}/extra is not in the manifest" in call("verify", results.address).err
+    results.store.delete(f"{BUCKET}/{results.name}/runs/{run.path.name}/extra")
+    assert call("show", results.address).code == 0
     for lost in ("CURRENT", f"chain/{run.path.name}.json", "catalog.duckdb"):
-        place.store.delete(f"{BUCKET}/{place.name}/{lost}")
-        assert call("show", place.address).code == 0, lost
-        assert call("verify", place.address).code == (65 if lost == "catalog.duckdb" else 0), lost
-        assert call("verify", place.address, "--repair").code == 0, lost
-        assert lost in place.listed()
-    place.store.delete(f"{BUCKET}/{place.name}/{key}")
-    again = place.run()
+        results.store.delete(f"{BUCKET}/{results.name}/{lost}")
+        assert call("show", results.address).code == 0, lost
+        assert call("verify", results.address).code == (65 if lost == "catalog.duckdb" else 0), lost
+        assert call("verify", results.address, "--repair").code == 0, lost
+        assert lost in results.listed()
+    results.store.delete(f"{BUCKET}/{results.name}/{key}")
+    again = results.run()
     assert (again.status, again.generation) == ("published", 2)
-    assert f"a published run is damaged: {place.address}/{key} is missing" in "\n".join(again.warnings)
+    assert f"a published run is damaged: {results.address}/{key} is missing" in "\n".join(again.warnings)
 
 
-def test_old_runs_expire(place: Place) -> None:
-    names = [place.run(threshold).path.name for threshold in (0.5, 0.6)]
-    place.put("runs/00000003-0123456789ab/manifest.json", b"of a run that was never published")
-    place.moved_to_another_machine()
-    assert f"would remove {names[0]}" in call("expire", place.address, "--keep", "1", "--dry-run").out
-    assert place.listed(f"runs/{names[0]}")
-    called = call("expire", place.address, "--keep", "1")
+def test_old_runs_expire(results: RemoteResults) -> None:
+    names = [results.run(threshold).path.name for threshold in (0.5, 0.6)]
+    results.put("runs/00000003-0123456789ab/manifest.json", b"of a run that was never published")
+    results.moved_to_another_machine()
+    assert f"would remove {names[0]}" in call("expire", results.address, "--keep", "1", "--dry-run").out
+    assert results.listed(f"runs/{names[0]}")
+    called = call("expire", results.address, "--keep", "1")
     assert (called.code, f"removed {names[0]}" in called.out) == (0, True), called.err
-    assert {key.split("/")[0] for key in place.listed("runs/")} == {names[1], "00000003-0123456789ab"}
-    assert place.listed("chain/") == [f"{names[1]}.json"]
-    assert call("verify", place.address).code == 0
-    with pipeline.open_results(place.address) as connection:
+    assert {key.split("/")[0] for key in results.listed("runs/")} == {names[1], "00000003-0123456789ab"}
+    assert results.listed("chain/") == [f"{names[1]}.json"]
+    assert call("verify", results.address).code == 0
+    with pipeline.open_results(results.address) as connection:
         assert connection.execute("SELECT count(*) FROM runs").fetchall() == [(1,)]
-    assert place.run(0.6).status == "unchanged"
+    assert results.run(0.6).status == "unchanged"
 
 
-def test_a_store_that_cannot_be_used_is_told_at_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    place.store.has_conditions = False
-    with pytest.raises(ConfigError, match=f"{place.address}: the store ignores conditions of writes"):
-        place.run()
-    place.store.has_conditions = True
-    place.faults(lambda method, _key: Fault(403, "") if method == "PUT" else None)
-    with pytest.raises(PermissionDenied, match=rf"output: writing {place.address}/attempts/") as caught:
-        place.run()
+def test_a_store_that_cannot_be_used_is_told_at_once(results: RemoteResults, monkeypatch: pytest.MonkeyPatch) -> None:
+    results.store.has_conditions = False
+    with pytest.raises(ConfigError, match=f"{results.address}: the store ignores conditions of writes"):
+        results.run()
+    results.store.has_conditions = True
+    results.faults(lambda method, _key: Fault(403, "") if method == "PUT" else None)
+    with pytest.raises(PermissionDenied, match=rf"output: writing {results.address}/attempts/") as caught:
+        results.run()
     assert caught.value.remedy is not None
     assert "putting" in caught.value.remedy
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     started = time.monotonic()
     with pytest.raises(UnavailableError):
-        place.run()
-    assert call("show", place.address).code == 69
+        results.run()
+    assert call("show", results.address).code == 69
     assert time.monotonic() - started < 30
-    monkeypatch.setenv("AWS_ENDPOINT_URL", place.store.door)
-    place.store.fault = lambda _method, _path: None
-    config = place.config(output="s3://no-such-bucket/x")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", results.store.door)
+    results.store.fault = lambda _method, _path: None
+    config = results.config(output="s3://no-such-bucket/x")
     with pytest.raises(ThresherError, match="no-such-bucket") as caught_bucket:
         pipeline.run(config)
     assert caught_bucket.value.code == 73
@@ -366,9 +370,9 @@ def test_places_that_mean_nothing_are_refused(tmp_path: Path, text: str) -> None
     assert call("show", text).code == 78
 
 
-def test_mirrors_that_are_not_used_make_room(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    place.run()
-    store = store_of(place.address, what="results")
+def test_mirrors_that_are_not_used_make_room(results: RemoteResults, monkeypatch: pytest.MonkeyPatch) -> None:
+    results.run()
+    store = store_of(results.address, what="results")
     assert store is not None
     elsewhere = store.folder.parent / "0123456789abcdef" / "read"
     elsewhere.mkdir(parents=True)
