@@ -41,7 +41,7 @@ def shapes(runs: Sequence[RunFolder], *, holds_all: bool = False) -> dict[View, 
 
     Args:
         runs: Its runs, the last of which is the latest.
-        holds_all: Whether no table is a view of files, however large: so that the catalog can be read where they are not.
+        holds_all: Whether no table is a view of files, however large, so that the catalog can be read without them.
     """
     wanted: dict[View, Shape] = {(MAIN, table.name): Shape(of_contract(table.columns)) for table in (RUNS, ATTEMPTS)}
     leading = of_contract(HISTORY_COLUMNS)

@@ -7,14 +7,14 @@ in the chain and the catalog, the next run writes again if this one is killed.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from pipeline.errors import ConfigError, StorageError, ThresherError, UnavailableError
-from pipeline.storage.durable import own_sha256, read_own
+from pipeline.storage.durable import DamagedError, own_sha256, read_own
 from pipeline.storage.layout import ATTEMPTS, CATALOG, CHAIN, CURRENT, MANIFEST, RUNS, Layout
 from pipeline.storage.stores.mirror import THREADS, Mirror, Pointer
 from pipeline.storage.stores.objects import LostRaceError
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pipeline.storage.manifest import Manifest
 
 SWAPS = 3
+LOOKING = 0.2  # seconds between two looks whether a signal asked to stop
 ABANDONED = timedelta(days=1)  # an upload takes less
 
 
@@ -67,13 +68,15 @@ class Publisher:
         with ThreadPoolExecutor(THREADS, thread_name_prefix="thresher-upload") as pool:
             jobs = [pool.submit(self._upload, folder, path, sha256) for path, sha256 in hashes.items()]
             try:
-                for job in jobs:
-                    job.result()
+                pending = set(jobs)
+                while pending:
+                    done, pending = wait(pending, LOOKING, FIRST_COMPLETED)
+                    for job in done:
+                        job.result()
                     self.check()
             finally:
                 for job in jobs:
                     job.cancel()
-        self.check()
         self._commit(link)
 
     def _upload(self, folder: Path, path: str, sha256: str) -> None:
@@ -136,9 +139,17 @@ class Publisher:
                     self.mirror.notes.note(key, etag, content)
             except ThresherError as error:
                 yield f"{link.run} is published, but {key} is not up to date: {error.message}"
-        with suppress(ThresherError):
+        with suppress(ThresherError, DamagedError):
+            self._send_settled(link.run_id)
             self.mirror.notes.write()
             remove_abandoned(self.mirror)
+
+    def _send_settled(self, run_id: str) -> None:
+        """Write the records of attempts that were killed, which say so here, but those of this run's own."""
+        for path in self.layout.attempts.glob("[0-9a-f]*.json"):
+            key, content = f"{ATTEMPTS}/{path.name}", read_own(path)
+            if path.stem != run_id and not self.mirror.notes.holds(key, content):
+                self.mirror.notes.note(key, self.mirror.objects.upload(key, content), content)
 
 
 def _is_of_same_run(now: Pointer, base: Pointer) -> bool:

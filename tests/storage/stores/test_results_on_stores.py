@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
 import re
 import shutil
 import time
@@ -291,7 +292,10 @@ def test_a_publisher_that_is_killed_leaves_a_whole_run(results: RemoteResults, i
     assert (shown != first.path.name) == is_published
     assert len(results.listed("chain/")) == 1
     assert ("0.7" in call("show", results.address).out) == is_published
+    killed = {"run_id": "0123456789ab", "host": platform.node(), "status": "running", "pid": -1}
+    results.put("attempts/0123456789ab.json", json.dumps(killed, indent=2).encode())
     run = results.run(0.8)
+    assert b"crashed" in results.get("attempts/0123456789ab.json")
     assert run.path.name == results.assert_one_whole_run() == f"0000000{2 + is_published}-{run.run_id}"
     assert len(results.listed("chain/")) == 2 + is_published
     results.moved_to_another_machine()
