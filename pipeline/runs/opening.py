@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.engines.expression_types import type_of
+from pipeline.engines.memory import limit_process
 from pipeline.engines.truths import truths
 from pipeline.errors import ConfigError, DataError, NoInputError, together
 from pipeline.runs.variables import NO_VARIABLES
@@ -179,6 +180,7 @@ def _opened(config: Config, configured: ConfiguredStage) -> dict[str, Source]:
     """Open the inputs by name; the faults of all of them are reported together."""
     sources, faults = {}, []
     limits = config.resources
+    limit_process(None if limits.memory is None else bytes_of(limits.memory))
     copies = Copies(limits.copies, DEFAULT_LIMIT if limits.copies_limit is None else bytes_of(limits.copies_limit))
     for contract in configured.stage.inputs:
         spec = getattr(configured.params, contract.name)

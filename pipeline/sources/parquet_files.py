@@ -8,6 +8,7 @@ from dataclasses import field as data_field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from pipeline.breadcrumbs import OPENING, reading
 from pipeline.errors import DataError, os_error_number, os_fault
 
 if TYPE_CHECKING:
@@ -82,12 +83,13 @@ class DataFile:
         """Whether the footer says for every row group that a column has no NULL."""
         import pyarrow.parquet as pq  # noqa: PLC0415 - see open_file
 
-        metadata = pq.read_metadata(self.path)
-        if column not in metadata.schema.names:
-            return False
-        index = metadata.schema.names.index(column)
-        groups = (metadata.row_group(number).column(index).statistics for number in range(metadata.num_row_groups))
-        return all(chunk is not None and chunk.has_null_count and chunk.null_count == 0 for chunk in groups)
+        with reading(self.name, activity=OPENING):
+            metadata = pq.read_metadata(self.path)
+            if column not in metadata.schema.names:
+                return False
+            index = metadata.schema.names.index(column)
+            groups = (metadata.row_group(number).column(index).statistics for number in range(metadata.num_row_groups))
+            return all(chunk is not None and chunk.has_null_count and chunk.null_count == 0 for chunk in groups)
 
     def bounds(self, column: str) -> tuple[float, float] | None:
         """Return the lowest and highest number of a column according to the footer; None if it does not tell.
@@ -96,11 +98,12 @@ class DataFile:
         """
         import pyarrow.parquet as pq  # noqa: PLC0415 - see open_file
 
-        metadata = pq.read_metadata(self.path)
-        if column not in metadata.schema.names or not metadata.num_row_groups:
-            return None
-        index = metadata.schema.names.index(column)
-        groups = [metadata.row_group(number).column(index).statistics for number in range(metadata.num_row_groups)]
+        with reading(self.name, activity=OPENING):
+            metadata = pq.read_metadata(self.path)
+            if column not in metadata.schema.names or not metadata.num_row_groups:
+                return None
+            index = metadata.schema.names.index(column)
+            groups = [metadata.row_group(number).column(index).statistics for number in range(metadata.num_row_groups)]
         if not all(chunk is not None and chunk.has_min_max and isinstance(chunk.min, int | float) for chunk in groups):
             return None
         return float(min(chunk.min for chunk in groups)), float(max(chunk.max for chunk in groups))
@@ -126,10 +129,11 @@ def open_file(path: Path, root: Path, *, name: str, label: str = "", holder: obj
     from pipeline.sources.plain_types import plain_schema  # noqa: PLC0415 - loads pyarrow
 
     try:
-        stat = path.stat()
-        footer = _footer(path, stat.st_size, label or str(path), name=name)
-        metadata = pq.read_metadata(path)
-        schema = plain_schema(metadata.schema.to_arrow_schema())
+        with reading(label or path, name, OPENING):
+            stat = path.stat()
+            footer = _footer(path, stat.st_size, label or str(path), name=name)
+            metadata = pq.read_metadata(path)
+            schema = plain_schema(metadata.schema.to_arrow_schema())
     except (pa.ArrowException, OSError, MemoryError) as error:
         if os_error_number(error) is not None:
             raise os_fault(error, f"input {name}: reading {label or path}") from error
@@ -146,7 +150,8 @@ def identity_of(path: Path, *, name: str) -> dict[str, int]:
         ThresherError: the operating system fails; by the number of its error.
     """
     try:
-        return _of_stat(path.stat())
+        with reading(path, name, OPENING):
+            return _of_stat(path.stat())
     except OSError as error:
         raise os_fault(error, f"input {name}: looking at {path}") from error
 

@@ -11,6 +11,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipeline import breadcrumbs
+from pipeline.errors import ThresherError
 from pipeline.storage.durable import DamagedError, read_own, read_start, storage_errors, write_json
 from pipeline.storage.layout import RUN_RECORD
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
     from pipeline.storage.layout import Layout
 
-RUNNING, CRASHED, PUBLISHED = "running", "crashed", "published"
+RUNNING, CRASHED, PUBLISHED, FAILED = "running", "crashed", "published", "failed"
 ABANDONED = timedelta(hours=1)
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _START = 1024  # bytes: the status is the third key of a record
@@ -37,6 +39,7 @@ class Attempt:
     def write(self, **facts: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
         """Add facts to the record and write it anew."""
         self.record |= facts
+        breadcrumbs.note(attempt=str(self.path))
         with storage_errors(f"writing {self.path}"):
             self.path.parent.mkdir(exist_ok=True)
         write_json(self.path, self.record)
@@ -83,6 +86,20 @@ def settle(layout: Layout, published: dict[str, Path], latest: str) -> None:
         folder = published.get(path.stem)
         existing = None if folder is None else _read(folder / RUN_RECORD)
         write_json(path, existing or record | {"status": CRASHED, "noticed_at": utc_now()})
+
+
+def settle_failed(path: Path, code: int, error: str) -> None:
+    """Complete the record of an attempt whose process has crashed, unless it had ended before; what fails is left.
+
+    Args:
+        path: The record.
+        code: Exit code of the command.
+        error: What happened, and what to do.
+    """
+    record = _read(path)
+    if record is not None and record.get("status") == RUNNING:
+        with suppress(ThresherError):
+            write_json(path, record | {"status": FAILED, "exit": code, "error": error, "ended_at": utc_now()})
 
 
 def _is_running(path: Path) -> bool:
