@@ -13,7 +13,7 @@ import duckdb
 import sqlglot.expressions as exp
 
 from pipeline import breadcrumbs
-from pipeline.engines.faults import UNREADABLE, translated
+from pipeline.engines.faults import UNREADABLE, of_reader, translated
 from pipeline.engines.memory import MIB, default_limit, process_limit
 from pipeline.engines.scratch import scratch_folder
 from pipeline.errors import DataError, ResourceError
@@ -308,8 +308,11 @@ def _frames(reader: pa.RecordBatchReader, rows: int) -> list[pl.DataFrame]:
     import polars as pl  # noqa: PLC0415 - as in `stream`
 
     frames: list[pl.DataFrame] = []
-    while sum(frame.height for frame in frames) < rows and (batch := next(reader, None)) is not None:
-        frames.append(pl.DataFrame(pl.from_arrow(batch)))
+    try:
+        while sum(frame.height for frame in frames) < rows and (batch := next(reader, None)) is not None:
+            frames.append(pl.DataFrame(pl.from_arrow(batch)))
+    except OSError as error:
+        raise of_reader(error) from error
     return frames
 
 

@@ -47,9 +47,14 @@ def limit_process(memory: int | None) -> None:
         memory: The limit of the engine in bytes; None: that which it chooses.
     """
     if breadcrumbs.is_supervised():
-        available = _available()
-        limit = default_limit(int(SHARE_OF_ENGINE * available), available) if memory is None else memory
-        breadcrumbs.note(limit=limit, is_default=memory is None, ceiling=ceiling(limit, available))
+        limit = limit_of(memory)
+        breadcrumbs.note(limit=limit, is_default=memory is None, ceiling=ceiling(limit, _available()))
+
+
+def limit_of(memory: int | None) -> int:
+    """Return the memory limit of the engine in bytes; None stands for that which it chooses."""
+    available = _available()
+    return default_limit(int(SHARE_OF_ENGINE * available), available) if memory is None else memory
 
 
 def ceiling(limit: int, available: int) -> int:

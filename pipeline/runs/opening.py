@@ -14,6 +14,7 @@ from pipeline.engines.memory import limit_process
 from pipeline.engines.truths import truths
 from pipeline.errors import ConfigError, DataError, NoInputError, together
 from pipeline.runs.variables import NO_VARIABLES
+from pipeline.runs.wide_values import refuse_wide_values
 from pipeline.sources.bindings import Binding
 from pipeline.sources.frames import is_passed_in
 from pipeline.sources.opening import open_source, with_others
@@ -114,6 +115,8 @@ def _open_inputs(
         configured = configured.with_upstream(upstream, origin=config.origin)
     sources = with_others(_labelled(_opened(config, configured), config.variables, run))
     plan = configured.stage.plan(configured.params, sources)
+    limits = config.resources
+    refuse_wide_values(plan, None if limits.memory is None else bytes_of(limits.memory), limits.threads)
     _check_mappings(plan, where=f"{config.origin}: stage {configured.params.name!r}")
     notices = (*_skipped_warnings(sources), *_rows_read_otherwise(sources), *_unbound_by_rule(plan))
     warnings = tuple(config.variables.concealed(text) for text in (*notices, *plan.warnings))

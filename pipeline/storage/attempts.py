@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from pipeline.storage.layout import Layout
 
-RUNNING, CRASHED, PUBLISHED, FAILED = "running", "crashed", "published", "failed"
+RUNNING, CRASHED, PUBLISHED = "running", "crashed", "published"
+FAILED, INTERRUPTED = "failed", "interrupted"
 ABANDONED = timedelta(hours=1)
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _START = 1024  # bytes: the status is the third key of a record
@@ -88,18 +89,19 @@ def settle(layout: Layout, published: dict[str, Path], latest: str) -> None:
         write_json(path, existing or record | {"status": CRASHED, "noticed_at": utc_now()})
 
 
-def settle_failed(path: Path, code: int, error: str) -> None:
-    """Complete the record of an attempt whose process has crashed, unless it had ended before; what fails is left.
+def settle_ended(path: Path, status: str, code: int, error: str) -> None:
+    """Complete the record of an attempt whose process has ended, unless it is complete; if it cannot be written, go on.
 
     Args:
         path: The record.
+        status: What it says from now on.
         code: Exit code of the command.
         error: What happened, and what to do.
     """
     record = _read(path)
     if record is not None and record.get("status") == RUNNING:
         with suppress(ThresherError):
-            write_json(path, record | {"status": FAILED, "exit": code, "error": error, "ended_at": utc_now()})
+            write_json(path, record | {"status": status, "exit": code, "error": error, "ended_at": utc_now()})
 
 
 def _is_running(path: Path) -> bool:

@@ -68,13 +68,14 @@ class Ending:
         error = self._error(facts)  # forks once more: before anything starts a thread
         from pipeline.cli.console import Console  # noqa: PLC0415 - see above
         from pipeline.runs.variables import Variables  # noqa: PLC0415 - see above
-        from pipeline.storage.attempts import settle_failed  # noqa: PLC0415 - see above
+        from pipeline.storage import attempts  # noqa: PLC0415 - see above
 
         error.message = Variables(secrets=facts.get("secrets", {})).concealed(error.message)
         told = error.message if error.remedy is None else f"{error.message}\n{error.remedy}"
         attempt = Path(facts["attempt"]) if "attempt" in facts else None
         if attempt is not None:
-            settle_failed(attempt, error.code, told)
+            endings = {KilledError: attempts.CRASHED, Interrupted: attempts.INTERRUPTED}
+            attempts.settle_ended(attempt, endings.get(type(error), attempts.FAILED), error.code, told)
         log_format = "json" if asks_for_json(words) else "text"
         Console(log_format=log_format, run_id="" if attempt is None else attempt.stem).error(error)
         return error.code
@@ -156,7 +157,8 @@ def _at(facts: dict[str, Any]) -> str:
     files = facts.get("files", [])
     if not files:
         return ""
-    more = f" and {len(files) - 1:,} more files" if len(files) > 1 else ""
+    n_more = len(files) - 1
+    more = f" and {n_more:,} more file{'s' if n_more > 1 else ''}" if n_more else ""
     return f" while it read {files[0]}{more}"
 
 
