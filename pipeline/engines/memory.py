@@ -69,7 +69,7 @@ def ceiling(limit: int, available: int) -> int:
 
 @cache
 def _available() -> int:
-    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else _ENDLESS
     return min(machine, process_limit() or machine)
 
 

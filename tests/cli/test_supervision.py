@@ -101,8 +101,8 @@ def test_a_file_at_which_the_engine_crashes_is_looked_for(workplace: Workplace) 
 def test_a_crash_that_no_file_repeats_is_a_bug(workplace: Workplace) -> None:
     called = spawn("run", workplace.config(), script=working("os.abort()"))
     assert called.code == 70
-    files = f"{workplace.folder / 'pairs.parquet'} and 1 more file"
-    assert f"error: the process crashed while it read {files}: SIGABRT\n" in called.err
+    assert f"error: the process crashed while it read {workplace.folder}" in called.err
+    assert ".parquet and 1 more file: SIGABRT\n" in called.err
     assert "report it.  [exit 70]" in called.err
 
 
