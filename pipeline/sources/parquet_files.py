@@ -163,7 +163,7 @@ def open_file(path: Path, root: Path, *, name: str, label: str = "", holder: obj
             metadata = pq.read_metadata(path)
             schema = plain_schema(metadata.schema.to_arrow_schema())
             largest_group = _largest_group(metadata)
-    except (pa.ArrowException, OSError, MemoryError) as error:
+    except (pa.ArrowException, OSError, MemoryError, UnicodeError) as error:
         if os_error_number(error) is not None:
             raise os_fault(error, f"input {name}: reading {label or path}") from error
         message = f"input {name}: {label or path} is not a whole Parquet file ({error})"

@@ -67,6 +67,7 @@ class Ending:
         facts = self.trail.read()
         error = self._error(facts)  # forks once more: before anything starts a thread
         from pipeline.cli.console import Console  # noqa: PLC0415 - see above
+        from pipeline.cli.terminal import forgive_full_stderr, open_closed_streams  # noqa: PLC0415 - see above
         from pipeline.runs.variables import Variables  # noqa: PLC0415 - see above
         from pipeline.storage import attempts  # noqa: PLC0415 - see above
 
@@ -76,6 +77,8 @@ class Ending:
         if attempt is not None:
             endings = {KilledError: attempts.CRASHED, Interrupted: attempts.INTERRUPTED}
             attempts.settle_ended(attempt, endings.get(type(error), attempts.FAILED), error.code, told)
+        open_closed_streams()
+        forgive_full_stderr()
         log_format = "json" if asks_for_json(words) else "text"
         Console(log_format=log_format, run_id="" if attempt is None else attempt.stem).error(error)
         return error.code
