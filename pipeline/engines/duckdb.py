@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import glob
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -14,6 +12,7 @@ import sqlglot.expressions as exp
 
 from pipeline.engines.faults import UNREADABLE, translated
 from pipeline.engines.memory import MIB, default_limit, process_limit
+from pipeline.engines.query_thread import QueryThread
 from pipeline.engines.scratch import scratch_folder
 from pipeline.errors import DataError, ResourceError
 from pipeline.queries.by_file import FILE
@@ -21,18 +20,17 @@ from pipeline.queries.dialect import column, render
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from concurrent.futures import Future
     from pathlib import Path
     from types import TracebackType
 
     import polars as pl
     import pyarrow as pa
 
-    from pipeline.engines.engine import Settle
+    from pipeline.engines.engine import Function, Settle
     from pipeline.interrupts import StopRequest
 
 T = TypeVar("T")
-POLL_SECONDS = 0.05
-STOP_SECONDS = 5.0
 PERFECT_HASH_BITS = 20  # four blocks of cells
 BLOCK_ROWS = 1 << 20
 _HANDED_OVER = "rows_handed_over"
@@ -67,6 +65,8 @@ class DuckDB:
     """
 
     name = "duckdb"
+    has_workers = False
+    most_in_order: int | None = None  # what does not fit into memory goes to scratch
 
     def __init__(
         self,
@@ -75,15 +75,13 @@ class DuckDB:
         stop: StopRequest,
         progress: Callable[[float], None] | None = None,
     ) -> None:
-        self._stop = stop
-        self._progress = progress
-        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="thresher-query")
         names = {str(folder) for folder in folders}
         # a file is asked for by its escaped name, and found by its own: both must lie in an allowed folder
         allowed = sorted(names | {glob.escape(name) for name in names})
         self._connection = _connect(resources, allowed, progress is not None)
+        watch = None if progress is None else lambda: progress(self._connection.query_progress())
+        self._thread = QueryThread(stop, self._connection.interrupt, watch)
         self._files: dict[str, None] = {}
-        self._left_behind = False
 
     @staticmethod
     def version() -> str:
@@ -100,8 +98,8 @@ class DuckDB:
 
     def close(self) -> None:
         """Close the connection and end its thread; a query that does not stop is abandoned."""
-        self._worker.shutdown(wait=not self._left_behind)
-        if not self._left_behind:
+        self._thread.close()
+        if not self._thread.is_abandoned:
             self._connection.close()
 
     def scan(self, name: str, files: Sequence[str], *, located: bool = False) -> None:
@@ -183,9 +181,9 @@ class DuckDB:
         text = render(query)
         reader = self._run(lambda: self._connection.sql(text).to_arrow_reader(BLOCK_ROWS), text)
         held: list[pl.DataFrame] = []
-        ahead = self._submit(lambda: _frames(reader, BLOCK_ROWS))
+        ahead = self._thread.submit(lambda: _frames(reader, BLOCK_ROWS))
         while frames := self._result(ahead, text):
-            ahead = self._submit(lambda: _frames(reader, BLOCK_ROWS))
+            ahead = self._thread.submit(lambda: _frames(reader, BLOCK_ROWS))
             pending = pl.concat([*held, *frames])
             while pending.height >= BLOCK_ROWS:
                 yield pending[:BLOCK_ROWS]
@@ -209,6 +207,17 @@ class DuckDB:
             self._run(lambda frame=frame, text=text: self._take(frame, text), text)  # type: ignore[misc]
             exists = True
 
+    def transform(
+        self,
+        name: str,
+        reads: Mapping[str, exp.Query],  # noqa: ARG002 - all engines are called alike
+        key: Sequence[str],  # noqa: ARG002
+        function: Function,  # noqa: ARG002
+        batches: Iterable[pl.DataFrame],
+    ) -> None:
+        """Create a relation that a pure function makes of rows that lie together by a key: from its batches."""
+        self.fill(name, batches)
+
     def _take(self, frame: pl.DataFrame, text: str) -> None:
         self._connection.register(_HANDED_OVER, frame.to_arrow())
         try:
@@ -228,15 +237,11 @@ class DuckDB:
         return int(self.fetch(exp.select(size)).item())
 
     def _run(self, work: Callable[[], T], text: str) -> T:
-        return self._result(self._submit(work), text)
-
-    def _submit(self, work: Callable[[], T]) -> Future[T]:
-        self._stop.check()
-        return self._worker.submit(work)
+        return self._result(self._thread.submit(work), text)
 
     def _result(self, future: Future[T], text: str) -> T:
         try:
-            return self._wait(future)
+            return self._thread.result(future)
         except duckdb.Error as error:
             unclear = type(error) is duckdb.Error  # what the decoder of a page raises: it names no file
             broken = self._broken_file() if unclear or isinstance(error, duckdb.InvalidInputException) else None
@@ -251,7 +256,7 @@ class DuckDB:
         for file in self._files:
             params = {"file": glob.escape(file)}
             try:
-                self._wait(self._worker.submit(self._answer, every_value, params))
+                self._thread.run(lambda params=params: self._answer(every_value, params))
             except duckdb.Error:
                 return file
         return None
@@ -259,20 +264,6 @@ class DuckDB:
     def _answer(self, text: str, params: Mapping[str, str]) -> list[tuple[object, ...]]:
         """Fetch all rows of a query, because a result that is left open would block the next one."""
         return self._connection.execute(text, params).fetchall()
-
-    def _wait(self, future: Future[T]) -> T:
-        while True:
-            try:
-                return future.result(timeout=POLL_SECONDS)
-            except FutureTimeout:
-                if future.done():  # it ended just as the wait did
-                    return future.result()
-                if self._progress is not None:
-                    self._progress(self._connection.query_progress())
-            if self._stop.is_set:
-                self._connection.interrupt()
-                self._left_behind = not wait([future], timeout=STOP_SECONDS).done
-                self._stop.check()
 
 
 class DuckDBWithoutRows(DuckDB):

@@ -9,6 +9,7 @@ from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
 from pipeline.errors import ConfigError
+from pipeline.queries.spark_text import ROUNDS
 from pipeline.sources.paths import shortened
 from pipeline.sources.references import MARKED, Placeholders
 
@@ -113,6 +114,8 @@ def _limited(text: str, *, name: str, kind: str) -> exp.Expr:
                 "Use columns, constants, comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, CASE, CAST and simple functions."
             )
             raise ConfigError(message, remedy=remedy)
+        if isinstance(node, exp.Cast) and node.to.this in exp.DataType.INTEGER_TYPES:
+            node.meta[ROUNDS] = True
     return tree
 
 

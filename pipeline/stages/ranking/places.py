@@ -62,11 +62,14 @@ def _documents(frame: pl.DataFrame) -> Documents:
 
 
 def _whole_rankings(places: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Blocks that end where a ranking ends."""
+    """Blocks that end where a ranking ends, at least one."""
+    places = places.select(NUMBER, "n_before", "n_documents", "n_hits", "n_misses")
     number = places[NUMBER]
+    if number.is_empty():
+        yield places
     start = 0
     while start < len(number):
         last = number[min(start + BLOCK_ROWS, len(number)) - 1]
         end = int(number.search_sorted(last, side="right"))
-        yield places.select(NUMBER, "n_before", "n_documents", "n_hits", "n_misses")[start:end]
+        yield places[start:end]
         start = end

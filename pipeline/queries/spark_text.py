@@ -1,0 +1,81 @@
+"""What SQL must be written otherwise to mean the same on Spark, where sqlglot leaves it as it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROUNDS = "rounds"  # key of the meta data of a cast by the user, which rounds a fraction where Spark would cut it
+_TYPES = {
+    exp.DataType.Type.USMALLINT: "INT",
+    exp.DataType.Type.UINT: "BIGINT",
+    exp.DataType.Type.UBIGINT: "DECIMAL(20, 0)",
+    exp.DataType.Type.HUGEINT if hasattr(exp.DataType.Type, "HUGEINT") else exp.DataType.Type.INT128: "DECIMAL(38, 0)",
+}
+
+
+def for_spark(tree: exp.Expr) -> exp.Expr:
+    """Return a copy of a tree with other words for what Spark lacks, or takes for something else."""
+    return tree.transform(_rewritten)
+
+
+def _rewritten(node: exp.Expr) -> exp.Expr:
+    rewrite = _REWRITES.get(type(node))
+    return node if rewrite is None else rewrite(node)
+
+
+def _type(node: exp.Expr) -> exp.Expr:
+    """Unsigned and very wide types, which only DuckDB has, become the next type that holds their values."""
+    wider = _TYPES.get(node.this)
+    return node if wider is None else exp.DataType.build(wider, dialect="duckdb")
+
+
+def _quotient(node: exp.Expr) -> exp.Expr:
+    """A quotient is a DOUBLE, and infinite or NaN where the divisor is 0: an error on Spark."""
+    dividend, divisor = exp.cast(node.this, "DOUBLE"), node.expression
+    quotient = exp.Div(this=dividend, expression=divisor, typed=False, safe=False)
+    if isinstance(divisor, exp.Literal):
+        return quotient
+    infinite = exp.Mul(this=dividend.copy(), expression=exp.cast(exp.Literal.string("Infinity"), "DOUBLE"))
+    is_zero = exp.EQ(this=exp.paren(divisor.copy()), expression=exp.Literal.number(0))
+    return exp.Paren(this=exp.Case().when(is_zero, infinite).else_(quotient))
+
+
+def _instant(node: exp.Expr) -> exp.Expr:
+    """A time without a zone, in a zone: sqlglot would turn it the other way."""
+    return exp.func("to_utc_timestamp", exp.cast(node.this, "TIMESTAMPTZ"), node.args["zone"])
+
+
+def _seconds(node: exp.Expr) -> exp.Expr:
+    """The time of a number of seconds since 1970, with their fraction."""
+    return exp.func("timestamp_seconds", node.this)
+
+
+def _rounded(node: exp.Expr) -> exp.Expr:
+    """A cast by the user of what may be a fraction to a whole number: to the nearest one, halves as on DuckDB."""
+    if not node.meta.get(ROUNDS):
+        return node
+    value = node.this
+    kind = exp.func("typeof", value.copy())
+    halves_to_even, halves_up = (exp.func(name, value.copy()) for name in ("rint", "round"))
+    is_float = exp.In(this=kind, expressions=[exp.Literal.string(name) for name in ("float", "double")])
+    is_decimal = exp.Like(this=kind.copy(), expression=exp.Literal.string("decimal%"))
+
+    def cast(operand: exp.Expr) -> exp.Cast:
+        return exp.Cast(this=operand, to=node.args["to"].copy())
+
+    case = exp.Case().when(is_float, cast(halves_to_even)).when(is_decimal, cast(halves_up)).else_(cast(value.copy()))
+    return exp.Paren(this=case)
+
+
+_REWRITES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
+    exp.DataType: _type,
+    exp.Div: _quotient,
+    exp.AtTimeZone: _instant,
+    exp.UnixToTime: _seconds,
+    exp.Cast: _rounded,
+}
