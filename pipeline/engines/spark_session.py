@@ -8,8 +8,10 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+import tempfile
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,13 +39,13 @@ SETTINGS_OF_SESSIONS = {
 _LOCAL_SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "OFF",  # what goes wrong is told by thresher, once
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.sql.shuffle.partitions": "8",
 }
 _LOCAL = re.compile(r"local(\[.*\])?")
 _SIZE = re.compile(r"(?P<number>\d+)(?:\.\d+)?\s*(?P<unit>[KMGT])i?B", re.IGNORECASE)
-_QUIET = Path(__file__).with_name("spark_log4j2.properties")
 
 
 class SparkSettings(BaseModel):
@@ -183,13 +185,30 @@ def _joined(settings: SparkSettings, resources: Resources) -> SparkSession:
     local = _local_settings(resources) if master is not None and _LOCAL.fullmatch(master) else {}
     for name, value in (local | _texts(settings.options)).items():
         builder = builder.config(name, value)
-    return builder.getOrCreate().newSession()
+    with _kept_apart() if local else nullcontext():
+        return builder.getOrCreate().newSession()
+
+
+@contextmanager
+def _kept_apart() -> Iterator[None]:
+    """Let a Java process that is started here write its messages to a file; show them only if it does not start."""
+    with tempfile.TemporaryFile() as messages:
+        stderr = os.dup(2)
+        os.dup2(messages.fileno(), 2)
+        try:
+            yield
+        except Exception as error:
+            messages.seek(0)
+            last = [line for line in messages.read().decode(errors="replace").splitlines() if line.strip()][-1:]
+            raise RuntimeError("; ".join([str(error), *last])) from error
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
 
 
 def _local_settings(resources: Resources) -> dict[str, str]:
     """Options of a Spark that runs in a process beside this one."""
-    options = f"-Dlog4j2.configurationFile={_QUIET.as_uri()}"
-    settings = _LOCAL_SETTINGS | {"spark.driver.extraJavaOptions": options}
+    settings = _LOCAL_SETTINGS | {"spark.pyspark.python": sys.executable}
     if resources.memory is not None and (size := _SIZE.match(resources.memory)):
         settings["spark.driver.memory"] = f"{size['number']}{size['unit'].lower()}"
     if resources.scratch is not None:
