@@ -153,9 +153,9 @@ def started_session(settings: SparkSettings, resources: Resources) -> SparkSessi
         for name, value in (SETTINGS_OF_SESSIONS | _changeable(session, settings.options)).items():
             session.conf.set(name, value)
     except Exception as error:  # what pyspark raises has no class in common
-        place = settings.remote or settings.master or "this machine"
+        address = settings.remote or settings.master or "this machine"
         reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        message = f"Spark cannot be used on {place}: {reason.strip()}"
+        message = f"Spark cannot be used on {address}: {reason.strip()}"
         raise UnavailableError(message, remedy="Check master, remote and options in [spark].") from error
     return session
 
