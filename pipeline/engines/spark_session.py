@@ -48,6 +48,7 @@ _LOCAL_SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.sql.shuffle.partitions": "8",
 }
+_MASTER = re.compile(r"local(\[.*\])?$|local-cluster\[|yarn$|spark://|k8s://")
 _LOCAL = re.compile(r"local(\[.*\])?")
 _SIZE = re.compile(r"(?P<number>\d+)(?:\.\d+)?\s*(?P<unit>[KMGT])i?B", re.IGNORECASE)
 
@@ -97,6 +98,11 @@ class SparkSettings(BaseModel):
         if self.master is not None and self.remote is not None:
             message = "give master or remote, not both"
             raise ValueError(message)
+        if self.master is not None and not _MASTER.match(self.master):
+            message = (
+                f"master = {self.master!r} is no place that Spark knows: write local[4], yarn, spark://… or k8s://…"
+            )
+            raise ValueError(message)
         if self.remote is not None and not self.remote.startswith("sc://"):
             message = f'remote = {self.remote!r} is not the address of a Spark Connect server: write "sc://host:15002"'
             raise ValueError(message)
@@ -124,10 +130,10 @@ def check_spark(settings: SparkSettings) -> None:
 
 def _check_java() -> None:
     home = os.environ.get("JAVA_HOME")
-    java = shutil.which("java") if home is None else shutil.which(str(Path(home, "bin", "java")))
+    java = shutil.which("java") if not home else shutil.which(str(Path(home, "bin", "java")))
     remedy = f'Install Java {OLDEST_JAVA} or newer (or set JAVA_HOME), give [spark] remote = "sc://…", or use DuckDB.'
     if java is None:
-        where = "on the PATH" if home is None else f"in JAVA_HOME ({home})"
+        where = "on the PATH" if not home else f"in JAVA_HOME ({home})"
         message = f'engine = "spark" needs Java, and there is none {where}'
         raise ConfigError(message, remedy=remedy)
     answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)  # noqa: S603 - found above
