@@ -56,8 +56,8 @@ class Engine(duckdb.DuckDB):
         {work}
         return super().fetch(*words, **options)
 
-from pipeline.runs import evaluation
-evaluation.DuckDB = Engine
+from pipeline.runs import starting
+starting.DuckDB = Engine
 {more}
 main()
 """
