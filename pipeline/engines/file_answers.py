@@ -25,9 +25,11 @@ if TYPE_CHECKING:
 
 KEPT_SHARE, KEPT_ROWS = 32, 20_000  # answers are kept while they have a small share of the rows of all files, or few
 MANY_FILES, SPARE = 8, 4  # from so many files on, one is asked first; answers of files together may be so much larger
+LARGE_FILE = 2_000_000  # rows of a file, or of files that are asked together, from which on a statement is for it alone
 LARGER = 4  # times the rows for which answers were too large, from which on it is tried again
 MOST_KEYS = 2_000_000  # by which it is told what the rows of files meet
 _KEYS = "keys_of_files"
+_UPPER, _LOWER = "digest:upper", "digest:lower"
 
 
 class TooLargeError(Exception):
@@ -134,22 +136,40 @@ class FileAnswers:
         Raises:
             TooLargeError: the answer is not worth keeping.
         """
+        most = self._most(asked)
+        answers: list[pl.DataFrame] = []
+        for first, groups in self._asked_at_once(asked):
+            scans = self._scan(asked, first, groups)
+            tree = (query or asked.query).of_scans(scans).limit(most + 1 - sum(frame.height for frame in answers))
+            answers.append(self.engine.fetch(tree, used(tree, asked.params)))
+            if sum(frame.height for frame in answers) > most:
+                self.states.give_up(asked.kept, self._rows(asked.files))
+                raise TooLargeError
+        return pl.concat(answers)
+
+    def _asked_at_once(self, asked: Asked) -> list[tuple[int, list[list[int]]]]:
+        """What one statement asks of `asked_together`, with the index of the first of them.
+
+        Large files of the same columns are asked one by one: a statement that tells files apart has one more key to
+        group by, which costs it the table indexed by the keys.
+        """
         groups = asked.asked_together
+        is_one_scan = len({asked.files[group[0]][0] for group in groups}) == 1
+        rows = sum(self.told.files[asked.files[index][1]].rows for group in groups for index in group)
+        if is_one_scan and rows >= LARGE_FILE * len(groups):
+            return [(number, [group]) for number, group in enumerate(groups)]
+        return [(0, groups)]
+
+    def _scan(self, asked: Asked, first: int, groups: Sequence[Sequence[int]]) -> list[str]:
+        """Register the files of some of `asked_together` with their numbers; return the names of their scans."""
         scans = list(dict.fromkeys(asked.files[group[0]][0] for group in groups))
-        first = 0
         for name in scans:
             of_scan = [group for group in groups if asked.files[group[0]][0] == name]
             scan, paths = self.told.scans[name], [asked.files[index][1] for group in of_scan for index in group]
             self.engine.scan_numbered(numbered(name), paths, first, asked.together, located=scan.located)
             self.read.setdefault(scan.source, set()).update(paths)
             first += len(of_scan)
-        most = self._most(asked)
-        tree = (query or asked.query).of_scans(scans).limit(most + 1)
-        rows = self.engine.fetch(tree, used(tree, asked.params))
-        if rows.height > most:
-            self.states.give_up(asked.kept, self._rows(asked.files))
-            raise TooLargeError
-        return rows
+        return scans
 
     def answers(
         self, asked: Asked, settle: Callable[[Asked, pl.DataFrame], pl.DataFrame] | None = None
@@ -250,7 +270,9 @@ class FileAnswers:
         file = column(FILE, _KEYS)
         conditions = (column(ours, _KEYS).eq(column(theirs, "met")) for theirs, ours in met.keys)
         together = self.put_together(met.relation)
-        digested = _digested(together).join(_KEYS, on=exp.and_(*conditions)).select(file).group_by(file)
+        names = list(dict.fromkeys(theirs for theirs, _ in met.keys))
+        digested = _added(_numbers_of_rows(together, names), "met")
+        digested = digested.join(_KEYS, on=exp.and_(*conditions)).select(file).group_by(file)
         types = self._types_of(together)
         digests = [hashed([types])] * len(files)
         for *digest, index in self.engine.fetch(digested).iter_rows():
@@ -279,7 +301,19 @@ def _of_file(digests: list[str] | str, index: int) -> str:
 
 def _digested(relation: exp.Query) -> exp.Select:
     """Number and digest of the rows of a relation, whatever their order."""
+    return _added(_numbers_of_rows(relation, ()), "met")
+
+
+def _numbers_of_rows(relation: exp.Query, names: Sequence[str]) -> exp.Select:
+    """Some columns of a relation, and two numbers for every row, made before rows are repeated in a join."""
     text = exp.cast(exp.column("met"), "VARCHAR")
     upper, lower = exp.func("md5_number_upper", text), exp.func("md5_number_lower", text.copy())
-    total = exp.Sum(this=exp.cast(lower, exp.DataType.build("HUGEINT", dialect="duckdb")))
-    return exp.select(exp.Count(this=exp.Star()), exp.func("bit_xor", upper), total).from_(relation.subquery("met"))
+    wide = exp.cast(lower, exp.DataType.build("HUGEINT", dialect="duckdb"))
+    numbers = (exp.alias_(upper, _UPPER, quoted=True), exp.alias_(wide, _LOWER, quoted=True))
+    return exp.select(*(column(name, "met") for name in names), *numbers).from_(relation.subquery("met"))
+
+
+def _added(numbers: exp.Select, alias: str) -> exp.Select:
+    """How many rows there are, and what their numbers are together."""
+    sums = (exp.func("bit_xor", column(_UPPER)), exp.Sum(this=column(_LOWER)))
+    return exp.select(exp.Count(this=exp.Star()), *sums).from_(numbers.subquery(alias))
