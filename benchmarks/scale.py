@@ -2,8 +2,8 @@
 
     python benchmarks/scale.py [--rows 1000000000] [--files 100000] [--only NAME]… [--data DIR]
 
-Every run is a process of its own with a memory limit. README.md says what each line means. A billion rows are ten copies
-of a hundred million, 7 GB on disk.
+Every run is a process of its own with a memory limit. README.md says what each line means. A billion rows are ten
+copies of a hundred million, 8 GB on disk.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ import sqlglot.expressions as exp
 from pipeline.engines.told import numbered
 from pipeline.queries.by_file import FILE, ByFile, Met
 from pipeline.queries.dialect import column, render
+from pipeline.queries.digests import added, digest, numbers_of_rows
 from pipeline.queries.splitting import ANSWERS
 from pipeline.storage.states import Entry, renumbered
 
@@ -29,7 +30,6 @@ LARGE_FILE = 2_000_000  # rows of a file, or of files that are asked together, f
 LARGER = 4  # times the rows for which answers were too large, from which on it is tried again
 MOST_KEYS = 2_000_000  # by which it is told what the rows of files meet
 _KEYS = "keys_of_files"
-_UPPER, _LOWER = "digest:upper", "digest:lower"
 
 
 class TooLargeError(Exception):
@@ -257,7 +257,7 @@ class FileAnswers:
         key = hashed(relation)
         if key not in self._digests:
             together = self.put_together(met.relation)
-            digested = self.engine.fetch(_digested(together)).row(0)
+            digested = self.engine.fetch(digest(together)).row(0)
             self._digests[key] = hashed([self._types_of(together), *map(str, digested)])
         return self._digests[key] or ""
 
@@ -275,12 +275,12 @@ class FileAnswers:
         conditions = (column(ours, _KEYS).eq(column(theirs, "met")) for theirs, ours in met.keys)
         together = self.put_together(met.relation)
         names = list(dict.fromkeys(theirs for theirs, _ in met.keys))
-        digested = _added(_numbers_of_rows(together, names), "met")
+        digested = added(numbers_of_rows(together, names), "met")
         digested = digested.join(_KEYS, on=exp.and_(*conditions)).select(file).group_by(file)
         types = self._types_of(together)
         digests = [hashed([types])] * len(files)
-        for *digest, index in self.engine.fetch(digested).iter_rows():
-            digests[index] = hashed([types, *map(str, digest)])
+        for *numbers, index in self.engine.fetch(digested).iter_rows():
+            digests[index] = hashed([types, *map(str, numbers)])
         return digests
 
     def _types_of(self, relation: exp.Query) -> str:
@@ -301,23 +301,3 @@ def used(query: exp.Expr, params: Mapping[str, float]) -> dict[str, float]:
 
 def _of_file(digests: list[str] | str, index: int) -> str:
     return digests if isinstance(digests, str) else digests[index]
-
-
-def _digested(relation: exp.Query) -> exp.Select:
-    """Number and digest of the rows of a relation, whatever their order."""
-    return _added(_numbers_of_rows(relation, ()), "met")
-
-
-def _numbers_of_rows(relation: exp.Query, names: Sequence[str]) -> exp.Select:
-    """Some columns of a relation, and two numbers for every row, made before rows are repeated in a join."""
-    text = exp.cast(exp.column("met"), "VARCHAR")
-    upper, lower = exp.func("md5_number_upper", text), exp.func("md5_number_lower", text.copy())
-    wide = exp.cast(lower, exp.DataType.build("HUGEINT", dialect="duckdb"))
-    numbers = (exp.alias_(upper, _UPPER, quoted=True), exp.alias_(wide, _LOWER, quoted=True))
-    return exp.select(*(column(name, "met") for name in names), *numbers).from_(relation.subquery("met"))
-
-
-def _added(numbers: exp.Select, alias: str) -> exp.Select:
-    """How many rows there are, and what their numbers are together."""
-    sums = (exp.func("bit_xor", column(_UPPER)), exp.Sum(this=column(_LOWER)))
-    return exp.select(exp.Count(this=exp.Star()), *sums).from_(numbers.subquery(alias))
