@@ -87,8 +87,10 @@ class AreaRequest:
 
 def areas(
     engine: Engine, request: AreaRequest, groupings: Sequence[Grouping], by: Sequence[str], counts: pl.DataFrame
-) -> pl.DataFrame:
+) -> tuple[pl.DataFrame, bool]:
     """Areas of every group: one row per group with the areas, their standard errors and, for cells, their bounds.
+
+    Areas come from cells, too, where the engine cannot hand over all rows in order: whether that was so is said beside.
 
     Args:
         engine: Where the rows are.
@@ -99,16 +101,18 @@ def areas(
     """
     engine.define(SCORED, request.rows)
     tables: dict[str, pl.DataFrame] = {}
-    first_cells = FirstCells(engine)
+    first_cells, all_in_order = FirstCells(engine), True
     for grouping in sorted(groupings, key=lambda each: -len(each.columns)):  # cells of coarser ones are sums of theirs
         counts_of_grouping = counts.filter(pl.col(GROUPING.name) == grouping.label)
         sums = add_up(counts_of_grouping, grouping.columns, [*COUNTS, *WEIGHTS])
         groups = _Groups.of(sums, grouping.columns, weighted=request.weighted)
         replicates = 1 + max(counts_of_grouping[REPLICATE].to_list(), default=0) if request.replicated else 0
         work = _Work(engine, request, groups, replicates, first_cells)
-        tables[grouping.label] = work.exact() if request.exact else work.binned()
+        is_exact = request.exact and work.fits_in_order()
+        all_in_order = all_in_order and work.fits_in_order()
+        tables[grouping.label] = work.exact() if is_exact else work.binned()
     in_order = [tables[grouping.label] for grouping in groupings]
-    return pl.concat(in_order, how="diagonal").select(GROUPING.name, *by, *_COLUMNS)
+    return pl.concat(in_order, how="diagonal").select(GROUPING.name, *by, *_COLUMNS), all_in_order
 
 
 _COLUMNS = (
@@ -193,6 +197,11 @@ class _Work:
             for rows in self._packed() if self._fits() else self._streamed():
                 collected.add(rows)
         return self._table(collected, {})
+
+    def fits_in_order(self) -> bool:
+        """Whether the engine hands over all rows in order."""
+        most = self.engine.most_in_order
+        return most is None or self.groups.rows <= most
 
     def _collector(self) -> OrderedAreas:
         second = self.request.second_replicates if self.replicates else 0
@@ -289,7 +298,8 @@ class _Work:
     def _narrowed(self) -> tuple[AreaCells | None, CellGrid | None]:
         """Cells that leave less open than is accepted, and their grid; None if a few rounds do not bring it.
 
-        Which cells hold a single score, and so leave nothing open, is asked only where counts alone do not suffice.
+        Where the engine cannot hand over all rows in order, the last round decides, whatever it leaves open. Which
+        cells hold a single score, and so leave nothing open, is asked only where counts alone do not suffice.
         """
         most = max(64, MOST_CELLS_OF_GROUPS // max(self.groups.size, 1))
         count = min(MOST_CELLS, most, max(64, math.ceil(FIRST_CELLS / self.request.width)))
@@ -302,6 +312,8 @@ class _Work:
             cells = AreaCells(counted.rows, extremes)
             bounds = self._bounds(cells)
             if self._is_narrow(bounds):
+                return cells, grid
+            if number == MOST_ROUNDS - 1 and not self.fits_in_order():
                 return cells, grid
             grid = finer(cells.open(bounds, extremes), min(MOST_CELLS, most))
         return None, None

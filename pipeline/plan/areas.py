@@ -28,7 +28,13 @@ class Areas(AreaRequest):
     def run(self, engine: Engine, progress: Progress) -> None:
         """Add the table; how many positives and negatives a group has tell the counts."""
         counts = progress.counts
-        progress.tables[self.into] = areas(engine, self, counts.groupings, counts.by, counts[COUNT_TABLE])
+        table, in_order = areas(engine, self, counts.groupings, counts.by, counts[COUNT_TABLE])
+        progress.tables[self.into] = table
+        if self.exact and not in_order:
+            progress.warnings.append(
+                f"areas are midpoints of certified bounds (method binned), not exact: {engine.name} hands over at most "
+                f"{engine.most_in_order:,} rows in order (driver_rows)"
+            )
 
     def statements(self, by: Sequence[str]) -> Iterator[Statement]:
         """The rows, and what is asked of them."""
