@@ -129,8 +129,10 @@ class DuckDB:
             located: As for `scan`.
         """
         self._note_files(files)
-        group = exp.IntDiv(this=column("file_index"), expression=exp.Literal.number(together))
-        number = exp.Add(this=group, expression=exp.Literal.number(first))
+        number: exp.Expr = exp.Literal.number(first)  # of all rows: a key that costs nothing
+        if len(files) > together:
+            group = exp.IntDiv(this=column("file_index"), expression=exp.Literal.number(together))
+            number = exp.Add(this=group, expression=number)
         numbered = exp.alias_(exp.cast(number, "INT"), FILE, quoted=True)
         self.define(name, files_query(files, located=located).select(numbered))
 

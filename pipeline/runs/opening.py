@@ -66,8 +66,10 @@ class OpenedStage:
     def folders(self) -> set[Path]:
         """The folders of its input files, as they are named and as links lead to them."""
         files = (file for source in self.sources.values() for file in source.files)
-        paths = (file.path for file in files if isinstance(file, DataFile))
-        return {folder for path in paths for folder in (path.parent, path.resolve().parent)}
+        paths = [file.path for file in files if isinstance(file, DataFile)]
+        named = {path.parent for path in paths}
+        links = (path for path in paths if path.is_symlink())  # to resolve every path takes six times as long
+        return named | {folder.resolve() for folder in named} | {path.resolve().parent for path in links}
 
     @property
     def bindings(self) -> tuple[Binding, ...]:
