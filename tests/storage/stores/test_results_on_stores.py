@@ -127,10 +127,7 @@ def test_everything_reads_them(results: RemoteResults) -> None:
     assert [results.get(f"runs/{run.path.name}/{path.as_posix()}") for path in tables] == [
         (local.path / path).read_bytes() for path in tables
     ]
-    assert not any(SECRET.encode() in results.get(key) for key in results.listed())
-    assert not any(
-        str(results.folder / "caches").encode() in results.get(f"attempts/{key}") for key in results.listed("attempts/")
-    )
+    assert not any(text.encode() in results.get(key) for key in results.listed() for text in (SECRET, "caches"))
     results.moved_to_another_machine()
     assert results.run().status == "unchanged"
     second = results.run(0.7)
@@ -328,7 +325,11 @@ def test_damage_on_the_store_is_found(results: RemoteResults) -> None:
 
 
 def test_old_runs_expire(results: RemoteResults) -> None:
-    names = [results.run(threshold).path.name for threshold in (0.5, 0.6)]
+    names = [results.run().path.name]
+    stale = results.get("CURRENT")
+    names.append(results.run(0.6).path.name)
+    results.put("CURRENT", stale)  # as after somebody restored it
+    assert "0.6" in call("show", results.address).out
     results.put("runs/00000003-0123456789ab/manifest.json", b"of a run that was never published")
     results.moved_to_another_machine()
     assert f"would remove {names[0]}" in call("expire", results.address, "--keep", "1", "--dry-run").out
@@ -337,6 +338,7 @@ def test_old_runs_expire(results: RemoteResults) -> None:
     assert (called.code, f"removed {names[0]}" in called.out) == (0, True), called.err
     assert {key.split("/")[0] for key in results.listed("runs/")} == {names[1], "00000003-0123456789ab"}
     assert results.listed("chain/") == [f"{names[1]}.json"]
+    assert results.latest() == names[1]
     assert call("verify", results.address).code == 0
     with pipeline.open_results(results.address) as connection:
         assert connection.execute("SELECT count(*) FROM runs").fetchall() == [(1,)]
