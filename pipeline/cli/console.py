@@ -33,12 +33,13 @@ class Console:
     Args:
         log_format: `text`, or `json` for one object per line.
         quiet: Whether to print errors only.
+        run_id: Id of the run that the lines are about, until another one begins; empty: they are about none.
     """
 
-    def __init__(self, *, log_format: str = "text", quiet: bool = False) -> None:
+    def __init__(self, *, log_format: str = "text", quiet: bool = False, run_id: str = "") -> None:
         self._json = log_format == "json"
         self._quiet = quiet
-        self._run_id = ""
+        self._run_id = run_id
         terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and "CI" not in os.environ
         self.interactive = terminal and not self._json and not quiet
 

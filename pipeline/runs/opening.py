@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.engines.expression_types import type_of
+from pipeline.engines.memory import limit_process
 from pipeline.engines.truths import truths
 from pipeline.errors import ConfigError, DataError, NoInputError, together
 from pipeline.runs.upstream_results import named_by_address, published
 from pipeline.runs.variables import NO_VARIABLES
+from pipeline.runs.wide_values import refuse_wide_values
 from pipeline.sources.bindings import Binding
 from pipeline.sources.frames import is_passed_in
 from pipeline.sources.opening import open_source, with_others
@@ -113,6 +115,8 @@ def _open_inputs(
         opened = {name: named_by_address(source) for name, source in opened.items()}
     sources = with_others(_labelled(opened, config.variables, run))
     plan = configured.stage.plan(configured.params, sources)
+    limits = config.resources
+    refuse_wide_values(plan, None if limits.memory is None else bytes_of(limits.memory), limits.threads)
     _check_mappings(plan, where=f"{config.origin}: stage {configured.params.name!r}")
     notices = (*_skipped_warnings(sources), *_rows_read_otherwise(sources), *_unbound_by_rule(plan))
     warnings = tuple(config.variables.concealed(text) for text in (*notices, *plan.warnings))
@@ -179,6 +183,7 @@ def _opened(config: Config, configured: ConfiguredStage) -> dict[str, Source]:
     """Open the inputs by name; the faults of all of them are reported together."""
     sources, faults = {}, []
     limits = config.resources
+    limit_process(None if limits.memory is None else bytes_of(limits.memory))
     copies = Copies(limits.copies, DEFAULT_LIMIT if limits.copies_limit is None else bytes_of(limits.copies_limit))
     for contract in configured.stage.inputs:
         spec = getattr(configured.params, contract.name)

@@ -11,6 +11,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipeline import breadcrumbs
+from pipeline.errors import ThresherError
 from pipeline.storage.durable import DamagedError, read_own, read_start, storage_errors, write_json
 from pipeline.storage.layout import RUN_RECORD
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from pipeline.storage.layout import Layout
 
 RUNNING, CRASHED, PUBLISHED = "running", "crashed", "published"
+FAILED, INTERRUPTED = "failed", "interrupted"
 ABANDONED, ABANDONED_ON_STORES = timedelta(hours=1), timedelta(days=1)
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _START = 1024  # bytes: the status is the third key of a record
@@ -44,6 +47,7 @@ class Attempt:
     def write(self, **facts: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
         """Add facts to the record and write it anew."""
         self.record |= facts
+        breadcrumbs.note(attempt=str(self.path))
         with storage_errors(f"writing {self.path}"):
             self.path.parent.mkdir(exist_ok=True)
         write_json(self.path, self.record)
@@ -93,6 +97,21 @@ def settle(layout: Layout, published: dict[str, Path], latest: str) -> None:
         folder = published.get(path.stem)
         existing = None if folder is None else _read(folder / RUN_RECORD)
         write_json(path, existing or record | {"status": CRASHED, "noticed_at": utc_now()})
+
+
+def settle_ended(path: Path, status: str, code: int, error: str) -> None:
+    """Complete the record of an attempt whose process has ended, unless it is complete; if it cannot be written, go on.
+
+    Args:
+        path: The record.
+        status: What it says from now on.
+        code: Exit code of the command.
+        error: What happened, and what to do.
+    """
+    record = _read(path)
+    if record is not None and record.get("status") == RUNNING:
+        with suppress(ThresherError):
+            write_json(path, record | {"status": status, "exit": code, "error": error, "ended_at": utc_now()})
 
 
 def _is_running(path: Path) -> bool:
