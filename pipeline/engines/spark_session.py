@@ -35,6 +35,9 @@ SETTINGS_OF_SESSIONS = {
     "spark.sql.variable.substitute": "false",  # else "${env:NAME}" in a literal would be replaced
     "spark.sql.legacy.parquet.nanosAsLong": "true",  # Spark has no type for nanoseconds
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",  # names of folders are text
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
 }
 _LOCAL_SETTINGS = {
     "spark.ui.enabled": "false",
@@ -74,7 +77,9 @@ class SparkSettings(BaseModel):
                 message = f"{name!r} is not an option of Spark: their names start with spark."
                 raise ValueError(message)
             if name in SETTINGS_OF_SESSIONS:
-                message = f"{name} is {SETTINGS_OF_SESSIONS[name]} in every session, so that results do not depend on it"
+                message = (
+                    f"{name} is {SETTINGS_OF_SESSIONS[name]} in every session, so that results do not depend on it"
+                )
                 raise ValueError(message)
         return options
 
@@ -175,7 +180,7 @@ def _joined(settings: SparkSettings, resources: Resources) -> SparkSession:
 
     active = Classic.getActiveSession()
     if active is not None:
-        return active.newSession()
+        return Classic(active.sparkContext, active._jsparkSession.cloneSession())  # noqa: SLF001 - with its temporary views
     builder = Classic.builder.appName("thresher")
     master = settings.master
     if master is None and "PYSPARK_GATEWAY_PORT" not in os.environ:

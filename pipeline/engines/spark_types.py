@@ -93,3 +93,18 @@ def _converted(values: pa.ChunkedArray, arrow: pa.DataType) -> pa.ChunkedArray:
         )
         return convert(values).cast(pa.timestamp("us", tz=arrow.tz))
     return values
+
+
+def arrow_schema(struct: StructType) -> tuple[pa.Schema, dict[str, str]]:
+    """Return columns of Spark with their Arrow types, null for those that Arrow has no type for, which stand beside."""
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - an optional extra
+    from pyspark.sql.pandas.types import to_arrow_type  # noqa: PLC0415
+
+    fields, unreadable = [], {}
+    for field in struct.fields:
+        try:
+            kind = to_arrow_type(field.dataType, timezone="UTC")
+        except PySparkException:
+            kind, unreadable[field.name] = pa.null(), field.dataType.simpleString()
+        fields.append(pa.field(field.name, kind))
+    return pa.schema(fields), unreadable

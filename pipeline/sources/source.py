@@ -16,6 +16,7 @@ from pipeline.errors import DataError, InvalidQueryError, ThresherError
 from pipeline.queries.dialect import column, data_type
 from pipeline.sources import predicates
 from pipeline.sources.bindings import Binding, Bindings
+from pipeline.sources.engine_rows import EngineRows
 from pipeline.sources.frames import FrameRows, Rows
 from pipeline.sources.parquet_files import DataFile
 from pipeline.sources.partition_filter import partition_type
@@ -38,17 +39,27 @@ SCORE_STATE = "score_state"
 
 @dataclass(frozen=True)
 class Scan:
-    """Files with the same schema, or a frame, to be registered with an engine under one name.
+    """Files with the same schema, a frame, or rows that the engine reads, to be registered under one name.
 
     Attributes:
         name: Logical relation.
-        files: Absolute paths, in order; none for a frame.
-        frame: The frame; None for files.
+        files: Absolute paths, in order; none for others.
+        frame: The frame; None for others.
+        engine_rows: What the engine reads itself; None for others.
     """
 
     name: str
     files: tuple[str, ...]
     frame: FrameRows | None = None
+    engine_rows: EngineRows | None = None
+
+
+def _scan(name: str, files: tuple[Rows, ...]) -> Scan:
+    if isinstance(files[0], EngineRows):
+        return Scan(name, (), engine_rows=files[0])
+    if isinstance(files[0], FrameRows):
+        return Scan(name, (), files[0])
+    return Scan(name, tuple(str(file.path) for file in files if isinstance(file, DataFile)))
 
 
 TypeOf = Callable[["exp.Expr", "pa.Schema"], "pa.DataType"]
@@ -100,25 +111,28 @@ class Source:
         """Rows in all files, from their footers."""
         return sum(file.rows for file in self.files)
 
+    @property
+    def n_files(self) -> int:
+        """Number of its files and frames; a table of the engine counts as one where the engine does not tell."""
+        return sum(file.n_files if isinstance(file, EngineRows) else 1 for file in self.files)
+
+    @property
+    def without_places(self) -> str | None:
+        """Name of rows of which the engine tells neither file nor number; None: every row has its place."""
+        return next((each.name for each in self.files if isinstance(each, EngineRows) and not each.has_places), None)
+
     def scans(self, names: Iterable[str]) -> tuple[Scan, ...]:
         """Return one scan per schema, so that no file is read with the types of another.
 
         Args:
             names: Canonical names of the columns that will be read.
         """
-        return tuple(
-            Scan(f"{self.name}_files_{number}", (), files[0])
-            if isinstance(files[0], FrameRows)
-            else Scan(
-                f"{self.name}_files_{number}", tuple(str(file.path) for file in files if isinstance(file, DataFile))
-            )
-            for number, files in enumerate(self.groups(names))
-        )
+        return tuple(_scan(f"{self.name}_files_{number}", files) for number, files in enumerate(self.groups(names)))
 
     def groups(self, names: Iterable[str]) -> tuple[tuple[Rows, ...], ...]:
         """Group the files by schema and by the values of the folder names that are read, which become constants.
 
-        A frame is a group by itself.
+        A frame is a group by itself, and so are rows that the engine reads.
         """
         read = (column for name in names for column in self.columns_read(name))
         used = dict.fromkeys((*read, *self.where_columns, *(self.shown or ())))
@@ -130,7 +144,7 @@ class Source:
                 for name in used
                 if self.is_partition(file, name)
             )
-            own_group = id(file) if isinstance(file, FrameRows) else None
+            own_group = None if isinstance(file, DataFile) else id(file)
             groups.setdefault((signature, values, own_group), []).append(file)
         return tuple(tuple(group) for group in groups.values())
 
