@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Self, TypeVar
 
 import duckdb
@@ -256,7 +257,7 @@ class DuckDB:
         for file in self._files:
             params = {"file": glob.escape(file)}
             try:
-                self._thread.run(lambda params=params: self._answer(every_value, params))
+                self._thread.run(partial(self._answer, every_value, params))
             except duckdb.Error:
                 return file
         return None

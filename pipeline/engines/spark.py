@@ -237,7 +237,8 @@ def _timed(frame: DataFrame, field: pa.Field) -> Column:
     name = "`" + field.name.replace("`", "``") + "`"
     if not is_nanoseconds(field.type):
         return frame[name]
-    instant = sql.expr(f"timestamp_micros((({name} - pmod({name}, 1000)) DIV 1000))")
+    nearest = f"CASE WHEN {name} < 0 THEN -((500 - {name}) DIV 1000) ELSE ({name} + 500) DIV 1000 END"  # as DuckDB
+    instant = sql.expr(f"timestamp_micros({nearest})")
     return (instant if field.type.tz else instant.cast("timestamp_ntz")).alias(field.name)
 
 
@@ -254,4 +255,5 @@ def _path_of(address: Column) -> Column:
     from pyspark.sql import functions as sql  # noqa: PLC0415 - an optional extra
 
     no_space = sql.replace(sql.regexp_replace(address, "^file:/+", "/"), sql.lit("+"), sql.lit("%2B"))
-    return sql.url_decode(no_space)
+    path: Column = sql.url_decode(no_space)
+    return path

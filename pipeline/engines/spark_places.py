@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from pipeline.engines.spark_faults import translated
 from pipeline.engines.spark_session import started_session
-from pipeline.engines.spark_types import arrow_schema
 from pipeline.errors import ConfigError, DataError, InvalidQueryError, NoInputError, ThresherError, UnavailableError
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from pipeline.engines.duckdb import Resources
     from pipeline.engines.spark_session import SparkSettings
@@ -113,6 +113,21 @@ def described(session: SparkSession, kind: str, target: str, *, name: str) -> De
     except Exception as error:  # pyspark, py4j and grpc have no class of errors in common
         raise _fault(session, error, kind, target, name=name) from error
     return Description(schema, unreadable, rows, tells(frame, "file_path", "row_index"), identity, files)
+
+
+def arrow_schema(struct: StructType) -> tuple[pa.Schema, dict[str, str]]:
+    """Return columns of Spark with their Arrow types, null for those that Arrow has no type for, which stand beside."""
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - an optional extra
+    from pyspark.sql.pandas.types import to_arrow_type  # noqa: PLC0415
+
+    fields, unreadable = [], {}
+    for column in struct.fields:
+        try:
+            kind = to_arrow_type(column.dataType, timezone="UTC")
+        except PySparkException:
+            kind, unreadable[column.name] = pa.null(), column.dataType.simpleString()
+        fields.append(pa.field(column.name, kind))
+    return pa.schema(fields), unreadable
 
 
 def frame_of(session: SparkSession, kind: str, target: str) -> DataFrame:

@@ -7,6 +7,7 @@ import logging
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,7 @@ import warnings
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
 OLDEST_JAVA = 17
 DRIVER_ROWS = 20_000_000
+PORT = 15002  # of Spark Connect, where an address names none
+ANSWER_SECONDS = 10.0
 SETTINGS_OF_SESSIONS = {
     "spark.sql.ansi.enabled": "true",  # what cannot be computed is an error, not NULL
     "spark.sql.caseSensitive": "true",
@@ -146,11 +150,11 @@ def started_session(settings: SparkSettings, resources: Resources) -> SparkSessi
     """
     check_spark(settings)
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)  # it repeats every error on stderr
+    warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
     try:
-        with _no_advice():
-            session = _remote(settings) if settings.remote is not None else _joined(settings, resources)
-            for name, value in (SETTINGS_OF_SESSIONS | _changeable(session, settings.options)).items():
-                session.conf.set(name, value)
+        session = _remote(settings) if settings.remote is not None else _joined(settings, resources)
+        for name, value in (SETTINGS_OF_SESSIONS | _changeable(session, settings.options)).items():
+            session.conf.set(name, value)
     except Exception as error:  # what pyspark raises has no class in common
         place = settings.remote or settings.master or "this machine"
         reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
@@ -159,19 +163,22 @@ def started_session(settings: SparkSettings, resources: Resources) -> SparkSessi
     return session
 
 
-@contextmanager
-def _no_advice() -> Iterator[None]:
-    """Keep advice for developers of Spark from the users of the command line."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-
-
 def _remote(settings: SparkSettings) -> SparkSession:
     from pyspark.sql.connect.session import SparkSession as Remote  # noqa: PLC0415 - an optional extra
 
-    session: SparkSession = Remote.builder.remote(settings.remote).create()
+    _check_listening(str(settings.remote))
+    session: SparkSession = Remote.builder.remote(str(settings.remote)).create()
     return session
+
+
+def _check_listening(remote: str) -> None:
+    """Connect once: the client of Spark would try for ten minutes.
+
+    Raises:
+        OSError: nobody answers.
+    """
+    address = urlsplit(remote)
+    socket.create_connection((address.hostname or "localhost", address.port or PORT), timeout=ANSWER_SECONDS).close()
 
 
 def _joined(settings: SparkSettings, resources: Resources) -> SparkSession:
@@ -213,7 +220,8 @@ def _kept_apart() -> Iterator[None]:
 
 def _local_settings(resources: Resources) -> dict[str, str]:
     """Options of a Spark that runs in a process beside this one."""
-    settings = _LOCAL_SETTINGS | {"spark.pyspark.python": sys.executable}
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # of the workers; no option of Spark says so here
+    settings = dict(_LOCAL_SETTINGS)
     if resources.memory is not None and (size := _SIZE.match(resources.memory)):
         settings["spark.driver.memory"] = f"{size['number']}{size['unit'].lower()}"
     if resources.scratch is not None:

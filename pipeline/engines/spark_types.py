@@ -8,8 +8,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyspark.sql.types import DataType, StructType
 
 _PLAIN = {
@@ -31,7 +29,18 @@ _PLAIN = {
     "large_binary": "binary",
     "date32[day]": "date",
 }
-_WIDER = {"uint8": pa.int16(), "uint16": pa.int32(), "uint32": pa.int64(), "uint64": pa.decimal128(20, 0)}
+_OTHERS = {  # what values of a type that Spark lacks are handed over as
+    "null": pa.string(),
+    "large_string": pa.string(),
+    "string_view": pa.string(),
+    "large_binary": pa.binary(),
+    "binary_view": pa.binary(),
+    "halffloat": pa.float32(),
+    "uint8": pa.int16(),
+    "uint16": pa.int32(),
+    "uint32": pa.int64(),
+    "uint64": pa.decimal128(20, 0),
+}
 
 
 def type_name(arrow: pa.DataType) -> str | None:
@@ -67,11 +76,11 @@ def _parsed(name: str) -> DataType:
 
 def is_nanoseconds(arrow: pa.DataType) -> bool:
     """Whether values are timestamps that Spark reads as whole numbers."""
-    return pa.types.is_timestamp(arrow) and arrow.unit == "ns"
+    return bool(pa.types.is_timestamp(arrow) and arrow.unit == "ns")
 
 
 def sparkable(table: pa.Table) -> pa.Table:
-    """Return a table with the types that Spark has, every value the same; nanoseconds are cut to microseconds."""
+    """Return a table with the types that Spark has, every value the same; nanoseconds are rounded, as DuckDB does."""
     columns = {}
     for field, values in zip(table.schema, table.columns, strict=True):
         columns[field.name] = _converted(values, field.type)
@@ -81,30 +90,16 @@ def sparkable(table: pa.Table) -> pa.Table:
 def _converted(values: pa.ChunkedArray, arrow: pa.DataType) -> pa.ChunkedArray:
     if pa.types.is_dictionary(arrow):
         return _converted(values.cast(arrow.value_type), arrow.value_type)
-    if pa.types.is_null(arrow) or str(arrow) in {"large_string", "string_view"}:
-        return values.cast(pa.string())
-    if str(arrow) in {"large_binary", "binary_view"}:
-        return values.cast(pa.binary())
-    if str(arrow) in _WIDER:
-        return values.cast(_WIDER[str(arrow)])
-    if pa.types.is_timestamp(arrow) and arrow.unit != "us":
-        convert: Callable[[pa.ChunkedArray], pa.ChunkedArray] = (
-            lambda each: pc.floor_temporal(each, unit="microsecond") if arrow.unit == "ns" else each
-        )
-        return convert(values).cast(pa.timestamp("us", tz=arrow.tz))
-    return values
+    if is_nanoseconds(arrow):
+        return _microseconds(values).cast(pa.timestamp("us", tz=arrow.tz))
+    if pa.types.is_timestamp(arrow):
+        return values.cast(pa.timestamp("us", tz=arrow.tz))
+    other = _OTHERS.get(str(arrow))
+    return values if other is None else values.cast(other)
 
 
-def arrow_schema(struct: StructType) -> tuple[pa.Schema, dict[str, str]]:
-    """Return columns of Spark with their Arrow types, null for those that Arrow has no type for, which stand beside."""
-    from pyspark.errors import PySparkException  # noqa: PLC0415 - an optional extra
-    from pyspark.sql.pandas.types import to_arrow_type  # noqa: PLC0415
-
-    fields, unreadable = [], {}
-    for field in struct.fields:
-        try:
-            kind = to_arrow_type(field.dataType, timezone="UTC")
-        except PySparkException:
-            kind, unreadable[field.name] = pa.null(), field.dataType.simpleString()
-        fields.append(pa.field(field.name, kind))
-    return pa.schema(fields), unreadable
+def _microseconds(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The nearest number of microseconds; halves away from zero."""
+    number = values.cast(pa.int64())
+    below = pc.negate(pc.divide(pc.subtract(500, number), 1000))
+    return pc.if_else(pc.less(number, 0), below, pc.divide(pc.add(number, 500), 1000))

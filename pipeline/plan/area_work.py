@@ -295,9 +295,8 @@ class _Work:
     def _narrowed(self) -> tuple[AreaCells | None, CellGrid | None]:
         """Cells that leave less open than is accepted, and their grid; None if a few rounds do not bring it.
 
-        Where the engine cannot hand over all rows in order, those of the last round are taken, whatever they leave open.
-
-        Which cells hold a single score, and so leave nothing open, is asked only where counts alone do not suffice.
+        Where the engine cannot hand over all rows in order, the last round decides, whatever it leaves open. Which
+        cells hold a single score, and so leave nothing open, is asked only where counts alone do not suffice.
         """
         most = max(64, MOST_CELLS_OF_GROUPS // max(self.groups.size, 1))
         count = min(MOST_CELLS, most, max(64, math.ceil(FIRST_CELLS / self.request.width)))

@@ -38,7 +38,7 @@ def _quotient(node: exp.Expr) -> exp.Expr:
     """A quotient is a DOUBLE, and infinite or NaN where the divisor is 0: an error on Spark."""
     dividend, divisor = exp.cast(node.this, "DOUBLE"), node.expression
     quotient = exp.Div(this=dividend, expression=divisor, typed=False, safe=False)
-    if isinstance(divisor, exp.Literal):
+    if isinstance(divisor, exp.Literal) and not divisor.is_string and float(divisor.name):
         return quotient
     infinite = exp.Mul(this=dividend.copy(), expression=exp.cast(exp.Literal.string("Infinity"), "DOUBLE"))
     is_zero = exp.EQ(this=exp.paren(divisor.copy()), expression=exp.Literal.number(0))
@@ -46,8 +46,29 @@ def _quotient(node: exp.Expr) -> exp.Expr:
 
 
 def _instant(node: exp.Expr) -> exp.Expr:
-    """A time without a zone, in a zone: sqlglot would turn it the other way."""
-    return exp.func("to_utc_timestamp", exp.cast(node.this, "TIMESTAMPTZ"), node.args["zone"])
+    """The instant of a time without a zone, in a zone: of a time that comes twice when clocks go back, the later one.
+
+    Spark takes the earlier one. The later one comes of the offset of a day later, where it leads back to the time.
+    """
+    zone = node.args["zone"]
+    timestamp = exp.cast(node.this, "TIMESTAMPTZ")
+    day = exp.Interval(this=exp.Literal.string("1"), unit=exp.var("DAY"))
+    next_day = exp.paren(exp.Add(this=timestamp.copy(), expression=day))
+    later = exp.Sub(this=exp.func("to_utc_timestamp", next_day, zone.copy()), expression=day.copy())
+    leads_back = exp.func("from_utc_timestamp", exp.paren(later), zone.copy()).eq(timestamp.copy())
+    case = exp.Case().when(leads_back, later.copy())
+    return exp.paren(case.else_(exp.func("to_utc_timestamp", timestamp.copy(), zone.copy())))
+
+
+def _pattern(node: exp.Expr) -> exp.Expr:
+    """A pattern in which a backslash stands for itself, as on DuckDB."""
+    pattern, one, two = node.expression, "\\", "\\\\"
+    if isinstance(pattern, exp.Literal):
+        node.set("expression", exp.Literal.string(pattern.name.replace(one, two)))
+    else:
+        literals = exp.Literal.string(one), exp.Literal.string(two)
+        node.set("expression", exp.Replace(this=pattern, expression=literals[0], replacement=literals[1]))
+    return node
 
 
 def _seconds(node: exp.Expr) -> exp.Expr:
@@ -78,4 +99,6 @@ _REWRITES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.AtTimeZone: _instant,
     exp.UnixToTime: _seconds,
     exp.Cast: _rounded,
+    exp.Like: _pattern,
+    exp.ILike: _pattern,
 }

@@ -109,7 +109,7 @@ class Config:
     gates: tuple[Gate, ...] = ()
     gate_files: GateFiles = field(default_factory=GateFiles)
     verify_inputs: str = "none"
-    spark: SparkSettings = SparkSettings()
+    spark: SparkSettings = field(default_factory=SparkSettings)
 
     @property
     def every(self) -> tuple[ConfiguredStage, ...]:

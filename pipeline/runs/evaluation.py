@@ -170,7 +170,7 @@ def evaluate_stage(
     watcher.on_opened(opened)
     with started(config, opened, stop, watcher.on_progress, states) as engine:
         result, counted = _run_stage(engine, opened, destination, stop)
-        reused = reuse_record(engine)
+        reused = reuse_record(engine, opened, states)
     result = replace(result, reused=tuple(reuse_in_words(reused)))
     watcher.on_result(result)
     stop.check()
