@@ -7,14 +7,13 @@ import logging
 import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from pipeline.engines.spark_faults import translated
+from pipeline.engines.spark_place_faults import fault_of
 from pipeline.engines.spark_session import started_session
-from pipeline.errors import ConfigError, DataError, InvalidQueryError, NoInputError, ThresherError, UnavailableError
+from pipeline.errors import DataError, ThresherError
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -29,12 +28,6 @@ _WILD = re.compile(r"[*?\[{]")
 _NANOSECONDS = "INT64 (TIMESTAMP(NANOS"
 _INSTANTS = re.compile(r"\bint64 (?P<name>.+) \(TIMESTAMP\(NANOS,(?P<zoned>true|false)\)\)")
 _FILE_FACTS = ("file_path", "file_size", "file_modification_time")
-_NO_TABLE = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "CATALOG_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE")
-_NO_NAME = ("PARSE_", "INVALID_IDENTIFIER", "IDENTIFIER_TOO_MANY")
-_NO_STORE = re.compile(r'No FileSystem for scheme "(?P<scheme>[^"]+)"|Class (?P<library>[\w.$]+FileSystem) not found')
-_NOT_MERGED = re.compile(
-    r'Initial schema:\s*"(?P<one>.*?)"\s*Schema that cannot be merged[^"]*"(?P<other>.*?)"', re.DOTALL
-)
 
 
 @dataclass(frozen=True)
@@ -111,7 +104,7 @@ def described(session: SparkSession, kind: str, target: str, *, name: str) -> De
     except ThresherError:
         raise
     except Exception as error:  # pyspark, py4j and grpc have no class of errors in common
-        raise _fault(session, error, kind, target, name=name) from error
+        raise fault_of(session, error, kind, target, name=name) from error
     return Description(schema, unreadable, rows, tells(frame, "file_path", "row_index"), identity, files)
 
 
@@ -253,62 +246,3 @@ def _footer(session: SparkSession, file: str, target: str) -> str:
         return str(reader.getFileMetaData().getSchema().toString())
     finally:
         reader.close()
-
-
-def _fault(session: SparkSession, error: Exception, kind: str, target: str, *, name: str) -> ThresherError:
-    """Return what went wrong in looking at a table or an address as one of our errors."""
-    text = str(error)
-    told = _of_table(session, text, kind, target) or _of_address(text, target) or _of_types(text, target)
-    if told is None:
-        told = translated(error, target)
-        if isinstance(told, InvalidQueryError):
-            reason = re.sub(r"^\[[A-Z_.]+\]\s*", "", told.reason)
-            told = UnavailableError(f"Spark cannot look at {target}: {reason}", remedy="Check that Spark reads it.")
-    return type(told)(f"input {name}: {told.message}", remedy=told.remedy)
-
-
-def _of_table(session: SparkSession, text: str, kind: str, target: str) -> ThresherError | None:
-    if any(f"[{condition}" in text for condition in _NO_TABLE):
-        return NoInputError(f"Spark knows no table or view {target}", remedy=_names_near(session, target))
-    if kind == TABLE and any(f"[{condition}" in text for condition in _NO_NAME):
-        remedy = "Write catalog.schema.table, with backquotes around a name that is no word."
-        return ConfigError(f"table = {target!r} is not the name of a table", remedy=remedy)
-    return None
-
-
-def _of_address(text: str, target: str) -> ThresherError | None:
-    if "[PATH_NOT_FOUND]" in text:
-        return NoInputError(f"Spark finds nothing at {target}", remedy="Check the address.")
-    if "[UNABLE_TO_INFER_SCHEMA]" in text:
-        return NoInputError(f"Spark finds no Parquet file at {target}", remedy="Check the address.")
-    store = _NO_STORE.search(text)
-    if store is None:
-        return None
-    lacks = f"no file system for {store['scheme']}://" if store["scheme"] else f"not the class {store['library']}"
-    remedy = "Give Spark the package of the store, spark.jars.packages in [spark] options; Hadoop writes s3a://."
-    return ConfigError(f"Spark has {lacks}, which {target} needs", remedy=remedy)
-
-
-def _of_types(text: str, target: str) -> ThresherError | None:
-    types = _NOT_MERGED.search(text)
-    if types is None:
-        return None
-    message = f"the files at {target} have different types: {types['one']} and {types['other']}"
-    return DataError(message, remedy="Give every column one type everywhere, or name files of one schema.")
-
-
-def _names_near(session: SparkSession, target: str) -> str:
-    """A remedy that tells the nearest name in the same schema, if one is near."""
-    *above, last = target.replace("`", "").split(".")
-    remedy = "Write catalog.schema.table. A temporary view is known in this process only, on the Spark that it joins."
-    try:
-        if above:
-            tables = session.sql("SHOW TABLES IN IDENTIFIER(:schema)", args={"schema": ".".join(above)})
-        else:
-            tables = session.sql("SHOW TABLES")
-        names = [row["tableName"] for row in tables.collect()]
-    except Exception:  # noqa: BLE001 - the hint is left out, whatever the reason
-        return remedy
-    by_lower_case = {name.lower(): name for name in names}
-    near = get_close_matches(last.lower(), by_lower_case, n=1)
-    return f"Did you mean {'.'.join([*above, by_lower_case[near[0]]])!r}? {remedy}" if near else remedy

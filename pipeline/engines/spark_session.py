@@ -7,10 +7,12 @@ import logging
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import warnings
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -51,6 +53,7 @@ _LOCAL_SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.sql.shuffle.partitions": "8",
 }
+_MASTER = re.compile(r"local(\[.*\])?$|local-cluster\[|yarn$|spark://|k8s://")
 _LOCAL = re.compile(r"local(\[.*\])?")
 _SIZE = re.compile(r"(?P<number>\d+)(?:\.\d+)?\s*(?P<unit>[KMGT])i?B", re.IGNORECASE)
 
@@ -100,6 +103,11 @@ class SparkSettings(BaseModel):
         if self.master is not None and self.remote is not None:
             message = "give master or remote, not both"
             raise ValueError(message)
+        if self.master is not None and not _MASTER.match(self.master):
+            message = (
+                f"master = {self.master!r} is no place that Spark knows: write local[4], yarn, spark://… or k8s://…"
+            )
+            raise ValueError(message)
         if self.remote is not None and not self.remote.startswith("sc://"):
             message = f'remote = {self.remote!r} is not the address of a Spark Connect server: write "sc://host:15002"'
             raise ValueError(message)
@@ -127,10 +135,10 @@ def check_spark(settings: SparkSettings) -> None:
 
 def _check_java() -> None:
     home = os.environ.get("JAVA_HOME")
-    java = shutil.which("java") if home is None else shutil.which(str(Path(home, "bin", "java")))
+    java = shutil.which("java") if not home else shutil.which(str(Path(home, "bin", "java")))
     remedy = f'Install Java {OLDEST_JAVA} or newer (or set JAVA_HOME), give [spark] remote = "sc://…", or use DuckDB.'
     if java is None:
-        where = "on the PATH" if home is None else f"in JAVA_HOME ({home})"
+        where = "on the PATH" if not home else f"in JAVA_HOME ({home})"
         message = f'engine = "spark" needs Java, and there is none {where}'
         raise ConfigError(message, remedy=remedy)
     answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)  # noqa: S603 - found above
@@ -156,9 +164,9 @@ def started_session(settings: SparkSettings, resources: Resources) -> SparkSessi
         for name, value in (SETTINGS_OF_SESSIONS | _changeable(session, settings.options)).items():
             session.conf.set(name, value)
     except Exception as error:  # what pyspark raises has no class in common
-        place = settings.remote or settings.master or "this machine"
+        address = settings.remote or settings.master or "this machine"
         reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        message = f"Spark cannot be used on {place}: {reason.strip()}"
+        message = f"Spark cannot be used on {address}: {reason.strip()}"
         raise UnavailableError(message, remedy="Check master, remote and options in [spark].") from error
     return session
 
@@ -197,8 +205,19 @@ def _joined(settings: SparkSettings, resources: Resources) -> SparkSession:
     local = _local_settings(resources) if master is not None and _LOCAL.fullmatch(master) else {}
     for name, value in (local | _texts(settings.options)).items():
         builder = builder.config(name, value)
-    with _kept_apart() if local else nullcontext():
+    with _kept_apart() if local else nullcontext(), _same_signals():
         return builder.getOrCreate().newSession()
+
+
+@contextmanager
+def _same_signals() -> Iterator[None]:
+    """Leave the handler of SIGINT as it is: Spark sets one of its own when it starts."""
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread() and handler is not None:
+            signal.signal(signal.SIGINT, handler)
 
 
 @contextmanager

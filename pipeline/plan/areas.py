@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from pipeline.plan.area_work import IN_CELLS, SCORED, AreaRequest, areas, rows_in_cells, rows_in_order
+from pipeline.plan.area_work import AreaRequest, areas, rows_in_order
 from pipeline.plan.nodes import Phase, Statement
+from pipeline.plan.score_cells import IN_CELLS, SCORED, rows_in_cells
 from pipeline.queries.load import expand, load
 from pipeline.tables.schemas import COUNT_TABLE
 

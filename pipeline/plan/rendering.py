@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pipeline.plan.nodes import Progress, Statement
     from pipeline.plan.plan import Plan
     from pipeline.sources.engine_rows import EngineRows
-    from pipeline.sources.source import Scan
+    from pipeline.sources.scan import Scan
 
 TYPES: dict[type[pl.DataType], str] = {
     pl.Boolean: "BOOLEAN",

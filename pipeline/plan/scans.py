@@ -9,7 +9,7 @@ from pipeline.errors import ThresherError
 
 if TYPE_CHECKING:
     from pipeline.engines.engine import Engine
-    from pipeline.sources.source import Scan
+    from pipeline.sources.scan import Scan
 
 
 def register(engine: Engine, scan: Scan, *, located: bool = False) -> None:

@@ -38,11 +38,21 @@ def _quotient(node: exp.Expr) -> exp.Expr:
     """A quotient is a DOUBLE, and infinite or NaN where the divisor is 0: an error on Spark."""
     dividend, divisor = exp.cast(node.this, "DOUBLE"), node.expression
     quotient = exp.Div(this=dividend, expression=divisor, typed=False, safe=False)
-    if isinstance(divisor, exp.Literal) and not divisor.is_string and float(divisor.name):
+    if _is_constant(divisor):
         return quotient
     infinite = exp.Mul(this=dividend.copy(), expression=exp.cast(exp.Literal.string("Infinity"), "DOUBLE"))
     is_zero = exp.EQ(this=exp.paren(divisor.copy()), expression=exp.Literal.number(0))
     return exp.Paren(this=exp.Case().when(is_zero, infinite).else_(quotient))
+
+
+def _is_constant(divisor: exp.Expr) -> bool:
+    """Whether a divisor is a number other than 0."""
+    while isinstance(divisor, exp.Paren | exp.Cast):
+        divisor = divisor.this
+    try:
+        return isinstance(divisor, exp.Literal) and float(divisor.name) != 0
+    except ValueError:  # a text
+        return False
 
 
 def _instant(node: exp.Expr) -> exp.Expr:

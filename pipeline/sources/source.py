@@ -17,10 +17,10 @@ from pipeline.queries.dialect import column, data_type
 from pipeline.sources import predicates
 from pipeline.sources.bindings import Binding, Bindings
 from pipeline.sources.engine_rows import EngineRows
-from pipeline.sources.frames import FrameRows, Rows
 from pipeline.sources.parquet_files import DataFile
 from pipeline.sources.partition_filter import partition_type
 from pipeline.sources.plain_types import refused
+from pipeline.sources.scan import Scan, scan_of
 from pipeline.sources.types import ACCEPTS, UNKNOWN, canonical_type, finite, type_of_nulls
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from pipeline.sources.frames import Rows
     from pipeline.sources.inputs import Field, Input, InputContract
     from pipeline.sources.skipped import Skipped
     from pipeline.sources.table_formats.live_files import LiveTable
@@ -35,31 +36,6 @@ if TYPE_CHECKING:
 PASSES_WHERE = "passes_where"
 SCORE_GIVEN = "score_given"
 SCORE_STATE = "score_state"
-
-
-@dataclass(frozen=True)
-class Scan:
-    """Files with the same schema, a frame, or rows that the engine reads, to be registered under one name.
-
-    Attributes:
-        name: Logical relation.
-        files: Absolute paths, in order; none for others.
-        frame: The frame; None for others.
-        engine_rows: What the engine reads itself; None for others.
-    """
-
-    name: str
-    files: tuple[str, ...]
-    frame: FrameRows | None = None
-    engine_rows: EngineRows | None = None
-
-
-def _scan(name: str, files: tuple[Rows, ...]) -> Scan:
-    if isinstance(files[0], EngineRows):
-        return Scan(name, (), engine_rows=files[0])
-    if isinstance(files[0], FrameRows):
-        return Scan(name, (), files[0])
-    return Scan(name, tuple(str(file.path) for file in files if isinstance(file, DataFile)))
 
 
 TypeOf = Callable[["exp.Expr", "pa.Schema"], "pa.DataType"]
@@ -127,7 +103,7 @@ class Source:
         Args:
             names: Canonical names of the columns that will be read.
         """
-        return tuple(_scan(f"{self.name}_files_{number}", files) for number, files in enumerate(self.groups(names)))
+        return tuple(scan_of(f"{self.name}_files_{number}", files) for number, files in enumerate(self.groups(names)))
 
     def groups(self, names: Iterable[str]) -> tuple[tuple[Rows, ...], ...]:
         """Group the files by schema and by the values of the folder names that are read, which become constants.
