@@ -86,21 +86,50 @@ def _seconds(node: exp.Expr) -> exp.Expr:
     return exp.func("timestamp_seconds", node.this)
 
 
+def _cast(node: exp.Expr) -> exp.Expr:
+    if node.meta.get(ROUNDS):
+        return _rounded(node)
+    return _text(node) if node.args["to"].this in exp.DataType.TEXT_TYPES else node
+
+
+def _is_of_type(value: exp.Expr, *names: str) -> exp.In:
+    return exp.In(this=exp.func("typeof", value.copy()), expressions=[exp.Literal.string(name) for name in names])
+
+
 def _rounded(node: exp.Expr) -> exp.Expr:
     """A cast by the user of what may be a fraction to a whole number: to the nearest one, halves as on DuckDB."""
-    if not node.meta.get(ROUNDS):
-        return node
     value = node.this
-    kind = exp.func("typeof", value.copy())
     halves_to_even, halves_up = (exp.func(name, value.copy()) for name in ("rint", "round"))
-    is_float = exp.In(this=kind, expressions=[exp.Literal.string(name) for name in ("float", "double")])
-    is_decimal = exp.Like(this=kind.copy(), expression=exp.Literal.string("decimal%"))
+    is_decimal = exp.Like(this=exp.func("typeof", value.copy()), expression=exp.Literal.string("decimal%"))
 
     def cast(operand: exp.Expr) -> exp.Cast:
         return exp.Cast(this=operand, to=node.args["to"].copy())
 
-    case = exp.Case().when(is_float, cast(halves_to_even)).when(is_decimal, cast(halves_up)).else_(cast(value.copy()))
-    return exp.Paren(this=case)
+    case = exp.Case().when(_is_of_type(value, "float", "double"), cast(halves_to_even))
+    return exp.Paren(this=case.when(is_decimal, cast(halves_up)).else_(cast(value.copy())))
+
+
+def _text(node: exp.Expr) -> exp.Expr:
+    """A text that does not depend on the engine, since clusters fall into replicates by it.
+
+    Spark writes whole numbers of floating point from ten million on with an exponent, and no zone behind instants.
+    """
+    value = node.this
+    if isinstance(value, exp.Literal | exp.Null):
+        return node
+    number = exp.cast(node.copy(), "DOUBLE")
+    size = exp.Abs(this=number.copy())
+    is_whole = exp.and_(
+        _is_of_type(value, "float", "double"),
+        exp.EQ(this=exp.Floor(this=number), expression=number.copy()),
+        exp.GTE(this=size, expression=exp.cast(exp.Literal.string("1e7"), "DOUBLE")),
+        exp.LT(this=size.copy(), expression=exp.cast(exp.Literal.string("1e16"), "DOUBLE")),
+    )
+    whole = exp.Cast(this=exp.cast(number.copy(), "DECIMAL(17, 0)"), to=node.args["to"].copy())
+    texts = (whole, exp.Literal.string(".0")), (node.copy(), exp.Literal.string("+00"))
+    with_decimal, with_zone = (exp.DPipe(this=text, expression=ending) for text, ending in texts)
+    case = exp.Case().when(is_whole, with_decimal).when(_is_of_type(value, "timestamp"), with_zone)
+    return exp.Paren(this=case.else_(node.copy()))
 
 
 _REWRITES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
@@ -108,7 +137,7 @@ _REWRITES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.Div: _quotient,
     exp.AtTimeZone: _instant,
     exp.UnixToTime: _seconds,
-    exp.Cast: _rounded,
+    exp.Cast: _cast,
     exp.Like: _pattern,
     exp.ILike: _pattern,
 }

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
 import pytest
 from cases.reading import case_folders, case_name, prepare
+from running import read_table, stage_config
 
 from engines.spark.both_engines import differences, run_on_both
 from pipeline.runs.config import parse_config
@@ -130,6 +132,29 @@ def test_real_data_are_the_same_on_spark(
     folder, stage = REAL[name]
     config = parse_config({"output": str(tmp_path), "stages": [_with_paths(stage, real_data / folder)]}, base=tmp_path)
     assert differences(*run_on_both(config, spark_settings)) == []
+
+
+CLUSTERS: dict[str, pl.Series] = {
+    "whole numbers as floats": pl.Series([1e7 + number for number in range(1500)]),
+    "fractions": pl.Series([number / 8 for number in range(1500)]),
+    "instants": pl.Series(range(1500), dtype=pl.Int64).cast(pl.Datetime("us", "UTC")),
+    "texts": pl.Series([f"cluster {number}'é" for number in range(1500)]),
+    "days": pl.Series(range(1500), dtype=pl.Int32).cast(pl.Date),
+}
+
+
+@pytest.mark.parametrize("kind", CLUSTERS)
+def test_clusters_of_every_type_fall_into_the_same_of_64_replicates(
+    kind: str, spark_settings: SparkSettings, tmp_path: Path
+) -> None:
+    scores = pl.Series([number % 97 / 97 for number in range(1500)])
+    frame = pl.DataFrame({"score": scores, "label": scores > 0.4, "cluster": CLUSTERS[kind]})
+    keys = {"thresholds": [0.2, 0.5], "cluster": "cluster", "outcomes": False}
+    document = stage_config(tmp_path, "threshold_sweep", {"predictions": frame}, **keys)
+    on_duckdb, on_spark = run_on_both(parse_config(document, base=tmp_path), spark_settings)
+    assert differences(on_duckdb, on_spark) == []
+    counts = read_table(on_spark, "counts", "threshold_sweep")
+    assert counts["replicate"].n_unique() == 64
 
 
 def _with_paths(value: Any, folder: Path) -> Any:  # noqa: ANN401 - any value of a config
