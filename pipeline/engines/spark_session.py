@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import warnings
 from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
@@ -39,6 +41,9 @@ SETTINGS_OF_SESSIONS = {
     "spark.sql.variable.substitute": "false",  # else "${env:NAME}" in a literal would be replaced
     "spark.sql.legacy.parquet.nanosAsLong": "true",  # Spark has no type for nanoseconds
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",  # names of folders are text
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
 }
 _LOCAL_SETTINGS = {
     "spark.ui.enabled": "false",
@@ -190,7 +195,7 @@ def _joined(settings: SparkSettings, resources: Resources) -> SparkSession:
 
     active = Classic.getActiveSession()
     if active is not None:
-        return active.newSession()
+        return Classic(active.sparkContext, active._jsparkSession.cloneSession())  # noqa: SLF001 - with its temporary views
     builder = Classic.builder.appName("thresher")
     master = settings.master
     if master is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
@@ -200,8 +205,19 @@ def _joined(settings: SparkSettings, resources: Resources) -> SparkSession:
     local = _local_settings(resources) if master is not None and _LOCAL.fullmatch(master) else {}
     for name, value in (local | _texts(settings.options)).items():
         builder = builder.config(name, value)
-    with _kept_apart() if local else nullcontext():
+    with _kept_apart() if local else nullcontext(), _same_signals():
         return builder.getOrCreate().newSession()
+
+
+@contextmanager
+def _same_signals() -> Iterator[None]:
+    """Leave the handler of SIGINT as it is: Spark sets one of its own when it starts."""
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread() and handler is not None:
+            signal.signal(signal.SIGINT, handler)
 
 
 @contextmanager
