@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -15,7 +13,9 @@ import tempfile
 import threading
 import warnings
 from contextlib import contextmanager, nullcontext
+from importlib.util import find_spec
 from pathlib import Path
+from shutil import which
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -120,11 +120,11 @@ def check_spark(settings: SparkSettings) -> None:
     Raises:
         ConfigError: the package or Java is missing.
     """
-    if importlib.util.find_spec("pyspark") is None:
+    if find_spec("pyspark") is None:
         message = 'engine = "spark" needs the package pyspark, which is not installed'
         raise ConfigError(message, remedy='Run pip install "thresher[spark]", or use engine = "duckdb".')
     if settings.remote is not None:
-        missing = [name for name in ("grpc", "grpc_status", "pandas") if importlib.util.find_spec(name) is None]
+        missing = [name for name in ("grpc", "grpc_status", "pandas") if find_spec(name) is None]
         if missing:
             message = f"Spark Connect (remote = …) needs packages that are not installed: {', '.join(missing)}"
             raise ConfigError(message, remedy='Run pip install "thresher[spark-connect]".')
@@ -135,7 +135,7 @@ def check_spark(settings: SparkSettings) -> None:
 
 def _check_java() -> None:
     home = os.environ.get("JAVA_HOME")
-    java = shutil.which("java") if not home else shutil.which(str(Path(home, "bin", "java")))
+    java = which("java") if not home else which(str(Path(home, "bin", "java")))
     remedy = f'Install Java {OLDEST_JAVA} or newer (or set JAVA_HOME), give [spark] remote = "sc://…", or use DuckDB.'
     if java is None:
         where = "on the PATH" if not home else f"in JAVA_HOME ({home})"

@@ -7,6 +7,7 @@ from functools import cached_property, partial
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from pipeline.breadcrumbs import reading
 from pipeline.errors import ConfigError, DataError, NoInputError, os_fault
 from pipeline.sources.engine_rows import EngineRows, is_address, look_at_address, look_at_table, refuse_overlaps
 from pipeline.sources.finding import Search
@@ -161,7 +162,8 @@ class Listing:
         notices: dict[str, int] = {}
 
         def write(target: Path) -> None:
-            notices.update(convert(path, kind, self.spec, self.kinds, target, alone=alone, name=self.name))
+            with reading(path, self.name):
+                notices.update(convert(path, kind, self.spec, self.kinds, target, alone=alone, name=self.name))
 
         converted, holder = spooled(write, label, self.scratch, name=self.name)
         file = open_file(converted, converted.parent, name=self.name, label=label, holder=holder)
