@@ -125,8 +125,9 @@ def _open_inputs(
         opened = {name: named_by_address(source) for name, source in opened.items()}
     sources = with_others(_labelled(opened, config.variables, run))
     plan = configured.stage.plan(configured.params, sources)
-    limits = config.resources
-    refuse_wide_values(plan, None if limits.memory is None else bytes_of(limits.memory), limits.threads)
+    if config.engine == "duckdb":
+        limits = config.resources
+        refuse_wide_values(plan, None if limits.memory is None else bytes_of(limits.memory), limits.threads)
     _check_mappings(plan, where=f"{config.origin}: stage {configured.params.name!r}")
     notices = (*_skipped_warnings(sources), *_rows_read_otherwise(sources), *_unbound_by_rule(plan))
     warnings = tuple(config.variables.concealed(text) for text in (*notices, *plan.warnings))
