@@ -56,8 +56,8 @@ class Engine(duckdb.DuckDB):
         {work}
         return super().fetch(*words, **options)
 
-from pipeline.runs import evaluation
-evaluation.DuckDB = Engine
+from pipeline.runs import starting
+starting.DuckDB = Engine
 {more}
 main()
 """
@@ -68,14 +68,14 @@ def working(work: str, more: str = "") -> str:
     return WORKING.format(work=work, more=more)
 
 
-def last_attempt(place: Workplace) -> dict[str, object]:
-    return attempts(place.results)[-1]
+def last_attempt(workplace: Workplace) -> dict[str, object]:
+    return attempts(workplace.results)[-1]
 
 
 def test_a_library_that_crashes_on_a_footer_is_a_fault_of_the_file(tmp_path: Path) -> None:
     file = tmp_path / "damaged.parquet"
     file.write_bytes(base64.b64decode(FLIPPED))
-    words = ["threshold-sweep", "--predictions", file, "-o", tmp_path / "results", "--log-format", "json"]
+    words = ["threshold-sweep", "--predictions", str(file), "-o", str(tmp_path / "results"), "--log-format", "json"]
     called = spawn(*words)
     assert (called.code, called.out) == (65, "")
     told = [json.loads(line) for line in called.err.splitlines()]
@@ -134,10 +134,10 @@ def test_a_disk_that_does_not_answer_ends_the_run(workplace: Workplace) -> None:
     assert f"error: opening {workplace.folder / 'pairs.parquet'} took longer than" in called.err
 
 
-def start(place: Workplace, work: str) -> subprocess.Popen[str]:
+def start(workplace: Workplace, work: str) -> subprocess.Popen[str]:
     """A run up to the moment when it works; its first line is the number of the process that works."""
     script = working(f"print(os.getpid(), flush=True); {work}")
-    words = [sys.executable, "-c", script, "run", str(place.config())]
+    words = [sys.executable, "-c", script, "run", str(workplace.config())]
     return subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0
     )  # of a group of its own, to which a signal can be sent
