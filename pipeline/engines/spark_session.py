@@ -240,7 +240,8 @@ def _kept_apart() -> Iterator[None]:
 def _local_settings(resources: Resources) -> dict[str, str]:
     """Options of a Spark that runs in a process beside this one."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # of the workers; no option of Spark says so here
-    settings = dict(_LOCAL_SETTINGS)
+    scratch = resources.scratch or Path(tempfile.gettempdir())
+    settings = _LOCAL_SETTINGS | {"spark.sql.warehouse.dir": str(scratch / "thresher-warehouse")}  # else in this folder
     if resources.memory is not None and (size := _SIZE.match(resources.memory)):
         settings["spark.driver.memory"] = f"{size['number']}{size['unit'].lower()}"
     if resources.scratch is not None:
