@@ -67,6 +67,7 @@ TASKS: dict[str, tuple[str, tuple[tuple[str, ...], ...]]] = {
         (("-m", "pytest", "-n", "auto", *QUICK_TESTS),),
     ),
     "setup": ("the environment alone", ()),
+    "setup-lowest": ("the environment of `lowest` alone", ()),
 }
 
 
@@ -76,9 +77,9 @@ def main() -> int:
     if name not in TASKS:
         print("python3 dev.py TASK\n")
         for task, (summary, _) in TASKS.items():
-            print(f"  {task:8} {summary}")
+            print(f"  {task:12} {summary}")
         return 0 if name in {"help", "-h", "--help"} else 2
-    python = set_up(*(LOWEST if name == "lowest" else NEWEST))
+    python = set_up(*(LOWEST if name.endswith("lowest") else NEWEST))
     # without bytecode every worker and every process of the tests compiles all modules anew
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     for number, command in enumerate(commands := TASKS[name][1], start=1):
