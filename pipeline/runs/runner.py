@@ -125,8 +125,8 @@ def _run(config: Config, watcher: Watcher, evaluated: tuple[Evaluation, InMemory
 def _run_once(config: Config, watcher: Watcher, evaluated: tuple[Evaluation, InMemory] | None) -> Run:
     layout = Layout(config.output)
     with stop_requests() as stop, announced(config, stop) as announcement:
-        make_folder(layout.root)
         on_store = OnStore(config, stop)
+        make_folder(layout.root, "output" if config.store is None else "resources.copies")
         with _attempt(layout, config, announcement, on_store) as attempt, exclusive(layout):
             watcher.on_run(attempt.record["run_id"])
             config.check_engine()
@@ -278,7 +278,7 @@ class _Job:
             "ended_at": utc_now(),
             "seconds": round(time.monotonic() - self.started, 3),
             "peak_rss_bytes": peak_rss(),
-            "versions": versions(),
+            "versions": versions(self.config.engine),
             "code_sha256": code_sha256(),
             "base": str(self.config.base.absolute()),
             "configuration": configuration,
