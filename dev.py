@@ -76,6 +76,7 @@ TASKS: dict[str, tuple[str, tuple[tuple[str, ...], ...]]] = {
         (("-m", "pytest", "-n", "auto", *QUICK_TESTS),),
     ),
     "setup": ("the environment alone", ()),
+    "setup-lowest": ("the environment of `lowest` alone", ()),
 }
 
 
@@ -85,9 +86,9 @@ def main() -> int:
     if name not in TASKS:
         print("python3 dev.py TASK\n")
         for task, (summary, _) in TASKS.items():
-            print(f"  {task:8} {summary}")
+            print(f"  {task:12} {summary}")
         return 0 if name in {"help", "-h", "--help"} else 2
-    python = set_up(*(LOWEST if name == "lowest" else NEWEST))
+    python = set_up(*(LOWEST if name.endswith("lowest") else NEWEST))
     if name == "spark" or (name == "test" and "THRESHER_SPARK" in os.environ):
         add_spark(python)
     # without bytecode every worker and every process of the tests compiles all modules anew

@@ -19,7 +19,7 @@ from runs.inputs.workplace import assert_error, write_config
 from storage.promises import assert_results_ok, attempts
 
 import pipeline
-from cli.calls import at_terminal, call
+from cli.calls import at_terminal, at_terminal_of_its_own, call
 from pipeline.cli.app import main
 from pipeline.cli.console import Console
 from pipeline.cli.log_lines import json_line
@@ -49,7 +49,7 @@ def test_closed_streams_do_not_stop_a_command(monkeypatch: pytest.MonkeyPatch) -
 def test_the_summary_is_shown_again_for_an_unchanged_run(workplace: Workplace) -> None:
     config = workplace.config()
     time.sleep(2.1)  # younger files are read again, because they may have changed since
-    first, second = at_terminal("run", config), at_terminal("run", config)
+    first, second = at_terminal_of_its_own("run", config), at_terminal("run", config)
     assert "Published 00000001" in first
     assert "Report: thresher report /" in first
     assert "Unchanged since 00000001" in second

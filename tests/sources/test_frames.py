@@ -16,6 +16,7 @@ import pyarrow.dataset
 import pyarrow.parquet
 import pytest
 from polars.testing import assert_frame_equal
+from running import run_stages
 
 import pipeline
 from pipeline.errors import DataError, NoInputError, ThresherError
@@ -47,7 +48,7 @@ FRAME = scored()
 
 def swept(folder: Path, predictions: object, **keys: Any) -> dict[str, bytes]:  # noqa: ANN401 - as in a config
     stage = {"kind": "threshold_sweep", "predictions": predictions, "by": ["source"], "thresholds": [0.2, 0.5]} | keys
-    run = pipeline.run({"output": str(folder), "stages": [stage]})
+    run = run_stages({"output": str(folder), "stages": [stage]})
     return {name: (run.path / name / "threshold_sweep.parquet").read_bytes() for name in TABLES}
 
 

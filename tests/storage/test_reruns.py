@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import duckdb
 import polars as pl
-import pytest
 from cli.calls import call
 from runs.inputs.workplace import assert_error
 
@@ -23,6 +22,7 @@ from storage.promises import assert_results_ok, attempts
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import pytest
     from runs.inputs.workplace import Workplace
 
 READER = """
@@ -93,14 +93,17 @@ def test_limits_and_the_place_of_results_are_no_change(workplace: Workplace) -> 
     assert workplace.run(top="[resources]\nthreads = 1").out == f"{first.folder}\n"
 
 
-@pytest.mark.parametrize("keys", [{"boundary": ">"}, {"by": [["source"]]}, {"name": "other"}, {"confidence": 0.9}])
-def test_a_changed_config_makes_a_new_generation(workplace: Workplace, keys: dict[str, object]) -> None:
-    first = workplace.publish()
-    second = workplace.publish(**keys)
-    assert (second.generation, second.run_id != first.run_id) == (2, True)
-    with duckdb.connect(str(workplace.results / "catalog.duckdb"), read_only=True) as reader:
-        stages = reader.sql("SELECT DISTINCT stage FROM before_after_estimates").fetchall()
-        assert stages == [(keys.get("name", "before_after"),)]
+def test_a_changed_config_makes_a_new_generation(workplace: Workplace) -> None:
+    keys: dict[str, object] = {}
+    last = workplace.publish()
+    for change in ({"boundary": ">"}, {"by": [["source"]]}, {"name": "other"}, {"confidence": 0.9}):
+        keys |= change  # nothing else differs from the run before
+        run = workplace.publish(**keys)
+        assert (run.generation, run.run_id != last.run_id) == (last.generation + 1, True), change
+        with duckdb.connect(str(workplace.results / "catalog.duckdb"), read_only=True) as reader:
+            stages = reader.sql("SELECT DISTINCT stage FROM before_after_estimates").fetchall()
+            assert stages == [(keys.get("name", "before_after"),)]
+        last = run
 
 
 def test_what_fails_once_readers_see_a_run_is_a_warning(workplace: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,11 +151,11 @@ def test_a_damaged_run_is_made_again(workplace: Workplace) -> None:
     assert_error(call("verify", workplace.results), 65, str(first.folder))
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"generation": 1}'])
-def test_a_broken_pointer_is_written_again(workplace: Workplace, text: str) -> None:
+def test_a_broken_pointer_is_written_again(workplace: Workplace) -> None:
     workplace.publish()
-    (workplace.results / "CURRENT").write_text(text)
-    assert workplace.publish(boundary=">").generation == 2
+    for generation, text in enumerate(["", "{}", "[]", '{"generation": 1}'], start=2):
+        (workplace.results / "CURRENT").write_text(text)
+        assert workplace.publish(confidence=0.9 + generation / 100).generation == generation, text
 
 
 def test_runs_are_kept_when_both_pointers_are_lost(workplace: Workplace) -> None:
