@@ -12,10 +12,17 @@ from running import COMPARE, RANKING, ranked, read_table, run_stages, stage_conf
 import pipeline
 from pipeline.errors import ConfigError, DataError
 from pipeline.metrics.comparison.significance import adjust_p_values
+from pipeline.report.explain.choosing import Wish
+from pipeline.report.explain.explaining import Shown, explain
+from pipeline.report.published import latest_run
+from pipeline.stages.methods import Measured
 from pipeline.stages.ranking.contract import MEANS_OF_MEASURES, QUERIES
+from pipeline.stages.ranking.stage import STAGE
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pipeline.runs.runner import Run
 
 MEASURES = ["ndcg@3", "RBP(p=0.5)", "Success(rel=1)@1", "Judged@2"]
 NAMES = ["nDCG@3", "RBP(p=0.5)", "Success(rel=1)@1", "Judged@2"]
@@ -227,16 +234,20 @@ def stages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return stage_config(folder, RANKING, {"ranking": run, "relevance": judged}, by=[["system"]], measures=measures)
 
 
+@pytest.fixture(scope="module")
+def run(stages: dict[str, Any]) -> Run:
+    return pipeline.run(stages)
+
+
 def compare(stages: dict[str, Any], **keys: Any) -> pl.DataFrame:  # noqa: ANN401 - keys of a config
     stage = {"kind": COMPARE, "of": RANKING, "system": "system", "resamples": 99, "tests": ["paired_t"]} | keys
     return read_table(run_stages(stages | {"stages": [*stages["stages"], stage]}), "compare_tests", COMPARE)
 
 
-def test_systems_are_compared_by_the_measures_of_the_stage(stages: dict[str, Any]) -> None:
+def test_systems_are_compared_by_the_measures_of_the_stage(stages: dict[str, Any], run: Run) -> None:
     tests = compare(stages, tests=["paired_t", "randomization"])
     assert tests["metric"].unique(maintain_order=True).to_list() == ["AP(rel=2)", "RBP(p=0.5)", "nDCG@2"]
     assert set(tests["n_units"]) == {24}
-    run = run_stages(stages)
     means = {
         (row["system"], row["measure"]): row["mean"] for row in read_table(run, "ranking_measures", RANKING).to_dicts()
     }
@@ -259,8 +270,60 @@ def test_a_measure_that_the_stage_does_not_have(stages: dict[str, Any]) -> None:
         compare(stages, metrics=["nDCG@20"])
 
 
-def test_measures_of_a_published_run(stages: dict[str, Any], tmp_path: Path) -> None:
-    pipeline.run(stages)
-    alone = {"kind": COMPARE, "of": RANKING, "system": "system", "results": stages["output"], "tests": ["paired_t"]}
+def test_measures_of_a_published_run(run: Run, tmp_path: Path) -> None:
+    results = str(run.path.parents[1])
+    alone = {"kind": COMPARE, "of": RANKING, "system": "system", "results": results, "tests": ["paired_t"]}
     later = run_stages({"output": str(tmp_path / "later"), "stages": [alone]})
     assert read_table(later, "compare_tests", COMPARE)["metric"].to_list() == ["AP(rel=2)", "RBP(p=0.5)", "nDCG@2"]
+
+
+# Shown ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def shown(run: Run) -> dict[str, pl.DataFrame]:
+    """The tables as the report reads them."""
+    names = (table.name for table in STAGE.tables)
+    return {name: read_table(run, name, RANKING).rename({"system": "by:system"}) for name in names}
+
+
+def test_the_summary_shows_the_measures_that_are_named(shown: dict[str, pl.DataFrame]) -> None:
+    summary = STAGE.summarize(shown)
+    assert summary.headers == ("group", "queries", "MAP", "by chance", "nDCG@2", "AP(rel=2)", "RBP(p=0.5)")
+    value = shown["ranking_measures"].filter(measure="nDCG@2")["mean"][0]
+    assert summary.rows[0][4].startswith(f"{value:.1%} (")
+
+
+def test_every_measure_has_a_figure_and_a_key_number(shown: dict[str, pl.DataFrame]) -> None:
+    figures = {figure.name: figure for figure in STAGE.figures(shown, 0.95)}
+    assert [name for name in figures if name.startswith("measure_")] == [
+        "measure_ndcg_2",
+        "measure_ap_rel_2",
+        "measure_rbp_p_0_5",
+    ]
+    means = shown["ranking_measures"].filter(measure="RBP(p=0.5)")
+    drawn = figures["measure_rbp_p_0_5"].frame.sort("group")
+    assert drawn.select("mean", "mean_lower", "mean_upper").equals(means.select("mean", "mean_lower", "mean_upper"))
+    numbers = {(number.group, number.name): number for number in STAGE.key_numbers(shown)}
+    assert numbers[("y", "RBP(p=0.5)")].value == means["mean"][1]
+    assert numbers[("y", "RBP(p=0.5)")].lower == means["mean_lower"][1]
+
+
+def test_methods_say_what_the_measures_are(shown: dict[str, pl.DataFrame]) -> None:
+    parameters = {"relevance_level": 1.0, "ties": "trec", "missing_queries": "error", "no_relevant": "null"}
+    parameters |= {"confidence": 0.95, "uncertainty": "jackknife"}
+    account = {"ranking": {"used": 192, "rows_in": 192}}
+    text = " ".join(STAGE.methods(Measured(parameters, {"order": "score"}, {}, account, shown)))
+    assert "nDCG divides the discounted gains by those of the best order (Järvelin and Kekäläinen 2002); RBP is" in text
+    assert "mean nDCG@2 was" in text
+    assert "Burges" not in text
+
+
+def test_a_measure_is_explained_by_its_worst_queries(run: Run) -> None:
+    latest = latest_run(run.path.parents[1])
+    wish = Wish("mean", group=("measure=nDCG@2", "system=x"))
+    explanation = explain(latest, RANKING, wish, Shown(("worst_queries",), 1000))
+    queries = explanation.sections[0].rows
+    assert queries.height == 24
+    assert queries["nDCG@2"].is_sorted()
+    assert explanation.value == pytest.approx(queries["nDCG@2"].mean(), rel=1e-12)
