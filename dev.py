@@ -48,6 +48,10 @@ TASKS: dict[str, tuple[str, tuple[tuple[str, ...], ...]]] = {
         "property tests and fuzz tests on new random examples, more of them",
         ((*ALL_TESTS, "-m", "hypothesis or fuzz", "--hypothesis-profile=search"),),
     ),
+    "faults": (
+        "faults of disk and process, injected by the hundred below Python, on Linux with a C compiler",
+        (("-c", "import sys; sys.path.insert(0, 'tests'); from runs.faults.driver import main; sys.exit(main())"),),
+    ),
     "check": (
         "format, lint, types, import contract",
         (

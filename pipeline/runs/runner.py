@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.errors import PermissionDenied, StorageError, ThresherError, system_fault
+from pipeline.errors import ThresherError, system_fault
 from pipeline.interrupts import stop_requests
 from pipeline.runs.announcing.announcement import Announcement, announced
 from pipeline.runs.carrying import LastRun, last_run
@@ -26,7 +26,7 @@ from pipeline.runs.stage_results import StageResults, Watcher
 from pipeline.runs.unchanged import is_equal_to_last, is_unchanged_before_counting
 from pipeline.runs.verifying import Verification, verification
 from pipeline.storage.attempts import Attempt, process_facts, utc_now
-from pipeline.storage.durable import make_folder
+from pipeline.storage.durable import json_bytes, make_folder
 from pipeline.storage.heal import Healed, clear_staging, heal
 from pipeline.storage.layout import FORMAT_VERSION, RUN_RECORD, Layout, new_run_id
 from pipeline.storage.manifest import Manifest
@@ -177,13 +177,13 @@ def _attempt(layout: Layout, config: Config, announcement: Announcement) -> Iter
     except ThresherError as error:
         interrupted = error.code > 128  # noqa: PLR2004 - 128 + signal
         status = "interrupted" if interrupted else "failed"
-        with suppress(StorageError, PermissionDenied):  # on a full disk the first error is the one to tell
+        with suppress(ThresherError):  # on a full disk the first error is the one to tell
             attempt.write(status=status, exit=error.code, error=str(error), ended_at=utc_now())
         raise
     except BaseException as error:
         fault = system_fault(error)
         code, words = (70, f"{type(error).__name__}: {error}") if fault is None else (fault.code, str(fault))
-        with suppress(StorageError, PermissionDenied):
+        with suppress(ThresherError):
             error_text = config.variables.concealed(words)
             attempt.write(status="failed", exit=code, error=error_text, ended_at=utc_now())
         if fault is not None:
@@ -272,9 +272,11 @@ class _Job:
         path = staging.commit(base=base, manifest=manifest, record=record)
         try:
             self.attempt.write(**record)
-        except (StorageError, PermissionDenied) as error:  # readers see the run already: a late failure is a warning
+        except ThresherError as error:  # readers see the run already: a late failure is a warning
             staging.warnings_after_commit.append(error.message)
-        run = self._finished(path, manifest, "published", judged.with_warnings(stages.results), tuple(stages.failures))
+        shown = json.loads(json_bytes(record))  # as in its file, which an error of the disk could now keep from us
+        results, failures = judged.with_warnings(stages.results), tuple(stages.failures)
+        run = self._finished(path, manifest, "published", shown, results, failures)
         return replace(run, warnings=(*run.warnings, *staging.warnings_after_commit))
 
     def _ready(self) -> Ready:
@@ -292,12 +294,12 @@ class _Job:
         path: Path,
         manifest: Manifest,
         status: str,
+        record: dict[str, Any],
         results: tuple[StageResult, ...],
         failures: tuple[Failure, ...],
     ) -> Run:
         """Return the finished run; its warnings are those of the run that counted."""
         clear_staging(self.layout)
-        record = json.loads((path / RUN_RECORD).read_bytes())
         recorded, unverified = warnings_of_record(record), warnings_once(self.verified.warnings)
         unverified = tuple(text for text in unverified if text not in recorded)
         warnings = (*recorded, *unverified, *self.healed.notes, *self.config.gate_files.write(record, status))
@@ -307,7 +309,8 @@ class _Job:
 
     def _unchanged(self, last: LastRun, results: tuple[StageResult, ...], failures: tuple[Failure, ...]) -> Run:
         """Return the last run, in which nothing would change."""
-        run = self._finished(last.folder, last.manifest, "unchanged", results, failures)
+        record = json.loads((last.folder / RUN_RECORD).read_bytes())
+        run = self._finished(last.folder, last.manifest, "unchanged", record, results, failures)
         facts = {"exit": run.exit_code, "ended_at": utc_now(), "generation": run.generation, **self.verified.inputs()}
         self.attempt.write(status="unchanged", **facts, **_error(failures))
         return run

@@ -22,7 +22,7 @@ import sqlglot.expressions as exp
 from pipeline.errors import StorageError
 from pipeline.queries.dialect import render
 from pipeline.storage.contents import LeftOut, existing_shapes, fill, forget_runs, make_tables, update_attempts
-from pipeline.storage.durable import own_sha256, storage_errors, sync_file
+from pipeline.storage.durable import own_sha256, reading_back, storage_errors, sync_file
 from pipeline.storage.layout import run_id_of
 from pipeline.storage.shapes import RunFolder, Shape, shapes
 from pipeline.storage.shown import faults_after_writing, first_line
@@ -128,7 +128,9 @@ def stage_catalog(layout: Layout, name: str, content: Content) -> StagedCatalog:
         path.unlink(missing_ok=True)
         build_catalog(layout, path, content)
         status = path.stat()
-    return StagedCatalog(path, own_sha256(path), content.shows(layout), f"{status.st_size}:{status.st_mtime_ns}")
+    with reading_back(path):
+        digest = own_sha256(path)
+    return StagedCatalog(path, digest, content.shows(layout), f"{status.st_size}:{status.st_mtime_ns}")
 
 
 def build_catalog(layout: Layout, path: Path, content: Content) -> None:

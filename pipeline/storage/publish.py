@@ -8,6 +8,7 @@ new run or the old one, complete, and the next run does the missing steps or rem
 
 from __future__ import annotations
 
+import io
 import shutil
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,8 @@ from pipeline.storage.durable import (
     json_bytes,
     make_folder,
     own_sha256,
+    reading_back,
+    remove_whole,
     storage_errors,
     sync_file,
     sync_folder,
@@ -74,7 +77,8 @@ def exclusive(layout: Layout) -> Iterator[None]:
     try:
         yield
     finally:
-        lock.release()
+        with suppress(OSError):  # what was done is done: the end of the process releases it at the latest
+            lock.release()
 
 
 @dataclass
@@ -112,10 +116,13 @@ class Staging:
         described = metadata | {DESCRIPTION: table.description(frame.columns)}
         with storage_errors(f"writing {path}"):
             path.parent.mkdir(parents=True, exist_ok=True)
-            frame.write_parquet(path, compression="zstd", statistics=True, metadata=described)
+            buffer = io.BytesIO()
+            frame.write_parquet(buffer, compression="zstd", statistics=True, metadata=described)
+            path.write_bytes(buffer.getbuffer())  # Polars would not always pass on what the system says is wrong
         schema = {name: sql_type(kind) for name, kind in frame.schema.items()}
         view = f"{COUNT_TABLE}_{stage}" if table.name == COUNT_TABLE else table.name
-        self._record(relative, view, stage, frame.height, schema)
+        with reading_back(path):
+            self._record(relative, view, stage, frame.height, schema)
 
     def _record(self, relative: str, table: str, stage: str, rows: int, schema: dict[str, str]) -> None:
         path = self.folder / relative
@@ -168,7 +175,8 @@ class Staging:
         """Write a file of the run that is no table."""
         with storage_errors(f"writing {self.folder / name}"):
             (self.folder / name).write_bytes(content)
-        self._record(name, "", "", 0, {})
+        with reading_back(self.folder / name):
+            self._record(name, "", "", 0, {})
 
     def discard(self) -> None:
         """Remove what has been written."""
@@ -208,7 +216,7 @@ class Staging:
 
     def _make_visible(self, base: Latest, target: Path, manifest: Manifest, record: dict[str, Any]) -> Link:
         """Write the catalog that shows the run and its link in the chain, then do what readers notice."""
-        with storage_errors(f"publishing {target}"):
+        with storage_errors(f"publishing {target}"), reading_back(target / MANIFEST):
             sync_folder(self.layout.runs)
             state = read_state(self.layout, older=0)
             catalog = stage_catalog(self.layout, self.run_id, _content(state, (target, manifest), record))
@@ -233,7 +241,7 @@ class Staging:
         with suppress(ThresherError, OSError):
             if latest_run(self.layout) == base:
                 self.layout.link(target.name).unlink(missing_ok=True)
-                shutil.rmtree(target)
+                remove_whole(target, self.layout.staging)
 
     def _point(self, link: Link) -> None:
         """Write the pointer. Readers see the run already, so an error is a warning now, not a failure."""

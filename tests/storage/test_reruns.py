@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -16,9 +17,12 @@ from runs.inputs.workplace import assert_error
 
 import pipeline
 from pipeline.runs import evaluation
+from pipeline.storage.durable import DamagedError, storage_errors, write_json, write_whole
 from storage.promises import assert_results_ok, attempts
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from runs.inputs.workplace import Workplace
 
 READER = """
@@ -97,6 +101,40 @@ def test_a_changed_config_makes_a_new_generation(workplace: Workplace, keys: dic
     with duckdb.connect(str(workplace.results / "catalog.duckdb"), read_only=True) as reader:
         stages = reader.sql("SELECT DISTINCT stage FROM before_after_estimates").fetchall()
         assert stages == [(keys.get("name", "before_after"),)]
+
+
+def test_what_fails_once_readers_see_a_run_is_a_warning(workplace: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    def write_record(path: Path, record: dict[str, object]) -> None:
+        if record["status"] == "published":
+            with storage_errors(f"writing {path}"):
+                fail()
+        write_json(path, record)
+
+    def write_pointer(path: Path, content: bytes, **keys: Path) -> None:
+        fail() if path.name == "CURRENT" else write_whole(path, content, **keys)
+
+    monkeypatch.setattr("pipeline.storage.attempts.write_json", write_record)
+    monkeypatch.setattr("pipeline.storage.publish.write_whole", write_pointer)
+    monkeypatch.setattr("pipeline.storage.publish.FileLock.release", fail)
+    called = workplace.run()
+    seen = assert_results_ok(workplace.results, crashed=True)
+    assert (called.code, called.out) == (0, f"{seen.folder}\n"), called.err
+    assert called.err.count(os.strerror(errno.EROFS)) == 2
+
+
+def test_a_table_that_cannot_be_read_back_is_an_error_of_the_disk(
+    workplace: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(path: Path) -> str:
+        message = f"{path} cannot be read"
+        raise DamagedError(message) from OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr("pipeline.storage.publish.own_sha256", fail)
+    assert_error(workplace.run(), 74, os.strerror(errno.EIO), "Check the disk")
+    assert not (workplace.results / "catalog.duckdb").exists()
 
 
 def test_a_damaged_run_is_made_again(workplace: Workplace) -> None:
