@@ -8,7 +8,7 @@ import sqlglot.expressions as exp
 from pydantic import Field, field_validator, model_validator
 
 from pipeline.metrics.comparison.significance import Correction
-from pipeline.metrics.ranking.notation import name_of
+from pipeline.metrics.ranking.notation import is_measure, name_of
 from pipeline.metrics.uncertainty.qualities import QUALITY_COLUMN
 from pipeline.queries.dialect import column, render
 from pipeline.sources.inputs import Field as InputField
@@ -260,12 +260,21 @@ class CompareParameters(UpstreamParameters):
         return self.model_copy(update={"units": units, "metrics": metrics})
 
     def _metrics(self, upstream: Sequence[UpstreamStage]) -> tuple[str, ...]:
-        """What is compared: as the config says, else the measures that all stages were asked for by name."""
+        """What is compared: as the config says, else the measures that all stages were asked for by name.
+
+        Raises:
+            ValueError: the config names a measure that a stage was not asked for.
+        """
         shared = [name for name in upstream[0].measures if all(name in stage.measures for stage in upstream)]
         if not self.metrics:
             return tuple(shared)
-        names = {name.lower(): name for name in shared}
-        return tuple(names.get(name_of(metric).lower(), metric) for metric in self.metrics)
+        names = {metric: name_of(metric) for metric in self.metrics}
+        lacking = [name for name in names.values() if is_measure(name) and name not in shared]
+        if lacking:
+            offered = f"its measures are {', '.join(shared)}" if shared else "it names no measures"
+            message = f"metrics names {lacking[0]}, which stage {upstream[0].name!r} does not measure: {offered}"
+            raise ValueError(message)
+        return tuple(names[metric] if names[metric] in shared else metric for metric in self.metrics)
 
     @staticmethod
     def _grouping(stage: UpstreamStage, wanted: set[str]) -> str:

@@ -266,7 +266,9 @@ def test_measures_and_columns_are_compared_together(stages: dict[str, Any]) -> N
 
 
 def test_a_measure_that_the_stage_does_not_have(stages: dict[str, Any]) -> None:
-    with pytest.raises(DataError, match="nDCG@20"):
+    with pytest.raises(
+        ConfigError, match=r"nDCG@20, which stage 'ranking' does not measure: its measures are nDCG@2, AP"
+    ):
         compare(stages, metrics=["nDCG@20"])
 
 
