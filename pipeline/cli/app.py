@@ -322,6 +322,10 @@ def _values(variables: list[str] | None) -> dict[str, str]:
 
 def _absolute(path: str, *, what: str) -> str:
     """A path as the config takes it; a reference in it is one of the config."""
+    from pipeline.sources.remote.addresses import is_remote  # noqa: PLC0415 - help needs none of it
+
+    if what == "--output" and is_remote(path):
+        return path
     has_reference = "${" in path and "://" not in path
     if has_reference:
         return str(Path(str(Path.cwd()).replace("${", "$${"), path))

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Self, TypeVar
 import duckdb
 import sqlglot.expressions as exp
 
-from pipeline.engines.faults import UNREADABLE, translated
+from pipeline import breadcrumbs
+from pipeline.engines.faults import UNREADABLE, of_reader, translated
 from pipeline.engines.memory import MIB, default_limit, process_limit
 from pipeline.engines.scratch import scratch_folder
 from pipeline.errors import DataError, ResourceError
@@ -103,6 +104,7 @@ class DuckDB:
         self._worker.shutdown(wait=not self._left_behind)
         if not self._left_behind:
             self._connection.close()
+        breadcrumbs.end()
 
     def scan(self, name: str, files: Sequence[str], *, located: bool = False) -> None:
         """Register files with the same schema as a relation.
@@ -112,7 +114,7 @@ class DuckDB:
             files: Absolute paths; wildcard characters in them are taken literally.
             located: Add the columns `source_file` and `file_row_number`.
         """
-        self._files |= dict.fromkeys(files)
+        self._note_files(files)
         self.define(name, files_query(files, located=located))
 
     def scan_numbered(
@@ -127,11 +129,15 @@ class DuckDB:
             together: How many files in a row have one number.
             located: As for `scan`.
         """
-        self._files |= dict.fromkeys(files)
+        self._note_files(files)
         group = exp.IntDiv(this=column("file_index"), expression=exp.Literal.number(together))
         number = exp.Add(this=group, expression=exp.Literal.number(first))
         numbered = exp.alias_(exp.cast(number, "INT"), FILE, quoted=True)
         self.define(name, files_query(files, located=located).select(numbered))
+
+    def _note_files(self, files: Sequence[str]) -> None:
+        self._files |= dict.fromkeys(files)
+        breadcrumbs.begin(breadcrumbs.SCANNING, list(self._files))
 
     def hand_over(self, name: str, table: pa.Table) -> None:
         """Register a table that lies in memory as a relation; its rows are not copied."""
@@ -247,18 +253,12 @@ class DuckDB:
 
     def _broken_file(self) -> str | None:
         """Return the first file, in the order of the scans, that cannot be decoded, or None if all can."""
-        every_value = "SELECT max(hash(whole_row)) FROM read_parquet($file, hive_partitioning = false) AS whole_row"
         for file in self._files:
-            params = {"file": glob.escape(file)}
             try:
-                self._wait(self._worker.submit(self._answer, every_value, params))
+                self._wait(self._worker.submit(_read_every_value, self._connection, file))
             except duckdb.Error:
                 return file
         return None
-
-    def _answer(self, text: str, params: Mapping[str, str]) -> list[tuple[object, ...]]:
-        """Fetch all rows of a query, because a result that is left open would block the next one."""
-        return self._connection.execute(text, params).fetchall()
 
     def _wait(self, future: Future[T]) -> T:
         while True:
@@ -280,6 +280,7 @@ class DuckDBWithoutRows(DuckDB):
 
     def scan(self, name: str, files: Sequence[str], *, located: bool = False) -> None:
         """Register no row of some files as a relation; arguments as those of `DuckDB.scan`."""
+        self._note_files(files)
         self.define(name, files_query(files, located=located).limit(0))
 
     def hand_over(self, name: str, table: pa.Table) -> None:
@@ -287,13 +288,31 @@ class DuckDBWithoutRows(DuckDB):
         super().hand_over(name, table.schema.empty_table())
 
 
+def read_every_value(file: str) -> None:
+    """Decode a file, in a connection of its own.
+
+    Raises:
+        duckdb.Error: it cannot be decoded.
+    """
+    with duckdb.connect(":memory:") as connection:
+        _read_every_value(connection, file)
+
+
+def _read_every_value(connection: duckdb.DuckDBPyConnection, file: str) -> None:
+    text = "SELECT max(hash(whole_row)) FROM read_parquet($file, hive_partitioning = false) AS whole_row"
+    connection.execute(text, {"file": glob.escape(file)}).fetchall()  # a result left open would block the next one
+
+
 def _frames(reader: pa.RecordBatchReader, rows: int) -> list[pl.DataFrame]:
     """Read the next frames until they have that many rows together; return an empty list at the end."""
     import polars as pl  # noqa: PLC0415 - as in `stream`
 
     frames: list[pl.DataFrame] = []
-    while sum(frame.height for frame in frames) < rows and (batch := next(reader, None)) is not None:
-        frames.append(pl.DataFrame(pl.from_arrow(batch)))
+    try:
+        while sum(frame.height for frame in frames) < rows and (batch := next(reader, None)) is not None:
+            frames.append(pl.DataFrame(pl.from_arrow(batch)))
+    except OSError as error:
+        raise of_reader(error) from error
     return frames
 
 

@@ -15,6 +15,7 @@ from pipeline.runs.config_faults import explain, near, unwritable
 from pipeline.runs.document import Document, override
 from pipeline.runs.gates.files import GateFiles
 from pipeline.runs.gates.settings import Gate, parse_gates
+from pipeline.runs.places import store_of
 from pipeline.runs.substitution import substituted
 from pipeline.runs.variables import NO_VARIABLES
 from pipeline.sources.paths import abridged, check_texts, local_path, shortened
@@ -24,12 +25,14 @@ from pipeline.stages.upstream import UpstreamParameters, UpstreamStage
 from pipeline.tables.schemas import result_names
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterable, Mapping, Sequence
 
     from pipeline.runs.document import ResourceLimits
     from pipeline.runs.variables import Variables
     from pipeline.stages.parameters import StageParameters
     from pipeline.stages.stage import Stage
+    from pipeline.storage.stores.store import ResultsStore
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -77,7 +80,7 @@ class Config:
     Attributes:
         origin: Name in messages: the file, or `<config>`.
         base: Folder that relative paths start from.
-        output: The results folder, absolute.
+        output: The results folder, absolute; of results on a store the mirror in which runs are made.
         engine: Name of the engine.
         resources: Limits.
         stages: The stages to run, in order.
@@ -90,6 +93,7 @@ class Config:
         gates: What the numbers of all stages are held against.
         gate_files: Where the outcomes are written beside the results.
         verify_inputs: How the content of input files is verified: `none`, `crc` or `sha256`.
+        store: The store on which the results live; None: they live in the folder `output`.
     """
 
     origin: str
@@ -107,6 +111,22 @@ class Config:
     gates: tuple[Gate, ...] = ()
     gate_files: GateFiles = field(default_factory=GateFiles)
     verify_inputs: str = "none"
+    store: ResultsStore | None = None
+
+    @property
+    def results(self) -> str:
+        """The place of the results, as people write it."""
+        return str(self.output) if self.store is None else self.store.address
+
+    def at(self, output: str | os.PathLike[str], *, what: str) -> Config:
+        """Return the same config with another place for its results, a folder or an address.
+
+        Raises:
+            ConfigError: it is neither.
+        """
+        store = store_of(output, what=what, limits=self.resources)
+        folder = local_path(output, self.base, what=what).resolve() if store is None else store.work
+        return replace(self, output=folder, store=store)
 
     @property
     def every(self) -> tuple[ConfiguredStage, ...]:
@@ -211,16 +231,15 @@ def parse_config(
             if folder
         }
     resources = settings.resources.model_copy(update=absolute)
-    output = local_path(settings.output, base, what=f"{origin}: output").resolve()
     by_name = {stage.params.name: (stage.stage, stage.params) for stage in stages}
     gates = parse_gates(settings.gates, by_name, origin, _validated)
     with variables.concealing():
         lineage = settings.lineage.placed(base, what=f"{origin}: lineage")
         prometheus = settings.prometheus.placed(base, what=f"{origin}: prometheus")
-    return Config(
+    config = Config(
         origin,
         base,
-        output,
+        base,
         settings.engine,
         resources,
         stages,
@@ -233,6 +252,7 @@ def parse_config(
         gate_files=GateFiles.of(settings.gates_json, settings.gates_junit, base, origin),
         verify_inputs=settings.verify_inputs,
     )
+    return config.at(settings.output, what=f"{origin}: output")
 
 
 def _settings_and_stages(document: Mapping[str, Any], origin: str) -> tuple[Document, tuple[ConfiguredStage, ...]]:

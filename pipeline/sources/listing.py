@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
+from pipeline.breadcrumbs import reading
 from pipeline.errors import ConfigError, DataError, NoInputError, os_fault
 from pipeline.sources.finding import Search
 from pipeline.sources.formats import ENDINGS, convert, format_of, refuse_spreadsheet
@@ -143,7 +144,8 @@ class Listing:
         notices: dict[str, int] = {}
 
         def write(target: Path) -> None:
-            notices.update(convert(path, kind, self.spec, self.kinds, target, alone=alone, name=self.name))
+            with reading(path, self.name):
+                notices.update(convert(path, kind, self.spec, self.kinds, target, alone=alone, name=self.name))
 
         converted, holder = spooled(write, label, self.scratch, name=self.name)
         file = open_file(converted, converted.parent, name=self.name, label=label, holder=holder)

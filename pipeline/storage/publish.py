@@ -37,13 +37,16 @@ from pipeline.storage.latest import point_to_latest
 from pipeline.storage.layout import MANIFEST, RUN_RECORD, Layout
 from pipeline.storage.manifest import Manifest, PublishedFile
 from pipeline.storage.state import Latest, State, latest_run, read_state
+from pipeline.storage.stores.mirror import take_back
 from pipeline.tables.schemas import COUNT_TABLE, DESCRIPTION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from pipeline.storage.catalog import StagedCatalog
     from pipeline.storage.shapes import RunFolder
+    from pipeline.storage.stores.publication import Publisher
     from pipeline.tables.schemas import Table
 
 _SQL_TYPES = {
@@ -90,10 +93,12 @@ class Staging:
         run_id: The run's id.
         files: What has been written so far.
         warnings_after_commit: What failed after the run had become visible.
+        publisher: What makes it visible on the store where the results live; None: they live in the folder itself.
     """
 
     layout: Layout
     run_id: str
+    publisher: Publisher | None = None
     files: list[PublishedFile] = field(default_factory=list)
     warnings_after_commit: list[str] = field(default_factory=list)
 
@@ -233,15 +238,34 @@ class Staging:
             if latest_run(self.layout) != base:
                 message = f"another run was published to {self.layout.root} meanwhile"
                 raise BusyError(message, remedy="Run again.")
+            if self.publisher is not None:
+                self.publisher.publish(target, manifest, link)
+                self._complete(self.publisher, link, catalog)
+                return link
             catalog.path.replace(self.layout.catalog)
         return link
 
+    def _complete(self, publisher: Publisher, link: Link, catalog: StagedCatalog) -> None:
+        """Write what follows once the store shows the run; what fails is a warning now."""
+        self.warnings_after_commit += publisher.complete(link, catalog.path)
+        try:
+            with storage_errors(f"{link.run} is published, but its catalog is missing in {self.layout.root}"):
+                catalog.path.replace(self.layout.catalog)
+        except ThresherError as error:
+            self.warnings_after_commit.append(error.message)
+
     def _withdraw(self, base: Latest, target: Path) -> None:
-        """Remove what no reader has seen; what cannot be removed, the next run removes."""
+        """Remove what no reader has seen; what cannot be removed, the next run removes.
+
+        What was to go to a store stays staged, so that the next run takes its stages over.
+        """
         with suppress(ThresherError, OSError):
             if latest_run(self.layout) == base:
                 self.layout.link(target.name).unlink(missing_ok=True)
-                remove_whole(target, self.layout.staging)
+                if self.publisher is None:
+                    remove_whole(target, self.layout.staging)
+                else:
+                    take_back(self.layout, target)
 
     def _point(self, link: Link) -> None:
         """Write the pointer. Readers see the run already, so an error is a warning now, not a failure."""

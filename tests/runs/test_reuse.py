@@ -138,6 +138,25 @@ def test_the_night_after_a_new_day_reads_that_day_only(days: Path, tmp_path: Pat
     assert run.stages[0].reused == ("predictions: 3 of 4 files as counted before, 1 read",)
 
 
+def test_days_in_another_format_are_converted_but_counted_once(tmp_path: Path) -> None:
+    (tmp_path / "days").mkdir()
+    for day in range(3):
+        predictions(day).write_csv(tmp_path / "days" / f"{day}.csv")
+    keys = {"predictions": {"path": "days/*.csv"}}
+    publish(tmp_path, **keys)
+    predictions(3).write_csv(tmp_path / "days" / "3.csv")
+    run = publish(tmp_path, **keys)
+    assert read(run) == (4, 1)
+    assert is_as_a_full_run(run, tmp_path, **keys)
+    content = (tmp_path / "days" / "0.csv").read_text()
+    (tmp_path / "days" / "0.csv").write_text(
+        content.replace("true", "falsch").replace("false", "true").replace("falsch", "false")
+    )
+    run = publish(tmp_path, **keys)
+    assert read(run) == (4, 1)
+    assert is_as_a_full_run(run, tmp_path, **keys)
+
+
 def test_days_in_folders_of_their_own_are_read_once(tmp_path: Path) -> None:
     for day in range(3):
         (tmp_path / "days" / f"day={day}").mkdir(parents=True)
