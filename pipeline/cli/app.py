@@ -92,7 +92,7 @@ ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="The config, 
 Output = Annotated[
     str | None, typer.Option("--output", "-o", metavar="DIR", help="Results folder.", show_default=False)
 ]
-EngineName = Annotated[str | None, typer.Option("--engine", help="duckdb.", show_default=False)]
+EngineName = Annotated[str | None, typer.Option("--engine", help="duckdb or spark.", show_default=False)]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key, the value as in TOML.", show_default=False),
@@ -185,6 +185,7 @@ def check(ctx: typer.Context, config: ConfigPath, variables: Vars = None, settin
         from pipeline.sources.bindings import bindings_in_words  # noqa: PLC0415
 
         checked = load_config(config, overrides=_overrides(settings), values=_values(variables))
+        checked.check_engine()
         for configured in checked.stages:
             if configured.upstream:
                 echo(f"{configured.params.name}  reads tables of {', '.join(configured.upstream)}")
@@ -203,7 +204,6 @@ def check(ctx: typer.Context, config: ConfigPath, variables: Vars = None, settin
                 echo(f"{opened.name}  warning: {warning}")
         for gate in checked.gates:
             echo(f"gate {gate.name}  {gate.words}")
-        checked.check_engine()
         echo(f"{config}: no faults found")
 
 
@@ -222,9 +222,11 @@ def render(
     with reporting(ctx):
         from pipeline.runs.config import load_config  # noqa: PLC0415
         from pipeline.runs.opening import open_inputs  # noqa: PLC0415
-        from pipeline.runs.rendering import render_opened  # noqa: PLC0415
+        from pipeline.runs.rendering import render_opened, session_settings  # noqa: PLC0415
 
         parsed = load_config(config, overrides=_overrides(settings, engine=engine), values=_values(variables))
+        if settings_text := session_settings(parsed.engine):
+            echo(settings_text)
         for configured in parsed.stages:
             if configured.upstream:
                 upstream = ", ".join(configured.upstream)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import glob
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Self, TypeVar
 
 import duckdb
@@ -15,6 +14,7 @@ import sqlglot.expressions as exp
 from pipeline import breadcrumbs
 from pipeline.engines.faults import UNREADABLE, of_reader, translated
 from pipeline.engines.memory import MIB, default_limit, process_limit
+from pipeline.engines.query_thread import QueryThread
 from pipeline.engines.scratch import scratch_folder
 from pipeline.errors import DataError, ResourceError
 from pipeline.queries.by_file import FILE
@@ -22,18 +22,17 @@ from pipeline.queries.dialect import column, render
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from concurrent.futures import Future
     from pathlib import Path
     from types import TracebackType
 
     import polars as pl
     import pyarrow as pa
 
-    from pipeline.engines.engine import Settle
+    from pipeline.engines.engine import Function, Settle
     from pipeline.interrupts import StopRequest
 
 T = TypeVar("T")
-POLL_SECONDS = 0.05
-STOP_SECONDS = 5.0
 PERFECT_HASH_BITS = 20  # four blocks of cells
 BLOCK_ROWS = 1 << 20
 _HANDED_OVER = "rows_handed_over"
@@ -68,6 +67,8 @@ class DuckDB:
     """
 
     name = "duckdb"
+    has_workers = False
+    most_in_order: int | None = None  # what does not fit into memory goes to scratch
 
     def __init__(
         self,
@@ -76,15 +77,13 @@ class DuckDB:
         stop: StopRequest,
         progress: Callable[[float], None] | None = None,
     ) -> None:
-        self._stop = stop
-        self._progress = progress
-        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="thresher-query")
         names = {str(folder) for folder in folders}
         # a file is asked for by its escaped name, and found by its own: both must lie in an allowed folder
         allowed = sorted(names | {glob.escape(name) for name in names})
         self._connection = _connect(resources, allowed, progress is not None)
+        watch = None if progress is None else lambda: progress(self._connection.query_progress())
+        self._thread = QueryThread(stop, self._connection.interrupt, watch)
         self._files: dict[str, None] = {}
-        self._left_behind = False
 
     @staticmethod
     def version() -> str:
@@ -101,8 +100,8 @@ class DuckDB:
 
     def close(self) -> None:
         """Close the connection and end its thread; a query that does not stop is abandoned."""
-        self._worker.shutdown(wait=not self._left_behind)
-        if not self._left_behind:
+        self._thread.close()
+        if not self._thread.is_abandoned:
             self._connection.close()
         breadcrumbs.end()
 
@@ -189,9 +188,9 @@ class DuckDB:
         text = render(query)
         reader = self._run(lambda: self._connection.sql(text).to_arrow_reader(BLOCK_ROWS), text)
         held: list[pl.DataFrame] = []
-        ahead = self._submit(lambda: _frames(reader, BLOCK_ROWS))
+        ahead = self._thread.submit(lambda: _frames(reader, BLOCK_ROWS))
         while frames := self._result(ahead, text):
-            ahead = self._submit(lambda: _frames(reader, BLOCK_ROWS))
+            ahead = self._thread.submit(lambda: _frames(reader, BLOCK_ROWS))
             pending = pl.concat([*held, *frames])
             while pending.height >= BLOCK_ROWS:
                 yield pending[:BLOCK_ROWS]
@@ -215,6 +214,17 @@ class DuckDB:
             self._run(lambda frame=frame, text=text: self._take(frame, text), text)  # type: ignore[misc]
             exists = True
 
+    def transform(
+        self,
+        name: str,
+        reads: Mapping[str, exp.Query],  # noqa: ARG002 - all engines are called alike
+        key: Sequence[str],  # noqa: ARG002
+        function: Function,  # noqa: ARG002
+        batches: Iterable[pl.DataFrame],
+    ) -> None:
+        """Create a relation that a pure function makes of rows that lie together by a key: from its batches."""
+        self.fill(name, batches)
+
     def _take(self, frame: pl.DataFrame, text: str) -> None:
         self._connection.register(_HANDED_OVER, frame.to_arrow())
         try:
@@ -234,15 +244,11 @@ class DuckDB:
         return int(self.fetch(exp.select(size)).item())
 
     def _run(self, work: Callable[[], T], text: str) -> T:
-        return self._result(self._submit(work), text)
-
-    def _submit(self, work: Callable[[], T]) -> Future[T]:
-        self._stop.check()
-        return self._worker.submit(work)
+        return self._result(self._thread.submit(work), text)
 
     def _result(self, future: Future[T], text: str) -> T:
         try:
-            return self._wait(future)
+            return self._thread.result(future)
         except duckdb.Error as error:
             unclear = type(error) is duckdb.Error  # what the decoder of a page raises: it names no file
             broken = self._broken_file() if unclear or isinstance(error, duckdb.InvalidInputException) else None
@@ -255,24 +261,10 @@ class DuckDB:
         """Return the first file, in the order of the scans, that cannot be decoded, or None if all can."""
         for file in self._files:
             try:
-                self._wait(self._worker.submit(_read_every_value, self._connection, file))
+                self._thread.run(partial(_read_every_value, self._connection, file))
             except duckdb.Error:
                 return file
         return None
-
-    def _wait(self, future: Future[T]) -> T:
-        while True:
-            try:
-                return future.result(timeout=POLL_SECONDS)
-            except FutureTimeout:
-                if future.done():  # it ended just as the wait did
-                    return future.result()
-                if self._progress is not None:
-                    self._progress(self._connection.query_progress())
-            if self._stop.is_set:
-                self._connection.interrupt()
-                self._left_behind = not wait([future], timeout=STOP_SECONDS).done
-                self._stop.check()
 
 
 class DuckDBWithoutRows(DuckDB):

@@ -13,10 +13,21 @@ if TYPE_CHECKING:
 
     Fetch = Callable[[exp.Query], pl.DataFrame]
     Settle = Callable[[Fetch, pl.DataFrame], pl.DataFrame]
+    Function = Callable[[Mapping[str, pl.DataFrame]], pl.DataFrame]
 
 
 class Engine(Protocol):
-    """What an engine can do."""
+    """What an engine can do.
+
+    Attributes:
+        name: Name of the engine, as the config has it.
+        has_workers: Whether pure functions run where the rows are, on workers, not in this process.
+        most_in_order: Most rows that it hands over in order; None: any number.
+    """
+
+    name: str
+    has_workers: bool
+    most_in_order: int | None
 
     def scan(self, name: str, files: Sequence[str], *, located: bool = False) -> None:
         """Register files with the same schema as a relation."""
@@ -58,6 +69,26 @@ class Engine(Protocol):
 
     def fill(self, name: str, frames: Iterable[pl.DataFrame]) -> None:
         """Create a relation from at least one frame, all with the same columns; its rows may lie on disk."""
+        ...
+
+    def transform(
+        self,
+        name: str,
+        reads: Mapping[str, exp.Query],
+        key: Sequence[str],
+        function: Function,
+        batches: Iterable[pl.DataFrame],
+    ) -> None:
+        """Create a relation that a pure function makes of rows that lie together by a key.
+
+        Args:
+            name: The relation.
+            reads: The rows that the function needs, by name; each has the columns of the key.
+            key: Columns; rows with the same values are handed over together, in any order.
+            function: Turns the frames of some values of the key into rows, with the same columns and types for any
+                frames, empty ones too.
+            batches: The same rows, made here batch by batch when they are asked for: for an engine without workers.
+        """
         ...
 
     def bucket(self, keys: Sequence[str], count: int) -> exp.Expr:

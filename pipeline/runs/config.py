@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from pipeline.engines.spark_session import SparkSettings, check_spark
 from pipeline.errors import ConfigError, NoInputError, os_fault, together
 from pipeline.runs.announcing.settings import NO_LINEAGE, NO_METRICS, LineageSettings, PrometheusSettings
 from pipeline.runs.config_faults import explain, near, unwritable
@@ -94,6 +95,7 @@ class Config:
         gate_files: Where the outcomes are written beside the results.
         verify_inputs: How the content of input files is verified: `none`, `crc` or `sha256`.
         store: The store on which the results live; None: they live in the folder `output`.
+        spark: Where Spark runs, if it is the engine.
     """
 
     origin: str
@@ -111,6 +113,7 @@ class Config:
     gates: tuple[Gate, ...] = ()
     gate_files: GateFiles = field(default_factory=GateFiles)
     verify_inputs: str = "none"
+    spark: SparkSettings = field(default_factory=SparkSettings)
     store: ResultsStore | None = None
 
     @property
@@ -149,14 +152,13 @@ class Config:
         return replace(self, stages=stages, order=self.every)
 
     def check_engine(self) -> None:
-        """Check that the engine can run.
+        """Check that the engine can be started.
 
         Raises:
-            ConfigError: queries can only be rendered for it.
+            ConfigError: a package that it needs is missing, or Java.
         """
-        if self.engine != "duckdb":
-            message = f"{self.origin}: engine {self.engine!r} is not available yet"
-            raise ConfigError(message, remedy='Use engine = "duckdb"; thresher render prints the SQL for Spark.')
+        if self.engine == "spark":
+            check_spark(self.spark)
 
 
 def load_config(
@@ -251,6 +253,7 @@ def parse_config(
         gates=gates,
         gate_files=GateFiles.of(settings.gates_json, settings.gates_junit, base, origin),
         verify_inputs=settings.verify_inputs,
+        spark=settings.spark,
     )
     return config.at(settings.output, what=f"{origin}: output")
 

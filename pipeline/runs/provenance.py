@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 RACY_SECONDS = 2.0
 LIBRARIES = ("thresher", "duckdb", "polars", "pyarrow", "sqlglot", "numpy")
+LIBRARIES_OF_ENGINES = {"spark": ("pyspark",)}  # beside these
 
 
 def settings(opened: OpenedStage) -> dict[str, Any]:
@@ -86,7 +87,7 @@ def stage_fingerprints(
         upstream: Hashes of the tables of its upstream stages, by stage and path.
     """
     common: dict[str, Any] = {"engine": config.engine, "stage": canonical_stage(configured), "upstream": upstream}
-    common |= {"code": code_sha256(), "versions": versions()} | config.variables.identity()
+    common |= {"code": code_sha256(), "versions": versions(config.engine)} | config.variables.identity()
     common["files_left_out"] = [] if opened is None else left_out_records([opened])
     files = [] if opened is None else [file for source in opened.sources.values() for file in source.files]
     content = [[file.name, file.rows, file.digest] for file in files]
@@ -119,9 +120,10 @@ def code_sha256() -> str:
 
 
 @cache
-def versions() -> dict[str, str]:
-    """Return the versions of Python and of the libraries that decide the results."""
-    return {"python": platform.python_version()} | {name: version(name) for name in LIBRARIES}
+def versions(engine: str = "duckdb") -> dict[str, str]:
+    """Return the versions of Python and of the libraries that decide the results of an engine."""
+    names = (*LIBRARIES, *LIBRARIES_OF_ENGINES.get(engine, ()))
+    return {"python": platform.python_version()} | {name: version(name) for name in names}
 
 
 def input_records(opened: Sequence[OpenedStage]) -> list[dict[str, Any]]:

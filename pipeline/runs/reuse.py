@@ -91,8 +91,10 @@ def _copy_facts(file: DataFile) -> list[Any] | None:
     return [file.name, file.identity["sha256"] if is_verified else own_sha256(file.path)]
 
 
-def reuse_record(engine: Engine) -> dict[str, Any]:
+def reuse_record(engine: Engine, opened: OpenedStage, states: States | None) -> dict[str, Any]:
     """Return what was read and what was not, by input: numbers of files, and why all of them were read."""
+    if engine.has_workers and states is not None:
+        return {name: _all_read(len(source.files)) for name, source in opened.sources.items() if len(source.files) > 1}
     if not isinstance(engine, Incremental):
         return {}
     reuse = engine.reuse
@@ -104,6 +106,10 @@ def reuse_record(engine: Engine) -> dict[str, Any]:
         }
         for source, n_files in sorted(reuse.files.items())
     }
+
+
+def _all_read(n_files: int) -> dict[str, Any]:
+    return {"files": n_files, "files_read": n_files, "read_whole_because": "Spark keeps no answers of single files"}
 
 
 def reuse_in_words(record: dict[str, Any]) -> Iterator[str]:

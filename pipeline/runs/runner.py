@@ -278,7 +278,7 @@ class _Job:
             "ended_at": utc_now(),
             "seconds": round(time.monotonic() - self.started, 3),
             "peak_rss_bytes": peak_rss(),
-            "versions": versions(),
+            "versions": versions(self.config.engine),
             "code_sha256": code_sha256(),
             "base": str(self.config.base.absolute()),
             "configuration": configuration,

@@ -248,7 +248,7 @@ class Source:
     def _type_of_expression(self, file: Rows, name: str, tree: exp.Expr) -> pa.DataType:
         self.check_columns(file, predicates.columns_of(tree), f"{name} is computed from")
         try:
-            return self.type_of(predicates.bind(tree, self.barrier(file)), file.schema)
+            return self.type_of(self.bound(file, tree), file.schema)
         except InvalidQueryError as error:
             message = (
                 f"input {self.name}: {name} = {self.source_name(name)!r} does not fit the columns of {file.name}: "
@@ -371,19 +371,23 @@ class Source:
                 message = f"input {self.name}: {words} {name!r}, which is {odd[0]} in {file.name}"
                 raise DataError(message, remedy=odd[1])
 
-    def barrier(self, file: Rows) -> Callable[[str], exp.Expr]:
-        """Return how the user's SQL reads a column: constants for folder names, NULL for values that are not finite."""
-        kinds = {field.name.lower(): str(field.type) for field in file.schema}
+    def bound(self, file: Rows, tree: exp.Expr) -> exp.Expr:
+        """Return SQL of the user as it reads a file: folder names as constants, values that are not finite as NULL."""
+        fields = {field.name.lower(): field for field in file.schema}
+
+        def is_single(name: str) -> bool:
+            return name.lower() in fields and str(fields[name.lower()].type) in {"float", "halffloat"}
 
         def read(name: str) -> exp.Expr:
             if self.is_partition(file, name):
                 return self.constant(file, name)
-            kind = kinds[name.lower()]
+            field = fields[name.lower()]
+            kind, as_it_is = str(field.type), column(field.name)
             if kind == "null":  # the engine would read it as whole numbers
                 return exp.null()
-            return finite(column(name)) if kind in {"double", "float", "halffloat"} else column(name)
+            return finite(as_it_is) if kind in {"double", "float", "halffloat"} else as_it_is
 
-        return read
+        return predicates.bind(predicates.decimals_as_floats(tree, is_single), read)
 
     def constant(self, file: Rows, file_column: str) -> exp.Cast:
         """Return the value of a partition column, which is the same in all rows of a file."""

@@ -56,8 +56,8 @@ class Engine(duckdb.DuckDB):
         {work}
         return super().fetch(*words, **options)
 
-from pipeline.runs import evaluation
-evaluation.DuckDB = Engine
+from pipeline.runs import starting
+starting.DuckDB = Engine
 {more}
 main()
 """
@@ -75,7 +75,7 @@ def last_attempt(place: Workplace) -> dict[str, object]:
 def test_a_library_that_crashes_on_a_footer_is_a_fault_of_the_file(tmp_path: Path) -> None:
     file = tmp_path / "damaged.parquet"
     file.write_bytes(base64.b64decode(FLIPPED))
-    words = ["threshold-sweep", "--predictions", file, "-o", tmp_path / "results", "--log-format", "json"]
+    words = ["threshold-sweep", "--predictions", str(file), "-o", str(tmp_path / "results"), "--log-format", "json"]
     called = spawn(*words)
     assert (called.code, called.out) == (65, "")
     told = [json.loads(line) for line in called.err.splitlines()]

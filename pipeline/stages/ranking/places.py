@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 
 from pipeline.metrics.ranking.ranks import Documents, RankCounter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from numpy.typing import NDArray
 
 NUMBER = "_ranking"
 VALUE = "_value"
@@ -22,8 +25,8 @@ def judged_places(judged: pl.DataFrame, blocks: Iterator[pl.DataFrame]) -> Itera
     """Judged documents with their ranks less one, `n_before`; equal values come in descending order of names.
 
     Args:
-        judged: At least one judged document: number of the ranking, value (-0 is 0), name, `n_hits`, `n_misses`, and
-            `relevance` where gains are taken of it.
+        judged: Judged documents: number of the ranking, value (-0 is 0), name, `n_hits`, `n_misses`, and `relevance`
+            where gains are taken of it.
         blocks: All documents of these rankings: number, value and name.
 
     Returns:
@@ -58,11 +61,23 @@ def tied_places(judged: pl.DataFrame, blocks: Iterator[pl.DataFrame]) -> Iterato
     )
 
 
-def _counted(marked: pl.DataFrame, blocks: Iterator[pl.DataFrame]) -> RankCounter:
+def _counted(marked: pl.DataFrame, blocks: Iterator[pl.DataFrame]) -> RankCounter | _NothingMarked:
+    if marked.is_empty():
+        return _NothingMarked()
     places = RankCounter(_documents(marked))
     for block in blocks:
         places.add(_documents(block))
     return places
+
+
+class _NothingMarked:
+    """What there is to say of no document: a part of the rankings may hold no judged one."""
+
+    def before(self) -> NDArray[np.int64]:
+        """No number of documents."""
+        return np.zeros(0, dtype=np.int64)
+
+    equal = before
 
 
 def _documents(frame: pl.DataFrame) -> Documents:
@@ -71,12 +86,15 @@ def _documents(frame: pl.DataFrame) -> Documents:
 
 
 def _whole_rankings(places: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Blocks that end where a ranking ends."""
-    number = places[NUMBER]
+    """Blocks that end where a ranking ends, at least one."""
     graded = [RELEVANCE] if RELEVANCE in places.columns else []
+    places = places.select(NUMBER, "n_before", "n_documents", "n_hits", "n_misses", *graded)
+    number = places[NUMBER]
+    if number.is_empty():
+        yield places
     start = 0
     while start < len(number):
         last = number[min(start + BLOCK_ROWS, len(number)) - 1]
         end = int(number.search_sorted(last, side="right"))
-        yield places.select(NUMBER, "n_before", "n_documents", "n_hits", "n_misses", *graded)[start:end]
+        yield places[start:end]
         start = end
