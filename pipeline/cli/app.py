@@ -192,7 +192,8 @@ def check(ctx: typer.Context, config: ConfigPath, variables: Vars = None, settin
                 continue
             opened = open_inputs(checked, configured)
             for source in opened.sources.values():
-                numbers = f"{counted(len(source.files), 'file')}, {counted(source.rows, 'row')}"
+                noun = "table" if source.spec.table is not None else "file"
+                numbers = f"{counted(source.n_files, noun)}, {counted(source.rows, 'row')}"
                 if source.files_left_out:
                     numbers += f"; {counted(source.files_left_out, 'file')} not opened, since where leaves them out"
                 echo(f"{opened.name}  {source.name}: {numbers}")

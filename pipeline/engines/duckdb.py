@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from pipeline.engines.engine import Function, Settle
+    from pipeline.engines.engine import Function, Place, Settle
     from pipeline.interrupts import StopRequest
 
 T = TypeVar("T")
@@ -129,8 +129,10 @@ class DuckDB:
             located: As for `scan`.
         """
         self._note_files(files)
-        group = exp.IntDiv(this=column("file_index"), expression=exp.Literal.number(together))
-        number = exp.Add(this=group, expression=exp.Literal.number(first))
+        number: exp.Expr = exp.Literal.number(first)  # of all rows: a key that costs nothing
+        if len(files) > together:
+            group = exp.IntDiv(this=column("file_index"), expression=exp.Literal.number(together))
+            number = exp.Add(this=group, expression=number)
         numbered = exp.alias_(exp.cast(number, "INT"), FILE, quoted=True)
         self.define(name, files_query(files, located=located).select(numbered))
 
@@ -274,6 +276,14 @@ class DuckDBWithoutRows(DuckDB):
         """Register no row of some files as a relation; arguments as those of `DuckDB.scan`."""
         self._note_files(files)
         self.define(name, files_query(files, located=located).limit(0))
+
+    def scan_place(self, name: str, target: Place, *, located: bool = False) -> None:
+        """Register no row of a table of another engine; arguments as those of `ReadsPlaces.scan_place`."""
+        import pyarrow as pa  # noqa: PLC0415 - as in `type_of`
+
+        plain = [column for column in target.schema if not isinstance(column.type, pa.BaseExtensionType)]
+        location = [pa.field("source_file", pa.string()), pa.field("file_row_number", pa.int64())] if located else []
+        super().hand_over(name, pa.schema([*plain, *location]).empty_table())
 
     def hand_over(self, name: str, table: pa.Table) -> None:
         """Register no row of a table as a relation."""

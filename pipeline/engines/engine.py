@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -97,4 +97,39 @@ class Engine(Protocol):
 
     def memory(self) -> int:
         """Return the memory limit of the engine in bytes."""
+        ...
+
+
+class Place(Protocol):
+    """A table that an engine knows by name, or files at an address that it reaches."""
+
+    @property
+    def kind(self) -> str:
+        """`table`, or `parquet` for files."""
+
+    @property
+    def target(self) -> str:
+        """Name of the table, or the address."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns, as they were described when it was opened."""
+
+    @property
+    def rows(self) -> int:
+        """Rows, as they were counted then."""
+
+
+@runtime_checkable
+class ReadsPlaces(Protocol):
+    """An engine that reads tables which it knows by name, and files at addresses which it reaches."""
+
+    def scan_place(self, name: str, target: Place, *, located: bool = False) -> None:
+        """Register a table, or files at an address, as a relation.
+
+        Args:
+            name: The relation.
+            target: What is read.
+            located: As for `Engine.scan`; rows without a place have a number that is made from their values.
+        """
         ...

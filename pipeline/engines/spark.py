@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from functools import partial
 from typing import TYPE_CHECKING, Self, TypeVar
 
 import polars as pl
@@ -13,6 +14,7 @@ import sqlglot.expressions as exp
 
 from pipeline.engines.query_thread import QueryThread
 from pipeline.engines.spark_faults import translated
+from pipeline.engines.spark_places import frame_of, made_places, tells
 from pipeline.engines.spark_session import SparkSettings, started_session
 from pipeline.engines.spark_types import is_nanoseconds, sparkable, struct_of
 from pipeline.engines.spark_workers import by_key
@@ -26,10 +28,11 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from pipeline.engines.duckdb import Resources
-    from pipeline.engines.engine import Function, Settle
+    from pipeline.engines.engine import Function, Place, Settle
     from pipeline.interrupts import StopRequest
 
 T = TypeVar("T")
+LOCATION = ("source_file", "file_row_number")
 _IN_PATTERNS = re.compile(r"([{}\[\]*?\\,])")
 
 
@@ -40,12 +43,15 @@ class Spark:
         settings: Where it runs, and with which options.
         resources: Limits, for a Spark that runs on this machine.
         stop: Checked while a query runs; a request to stop cancels the query.
+        targets: What Spark reads itself: it is found before a relation of the stage can take its name.
     """
 
     name = "spark"
     has_workers = True
 
-    def __init__(self, settings: SparkSettings, resources: Resources, stop: StopRequest) -> None:
+    def __init__(
+        self, settings: SparkSettings, resources: Resources, stop: StopRequest, targets: Iterable[Place] = ()
+    ) -> None:
         self._session = started_session(settings, resources)
         self._tag = f"thresher-{uuid.uuid4()}"
         self._thread = QueryThread(stop, lambda: self._session.interruptTag(self._tag))
@@ -53,6 +59,9 @@ class Spark:
         self._kept: list[DataFrame] = []
         self._files: dict[str, None] = {}
         self.most_in_order: int | None = settings.driver_rows
+        self._places: dict[tuple[str, str], str] = {}
+        for target in targets:
+            self._run(partial(self._find, target), target.target)
 
     @staticmethod
     def version() -> str:
@@ -89,15 +98,30 @@ class Spark:
         self._run(lambda: self._read(files, schema, located=located).createOrReplaceTempView(name), name)
 
     def _read(self, files: Sequence[str], schema: pa.Schema, *, located: bool) -> DataFrame:
-        from pyspark.sql import functions as sql  # noqa: PLC0415 - an optional extra
-
         reader = self._session.read.schema(struct_of(schema)).option("recursiveFileLookup", "true")
         frame = reader.parquet(*[_IN_PATTERNS.sub(r"\\\1", file) for file in files])
         columns = [_timed(frame, field) for field in schema if field.name in frame.columns]
-        if located:
-            address, index = sql.col("_metadata.file_path"), sql.col("_metadata.row_index")
-            columns += [_path_of(address).alias("source_file"), index.alias("file_row_number")]
-        return frame.select(*columns)
+        return frame.select(*columns, *(_location() if located else ()))
+
+    def _find(self, target: Place) -> None:
+        """Name a relation with the columns of a place, and those of the places of its rows."""
+        frame, schema = frame_of(self._session, target.kind, target.target), target.schema
+        columns = [_timed(frame, field) for field in schema if schema.names.count(field.name) == 1]
+        if tells(frame, "file_path", "row_index"):
+            columns += _location()
+        else:
+            columns += made_places(frame, target.target, target.rows)
+        name = self._places.setdefault((target.kind, target.target), f"place_{len(self._places)}")
+        frame.select(*columns).createOrReplaceTempView(name)
+
+    def scan_place(self, name: str, target: Place, *, located: bool = False) -> None:
+        """Register a table, or files at an address, as a relation; arguments as those of `ReadsPlaces.scan_place`."""
+
+        def scan() -> None:
+            frame = self._session.table(self._places[target.kind, target.target])
+            (frame if located else frame.drop(*LOCATION)).createOrReplaceTempView(name)
+
+        self._run(scan, target.target)
 
     def hand_over(self, name: str, table: pa.Table) -> None:
         """Register a table that lies in memory as a relation."""
@@ -216,6 +240,14 @@ def _timed(frame: DataFrame, field: pa.Field) -> Column:
     nearest = f"CASE WHEN {name} < 0 THEN -((500 - {name}) DIV 1000) ELSE ({name} + 500) DIV 1000 END"  # as DuckDB
     instant = sql.expr(f"timestamp_micros({nearest})")
     return (instant if field.type.tz else instant.cast("timestamp_ntz")).alias(field.name)
+
+
+def _location() -> tuple[Column, Column]:
+    """The columns `source_file` and `file_row_number` of rows in files."""
+    from pyspark.sql import functions as sql  # noqa: PLC0415 - an optional extra
+
+    address, index = sql.col("_metadata.file_path"), sql.col("_metadata.row_index")
+    return _path_of(address).alias("source_file"), index.alias("file_row_number")
 
 
 def _path_of(address: Column) -> Column:

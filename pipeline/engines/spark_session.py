@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import os
 import re
-import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import warnings
 from contextlib import contextmanager, nullcontext
+from importlib.util import find_spec
 from pathlib import Path
+from shutil import which
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -39,6 +41,9 @@ SETTINGS_OF_SESSIONS = {
     "spark.sql.variable.substitute": "false",  # else "${env:NAME}" in a literal would be replaced
     "spark.sql.legacy.parquet.nanosAsLong": "true",  # Spark has no type for nanoseconds
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",  # names of folders are text
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
 }
 _LOCAL_SETTINGS = {
     "spark.ui.enabled": "false",
@@ -115,11 +120,11 @@ def check_spark(settings: SparkSettings) -> None:
     Raises:
         ConfigError: the package or Java is missing.
     """
-    if importlib.util.find_spec("pyspark") is None:
+    if find_spec("pyspark") is None:
         message = 'engine = "spark" needs the package pyspark, which is not installed'
         raise ConfigError(message, remedy='Run pip install "thresher[spark]", or use engine = "duckdb".')
     if settings.remote is not None:
-        missing = [name for name in ("grpc", "grpc_status", "pandas") if importlib.util.find_spec(name) is None]
+        missing = [name for name in ("grpc", "grpc_status", "pandas") if find_spec(name) is None]
         if missing:
             message = f"Spark Connect (remote = …) needs packages that are not installed: {', '.join(missing)}"
             raise ConfigError(message, remedy='Run pip install "thresher[spark-connect]".')
@@ -130,7 +135,7 @@ def check_spark(settings: SparkSettings) -> None:
 
 def _check_java() -> None:
     home = os.environ.get("JAVA_HOME")
-    java = shutil.which("java") if not home else shutil.which(str(Path(home, "bin", "java")))
+    java = which("java") if not home else which(str(Path(home, "bin", "java")))
     remedy = f'Install Java {OLDEST_JAVA} or newer (or set JAVA_HOME), give [spark] remote = "sc://…", or use DuckDB.'
     if java is None:
         where = "on the PATH" if not home else f"in JAVA_HOME ({home})"
@@ -190,7 +195,7 @@ def _joined(settings: SparkSettings, resources: Resources) -> SparkSession:
 
     active = Classic.getActiveSession()
     if active is not None:
-        return active.newSession()
+        return Classic(active.sparkContext, active._jsparkSession.cloneSession())  # noqa: SLF001 - with its temporary views
     builder = Classic.builder.appName("thresher")
     master = settings.master
     if master is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
@@ -200,8 +205,19 @@ def _joined(settings: SparkSettings, resources: Resources) -> SparkSession:
     local = _local_settings(resources) if master is not None and _LOCAL.fullmatch(master) else {}
     for name, value in (local | _texts(settings.options)).items():
         builder = builder.config(name, value)
-    with _kept_apart() if local else nullcontext():
+    with _kept_apart() if local else nullcontext(), _same_signals():
         return builder.getOrCreate().newSession()
+
+
+@contextmanager
+def _same_signals() -> Iterator[None]:
+    """Leave the handler of SIGINT as it is: Spark sets one of its own when it starts."""
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread() and handler is not None:
+            signal.signal(signal.SIGINT, handler)
 
 
 @contextmanager
@@ -224,7 +240,8 @@ def _kept_apart() -> Iterator[None]:
 def _local_settings(resources: Resources) -> dict[str, str]:
     """Options of a Spark that runs in a process beside this one."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # of the workers; no option of Spark says so here
-    settings = dict(_LOCAL_SETTINGS)
+    scratch = resources.scratch or Path(tempfile.gettempdir())
+    settings = _LOCAL_SETTINGS | {"spark.sql.warehouse.dir": str(scratch / "thresher-warehouse")}  # else in this folder
     if resources.memory is not None and (size := _SIZE.match(resources.memory)):
         settings["spark.driver.memory"] = f"{size['number']}{size['unit'].lower()}"
     if resources.scratch is not None:

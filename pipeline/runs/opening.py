@@ -12,10 +12,12 @@ from pipeline.engines.expression_types import type_of
 from pipeline.engines.memory import limit_process
 from pipeline.engines.truths import truths
 from pipeline.errors import ConfigError, DataError, NoInputError, together
+from pipeline.runs.engine_inputs import check_verifiable, looks_of
 from pipeline.runs.upstream_results import named_by_address, published
 from pipeline.runs.variables import NO_VARIABLES
 from pipeline.runs.wide_values import refuse_wide_values
 from pipeline.sources.bindings import Binding
+from pipeline.sources.engine_rows import EngineRows, relabelled
 from pipeline.sources.frames import is_passed_in
 from pipeline.sources.opening import open_source, with_others
 from pipeline.sources.parquet_files import DataFile
@@ -66,8 +68,16 @@ class OpenedStage:
     def folders(self) -> set[Path]:
         """The folders of its input files, as they are named and as links lead to them."""
         files = (file for source in self.sources.values() for file in source.files)
-        paths = (file.path for file in files if isinstance(file, DataFile))
-        return {folder for path in paths for folder in (path.parent, path.resolve().parent)}
+        paths = [file.path for file in files if isinstance(file, DataFile)]
+        named = {path.parent for path in paths}
+        links = (path for path in paths if path.is_symlink())  # to resolve every path takes six times as long
+        return named | {folder.resolve() for folder in named} | {path.resolve().parent for path in links}
+
+    @property
+    def engine_rows(self) -> tuple[EngineRows, ...]:
+        """What the engine reads itself."""
+        files = (file for source in self.sources.values() for file in source.files)
+        return tuple(file for file in files if isinstance(file, EngineRows))
 
     @property
     def bindings(self) -> tuple[Binding, ...]:
@@ -115,8 +125,9 @@ def _open_inputs(
         opened = {name: named_by_address(source) for name, source in opened.items()}
     sources = with_others(_labelled(opened, config.variables, run))
     plan = configured.stage.plan(configured.params, sources)
-    limits = config.resources
-    refuse_wide_values(plan, None if limits.memory is None else bytes_of(limits.memory), limits.threads)
+    if config.engine == "duckdb":
+        limits = config.resources
+        refuse_wide_values(plan, None if limits.memory is None else bytes_of(limits.memory), limits.threads)
     _check_mappings(plan, where=f"{config.origin}: stage {configured.params.name!r}")
     notices = (*_skipped_warnings(sources), *_rows_read_otherwise(sources), *_unbound_by_rule(plan))
     warnings = tuple(config.variables.concealed(text) for text in (*notices, *plan.warnings))
@@ -185,18 +196,20 @@ def _opened(config: Config, configured: ConfiguredStage) -> dict[str, Source]:
     limits = config.resources
     limit_process(None if limits.memory is None else bytes_of(limits.memory))
     copies = Copies(limits.copies, DEFAULT_LIMIT if limits.copies_limit is None else bytes_of(limits.copies_limit))
+    look = looks_of(config)
     for contract in configured.stage.inputs:
         spec = getattr(configured.params, contract.name)
         if spec is None:
             continue
         try:
             sources[contract.name] = open_source(
-                contract, spec, config.base, type_of, limits.scratch, truths=truths, copies=copies
+                contract, spec, config.base, type_of, limits.scratch, truths=truths, copies=copies, look=look
             )
         except (DataError, NoInputError) as error:
             faults.append(error)
     if faults:
         raise together(faults)
+    check_verifiable(config, sources)
     return sources
 
 
@@ -206,6 +219,8 @@ def _labelled(sources: Mapping[str, Source], variables: Variables, run: Path | N
         return sources
 
     def label(file: Rows) -> Rows:
+        if isinstance(file, EngineRows):
+            return relabelled(file, variables.concealed(file.name))
         if not isinstance(file, DataFile) or is_passed_in(file) or (run is not None and file.path.is_relative_to(run)):
             return file
         return replace(file, label=variables.concealed(file.name), origin=file.origin or file.path)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.queries.load import resource_folder
 from pipeline.runs.gates.outcomes import settings_of
+from pipeline.sources.engine_rows import EngineRows
 from pipeline.sources.frames import is_passed_in
 
 if TYPE_CHECKING:
@@ -78,7 +79,8 @@ def stage_fingerprints(
     """Return the fingerprints of a stage.
 
     A file that changed less than two seconds ago may change again within the resolution of its clock: then the
-    fingerprint is unique, so that no later run trusts it.
+    fingerprint is unique, so that no later run trusts it. So it is for what the engine reads, whose content nothing
+    tells but its rows.
 
     Args:
         config: The whole config.
@@ -95,7 +97,7 @@ def stage_fingerprints(
     skipped = [str(file["path"]) for file in skipped_files if file["is_parquet"]]  # decide a warning
     stat = [file.identity for file in files]
     youngest = max((file.identity.get("ctime_ns", 0) for file in files), default=0)
-    racy = time.time() - youngest / 1e9 < RACY_SECONDS
+    racy = time.time() - youngest / 1e9 < RACY_SECONDS or any(isinstance(file, EngineRows) for file in files)
     unique = [os.urandom(16).hex()] if racy else []
     return Fingerprints(_hash([common, content, skipped, stat, unique]), _hash([common, content, skipped]), not racy)
 
@@ -137,7 +139,8 @@ def input_records(opened: Sequence[OpenedStage]) -> list[dict[str, Any]]:
             "input": source.name,
             "path": file.name if each.run is None else Path(file.name).relative_to(each.run).as_posix(),
             "rows": file.rows,
-            "footer_sha256": file.digest,
+            "footer_sha256": None if isinstance(file, EngineRows) else file.digest,
+            **({"read_by": "spark", "kind": file.kind} if isinstance(file, EngineRows) else {}),
             **({"is_frame": True} if is_passed_in(file) else {}),
             **(file.identity if each.run is None else {}),
         }

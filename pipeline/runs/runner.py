@@ -125,8 +125,8 @@ def _run(config: Config, watcher: Watcher, evaluated: tuple[Evaluation, InMemory
 def _run_once(config: Config, watcher: Watcher, evaluated: tuple[Evaluation, InMemory] | None) -> Run:
     layout = Layout(config.output)
     with stop_requests() as stop, announced(config, stop) as announcement:
-        make_folder(layout.root)
         on_store = OnStore(config, stop)
+        make_folder(layout.root, "output" if config.store is None else "resources.copies")
         with _attempt(layout, config, announcement, on_store) as attempt, exclusive(layout):
             watcher.on_run(attempt.record["run_id"])
             config.check_engine()

@@ -39,7 +39,7 @@ def started(
     if config.engine == "spark":
         from pipeline.engines.spark import Spark  # noqa: PLC0415 - an optional extra
 
-        with Spark(config.spark, resources, stop) as spark:
+        with Spark(config.spark, resources, stop, opened.engine_rows) as spark:
             yield spark
         return
     with DuckDB(resources, opened.folders, stop, progress) as duckdb:

@@ -58,6 +58,7 @@ class DataFile:
     partition_types: dict[str, pa.DataType] = data_field(default_factory=dict)
     notices: dict[str, int] = data_field(default_factory=dict, compare=False)
     largest_group: int = data_field(default=0, compare=False)
+    _bounds: dict[str, tuple[float, float] | None] = data_field(default_factory=dict, compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -122,8 +123,13 @@ class DataFile:
     def bounds(self, column: str) -> tuple[float, float] | None:
         """Return the lowest and highest number of a column according to the footer; None if it does not tell.
 
-        Only a hint: statistics leave out NaN, and may be missing.
+        Only a hint: statistics leave out NaN, and may be missing. The footer is read once for a column.
         """
+        if column not in self._bounds:
+            self._bounds[column] = self._bounds_in_footer(column)
+        return self._bounds[column]
+
+    def _bounds_in_footer(self, column: str) -> tuple[float, float] | None:
         import pyarrow.parquet as pq  # noqa: PLC0415 - see open_file
 
         with reading(self.name, activity=OPENING):

@@ -16,10 +16,11 @@ from pipeline.errors import DataError, InvalidQueryError, ThresherError
 from pipeline.queries.dialect import column, data_type
 from pipeline.sources import predicates
 from pipeline.sources.bindings import Binding, Bindings
-from pipeline.sources.frames import FrameRows, Rows
+from pipeline.sources.engine_rows import EngineRows
 from pipeline.sources.parquet_files import DataFile
 from pipeline.sources.partition_filter import partition_type
 from pipeline.sources.plain_types import refused
+from pipeline.sources.scan import Scan, scan_of
 from pipeline.sources.types import ACCEPTS, UNKNOWN, canonical_type, finite, type_of_nulls
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from pipeline.sources.frames import Rows
     from pipeline.sources.inputs import Field, Input, InputContract
     from pipeline.sources.skipped import Skipped
     from pipeline.sources.table_formats.live_files import LiveTable
@@ -34,21 +36,6 @@ if TYPE_CHECKING:
 PASSES_WHERE = "passes_where"
 SCORE_GIVEN = "score_given"
 SCORE_STATE = "score_state"
-
-
-@dataclass(frozen=True)
-class Scan:
-    """Files with the same schema, or a frame, to be registered with an engine under one name.
-
-    Attributes:
-        name: Logical relation.
-        files: Absolute paths, in order; none for a frame.
-        frame: The frame; None for files.
-    """
-
-    name: str
-    files: tuple[str, ...]
-    frame: FrameRows | None = None
 
 
 TypeOf = Callable[["exp.Expr", "pa.Schema"], "pa.DataType"]
@@ -100,25 +87,28 @@ class Source:
         """Rows in all files, from their footers."""
         return sum(file.rows for file in self.files)
 
+    @property
+    def n_files(self) -> int:
+        """Number of its files and frames; a table of the engine counts as one where the engine does not tell."""
+        return sum(file.n_files if isinstance(file, EngineRows) else 1 for file in self.files)
+
+    @property
+    def without_places(self) -> str | None:
+        """Name of rows of which the engine tells neither file nor number; None: every row has its place."""
+        return next((each.name for each in self.files if isinstance(each, EngineRows) and not each.has_places), None)
+
     def scans(self, names: Iterable[str]) -> tuple[Scan, ...]:
         """Return one scan per schema, so that no file is read with the types of another.
 
         Args:
             names: Canonical names of the columns that will be read.
         """
-        return tuple(
-            Scan(f"{self.name}_files_{number}", (), files[0])
-            if isinstance(files[0], FrameRows)
-            else Scan(
-                f"{self.name}_files_{number}", tuple(str(file.path) for file in files if isinstance(file, DataFile))
-            )
-            for number, files in enumerate(self.groups(names))
-        )
+        return tuple(scan_of(f"{self.name}_files_{number}", files) for number, files in enumerate(self.groups(names)))
 
     def groups(self, names: Iterable[str]) -> tuple[tuple[Rows, ...], ...]:
         """Group the files by schema and by the values of the folder names that are read, which become constants.
 
-        A frame is a group by itself.
+        A frame is a group by itself, and so are rows that the engine reads.
         """
         read = (column for name in names for column in self.columns_read(name))
         used = dict.fromkeys((*read, *self.where_columns, *(self.shown or ())))
@@ -130,7 +120,7 @@ class Source:
                 for name in used
                 if self.is_partition(file, name)
             )
-            own_group = id(file) if isinstance(file, FrameRows) else None
+            own_group = None if isinstance(file, DataFile) else id(file)
             groups.setdefault((signature, values, own_group), []).append(file)
         return tuple(tuple(group) for group in groups.values())
 

@@ -68,8 +68,8 @@ def working(work: str, more: str = "") -> str:
     return WORKING.format(work=work, more=more)
 
 
-def last_attempt(place: Workplace) -> dict[str, object]:
-    return attempts(place.results)[-1]
+def last_attempt(workplace: Workplace) -> dict[str, object]:
+    return attempts(workplace.results)[-1]
 
 
 def test_a_library_that_crashes_on_a_footer_is_a_fault_of_the_file(tmp_path: Path) -> None:
@@ -134,10 +134,10 @@ def test_a_disk_that_does_not_answer_ends_the_run(workplace: Workplace) -> None:
     assert f"error: opening {workplace.folder / 'pairs.parquet'} took longer than" in called.err
 
 
-def start(place: Workplace, work: str) -> subprocess.Popen[str]:
+def start(workplace: Workplace, work: str) -> subprocess.Popen[str]:
     """A run up to the moment when it works; its first line is the number of the process that works."""
     script = working(f"print(os.getpid(), flush=True); {work}")
-    words = [sys.executable, "-c", script, "run", str(place.config())]
+    words = [sys.executable, "-c", script, "run", str(workplace.config())]
     return subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, process_group=0
     )  # of a group of its own, to which a signal can be sent

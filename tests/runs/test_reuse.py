@@ -14,6 +14,7 @@ import pytest
 from cases.reading import case_folders, case_name, prepare
 
 from pipeline.engines import file_answers
+from pipeline.engines.duckdb import DuckDB
 from pipeline.errors import DataError, StorageError, ThresherError
 from pipeline.runs import reuse, runner
 from pipeline.runs.config import parse_config
@@ -319,6 +320,31 @@ def test_answers_of_many_files_are_kept_together(tmp_path: Path, monkeypatch: py
     assert is_as_a_full_run(publish(tmp_path, **keys), tmp_path, **keys)
 
 
+@pytest.mark.parametrize(("large_file", "files_at_once"), [(1, [1] * 11), (400, [6, 5])], ids=["large", "together"])
+def test_large_files_are_asked_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large_file: int, files_at_once: list[int]
+) -> None:
+    """A statement for each, or for those that are asked together, with the bytes of one for all."""
+    monkeypatch.setattr(file_answers, "LARGE_FILE", large_file)
+    monkeypatch.setattr(file_answers, "KEPT_ROWS", 40 if large_file > 1 else 10_000)
+    monkeypatch.setattr(file_answers, "KEPT_SHARE", 1_000_000)
+    asked: list[int] = []
+    register = DuckDB.scan_numbered
+
+    def watched(self: DuckDB, name: str, files: list[str], *args: Any, **keys: Any) -> None:  # noqa: ANN401 - passed on
+        asked.append(len(files))
+        register(self, name, files, *args, **keys)
+
+    monkeypatch.setattr(DuckDB, "scan_numbered", watched)
+    (tmp_path / "days").mkdir()
+    for day in range(11):
+        predictions(day, 100).write_parquet(tmp_path / "days" / f"{day:02}.parquet")
+    keys = {"cluster": None, "thresholds": [0.5], "method": "exact"}
+    run = publish(tmp_path, **keys)
+    assert asked[-len(files_at_once) :] == files_at_once
+    assert is_as_a_full_run(run, tmp_path, **keys)
+
+
 def test_exact_areas_read_all_files_and_the_run_says_so(days: Path, tmp_path: Path) -> None:
     run = publish(tmp_path, method="exact")
     assert len(list(days.iterdir())) == 3
@@ -327,8 +353,12 @@ def test_exact_areas_read_all_files_and_the_run_says_so(days: Path, tmp_path: Pa
     )
 
 
-def test_files_whose_rows_meet_other_rows_now_are_read_again_and_no_others(tmp_path: Path) -> None:
+@pytest.mark.parametrize("large_file", [file_answers.LARGE_FILE, 1], ids=["at once", "one by one"])
+def test_files_whose_rows_meet_other_rows_now_are_read_again_and_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large_file: int
+) -> None:
     """The window of the last events is complete only once the articles of the next days are there."""
+    monkeypatch.setattr(file_answers, "LARGE_FILE", large_file)
     start = np.datetime64("2026-01-01", "us")
     for name in ("pairs", "events", "articles"):
         (tmp_path / name).mkdir()

@@ -208,7 +208,7 @@ class _Planner:
             rows=statement("threshold_sweep/scored", [*self.beside, *by], relations=predictions),
             exact=self.params.method == "exact",
             width=self.params.width,
-            span=self.predictions.span("score"),
+            span=None if self.params.method == "exact" else self.predictions.span("score"),
             weighted=self.weighted,
             replicated=self.replicated,
             random_sizes=self.params.class_sizes == "random",

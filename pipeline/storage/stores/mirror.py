@@ -235,7 +235,8 @@ class Mirror:
         """Put an empty file in the place of every object that no manifest lists, so that it is seen."""
         for key in self.objects.entries(f"{RUNS}/{name}"):
             path = incoming / key
-            if ".." not in key.split("/") and not path.exists() and (incoming / MANIFEST).exists():
+            is_below = not {"", ".", ".."} & set(key.split("/"))
+            if is_below and not path.exists() and (incoming / MANIFEST).exists():
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.touch()
 

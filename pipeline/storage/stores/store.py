@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 DEFAULT_LIMIT = 20 * 1000**3
 PATIENCE = 600.0  # seconds that a reader waits for another one to bring the mirror up to date
 IN_USE = 3600.0  # seconds since a mirror was used, in which it is not removed
+PRIVATE = 0o700
 _WORK, _READ = "work", "read"
 
 
@@ -58,6 +59,7 @@ class ResultsStore:
 
     def work_mirror(self) -> Mirror:
         """Return the mirror in which runs are made; its lock is the caller's business."""
+        self._make_private()
         return Mirror(Layout(self.work), self.address, self.connect())
 
     def bring_here(self, mirror: Mirror) -> None:
@@ -73,6 +75,7 @@ class ResultsStore:
             BusyError: other readers are bringing it up to date, for longer than ten minutes.
         """
         root = self.folder / _READ
+        self._make_private()
         make_folder(root, "XDG_CACHE_HOME")
         with storage_errors(f"locking {root}"):
             try:
@@ -82,6 +85,11 @@ class ResultsStore:
                 message = f"another process is copying {self.address} to {root} for longer than {PATIENCE:.0f} seconds"
                 raise BusyError(message, remedy="Wait for it to end, then read again.") from error
         return root
+
+    def _make_private(self) -> None:
+        """Make the folder of the mirrors, closed to other users as a bucket may be."""
+        with suppress(OSError):  # told when a mirror is made in it
+            self.folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
 
     @contextmanager
     def copy_as_it_is(self) -> Iterator[Path]:
