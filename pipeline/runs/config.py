@@ -57,7 +57,7 @@ class ConfiguredStage:
 
     def as_upstream(self, folder: Path) -> UpstreamStage:
         """Describe this stage to the stages that read its tables, which lie in the folder of its run."""
-        return UpstreamStage(self.params.name, self.stage.kind, self.params.by, folder)
+        return UpstreamStage(self.params.name, self.stage.kind, self.params.by, folder, measures=self.params.measured)
 
     def with_upstream(self, upstream: Sequence[UpstreamStage], *, origin: str) -> ConfiguredStage:
         """Return the same stage with the tables of its upstream stages as its input.
@@ -307,7 +307,7 @@ def _stage(raw: dict[str, Any], number: int, origin: str) -> ConfiguredStage:
 
 def _check_names(stage: Stage, params: StageParameters, where: str) -> None:
     """Refuse grouping columns with the name of a column of the results, in upper or lower case."""
-    taken = result_names((*stage.tables, counts_table(stage)))
+    taken = result_names((*stage.tables_of(params), counts_table(stage)))
     for name in dict.fromkeys(name for grouping in params.by for name in grouping):
         if name.lower() in taken:
             message = f"{where}: by: {name!r} is also a column of the results"

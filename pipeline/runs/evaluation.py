@@ -201,7 +201,9 @@ def _run_stage(
     with naming_user_sql(engine, plan):
         derived = after_results(engine, params, plan.without(counted.omitted), derived)
     tables = {
-        table.name: write(table, derived[table.name]) for table in stage.tables if table.name not in counted.omitted
+        table.name: write(table, derived[table.name])
+        for table in stage.tables_of(params)
+        if table.name not in counted.omitted
     }
     destination.write(INPUTS, params.name, _inputs_table(params.name, counted), metadata)
     destination.write(BINDINGS, params.name, _bindings_table(opened), metadata)

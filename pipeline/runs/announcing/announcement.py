@@ -152,7 +152,12 @@ def _reason(error: Exception) -> str:
 
 def _descriptions(config: Config) -> dict[str, dict[str, str]]:
     """Return what the columns of the result tables mean: table → column → text."""
-    tables = [INPUTS, BINDINGS, METRICS, *(table for stage in config.stages for table in stage.stage.tables)]
+    tables = [
+        INPUTS,
+        BINDINGS,
+        METRICS,
+        *(table for stage in config.stages for table in stage.stage.tables_of(stage.params)),
+    ]
     return {table.name: {column.name: column.meaning for column in (*LEADING, *table.columns)} for table in tables}
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 NUMBER = "_ranking"
 VALUE = "_value"
 NAME = "_name"
+RELEVANCE = "relevance"
 BLOCK_ROWS = 1 << 20
 
 
@@ -24,11 +25,13 @@ def judged_places(judged: pl.DataFrame, blocks: Iterator[pl.DataFrame]) -> Itera
     """Judged documents with their ranks less one, `n_before`; equal values come in descending order of names.
 
     Args:
-        judged: Judged documents: number of the ranking, value (-0 is 0), name, `n_hits`, `n_misses`.
+        judged: Judged documents: number of the ranking, value (-0 is 0), name, `n_hits`, `n_misses`, and `relevance`
+            where gains are taken of it.
         blocks: All documents of these rankings: number, value and name.
 
     Returns:
-        Whole rankings in blocks of about a million rows, with `n_documents`, which is 1, `n_hits` and `n_misses`.
+        Whole rankings in blocks of about a million rows, with `n_documents`, which is 1, `n_hits`, `n_misses`, and
+        `relevance` if the documents have it.
     """
     marked = judged.with_columns(pl.col(VALUE) + 0.0).sort(NUMBER, VALUE, NAME, descending=[False, True, True])
     places = _counted(marked, blocks)
@@ -40,15 +43,21 @@ def judged_places(judged: pl.DataFrame, blocks: Iterator[pl.DataFrame]) -> Itera
 def tied_places(judged: pl.DataFrame, blocks: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
     """Ties with a judged document, the documents above each (`n_before`) and in it (`n_documents`).
 
+    A tie has one row, or one for each relevance in it, where documents have that.
+
     Args:
         judged: As for `judged_places`, without names.
         blocks: As for `judged_places`, without names.
     """
-    ties = judged.group_by(NUMBER, pl.col(VALUE) + 0.0).agg(pl.col("n_hits", "n_misses").sum())
-    ties = ties.sort(NUMBER, VALUE, descending=[False, True])
-    places = _counted(ties, blocks)
+    graded = [RELEVANCE] if RELEVANCE in judged.columns else []
+    rows = judged.group_by(NUMBER, pl.col(VALUE) + 0.0, *graded).agg(pl.col("n_hits", "n_misses").sum())
+    rows = rows.sort(NUMBER, VALUE, *graded, descending=[False, True, *(True for _ in graded)])
+    tie = rows.select(pl.struct(NUMBER, VALUE).rle_id().cast(pl.Int64)).to_series()
+    places = _counted(rows.filter(tie.is_first_distinct()), blocks)
     yield from _whole_rankings(
-        ties.with_columns(pl.Series("n_before", places.before()), pl.Series("n_documents", places.equal()))
+        rows.with_columns(
+            pl.Series("n_before", places.before()).gather(tie), pl.Series("n_documents", places.equal()).gather(tie)
+        )
     )
 
 
@@ -78,7 +87,8 @@ def _documents(frame: pl.DataFrame) -> Documents:
 
 def _whole_rankings(places: pl.DataFrame) -> Iterator[pl.DataFrame]:
     """Blocks that end where a ranking ends, at least one."""
-    places = places.select(NUMBER, "n_before", "n_documents", "n_hits", "n_misses")
+    graded = [RELEVANCE] if RELEVANCE in places.columns else []
+    places = places.select(NUMBER, "n_before", "n_documents", "n_hits", "n_misses", *graded)
     number = places[NUMBER]
     if number.is_empty():
         yield places
