@@ -30,6 +30,7 @@ DAYS, BEFORE, AFTER, NEAR = 90, 7, 3, 3  # length of the archive and of the part
 WAYS = ("events", "events and articles", "events and days")
 NAMES = ("fpr", "precision", "recall", "placebo", "joint")
 FLIPS = 199
+DRAWS_OF_TRUTH = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,16 @@ def _effects(rng: np.random.Generator, variation: float, size: int) -> NDArray[n
     return np.asarray(rng.lognormal(-square / 2, np.sqrt(square), size))
 
 
+def true_rates(design: Design) -> NDArray[np.float64]:
+    """False positive rate at each threshold; below `rates` where effects would make a match more than certain."""
+    rng, rates = np.random.default_rng(0), np.asarray(design.rates)
+    effect = np.ones(DRAWS_OF_TRUTH)
+    for variation in (design.event, design.article, design.day):
+        effect *= _effects(rng, variation, DRAWS_OF_TRUTH)
+    effect /= effect.mean()
+    return np.asarray([np.minimum(effect * rate, 1.0).mean() for rate in rates])
+
+
 def draw(design: Design, n_events: int, rng: np.random.Generator) -> Pairs:
     """One data set of a design."""
     per_day = rng.poisson(design.per_day * _effects(rng, design.busy, DAYS)) + 1
@@ -153,10 +164,9 @@ def clusterings(pairs: Pairs) -> dict[str, list[tuple[Sides, NearAndFar]]]:
     }
 
 
-def outcomes(design: Design, pairs: Pairs) -> Iterator[tuple[str, str, float]]:
+def outcomes(design: Design, pairs: Pairs, rates: NDArray[np.float64]) -> Iterator[tuple[str, str, float]]:
     """Whether each interval holds the truth, and whether each placebo test rejects, at every threshold."""
-    share = COVERED / (AFTER * design.per_day)
-    rates, recall = np.asarray(design.rates), np.asarray(RECALL)
+    share, recall = COVERED / (AFTER * design.per_day), np.asarray(RECALL)
     truth = {
         "fpr": rates,
         "precision": share * recall / (share * recall + (1 - share) * rates),
@@ -190,10 +200,10 @@ def main() -> None:
     print(f"{'design':32}{'events':>7}  {'intervals know':22}" + "".join(f"{name:>11}" for name in NAMES))
     for design in (design for design in DESIGNS if options.design in design.name):
         for n_events in map(int, options.events.split(",")):
-            rng = np.random.default_rng([options.seed, n_events])
+            rng, rates = np.random.default_rng([options.seed, n_events]), true_rates(design)
             totals: dict[tuple[str, str], list[float]] = {}
             for _ in range(options.datasets):
-                for way, name, value in outcomes(design, draw(design, n_events, rng)):
+                for way, name, value in outcomes(design, draw(design, n_events, rng), rates):
                     totals.setdefault((way, name), []).append(value)
             for way in WAYS:
                 shares = [np.mean(totals.get((way, name), [np.nan])) for name in NAMES]

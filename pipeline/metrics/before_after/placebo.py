@@ -23,7 +23,7 @@ from pipeline.metrics.uncertainty.jackknife import (
     tail,
 )
 from pipeline.metrics.uncertainty.limits import Interval, union
-from pipeline.metrics.uncertainty.pairing import mid_p_limits, mid_p_tail, paired_dispersion, paired_squares
+from pipeline.metrics.uncertainty.pairing import mid_p_odds, mid_p_tail, paired_dispersion, paired_squares
 from pipeline.metrics.uncertainty.spread import combined
 
 if TYPE_CHECKING:
@@ -208,11 +208,11 @@ def placebo(
     far, near = m_far.sum(axis=0), m_near.sum(axis=0)
     # p = N_near / N of the binomial distribution under equal rates
     share = periods.odds / (1 + periods.odds)
-    lower, upper = mid_p_limits(near / phi, far / phi, tail(confidence, degrees))
+    lower, upper = mid_p_odds(near / phi, far / phi, tail(confidence, degrees))
     tails = mid_p_tail(near / phi, far / phi, share)
     # p / (1 - p) is (rate ratio) × odds
     defined = (near > 0) & (far > 0), near > 0, far > 0
-    rates = near / far, lower / (1 - lower), upper / (1 - upper)
+    rates = near / far, lower, upper
     ratio, low, high = (
         np.log(np.where(is_defined, rate, np.nan) / periods.odds)
         for is_defined, rate in zip(defined, rates, strict=True)

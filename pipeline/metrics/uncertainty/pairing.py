@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pipeline.metrics.uncertainty.jackknife import Floats, Limits
 
 _LEAST_DISPERSION = 0.5  # what is estimated below it is chance: counts are never half as regular as independent ones
+_TINY = 1e-300  # a probability that stands for smaller ones
 _PRECISION = 1e-12  # relative, of limits
 _STEPS = 100  # of Newton's method; bisection takes over where it leaves the bracket
 
@@ -103,21 +104,24 @@ def _mid_p_above(hits: Floats, misses: Floats, probability: Floats | float) -> F
     return np.asarray((at_least + more) / 2)
 
 
-def mid_p_limits(hits: Floats, misses: Floats, tail_probability: Floats | float) -> Limits:
-    """The probabilities that have this mid-p tail on each side: what `mid_p_tail` does not reject lies between them.
+@np.errstate(divide="ignore")
+def mid_p_odds(hits: Floats, misses: Floats, tail_probability: Floats | float) -> Limits:
+    """The odds p / (1 - p) of the probabilities that have this mid-p tail on each side.
 
-    Arguments as for `mid_p_tail`. The lower limit is 0 without a hit, the upper one 1 without a miss.
+    What `mid_p_tail` does not reject lies between them. Odds, because a probability beside 1 is rounded to it.
+    Arguments as for `mid_p_tail`. The lower limit is 0 without a hit, the upper one infinite without a miss.
     """
     starts = binomial_limits(hits, misses, tail_probability)
     tails = np.broadcast_to(np.asarray(tail_probability, dtype=np.float64), hits.shape)
-    lower, upper = _mid_p_lower(hits, misses, tails, starts[0]), 1 - _mid_p_lower(misses, hits, tails, 1 - starts[1])
-    return np.where(hits > 0, lower, 0.0), np.where(misses > 0, upper, 1.0)
+    lower = np.maximum(_mid_p_lower(hits, misses, tails, starts[0]), _TINY)
+    beyond = np.maximum(_mid_p_lower(misses, hits, tails, 1 - starts[1]), _TINY)
+    return np.where(hits > 0, lower / (1 - lower), 0.0), np.where(misses > 0, (1 - beyond) / beyond, np.inf)
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def _mid_p_lower(hits: Floats, misses: Floats, tails: Floats, start: Floats) -> Floats:
     """The probability at which `_mid_p_above`, which rises with it, is a tail, by Newton's method in a bracket."""
-    points = np.clip(start, 1e-300, 1 - 1e-16)
+    points = np.clip(start, _TINY, 1 - 1e-16)
     unsolved = np.flatnonzero((hits > 0) & np.isfinite(misses + tails + points))
     low, high = np.zeros(len(unsolved)), np.ones(len(unsolved))
     for _ in range(_STEPS):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pipeline.metrics.uncertainty.jackknife import covariance, leave_one_out
-from pipeline.metrics.uncertainty.pairing import mid_p_limits, mid_p_tail, paired_dispersion, paired_squares
+from pipeline.metrics.uncertainty.pairing import mid_p_odds, mid_p_tail, paired_dispersion, paired_squares
 
 
 def test_squares_of_few_counts_weigh_both_sides_alike_and_are_centred() -> None:
@@ -81,17 +81,24 @@ counts = st.floats(0.01, 1e5) | st.just(0.0)
 @given(counts, counts, st.floats(1e-9, 0.4))
 def test_limits_are_where_the_tail_is_what_was_asked_for(hits: float, misses: float, level: float) -> None:
     sides = np.array([hits]), np.array([misses])
-    lower, upper = mid_p_limits(*sides, level)
-    assert 0 <= lower[0] <= upper[0] <= 1
-    assert lower[0] == 0 if hits == 0 else lower[0] > 0
+    lower, upper = mid_p_odds(*sides, level)
+    assert (lower[0] == 0, np.isinf(upper[0])) == (hits == 0, misses == 0)
+    assert lower[0] <= upper[0]
     if lower[0] > 1e-290:
-        assert mid_p_tail(*sides, lower) == pytest.approx(level, rel=1e-6)
-    if upper[0] < 1 - 1e-6:
-        assert mid_p_tail(*sides, upper) == pytest.approx(level, rel=1e-4)
+        assert mid_p_tail(*sides, lower / (1 + lower)) == pytest.approx(level, rel=1e-4)
+    if upper[0] < 1e290:
+        assert mid_p_tail(*reversed(sides), 1 / (1 + upper)) == pytest.approx(level, rel=1e-4)
 
 
 def test_limits_without_a_hit_or_a_miss_are_known_in_closed_form() -> None:
     """Half of (1 - p)^5 is the tail of no hit of five: the limit is 1 - (2 × .025)^(1 / 5)."""
-    lower, upper = mid_p_limits(np.array([0.0, 5.0]), np.array([5.0, 0.0]), 0.025)
-    assert lower == pytest.approx([0, 0.05**0.2], rel=1e-9)
-    assert upper == pytest.approx([1 - 0.05**0.2, 1], rel=1e-9)
+    lower, upper = mid_p_odds(np.array([0.0, 5.0]), np.array([5.0, 0.0]), 0.025)
+    edge = 0.05**0.2
+    assert lower == pytest.approx([0, edge / (1 - edge)], rel=1e-9)
+    assert upper == pytest.approx([(1 - edge) / edge, np.inf], rel=1e-9)
+
+
+def test_a_limit_beside_one_is_finite() -> None:
+    """As a probability it would be 1, whose odds are infinite."""
+    _, upper = mid_p_odds(np.array([4.0]), np.array([0.05]), 1e-3)
+    assert 1e16 < upper[0] < np.inf
