@@ -1,4 +1,4 @@
-"""A slice of `benchmarks/coverage_of_two_parents.py` with a fixed seed: how often the placebo test rejects equal rates."""
+"""A slice of `benchmarks/coverage_of_two_parents.py` with a fixed seed: how often the placebo test is wrong."""
 
 from __future__ import annotations
 
