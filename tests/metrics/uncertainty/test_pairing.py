@@ -87,7 +87,7 @@ def test_limits_are_where_the_tail_is_what_was_asked_for(hits: float, misses: fl
     if lower[0] > 1e-290:
         assert mid_p_tail(*sides, lower / (1 + lower)) == pytest.approx(level, rel=1e-4)
     if upper[0] < 1e290:
-        assert mid_p_tail(*reversed(sides), 1 / (1 + upper)) == pytest.approx(level, rel=1e-4)
+        assert mid_p_tail(sides[1], sides[0], 1 / (1 + upper)) == pytest.approx(level, rel=1e-4)
 
 
 def test_limits_without_a_hit_or_a_miss_are_known_in_closed_form() -> None:
