@@ -204,7 +204,8 @@ def placebo(
         nothing = np.full(m_far.shape[1], np.nan)
         return Placebo(nothing, nothing, nothing, nothing)
     periods = NearAndFar(m_far, m_near, n_far, n_near)
-    phi, degrees = paired_dispersion(*_squares([periods, *crossed]), periods.count)
+    observed, _ = _squares([periods, *crossed])
+    phi, degrees = paired_dispersion(observed, periods.count), _most_degrees([periods, *crossed])
     far, near = m_far.sum(axis=0), m_near.sum(axis=0)
     # p = N_near / N of the binomial distribution under equal rates
     share = periods.odds / (1 + periods.odds)
@@ -290,3 +291,8 @@ def _squares(clusterings: Sequence[NearAndFar]) -> tuple[Floats, Floats]:
     """Variance over mean of the comparison, and its degrees of freedom, over one or two parents."""
     squares, degrees = zip(*(periods.squares for periods in clusterings), strict=True)
     return combined(squares), np.min(degrees[:2], axis=0)
+
+
+def _most_degrees(clusterings: Sequence[NearAndFar]) -> float:
+    """One less than there are replicates with pairs, of two parents of the one that has fewer."""
+    return float(min((periods.n_far + periods.n_near > 0).sum() for periods in clusterings[:2]) - 1)

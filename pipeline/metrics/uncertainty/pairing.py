@@ -9,6 +9,9 @@ nor taken for better known than it is:
   allows for both; to raise it as well counts the doubt twice.
 - The replicates' residuals are centred before they are squared. Squares about 0 hold the square of the difference that
   is tested, so that they are largest where it is; t is right for squares about the mean.
+- Degrees of freedom are one less than there are replicates, also where few of them make up most of φ. Fewer would be
+  right if the difference and φ were independent, but what makes φ large makes the difference large, too, so that t
+  keeps its size whatever the tails of symmetric residuals are (Efron 1969).
 - The tail is that of the mid-p value (Lancaster 1961): half of the probability of what was observed, and all of what is
   farther out. Tails that hold all of it (Clopper & Pearson 1934) reject true hypotheses less often than they say, of
   ten counts in one or two of a hundred samples instead of five.
@@ -68,19 +71,16 @@ def paired_squares(
     return observed, effective_degrees(jackknifed)
 
 
-def paired_dispersion(observed: Floats, degrees: Floats, count: Floats) -> tuple[Floats, Floats]:
-    """φ for a test, and its degrees of freedom: as `jackknife.dispersion`, but neither raised to 1 nor cautious.
+def paired_dispersion(observed: Floats, count: Floats) -> Floats:
+    """φ for a test: as `jackknife.dispersion`, but neither raised to 1 nor cautious.
 
     Args:
         observed: Shape (T,): variance over mean at each threshold; anything where the count is 0.
-        degrees: Shape (T,): degrees of freedom of these variances.
         count: Shape (T,), not rising.
     """
     observed, borrowed = np.where(count > 0, observed, 1.0), borrowed_dispersion(observed, count)
     phi = borrowed.weight * observed + (1 - borrowed.weight) * borrowed.value
-    is_above = np.arange(len(count)) > borrowed.source
-    degrees = np.where(is_above, np.maximum(degrees, degrees[borrowed.source]), degrees)
-    return np.maximum(phi, _LEAST_DISPERSION), degrees
+    return np.asarray(np.maximum(phi, _LEAST_DISPERSION))
 
 
 def mid_p_tail(hits: Floats, misses: Floats, probability: Floats | float) -> Floats:

@@ -38,7 +38,7 @@ def test_the_variance_is_that_of_events_and_days_less_that_of_cells(seed: int) -
     (of_events, *_), (of_days, *_), (of_cells, *_) = (group.squares[0] for group in (events, *crossed))
     phi = of_events + of_days - of_cells
     assert phi > 3
-    degrees = min(events.squares[1][0], crossed[0].squares[1][0])
+    degrees = min(EVENTS, DAYS) - 1
     near, far = events.m_near.sum(axis=0) / phi, events.m_far.sum(axis=0) / phi
     share, level = np.array(events.odds / (1 + events.odds)), tail(0.95, degrees)
     lower, upper = mid_p_odds(near, far, level)
