@@ -7,7 +7,8 @@ Clusters hold rows with scores and labels. Sizes are 5 × Pareto (shape 1.2 or 1
 or equal. The logit of a cluster's share of positives has the mean -2.2 and the standard deviation 1, a quarter of the
 variance of scores lies between clusters, and both go together (correlation 0.5). A positive scores 1.5 higher. With
 `prevalence` the logit of the share of positives rises by 0.6 for each unit of the log of the size, with `quality` the
-distance of positives by 0.4. The truth is that of rows drawn from all clusters there could be.
+distance of positives by 0.4; with `prevalence falls` and `quality falls` both fall as much. The truth is that of rows
+drawn from all clusters there could be.
 
 `Kish` is the mean effective number of clusters, `few` the share of data sets whose intervals are marked `few_clusters`
 or `unequal_clusters`, `marked` the share that is marked at all, with `size_may_matter`, too. Then the shares of data
@@ -47,6 +48,13 @@ POPULATION = 400_000  # clusters, of which a few rows each stand for all
 ROWS_OF_EACH = 5
 FEWEST_UNMARKED = 20  # data sets for a share to be printed
 _INTERCEPT, _SHIFT, _TOGETHER = -2.2, 1.5, 0.5
+_SLOPES = {  # of the logit of the share of positives and of the distance of positives, by the log of the size
+    "": (0.0, 0.0),
+    "prevalence": (0.6, 0.0),
+    "prevalence falls": (-0.6, 0.0),
+    "quality": (0.0, 0.4),
+    "quality falls": (0.0, -0.4),
+}
 
 
 @dataclass(frozen=True)
@@ -57,7 +65,7 @@ class Design:
         clusters: Their number.
         sizes: `pareto`, `lognormal` or `equal`.
         shape: Of the Pareto distribution, or σ.
-        along: What goes along with size: nothing, `prevalence` or `quality`.
+        along: What goes along with size: nothing, or a key of `_SLOPES`.
         alike: Whether rows of a cluster are alike; else they are independent.
     """
 
@@ -77,7 +85,9 @@ DESIGNS = (
     *(Design(clusters, along=along) for clusters in (40, 100) for along in ("", "prevalence", "quality")),
     *(Design(clusters, shape=1.3, along=along) for clusters in (30, 100) for along in ("", "prevalence", "quality")),
     Design(100, alike=False),
+    *(Design(60, shape=1.5, along=along) for along in _SLOPES),
     *(Design(clusters, "lognormal", 1.0) for clusters in (40, 100)),
+    *(Design(40, "lognormal", 0.5, along) for along in _SLOPES if along),
     *(Design(clusters, "equal") for clusters in (20, 40, 100)),
     Design(100, "equal", alike=False),
 )
@@ -105,8 +115,9 @@ class Population:
         between, alone = rng.standard_normal((2, clusters))
         log_size, alike = np.log(size / 10), float(design.alike)
         logit = _INTERCEPT + alike * (_TOGETHER * between + np.sqrt(1 - _TOGETHER**2) * alone)
-        logit = logit + (0.6 if design.along == "prevalence" else 0.0) * log_size
-        distance = _SHIFT + (0.4 * log_size - 0.2 if design.along == "quality" else 0.0 * log_size)
+        of_logit, of_distance = _SLOPES[design.along]
+        logit = logit + of_logit * log_size
+        distance = _SHIFT + of_distance * (log_size - 0.5)
         return cls(size, logit, alike * between / 2, distance, float(np.sqrt(1 - alike / 4)))
 
     def scores(self, cluster: NDArray[np.int64], label: Floats, rng: np.random.Generator) -> Floats:

@@ -182,8 +182,8 @@ def se_of_two_parents(
     """Standard error where rows that share neither parent are independent: a double sum over all pairs of rows.
 
     Pairs with the same first parent count, and pairs with the same second parent, and those that share both not twice
-    (Cameron, Gelbach & Miller 2011, eq. 2.8); at least pairs that share both. A row's shift is that of leaving its
-    cluster out, over the share of its class that is left, with (G - 1) / G, as in `se_of_clusters`.
+    (Cameron, Gelbach & Miller 2011, eq. 2.8); at least the smaller of the sums over either parent. A row's shift is
+    that of leaving its cluster out, over the share of its class that is left, with (G - 1) / G, as in `se_of_clusters`.
     """
     weights = np.ones(len(scores)) if weights is None else weights
     moved = shifts(area, scores, labels, weights, random_sizes=True)
@@ -200,4 +200,4 @@ def root_of_double_sum(
         left = 1 - (same & same_class) @ weights / (same_class @ weights)
         count = len(np.unique(labels))
         sums.append((count - 1) / count * float((moved / left) @ same @ (moved / left)))
-    return float(np.sqrt(max(sums[0] + sums[1] - sums[2], sums[2])))
+    return float(np.sqrt(max(sums[0] + sums[1] - sums[2], min(sums[:2]))))

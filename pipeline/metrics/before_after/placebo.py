@@ -16,15 +16,14 @@ import scipy
 from pipeline.metrics.before_after.intervals import FEW_MATCHES, MIN_REPLICATES, as_interval
 from pipeline.metrics.before_after.sums import Sums
 from pipeline.metrics.uncertainty.jackknife import (
-    binomial_interval,
     dispersion,
     negative_binomial_quantile,
     p_value,
-    paired_squares,
     sign_flip_test,
     tail,
 )
 from pipeline.metrics.uncertainty.limits import Interval, union
+from pipeline.metrics.uncertainty.pairing import mid_p_odds, mid_p_tail, paired_dispersion, paired_squares
 from pipeline.metrics.uncertainty.spread import combined
 
 if TYPE_CHECKING:
@@ -165,7 +164,7 @@ def predicted(
     if not (0 < n_near.sum() < before) or (n_before > 0).sum() < MIN_REPLICATES or after == 0:
         return None
     periods = NearAndFar(m_before - m_near, m_near, n_before - n_near, n_near)
-    phi, degrees = _dispersion([periods, *crossed])
+    phi, degrees = dispersion(*_squares([periods, *crossed]), periods.count)
     # with a reference, only N_a - A pairs after the event are negative
     negative = np.full(1, float(after))
     if reference is not None:
@@ -189,7 +188,9 @@ def placebo(
     """Compare the false positive rates near to the event and far before it.
 
     Given the sum of both, the matches near the event are binomial with probability N_near / N. Both counts are first
-    divided by the dispersion of the replicates' residuals m_near - (N_near / N_far) m_far, which is at least 1.
+    divided by the dispersion of the replicates' residuals m_near - (N_near / N_far) m_far. The p-value is the mid-p
+    value, with Student's t in the place of the normal, and the limits enclose the ratios that it does not reject
+    (`metrics.uncertainty.pairing`).
 
     Args:
         m_far: Shape (G, T): matches in the far part of the time before the event, per replicate.
@@ -203,14 +204,16 @@ def placebo(
         nothing = np.full(m_far.shape[1], np.nan)
         return Placebo(nothing, nothing, nothing, nothing)
     periods = NearAndFar(m_far, m_near, n_far, n_near)
-    phi, degrees = _dispersion([periods, *crossed])
+    observed, _ = _squares([periods, *crossed])
+    phi, degrees = paired_dispersion(observed, periods.count), _most_degrees([periods, *crossed])
     far, near = m_far.sum(axis=0), m_near.sum(axis=0)
     # p = N_near / N of the binomial distribution under equal rates
     share = periods.odds / (1 + periods.odds)
-    lower, upper, tails = binomial_interval(near / phi, far / phi, share, tail(confidence, degrees))
+    lower, upper = mid_p_odds(near / phi, far / phi, tail(confidence, degrees))
+    tails = mid_p_tail(near / phi, far / phi, share)
     # p / (1 - p) is (rate ratio) × odds
     defined = (near > 0) & (far > 0), near > 0, far > 0
-    rates = near / far, lower / (1 - lower), upper / (1 - upper)
+    rates = near / far, lower, upper
     ratio, low, high = (
         np.log(np.where(is_defined, rate, np.nan) / periods.odds)
         for is_defined, rate in zip(defined, rates, strict=True)
@@ -277,11 +280,19 @@ class NearAndFar:
         """Variance of the sum of residuals over that of Poisson counts, and the degrees of freedom of that ratio."""
         with np.errstate(divide="ignore", invalid="ignore"):
             expected = (self.n_near / self.n_far)[:, None]
+        pairs = self.n_near + self.n_far
+        means = pairs[:, None] * (self.count / pairs.sum())
         residuals = self.residuals / math.sqrt(self.odds)
-        return paired_squares(self.m_far.astype(np.float64), self.m_near.astype(np.float64), expected, residuals)
+        far, near = self.m_far.astype(np.float64), self.m_near.astype(np.float64)
+        return paired_squares(far, near, expected, means, residuals)
 
 
-def _dispersion(clusterings: Sequence[NearAndFar]) -> tuple[Floats, Floats]:
-    """Variance over mean of the comparison, at least 1, and its degrees of freedom, over one or two parents."""
+def _squares(clusterings: Sequence[NearAndFar]) -> tuple[Floats, Floats]:
+    """Variance over mean of the comparison, and its degrees of freedom, over one or two parents."""
     squares, degrees = zip(*(periods.squares for periods in clusterings), strict=True)
-    return dispersion(combined(squares), np.min(degrees[:2], axis=0), clusterings[0].count)
+    return combined(squares), np.min(degrees[:2], axis=0)
+
+
+def _most_degrees(clusterings: Sequence[NearAndFar]) -> float:
+    """One less than there are replicates with pairs, of two parents of the one that has fewer."""
+    return float(min((periods.n_far + periods.n_near > 0).sum() for periods in clusterings[:2]) - 1)

@@ -139,8 +139,9 @@ def combined_spread(spreads: Sequence[Spread]) -> Spread:
     variance = combined([first.variance, second.variance, both.variance])
     # third moments of independent effects of both parents and of intersections add up as their variances do
     third = [of_clustering.skewed * of_clustering.variance**1.5 for of_clustering in spreads]
-    is_apart = variance > both.variance
-    skewed = np.where(is_apart, third[0] + third[1] - third[2], third[2]) / variance**1.5
+    of_smaller = np.where(first.variance <= second.variance, third[0], third[1])
+    is_summed = first.variance + second.variance - both.variance >= np.minimum(first.variance, second.variance)
+    skewed = np.where(is_summed, third[0] + third[1] - third[2], of_smaller) / variance**1.5
     skewed = np.clip(np.nan_to_num(skewed, posinf=0.0, neginf=0.0), -1.0, 1.0)
     return Spread(variance, np.minimum(first.degrees, second.degrees), skewed)
 

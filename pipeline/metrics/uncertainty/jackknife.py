@@ -8,6 +8,7 @@ the replicates on axis 0.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -160,6 +161,31 @@ def fieller_interval(
     return np.minimum(np.clip(lower, 0.0, 1.0), point), np.maximum(np.clip(upper, 0.0, 1.0), point)
 
 
+@dataclass(frozen=True)
+class Borrowed:
+    """What the highest threshold with enough counts says of the dispersion at those above it.
+
+    Attributes:
+        source: Index of that threshold; the lowest if none has enough.
+        value: Shape (T,): the dispersion that it lets expect at every threshold.
+        weight: Shape (T,): what the dispersion of a threshold's own counts weighs beside it; 1 up to the source.
+    """
+
+    source: int
+    value: Floats
+    weight: Floats
+
+
+def borrowed_dispersion(observed: Floats, count: Floats) -> Borrowed:
+    """What is carried upwards: 1 + c + κ × mean, see `dispersion`; the arguments are the same."""
+    observed = np.where(count > 0, observed, 1.0)
+    source = max(int((count >= _ENOUGH_COUNTS).sum()) - 1, 0)
+    kappa = max(0.0, observed[0] - 1) / max(count[0], 1.0)
+    value = observed[source] - kappa * (count[source] - count)
+    weight = np.where(np.arange(len(count)) > source, np.minimum(count / _ENOUGH_COUNTS, 1.0), 1.0)
+    return Borrowed(source, value, weight)
+
+
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")
 def dispersion(observed: Floats, degrees: Floats, count: Floats) -> tuple[Floats, Floats]:
     """Variance over mean of nested counts, at least 1, and its degrees of freedom.
@@ -174,15 +200,11 @@ def dispersion(observed: Floats, degrees: Floats, count: Floats) -> tuple[Floats
         degrees: Shape (T,): degrees of freedom of these variances.
         count: Shape (T,), not rising.
     """
-    source = max(int((count >= _ENOUGH_COUNTS).sum()) - 1, 0)
-    above = np.arange(len(count)) > source
-    observed = np.where(count > 0, observed, 1.0)
-    kappa = max(0.0, observed[0] - 1) / max(count[0], 1.0)
-    borrowed = observed[source] - kappa * (count[source] - count)
-    weight = np.minimum(count / _ENOUGH_COUNTS, 1.0)
-    mixed = weight * observed + (1 - weight) * np.maximum(observed, borrowed)
-    phi = np.maximum(np.where(above, mixed, observed), 1.0)
-    degrees = np.where(above, np.maximum(degrees, degrees[source]), degrees)
+    observed, borrowed = np.where(count > 0, observed, 1.0), borrowed_dispersion(observed, count)
+    is_above = np.arange(len(count)) > borrowed.source
+    mixed = borrowed.weight * observed + (1 - borrowed.weight) * np.maximum(observed, borrowed.value)
+    phi = np.maximum(np.where(is_above, mixed, observed), 1.0)
+    degrees = np.where(is_above, np.maximum(degrees, degrees[borrowed.source]), degrees)
     return phi, np.minimum(degrees * (phi / (phi - 1)) ** 2, _MANY_DEGREES)
 
 
@@ -224,54 +246,19 @@ def mean_count_interval(count: Floats, rate: Floats, pairs: Floats, confidence: 
     return gamma_interval(count, phi, tail(confidence, degrees))
 
 
-@np.errstate(divide="ignore", invalid="ignore", over="ignore")
-def paired_squares(first: Floats, second: Floats, expected: Floats, residuals: Floats) -> tuple[Floats, Floats]:
-    """Variance over mean of the comparison of two nested counts of the same replicates, and its degrees of freedom.
-
-    The sum of squared residuals rises with their sum where counts are few and more are expected of the first. There,
-    squares that weigh both alike, and are free of the rates of the replicates, take its place.
-
-    Args:
-        first: Shape (G, T).
-        second: Shape (G, T).
-        expected: Shape (G, 1): what is expected of the second over what is expected of the first.
-        residuals: Shape (G, T): second less what is expected of it, scaled so that their sum has the variance of the
-            count if that is Poisson.
-    """
-    count, jackknifed = (first + second).sum(axis=0), leave_one_out(residuals)
-    product = np.where((first > 0) & (second > 0), (expected + 1 / expected) * (first * second), 0.0)
-    alike = (first**2 + second**2 - product).sum(axis=0)
-    few = np.nan_to_num(np.minimum(2.5 * count / (count + ((first + second) ** 2).sum(axis=0)), 1.0))
-    observed = (few * alike + (1 - few) * covariance(jackknifed)) / np.maximum(count, 1.0)
-    return observed, effective_degrees(jackknifed)
-
-
-@np.errstate(divide="ignore", invalid="ignore", over="ignore")
-def binomial_interval(
-    hits: Floats, misses: Floats, probability: Floats | float, tail_probability: Floats | float
-) -> tuple[Floats, Floats, Floats]:
-    """`binomial_limits` of a proportion, and the smaller tail of its observed value at a given probability.
-
-    Args:
-        hits: Observed, ≥ 0, any shape; overdispersed counts are divided by their dispersion before.
-        misses: Likewise.
-        probability: Between 0 and 1.
-        tail_probability: On each side, as from `tail`.
-    """
-    low_shape, high_shape = _beta_shapes(hits, misses)
-    above = np.where(hits > 0, scipy.special.betainc(*low_shape, probability), 1.0)
-    below = np.where(misses > 0, scipy.special.betaincc(*high_shape, probability), 1.0)
-    return *binomial_limits(hits, misses, tail_probability), np.minimum(above, below)
-
-
 def binomial_limits(hits: Floats, misses: Floats, tail_probability: Floats | float) -> Limits:
-    """Limits of a proportion; arguments as for `binomial_interval`.
+    """Limits of a proportion.
 
     Beta quantiles with shapes that need not be whole. Without a hit or without a miss they are the exact limits of
     Clopper & Pearson (1934), from ten of each on the equal-tailed ones of Jeffreys' prior, and between them the shapes
     move in proportion to the smaller count, as in `gamma_interval`. Brown, Cai & DasGupta (2001, section 4) modify
     Jeffreys' limits for the same reason: unmodified they cover too little near 0 and 1. Exact coverage of the nominal
     .95 is at least .927 at every probability from 10 counts on, and at least .93 at 99 of 100.
+
+    Args:
+        hits: Observed, ≥ 0, any shape; overdispersed counts are divided by their dispersion before.
+        misses: Likewise.
+        tail_probability: On each side, as from `tail`.
     """
     low_shape, high_shape = _beta_shapes(hits, misses)
     lower = np.where(hits > 0, _beta_quantile(*low_shape, tail_probability), 0.0)
@@ -290,7 +277,7 @@ def proportion_limit_above(events: Floats, others: Floats, tail_probability: Flo
     Args:
         events: Observed events and one more, ≥ 1 for counts, any shape; > 0 for effective counts.
         others: The rest, ≥ 0.
-        tail_probability: As for `binomial_interval`.
+        tail_probability: As for `binomial_limits`.
 
     Returns:
         The limit; nan where an argument is.

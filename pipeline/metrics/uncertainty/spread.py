@@ -2,9 +2,13 @@
 
 Rows with two parents, such as pairs of an event and an article, are not independent if they share either. The variance
 is then that over the one parent, plus that over the other, less that over their intersections, which both hold
-(Cameron, Gelbach & Miller 2011, eq. 2.12). In samples this difference can come out below the variance over the
-intersections, or below 0. That over the intersections takes its place there: sharing a parent never makes a result look
-more certain than independent intersections would be.
+(Cameron, Gelbach & Miller 2011, eq. 2.12). In samples this difference can come out too low, or below 0. The smaller of
+the variances over the one parent and over the other is its least value: who knows both parents is never more certain
+than who knows one of them.
+
+The variance over intersections is no such bound. Where what rows share cancels in a statistic, as the level of an event
+cancels in the difference of its near and its far pairs, that over the parent is the smaller one, and the intersections
+hold what cancels. And where rows are independent, a bound that is as high as the variance itself raises it on average.
 """
 
 from __future__ import annotations
@@ -37,7 +41,7 @@ def combined(variances: Sequence[Floats]) -> Floats:
     if len(variances) == ONE_WAY:
         return variances[0]
     first, second, both = variances
-    return np.maximum(first + second - both, both)
+    return np.maximum(first + second - both, np.minimum(first, second))
 
 
 @dataclass(frozen=True)
@@ -86,10 +90,14 @@ class JackknifeSpread:
             return moments[0]
         shape = np.broadcast_shapes(top.shape[1:], bottom.shape[1:])
         summed = tuple(first + second - both for first, second, both in zip(*moments, strict=True))
-        candidates = [[np.broadcast_to(moment, shape) for moment in triple] for triple in (moments[2], summed)]
-        of_difference = [over - 2 * ratio * shared + ratio**2 * under for over, under, shared in candidates]
-        largest = np.argmax(np.nan_to_num(np.stack(of_difference), nan=-np.inf), axis=0)
-        over, under, shared = (np.choose(largest, choices) for choices in zip(*candidates, strict=True))
+        candidates = [[np.broadcast_to(moment, shape) for moment in triple] for triple in (*moments[:2], summed)]
+        of_first, of_second, of_sum = (
+            np.nan_to_num(over - 2 * ratio * shared + ratio**2 * under, nan=-np.inf)
+            for over, under, shared in candidates
+        )
+        smaller = np.where(of_first <= of_second, 0, 1)
+        chosen = np.where(of_sum >= np.minimum(of_first, of_second), 2, smaller)
+        over, under, shared = (np.choose(chosen, choices) for choices in zip(*candidates, strict=True))
         return over, under, shared
 
     def degrees(self, values: Floats) -> Floats:

@@ -7,7 +7,8 @@ import pytest
 from scipy import stats
 
 from pipeline.metrics.before_after.placebo import NearAndFar, placebo, placebo_joint
-from pipeline.metrics.uncertainty.jackknife import binomial_interval, p_value, sign_flip_test, tail
+from pipeline.metrics.uncertainty.jackknife import p_value, sign_flip_test, tail
+from pipeline.metrics.uncertainty.pairing import mid_p_odds, mid_p_tail
 
 EVENTS, DAYS, PER_CELL = 60, 24, 12  # every event meets every day; the last six days are near
 
@@ -32,20 +33,20 @@ def clusterings(seed: int) -> tuple[NearAndFar, tuple[NearAndFar, NearAndFar]]:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_variance_is_that_of_events_and_days_less_that_of_cells(seed: int) -> None:
-    """One threshold with many matches, so that its dispersion is its own: variance over mean, at least 1."""
+    """One threshold with many matches, so that its dispersion is its own: variance over mean."""
     events, crossed = clusterings(seed)
     (of_events, *_), (of_days, *_), (of_cells, *_) = (group.squares[0] for group in (events, *crossed))
-    phi = max(of_events + of_days - of_cells, of_cells, 1.0)
+    phi = of_events + of_days - of_cells
     assert phi > 3
-    # the share of 1 in the dispersion is known, which adds degrees of freedom (Satterthwaite 1946)
-    degrees = min(events.squares[1][0], crossed[0].squares[1][0]) * (phi / (phi - 1)) ** 2
+    degrees = min(EVENTS, DAYS) - 1
     near, far = events.m_near.sum(axis=0) / phi, events.m_far.sum(axis=0) / phi
     share, level = np.array(events.odds / (1 + events.odds)), tail(0.95, degrees)
-    lower, upper, tails = binomial_interval(near, far, share, level)
+    lower, upper = mid_p_odds(near, far, level)
+    tails = mid_p_tail(near, far, share)
     actual = placebo(events.m_far, events.m_near, events.n_far, events.n_near, confidence=0.95, crossed=crossed)
     assert actual.p_value == pytest.approx(p_value(tails, degrees), rel=1e-12)
-    assert np.exp(actual.lower) * events.odds == pytest.approx(lower / (1 - lower), rel=1e-12)
-    assert np.exp(actual.upper) * events.odds == pytest.approx(upper / (1 - upper), rel=1e-12)
+    assert np.exp(actual.lower) * events.odds == pytest.approx(lower, rel=1e-12)
+    assert np.exp(actual.upper) * events.odds == pytest.approx(upper, rel=1e-12)
 
 
 def test_the_joint_test_flips_the_signs_of_both_parents() -> None:

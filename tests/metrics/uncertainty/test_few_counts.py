@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.metrics.uncertainty.jackknife import dispersion, fieller_interval, gamma_interval, paired_squares
+from pipeline.metrics.uncertainty.jackknife import dispersion, fieller_interval, gamma_interval
 
 
 @pytest.mark.parametrize(("enough", "weight"), [(30.0, 10 / 30), (29.0, 10 / 30)])
@@ -40,14 +40,3 @@ def test_a_denominator_on_the_edge_of_significance_bounds_a_ratio_from_one_side(
     one, two, nothing = np.array([1.0]), np.array([2.0]), np.array([0.0])
     lower, upper = fieller_interval(one, two, (nothing, one, nothing), 2.0)
     assert (lower[0], upper[0]) == (0.25, 1.0)
-
-
-def test_squares_of_few_counts_weigh_both_sides_alike() -> None:
-    """A share of 2.5 n / (n + Σ (a + b)²), here 2.5 × 4 / (4 + 8), is of squares that weigh both alike."""
-    first, second = np.array([[2.0], [0.0], [0.0], [0.0]]), np.array([[0.0], [2.0], [0.0], [0.0]])
-    expected, residuals = np.full((4, 1), 1.0), first - second
-    observed, _ = paired_squares(first, second, expected, residuals)
-    jackknifed = 4 / 3 * (residuals - residuals.mean(axis=0))
-    alike, resampled = 8.0, 3 / 4 * (jackknifed**2).sum()
-    few = 10 / 12
-    assert observed[0] == pytest.approx((few * alike + (1 - few) * resampled) / 4)

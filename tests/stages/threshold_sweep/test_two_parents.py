@@ -88,7 +88,7 @@ def limits_by_leaving_out(
         sizes = np.array([(used & (labels == cluster)).sum() for cluster in clusters], dtype=float)
         spreads.append(spread_of_shifts(left.mean() - left, np.asarray(sizes.sum() ** 2 / (sizes**2).sum())))
     variances = [float(spread.variance) for spread in spreads]
-    variance = max(variances[0] + variances[1] - variances[2], variances[2])
+    variance = max(variances[0] + variances[1] - variances[2], min(variances[:2]))
     effect = variance * used.sum() / (share * (1 - share))
     degrees = np.minimum(spreads[0].degrees, spreads[1].degrees)
     around = binomial_limits(hits.sum() / effect, misses.sum() / effect, tail(0.95, degrees))
