@@ -81,7 +81,9 @@ def beside_duckdb(bench: Bench) -> Iterator[Line]:
     times = in_turns(run_on(bench, "spark", bench.rows), run_on(bench, "duckdb", bench.rows), bench.repeats)
     yield times.ratio(f"before_after, {bench.rows:,} pairs: Spark local[2] beside DuckDB, 2 threads")
     times = in_turns(
-        run_on(bench, "spark", bench.rows, by=[["pairs.source"]]), run_on(bench, "duckdb", bench.rows, by=[["pairs.source"]]), 1
+        run_on(bench, "spark", bench.rows, by=[["pairs.source"]]),
+        run_on(bench, "duckdb", bench.rows, by=[["pairs.source"]]),
+        1,
     )
     yield times.ratio("the same by 40 sources")
 
