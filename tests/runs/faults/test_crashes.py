@@ -73,7 +73,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 def printed(environment: dict[str, str], *words: str) -> list[str]:
     done = subprocess.run(
-        [sys.executable, *words], env=environment, capture_output=True, text=True, check=False, timeout=600
+        [sys.executable, *words], env=environment, capture_output=True, text=True, check=False, timeout=1800
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.splitlines()
