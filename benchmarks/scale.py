@@ -94,28 +94,28 @@ def _line(data: Path, job: Job) -> Child:
 
 def _exponent(timed: list[tuple[int, Child]], kind: str) -> float:
     """Slope of the logarithm of time over that of rows, from the fewest rows to the most."""
-    (few, quick), (many, slow) = timed[0], timed[-1]
-    return math.log(getattr(slow.took, kind) / getattr(quick.took, kind)) / math.log(many / few)
+    (few_rows, quick), (all_rows, slow) = timed[0], timed[-1]
+    return math.log(getattr(slow.took, kind) / getattr(quick.took, kind)) / math.log(all_rows / few_rows)
 
 
 def by_rows(options: argparse.Namespace) -> Iterator[Job]:
     """The main job on ever more rows."""
-    made = [_pairs(options.data / "made" / f"{number}.parquet", number) for number in range(FILES_MADE)]
+    paths = [_pairs(options.data / "made" / f"{number}.parquet", number) for number in range(FILES_MADE)]
     rows = ROWS_OF_A_FILE
     while rows <= options.rows:
         folder = options.data / f"pairs_{rows}"
-        stage = _before_after(*_copied_pairs(folder, made, rows // ROWS_OF_A_FILE))
+        stage = _before_after(*_copied_pairs(folder, paths, rows // ROWS_OF_A_FILE))
         yield Job("before_after, 64 replicates, 200 thresholds", rows, stage)
         rows *= 10
 
 
 def by_files(options: argparse.Namespace) -> Iterator[Job]:
     """A sweep over as many files as a year of hours on a dozen machines has."""
-    made = [
+    paths = [
         _predictions(options.data / "made_small" / f"{number}.parquet", ROWS_OF_A_SMALL_FILE, number, groups=3)
         for number in range(SMALL_FILES_MADE)
     ]
-    folder = _copied(options.data / f"files_{options.files}", made, options.files)
+    folder = _copied(options.data / f"files_{options.files}", paths, options.files)
     yield Job(f"threshold_sweep, {options.files:,} files", options.files * ROWS_OF_A_SMALL_FILE, _sweep(folder))
 
 
@@ -128,8 +128,8 @@ def by_groups(options: argparse.Namespace) -> Iterator[Job]:
 
 def beyond_memory(options: argparse.Namespace) -> Iterator[Job]:
     """The check that no pair stands twice, on rows that do not fit into memory."""
-    made = [_pairs(options.data / "made" / f"{number}.parquet", number) for number in range(3)]
-    stage = _before_after(*_copied_pairs(options.data / "spilled", made, 3)) | {"duplicates": "error"}
+    paths = [_pairs(options.data / "made" / f"{number}.parquet", number) for number in range(3)]
+    stage = _before_after(*_copied_pairs(options.data / "spilled", paths, 3)) | {"duplicates": "error"}
     yield Job("before_after, pairs checked for duplicates", ROWS_TO_SPILL, stage, memory=512)
 
 
@@ -171,18 +171,18 @@ def _pairs(path: Path, seed: int) -> Path:
     return path
 
 
-def _copied_pairs(folder: Path, made: list[Path], files: int) -> tuple[Path, Path]:
+def _copied_pairs(folder: Path, paths: list[Path], files: int) -> tuple[Path, Path]:
     """A folder of copies of pairs, and their events with the numbers of compared articles."""
     events = folder.with_name(f"{folder.name}_events.parquet")
     if not events.exists():
         counts = np.zeros((2, EVENTS), dtype=np.int64)
-        for number, path in enumerate(made):
-            pairs, times = pq.read_table(path, columns=["event_id", "lag_hours"]), len(range(number, files, len(made)))
+        for number, path in enumerate(paths):
+            pairs, times = pq.read_table(path, columns=["event_id", "lag_hours"]), len(range(number, files, len(paths)))
             event, lag = (pairs[name].to_numpy() for name in ("event_id", "lag_hours"))
             counts += times * np.array([np.bincount(event[side], minlength=EVENTS) for side in (lag < 0, lag >= 0)])
         columns = {"event_id": np.arange(EVENTS, dtype=np.int32), "n_before": counts[0], "n_after": counts[1]}
         pq.write_table(pa.table(columns), events)
-    return _copied(folder, made, files), events
+    return _copied(folder, paths, files), events
 
 
 def _predictions(path: Path, rows: int, seed: int, *, groups: int) -> Path:
@@ -199,12 +199,12 @@ def _predictions(path: Path, rows: int, seed: int, *, groups: int) -> Path:
     return path
 
 
-def _copied(folder: Path, made: list[Path], files: int) -> Path:
+def _copied(folder: Path, paths: list[Path], files: int) -> Path:
     """A folder of so many files, all of them copies of those made, in turn; links are refused as one file."""
     if not folder.exists():
         folder.mkdir(parents=True)
         for number in range(files):
-            shutil.copyfile(made[number % len(made)], folder / f"{number:06}.parquet")
+            shutil.copyfile(paths[number % len(paths)], folder / f"{number:06}.parquet")
     return folder
 
 

@@ -125,8 +125,8 @@ def _text(node: exp.Expr) -> exp.Expr:
         exp.GTE(this=size, expression=exp.cast(exp.Literal.string("1e7"), "DOUBLE")),
         exp.LT(this=size.copy(), expression=exp.cast(exp.Literal.string("1e16"), "DOUBLE")),
     )
-    whole = exp.Cast(this=exp.cast(number.copy(), "DECIMAL(17, 0)"), to=node.args["to"].copy())
-    texts = (whole, exp.Literal.string(".0")), (node.copy(), exp.Literal.string("+00"))
+    without_exponent = exp.Cast(this=exp.cast(number.copy(), "DECIMAL(17, 0)"), to=node.args["to"].copy())
+    texts = (without_exponent, exp.Literal.string(".0")), (node.copy(), exp.Literal.string("+00"))
     with_decimal, with_zone = (exp.DPipe(this=text, expression=ending) for text, ending in texts)
     case = exp.Case().when(is_whole, with_decimal).when(_is_of_type(value, "timestamp"), with_zone)
     return exp.Paren(this=case.else_(node.copy()))
