@@ -16,6 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 NEWEST = (ROOT / ".venv", ROOT / "requirements.lock")
+SPARK = ROOT / "requirements.spark.lock"  # beside the newest: 450 MB, for the tests on Apache Spark alone
 LOWEST = (ROOT / ".venv-lowest", ROOT / "requirements.lowest.lock")
 ALL_TESTS = ("-m", "pytest", "-n", "auto", "--dist", "worksteal")
 QUICK_TESTS = (
@@ -44,9 +45,17 @@ TASKS: dict[str, tuple[str, tuple[tuple[str, ...], ...]]] = {
         "all tests, and the lines that they do not run",
         ((*ALL_TESTS, "--cov", "--cov-report=term:skip-covered"),),
     ),
+    "spark": (
+        "the tests on Apache Spark, which it installs; Java must be there",
+        (("-m", "pytest", "tests/engines/spark"),),
+    ),
     "search": (
         "property tests and fuzz tests on new random examples, more of them",
         ((*ALL_TESTS, "-m", "hypothesis or fuzz", "--hypothesis-profile=search"),),
+    ),
+    "faults": (
+        "faults of disk and process, injected by the hundred below Python, on Linux with a C compiler",
+        (("-c", "import sys; sys.path.insert(0, 'tests'); from runs.faults.driver import main; sys.exit(main())"),),
     ),
     "check": (
         "format, lint, types, import contract",
@@ -67,6 +76,7 @@ TASKS: dict[str, tuple[str, tuple[tuple[str, ...], ...]]] = {
         (("-m", "pytest", "-n", "auto", *QUICK_TESTS),),
     ),
     "setup": ("the environment alone", ()),
+    "setup-lowest": ("the environment of `lowest` alone", ()),
 }
 
 
@@ -76,9 +86,11 @@ def main() -> int:
     if name not in TASKS:
         print("python3 dev.py TASK\n")
         for task, (summary, _) in TASKS.items():
-            print(f"  {task:8} {summary}")
+            print(f"  {task:12} {summary}")
         return 0 if name in {"help", "-h", "--help"} else 2
-    python = set_up(*(LOWEST if name == "lowest" else NEWEST))
+    python = set_up(*(LOWEST if name.endswith("lowest") else NEWEST))
+    if name == "spark" or (name == "test" and "THRESHER_SPARK" in os.environ):
+        add_spark(python)
     # without bytecode every worker and every process of the tests compiles all modules anew
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     for number, command in enumerate(commands := TASKS[name][1], start=1):
@@ -106,6 +118,19 @@ def set_up(venv: Path, lock: Path) -> Path:
     subprocess.run([*pip, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)], check=True)
     stamp.write_text(wanted)
     return python
+
+
+def add_spark(python: Path) -> None:
+    """Install Spark into the environment unless it is there."""
+    stamp = python.parent.parent / "spark-made-from"
+    if stamp.is_file() and stamp.read_bytes() == SPARK.read_bytes():
+        return
+    print("adding Apache Spark (once)", file=sys.stderr)
+    pip = [str(python), "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
+    # Spark comes as source alone, which the pinned setuptools builds
+    options = ["--no-deps", "--no-build-isolation", "--only-binary", ":all:", "--no-binary", "pyspark"]
+    subprocess.run([*pip, *options, "--require-hashes", "-r", str(SPARK)], check=True)
+    stamp.write_bytes(SPARK.read_bytes())
 
 
 if __name__ == "__main__":

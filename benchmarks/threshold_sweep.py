@@ -103,7 +103,7 @@ def _areas(bench: Bench, **settings: object) -> tuple[Work, list[pl.DataFrame]]:
     frames: list[pl.DataFrame] = []
 
     def work() -> None:
-        frames.append(areas(engine, asked, [Grouping(())], [], counted.tables["counts"]))
+        frames.append(areas(engine, asked, [Grouping(())], [], counted.tables["counts"])[0])
 
     return work, frames
 

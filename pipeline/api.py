@@ -13,9 +13,9 @@ from pipeline.report.published import read_run
 from pipeline.runs import runner
 from pipeline.runs.config import Config, load_config, parse_config
 from pipeline.runs.document import overridden
+from pipeline.runs.places import results_at
 from pipeline.runs.runner import Run
 from pipeline.runs.stage_results import StageResults
-from pipeline.sources.paths import local_path
 from pipeline.storage import read
 
 if TYPE_CHECKING:
@@ -82,11 +82,13 @@ def open_results(results: str | Path) -> duckdb.DuckDBPyConnection:
     or are damaged are missing from `history`.
 
     Args:
-        results: The output folder of a run.
+        results: The output of a run: a folder, or an address on a store, of which a mirror here is read.
 
     Raises:
-        ConfigError: the text does not name a folder on this machine.
+        ConfigError: the text names neither a folder on this machine nor an address on a store.
+        UnavailableError: the store does not answer.
         NoInputError: no run was published there.
         DataError: a file of the latest run is lost or damaged.
     """
-    return read.open_results(local_path(results, Path.cwd(), what="results"))
+    with results_at(results) as folder:
+        return read.open_results(folder)

@@ -180,16 +180,18 @@ def together(faults: Sequence[ThresherError]) -> ThresherError:
     return error
 
 
+_CHECK_DISK = (StorageError, "Check the disk or the network share, then run again.")
 _FREE_SPACE = (StorageError, "Free some space and run again.")
 _MORE_FILES = (StorageError, "Raise the limit of open files (ulimit -n) and run again.")
 _NO_ACCESS = (PermissionDenied, "Ask its owner for access, or choose another place.")
 _OS_FAULTS: dict[int, tuple[type[ThresherError], str]] = {
-    errno.EIO: (StorageError, "Check the disk or the network share, then run again."),
+    errno.EIO: _CHECK_DISK,
     errno.EMFILE: _MORE_FILES,
     errno.ENFILE: _MORE_FILES,
     errno.ENOSPC: _FREE_SPACE,
     errno.EDQUOT: _FREE_SPACE,
     errno.EFBIG: _FREE_SPACE,
+    errno.ENOLCK: (StorageError, "Choose a folder on a file system that can lock files."),
     errno.EACCES: _NO_ACCESS,
     errno.EPERM: _NO_ACCESS,
     errno.EROFS: (CannotCreateError, "Choose a place that can be written."),
@@ -211,7 +213,7 @@ def os_fault(error: Exception, doing: str) -> ThresherError:
     """
     number = os_error_number(error)
     message = f"{doing}: {_reason(error)}"
-    kind, remedy = (StorageError, None) if number is None else _OS_FAULTS.get(number, (StorageError, None))
+    kind, remedy = _CHECK_DISK if number is None else _OS_FAULTS.get(number, (StorageError, None))
     return kind(message, remedy=remedy)
 
 

@@ -6,17 +6,21 @@ import gc
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+import duckdb
 import pytest
 from filelock import FileLock
 from hypothesis import settings
 
 import pipeline
+from pipeline.storage import catalog
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -35,6 +39,26 @@ def _no_waiting_for_the_disk() -> Generator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _descriptor: None)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_database_writes_all_catalogs() -> Generator[None]:
+    """To start a database takes as long as to fill a small catalog, and to make its tables several times as long."""
+    idle: list[duckdb.DuckDBPyConnection] = []
+
+    @contextmanager
+    def connect(name: str) -> Generator[duckdb.DuckDBPyConnection]:
+        connection = idle.pop() if idle else duckdb.connect(name)
+        yield connection  # one that an error ends is not used again
+        if len(connection.execute("SHOW DATABASES").fetchall()) == 1:
+            idle.append(connection)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(catalog, "duckdb", SimpleNamespace(connect=connect, Error=duckdb.Error))
+        patch.setattr(catalog, "_MOST_TEMPLATES", 64)
+        yield
+    for connection in idle:
+        connection.close()
 
 
 @pytest.fixture(scope="session")

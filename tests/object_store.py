@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import urllib.error
 import urllib.request
 from dataclasses import dataclass, field
+from html import unescape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
@@ -28,11 +30,15 @@ class Fault:
         status: Status of HTTP.
         body: Content.
         cut: Whether to break off halfway through what the store answers instead.
+        late: Whether the store does what it is asked to do before.
+        spoilt: Whether a byte of what is written changes on the way, which is all that happens.
     """
 
     status: int = 503
     body: str = "<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"
     cut: bool = False
+    late: bool = False
+    spoilt: bool = False
 
 
 @dataclass
@@ -44,12 +50,14 @@ class ObjectStore:
         door: Address of the door, which is what readers are given.
         requests: Method and path of everything that came through the door.
         fault: Says what to answer to a method and a path; None: what the store says.
+        has_conditions: Whether the store honours If-Match and If-None-Match.
     """
 
     address: str
     door: str = ""
     requests: list[tuple[str, str]] = field(default_factory=list)
     fault: Callable[[str, str], Fault | None] = lambda _method, _path: None
+    has_conditions: bool = True
 
     def ask(self, method: str, path: str, body: bytes | None = None) -> tuple[int, dict[str, str], bytes]:
         """Ask the store itself; nothing is signed, and it does not mind."""
@@ -64,6 +72,21 @@ class ObjectStore:
     def put(self, key: str, body: bytes) -> None:
         """Put an object, `bucket/key`."""
         assert self.ask("PUT", f"/{quote(key)}", body)[0] == 200
+
+    def get(self, key: str) -> bytes:
+        """The content of an object, `bucket/key`."""
+        status, _, body = self.ask("GET", f"/{quote(key)}")
+        assert status == 200, key
+        return body
+
+    def delete(self, key: str) -> None:
+        """Remove an object."""
+        assert self.ask("DELETE", f"/{quote(key)}")[0] == 204
+
+    def keys(self, bucket: str, prefix: str) -> list[str]:
+        """The keys below a prefix, without it."""
+        _, _, body = self.ask("GET", f"/{bucket}?list-type=2&prefix={quote(prefix)}")
+        return [unescape(key).removeprefix(prefix) for key in re.findall("<Key>(.*?)</Key>", body.decode())]
 
     def bucket(self, name: str, *, versioned: bool = False) -> str:
         """Make a bucket."""
@@ -84,18 +107,26 @@ class _Door(BaseHTTPRequestHandler):
     def _answer(self) -> None:
         self.store.requests.append((self.command, self.path))
         fault = self.store.fault(self.command, self.path)
-        if fault is not None and not fault.cut:
+        content = self.rfile.read(int(self.headers.get("Content-Length", 0))) or None
+        if fault is not None and fault.spoilt and content is not None:
+            fault, content = None, content[:-1] + b"?"
+        if fault is not None and not fault.cut and not fault.late:
             return self._send(fault.status, {}, fault.body.encode(), len(fault.body.encode()))
-        request = urllib.request.Request(f"{self.store.address}{self.path}", method=self.command)  # noqa: S310
+        request = urllib.request.Request(f"{self.store.address}{self.path}", content, method=self.command)  # noqa: S310
         for name, value in self.headers.items():
-            if name.lower() not in {"host", "connection", "authorization"}:
+            is_dropped = name.lower().startswith("if-") and not self.store.has_conditions
+            if name.lower() not in {"host", "connection", "authorization"} and not is_dropped:
                 request.add_header(name, value)
         request.add_header("Authorization", SIGNED)
+        if content is not None and not request.has_header("Content-type"):
+            request.add_header("Content-Type", "application/octet-stream")  # urllib would call it a form
         try:
             with urllib.request.urlopen(request) as answer:  # noqa: S310
                 status, headers, body = answer.status, dict(answer.headers), answer.read()
         except urllib.error.HTTPError as error:
             status, headers, body = error.code, dict(error.headers), error.read()
+        if fault is not None and fault.late:
+            return self._send(fault.status, {}, fault.body.encode(), len(fault.body.encode()))
         length = int(headers.get("Content-Length", len(body))) if self.command == "HEAD" else len(body)
         if fault is not None:
             body, self.close_connection = body[: len(body) // 2], True
@@ -111,7 +142,7 @@ class _Door(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(body)
 
-    do_GET = do_HEAD = _answer  # noqa: N815 - names of the library
+    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _answer  # noqa: N815 - names of the library
 
     def log_message(self, *_args: object) -> None:
         """Say nothing."""

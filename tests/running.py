@@ -123,10 +123,10 @@ def ranked(
     /,
     **keys: Any,  # noqa: ANN401
 ) -> dict[str, pl.DataFrame]:
-    """The tables of ranking by the end of their names: `queries`, `cutoffs`, `summary`, `cutoff_means`."""
+    """The tables of ranking by the end of their names: `queries`, `cutoffs`, `summary`, `cutoff_means`, `measures`."""
     frames = {"ranking": ranking} | ({} if relevance is None else {"relevance": relevance})
     run = run_stages(stage_config(folder, RANKING, frames, **keys))
     return {
         name: read_table(run, f"{RANKING}_{name}", RANKING)
-        for name in ("queries", "cutoffs", "summary", "cutoff_means")
+        for name in ("queries", "cutoffs", "summary", "cutoff_means", "measures")
     }

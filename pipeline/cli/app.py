@@ -92,7 +92,7 @@ ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="The config, 
 Output = Annotated[
     str | None, typer.Option("--output", "-o", metavar="DIR", help="Results folder.", show_default=False)
 ]
-EngineName = Annotated[str | None, typer.Option("--engine", help="duckdb.", show_default=False)]
+EngineName = Annotated[str | None, typer.Option("--engine", help="duckdb or spark.", show_default=False)]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key, the value as in TOML.", show_default=False),
@@ -185,13 +185,15 @@ def check(ctx: typer.Context, config: ConfigPath, variables: Vars = None, settin
         from pipeline.sources.bindings import bindings_in_words  # noqa: PLC0415
 
         checked = load_config(config, overrides=_overrides(settings), values=_values(variables))
+        checked.check_engine()
         for configured in checked.stages:
             if configured.upstream:
                 echo(f"{configured.params.name}  reads tables of {', '.join(configured.upstream)}")
                 continue
             opened = open_inputs(checked, configured)
             for source in opened.sources.values():
-                numbers = f"{counted(len(source.files), 'file')}, {counted(source.rows, 'row')}"
+                noun = "table" if source.spec.table is not None else "file"
+                numbers = f"{counted(source.n_files, noun)}, {counted(source.rows, 'row')}"
                 if source.files_left_out:
                     numbers += f"; {counted(source.files_left_out, 'file')} not opened, since where leaves them out"
                 echo(f"{opened.name}  {source.name}: {numbers}")
@@ -203,7 +205,6 @@ def check(ctx: typer.Context, config: ConfigPath, variables: Vars = None, settin
                 echo(f"{opened.name}  warning: {warning}")
         for gate in checked.gates:
             echo(f"gate {gate.name}  {gate.words}")
-        checked.check_engine()
         echo(f"{config}: no faults found")
 
 
@@ -222,9 +223,11 @@ def render(
     with reporting(ctx):
         from pipeline.runs.config import load_config  # noqa: PLC0415
         from pipeline.runs.opening import open_inputs  # noqa: PLC0415
-        from pipeline.runs.rendering import render_opened  # noqa: PLC0415
+        from pipeline.runs.rendering import render_opened, session_settings  # noqa: PLC0415
 
         parsed = load_config(config, overrides=_overrides(settings, engine=engine), values=_values(variables))
+        if settings_text := session_settings(parsed.engine):
+            echo(settings_text)
         for configured in parsed.stages:
             if configured.upstream:
                 upstream = ", ".join(configured.upstream)
@@ -322,6 +325,10 @@ def _values(variables: list[str] | None) -> dict[str, str]:
 
 def _absolute(path: str, *, what: str) -> str:
     """A path as the config takes it; a reference in it is one of the config."""
+    from pipeline.sources.remote.addresses import is_remote  # noqa: PLC0415 - help needs none of it
+
+    if what == "--output" and is_remote(path):
+        return path
     has_reference = "${" in path and "://" not in path
     if has_reference:
         return str(Path(str(Path.cwd()).replace("${", "$${"), path))

@@ -33,12 +33,13 @@ class Console:
     Args:
         log_format: `text`, or `json` for one object per line.
         quiet: Whether to print errors only.
+        run_id: Id of the run that the lines are about, until another one begins; empty: they are about none.
     """
 
-    def __init__(self, *, log_format: str = "text", quiet: bool = False) -> None:
+    def __init__(self, *, log_format: str = "text", quiet: bool = False, run_id: str = "") -> None:
         self._json = log_format == "json"
         self._quiet = quiet
-        self._run_id = ""
+        self._run_id = run_id
         terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb" and "CI" not in os.environ
         self.interactive = terminal and not self._json and not quiet
 
@@ -172,7 +173,7 @@ class Console:
             self._tell_gates(run.gates)
             for warning in run.warnings:
                 self.log("warning", warning, event="warning")
-            facts: dict[str, Any] = {"status": run.status, "path": str(run.path), "exit": run.exit_code}
+            facts: dict[str, Any] = {"status": run.status, "path": run.place, "exit": run.exit_code}
             facts["seconds"] = round(run.seconds, 3)
             if run.stages:
                 facts["rows"] = sum(stage.n_rows for stage in run.stages if not stage.carried)
@@ -198,7 +199,7 @@ class Console:
                 rich.print(Text(cleaned(f"{stage.name}  {words}"), style="dim"))
         verb = "Unchanged since" if run.status == "unchanged" else "Published"
         rich.print(f"{verb} {run.path.name}  ({run.seconds:.1f} s)", highlight=False)
-        results = shlex.quote(cleaned(str(run.path.parent.parent), layout=""))
+        results = shlex.quote(cleaned(run.results, layout=""))
         rich.print(f"Report: thresher report {results}", markup=False, highlight=False, soft_wrap=True)
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pipeline.cli.reading import Results  # noqa: TC001 - typer reads the annotations
-from pipeline.cli.session import echo, reporting
+from pipeline.cli.reading import Results, reading
+from pipeline.cli.session import echo
 from pipeline.errors import UsageError
 from pipeline.sources.paths import local_path
 
@@ -45,14 +45,14 @@ def report(
 
     Example:  thresher report results
     """
-    with reporting(ctx):
-        folder = local_path(results, Path.cwd(), what="results")
+    with reading(ctx, results) as folder:
         path = None if output is None else local_path(output, Path.cwd(), what="--output")
         published = _run(folder, run)
         from pipeline.report.page.writing import write_report  # noqa: PLC0415 - help needs none of it
+        from pipeline.runs.places import put_beside  # noqa: PLC0415 - likewise
 
         written = write_report(published, folder, path)
-        echo(written)
+        echo(put_beside(results, written, "text/html") if path is None else written)
         if open_:
             typer.launch(written.as_uri())
 
@@ -83,10 +83,10 @@ def plot(
 
     Example:  thresher plot results by_threshold --to figures --format png
     """
-    with reporting(ctx):
+    with reading(ctx, results) as results_here:
         picture_format = _format(form)
         values = dict(_group_value(text) for text in group or ())
-        published = _run(local_path(results, Path.cwd(), what="results"), run)
+        published = _run(results_here, run)
         from pipeline.report.figures.plots import figures_of, wanted, write_plots  # noqa: PLC0415 - help needs none of it
 
         chosen = wanted(figures_of(published, stages or ()), figures or ())

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pipeline.cli.reading import Results  # noqa: TC001 - typer reads it
 from pipeline.cli.session import echo, reporting
-from pipeline.sources.paths import local_path
 
 if TYPE_CHECKING:
     from pipeline.storage.expire import Expired
@@ -34,12 +32,10 @@ def expire(
     Example:  thresher expire results --keep 30 --keep-days 90
     """
     with reporting(ctx) as console:
+        from pipeline.runs.places import expire_at  # noqa: PLC0415 - help needs none of it
         from pipeline.storage.expire import Keeping  # noqa: PLC0415 - help needs none of it
-        from pipeline.storage.expire import expire as expire_runs  # noqa: PLC0415
 
-        expired = expire_runs(
-            local_path(results, Path.cwd(), what="results"), Keeping(keep, keep_days), dry_run=dry_run
-        )
+        expired = expire_at(results, Keeping(keep, keep_days), dry_run=dry_run)
         for note in expired.notes:
             console.log("info", note, event="expire")
         _tell(expired, dry_run=dry_run)

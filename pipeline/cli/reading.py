@@ -3,22 +3,39 @@
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pipeline.cli.session import reporting
 from pipeline.sources.paths import local_path
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 app = typer.Typer()
 
-Results = Annotated[Path, typer.Argument(metavar="RESULTS", help="The output folder of a run.", show_default=False)]
+Results = Annotated[
+    str,
+    typer.Argument(metavar="RESULTS", help="The output of a run: a folder, or s3://bucket/folder.", show_default=False),
+]
 
 RunName = Annotated[
     str | None,
     typer.Option("--run", metavar="RUN", help="A kept run by generation, run id or folder.", show_default="latest"),
 ]
+
+
+@contextmanager
+def reading(ctx: typer.Context, results: str, what: str = "results") -> Iterator[Path]:
+    """Give the folder in which results can be read, and report errors as `reporting` does."""
+    with reporting(ctx):
+        from pipeline.runs.places import results_at  # noqa: PLC0415 - help needs none of it
+
+        with results_at(results, what=what) as folder:
+            yield folder
 
 
 @app.command()
@@ -34,12 +51,10 @@ def query(
 
     Example:  thresher query results "FROM before_after_operating_points"
     """
-    with reporting(ctx):
+    with reading(ctx, results) as folder:
         from pipeline.cli.query import write_answer  # noqa: PLC0415
 
-        write_answer(
-            local_path(results, Path.cwd(), what="results"), sql, format_ or ("table" if sys.stdout.isatty() else "csv")
-        )
+        write_answer(folder, sql, format_ or ("table" if sys.stdout.isatty() else "csv"))
 
 
 @app.command()
@@ -59,10 +74,9 @@ def show(
 
     Example:  thresher show results --format markdown
     """
-    with reporting(ctx):
+    with reading(ctx, results) as folder:
         from pipeline.cli.showing import show_run  # noqa: PLC0415 - help needs none of it
 
-        folder = local_path(results, Path.cwd(), what="results")
         show_run(folder, tuple(stages or ()), run, format_, methods_only=methods)
 
 
@@ -75,7 +89,7 @@ def diff(
     ] = None,
     after: Annotated[str | None, typer.Argument(metavar="B", help="A later one.", show_default="the latest")] = None,
     with_results: Annotated[
-        Path | None, typer.Option("--with", metavar="RESULTS2", help="Results folder of B.", show_default="the same")
+        str | None, typer.Option("--with", metavar="RESULTS2", help="Results folder of B.", show_default="the same")
     ] = None,
     format_: Annotated[str, typer.Option("--format", "-f", help="text, markdown or json.")] = "text",
 ) -> None:
@@ -85,12 +99,12 @@ def diff(
 
     Example:  thresher diff results 41 42
     """
-    with reporting(ctx):
+    with reading(ctx, results) as folder, ExitStack() as others:
         from pipeline.cli.differing import diff_runs  # noqa: PLC0415 - help needs none of it
+        from pipeline.runs.places import results_at  # noqa: PLC0415
 
-        folder = local_path(results, Path.cwd(), what="results")
-        other_folder = None if with_results is None else local_path(with_results, Path.cwd(), what="--with")
-        diff_runs(folder, before, after, other_folder, format_)
+        second = None if with_results is None else others.enter_context(results_at(with_results, what="--with"))
+        diff_runs(folder, before, after, second, format_)
 
 
 @app.command()
@@ -107,9 +121,9 @@ def verify(
     """
     with reporting(ctx) as console:
         from pipeline.report.words import counted  # noqa: PLC0415 - help needs none of it
-        from pipeline.storage.verify import verify as verify_results  # noqa: PLC0415
+        from pipeline.runs.places import verify_at  # noqa: PLC0415
 
-        verified = verify_results(local_path(results, Path.cwd(), what="results"), repair=repair)
+        verified = verify_at(results, repair=repair)
         for note in verified.notes:
             console.log("info", note, event="note")
         typer.echo(f"{results}: {counted(verified.runs, 'run')}, {counted(verified.files, 'file')}, all as published")
@@ -156,13 +170,12 @@ def explain(
 
     Example:  thresher explain results before_after --threshold 6.5 --group source=north
     """
-    with reporting(ctx):
+    with reading(ctx, results) as folder:
         from pipeline.cli.explanation import write_checked, write_explanation  # noqa: PLC0415
         from pipeline.report.explain.choosing import Wish  # noqa: PLC0415
         from pipeline.report.explain.explaining import Shown, explain  # noqa: PLC0415
         from pipeline.report.published import kept_run, latest_run  # noqa: PLC0415
 
-        folder = local_path(results, Path.cwd(), what="results")
         wanted = tuple(name.strip() for name in columns.split(",") if name.strip())
         shown = Shown(tuple(show or ()), rows, wanted, sql=sql, rows=rows != 0, profile=profile)
         wish = Wish(metric, threshold, tuple(group or ()))

@@ -53,12 +53,12 @@ def execute(config: Any, console: Console) -> None:  # noqa: ANN401 - a Config, 
 def _tell_path(run: Run, console: Console) -> None:
     """Write the path of a run to stdout."""
     try:
-        echo(run.path)
+        echo(run.place)
     except BrokenPipeError:
         raise
     except OSError as error:  # readers see the run already: a late failure is a warning
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - never written or closed
-        told = f"{run.status} {run.path}, but stdout cannot be written: {error.strerror}"
+        told = f"{run.status} {run.place}, but stdout cannot be written: {error.strerror}"
         console.log("warning", told, event="warning")
 
 

@@ -43,7 +43,7 @@ def stage_command(entry: StageEntry) -> Any:  # noqa: ANN401 - typer's own comma
         "where": _many("--where", f"{first}=SQL", "Use only the rows of an input that satisfy a predicate."),
         "settings": _many("--set", "KEY=TOML", keys),
         "output": Annotated[str, typer.Option("--output", "-o", metavar="DIR", help="Results folder.")],
-        "engine": Annotated[str, typer.Option("--engine", help="duckdb.")],
+        "engine": Annotated[str, typer.Option("--engine", help="duckdb or spark.")],
         "log_format": Annotated[
             str | None, typer.Option("--log-format", help="text, or json for one object per line.")
         ],

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import glob
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Self, TypeVar
 
 import duckdb
 import sqlglot.expressions as exp
 
-from pipeline.engines.faults import UNREADABLE, translated
+from pipeline import breadcrumbs
+from pipeline.engines.faults import UNREADABLE, of_reader, translated
 from pipeline.engines.memory import MIB, default_limit, process_limit
+from pipeline.engines.query_thread import QueryThread
 from pipeline.engines.scratch import scratch_folder
 from pipeline.errors import DataError, ResourceError
 from pipeline.queries.by_file import FILE
@@ -21,18 +22,17 @@ from pipeline.queries.dialect import column, render
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from concurrent.futures import Future
     from pathlib import Path
     from types import TracebackType
 
     import polars as pl
     import pyarrow as pa
 
-    from pipeline.engines.engine import Settle
+    from pipeline.engines.engine import Function, Place, Settle
     from pipeline.interrupts import StopRequest
 
 T = TypeVar("T")
-POLL_SECONDS = 0.05
-STOP_SECONDS = 5.0
 PERFECT_HASH_BITS = 20  # four blocks of cells
 BLOCK_ROWS = 1 << 20
 _HANDED_OVER = "rows_handed_over"
@@ -67,6 +67,8 @@ class DuckDB:
     """
 
     name = "duckdb"
+    has_workers = False
+    most_in_order: int | None = None  # what does not fit into memory goes to scratch
 
     def __init__(
         self,
@@ -75,15 +77,13 @@ class DuckDB:
         stop: StopRequest,
         progress: Callable[[float], None] | None = None,
     ) -> None:
-        self._stop = stop
-        self._progress = progress
-        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="thresher-query")
         names = {str(folder) for folder in folders}
         # a file is asked for by its escaped name, and found by its own: both must lie in an allowed folder
         allowed = sorted(names | {glob.escape(name) for name in names})
         self._connection = _connect(resources, allowed, progress is not None)
+        watch = None if progress is None else lambda: progress(self._connection.query_progress())
+        self._thread = QueryThread(stop, self._connection.interrupt, watch)
         self._files: dict[str, None] = {}
-        self._left_behind = False
 
     @staticmethod
     def version() -> str:
@@ -100,9 +100,10 @@ class DuckDB:
 
     def close(self) -> None:
         """Close the connection and end its thread; a query that does not stop is abandoned."""
-        self._worker.shutdown(wait=not self._left_behind)
-        if not self._left_behind:
+        self._thread.close()
+        if not self._thread.is_abandoned:
             self._connection.close()
+        breadcrumbs.end()
 
     def scan(self, name: str, files: Sequence[str], *, located: bool = False) -> None:
         """Register files with the same schema as a relation.
@@ -112,7 +113,7 @@ class DuckDB:
             files: Absolute paths; wildcard characters in them are taken literally.
             located: Add the columns `source_file` and `file_row_number`.
         """
-        self._files |= dict.fromkeys(files)
+        self._note_files(files)
         self.define(name, files_query(files, located=located))
 
     def scan_numbered(
@@ -127,11 +128,17 @@ class DuckDB:
             together: How many files in a row have one number.
             located: As for `scan`.
         """
-        self._files |= dict.fromkeys(files)
-        group = exp.IntDiv(this=column("file_index"), expression=exp.Literal.number(together))
-        number = exp.Add(this=group, expression=exp.Literal.number(first))
+        self._note_files(files)
+        number: exp.Expr = exp.Literal.number(first)  # of all rows: a key that costs nothing
+        if len(files) > together:
+            group = exp.IntDiv(this=column("file_index"), expression=exp.Literal.number(together))
+            number = exp.Add(this=group, expression=number)
         numbered = exp.alias_(exp.cast(number, "INT"), FILE, quoted=True)
         self.define(name, files_query(files, located=located).select(numbered))
+
+    def _note_files(self, files: Sequence[str]) -> None:
+        self._files |= dict.fromkeys(files)
+        breadcrumbs.begin(breadcrumbs.SCANNING, list(self._files))
 
     def hand_over(self, name: str, table: pa.Table) -> None:
         """Register a table that lies in memory as a relation; its rows are not copied."""
@@ -183,9 +190,9 @@ class DuckDB:
         text = render(query)
         reader = self._run(lambda: self._connection.sql(text).to_arrow_reader(BLOCK_ROWS), text)
         held: list[pl.DataFrame] = []
-        ahead = self._submit(lambda: _frames(reader, BLOCK_ROWS))
+        ahead = self._thread.submit(lambda: _frames(reader, BLOCK_ROWS))
         while frames := self._result(ahead, text):
-            ahead = self._submit(lambda: _frames(reader, BLOCK_ROWS))
+            ahead = self._thread.submit(lambda: _frames(reader, BLOCK_ROWS))
             pending = pl.concat([*held, *frames])
             while pending.height >= BLOCK_ROWS:
                 yield pending[:BLOCK_ROWS]
@@ -209,6 +216,17 @@ class DuckDB:
             self._run(lambda frame=frame, text=text: self._take(frame, text), text)  # type: ignore[misc]
             exists = True
 
+    def transform(
+        self,
+        name: str,
+        reads: Mapping[str, exp.Query],  # noqa: ARG002 - all engines are called alike
+        key: Sequence[str],  # noqa: ARG002
+        function: Function,  # noqa: ARG002
+        batches: Iterable[pl.DataFrame],
+    ) -> None:
+        """Create a relation that a pure function makes of rows that lie together by a key: from its batches."""
+        self.fill(name, batches)
+
     def _take(self, frame: pl.DataFrame, text: str) -> None:
         self._connection.register(_HANDED_OVER, frame.to_arrow())
         try:
@@ -228,15 +246,11 @@ class DuckDB:
         return int(self.fetch(exp.select(size)).item())
 
     def _run(self, work: Callable[[], T], text: str) -> T:
-        return self._result(self._submit(work), text)
-
-    def _submit(self, work: Callable[[], T]) -> Future[T]:
-        self._stop.check()
-        return self._worker.submit(work)
+        return self._result(self._thread.submit(work), text)
 
     def _result(self, future: Future[T], text: str) -> T:
         try:
-            return self._wait(future)
+            return self._thread.result(future)
         except duckdb.Error as error:
             unclear = type(error) is duckdb.Error  # what the decoder of a page raises: it names no file
             broken = self._broken_file() if unclear or isinstance(error, duckdb.InvalidInputException) else None
@@ -247,32 +261,12 @@ class DuckDB:
 
     def _broken_file(self) -> str | None:
         """Return the first file, in the order of the scans, that cannot be decoded, or None if all can."""
-        every_value = "SELECT max(hash(whole_row)) FROM read_parquet($file, hive_partitioning = false) AS whole_row"
         for file in self._files:
-            params = {"file": glob.escape(file)}
             try:
-                self._wait(self._worker.submit(self._answer, every_value, params))
+                self._thread.run(partial(_read_every_value, self._connection, file))
             except duckdb.Error:
                 return file
         return None
-
-    def _answer(self, text: str, params: Mapping[str, str]) -> list[tuple[object, ...]]:
-        """Fetch all rows of a query, because a result that is left open would block the next one."""
-        return self._connection.execute(text, params).fetchall()
-
-    def _wait(self, future: Future[T]) -> T:
-        while True:
-            try:
-                return future.result(timeout=POLL_SECONDS)
-            except FutureTimeout:
-                if future.done():  # it ended just as the wait did
-                    return future.result()
-                if self._progress is not None:
-                    self._progress(self._connection.query_progress())
-            if self._stop.is_set:
-                self._connection.interrupt()
-                self._left_behind = not wait([future], timeout=STOP_SECONDS).done
-                self._stop.check()
 
 
 class DuckDBWithoutRows(DuckDB):
@@ -280,11 +274,35 @@ class DuckDBWithoutRows(DuckDB):
 
     def scan(self, name: str, files: Sequence[str], *, located: bool = False) -> None:
         """Register no row of some files as a relation; arguments as those of `DuckDB.scan`."""
+        self._note_files(files)
         self.define(name, files_query(files, located=located).limit(0))
+
+    def scan_place(self, name: str, target: Place, *, located: bool = False) -> None:
+        """Register no row of a table of another engine; arguments as those of `ReadsPlaces.scan_place`."""
+        import pyarrow as pa  # noqa: PLC0415 - as in `type_of`
+
+        plain = [column for column in target.schema if not isinstance(column.type, pa.BaseExtensionType)]
+        location = [pa.field("source_file", pa.string()), pa.field("file_row_number", pa.int64())] if located else []
+        super().hand_over(name, pa.schema([*plain, *location]).empty_table())
 
     def hand_over(self, name: str, table: pa.Table) -> None:
         """Register no row of a table as a relation."""
         super().hand_over(name, table.schema.empty_table())
+
+
+def read_every_value(file: str) -> None:
+    """Decode a file, in a connection of its own.
+
+    Raises:
+        duckdb.Error: it cannot be decoded.
+    """
+    with duckdb.connect(":memory:") as connection:
+        _read_every_value(connection, file)
+
+
+def _read_every_value(connection: duckdb.DuckDBPyConnection, file: str) -> None:
+    text = "SELECT max(hash(whole_row)) FROM read_parquet($file, hive_partitioning = false) AS whole_row"
+    connection.execute(text, {"file": glob.escape(file)}).fetchall()  # a result left open would block the next one
 
 
 def _frames(reader: pa.RecordBatchReader, rows: int) -> list[pl.DataFrame]:
@@ -292,8 +310,11 @@ def _frames(reader: pa.RecordBatchReader, rows: int) -> list[pl.DataFrame]:
     import polars as pl  # noqa: PLC0415 - as in `stream`
 
     frames: list[pl.DataFrame] = []
-    while sum(frame.height for frame in frames) < rows and (batch := next(reader, None)) is not None:
-        frames.append(pl.DataFrame(pl.from_arrow(batch)))
+    try:
+        while sum(frame.height for frame in frames) < rows and (batch := next(reader, None)) is not None:
+            frames.append(pl.DataFrame(pl.from_arrow(batch)))
+    except OSError as error:
+        raise of_reader(error) from error
     return frames
 
 

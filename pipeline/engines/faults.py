@@ -18,10 +18,26 @@ from pipeline.errors import (
 UNREADABLE = "Write the file again, or leave it out."
 
 
+_TOO_LARGE = "Arrow Appender: The maximum total string size"
+_KINDS: dict[str, type[duckdb.Error]] = {
+    "Out of Memory Error": duckdb.OutOfMemoryException,
+    "Conversion Error": duckdb.ConversionException,
+    "Out of Range Error": duckdb.OutOfRangeException,
+    "Invalid Input Error": duckdb.InvalidInputException,
+    "IO Error": duckdb.IOException,
+}
+
+
+def of_reader(error: OSError) -> Exception:
+    """Return the error of DuckDB that Arrow, reading rows, has turned into one of the system; others as they are."""
+    kind = _KINDS.get(str(error).partition(":")[0])
+    return error if kind is None or error.errno is not None else kind(str(error))
+
+
 def translated(error: duckdb.Error, text: str) -> ThresherError:
     """Return an error of DuckDB, raised by a query, as one of ours: it says what is at fault, and what to do."""
-    reason = str(error).strip()
-    if isinstance(error, duckdb.OutOfMemoryException):
+    reason = str(error).partition("Possible solutions:")[0].strip()  # they are settings of DuckDB's
+    if isinstance(error, duckdb.OutOfMemoryException) or _TOO_LARGE in reason:
         return ResourceError(
             f"the engine ran out of memory or scratch space: {reason}",
             remedy="Raise memory or scratch_limit in [resources], or use fewer groups or thresholds.",

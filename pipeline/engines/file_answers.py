@@ -13,6 +13,7 @@ import sqlglot.expressions as exp
 from pipeline.engines.told import numbered
 from pipeline.queries.by_file import FILE, ByFile, Met
 from pipeline.queries.dialect import column, render
+from pipeline.queries.digests import added, digest, numbers_of_rows
 from pipeline.queries.splitting import ANSWERS
 from pipeline.storage.states import Entry, renumbered
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 KEPT_SHARE, KEPT_ROWS = 32, 20_000  # answers are kept while they have a small share of the rows of all files, or few
 MANY_FILES, SPARE = 8, 4  # from so many files on, one is asked first; answers of files together may be so much larger
+LARGE_FILE = 2_000_000  # rows of a file, or of files that are asked together, from which on a statement is for it alone
 LARGER = 4  # times the rows for which answers were too large, from which on it is tried again
 MOST_KEYS = 2_000_000  # by which it is told what the rows of files meet
 _KEYS = "keys_of_files"
@@ -107,7 +109,7 @@ class FileAnswers:
             raise TooLargeError
         met = [self._met(each, files) for each in query.met]
         ids = tuple(
-            self._id(path, [of_scans[scan], self.told.scans[scan].located, [_of_file(each, index) for each in met]])
+            self._id(path, [of_scans[scan], self._where(scan, path), [_of_file(each, index) for each in met]])
             for index, (scan, path) in enumerate(files)
         )
         usable = kept.of(name for name in ids if name is not None)
@@ -116,6 +118,10 @@ class FileAnswers:
     def _id(self, path: str, decides: object) -> str | None:
         identity = self.told.files[path].identity
         return None if identity is None else hashed([identity, decides])
+
+    def _where(self, scan: str, path: str) -> str | bool:
+        """The path, if rows tell it: that of a copy is another in every run, whatever identifies its content."""
+        return path if self.told.scans[scan].located else False
 
     def _rows(self, files: Sequence[tuple[str, str]]) -> int:
         return sum(self.told.files[path].rows for _, path in files)
@@ -134,22 +140,40 @@ class FileAnswers:
         Raises:
             TooLargeError: the answer is not worth keeping.
         """
+        most = self._most(asked)
+        answers: list[pl.DataFrame] = []
+        for first, groups in self._asked_at_once(asked):
+            scans = self._scan(asked, first, groups)
+            tree = (query or asked.query).of_scans(scans).limit(most + 1 - sum(frame.height for frame in answers))
+            answers.append(self.engine.fetch(tree, used(tree, asked.params)))
+            if sum(frame.height for frame in answers) > most:
+                self.states.give_up(asked.kept, self._rows(asked.files))
+                raise TooLargeError
+        return pl.concat(answers)
+
+    def _asked_at_once(self, asked: Asked) -> list[tuple[int, list[list[int]]]]:
+        """What one statement asks of `asked_together`, with the index of the first of them.
+
+        Large files of the same columns are asked one by one: a statement that tells files apart has one more key to
+        group by, which costs it the table indexed by the keys.
+        """
         groups = asked.asked_together
+        is_one_scan = len({asked.files[group[0]][0] for group in groups}) == 1
+        rows = sum(self.told.files[asked.files[index][1]].rows for group in groups for index in group)
+        if is_one_scan and rows >= LARGE_FILE * len(groups):
+            return [(number, [group]) for number, group in enumerate(groups)]
+        return [(0, groups)]
+
+    def _scan(self, asked: Asked, first: int, groups: Sequence[Sequence[int]]) -> list[str]:
+        """Register the files of some of `asked_together` with their numbers; return the names of their scans."""
         scans = list(dict.fromkeys(asked.files[group[0]][0] for group in groups))
-        first = 0
         for name in scans:
             of_scan = [group for group in groups if asked.files[group[0]][0] == name]
             scan, paths = self.told.scans[name], [asked.files[index][1] for group in of_scan for index in group]
             self.engine.scan_numbered(numbered(name), paths, first, asked.together, located=scan.located)
             self.read.setdefault(scan.source, set()).update(paths)
             first += len(of_scan)
-        most = self._most(asked)
-        tree = (query or asked.query).of_scans(scans).limit(most + 1)
-        rows = self.engine.fetch(tree, used(tree, asked.params))
-        if rows.height > most:
-            self.states.give_up(asked.kept, self._rows(asked.files))
-            raise TooLargeError
-        return rows
+        return scans
 
     def answers(
         self, asked: Asked, settle: Callable[[Asked, pl.DataFrame], pl.DataFrame] | None = None
@@ -233,7 +257,7 @@ class FileAnswers:
         key = hashed(relation)
         if key not in self._digests:
             together = self.put_together(met.relation)
-            digested = self.engine.fetch(_digested(together)).row(0)
+            digested = self.engine.fetch(digest(together)).row(0)
             self._digests[key] = hashed([self._types_of(together), *map(str, digested)])
         return self._digests[key] or ""
 
@@ -250,11 +274,13 @@ class FileAnswers:
         file = column(FILE, _KEYS)
         conditions = (column(ours, _KEYS).eq(column(theirs, "met")) for theirs, ours in met.keys)
         together = self.put_together(met.relation)
-        digested = _digested(together).join(_KEYS, on=exp.and_(*conditions)).select(file).group_by(file)
+        names = list(dict.fromkeys(theirs for theirs, _ in met.keys))
+        digested = added(numbers_of_rows(together, names), "met")
+        digested = digested.join(_KEYS, on=exp.and_(*conditions)).select(file).group_by(file)
         types = self._types_of(together)
         digests = [hashed([types])] * len(files)
-        for *digest, index in self.engine.fetch(digested).iter_rows():
-            digests[index] = hashed([types, *map(str, digest)])
+        for *numbers, index in self.engine.fetch(digested).iter_rows():
+            digests[index] = hashed([types, *map(str, numbers)])
         return digests
 
     def _types_of(self, relation: exp.Query) -> str:
@@ -275,11 +301,3 @@ def used(query: exp.Expr, params: Mapping[str, float]) -> dict[str, float]:
 
 def _of_file(digests: list[str] | str, index: int) -> str:
     return digests if isinstance(digests, str) else digests[index]
-
-
-def _digested(relation: exp.Query) -> exp.Select:
-    """Number and digest of the rows of a relation, whatever their order."""
-    text = exp.cast(exp.column("met"), "VARCHAR")
-    upper, lower = exp.func("md5_number_upper", text), exp.func("md5_number_lower", text.copy())
-    total = exp.Sum(this=exp.cast(lower, exp.DataType.build("HUGEINT", dialect="duckdb")))
-    return exp.select(exp.Count(this=exp.Star()), exp.func("bit_xor", upper), total).from_(relation.subquery("met"))

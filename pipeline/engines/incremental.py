@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pipeline.engines.duckdb import DuckDB
-    from pipeline.engines.engine import Settle
+    from pipeline.engines.engine import Function, Settle
     from pipeline.engines.file_answers import Asked
     from pipeline.engines.told import InputFile
     from pipeline.queries.by_file import ByFile
@@ -71,6 +71,7 @@ class Incremental:
 
     def __init__(self, engine: DuckDB, states: States, files: Mapping[str, InputFile], context: str) -> None:
         self._engine = engine
+        self.name, self.has_workers, self.most_in_order = engine.name, engine.has_workers, engine.most_in_order
         self._told = Told(files)
         self._files = FileAnswers(engine, states, self._told, context, lambda query: self._put_together(query, {}))
         self._whole: dict[str, str] = {}
@@ -137,6 +138,18 @@ class Incremental:
         """Create a relation from at least one frame, all with the same columns."""
         self._told.replaced(name)
         self._engine.fill(name, frames)
+
+    def transform(
+        self,
+        name: str,
+        reads: Mapping[str, exp.Query],
+        key: Sequence[str],
+        function: Function,
+        batches: Iterable[pl.DataFrame],
+    ) -> None:
+        """Create a relation that a pure function makes of rows that lie together by a key."""
+        self._told.replaced(name)
+        self._engine.transform(name, reads, key, function, batches)
 
     def bucket(self, keys: Sequence[str], count: int) -> exp.Expr:
         """Return an expression for a number from 0 to count - 1 that is the same for all rows with the same key."""

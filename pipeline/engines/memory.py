@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
+
+from pipeline import breadcrumbs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,6 +18,9 @@ LEAST_RESERVE = 256 * MIB  # Python, Polars and what is handed over, measured at
 RESERVED_SHARE = 0.3
 LEAST_SHARE = 0.2
 SHARE_OF_ENGINE = 0.8  # DuckDB's own default: of the machine's memory, or of the container's
+LEAST_MARGIN = 384 * MIB  # beside the limit of the engine: libraries, and rows that have been handed over
+MARGIN = 0.25  # of that limit
+_USABLE = 0.95  # of what there is: the kernel needs room as well
 _ENDLESS = 1 << 60  # what the kernel tells where there is no limit is more
 _LIMITS = {"": ("memory.max", "memory.high"), "memory": ("memory.limit_in_bytes", "memory.soft_limit_in_bytes")}
 _MOUNTS = {"": ("sys/fs/cgroup", "sys/fs/cgroup/unified"), "memory": ("sys/fs/cgroup/memory",)}
@@ -31,6 +38,39 @@ def default_limit(own_default: int, process_limit: int | None = None) -> int:
         available = min(available, process_limit)
     reserve = max(RESERVED_SHARE * available, LEAST_RESERVE)
     return int(max(available - reserve, LEAST_SHARE * available))
+
+
+def limit_process(memory: int | None) -> None:
+    """Let the supervisor of this process, if there is one, stop it where it holds far more than the engine may.
+
+    Args:
+        memory: The limit of the engine in bytes; None: that which it chooses.
+    """
+    if breadcrumbs.is_supervised():
+        limit = limit_of(memory)
+        breadcrumbs.note(limit=limit, is_default=memory is None, ceiling=ceiling(limit, _available()))
+
+
+def limit_of(memory: int | None) -> int:
+    """Return the memory limit of the engine in bytes; None stands for that which it chooses."""
+    available = _available()
+    return default_limit(int(SHARE_OF_ENGINE * available), available) if memory is None else memory
+
+
+def ceiling(limit: int, available: int) -> int:
+    """Return how many bytes a process may hold: a quarter more than its engine, or `LEAST_MARGIN` if that is more.
+
+    Args:
+        limit: The limit of the engine in bytes.
+        available: What the machine or container has, in bytes, of which it stays a twentieth short.
+    """
+    return int(min(limit + max(MARGIN * limit, LEAST_MARGIN), _USABLE * available))
+
+
+@cache
+def _available() -> int:
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else _ENDLESS
+    return min(machine, process_limit() or machine)
 
 
 def process_limit(root: Path = Path("/")) -> int | None:

@@ -35,6 +35,7 @@ def ranking(
         10,
         100,
     ),
+    measures: Sequence[str] = (),
     relevance_level: float = 1.0,
     ties: Literal["trec", "expected", "order"] = "trec",
     interpolation: Literal["trec_eval_10", "trec_eval_9"] = "trec_eval_10",
@@ -67,6 +68,7 @@ def ranking(
         allow_empty: Whether inputs that leave nothing to evaluate give zeros, with a warning; else they are an
             error.
         cutoffs: Numbers of first documents at which precision and recall are measured.
+        measures: Further measures by name, as `nDCG@10`, `nDCG(gain=exponential)@10`, `AP@100`, `RBP(p=0.8)`.
         relevance_level: Least relevance of a relevant document.
         ties: Order of documents with equal scores: `trec`: descending by name; `expected`: the mean over all
             orders; `order`: documents come in the order of the column `rank`, whatever the scores.
@@ -103,6 +105,7 @@ def ranking(
             "duplicates": duplicates,
             "allow_empty": allow_empty,
             "cutoffs": cutoffs,
+            "measures": measures,
             "relevance_level": relevance_level,
             "ties": ties,
             "interpolation": interpolation,

@@ -6,7 +6,6 @@ import os
 from dataclasses import replace
 from functools import cached_property
 from importlib.metadata import version
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
@@ -25,7 +24,6 @@ from pipeline.report.text.html import markup_of
 from pipeline.report.text.summary import blocks_of_stage, warnings_block
 from pipeline.runs import runner
 from pipeline.runs.rendering import render_opened
-from pipeline.sources.paths import local_path
 from pipeline.tables.groupings import users_name
 
 if TYPE_CHECKING:
@@ -180,7 +178,7 @@ class Result:
         """Publish the result as a run in a results folder; nothing is counted again.
 
         Args:
-            folder: The results folder; it is created if it does not exist.
+            folder: The results folder, here or on a store; it is created if it does not exist.
 
         Returns:
             The published run, or the existing one if its latest run has the same inputs, config, code and tables.
@@ -188,5 +186,5 @@ class Result:
         Raises:
             ThresherError: the folder cannot be written, or an input has changed since it was read.
         """
-        output = local_path(os.fsdecode(folder), Path.cwd(), what="folder").resolve()
-        return runner.publish(replace(self._config, output=output), self._evaluation, self._in_memory)
+        config = self._config.at(os.fsdecode(folder), what="folder")
+        return runner.publish(config, self._evaluation, self._in_memory)

@@ -241,7 +241,7 @@ def _account_other(engine: Engine, source: Source, plan: Plan) -> InputAccount:
 
 
 def _account_of(source: Source, rows_by_status: dict[str, int]) -> InputAccount:
-    return InputAccount(source.name, len(source.files), source.rows, rows_by_status, source.files_left_out)
+    return InputAccount(source.name, source.n_files, source.rows, rows_by_status, source.files_left_out)
 
 
 def _named(row: Source, status: str) -> list[str]:

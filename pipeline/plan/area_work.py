@@ -15,9 +15,10 @@ from pipeline.metrics.curves.area_cells import AreaCells, Extremes
 from pipeline.metrics.curves.cell_grids import CellGrid, finer, rounded_outwards
 from pipeline.metrics.curves.ordered_areas import ROW_AREAS, OrderedAreas, Rows, Totals
 from pipeline.metrics.curves.packed_scores import BYTES, MOST_GROUPS, PackedScores, SizesDifferError
+from pipeline.plan.score_cells import CELL, IN_CELLS, SCORED, FirstCells, rows_in_cells
 from pipeline.queries.dialect import column, is_finite
 from pipeline.queries.load import expand, load
-from pipeline.sources.bins import BLOCK, block_of, cell_in_block, piecewise_cells
+from pipeline.sources.bins import BLOCK
 from pipeline.tables.groupings import Grouping
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import REPLICATE, SECOND_REPLICATE, add_up
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from pipeline.metrics.curves.ordered_areas import Estimates
     from pipeline.metrics.uncertainty.resampling import Resampling
 
-SCORED, IN_CELLS = "scored", "scored_cells"  # the relations of the rows
 FIRST_CELLS = 8  # by the width: mostly they are fine enough
 MOST_CELLS = 250_000  # with the ends of every piece still four blocks
 CELLS_OF_REPLICATES = 1 << 12
@@ -87,29 +87,34 @@ class AreaRequest:
 
 def areas(
     engine: Engine, request: AreaRequest, groupings: Sequence[Grouping], by: Sequence[str], counts: pl.DataFrame
-) -> pl.DataFrame:
+) -> tuple[pl.DataFrame, bool]:
     """Areas of every group: one row per group with the areas, their standard errors and, for cells, their bounds.
+
+    Areas come from cells, too, where the engine cannot hand over all rows in order: whether that was so is said beside.
 
     Args:
         engine: Where the rows are.
         request: What is asked for.
-        groupings: The groupings; areas do not add up, so each is asked for by itself.
+        groupings: The groupings; areas do not add up, but counts in cells do.
         by: All grouping columns.
         counts: The count table, which tells how many positives and negatives a group has.
     """
     engine.define(SCORED, request.rows)
-    tables = []
-    for grouping in groupings:
+    tables: dict[str, pl.DataFrame] = {}
+    first_cells, all_in_order = FirstCells(engine), True
+    for grouping in sorted(groupings, key=lambda each: -len(each.columns)):  # cells of coarser ones are sums of theirs
         counts_of_grouping = counts.filter(pl.col(GROUPING.name) == grouping.label)
         sums = add_up(counts_of_grouping, grouping.columns, [*COUNTS, *WEIGHTS])
         groups = _Groups.of(sums, grouping.columns, weighted=request.weighted)
         replicates = 1 + max(counts_of_grouping[REPLICATE].to_list(), default=0) if request.replicated else 0
-        work = _Work(engine, request, groups, replicates)
-        tables.append(work.exact() if request.exact else work.binned())
-    return pl.concat(tables, how="diagonal").select(GROUPING.name, *by, *_COLUMNS)
+        work = _Work(engine, request, groups, replicates, first_cells)
+        is_exact = request.exact and work.fits_in_order()
+        all_in_order = all_in_order and work.fits_in_order()
+        tables[grouping.label] = work.exact() if is_exact else work.binned()
+    in_order = [tables[grouping.label] for grouping in groupings]
+    return pl.concat(in_order, how="diagonal").select(GROUPING.name, *by, *_COLUMNS), all_in_order
 
 
-_CELL = ("cell_block", "cell")
 _COLUMNS = (
     *ROW_AREAS,
     *(f"{area}_{part}" for area in ROW_AREAS for part in ("se", "degrees", "skewed", "low", "high", "min", "max")),
@@ -183,6 +188,7 @@ class _Work:
     request: AreaRequest
     groups: _Groups
     replicates: int
+    first_cells: FirstCells
 
     def exact(self) -> pl.DataFrame:
         """All rows in rising order of score, block by block."""
@@ -191,6 +197,11 @@ class _Work:
             for rows in self._packed() if self._fits() else self._streamed():
                 collected.add(rows)
         return self._table(collected, {})
+
+    def fits_in_order(self) -> bool:
+        """Whether the engine hands over all rows in order."""
+        most = self.engine.most_in_order
+        return most is None or self.groups.rows <= most
 
     def _collector(self) -> OrderedAreas:
         second = self.request.second_replicates if self.replicates else 0
@@ -287,7 +298,8 @@ class _Work:
     def _narrowed(self) -> tuple[AreaCells | None, CellGrid | None]:
         """Cells that leave less open than is accepted, and their grid; None if a few rounds do not bring it.
 
-        Which cells hold a single score, and so leave nothing open, is asked only where counts alone do not suffice.
+        Where the engine cannot hand over all rows in order, the last round decides, whatever it leaves open. Which
+        cells hold a single score, and so leave nothing open, is asked only where counts alone do not suffice.
         """
         most = max(64, MOST_CELLS_OF_GROUPS // max(self.groups.size, 1))
         count = min(MOST_CELLS, most, max(64, math.ceil(FIRST_CELLS / self.request.width)))
@@ -300,6 +312,8 @@ class _Work:
             cells = AreaCells(counted.rows, extremes)
             bounds = self._bounds(cells)
             if self._is_narrow(bounds):
+                return cells, grid
+            if number == MOST_ROUNDS - 1 and not self.fits_in_order():
                 return cells, grid
             grid = finer(cells.open(bounds, extremes), min(MOST_CELLS, most))
         return None, None
@@ -327,13 +341,15 @@ class _Work:
         self.engine.define(IN_CELLS, rows_in_cells(grid, missed=self.request.missed))
         query = load("areas/weighted_cells" if self.request.weighted else "areas/cells")
         labels = self.request.labels if replicated else ()
-        names = (*self.groups.names, *labels)
-        counted = self.engine.fetch(expand(query, names), once=once)
+        if once or replicated or grid is None:
+            counted = self.engine.fetch(expand(query, (*self.groups.names, *labels)), once=once)
+        else:
+            counted = self.first_cells.fetch(query, self.groups.names, grid)
         if replicated:
-            counted = counted.sort([*self.groups.names, *_CELL, *labels])
+            counted = counted.sort([*self.groups.names, *CELL, *labels])
         numbers = [name for name in counted.columns if name.startswith(("positive", "negative"))]
         weights = {name: counted[name].cast(pl.Float64).to_numpy() for name in numbers}
-        block, cell = (counted[name].cast(pl.Float64).to_numpy() for name in _CELL)
+        block, cell = (counted[name].cast(pl.Float64).to_numpy() for name in CELL)
         replicates = _labels(counted, self.request) if replicated else {}
         rows = Rows(self.groups.places(counted), block * BLOCK + cell, **weights, **replicates)
         return AreaCells(rows, None if grid else Extremes(cell, cell))
@@ -341,7 +357,11 @@ class _Work:
     def _extremes(self, grid: CellGrid, *, once: bool) -> Extremes:
         """Lowest and highest score in each cell of a grid, which may be made for these rows alone."""
         self.engine.define(IN_CELLS, rows_in_cells(grid, missed=self.request.missed))
-        extremes = self.engine.fetch(expand(load("areas/extremes"), self.groups.names), once=once)
+        query = load("areas/extremes")
+        if once:
+            extremes = self.engine.fetch(expand(query, self.groups.names), once=True)
+        else:
+            extremes = self.first_cells.fetch(query, self.groups.names, grid)
         return Extremes(extremes["lowest"].to_numpy(), extremes["highest"].to_numpy())
 
     def _table(self, collected: OrderedAreas, bounds: dict[str, list[Bounds]]) -> pl.DataFrame:
@@ -378,23 +398,3 @@ def _labels(rows: pl.DataFrame, request: AreaRequest) -> dict[str, NDArray[Any]]
 
 def _alone(grouping: pl.Expr, series: list[pl.Series]) -> pl.DataFrame:
     return pl.DataFrame(series).with_columns(grouping)
-
-
-def rows_in_cells(grid: CellGrid | None, *, missed: bool) -> exp.Select:
-    """The rows with their cell in a grid; None: with their score as cell.
-
-    Where rows may have the score minus infinity they have the first cell, below those of the grid.
-    """
-    score = column("score")
-    if grid is None:
-        block, cell = exp.cast(exp.Literal.number(0), exp.DataType.Type.UTINYINT), score
-        return exp.select("*", exp.alias_(block, _CELL[0]), exp.alias_(cell, _CELL[1])).from_(SCORED)
-    number, count = piecewise_cells(score, grid.edges, grid.sizes), grid.cells
-    if missed:
-        above = exp.Add(this=exp.paren(number), expression=exp.Literal.number(1))
-        number, count = exp.Coalesce(this=above, expressions=[exp.Literal.number(0)]), count + 1
-    value, whole_cell = exp.alias_(number, "whole_cell", copy=False), column("whole_cell")
-    split = (block_of(whole_cell, count), cell_in_block(whole_cell))
-    columns = (exp.alias_(each, name) for each, name in zip(split, _CELL, strict=True))
-    numbered = exp.select("*", value, copy=False).from_(SCORED, copy=False).subquery("scored_in_cells", copy=False)
-    return exp.select("*", *columns, copy=False).from_(numbered, copy=False)

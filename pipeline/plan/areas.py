@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from pipeline.plan.area_work import IN_CELLS, SCORED, AreaRequest, areas, rows_in_cells, rows_in_order
+from pipeline.plan.area_work import AreaRequest, areas, rows_in_order
 from pipeline.plan.nodes import Phase, Statement
+from pipeline.plan.score_cells import IN_CELLS, SCORED, rows_in_cells
 from pipeline.queries.load import expand, load
 from pipeline.tables.schemas import COUNT_TABLE
 
@@ -27,7 +28,13 @@ class Areas(AreaRequest):
     def run(self, engine: Engine, progress: Progress) -> None:
         """Add the table; how many positives and negatives a group has tell the counts."""
         counts = progress.counts
-        progress.tables[self.into] = areas(engine, self, counts.groupings, counts.by, counts[COUNT_TABLE])
+        table, in_order = areas(engine, self, counts.groupings, counts.by, counts[COUNT_TABLE])
+        progress.tables[self.into] = table
+        if self.exact and not in_order:
+            progress.warnings.append(
+                f"areas are midpoints of certified bounds (method binned), not exact: {engine.name} hands over at most "
+                f"{engine.most_in_order:,} rows in order (driver_rows)"
+            )
 
     def statements(self, by: Sequence[str]) -> Iterator[Statement]:
         """The rows, and what is asked of them."""

@@ -80,6 +80,21 @@ class Sweep:
 
 
 @dataclass(frozen=True)
+class Sums:
+    """Sums over the scored rows of a sweep, which its query has beside its counts: one scan makes both.
+
+    Attributes:
+        into: The count table they add to, without thresholds.
+        columns: Their names in the query; they must not be NULL where a row has a bin.
+        crossed: As for `Query`.
+    """
+
+    into: str
+    columns: tuple[str, ...]
+    crossed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Query:
     """One counting query of sql/.
 
@@ -96,6 +111,7 @@ class Query:
             then has the column `second_replicate`, which `beside` names.
         additive: Whether counts of a grouping are sums of those of a finer one; if not, as for distinct values, every
             grouping is counted by itself.
+        sums: What else its query adds up, for another count table; only with a sweep that has a grid.
     """
 
     phase: ClassVar[Phase] = Phase.COUNTS
@@ -108,6 +124,7 @@ class Query:
     beside: tuple[str, ...] = ()
     crossed: tuple[str, ...] = ()
     additive: bool = True
+    sums: Sums | None = None
 
     def tree(self, segment: Sequence[str]) -> exp.Query:
         """The query by some grouping columns."""
@@ -120,6 +137,10 @@ class Query:
             counts = self._counts(engine, segment)
             for table, rows in _by_parent(counts, self.into, self.crossed):
                 progress.counts.add(table, segment, rows, self.keys, self.columns)
+            if self.sums is not None:
+                scored = counts.filter(pl.col(self.sums.columns[0]).is_not_null()).drop(THRESHOLD)
+                for table, rows in _by_parent(scored, self.sums.into, self.sums.crossed):
+                    progress.counts.add(table, segment, rows, (), self.sums.columns)
 
     def _counts(self, engine: Engine, segment: Sequence[str]) -> pl.DataFrame:
         """The counts by some grouping columns; those of a sweep by threshold."""
@@ -186,14 +207,18 @@ def _by_parent(counts: pl.DataFrame, into: str, crossed: Sequence[str]) -> Itera
 def _settled(
     query: Query, sweep: Sweep, grid: Grid, segment: Sequence[str], engine: Engine, fetch: Fetch, counts: pl.DataFrame
 ) -> pl.DataFrame:
-    """Counts per cell → counts per bin; rows without a score count below all thresholds, if they count at all."""
+    """Counts per cell → counts per bin; rows without a score count below all thresholds, if they count at all.
+
+    Their sums are NULL, so that they are in none.
+    """
     with_score = counts.filter(pl.col(BIN).is_not_null())
     edges = pl.Series(THRESHOLD, [None, *grid.thresholds], dtype=pl.Float64)
     binned = with_score if sweep.exact else _in_exact_bins(query, sweep, grid, segment, engine, fetch, with_score)
     binned = binned.with_columns(edges.gather(binned[BIN]).alias(THRESHOLD))
     if not sweep.missed:
         return binned
-    below = counts.filter(pl.col(BIN).is_null()).with_columns(pl.lit(None, dtype=pl.Float64).alias(THRESHOLD))
+    no_sum = [THRESHOLD, *(query.sums.columns if query.sums is not None else ())]
+    below = counts.filter(pl.col(BIN).is_null()).with_columns(pl.lit(None).alias(name) for name in no_sum)
     return pl.concat([binned, below.select(binned.columns).cast(binned.schema)])
 
 

@@ -26,14 +26,19 @@ def first_place(engine: Engine, source: Source, problem: exp.Expr) -> str:
         problem: A condition on its canonical columns.
 
     Returns:
-        Text that starts with a blank; empty where the condition reads what no file holds, or no row satisfies it.
+        Text that starts with a blank; empty where the condition reads what no file holds, no row satisfies it, or
+        rows have no place.
     """
     names = tuple(dict.fromkeys(each.name for each in problem.find_all(exp.Column)))
     fields = {name: _field(source, name) for name in names}
     score = "score" if "score_state" in fields else None
     if score is not None:
         fields = {"score": source.contract.field("score") or Field("score", "number", "the score")}
-    if not fields or not all(source.offers(field.name) for field in fields.values()):
+    if (
+        source.without_places is not None
+        or not fields
+        or not all(source.offers(field.name) for field in fields.values())
+    ):
         return ""
     for scan in source.scans(field.name for field in fields.values()):
         register(engine, scan, located=True)

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from pipeline.engines.engine import Engine
     from pipeline.plan.count_tables import CountTables
-    from pipeline.sources.source import Scan, Source
+    from pipeline.sources.scan import Scan
+    from pipeline.sources.source import Source
 
 Parameters = dict[str, float]
 

@@ -118,9 +118,8 @@ def scales(options: Options, plan: Plan, counts: pl.DataFrame) -> Iterator[str]:
         return
     rows = counts.with_columns(pl.sum_horizontal(plan.used).alias("rows")).filter(pl.col("rows") > 0)
     retrieved = rows[THRESHOLD].drop_nulls()
-    span = plan.sources[0].span("score")
-    reach = "" if span is None else f" (scores reach from {span[0]:g} to {span[1]:g})"
     if not rows.is_empty() and retrieved.is_empty():
+        reach = _reach(plan)
         yield f"no score reaches the lowest threshold, {values[0]:g}{reach}: are scores and thresholds on one scale?"
     elif len(values) > 1 and not rows.is_empty():
         highest = rows.filter(pl.col(THRESHOLD) == values[-1])
@@ -128,4 +127,11 @@ def scales(options: Options, plan: Plan, counts: pl.DataFrame) -> Iterator[str]:
         if share >= NEARLY_ALL:
             is_all = highest.height == rows.height
             most = "every score reaches" if is_all else f"{math.floor(1000 * share) / 10:.1f}% of the scores reach"
+            reach = _reach(plan)
             yield f"{most} the highest threshold, {values[-1]:g}{reach}: are scores and thresholds on one scale?"
+
+
+def _reach(plan: Plan) -> str:
+    """Where the scores lie according to the footers, which are read for a warning only."""
+    span = plan.sources[0].span("score")
+    return "" if span is None else f" (scores reach from {span[0]:g} to {span[1]:g})"

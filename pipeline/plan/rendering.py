@@ -12,6 +12,7 @@ from pipeline.plan.nodes import Relation
 from pipeline.plan.transforms import Transform
 from pipeline.queries.dialect import render
 from pipeline.queries.load import file_of, fill
+from pipeline.sources.engine_rows import TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from pipeline.engines.engine import Engine
     from pipeline.plan.nodes import Progress, Statement
     from pipeline.plan.plan import Plan
-    from pipeline.sources.source import Scan
+    from pipeline.sources.engine_rows import EngineRows
+    from pipeline.sources.scan import Scan
 
 TYPES: dict[type[pl.DataType], str] = {
     pl.Boolean: "BOOLEAN",
@@ -77,7 +79,8 @@ def render_stage(stage: str, plan: Plan, schemas: Mapping[str, pl.Schema], *, di
 def _blocks(stage: str, statement: Statement, schemas: Mapping[str, pl.Schema], dialect: str) -> Iterator[str]:
     for scan in statement.scans:
         view = _view(scan.name, _scan_query(scan, dialect, located=statement.located), dialect)
-        origin = f"{len(scan.files):,} files of one schema" if scan.frame is None else scan.frame.name
+        named = scan.frame or scan.engine_rows
+        origin = f"{len(scan.files):,} files of one schema" if named is None else named.name
         yield f"-- {stage}: relation {scan.name}, of {origin}\n{view}"
     file = file_of(statement.query) if statement.query is not None else None
     origin = "" if file is None else f", from sql/{file}.sql"
@@ -106,15 +109,27 @@ def _view(name: str, query: exp.Query, dialect: str) -> str:
 def _scan_query(scan: Scan, dialect: str, *, located: bool) -> exp.Query:
     if scan.frame is not None:
         return exp.select("*").from_(exp.to_table("a_frame"))
+    if (rows := scan.engine_rows) is not None:
+        return _place_query(rows, located=located)
     if dialect == "duckdb":
         return files_query(scan.files, located=located)
-    names = ("file_path", "source_file"), ("row_index", "file_row_number")
-    location = [exp.alias_(exp.column(name, table="_metadata"), alias) for name, alias in names] if located else []
-    tables = (
-        exp.Table(this=exp.to_identifier(file, quoted=True), db=exp.to_identifier("parquet")) for file in scan.files
-    )
-    queries = [exp.select("*", *location).from_(table) for table in tables]
+    queries = [exp.select("*", *_location(located=located)).from_(_parquet(file)) for file in scan.files]
     return queries[0] if len(queries) == 1 else exp.union(*queries, distinct=False)
+
+
+def _place_query(rows: EngineRows, *, located: bool) -> exp.Query:
+    """What Spark reads itself; the numbers of rows without a place are made elsewhere."""
+    table = exp.to_table(rows.target, dialect="spark") if rows.kind == TABLE else _parquet(rows.target)
+    return exp.select("*", *_location(located=located and rows.has_places)).from_(table)
+
+
+def _location(*, located: bool) -> list[exp.Expr]:
+    names = ("file_path", "source_file"), ("row_index", "file_row_number")
+    return [exp.alias_(exp.column(name, table="_metadata"), alias) for name, alias in names] if located else []
+
+
+def _parquet(target: str) -> exp.Table:
+    return exp.Table(this=exp.to_identifier(target, quoted=True), db=exp.to_identifier("parquet"))
 
 
 def _no_rows(schema: pl.Schema) -> exp.Select:

@@ -1,12 +1,15 @@
-"""Rows of inputs become relations of an engine: files are scanned, tables in memory are handed over."""
+"""Rows of inputs become relations of an engine: files are scanned, tables in memory handed over, its own named."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pipeline.engines.engine import ReadsPlaces
+from pipeline.errors import ThresherError
+
 if TYPE_CHECKING:
     from pipeline.engines.engine import Engine
-    from pipeline.sources.source import Scan
+    from pipeline.sources.scan import Scan
 
 
 def register(engine: Engine, scan: Scan, *, located: bool = False) -> None:
@@ -14,10 +17,15 @@ def register(engine: Engine, scan: Scan, *, located: bool = False) -> None:
 
     Args:
         engine: The engine.
-        scan: Files of one schema, or a frame.
+        scan: Files of one schema, a frame, or what the engine reads itself.
         located: Whether to add the columns `source_file` and `file_row_number`.
     """
-    if scan.frame is None:
+    if (rows := scan.engine_rows) is not None:
+        if not isinstance(engine, ReadsPlaces):
+            message = f"the engine {engine.name} does not read {rows.name}"
+            raise ThresherError(message)
+        engine.scan_place(scan.name, rows, located=located)
+    elif scan.frame is None:
         engine.scan(scan.name, scan.files, located=located)
     else:
         engine.hand_over(scan.name, scan.frame.located() if located else scan.frame.table)

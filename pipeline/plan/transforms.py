@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
+import polars as pl
 import sqlglot.expressions as exp
 
 from pipeline.plan.nodes import Phase, Statement, frames_of, shown_reads
@@ -18,12 +19,11 @@ from pipeline.queries.dialect import column
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    import polars as pl
-
     from pipeline.engines.engine import Engine
     from pipeline.plan.nodes import Progress
 
 BATCH_ROWS = 3_000_000
+RANKED = "ranked"  # the relation of rows with their ranks, where workers find them
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Transform:
 
     def run(self, engine: Engine, progress: Progress) -> None:  # noqa: ARG002 - all nodes are called alike
         """Define the relation."""
-        engine.fill(self.into, self.batches(engine))
+        engine.transform(self.into, self.reads, self.key, self.function, self.batches(engine))
 
     def batches(self, engine: Engine) -> Iterator[pl.DataFrame]:
         """Rows of the relation, batch by batch, at least one."""
@@ -96,11 +96,22 @@ class RankedAmong:
     function: Callable[[pl.DataFrame, Iterator[pl.DataFrame]], Iterator[pl.DataFrame]]
 
     def blocks(self, engine: Engine) -> Iterator[pl.DataFrame]:
-        """Rows with their ranks, batch by batch."""
+        """Rows with their ranks: batch by batch, or all at once where workers have found them."""
+        if engine.has_workers:
+            reads = {"rows": self.rows, "among": self.among}
+            engine.transform(RANKED, reads, (self.key,), self._ranked, ())
+            ranked = pl.concat(engine.stream(exp.select("*").from_(RANKED)))
+            if not ranked.is_empty():
+                yield ranked.sort(self.key, maintain_order=True)
+            return
         for condition in _ranges(engine, self.sizes, self.key):
             batch = engine.fetch(_within(self.rows, condition))
             if not batch.is_empty():
                 yield from self.function(batch, engine.stream(_within(self.among, condition)))
+
+    def _ranked(self, frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+        """All rows of some values of the key with their ranks."""
+        return pl.concat(self.function(frames["rows"], iter([frames["among"]])))
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ from functools import cache
 
 from sqlglot import ErrorLevel, exp
 
+from pipeline.queries.spark_text import for_spark
+
 
 def column(name: str, table: str | None = None) -> exp.Column:
     """Return a quoted reference to a column; whatever characters the name has, it stays a name."""
@@ -18,14 +20,8 @@ def render(tree: exp.Expr, dialect: str = "duckdb", *, pretty: bool = True, copy
     Without `copy` the tree may change meanwhile: for trees that were made to be written once.
     """
     if dialect != "duckdb":
-        tree = tree.transform(_widened)
+        tree = for_spark(tree)
     return tree.sql(dialect=dialect, pretty=pretty, copy=copy, comments=False, unsupported_level=ErrorLevel.RAISE)
-
-
-def _widened(node: exp.Expr) -> exp.Expr:
-    """Replace the unsigned two-byte type, which only DuckDB has, by the next type that holds its values."""
-    is_narrow = isinstance(node, exp.DataType) and node.this == exp.DataType.Type.USMALLINT
-    return exp.DataType(this=exp.DataType.Type.INT) if is_narrow else node
 
 
 @cache

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from pipeline.engines.spark_session import SparkSettings, check_spark
 from pipeline.errors import ConfigError, NoInputError, os_fault, together
 from pipeline.runs.announcing.settings import NO_LINEAGE, NO_METRICS, LineageSettings, PrometheusSettings
 from pipeline.runs.config_faults import explain, near, unwritable
 from pipeline.runs.document import Document, override
 from pipeline.runs.gates.files import GateFiles
 from pipeline.runs.gates.settings import Gate, parse_gates
+from pipeline.runs.places import store_of
 from pipeline.runs.substitution import substituted
 from pipeline.runs.variables import NO_VARIABLES
 from pipeline.sources.paths import abridged, check_texts, local_path, shortened
@@ -24,12 +26,14 @@ from pipeline.stages.upstream import UpstreamParameters, UpstreamStage
 from pipeline.tables.schemas import result_names
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterable, Mapping, Sequence
 
     from pipeline.runs.document import ResourceLimits
     from pipeline.runs.variables import Variables
     from pipeline.stages.parameters import StageParameters
     from pipeline.stages.stage import Stage
+    from pipeline.storage.stores.store import ResultsStore
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -53,7 +57,7 @@ class ConfiguredStage:
 
     def as_upstream(self, folder: Path) -> UpstreamStage:
         """Describe this stage to the stages that read its tables, which lie in the folder of its run."""
-        return UpstreamStage(self.params.name, self.stage.kind, self.params.by, folder)
+        return UpstreamStage(self.params.name, self.stage.kind, self.params.by, folder, measures=self.params.measured)
 
     def with_upstream(self, upstream: Sequence[UpstreamStage], *, origin: str) -> ConfiguredStage:
         """Return the same stage with the tables of its upstream stages as its input.
@@ -77,7 +81,7 @@ class Config:
     Attributes:
         origin: Name in messages: the file, or `<config>`.
         base: Folder that relative paths start from.
-        output: The results folder, absolute.
+        output: The results folder, absolute; of results on a store the mirror in which runs are made.
         engine: Name of the engine.
         resources: Limits.
         stages: The stages to run, in order.
@@ -90,6 +94,8 @@ class Config:
         gates: What the numbers of all stages are held against.
         gate_files: Where the outcomes are written beside the results.
         verify_inputs: How the content of input files is verified: `none`, `crc` or `sha256`.
+        store: The store on which the results live; None: they live in the folder `output`.
+        spark: Where Spark runs, if it is the engine.
     """
 
     origin: str
@@ -107,6 +113,23 @@ class Config:
     gates: tuple[Gate, ...] = ()
     gate_files: GateFiles = field(default_factory=GateFiles)
     verify_inputs: str = "none"
+    spark: SparkSettings = field(default_factory=SparkSettings)
+    store: ResultsStore | None = None
+
+    @property
+    def results(self) -> str:
+        """The place of the results, as people write it."""
+        return str(self.output) if self.store is None else self.store.address
+
+    def at(self, output: str | os.PathLike[str], *, what: str) -> Config:
+        """Return the same config with another place for its results, a folder or an address.
+
+        Raises:
+            ConfigError: it is neither.
+        """
+        store = store_of(output, what=what, limits=self.resources)
+        folder = local_path(output, self.base, what=what).resolve() if store is None else store.work
+        return replace(self, output=folder, store=store)
 
     @property
     def every(self) -> tuple[ConfiguredStage, ...]:
@@ -129,14 +152,13 @@ class Config:
         return replace(self, stages=stages, order=self.every)
 
     def check_engine(self) -> None:
-        """Check that the engine can run.
+        """Check that the engine can be started.
 
         Raises:
-            ConfigError: queries can only be rendered for it.
+            ConfigError: a package that it needs is missing, or Java.
         """
-        if self.engine != "duckdb":
-            message = f"{self.origin}: engine {self.engine!r} is not available yet"
-            raise ConfigError(message, remedy='Use engine = "duckdb"; thresher render prints the SQL for Spark.')
+        if self.engine == "spark":
+            check_spark(self.spark)
 
 
 def load_config(
@@ -211,16 +233,15 @@ def parse_config(
             if folder
         }
     resources = settings.resources.model_copy(update=absolute)
-    output = local_path(settings.output, base, what=f"{origin}: output").resolve()
     by_name = {stage.params.name: (stage.stage, stage.params) for stage in stages}
     gates = parse_gates(settings.gates, by_name, origin, _validated)
     with variables.concealing():
         lineage = settings.lineage.placed(base, what=f"{origin}: lineage")
         prometheus = settings.prometheus.placed(base, what=f"{origin}: prometheus")
-    return Config(
+    config = Config(
         origin,
         base,
-        output,
+        base,
         settings.engine,
         resources,
         stages,
@@ -232,7 +253,9 @@ def parse_config(
         gates=gates,
         gate_files=GateFiles.of(settings.gates_json, settings.gates_junit, base, origin),
         verify_inputs=settings.verify_inputs,
+        spark=settings.spark,
     )
+    return config.at(settings.output, what=f"{origin}: output")
 
 
 def _settings_and_stages(document: Mapping[str, Any], origin: str) -> tuple[Document, tuple[ConfiguredStage, ...]]:
@@ -284,7 +307,7 @@ def _stage(raw: dict[str, Any], number: int, origin: str) -> ConfiguredStage:
 
 def _check_names(stage: Stage, params: StageParameters, where: str) -> None:
     """Refuse grouping columns with the name of a column of the results, in upper or lower case."""
-    taken = result_names((*stage.tables, counts_table(stage)))
+    taken = result_names((*stage.tables_of(params), counts_table(stage)))
     for name in dict.fromkeys(name for grouping in params.by for name in grouping):
         if name.lower() in taken:
             message = f"{where}: by: {name!r} is also a column of the results"

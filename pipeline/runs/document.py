@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, field_validator
 
+from pipeline.engines.spark_session import SparkSettings
 from pipeline.errors import ConfigError
 from pipeline.runs.announcing.settings import LineageSettings, PrometheusSettings
 from pipeline.stages import find_stage
@@ -58,6 +59,7 @@ class Document(BaseModel):
 
     output: Annotated[str, BeforeValidator(_written)] = "results"  # a Path would make s3:/x of s3://x
     engine: Literal["duckdb", "spark"] = "duckdb"
+    spark: SparkSettings = SparkSettings()
     resources: ResourceLimits = ResourceLimits()
     on_error: Literal["stop", "publish_others"] = "stop"
     lineage: LineageSettings = LineageSettings()

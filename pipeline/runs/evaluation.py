@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 
-from pipeline.engines.duckdb import DuckDB, Resources
 from pipeline.interrupts import stop_requests
 from pipeline.plan.counting import after_results, count
 from pipeline.plan.user_sql import naming_user_sql
 from pipeline.runs.forks import refuse_after_fork
 from pipeline.runs.opening import OpenedStage, open_inputs
 from pipeline.runs.provenance import settings
-from pipeline.runs.reuse import reuse_in_words, reuse_record, reusing
+from pipeline.runs.reuse import reuse_in_words, reuse_record
 from pipeline.runs.stage_results import StageResult, Watcher
+from pipeline.runs.starting import started
 from pipeline.stages.stage import counts_table
 from pipeline.tables.groupings import in_users_names
 from pipeline.tables.metrics_table import metrics_table
@@ -168,11 +168,9 @@ def evaluate_stage(
         Its result; the rows of every input by status, and `rows_in`, by input; how many files of every input were read.
     """
     watcher.on_opened(opened)
-    resources = Resources(**config.resources.model_dump(exclude={"cache_limit", "copies", "copies_limit"}))
-    with DuckDB(resources, opened.folders, stop, watcher.on_progress) as duckdb:
-        engine = reusing(duckdb, opened, states)
+    with started(config, opened, stop, watcher.on_progress, states) as engine:
         result, counted = _run_stage(engine, opened, destination, stop)
-        reused = reuse_record(engine)
+        reused = reuse_record(engine, opened, states)
     result = replace(result, reused=tuple(reuse_in_words(reused)))
     watcher.on_result(result)
     stop.check()
@@ -203,7 +201,9 @@ def _run_stage(
     with naming_user_sql(engine, plan):
         derived = after_results(engine, params, plan.without(counted.omitted), derived)
     tables = {
-        table.name: write(table, derived[table.name]) for table in stage.tables if table.name not in counted.omitted
+        table.name: write(table, derived[table.name])
+        for table in stage.tables_of(params)
+        if table.name not in counted.omitted
     }
     destination.write(INPUTS, params.name, _inputs_table(params.name, counted), metadata)
     destination.write(BINDINGS, params.name, _bindings_table(opened), metadata)

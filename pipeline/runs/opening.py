@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -10,19 +9,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.engines.expression_types import type_of
+from pipeline.engines.memory import limit_process
 from pipeline.engines.truths import truths
 from pipeline.errors import ConfigError, DataError, NoInputError, together
+from pipeline.runs.engine_inputs import check_verifiable, looks_of
+from pipeline.runs.upstream_results import named_by_address, published
 from pipeline.runs.variables import NO_VARIABLES
+from pipeline.runs.wide_values import refuse_wide_values
 from pipeline.sources.bindings import Binding
+from pipeline.sources.engine_rows import EngineRows, relabelled
 from pipeline.sources.frames import is_passed_in
 from pipeline.sources.opening import open_source, with_others
 from pipeline.sources.parquet_files import DataFile
-from pipeline.sources.paths import local_path
 from pipeline.sources.remote.copies import DEFAULT_LIMIT, Copies, bytes_of
 from pipeline.sources.skipped import RENAME, skipped_words
 from pipeline.stages.upstream import UpstreamParameters, UpstreamStage
-from pipeline.storage.layout import RUN_RECORD, Layout
-from pipeline.storage.state import require_latest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -67,8 +68,16 @@ class OpenedStage:
     def folders(self) -> set[Path]:
         """The folders of its input files, as they are named and as links lead to them."""
         files = (file for source in self.sources.values() for file in source.files)
-        paths = (file.path for file in files if isinstance(file, DataFile))
-        return {folder for path in paths for folder in (path.parent, path.resolve().parent)}
+        paths = [file.path for file in files if isinstance(file, DataFile)]
+        named = {path.parent for path in paths}
+        links = (path for path in paths if path.is_symlink())  # to resolve every path takes six times as long
+        return named | {folder.resolve() for folder in named} | {path.resolve().parent for path in links}
+
+    @property
+    def engine_rows(self) -> tuple[EngineRows, ...]:
+        """What the engine reads itself."""
+        files = (file for source in self.sources.values() for file in source.files)
+        return tuple(file for file in files if isinstance(file, EngineRows))
 
     @property
     def bindings(self) -> tuple[Binding, ...]:
@@ -108,11 +117,17 @@ def _open_inputs(
     configured = replace(configured, params=params)
     if isinstance(params, UpstreamParameters) and params.of:
         upstream = (
-            _published(config, params) if params.results else _written(config, params, run or Path(), omitted or {})
+            published(config, params) if params.results else _written(config, params, run or Path(), omitted or {})
         )
         configured = configured.with_upstream(upstream, origin=config.origin)
-    sources = with_others(_labelled(_opened(config, configured), config.variables, run))
+    opened = _opened(config, configured)
+    if isinstance(params, UpstreamParameters) and params.results:
+        opened = {name: named_by_address(source) for name, source in opened.items()}
+    sources = with_others(_labelled(opened, config.variables, run))
     plan = configured.stage.plan(configured.params, sources)
+    if config.engine == "duckdb":
+        limits = config.resources
+        refuse_wide_values(plan, None if limits.memory is None else bytes_of(limits.memory), limits.threads)
     _check_mappings(plan, where=f"{config.origin}: stage {configured.params.name!r}")
     notices = (*_skipped_warnings(sources), *_rows_read_otherwise(sources), *_unbound_by_rule(plan))
     warnings = tuple(config.variables.concealed(text) for text in (*notices, *plan.warnings))
@@ -179,19 +194,22 @@ def _opened(config: Config, configured: ConfiguredStage) -> dict[str, Source]:
     """Open the inputs by name; the faults of all of them are reported together."""
     sources, faults = {}, []
     limits = config.resources
+    limit_process(None if limits.memory is None else bytes_of(limits.memory))
     copies = Copies(limits.copies, DEFAULT_LIMIT if limits.copies_limit is None else bytes_of(limits.copies_limit))
+    look = looks_of(config)
     for contract in configured.stage.inputs:
         spec = getattr(configured.params, contract.name)
         if spec is None:
             continue
         try:
             sources[contract.name] = open_source(
-                contract, spec, config.base, type_of, limits.scratch, truths=truths, copies=copies
+                contract, spec, config.base, type_of, limits.scratch, truths=truths, copies=copies, look=look
             )
         except (DataError, NoInputError) as error:
             faults.append(error)
     if faults:
         raise together(faults)
+    check_verifiable(config, sources)
     return sources
 
 
@@ -201,6 +219,8 @@ def _labelled(sources: Mapping[str, Source], variables: Variables, run: Path | N
         return sources
 
     def label(file: Rows) -> Rows:
+        if isinstance(file, EngineRows):
+            return relabelled(file, variables.concealed(file.name))
         if not isinstance(file, DataFile) or is_passed_in(file) or (run is not None and file.path.is_relative_to(run)):
             return file
         return replace(file, label=variables.concealed(file.name), origin=file.origin or file.path)
@@ -230,34 +250,3 @@ def _written(
     """Return the upstream stages of the same config, which have run."""
     configured = {each.params.name: each for each in config.every}
     return [replace(configured[name].as_upstream(run), omitted=omitted.get(name, {})) for name in params.of]
-
-
-def _published(config: Config, params: UpstreamParameters) -> list[UpstreamStage]:
-    """Return the upstream stages as the latest run of a results folder has them.
-
-    Raises:
-        ConfigError: it is the folder that this run is published to.
-        NoInputError: no run was published there, or its latest run lacks a stage.
-        DataError: that run is damaged.
-    """
-    results = config.variables.expanded(params.results)
-    root = local_path(results, config.base, what=f"results of stage {params.name!r}").resolve()
-    if root == config.output:
-        message = f"{config.origin}: results of stage {params.name!r} is the output folder of this run itself"
-        raise ConfigError(message, remedy="Put both stages into one config and leave results out, or change output.")
-    _, latest, _ = require_latest(Layout(root))
-    path = latest.folder / RUN_RECORD
-    try:
-        record = json.loads(path.read_bytes())
-        stages = record["configuration"]["stages"]
-        by = {each["name"]: tuple(tuple(names) for names in each["by"]) for each in stages}
-        kinds = {each["name"]: each["kind"] for each in stages}
-        omitted = record.get("omitted", {})  # runs of earlier versions have every table
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        message = f"{path} is not the record of a run ({error})"
-        raise DataError(message, remedy=f"thresher verify {root} lists what is damaged.") from error
-    for name in params.of:
-        if name not in kinds:
-            message = f"the latest run in {root} has no stage {name!r}"
-            raise NoInputError(message, remedy=f"Its stages are: {', '.join(kinds)}.")
-    return [UpstreamStage(name, kinds[name], by[name], path.parent, omitted.get(name, {})) for name in params.of]

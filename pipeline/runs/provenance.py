@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.queries.load import resource_folder
 from pipeline.runs.gates.outcomes import settings_of
+from pipeline.sources.engine_rows import EngineRows
 from pipeline.sources.frames import is_passed_in
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 RACY_SECONDS = 2.0
 LIBRARIES = ("thresher", "duckdb", "polars", "pyarrow", "sqlglot", "numpy")
+LIBRARIES_OF_ENGINES = {"spark": ("pyspark",)}  # beside these
 
 
 def settings(opened: OpenedStage) -> dict[str, Any]:
@@ -77,7 +79,8 @@ def stage_fingerprints(
     """Return the fingerprints of a stage.
 
     A file that changed less than two seconds ago may change again within the resolution of its clock: then the
-    fingerprint is unique, so that no later run trusts it.
+    fingerprint is unique, so that no later run trusts it. So it is for what the engine reads, whose content nothing
+    tells but its rows.
 
     Args:
         config: The whole config.
@@ -86,7 +89,7 @@ def stage_fingerprints(
         upstream: Hashes of the tables of its upstream stages, by stage and path.
     """
     common: dict[str, Any] = {"engine": config.engine, "stage": canonical_stage(configured), "upstream": upstream}
-    common |= {"code": code_sha256(), "versions": versions()} | config.variables.identity()
+    common |= {"code": code_sha256(), "versions": versions(config.engine)} | config.variables.identity()
     common["files_left_out"] = [] if opened is None else left_out_records([opened])
     files = [] if opened is None else [file for source in opened.sources.values() for file in source.files]
     content = [[file.name, file.rows, file.digest] for file in files]
@@ -94,7 +97,7 @@ def stage_fingerprints(
     skipped = [str(file["path"]) for file in skipped_files if file["is_parquet"]]  # decide a warning
     stat = [file.identity for file in files]
     youngest = max((file.identity.get("ctime_ns", 0) for file in files), default=0)
-    racy = time.time() - youngest / 1e9 < RACY_SECONDS
+    racy = time.time() - youngest / 1e9 < RACY_SECONDS or any(isinstance(file, EngineRows) for file in files)
     unique = [os.urandom(16).hex()] if racy else []
     return Fingerprints(_hash([common, content, skipped, stat, unique]), _hash([common, content, skipped]), not racy)
 
@@ -119,9 +122,10 @@ def code_sha256() -> str:
 
 
 @cache
-def versions() -> dict[str, str]:
-    """Return the versions of Python and of the libraries that decide the results."""
-    return {"python": platform.python_version()} | {name: version(name) for name in LIBRARIES}
+def versions(engine: str = "duckdb") -> dict[str, str]:
+    """Return the versions of Python and of the libraries that decide the results of an engine."""
+    names = (*LIBRARIES, *LIBRARIES_OF_ENGINES.get(engine, ()))
+    return {"python": platform.python_version()} | {name: version(name) for name in names}
 
 
 def input_records(opened: Sequence[OpenedStage]) -> list[dict[str, Any]]:
@@ -135,7 +139,8 @@ def input_records(opened: Sequence[OpenedStage]) -> list[dict[str, Any]]:
             "input": source.name,
             "path": file.name if each.run is None else Path(file.name).relative_to(each.run).as_posix(),
             "rows": file.rows,
-            "footer_sha256": file.digest,
+            "footer_sha256": None if isinstance(file, EngineRows) else file.digest,
+            **({"read_by": "spark", "kind": file.kind} if isinstance(file, EngineRows) else {}),
             **({"is_frame": True} if is_passed_in(file) else {}),
             **(file.identity if each.run is None else {}),
         }

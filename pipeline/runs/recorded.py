@@ -81,6 +81,11 @@ def open_recorded(
         if file["stage"] == name and file.get("is_frame"):
             message = f"the run read {file['path']}, which was passed in and is not kept"
             raise NoInputError(message, remedy="Rows can be shown only of inputs in files.")
+        if file["stage"] == name and file.get("read_by"):
+            message = f"the run read {file['path']} through Spark, which is not asked again"
+            raise NoInputError(
+                message, remedy="Rows can be shown only of files that are read here; copy it and run again."
+            )
     for variable in record.get("environment", ()):
         if variable not in os.environ:
             message = f"the environment variable {variable} is not set, which the config of the run refers to"

@@ -5,12 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipeline.engines.duckdb import DuckDBWithoutRows, Resources
+from pipeline.engines.spark_session import SETTINGS_OF_SESSIONS
 from pipeline.interrupts import StopRequest
 from pipeline.plan.counting import begin
 from pipeline.plan.rendering import render_stage, schemas_of_transforms
 
 if TYPE_CHECKING:
     from pipeline.runs.opening import OpenedStage
+
+
+def session_settings(dialect: str) -> str:
+    """Return the settings that the SQL of a dialect relies on, as SQL; nothing where there are none."""
+    settings = SETTINGS_OF_SESSIONS if dialect == "spark" else {}
+    lines = [f"SET {name} = {value};" for name, value in settings.items()]
+    return "\n".join(["-- settings of the session", *lines, ""]) if lines else ""
 
 
 def render_opened(opened: OpenedStage, *, dialect: str) -> str:

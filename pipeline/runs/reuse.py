@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 from pipeline.engines.incremental import Incremental
 from pipeline.engines.told import InputFile
 from pipeline.runs.provenance import RACY_SECONDS, code_sha256, versions
+from pipeline.sources.frames import is_passed_in
 from pipeline.sources.parquet_files import DataFile
+from pipeline.storage.durable import own_sha256
 from pipeline.storage.states import States
 
 if TYPE_CHECKING:
@@ -65,15 +67,34 @@ def _files(opened: OpenedStage) -> Iterator[tuple[str, DataFile]]:
 
 
 def _input_file(source: str, file: DataFile) -> InputFile:
-    """Describe a file to the engine; what has changed just now may change again within the resolution of its clock."""
-    racy = time.time() - file.identity.get("ctime_ns", 0) / 1e9 < RACY_SECONDS
-    facts = None if racy or file.holder is not None else json.dumps([str(file.path), file.identity, file.footer_sha256])
-    identity = None if facts is None else hashlib.sha256(facts.encode()).hexdigest()
+    """Describe a file to the engine."""
+    facts = _copy_facts(file) if file.holder is not None else _facts(file)
+    identity = None if facts is None else hashlib.sha256(json.dumps(facts).encode()).hexdigest()
     return InputFile(source, file.rows, identity)
 
 
-def reuse_record(engine: Engine) -> dict[str, Any]:
+def _facts(file: DataFile) -> list[Any] | None:
+    """Return what identifies a file of the user's; one that has changed just now may change again unnoticed."""
+    racy = time.time() - file.identity.get("ctime_ns", 0) / 1e9 < RACY_SECONDS
+    return None if racy else [str(file.path), file.identity, file.footer_sha256]
+
+
+def _copy_facts(file: DataFile) -> list[Any] | None:
+    """Return what identifies a copy of an object, or rows that were converted from another format: name and content.
+
+    A copy of an object is a link to one whose content has just been verified; all else is read once more. Rows that
+    were passed in have no name that a later run could know.
+    """
+    if is_passed_in(file):
+        return None
+    is_verified = "sha256" in file.identity and file.path.stat().st_nlink > 1
+    return [file.name, file.identity["sha256"] if is_verified else own_sha256(file.path)]
+
+
+def reuse_record(engine: Engine, opened: OpenedStage, states: States | None) -> dict[str, Any]:
     """Return what was read and what was not, by input: numbers of files, and why all of them were read."""
+    if engine.has_workers and states is not None:
+        return {name: _all_read(len(source.files)) for name, source in opened.sources.items() if len(source.files) > 1}
     if not isinstance(engine, Incremental):
         return {}
     reuse = engine.reuse
@@ -85,6 +106,10 @@ def reuse_record(engine: Engine) -> dict[str, Any]:
         }
         for source, n_files in sorted(reuse.files.items())
     }
+
+
+def _all_read(n_files: int) -> dict[str, Any]:
+    return {"files": n_files, "files_read": n_files, "read_whole_because": "Spark keeps no answers of single files"}
 
 
 def reuse_in_words(record: dict[str, Any]) -> Iterator[str]:

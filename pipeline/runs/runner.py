@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.errors import PermissionDenied, StorageError, ThresherError, system_fault
+from pipeline.errors import ThresherError, system_fault
 from pipeline.interrupts import stop_requests
 from pipeline.runs.announcing.announcement import Announcement, announced
 from pipeline.runs.carrying import LastRun, last_run
 from pipeline.runs.evaluation import Evaluation, InMemory, evaluate, open_stages
 from pipeline.runs.forks import refuse_after_fork
 from pipeline.runs.gates.outcomes import exit_code, judge_gates
+from pipeline.runs.on_stores import OnStore, tried_again
 from pipeline.runs.provenance import canonical, code_sha256, peak_rss, together, versions
 from pipeline.runs.resuming import finished_stages
 from pipeline.runs.reuse import states_of
@@ -26,9 +27,9 @@ from pipeline.runs.stage_results import StageResults, Watcher
 from pipeline.runs.unchanged import is_equal_to_last, is_unchanged_before_counting
 from pipeline.runs.verifying import Verification, verification
 from pipeline.storage.attempts import Attempt, process_facts, utc_now
-from pipeline.storage.durable import make_folder
+from pipeline.storage.durable import json_bytes, make_folder
 from pipeline.storage.heal import Healed, clear_staging, heal
-from pipeline.storage.layout import FORMAT_VERSION, RUN_RECORD, Layout, new_run_id
+from pipeline.storage.layout import FORMAT_VERSION, RUN_RECORD, RUNS, Layout, new_run_id
 from pipeline.storage.manifest import Manifest
 from pipeline.storage.of_day import run_to_repeat
 from pipeline.storage.publish import Staging, exclusive
@@ -49,7 +50,7 @@ class Run:
     """A published run.
 
     Attributes:
-        path: Its folder.
+        path: Its folder; of a run on a store its copy in the mirror here.
         run_id: Its id.
         generation: Its place in the sequence of runs.
         status: `published`, or `unchanged` if these results existed already; `staged` if nothing was published.
@@ -59,6 +60,7 @@ class Run:
         seconds: How long the run took.
         failures: The stages that failed, with `on_error = "publish_others"`; their earlier tables are carried forward.
         gates: The rows of the table `gates`, as docs/results.md describes them.
+        address: Where it lives on a store; empty: in the folder `path`.
     """
 
     path: Path
@@ -70,6 +72,17 @@ class Run:
     seconds: float
     failures: tuple[Failure, ...] = ()
     gates: tuple[Mapping[str, Any], ...] = ()
+    address: str = ""
+
+    @property
+    def place(self) -> str:
+        """Where it lives, its folder or its address, as it is printed."""
+        return self.address or str(self.path)
+
+    @property
+    def results(self) -> str:
+        """The place of its results folder."""
+        return self.address.removesuffix(f"/{RUNS}/{self.path.name}") or str(self.path.parent.parent)
 
     @property
     def exit_code(self) -> int:
@@ -106,13 +119,19 @@ def run(config: Config, watcher: Watcher | None = None) -> Run:
 
 def _run(config: Config, watcher: Watcher, evaluated: tuple[Evaluation, InMemory] | None = None) -> Run:
     refuse_after_fork()
+    return tried_again(config, lambda: _run_once(config, watcher, evaluated))
+
+
+def _run_once(config: Config, watcher: Watcher, evaluated: tuple[Evaluation, InMemory] | None) -> Run:
     layout = Layout(config.output)
     with stop_requests() as stop, announced(config, stop) as announcement:
-        make_folder(layout.root)
-        with _attempt(layout, config, announcement) as attempt, exclusive(layout):
+        on_store = OnStore(config, stop)
+        make_folder(layout.root, "output" if config.store is None else "resources.copies")
+        with _attempt(layout, config, announcement, on_store) as attempt, exclusive(layout):
             watcher.on_run(attempt.record["run_id"])
             config.check_engine()
-            finished = _Job(config, layout, attempt, watcher, stop, announcement, evaluated).run()
+            on_store.begin()
+            finished = _Job(config, layout, attempt, watcher, stop, announcement, on_store, evaluated).run()
         announcement.ends(finished.path)
     return replace(finished, warnings=(*finished.warnings, *announcement.warnings))
 
@@ -155,7 +174,7 @@ def publish(config: Config, evaluation: Evaluation, tables: InMemory) -> Run:
 
 
 @contextmanager
-def _attempt(layout: Layout, config: Config, announcement: Announcement) -> Iterator[Attempt]:
+def _attempt(layout: Layout, config: Config, announcement: Announcement, on_store: OnStore) -> Iterator[Attempt]:
     run_id = new_run_id()
     record = {
         "format_version": FORMAT_VERSION,
@@ -168,22 +187,22 @@ def _attempt(layout: Layout, config: Config, announcement: Announcement) -> Iter
         "stages": [each.params.name for each in config.stages],
         **config.variables.record(),
     }
-    attempt = Attempt(layout.attempt(run_id), record)
+    attempt = Attempt(layout.attempt(run_id), record, on_store.send)
     attempt.write()
     try:
-        with config.variables.concealing():
+        with config.variables.concealing(), on_store.naming():
             announcement.begins(attempt.record)
             yield attempt
     except ThresherError as error:
         interrupted = error.code > 128  # noqa: PLR2004 - 128 + signal
         status = "interrupted" if interrupted else "failed"
-        with suppress(StorageError, PermissionDenied):  # on a full disk the first error is the one to tell
+        with suppress(ThresherError):  # on a full disk the first error is the one to tell
             attempt.write(status=status, exit=error.code, error=str(error), ended_at=utc_now())
         raise
     except BaseException as error:
         fault = system_fault(error)
         code, words = (70, f"{type(error).__name__}: {error}") if fault is None else (fault.code, str(fault))
-        with suppress(StorageError, PermissionDenied):
+        with suppress(ThresherError):
             error_text = config.variables.concealed(words)
             attempt.write(status="failed", exit=code, error=error_text, ended_at=utc_now())
         if fault is not None:
@@ -205,6 +224,7 @@ class _Job:
     watcher: Watcher
     stop: StopRequest
     announcement: Announcement
+    on_store: OnStore
     evaluated: tuple[Evaluation, InMemory] | None = None
     healed: Healed = field(init=False)
     last: LastRun | None = field(init=False)
@@ -220,7 +240,7 @@ class _Job:
         cache, before = self.config.cache, last_run(run_to_repeat(self.healed.state, self.config.variables.ds))
         if cache and before is not None and is_unchanged_before_counting(self.config, ready, before):
             return self._unchanged(before, (), ())
-        staging = Staging(self.layout, self.attempt.record["run_id"])
+        staging = Staging(self.layout, self.attempt.record["run_id"], self.on_store.publisher)
         self.stop.check()
         finished = finished_stages(self.layout, self.last) if cache else []
         states = states_of(self.config, self.layout)
@@ -258,7 +278,7 @@ class _Job:
             "ended_at": utc_now(),
             "seconds": round(time.monotonic() - self.started, 3),
             "peak_rss_bytes": peak_rss(),
-            "versions": versions(),
+            "versions": versions(self.config.engine),
             "code_sha256": code_sha256(),
             "base": str(self.config.base.absolute()),
             "configuration": configuration,
@@ -272,9 +292,11 @@ class _Job:
         path = staging.commit(base=base, manifest=manifest, record=record)
         try:
             self.attempt.write(**record)
-        except (StorageError, PermissionDenied) as error:  # readers see the run already: a late failure is a warning
+        except ThresherError as error:  # readers see the run already: a late failure is a warning
             staging.warnings_after_commit.append(error.message)
-        run = self._finished(path, manifest, "published", judged.with_warnings(stages.results), tuple(stages.failures))
+        shown = json.loads(json_bytes(record))  # as in its file, which an error of the disk could now keep from us
+        results, failures = judged.with_warnings(stages.results), tuple(stages.failures)
+        run = self._finished(path, manifest, "published", shown, results, failures)
         return replace(run, warnings=(*run.warnings, *staging.warnings_after_commit))
 
     def _ready(self) -> Ready:
@@ -292,12 +314,12 @@ class _Job:
         path: Path,
         manifest: Manifest,
         status: str,
+        record: dict[str, Any],
         results: tuple[StageResult, ...],
         failures: tuple[Failure, ...],
     ) -> Run:
         """Return the finished run; its warnings are those of the run that counted."""
         clear_staging(self.layout)
-        record = json.loads((path / RUN_RECORD).read_bytes())
         recorded, unverified = warnings_of_record(record), warnings_once(self.verified.warnings)
         unverified = tuple(text for text in unverified if text not in recorded)
         warnings = (*recorded, *unverified, *self.healed.notes, *self.config.gate_files.write(record, status))
@@ -307,7 +329,8 @@ class _Job:
 
     def _unchanged(self, last: LastRun, results: tuple[StageResult, ...], failures: tuple[Failure, ...]) -> Run:
         """Return the last run, in which nothing would change."""
-        run = self._finished(last.folder, last.manifest, "unchanged", results, failures)
+        record = json.loads((last.folder / RUN_RECORD).read_bytes())
+        run = self._finished(last.folder, last.manifest, "unchanged", record, results, failures)
         facts = {"exit": run.exit_code, "ended_at": utc_now(), "generation": run.generation, **self.verified.inputs()}
         self.attempt.write(status="unchanged", **facts, **_error(failures))
         return run

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pipeline import breadcrumbs
 from pipeline.errors import ConfigError, ThresherError
 from pipeline.runs.config_faults import near, toml
 from pipeline.sources.inputs import Input
@@ -96,6 +97,8 @@ class Variables:
         Raises:
             ThresherError: the same error; where the environment is used, without its cause, whose text is not ours.
         """
+        if self.secrets:
+            breadcrumbs.note(secrets=self.secrets)
         try:
             yield
         except ThresherError as error:

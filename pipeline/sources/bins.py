@@ -104,16 +104,13 @@ def even_cells(score: exp.Expr, low: float, high: float, count: int) -> exp.Expr
     that itself, most rows in the first, so that rows need no barrier before. The type is the smallest that fits, which
     lets an engine aggregate in a table indexed by the cell.
     """
-    width = high - low
-    scale = count / width if 0 < width < math.inf else math.inf
     finite = is_finite(score)
     below = exp.LT(this=score.copy(), expression=double(low))
     inside = (
         exp.GTE(this=score.copy(), expression=double(low)),
         exp.LT(this=score.copy(), expression=double(high)),
     )
-    distance = exp.paren(exp.Sub(this=score.copy(), expression=double(low)))
-    floor = exp.Floor(this=exp.Mul(this=distance, expression=double(scale))) if math.isfinite(scale) else None
+    floor = _distance_in_cells(score, low, high, count)
     one = exp.Literal.number(1)
     case = _case(
         (exp.and_(finite.copy(), *inside, copy=False), one if floor is None else exp.Add(this=floor, expression=one)),
@@ -133,16 +130,41 @@ def piecewise_cells(score: exp.Expr, edges: Sequence[float], counts: Sequence[in
         counts: Cells of each piece, one fewer than the edges.
     """
     starts = [0, *accumulate(each + 2 for each in counts)]
+    last = len(counts) - 1
+    if last == 0:
+        return exp.cast(even_cells(score, edges[0], edges[1], counts[0]), "INT", copy=False)
+
+    def piece(number: int) -> exp.Expr:
+        """The cell of a score above the lower edge and below the upper, except at the open ends."""
+        inside = _distance_in_cells(score, edges[number], edges[number + 1], counts[number])
+        first_cell = exp.Literal.number(starts[number] + 1)
+        cell = first_cell if inside is None else exp.Add(this=inside, expression=first_cell)
+        if number == 0:
+            above = exp.GTE(this=score.copy(), expression=double(edges[0]))
+            return _case((above, cell)).else_(exp.Literal.number(0), copy=False)
+        if number == last:
+            below = exp.LT(this=score.copy(), expression=double(edges[-1]))
+            return _case((below, cell)).else_(exp.Literal.number(starts[-1] - 1), copy=False)
+        return cell
 
     def tree(low: int, high: int) -> exp.Expr:
         if high - low == 1:
-            cells = even_cells(score, edges[low], edges[high], counts[low])
-            return exp.Add(this=exp.cast(cells, "INT", copy=False), expression=exp.Literal.number(starts[low]))
+            return piece(low)
         middle = (low + high) // 2
         upper = exp.GTE(this=score.copy(), expression=double(edges[middle]))
         return _case((upper, tree(middle, high))).else_(tree(low, middle), copy=False)
 
-    return tree(0, len(counts))
+    return exp.cast(_case((is_finite(score), tree(0, len(counts)))), "INT", copy=False)
+
+
+def _distance_in_cells(score: exp.Expr, low: float, high: float, count: int) -> exp.Expr | None:
+    """How many whole cells of `count` up to `high` a score lies above `low`; None where they are too narrow."""
+    width = high - low
+    scale = count / width if 0 < width < math.inf else math.inf
+    if not math.isfinite(scale):
+        return None
+    distance = exp.paren(exp.Sub(this=score.copy(), expression=double(low)))
+    return exp.Floor(this=exp.Mul(this=distance, expression=double(scale)))
 
 
 def block_of(cell: exp.Expr, count: int) -> exp.Expr:

@@ -112,7 +112,7 @@ def _value(source: Source, file: Rows, name: str) -> exp.Expr:
     """A column of the file, the value of its partition, or the expression that the config maps it to."""
     tree, file_column = source.bindings.tree(name), source.source_name(name)
     if tree is not None:
-        return exp.paren(predicates.bind(tree, source.barrier(file)))
+        return exp.paren(source.bound(file, tree))
     return source.constant(file, file_column) if source.is_partition(file, file_column) else column(file_column)
 
 
@@ -120,7 +120,7 @@ def _kept(source: Source, file: Rows) -> exp.Expr:
     if source.where is None:
         return exp.true()
     source.check_columns(file, predicates.columns_of(source.where), "where reads")
-    bound = predicates.bind(exp.paren(source.where), source.barrier(file))
+    bound = source.bound(file, exp.paren(source.where))
     return exp.Coalesce(this=bound, expressions=[exp.false()])
 
 

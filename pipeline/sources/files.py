@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pipeline.sources.engine_rows import EngineRows
 from pipeline.sources.frames import labelled, open_frame
 from pipeline.sources.listed import Listed
 from pipeline.sources.listing import Listing
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     import sqlglot.expressions as exp
 
+    from pipeline.sources.engine_rows import Looks
     from pipeline.sources.frames import Rows
     from pipeline.sources.inputs import Input
     from pipeline.sources.listing import Kinds
@@ -53,6 +55,7 @@ def find_files(
     kinds: Kinds = lambda _names: {},
     truths: Truths = none_known,
     copies: Copies | None = None,
+    look: Looks | None = None,
 ) -> FoundFiles:
     """Find the files of an input in a fixed order, read their footers, and list the skipped files of its folders.
 
@@ -64,6 +67,7 @@ def find_files(
         kinds: Returns the kinds of the fields that columns are bound to, from their names, for files without types.
         truths: Says for which partitions a predicate holds; files whose rows it leaves out are not opened.
         copies: Where copies of remote objects are; None: in the user's folder for caches.
+        look: How the engine looks at tables and addresses; None: it reads files here alone.
 
     Raises:
         ConfigError: a path is on a store that is not known, or is empty; `where` is not a predicate; a version is asked
@@ -73,7 +77,7 @@ def find_files(
             the Parquet files or more would be skipped; the rows of a frame cannot be computed.
         ThresherError: the operating system fails, or a remote store does; by what it says.
     """
-    listing = Listing(source, base, scratch, name, kinds, copies)
+    listing = Listing(source, base, scratch, name, kinds, copies, look)
     listing.fill()
     where = None if source.where is None else parse_predicate(source.where, name=name, values=source.values())
     chosen = [item for item in listing.items if isinstance(item, Listed)]
@@ -100,7 +104,9 @@ def _open(listing: Listing, unneeded: Sequence[Listed], opened: dict[int, Rows])
     remote = [item for item in pending if isinstance(item, Listed) and item.is_remote]
     copied = listing.remote.open_all(remote) if remote else {}
     for item in pending:
-        if not isinstance(item, Listed):
+        if isinstance(item, EngineRows):
+            opened[id(item)] = item
+        elif not isinstance(item, Listed):
             opened[id(item)] = open_frame(item, labels[item], listing.scratch, name=listing.name)
         else:
             opened[id(item)] = copied[item.name] if item.is_remote else item.open()

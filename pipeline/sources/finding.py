@@ -11,6 +11,7 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING
 
+from pipeline.breadcrumbs import OPENING, reading
 from pipeline.errors import DataError, NoInputError, os_fault
 from pipeline.sources.paths import start_and_pattern
 
@@ -148,7 +149,7 @@ class Search:
 
     def _entries(self, folder: Path) -> list[os.DirEntry[str]]:
         try:
-            with os.scandir(folder) as entries:
+            with reading(folder, self._name, OPENING), os.scandir(folder) as entries:
                 return list(entries)
         except OSError as error:
             raise os_fault(error, f"input {self._name}: listing {folder}") from error
@@ -167,7 +168,8 @@ class Search:
             ThresherError: it cannot be looked at.
         """
         try:
-            return path.stat().st_mode
+            with reading(path, self._name, OPENING):
+                return path.stat().st_mode
         except OSError as error:
             if error.errno not in _NOTHING_THERE:
                 raise os_fault(error, f"input {self._name}: looking at {path}") from error

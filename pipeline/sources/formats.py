@@ -15,7 +15,7 @@ from pipeline.sources.encodings import arrow_not_utf8, not_utf8
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
+    from pathlib import Path, PurePath
 
     import polars as pl
 
@@ -59,7 +59,7 @@ _HINTS = {
 }
 
 
-def format_of(path: Path, declared: Format | None) -> Format:
+def format_of(path: PurePath, declared: Format | None) -> Format:
     """Return the format of a file: the declared one, or that of its ending; other names are those of Parquet files."""
     if declared is not None:
         return declared

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pipeline.errors import DataError, ThresherError
 from pipeline.sources.encodings import RowsError
+from pipeline.sources.engine_rows import EngineRows
 from pipeline.sources.parquet_files import DataFile, open_file
 from pipeline.sources.spooling import spooled
 
@@ -113,7 +114,7 @@ class FrameRows:
         return self.table.append_column(LOCATION[0], file).append_column(LOCATION[1], _numbers(self.rows))
 
 
-Rows: TypeAlias = DataFile | FrameRows
+Rows: TypeAlias = DataFile | FrameRows | EngineRows
 
 
 def is_frame(value: object) -> bool:
@@ -128,7 +129,9 @@ def is_frame(value: object) -> bool:
 
 def is_passed_in(rows: Rows) -> bool:
     """Whether rows came from a frame, so that nothing of them is left when the run has ended."""
-    return isinstance(rows, FrameRows) or (bool(rows.label) and rows.origin is None and not rows.is_remote)
+    if not isinstance(rows, DataFile):
+        return isinstance(rows, FrameRows)
+    return bool(rows.label) and rows.origin is None and not rows.is_remote
 
 
 def open_frame(frame: Frame, label: str, scratch: Path | None, *, name: str) -> Rows:

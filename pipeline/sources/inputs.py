@@ -63,7 +63,8 @@ class Input(BaseModel):
     """Where an input is and what its columns are called there.
 
     Attributes:
-        path: Files, globs, folders, or, from Python, frames; at least one.
+        path: Files, globs, folders, addresses, or, from Python, frames; at least one, unless `table` is there.
+        table: Name of a table or view that Spark knows, with the engine `spark`: `catalog.schema.table`.
         columns: Canonical name of a column → its name in the files, `{ sql = "…" }` to compute it, or false: the
             input has no such column, whatever its files hold.
         where: An SQL predicate on the columns of the files; rows that do not satisfy it are left out.
@@ -79,7 +80,8 @@ class Input(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
     forms: ClassVar[str] = "a path in quotes, a list of paths, or a table { path = …, columns = … }"
 
-    path: tuple[PathOrFrame, ...]
+    path: tuple[PathOrFrame, ...] = ()
+    table: Annotated[str, StringConstraints(min_length=1)] | None = None
     columns: dict[str, Mapped] = {}
     where: str | None = None
     timezone: str | None = None
@@ -107,6 +109,16 @@ class Input(BaseModel):
         return value.isoformat() if isinstance(value, date) else value  # TOML has dates and times of its own
 
     @model_validator(mode="after")
+    def _one_place(self) -> Self:
+        if self.table is not None and self.path:
+            message = "path and table are two ways to name an input: leave one of them out"
+            raise ValueError(message)
+        if self.table is None and not self.path:
+            message = "an input needs at least one path, and none may be empty"
+            raise ValueError(message)
+        return self
+
+    @model_validator(mode="after")
     def _one_version(self) -> Self:
         if self.version is not None and self.timestamp is not None:
             message = "version and timestamp are two ways to name one version: leave one of them out"
@@ -126,7 +138,7 @@ class Input(BaseModel):
         Raises:
             ConfigError: a reference has no value.
         """
-        texts = [text for text in self.path if isinstance(text, str)]
+        texts = [text for text in (*self.path, self.table) if isinstance(text, str)]
         texts += [mapped.sql for mapped in self.columns.values() if isinstance(mapped, Expression)]
         if not any(MARKED in text for text in (*texts, self.where or "")):
             return self
@@ -137,7 +149,8 @@ class Input(BaseModel):
             for name, mapped in self.columns.items()
         }
         path = tuple(expanded(text, values) if isinstance(text, str) else text for text in self.path)
-        changed = {"path": path, "columns": columns, "bound_values": dict(values)}
+        table = None if self.table is None else expanded(self.table, values)
+        changed = {"path": path, "table": table, "columns": columns, "bound_values": dict(values)}
         return BoundInput.model_construct(**(dict(self) | changed))
 
     @field_validator("timezone")
@@ -189,7 +202,7 @@ class Input(BaseModel):
     @classmethod
     def _one_path(cls, value: object) -> object:
         paths = value if isinstance(value, list | tuple) else (value,)
-        if not paths or any(isinstance(path, str) and not path for path in paths):
+        if any(isinstance(path, str) and not path for path in paths):
             message = "an input needs at least one path, and none may be empty"
             raise ValueError(message)
         return tuple(_path_or_frame(path) for path in paths)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from pipeline.breadcrumbs import reading
 from pipeline.errors import ConfigError, DataError, NoInputError, os_fault
+from pipeline.sources.engine_rows import EngineRows, is_address, look_at_address, look_at_table, refuse_overlaps
 from pipeline.sources.finding import Search
 from pipeline.sources.formats import ENDINGS, convert, format_of, refuse_spreadsheet
 from pipeline.sources.frames import Frame
 from pipeline.sources.listed import Listed
 from pipeline.sources.parquet_files import DataFile, identity_of, open_file, partitions_of
-from pipeline.sources.paths import shortened
+from pipeline.sources.paths import plain_text, shortened
 from pipeline.sources.remote.addresses import is_remote
 from pipeline.sources.remote.reading import RemoteFiles
 from pipeline.sources.skipped import RENAME, PassedOver, Skipped, look_at, skipped_words
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from pipeline.sources.engine_rows import Looks
     from pipeline.sources.inputs import Input, Kind
     from pipeline.sources.remote.copies import Copies
     from pipeline.sources.table_formats.live_files import LiveTable
@@ -42,7 +46,8 @@ class Listing:
         name: Name of the input in messages.
         kinds: Returns the kinds of the fields that columns are bound to, from their names, for files without types.
         copies: Where copies of remote objects are; None: in the user's folder for caches.
-        items: The files and frames in their order.
+        look: How the engine looks at tables and addresses; None: it reads files here alone.
+        items: The files, frames and rows of the engine in their order.
         tables: The versions of tables of table formats that they belong to.
     """
 
@@ -52,7 +57,8 @@ class Listing:
     name: str
     kinds: Kinds
     copies: Copies | None = None
-    items: list[Listed | Frame] = field(default_factory=list)
+    look: Looks | None = None
+    items: list[Listed | Frame | EngineRows] = field(default_factory=list)
     tables: list[LiveTable] = field(default_factory=list)
 
     @cached_property
@@ -74,6 +80,8 @@ class Listing:
         Raises:
             The errors of `find_files`, but for those of opened files.
         """
+        if self.spec.table is not None:
+            self.items.append(look_at_table(self.spec, self.look, name=self.name))
         asked: dict[str, str] = {}
         paths: list[Path] = []
         for pattern in self.spec.path:
@@ -89,6 +97,7 @@ class Listing:
                 asked[item.name] = pattern
                 self.items.append(item)
         _refuse_twins(paths, name=self.name)
+        refuse_overlaps(self.items, name=self.name)
 
     @property
     def passed_over(self) -> tuple[PassedOver, ...]:
@@ -98,8 +107,11 @@ class Listing:
         there = self.remote.passed_over if any(map(_is_remote, self.items)) else ()
         return tuple(item for item in (*here, *there) if str(item.path) not in chosen)
 
-    def _named(self, pattern: str, paths: list[Path]) -> Iterator[Listed]:
+    def _named(self, pattern: str, paths: list[Path]) -> Iterator[Listed | EngineRows]:
         """Yield the files that a path or pattern names; add to `paths` those that are on this machine."""
+        if self.look is not None and is_address(pattern):
+            yield self._at_address(plain_text(pattern, what=f"input {self.name}"), self.look)
+            return
         if is_remote(pattern):
             self._refuse_version(pattern)
             yield from self.remote.listed(pattern)
@@ -119,6 +131,13 @@ class Listing:
         for file, root in matches:
             paths.append(file)
             yield Listed(str(file), partitions_of(file, root), partial(self._open, file, root))
+
+    def _at_address(self, address: str, look: Looks) -> EngineRows:
+        kind = format_of(PurePosixPath(address), None)
+        if kind != "parquet":
+            message = f"input {self.name}: {address} is {kind}, and Spark reads Parquet files and tables"
+            raise ConfigError(message, remedy="Make a view of it in Spark, and name that with table = …")
+        return look_at_address(self.spec, address, look, name=self.name)
 
     def _refuse_version(self, path: str) -> None:
         if self.spec.of_table is not None:
@@ -143,14 +162,15 @@ class Listing:
         notices: dict[str, int] = {}
 
         def write(target: Path) -> None:
-            notices.update(convert(path, kind, self.spec, self.kinds, target, alone=alone, name=self.name))
+            with reading(path, self.name):
+                notices.update(convert(path, kind, self.spec, self.kinds, target, alone=alone, name=self.name))
 
         converted, holder = spooled(write, label, self.scratch, name=self.name)
         file = open_file(converted, converted.parent, name=self.name, label=label, holder=holder)
         return replace(file, notices=notices)
 
 
-def _is_remote(item: Listed | Frame) -> bool:
+def _is_remote(item: Listed | Frame | EngineRows) -> bool:
     return isinstance(item, Listed) and item.is_remote
 
 

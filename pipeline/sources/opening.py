@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from pipeline.sources.engine_rows import Looks
     from pipeline.sources.inputs import Input, InputContract, Kind
     from pipeline.sources.partition_filter import Truths
     from pipeline.sources.remote.copies import Copies
@@ -31,6 +32,7 @@ def open_source(
     *,
     truths: Truths = none_known,
     copies: Copies | None = None,
+    look: Looks | None = None,
 ) -> Source:
     """Find the files of an input and check their footers against its contract.
 
@@ -42,6 +44,7 @@ def open_source(
         scratch: Folder for temporary data; None: that of the system.
         truths: Says for which partitions a predicate holds; files whose rows `where` leaves out are not opened.
         copies: Where copies of remote objects are; None: in the user's folder for caches.
+        look: How the engine looks at tables and addresses; None: it reads files here alone.
 
     Raises:
         ConfigError: a required column is unbound.
@@ -49,7 +52,7 @@ def open_source(
         DataError: required or mapped columns are missing, or have types that their fields do not accept; it lists all.
     """
     kinds = partial(_kinds, contract, spec)
-    listing = find_files(spec, base, scratch, name=contract.name, kinds=kinds, truths=truths, copies=copies)
+    listing = find_files(spec, base, scratch, name=contract.name, kinds=kinds, truths=truths, copies=copies, look=look)
     source = Source(contract, spec, listing.files, type_of, listing.skipped, listing.left_out, listing.tables)
     faults = []
     for field in contract.fields:

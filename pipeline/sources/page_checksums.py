@@ -10,6 +10,8 @@ import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
+from pipeline.breadcrumbs import reading
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from pathlib import Path
@@ -53,7 +55,7 @@ def check_pages(path: Path, columns: Collection[str]) -> PageCounts:
     import pyarrow.parquet as pq  # noqa: PLC0415 - the command line shows its help without loading pyarrow
 
     verified = without = 0
-    with path.open("rb") as file:
+    with reading(path), path.open("rb") as file:
         metadata = pq.read_metadata(file)
         for group in range(metadata.num_row_groups):
             for index in range(metadata.num_columns):

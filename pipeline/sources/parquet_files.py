@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import field as data_field
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from pipeline.breadcrumbs import OPENING, reading
 from pipeline.errors import DataError, os_error_number, os_fault
 
 if TYPE_CHECKING:
@@ -15,9 +18,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
 MAGIC = b"PAR1"
 _TAIL = 8
+_SAMPLE_ROWS = 8
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -38,6 +43,7 @@ class DataFile:
         origin: The file of another format that its rows come from, whose identity it has; else None.
         partition_types: Column → its type, for the partitions that are not text; a table format says them.
         notices: What is to be said of rows that are not read as that file has them, with the number of such rows.
+        largest_group: Bytes of the largest row group before compression, from the footer.
     """
 
     path: Path
@@ -51,6 +57,8 @@ class DataFile:
     origin: Path | None = None
     partition_types: dict[str, pa.DataType] = data_field(default_factory=dict)
     notices: dict[str, int] = data_field(default_factory=dict, compare=False)
+    largest_group: int = data_field(default=0, compare=False)
+    _bounds: dict[str, tuple[float, float] | None] = data_field(default_factory=dict, compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -82,25 +90,54 @@ class DataFile:
         """Whether the footer says for every row group that a column has no NULL."""
         import pyarrow.parquet as pq  # noqa: PLC0415 - see open_file
 
-        metadata = pq.read_metadata(self.path)
-        if column not in metadata.schema.names:
-            return False
-        index = metadata.schema.names.index(column)
-        groups = (metadata.row_group(number).column(index).statistics for number in range(metadata.num_row_groups))
-        return all(chunk is not None and chunk.has_null_count and chunk.null_count == 0 for chunk in groups)
+        with reading(self.name, activity=OPENING):
+            metadata = pq.read_metadata(self.path)
+            if column not in metadata.schema.names:
+                return False
+            index = metadata.schema.names.index(column)
+            groups = (metadata.row_group(number).column(index).statistics for number in range(metadata.num_row_groups))
+            return all(chunk is not None and chunk.has_null_count and chunk.null_count == 0 for chunk in groups)
+
+    def value_bytes(self, column: str, least: float, largest_page: float) -> float:
+        """Return the bytes of a value of a column before compression, as its footer and its first values tell.
+
+        Args:
+            column: The column.
+            least: Bytes of a value from which on they matter: smaller ones are not looked at more closely.
+            largest_page: Bytes of a column in a row group up to which its first values are read.
+        """
+        import pyarrow.parquet as pq  # noqa: PLC0415 - see open_file
+
+        with reading(self.name), suppress(OSError, ValueError), pq.ParquetFile(self.path) as file:
+            metadata = file.metadata
+            leaves = [number for number in range(metadata.num_columns) if _root(metadata, number) == column]
+            groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+            sizes = [sum(group.column(leaf).total_uncompressed_size for leaf in leaves) for group in groups]
+            averages = [size / max(group.num_rows, 1) for size, group in zip(sizes, groups, strict=True)]
+            if max(averages, default=0.0) > least or not least < max(sizes, default=0) < largest_page:
+                return max(averages, default=0.0)
+            batches = file.iter_batches(_SAMPLE_ROWS, row_groups=[sizes.index(max(sizes))], columns=[column])
+            return max(_bytes_of_a_value(batch.column(0)) for batch in islice(batches, 1))
+        return 0.0
 
     def bounds(self, column: str) -> tuple[float, float] | None:
         """Return the lowest and highest number of a column according to the footer; None if it does not tell.
 
-        Only a hint: statistics leave out NaN, and may be missing.
+        Only a hint: statistics leave out NaN, and may be missing. The footer is read once for a column.
         """
+        if column not in self._bounds:
+            self._bounds[column] = self._bounds_in_footer(column)
+        return self._bounds[column]
+
+    def _bounds_in_footer(self, column: str) -> tuple[float, float] | None:
         import pyarrow.parquet as pq  # noqa: PLC0415 - see open_file
 
-        metadata = pq.read_metadata(self.path)
-        if column not in metadata.schema.names or not metadata.num_row_groups:
-            return None
-        index = metadata.schema.names.index(column)
-        groups = [metadata.row_group(number).column(index).statistics for number in range(metadata.num_row_groups)]
+        with reading(self.name, activity=OPENING):
+            metadata = pq.read_metadata(self.path)
+            if column not in metadata.schema.names or not metadata.num_row_groups:
+                return None
+            index = metadata.schema.names.index(column)
+            groups = [metadata.row_group(number).column(index).statistics for number in range(metadata.num_row_groups)]
         if not all(chunk is not None and chunk.has_min_max and isinstance(chunk.min, int | float) for chunk in groups):
             return None
         return float(min(chunk.min for chunk in groups)), float(max(chunk.max for chunk in groups))
@@ -126,17 +163,38 @@ def open_file(path: Path, root: Path, *, name: str, label: str = "", holder: obj
     from pipeline.sources.plain_types import plain_schema  # noqa: PLC0415 - loads pyarrow
 
     try:
-        stat = path.stat()
-        footer = _footer(path, stat.st_size, label or str(path), name=name)
-        metadata = pq.read_metadata(path)
-        schema = plain_schema(metadata.schema.to_arrow_schema())
-    except (pa.ArrowException, OSError, MemoryError) as error:
+        with reading(label or path, name, OPENING):
+            stat = path.stat()
+            footer = _footer(path, stat.st_size, label or str(path), name=name)
+            metadata = pq.read_metadata(path)
+            schema = plain_schema(metadata.schema.to_arrow_schema())
+            largest_group = _largest_group(metadata)
+    except (pa.ArrowException, OSError, MemoryError, UnicodeError) as error:
         if os_error_number(error) is not None:
             raise os_fault(error, f"input {name}: reading {label or path}") from error
         message = f"input {name}: {label or path} is not a whole Parquet file ({error})"
         raise DataError(message, remedy="Write the file again, or remove it from the input.") from error
     identity = _of_stat(stat)
-    return DataFile(path, metadata.num_rows, schema, partitions_of(path, root), identity, footer, label, holder)
+    partitions = partitions_of(path, root)
+    return DataFile(
+        path, metadata.num_rows, schema, partitions, identity, footer, label, holder, largest_group=largest_group
+    )
+
+
+def _bytes_of_a_value(values: pa.Array) -> float:
+    import pyarrow as pa  # noqa: PLC0415 - see open_file
+
+    plain = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+    return float(plain.nbytes / max(len(plain), 1))
+
+
+def _largest_group(metadata: pq.FileMetaData) -> int:
+    return max((metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups)), default=0)
+
+
+def _root(metadata: pq.FileMetaData, leaf: int) -> str:
+    """The column of a file that a leaf of its schema belongs to."""
+    return str(metadata.schema.column(leaf).path.partition(".")[0])
 
 
 def identity_of(path: Path, *, name: str) -> dict[str, int]:
@@ -146,7 +204,8 @@ def identity_of(path: Path, *, name: str) -> dict[str, int]:
         ThresherError: the operating system fails; by the number of its error.
     """
     try:
-        return _of_stat(path.stat())
+        with reading(path, name, OPENING):
+            return _of_stat(path.stat())
     except OSError as error:
         raise os_fault(error, f"input {name}: looking at {path}") from error
 

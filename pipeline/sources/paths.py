@@ -54,7 +54,7 @@ def start_and_pattern(text: str | os.PathLike[str], base: Path, *, what: str) ->
         written = url2pathname(file_url["path"])
     elif (remote := _SCHEME.match(written)) is not None:
         message = f"{what}: {shortened(written)} is on a remote store ({remote['scheme']}), which is not supported yet"
-        remedy = "Give a place on this machine; inputs alone may be on s3://, gs:// and az://."
+        remedy = "Give a place on this machine; inputs and results alone may be on s3://, gs:// and az://."
         raise ConfigError(message, remedy=remedy)
     path = _at_home(written, base, what=what)
     start = Path(path.anchor) if path.is_absolute() else base.absolute()

@@ -9,6 +9,7 @@ from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
 from pipeline.errors import ConfigError
+from pipeline.queries.spark_text import ROUNDS
 from pipeline.sources.paths import shortened
 from pipeline.sources.references import MARKED, Placeholders
 
@@ -113,6 +114,8 @@ def _limited(text: str, *, name: str, kind: str) -> exp.Expr:
                 "Use columns, constants, comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, CASE, CAST and simple functions."
             )
             raise ConfigError(message, remedy=remedy)
+        if isinstance(node, exp.Cast) and node.to.this in exp.DataType.INTEGER_TYPES:
+            node.meta[ROUNDS] = True
     return tree
 
 
@@ -160,6 +163,38 @@ def _is_too_deep(tree: exp.Expr) -> bool:
 def columns_of(predicate: exp.Expr) -> tuple[str, ...]:
     """Return the names of the columns that a predicate reads, in order of appearance."""
     return tuple(dict.fromkeys(node.name for node in predicate.find_all(exp.Column)))
+
+
+def decimals_as_floats(predicate: exp.Expr, is_single: Callable[[str], bool]) -> exp.Expr:
+    """Return the predicate with decimals cast to FLOAT where they meet columns of single precision alone.
+
+    DuckDB takes them so; other engines would compare in double precision, in which no FLOAT is 0.9.
+
+    Args:
+        predicate: The predicate, on columns of the files.
+        is_single: Whether a column is of single precision.
+    """
+
+    def cast(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Binary | exp.Between | exp.In):
+            operands = [operand for operand in node.iter_expressions() if not _is_decimal(operand)]
+            names = [name for operand in operands for name in columns_of(operand)]
+            if names and all(map(is_single, names)):
+                for literal in [operand for operand in node.iter_expressions() if _is_decimal(operand)]:
+                    literal.replace(exp.cast(literal.copy(), "FLOAT"))
+        return node
+
+    return predicate.copy().transform(cast, copy=False)
+
+
+def _is_decimal(node: exp.Expr) -> bool:
+    number = node.this if isinstance(node, exp.Neg) else node
+    return (
+        isinstance(number, exp.Literal)
+        and not number.is_string
+        and "." in number.name
+        and "e" not in number.name.lower()
+    )
 
 
 def bind(predicate: exp.Expr, replace: Callable[[str], exp.Expr]) -> exp.Expr:

@@ -16,10 +16,11 @@ from pipeline.errors import DataError, InvalidQueryError, ThresherError
 from pipeline.queries.dialect import column, data_type
 from pipeline.sources import predicates
 from pipeline.sources.bindings import Binding, Bindings
-from pipeline.sources.frames import FrameRows, Rows
+from pipeline.sources.engine_rows import EngineRows
 from pipeline.sources.parquet_files import DataFile
 from pipeline.sources.partition_filter import partition_type
 from pipeline.sources.plain_types import refused
+from pipeline.sources.scan import Scan, scan_of
 from pipeline.sources.types import ACCEPTS, UNKNOWN, canonical_type, finite, type_of_nulls
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from pipeline.sources.frames import Rows
     from pipeline.sources.inputs import Field, Input, InputContract
     from pipeline.sources.skipped import Skipped
     from pipeline.sources.table_formats.live_files import LiveTable
@@ -34,21 +36,6 @@ if TYPE_CHECKING:
 PASSES_WHERE = "passes_where"
 SCORE_GIVEN = "score_given"
 SCORE_STATE = "score_state"
-
-
-@dataclass(frozen=True)
-class Scan:
-    """Files with the same schema, or a frame, to be registered with an engine under one name.
-
-    Attributes:
-        name: Logical relation.
-        files: Absolute paths, in order; none for a frame.
-        frame: The frame; None for files.
-    """
-
-    name: str
-    files: tuple[str, ...]
-    frame: FrameRows | None = None
 
 
 TypeOf = Callable[["exp.Expr", "pa.Schema"], "pa.DataType"]
@@ -100,25 +87,28 @@ class Source:
         """Rows in all files, from their footers."""
         return sum(file.rows for file in self.files)
 
+    @property
+    def n_files(self) -> int:
+        """Number of its files and frames; a table of the engine counts as one where the engine does not tell."""
+        return sum(file.n_files if isinstance(file, EngineRows) else 1 for file in self.files)
+
+    @property
+    def without_places(self) -> str | None:
+        """Name of rows of which the engine tells neither file nor number; None: every row has its place."""
+        return next((each.name for each in self.files if isinstance(each, EngineRows) and not each.has_places), None)
+
     def scans(self, names: Iterable[str]) -> tuple[Scan, ...]:
         """Return one scan per schema, so that no file is read with the types of another.
 
         Args:
             names: Canonical names of the columns that will be read.
         """
-        return tuple(
-            Scan(f"{self.name}_files_{number}", (), files[0])
-            if isinstance(files[0], FrameRows)
-            else Scan(
-                f"{self.name}_files_{number}", tuple(str(file.path) for file in files if isinstance(file, DataFile))
-            )
-            for number, files in enumerate(self.groups(names))
-        )
+        return tuple(scan_of(f"{self.name}_files_{number}", files) for number, files in enumerate(self.groups(names)))
 
     def groups(self, names: Iterable[str]) -> tuple[tuple[Rows, ...], ...]:
         """Group the files by schema and by the values of the folder names that are read, which become constants.
 
-        A frame is a group by itself.
+        A frame is a group by itself, and so are rows that the engine reads.
         """
         read = (column for name in names for column in self.columns_read(name))
         used = dict.fromkeys((*read, *self.where_columns, *(self.shown or ())))
@@ -130,7 +120,7 @@ class Source:
                 for name in used
                 if self.is_partition(file, name)
             )
-            own_group = id(file) if isinstance(file, FrameRows) else None
+            own_group = None if isinstance(file, DataFile) else id(file)
             groups.setdefault((signature, values, own_group), []).append(file)
         return tuple(tuple(group) for group in groups.values())
 
@@ -248,7 +238,7 @@ class Source:
     def _type_of_expression(self, file: Rows, name: str, tree: exp.Expr) -> pa.DataType:
         self.check_columns(file, predicates.columns_of(tree), f"{name} is computed from")
         try:
-            return self.type_of(predicates.bind(tree, self.barrier(file)), file.schema)
+            return self.type_of(self.bound(file, tree), file.schema)
         except InvalidQueryError as error:
             message = (
                 f"input {self.name}: {name} = {self.source_name(name)!r} does not fit the columns of {file.name}: "
@@ -371,19 +361,23 @@ class Source:
                 message = f"input {self.name}: {words} {name!r}, which is {odd[0]} in {file.name}"
                 raise DataError(message, remedy=odd[1])
 
-    def barrier(self, file: Rows) -> Callable[[str], exp.Expr]:
-        """Return how the user's SQL reads a column: constants for folder names, NULL for values that are not finite."""
-        kinds = {field.name.lower(): str(field.type) for field in file.schema}
+    def bound(self, file: Rows, tree: exp.Expr) -> exp.Expr:
+        """Return SQL of the user as it reads a file: folder names as constants, values that are not finite as NULL."""
+        fields = {field.name.lower(): field for field in file.schema}
+
+        def is_single(name: str) -> bool:
+            return name.lower() in fields and str(fields[name.lower()].type) in {"float", "halffloat"}
 
         def read(name: str) -> exp.Expr:
             if self.is_partition(file, name):
                 return self.constant(file, name)
-            kind = kinds[name.lower()]
+            field = fields[name.lower()]
+            kind, as_it_is = str(field.type), column(field.name)
             if kind == "null":  # the engine would read it as whole numbers
                 return exp.null()
-            return finite(column(name)) if kind in {"double", "float", "halffloat"} else column(name)
+            return finite(as_it_is) if kind in {"double", "float", "halffloat"} else as_it_is
 
-        return read
+        return predicates.bind(predicates.decimals_as_floats(tree, is_single), read)
 
     def constant(self, file: Rows, file_column: str) -> exp.Cast:
         """Return the value of a partition column, which is the same in all rows of a file."""

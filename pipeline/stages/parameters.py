@@ -143,6 +143,11 @@ class StageParameters(BaseModel):
         """The keys that a config may have."""
         return [name for name in cls.model_fields if name not in cls.inapplicable]
 
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """Measures that the config asks for by name, which are columns of the table of units."""
+        return ()
+
     @model_validator(mode="before")
     @classmethod
     def _used(cls, values: object) -> object:

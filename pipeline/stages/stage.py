@@ -102,6 +102,8 @@ class Stage:
         methods: What a methods section says of the stage: sentences, empty ones being left out.
         units: The table with one row per unit, if it has one.
         evidence: Where its numbers come from: formulas, and sections of rows.
+        further_columns: Columns that tables have beside those of their contract because the parameters ask for them, by
+            table.
     """
 
     kind: str
@@ -118,6 +120,12 @@ class Stage:
     methods: Callable[[Measured], Iterable[str]] = lambda _measured: ()
     units: UnitTable | None = None
     evidence: Evidence | None = None
+    further_columns: Callable[[Any], Mapping[str, tuple[Column, ...]]] = lambda _params: {}
+
+    def tables_of(self, params: StageParameters) -> tuple[Table, ...]:
+        """Return the result tables with the columns that the parameters ask for."""
+        further = self.further_columns(params)
+        return tuple(table.with_columns(further.get(table.name, ())) for table in self.tables)
 
 
 _REPLICATE = Column(REPLICATE, "BIGINT", "group of clusters; intervals leave one out at a time")

@@ -26,6 +26,7 @@ class UpstreamStage:
         by: Its groupings.
         folder: The folder of its run.
         omitted: Its tables that were not made, with the reason.
+        measures: Measures that it was asked for by name, columns of its units.
     """
 
     name: str
@@ -33,6 +34,7 @@ class UpstreamStage:
     by: tuple[tuple[str, ...], ...]
     folder: Path
     omitted: Mapping[str, str] = field(default_factory=dict)
+    measures: tuple[str, ...] = ()
 
     def file(self, table: str) -> str:
         """Path of one of its tables.

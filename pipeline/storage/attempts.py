@@ -11,16 +11,19 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipeline import breadcrumbs
+from pipeline.errors import ThresherError
 from pipeline.storage.durable import DamagedError, read_own, read_start, storage_errors, write_json
 from pipeline.storage.layout import RUN_RECORD
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from pipeline.storage.layout import Layout
 
 RUNNING, CRASHED, PUBLISHED = "running", "crashed", "published"
-ABANDONED = timedelta(hours=1)
+FAILED, INTERRUPTED = "failed", "interrupted"
+ABANDONED, ABANDONED_ON_STORES = timedelta(hours=1), timedelta(days=1)
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _START = 1024  # bytes: the status is the third key of a record
 _LARGEST_PID = (1 << 31) - 1
@@ -29,17 +32,26 @@ _START_FIELD = 19  # of what follows the name of the program in /proc/<pid>/stat
 
 @dataclass
 class Attempt:
-    """The record of one attempt."""
+    """The record of one attempt.
+
+    Attributes:
+        path: Its file.
+        record: Its content.
+        send: Called with the file whenever that was written: puts it on the store where the results live.
+    """
 
     path: Path
     record: dict[str, Any]
+    send: Callable[[Path], None] = lambda _path: None
 
     def write(self, **facts: Any) -> None:  # noqa: ANN401 - whatever JSON can hold
         """Add facts to the record and write it anew."""
         self.record |= facts
+        breadcrumbs.note(attempt=str(self.path))
         with storage_errors(f"writing {self.path}"):
             self.path.parent.mkdir(exist_ok=True)
         write_json(self.path, self.record)
+        self.send(self.path)
 
 
 def process_facts() -> dict[str, Any]:
@@ -59,13 +71,15 @@ def crashed(layout: Layout, *, held: bool = False, settled: Collection[str] = ()
 
     Args:
         layout: The results folder.
-        held: Whether the caller holds the lock: then no process on another host can have been at work for long, either.
+        held: Whether the caller holds the lock: then no process on another host can have been at work for long, either;
+            on a store, which has no lock, for a day.
         settled: Ids of attempts that are known to have ended.
     """
     entries = sorted(os.listdir(layout.attempts)) if layout.attempts.is_dir() else []  # noqa: PTH208 - names suffice
     names = (name for name in entries if name.endswith(".json") and name.removesuffix(".json") not in settled)
+    longest = (ABANDONED_ON_STORES if layout.address else ABANDONED) if held else None
     paths = [layout.attempts / name for name in names]
-    return [path for path in paths if _is_running(path) and _is_gone(_read(path) or {}, held=held)]
+    return [path for path in paths if _is_running(path) and _is_gone(_read(path) or {}, held=longest)]
 
 
 def settle(layout: Layout, published: dict[str, Path], latest: str) -> None:
@@ -85,6 +99,21 @@ def settle(layout: Layout, published: dict[str, Path], latest: str) -> None:
         write_json(path, existing or record | {"status": CRASHED, "noticed_at": utc_now()})
 
 
+def settle_ended(path: Path, status: str, code: int, error: str) -> None:
+    """Complete the record of an attempt whose process has ended, unless it is complete; if it cannot be written, go on.
+
+    Args:
+        path: The record.
+        status: What it says from now on.
+        code: Exit code of the command.
+        error: What happened, and what to do.
+    """
+    record = _read(path)
+    if record is not None and record.get("status") == RUNNING:
+        with suppress(ThresherError):
+            write_json(path, record | {"status": status, "exit": code, "error": error, "ended_at": utc_now()})
+
+
 def _is_running(path: Path) -> bool:
     try:
         return b'"status": "running"' in read_start(path, _START)
@@ -99,12 +128,17 @@ def _read(path: Path) -> dict[str, Any] | None:
     return None
 
 
-def _is_gone(record: dict[str, Any], *, held: bool) -> bool:
-    """Whether the process of a record that says `running` has ended; False if that is uncertain."""
+def _is_gone(record: dict[str, Any], *, held: timedelta | None) -> bool:
+    """Whether the process of a record that says `running` has ended; False if that is uncertain.
+
+    Args:
+        record: The record.
+        held: How long a process on another host can have been at work; None: as long as it likes.
+    """
     if record.get("status") != RUNNING:
         return False
     if record.get("host") != platform.node() or os.name != "posix":
-        return held and str(record.get("started_at")) < _iso_text(datetime.now(UTC) - ABANDONED)
+        return held is not None and str(record.get("started_at")) < _iso_text(datetime.now(UTC) - held)
     if record.get("boot_id", _boot_id()) != _boot_id():
         return True
     pid = record.get("pid")

@@ -13,7 +13,6 @@ import shutil
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -22,13 +21,14 @@ import sqlglot.expressions as exp
 from pipeline.errors import StorageError
 from pipeline.queries.dialect import render
 from pipeline.storage.contents import LeftOut, existing_shapes, fill, forget_runs, make_tables, update_attempts
-from pipeline.storage.durable import own_sha256, storage_errors, sync_file
-from pipeline.storage.layout import run_id_of
+from pipeline.storage.durable import own_sha256, reading_back, storage_errors, sync_file
+from pipeline.storage.layout import run_id_of, run_name_of
 from pipeline.storage.shapes import RunFolder, Shape, shapes
 from pipeline.storage.shown import faults_after_writing, first_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from pipeline.storage.chain import Link
     from pipeline.storage.layout import Layout
@@ -96,7 +96,7 @@ class Content:
 
 def what_is_shown(layout: Layout, kept: Sequence[str], left_out: LeftOut) -> str:
     """Return the version of the catalog, and the hash of what it shows: its folder, its runs, and what they lack."""
-    shown = [str(layout.root), [[name, *left_out.get(name, ())] for name in kept]]
+    shown = [layout.address or str(layout.root), [[name, *left_out.get(name, ())] for name in kept]]
     content = json.dumps(shown).encode()  # without indents, which take ten times as long for a thousand runs
     return f"{_version()}:{hashlib.sha256(content).hexdigest()}"
 
@@ -128,7 +128,9 @@ def stage_catalog(layout: Layout, name: str, content: Content) -> StagedCatalog:
         path.unlink(missing_ok=True)
         build_catalog(layout, path, content)
         status = path.stat()
-    return StagedCatalog(path, own_sha256(path), content.shows(layout), f"{status.st_size}:{status.st_mtime_ns}")
+    with reading_back(path):
+        digest = own_sha256(path)
+    return StagedCatalog(path, digest, content.shows(layout), f"{status.st_size}:{status.st_mtime_ns}")
 
 
 def build_catalog(layout: Layout, path: Path, content: Content) -> None:
@@ -160,10 +162,11 @@ def _carry(connection: duckdb.DuckDBPyConnection, layout: Layout, path: Path, co
     shown = {
         folder: tuple(left_out) for folder, left_out in connection.execute("SELECT path, left_out FROM runs").fetchall()
     }
-    wanted = {str(layout.runs / name): content.left_out.get(name, ()) for name in content.kept}
-    latest = str(content.latest[0])
+    front = layout.named_folders()
+    wanted = {front + name: content.left_out.get(name, ()) for name in content.kept}
+    latest = front + content.latest[0].name
     is_new = latest not in shown
-    is_of_another_folder = any(Path(folder).parent != layout.runs for folder in shown)
+    is_of_another_folder = any(folder != front + run_name_of(folder) for folder in shown)
     if is_of_another_folder or any(
         shown.get(folder) != left_out for folder, left_out in wanted.items() if folder != latest or not is_new
     ):
@@ -173,7 +176,7 @@ def _carry(connection: duckdb.DuckDBPyConnection, layout: Layout, path: Path, co
     if shown.keys() - wanted.keys():
         forget_runs(connection, [run_id_of(name) for name in content.kept], existing_shapes(connection))
     if is_new:
-        tables = shapes([content.latest])
+        tables = shapes([content.latest], holds_all=bool(layout.address))
         make_tables(connection, tables, content.latest, fresh=False)
         fill(connection, [content.latest], tables, content.left_out, fresh=False)
     update_attempts(connection, layout, content.attempt)
@@ -184,7 +187,7 @@ def _carry(connection: duckdb.DuckDBPyConnection, layout: Layout, path: Path, co
 def _build(connection: duckdb.DuckDBPyConnection, layout: Layout, path: Path, content: Content) -> None:
     """Build a catalog from the folders of all kept runs."""
     runs = content.runs()
-    tables = shapes(runs)
+    tables = shapes(runs, holds_all=bool(layout.address))
     key = tuple(tables.items())
     template = _templates.get(key) if len(runs) == 1 else None
     if template is not None:

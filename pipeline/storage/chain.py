@@ -92,7 +92,11 @@ def read_link(path: Path) -> Link:
         DamagedError: the file is missing, or is not what was written.
         DataError: another version of thresher wrote it.
     """
-    content = read_own(path)
+    return parse_link(read_own(path), path)
+
+
+def parse_link(content: bytes, path: Path) -> Link:
+    """Parse the content of a link; errors are those of `read_link`."""
     changed = DamagedError(f"{path} has changed since it was written")
     try:
         record = json.loads(content)

@@ -6,6 +6,7 @@ import errno
 import hashlib
 import json
 import os
+import shutil
 import stat
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,7 @@ _DAMAGE = {
     errno.EISDIR: "is not a file",
     errno.ENXIO: "is not a file",
     errno.ELOOP: "is a link",
-    errno.EIO: "cannot be read: the disk fails",
+    errno.EIO: f"cannot be read: {os.strerror(errno.EIO)}",
 }
 _OF_THE_PATH = {errno.EACCES, errno.EPERM, errno.EROFS, errno.EEXIST, errno.ENOTDIR, errno.ENOENT, errno.ELOOP}
 _LIBRARY_ERRORS = (MemoryError, duckdb.IOException, duckdb.TransactionException, duckdb.FatalException, ComputeError)
@@ -81,6 +82,19 @@ def own_sha256(path: Path) -> str:
 
 
 @contextmanager
+def reading_back(path: Path) -> Iterator[None]:
+    """Treat damage to a file that this process has just written as what it is: an error of the disk.
+
+    Raises:
+        ThresherError: the file cannot be read back; see `os_fault`.
+    """
+    try:
+        yield
+    except DamagedError as error:
+        raise os_fault(error.__cause__ if isinstance(error.__cause__, OSError) else error, f"reading {path}") from error
+
+
+@contextmanager
 def _opened_own(path: Path) -> Iterator[int]:
     try:
         descriptor = os.open(path, os.O_RDONLY | _NO_LINK | _NO_WAIT)
@@ -130,6 +144,24 @@ def write_whole(path: Path, content: bytes, *, scratch: Path | None = None) -> N
         finally:
             temporary.unlink(missing_ok=True)
         sync_folder(path.parent)
+
+
+def remove_whole(path: Path, scratch: Path) -> None:
+    """Remove a folder by one rename: it is there or gone, never a part of it. What lies in its place is removed, too.
+
+    Args:
+        path: The folder.
+        scratch: Folder on the same file system that takes it; what a kill leaves there is the next run's to remove.
+    """
+    if path.is_symlink() or not path.is_dir():
+        path.unlink()
+        return
+    scratch.mkdir(exist_ok=True)
+    aside = scratch / f"{path.name}.removed"
+    shutil.rmtree(aside, ignore_errors=True)
+    path.rename(aside)
+    sync_folder(path.parent)
+    shutil.rmtree(aside)
 
 
 def make_folder(path: Path, option: str = "output") -> None:

@@ -21,10 +21,13 @@ from pipeline.storage.layout import Layout, run_id_of
 from pipeline.storage.publish import exclusive
 from pipeline.storage.records import read_record
 from pipeline.storage.state import State, no_run, read_state
+from pipeline.storage.stores.publication import remove_runs, send_back
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
+
+    from pipeline.storage.stores.mirror import Mirror
 
 EXPIRED = ".expired"
 MOST_DAYS = 100_000
@@ -74,33 +77,41 @@ class Expired:
     notes: tuple[str, ...]
 
 
-def expire(results: Path, keeping: Keeping, *, dry_run: bool = False) -> Expired:
+def expire(results: Path, keeping: Keeping, *, dry_run: bool = False, mirror: Mirror | None = None) -> Expired:
     """Remove old runs, the records of attempts as old, and their rows in the catalog.
 
     Args:
         results: The output folder of a run.
         keeping: Which runs stay.
         dry_run: Whether to say only what would be removed.
+        mirror: The mirror that the folder is of results on a store, from which they are removed, too; else None.
 
     Raises:
         NoInputError: no run was published there.
         BusyError: a run holds the folder.
         StorageError: the disk is full or failing.
+        UnavailableError: the store does not answer.
     """
     layout = Layout(results.resolve())
-    if not layout.root.is_dir():
+    if not layout.root.is_dir() and mirror is None:
         raise no_run(layout)
     if dry_run:
         state = read_state(layout, older=None)
         removed, attempts = _outdated(state, keeping)
         return Expired(removed, _without(state.kept, removed), len(attempts), ())
     with exclusive(layout):
+        if mirror is not None:
+            mirror.bring_here()
         notes = heal(layout).notes
         state = read_state(layout, older=None)
         removed, attempts = _outdated(state, keeping)
+        if mirror is not None:
+            remove_runs(mirror, removed, attempts)
         with storage_errors(f"removing old runs of {layout.root}"):
             _remove(state, removed, attempts)
         heal(layout)
+        if mirror is not None:
+            notes = (*notes, *send_back(mirror))
     return Expired(removed, _without(state.kept, removed), len(attempts), notes)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pipeline.storage.attempts import settle
 from pipeline.storage.catalog import Content, stage_catalog, version_of, what_is_shown
 from pipeline.storage.chain import Link, write_link
-from pipeline.storage.durable import PROBE, storage_errors, sync_folder, write_whole
+from pipeline.storage.durable import PROBE, remove_whole, storage_errors, sync_folder, write_whole
 from pipeline.storage.latest import point_to_latest
 from pipeline.storage.layout import RUN_RECORD, Layout, generation_of, run_id_of
 from pipeline.storage.state import OLDER_RUNS, Hashed, State, read_state
@@ -81,10 +81,7 @@ def _remove_leftovers(state: State) -> None:
             layout.link(name).unlink(missing_ok=True)
             del state.links[name]
     for folder in state.leftovers:
-        if folder.is_symlink() or not folder.is_dir():
-            folder.unlink()
-        else:
-            shutil.rmtree(folder)
+        remove_whole(folder, layout.staging)
 
 
 def clear_staging(layout: Layout, *, unless: Sequence[str] = ()) -> None:
@@ -143,6 +140,7 @@ def _heal_catalog(state: State) -> Iterator[str]:
     existing = state.catalog_link
     shows = what_is_shown(layout, state.visible, state.left_out)
     same = existing is not None and existing.catalog_shows == shows
+    is_missing = layout.catalog.is_symlink() or not layout.catalog.exists()
     has_wal = layout.wal.is_symlink() or layout.wal.exists()
     if (same and not has_wal) or link is None or not latest.is_readable:
         return
@@ -154,7 +152,7 @@ def _heal_catalog(state: State) -> Iterator[str]:
     sync_folder(layout.root)
     state.links[name] = link
     if state.catalog_sha256 is None:
-        reason = "was missing"
+        reason = "was missing" if is_missing else "could not be read"
     elif existing is None:
         reason = "was damaged"
     elif version_of(existing.catalog_shows) != version_of(shows):

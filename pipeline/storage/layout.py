@@ -11,12 +11,15 @@ results/
     <run_id>/                           the files of an unfinished run
     <run_id>.finished/<stage>.json      a stage that it has finished: what it was counted from, and its files
   .lock                                 held by the run that may publish; never deleted
+  .store                                in the mirror of results on a store: the address where they live
 """
 
 from __future__ import annotations
 
+import os
 import re
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
+CURRENT, CATALOG, RUNS, CHAIN, ATTEMPTS = "CURRENT", "catalog.duckdb", "runs", "chain", "attempts"
 RUN_RECORD = "run.json"
 FINISHED = ".finished"
 RUN_ID = re.compile(r"[0-9a-f]{12}")
@@ -44,12 +48,12 @@ class Layout:
     @property
     def catalog(self) -> Path:
         """The DuckDB catalog."""
-        return self.root / "catalog.duckdb"
+        return self.root / CATALOG
 
     @property
     def current(self) -> Path:
         """The pointer to the latest run."""
-        return self.root / "CURRENT"
+        return self.root / CURRENT
 
     @property
     def latest(self) -> Path:
@@ -59,12 +63,12 @@ class Layout:
     @property
     def runs(self) -> Path:
         """The published runs."""
-        return self.root / "runs"
+        return self.root / RUNS
 
     @property
     def chain(self) -> Path:
         """The hashes of the published runs."""
-        return self.root / "chain"
+        return self.root / CHAIN
 
     @property
     def wal(self) -> Path:
@@ -74,7 +78,7 @@ class Layout:
     @property
     def attempts(self) -> Path:
         """The records of all attempts."""
-        return self.root / "attempts"
+        return self.root / ATTEMPTS
 
     @property
     def staging(self) -> Path:
@@ -90,6 +94,23 @@ class Layout:
     def lock(self) -> Path:
         """The lock file."""
         return self.root / ".lock"
+
+    @property
+    def store(self) -> Path:
+        """The file that names the store of which the folder is a mirror."""
+        return self.root / ".store"
+
+    @property
+    def address(self) -> str:
+        """Where the results live, if the folder is the mirror of a store; empty if they live in the folder itself."""
+        with suppress(OSError, ValueError):
+            return self.store.read_text("utf-8")
+        return ""
+
+    def named_folders(self) -> str:
+        """What stands in front of the name of a run where the catalog names its folder: the place where it lives."""
+        address = self.address
+        return f"{address}/{RUNS}/" if address else os.path.join(self.runs, "")  # noqa: PTH118 - the start of a text
 
     def finished(self, run_id: str) -> Path:
         """The folder that notes which stages an unfinished run has finished."""
@@ -128,6 +149,11 @@ def generation_of(name: str) -> int:
 def run_id_of(name: str) -> str:
     """The id in the name of a run's folder."""
     return name.partition("-")[2]
+
+
+def run_name_of(folder: str) -> str:
+    """The name of a run in the text of its folder, as any system writes it, or in its address."""
+    return folder.replace("\\", "/").rpartition("/")[2]
 
 
 def new_run_id() -> str:

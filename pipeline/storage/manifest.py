@@ -130,8 +130,10 @@ def faults(folder: Path, manifest: Manifest, *, hashes: bool = True) -> dict[str
             differing[file.path] = f"{path} is missing"
         elif size < 0:
             differing[file.path] = f"{path} is a link or not a file"
-        elif size != file.size or (hashes and _sha256(path) != file.sha256):
+        elif size != file.size:
             differing[file.path] = f"{path} has changed since it was published"
+        elif hashes and (fault := _fault_of_content(path, file.sha256)) is not None:
+            differing[file.path] = fault
     listed = {file.path for file in manifest.files} | {MANIFEST}
     return differing | {name: f"{folder / name} is not in the manifest" for name in sorted(present.keys() - listed)}
 
@@ -149,9 +151,9 @@ def _walk(folder: Path, below: str) -> Iterator[tuple[str, int]]:
                 yield path, -1
 
 
-def _sha256(path: Path) -> str | None:
-    """Return the hash of a file, or None if it can no longer be read."""
+def _fault_of_content(path: Path, sha256: str) -> str | None:
+    """Return what is wrong with the content of a file, or None if it is what was published."""
     try:
-        return own_sha256(path)
-    except DamagedError:
-        return None
+        return None if own_sha256(path) == sha256 else f"{path} has changed since it was published"
+    except DamagedError as error:
+        return str(error)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from pipeline.storage.kept import read_kept_run
+from pipeline.storage.layout import run_name_of
 from pipeline.storage.witnesses import expected_hashes, read_links
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def run_to_repeat(state: State, ds: str | None) -> KeptRun | None:
     row = _asked(state.layout, _OF_DAY, [ds])
     if row is None:
         return None
-    name = row[0].replace("\\", "/").rpartition("/")[2]
+    name = run_name_of(row[0])
     links = read_links(state.layout, [name])
     return read_kept_run(state.layout, name, expected_hashes(links, None).get(name, set()), links[name], hashes=True)
 

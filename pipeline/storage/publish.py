@@ -8,6 +8,7 @@ new run or the old one, complete, and the next run does the missing steps or rem
 
 from __future__ import annotations
 
+import io
 import shutil
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,8 @@ from pipeline.storage.durable import (
     json_bytes,
     make_folder,
     own_sha256,
+    reading_back,
+    remove_whole,
     storage_errors,
     sync_file,
     sync_folder,
@@ -34,13 +37,16 @@ from pipeline.storage.latest import point_to_latest
 from pipeline.storage.layout import MANIFEST, RUN_RECORD, Layout
 from pipeline.storage.manifest import Manifest, PublishedFile
 from pipeline.storage.state import Latest, State, latest_run, read_state
+from pipeline.storage.stores.mirror import take_back
 from pipeline.tables.schemas import COUNT_TABLE, DESCRIPTION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from pipeline.storage.catalog import StagedCatalog
     from pipeline.storage.shapes import RunFolder
+    from pipeline.storage.stores.publication import Publisher
     from pipeline.tables.schemas import Table
 
 _SQL_TYPES = {
@@ -74,7 +80,8 @@ def exclusive(layout: Layout) -> Iterator[None]:
     try:
         yield
     finally:
-        lock.release()
+        with suppress(OSError):  # what was done is done: the end of the process releases it at the latest
+            lock.release()
 
 
 @dataclass
@@ -86,10 +93,12 @@ class Staging:
         run_id: The run's id.
         files: What has been written so far.
         warnings_after_commit: What failed after the run had become visible.
+        publisher: What makes it visible on the store where the results live; None: they live in the folder itself.
     """
 
     layout: Layout
     run_id: str
+    publisher: Publisher | None = None
     files: list[PublishedFile] = field(default_factory=list)
     warnings_after_commit: list[str] = field(default_factory=list)
 
@@ -112,10 +121,13 @@ class Staging:
         described = metadata | {DESCRIPTION: table.description(frame.columns)}
         with storage_errors(f"writing {path}"):
             path.parent.mkdir(parents=True, exist_ok=True)
-            frame.write_parquet(path, compression="zstd", statistics=True, metadata=described)
+            buffer = io.BytesIO()
+            frame.write_parquet(buffer, compression="zstd", statistics=True, metadata=described)
+            path.write_bytes(buffer.getbuffer())  # Polars would not always pass on what the system says is wrong
         schema = {name: sql_type(kind) for name, kind in frame.schema.items()}
         view = f"{COUNT_TABLE}_{stage}" if table.name == COUNT_TABLE else table.name
-        self._record(relative, view, stage, frame.height, schema)
+        with reading_back(path):
+            self._record(relative, view, stage, frame.height, schema)
 
     def _record(self, relative: str, table: str, stage: str, rows: int, schema: dict[str, str]) -> None:
         path = self.folder / relative
@@ -168,7 +180,8 @@ class Staging:
         """Write a file of the run that is no table."""
         with storage_errors(f"writing {self.folder / name}"):
             (self.folder / name).write_bytes(content)
-        self._record(name, "", "", 0, {})
+        with reading_back(self.folder / name):
+            self._record(name, "", "", 0, {})
 
     def discard(self) -> None:
         """Remove what has been written."""
@@ -208,7 +221,7 @@ class Staging:
 
     def _make_visible(self, base: Latest, target: Path, manifest: Manifest, record: dict[str, Any]) -> Link:
         """Write the catalog that shows the run and its link in the chain, then do what readers notice."""
-        with storage_errors(f"publishing {target}"):
+        with storage_errors(f"publishing {target}"), reading_back(target / MANIFEST):
             sync_folder(self.layout.runs)
             state = read_state(self.layout, older=0)
             catalog = stage_catalog(self.layout, self.run_id, _content(state, (target, manifest), record))
@@ -225,15 +238,34 @@ class Staging:
             if latest_run(self.layout) != base:
                 message = f"another run was published to {self.layout.root} meanwhile"
                 raise BusyError(message, remedy="Run again.")
+            if self.publisher is not None:
+                self.publisher.publish(target, manifest, link)
+                self._complete(self.publisher, link, catalog)
+                return link
             catalog.path.replace(self.layout.catalog)
         return link
 
+    def _complete(self, publisher: Publisher, link: Link, catalog: StagedCatalog) -> None:
+        """Write what follows once the store shows the run; what fails is a warning now."""
+        self.warnings_after_commit += publisher.complete(link, catalog.path)
+        try:
+            with storage_errors(f"{link.run} is published, but its catalog is missing in {self.layout.root}"):
+                catalog.path.replace(self.layout.catalog)
+        except ThresherError as error:
+            self.warnings_after_commit.append(error.message)
+
     def _withdraw(self, base: Latest, target: Path) -> None:
-        """Remove what no reader has seen; what cannot be removed, the next run removes."""
+        """Remove what no reader has seen; what cannot be removed, the next run removes.
+
+        What was to go to a store stays staged, so that the next run takes its stages over.
+        """
         with suppress(ThresherError, OSError):
             if latest_run(self.layout) == base:
                 self.layout.link(target.name).unlink(missing_ok=True)
-                shutil.rmtree(target)
+                if self.publisher is None:
+                    remove_whole(target, self.layout.staging)
+                else:
+                    take_back(self.layout, target)
 
     def _point(self, link: Link) -> None:
         """Write the pointer. Readers see the run already, so an error is a warning now, not a failure."""

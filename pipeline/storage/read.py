@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import json
-import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -22,7 +21,7 @@ from pipeline.storage.contents import (
     update_attempts,
     view_of_latest,
 )
-from pipeline.storage.layout import RUN_RECORD, Layout, run_id_of
+from pipeline.storage.layout import RUN_RECORD, Layout, run_id_of, run_name_of
 from pipeline.storage.shapes import shapes
 from pipeline.storage.state import READINGS, State, read_state, require_latest
 from pipeline.storage.statements import HISTORY, MAIN
@@ -100,18 +99,13 @@ def _adapt(connection: duckdb.DuckDBPyConnection, state: State, latest: RunFolde
     """Show the catalog as it is, or, if runs have gone or the folder has moved, through views that leave them out."""
     layout = state.layout
     stale, newer = newer_attempts(connection, layout)
-    runs, kept = str(layout.runs), set(state.kept)
-    present = {os.path.join(runs, name) for name in kept}  # noqa: PTH118 - a thousand names, and texts suffice
-    if set(folders) - present:
-        _show_through(connection, latest, [folder for folder in folders if _name(folder) in kept])
+    front, kept = layout.named_folders(), set(state.kept)
+    if set(folders) - {front + name for name in kept}:
+        _show_through(connection, latest, [folder for folder in folders if run_name_of(folder) in kept])
     if stale or not newer.is_empty():
         connection.register("added", newer)
         connection.execute(statements.ATTEMPTS_NOW, {"stale": stale})
         connection.unregister("added")
-
-
-def _name(folder: str) -> str:
-    return folder.replace("\\", "/").rpartition("/")[2]
 
 
 def _show_through(connection: duckdb.DuckDBPyConnection, latest: RunFolder, shown: list[str]) -> None:
@@ -125,10 +119,11 @@ def _show_through(connection: duckdb.DuckDBPyConnection, latest: RunFolder, show
     tables = existing_shapes(connection)
     connection.execute("USE memory")
     connection.execute("CREATE SCHEMA history")
-    run_ids = tuple(run_id_of(_name(folder)) for folder in shown)
+    run_ids = tuple(run_id_of(run_name_of(folder)) for folder in shown)
+    front = Layout(latest[0].parent.parent).named_folders()
     for view, shape in tables.items():
         if view == (MAIN, RUNS.name):
-            connection.execute(statements.runs_in_place(run_ids, str(latest[0].parent), shape.columns))
+            connection.execute(statements.runs_in_place(run_ids, front, shape.columns))
         elif shape.is_view:
             view_of_latest(connection, view, shape, latest)
         else:

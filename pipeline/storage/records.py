@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from pipeline.storage.durable import DamagedError, read_own
-from pipeline.storage.layout import RUN_RECORD
+from pipeline.storage.layout import RUN_RECORD, Layout
 from pipeline.tables.run_tables import (
     ATTEMPTS,
     FILES,
@@ -50,6 +50,7 @@ def runs_frame(runs: Iterable[tuple[Path, Manifest]], left_out: dict[str, tuple[
     """
     rows = []
     for folder, manifest in runs:
+        folders_named = Layout(folder.parent.parent).named_folders()
         record = _record(folder)
         versions = record.get("versions")
         rows.append(
@@ -57,7 +58,7 @@ def runs_frame(runs: Iterable[tuple[Path, Manifest]], left_out: dict[str, tuple[
                 manifest.run_id,
                 manifest.generation,
                 *_moment_and_day(manifest, record),
-                str(folder),
+                folders_named + folder.name,
                 _moment(record.get("started_at")),
                 _float(record.get("seconds")),
                 _text(record.get("config")),

@@ -36,8 +36,13 @@ class Shape:
     is_view: bool = False
 
 
-def shapes(runs: Sequence[RunFolder]) -> dict[View, Shape]:
-    """Return the tables of a catalog of these runs, the last of which is the latest, by schema and name."""
+def shapes(runs: Sequence[RunFolder], *, holds_all: bool = False) -> dict[View, Shape]:
+    """Return the tables of a catalog by schema and name.
+
+    Args:
+        runs: Its runs, the last of which is the latest.
+        holds_all: Whether no table is a view of files, however large, so that the catalog can be read without them.
+    """
     wanted: dict[View, Shape] = {(MAIN, table.name): Shape(of_contract(table.columns)) for table in (RUNS, ATTEMPTS)}
     leading = of_contract(HISTORY_COLUMNS)
     for table in (METRICS, GATES, *RECORD_TABLES):  # also where a run made no such table: macros and readers need them
@@ -45,7 +50,7 @@ def shapes(runs: Sequence[RunFolder]) -> dict[View, Shape]:
         wanted[MAIN, table.name], wanted[HISTORY, table.name] = Shape(columns), Shape(leading + columns)
     for name in tables_of(runs[-1:]):
         files = files_of(runs[-1:], name)
-        is_view = name != METRICS.name and sum(file.rows for _, _, file in files) > TABLE_ROWS
+        is_view = not holds_all and name != METRICS.name and sum(file.rows for _, _, file in files) > TABLE_ROWS
         wanted[MAIN, name] = Shape(columns_of(file for _, _, file in files), is_view)
     for name in tables_of(runs):
         wanted[HISTORY, name] = Shape(_with_front([file for _, _, file in files_of(runs, name)]))

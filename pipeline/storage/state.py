@@ -10,7 +10,7 @@ from pipeline.errors import DataError, NoInputError
 from pipeline.storage.attempts import CRASHED, PUBLISHED, RUNNING, status_of
 from pipeline.storage.durable import storage_errors
 from pipeline.storage.kept import KeptRun, read_kept_run
-from pipeline.storage.layout import MANIFEST, RUN_NAME, Layout, generation_of, run_name
+from pipeline.storage.layout import MANIFEST, RUN_NAME, Layout, generation_of, run_id_of, run_name
 from pipeline.storage.witnesses import (
     catalog_sha256,
     expected_hashes,
@@ -159,7 +159,7 @@ def _read_state(layout: Layout, hashed: Hashed, older: int | None) -> State:
         pointer, pointer_fault = None, f"{layout.current} names a run of another folder"
     links = read_links(layout, links_since(names, pointer) if older is not None else names)
     present_sha256 = catalog_sha256(layout, [pointer, *links.values()] if hashed == "none" else [])
-    latest = _latest(layout, [pointer, *naming(links, present_sha256)], folders)
+    latest = _latest(layout, _reached(layout, pointer, links, present_sha256, folders), folders)
     kept = [name for name in folders if generation_of(name) < latest.generation]
     if latest.generation:
         kept.append(latest.name)
@@ -196,7 +196,8 @@ def latest_run(layout: Layout) -> Latest:
     if pointer is not None and pointer.run not in {*names, *folders}:
         pointer = None
     links = read_links(layout, links_since(names, pointer))
-    return _latest(layout, [pointer, *naming(links, catalog_sha256(layout, [pointer, *links.values()]))], folders)
+    present_sha256 = catalog_sha256(layout, [pointer, *links.values()])
+    return _latest(layout, _reached(layout, pointer, links, present_sha256, folders), folders)
 
 
 def require_latest(layout: Layout) -> tuple[State, KeptRun, Manifest]:
@@ -233,14 +234,32 @@ def _names(folder: Path, ending: str) -> list[str]:
     return sorted((name for name in names if RUN_NAME.fullmatch(name)), key=lambda name: (generation_of(name), name))
 
 
-def _latest(layout: Layout, named: list[Link | None], folders: list[str]) -> Latest:
+def _reached(
+    layout: Layout,
+    pointer: Link | None,
+    links: dict[str, Link | None],
+    present_sha256: str | None,
+    folders: list[str],
+) -> Latest | None:
+    """Return the latest run that pointer or catalog name; None if neither names one.
+
+    Where a catalog is there but no link that can be read names it, readers may see any run that has a link, since a
+    link is written when its run is complete: then it is the last of these.
+    """
+    naming_links = naming(links, present_sha256)
+    runs = [Latest(link.generation, link.run_id) for link in (pointer, *naming_links) if link is not None]
+    is_of_pointer = pointer is not None and pointer.catalog_sha256 == present_sha256
+    if not naming_links and not is_of_pointer and os.path.lexists(layout.catalog):
+        runs += [Latest(generation_of(name), run_id_of(name)) for name in links if name in folders]
+    return max(runs, key=lambda run: run.generation, default=None)
+
+
+def _latest(layout: Layout, reached: Latest | None, folders: list[str]) -> Latest:
     """Return the latest run: the one that pointer or catalog name, or a later one that its attempt calls published.
 
     If nothing names a run, the last complete one counts, unless its attempt says that it did not finish.
     """
-    links = [link for link in named if link is not None]
-    reached = max(links, key=lambda link: link.generation, default=None)
-    latest = Latest() if reached is None else Latest(reached.generation, reached.run_id)
+    latest = reached or Latest()
     for name in reversed(folders):
         if generation_of(name) <= latest.generation:
             break

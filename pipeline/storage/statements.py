@@ -174,11 +174,11 @@ def show_through(view: View, run_ids: tuple[str, ...] | None) -> str:
     return text(exp.Create(this=table(view), kind="VIEW", expression=select))
 
 
-def runs_in_place(run_ids: tuple[str, ...], folder: str, columns: Columns) -> str:
-    """The view `runs` of the attached catalog, of the runs with the given ids, whose folders now lie in another."""
+def runs_in_place(run_ids: tuple[str, ...], front: str, columns: Columns) -> str:
+    """The view `runs` of the attached catalog, of runs with the given ids; `front` now stands before their names."""
     path = exp.func("replace", column("path"), exp.Literal.string("\\"), exp.Literal.string("/"))
     name = exp.func("list_extract", exp.func("string_split", path, exp.Literal.string("/")), exp.Literal.number(-1))
-    moved = named(exp.DPipe(this=exp.Literal.string(f"{folder}/"), expression=name), "path")
+    moved = named(exp.DPipe(this=exp.Literal.string(front), expression=name), "path")
     items = [moved if name == "path" else column(name) for name, _ in columns]
     select = _row(items).from_(exp.table_("runs", db=MAIN, catalog="catalog", quoted=True), copy=False)
     select = select.where(column("run_id").isin(*run_ids), copy=False)

@@ -22,7 +22,7 @@ from polars.exceptions import PolarsError
 
 from pipeline.errors import ThresherError
 from pipeline.queries.by_file import FILE
-from pipeline.storage.durable import DamagedError, make_folder, read_own, write_whole
+from pipeline.storage.durable import DamagedError, read_own, write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -112,8 +112,9 @@ class States:
         answers = Answers(folder)
         if not folder.is_dir():
             return answers
-        for path in sorted(folder.glob("*.parquet")):
-            self._read(path, answers)
+        with suppress(OSError):  # what cannot be listed is asked again
+            for path in sorted(folder.glob("*.parquet")):
+                self._read(path, answers)
         with suppress(OSError, ValueError):
             (folder / _USED).touch()
             answers.too_large_for = int((folder / _TOO_LARGE).read_text())
@@ -172,9 +173,9 @@ class States:
         buffer = io.BytesIO()
         rows.write_parquet(buffer, compression="zstd", metadata={_ENTRIES: entries})
         content = buffer.getvalue()
-        make_folder(folder)
+        folder.mkdir(parents=True, exist_ok=True)
         name = f"{hashlib.sha256(content).hexdigest()}.parquet"
-        write_whole(folder / name, content)
+        write_whole(folder / name, content, scratch=self.root)
         (folder / _USED).touch()
         self._written.append(folder)
         return name
@@ -187,19 +188,22 @@ class States:
             n_rows: Rows of the files; those of more may have answers that are small beside them.
         """
         with suppress(ThresherError, OSError):
-            make_folder(answers.folder)
-            write_whole(answers.folder / _TOO_LARGE, str(n_rows).encode())
+            answers.folder.mkdir(parents=True, exist_ok=True)
+            write_whole(answers.folder / _TOO_LARGE, str(n_rows).encode(), scratch=self.root)
 
     def clean_up(self) -> None:
-        """Remove the answers that were not used for longest, until the others take no more than the limit."""
-        folders = sorted((_last_use(folder), folder) for folder in self.root.glob("*/*") if folder.is_dir())
-        sizes = {folder: sum(path.stat().st_size for path in folder.iterdir()) for _, folder in folders}
-        total = sum(sizes.values())
-        for _, folder in folders:
-            if total <= self.limit:
-                return
-            shutil.rmtree(folder, ignore_errors=True)
-            total -= sizes[folder]
+        """Remove what a kill left, and the answers not used for longest, until the others are within the limit."""
+        with suppress(OSError):  # of what cannot be listed nothing is removed
+            for path in self.root.glob(".*.tmp"):
+                path.unlink()
+            folders = sorted((_last_use(folder), folder) for folder in self.root.glob("*/*") if folder.is_dir())
+            sizes = {folder: sum(path.stat().st_size for path in folder.iterdir()) for _, folder in folders}
+            total = sum(sizes.values())
+            for _, folder in folders:
+                if total <= self.limit:
+                    return
+                shutil.rmtree(folder, ignore_errors=True)
+                total -= sizes[folder]
 
 
 def _intact(path: Path) -> bytes:

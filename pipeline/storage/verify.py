@@ -14,10 +14,13 @@ from pipeline.storage.layout import Layout, generation_of
 from pipeline.storage.publish import exclusive
 from pipeline.storage.shown import catalog_faults
 from pipeline.storage.state import State, no_run, read_state
+from pipeline.storage.stores.publication import send_back
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from pipeline.storage.stores.mirror import Mirror
 
 MOST_DAMAGE = 20
 
@@ -35,6 +38,20 @@ class Verified:
     runs: int
     files: int
     notes: tuple[str, ...]
+
+
+def repair_on_store(mirror: Mirror) -> tuple[str, ...]:
+    """Build catalog, pointer and chain of results on a store from the runs there; return what was done.
+
+    Raises:
+        BusyError: a run holds the mirror.
+        ThresherError: the store cannot be read or written.
+    """
+    with exclusive(mirror.layout):
+        mirror.bring_here()
+        notes = heal(mirror.layout, "all").notes
+        sent = send_back(mirror) if mirror.layout.current.is_file() else ()
+        return (*notes, *sent)
 
 
 def verify(results: Path, *, repair: bool = False) -> Verified:

@@ -275,7 +275,12 @@ INPUT_FILES = Table(
         Column("skipped", "BOOLEAN", "whether the file was not read because of its name"),
         Column("n_rows", "BIGINT", "number of rows; NULL: for skipped files", nullable=True),
         Column("bytes", "BIGINT", "size in bytes; NULL: it was not recorded", nullable=True),
-        Column("footer_sha256", "VARCHAR", "hash of the Parquet footer; NULL: for skipped files", nullable=True),
+        Column(
+            "footer_sha256",
+            "VARCHAR",
+            "hash of the Parquet footer; NULL: for skipped files, and what Spark reads",
+            nullable=True,
+        ),
     ),
     ("stage", "input", "path"),
 )

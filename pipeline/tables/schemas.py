@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
@@ -114,6 +114,10 @@ class Table:
     grain: str
     columns: tuple[Column, ...]
     key: tuple[str, ...]
+
+    def with_columns(self, columns: tuple[Column, ...]) -> Table:
+        """Return the same table with further columns, the last ones."""
+        return replace(self, columns=(*self.columns, *columns)) if columns else self
 
     def description(self, names: Iterable[str]) -> str:
         """Return the grain and the comment of every column as JSON, which each Parquet file of the table carries.

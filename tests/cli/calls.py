@@ -6,9 +6,12 @@ import os
 import pty
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import pytest
 from typer.testing import CliRunner
 
 from pipeline.cli.app import app
@@ -51,18 +54,48 @@ def spawn(
 
 
 def at_terminal(*words: str | Path, columns: int = 160) -> str:
-    """What the command writes to a terminal of that width."""
+    """What the command writes to a terminal of that width, called in this process."""
     ours, theirs = pty.openpty()
-    dropped = {"CI", "NO_COLOR", "FORCE_COLOR"}
-    environment = {key: value for key, value in os.environ.items() if key not in dropped}
-    environment |= {"COLUMNS": str(columns), "TERM": "xterm", "NO_COLOR": "1"}
+    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(max_workers=1) as reader:
+        seen = reader.submit(_written, ours)
+        for name in _DROPPED:
+            patch.delenv(name, raising=False)
+        for name, value in _environment_of_terminal(columns).items():
+            patch.setenv(name, value)
+        with open(theirs, "w", encoding="utf-8") as out, open(os.dup(theirs), "w", encoding="utf-8") as err:  # noqa: PTH123 - descriptors
+            patch.setattr(sys, "stdout", out)
+            patch.setattr(sys, "stderr", err)
+            with suppress(SystemExit):
+                app([str(word) for word in words])
+        text = seen.result()
+    os.close(ours)
+    return text
+
+
+def at_terminal_of_its_own(*words: str | Path, columns: int = 160) -> str:
+    """What the command writes to a terminal of that width, called in a process of its own."""
+    ours, theirs = pty.openpty()
+    environment = {key: value for key, value in os.environ.items() if key not in _DROPPED}
+    environment |= _environment_of_terminal(columns)
     command = [sys.executable, "-m", "pipeline", *(str(word) for word in words)]
     with subprocess.Popen(command, stdout=theirs, stderr=theirs, stdin=subprocess.DEVNULL, env=environment) as process:
         os.close(theirs)
-        seen = b"".join(iter(lambda: _block(ours), b""))
+        text = _written(ours)
         process.wait()
     os.close(ours)
-    return seen.decode().replace("\r\n", "\n")
+    return text
+
+
+_DROPPED = ("CI", "NO_COLOR", "FORCE_COLOR")
+
+
+def _environment_of_terminal(columns: int) -> dict[str, str]:
+    return {"COLUMNS": str(columns), "TERM": "xterm", "NO_COLOR": "1"}
+
+
+def _written(terminal: int) -> str:
+    """All that is written to a terminal until its other side is closed."""
+    return b"".join(iter(lambda: _block(terminal), b"")).decode().replace("\r\n", "\n")
 
 
 def _block(descriptor: int) -> bytes:

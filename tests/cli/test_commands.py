@@ -167,7 +167,7 @@ def test_rendered_sql_parses_in_its_dialect(workplace: Workplace, dialect: str) 
     assert called.code == 0, called.err
     statements = [tree for tree in sqlglot.parse(called.out, read=dialect) if tree is not None]
     assert len(statements) > 5
-    assert all(isinstance(tree, sqlglot.exp.Query | sqlglot.exp.Create) for tree in statements)
+    assert all(isinstance(tree, sqlglot.exp.Query | sqlglot.exp.Create | sqlglot.exp.Set) for tree in statements)
 
 
 def test_init_writes_a_config_that_is_valid_once_its_paths_exist(tmp_path: Path) -> None:

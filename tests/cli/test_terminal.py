@@ -19,10 +19,11 @@ from runs.inputs.workplace import assert_error, write_config
 from storage.promises import assert_results_ok, attempts
 
 import pipeline
-from cli.calls import at_terminal, call
+from cli.calls import at_terminal, at_terminal_of_its_own, call
 from pipeline.cli.app import main
 from pipeline.cli.console import Console
 from pipeline.cli.log_lines import json_line
+from pipeline.engines import spark_session
 from pipeline.report.published import read_run
 from pipeline.stages import STAGES
 
@@ -48,7 +49,7 @@ def test_closed_streams_do_not_stop_a_command(monkeypatch: pytest.MonkeyPatch) -
 def test_the_summary_is_shown_again_for_an_unchanged_run(workplace: Workplace) -> None:
     config = workplace.config()
     time.sleep(2.1)  # younger files are read again, because they may have changed since
-    first, second = at_terminal("run", config), at_terminal("run", config)
+    first, second = at_terminal_of_its_own("run", config), at_terminal("run", config)
     assert "Published 00000001" in first
     assert "Report: thresher report /" in first
     assert "Unchanged since 00000001" in second
@@ -211,12 +212,26 @@ def test_a_path_that_stdout_does_not_take_is_told_as_a_warning(workplace: Workpl
     assert f"published {assert_results_ok(workplace.results).folder}, but stdout cannot be written" in last["message"]
 
 
-def test_check_says_what_run_says_of_an_engine(workplace: Workplace) -> None:
+@pytest.mark.parametrize(
+    ("package", "java", "words"),
+    [
+        (None, None, "needs the package pyspark, which is not installed"),
+        (object(), None, "needs Java, and there is none on the PATH"),
+        (object(), "/bin/false", "needs Java 17 or newer, and /bin/false cannot be started"),
+    ],
+    ids=["no package", "no Java", "no Java that starts"],
+)
+def test_check_says_what_run_says_of_an_engine(
+    workplace: Workplace, monkeypatch: pytest.MonkeyPatch, package: object, java: str | None, words: str
+) -> None:
+    monkeypatch.setattr(spark_session, "find_spec", lambda _name: package)
+    monkeypatch.setattr(spark_session, "which", lambda _name: java)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
     config = workplace.config(top='engine = "spark"')
     for command in ("check", "run"):
         called = call(command, config)
         assert called.code == 78
-        assert "engine 'spark' is not available yet" in called.err
+        assert words in called.err
         assert "no faults found" not in called.out
 
 

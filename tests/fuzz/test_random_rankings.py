@@ -1,4 +1,4 @@
-"""Random rankings: hits and average precision are right, or the run says what is wrong."""
+"""Random rankings: hits, average precision and nDCG are right, or the run says what is wrong."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.fuzz
 
 CUTOFFS = [1, 3, 5]
+KEYS: dict[str, Any] = {"cutoffs": CUTOFFS, "measures": ["nDCG@3"]}
 Pair = tuple[int, int]
-Measured = tuple[int, float | None, list[int]]
+Measured = tuple[int, float | None, float | None, list[int]]
 
 
 def test_hits_and_average_precision_of_random_rankings_are_right(tmp_path: Path) -> None:
@@ -40,20 +41,20 @@ def test_hits_and_average_precision_of_random_rankings_are_right(tmp_path: Path)
                 "relevance": whole_numbers(draw, grades),
             },
         }
-        stage = {"kind": "ranking", "missing_queries": draw.choice(("zero", "skip")), "cutoffs": CUTOFFS}
+        stage = {"kind": "ranking", "missing_queries": draw.choice(("zero", "skip")), **KEYS}
         outcome = ran(draw, tmp_path, frames, stage)
         if outcome.code:
             unfounded = None if not retrieved or not marked else "refused without cause"
             return fault(outcome) or (unfounded and f"{unfounded}: {outcome.text}\n{told(frames, stage)}")
-        relevant = {pair for pair, grade in zip(marked, grades, strict=True) if grade >= 1}
+        graded = dict(zip(marked, grades, strict=True))
         best_first = [pair for _, pair in sorted(zip(order, retrieved, strict=True), reverse=True)]
         queries = {query for query, _ in retrieved} | {q for q, _ in marked if stage["missing_queries"] == "zero"}
-        expected = {keyed([query], form)[0].as_py(): _measured(query, best_first, relevant) for query in queries}
+        expected = {keyed([query], form)[0].as_py(): _measured(query, best_first, graded) for query in queries}
         hits: dict[Any, list[int]] = {}
         for row in outcome.tables["ranking_cutoffs"].sort("k").to_dicts():
             hits.setdefault(row["query_id"], []).append(row["hits"])
         seen = {
-            row["query_id"]: (row["n_relevant"], row["average_precision"], hits[row["query_id"]])
+            row["query_id"]: (row["n_relevant"], row["average_precision"], row["nDCG@3"], hits[row["query_id"]])
             for row in outcome.tables["ranking_queries"].to_dicts()
         }
         return None if _are_alike(seen, expected) else judged(outcome, seen, expected, frames, stage)
@@ -61,19 +62,25 @@ def test_hits_and_average_precision_of_random_rankings_are_right(tmp_path: Path)
     each_case(25, judge)
 
 
-def _measured(query: int, best_first: list[Pair], relevant: set[Pair]) -> Measured:
-    is_hit = [pair in relevant for pair in best_first if pair[0] == query]
-    n_relevant = sum(pair[0] == query for pair in relevant)
+def _measured(query: int, best_first: list[Pair], graded: dict[Pair, int]) -> Measured:
+    gains = [graded.get(pair, 0) for pair in best_first if pair[0] == query]
+    best = sorted((grade for pair, grade in graded.items() if pair[0] == query), reverse=True)
+    is_hit, n_relevant = [gain >= 1 for gain in gains], sum(grade >= 1 for grade in best)
     precisions = [sum(is_hit[:place]) / place for place, hit in enumerate(is_hit, start=1) if hit]
     average = math.fsum(precisions) / n_relevant if n_relevant else None
-    return n_relevant, average, [sum(is_hit[:k]) for k in CUTOFFS]
+    ndcg = _discounted(gains[:3]) / _discounted(best[:3]) if n_relevant else None
+    return n_relevant, average, ndcg, [sum(is_hit[:k]) for k in CUTOFFS]
+
+
+def _discounted(gains: list[int]) -> float:
+    return math.fsum(gain / math.log2(1 + rank) for rank, gain in enumerate(gains, start=1))
 
 
 def _are_alike(seen: dict[Any, Measured], expected: dict[Any, Measured]) -> bool:
+    def near(left: float | None, right: float | None) -> bool:
+        return left == right or (left is not None and right is not None and math.isclose(left, right, rel_tol=1e-12))
+
     def same(left: Measured, right: Measured) -> bool:
-        near = left[1] == right[1] or (
-            left[1] is not None and right[1] is not None and math.isclose(left[1], right[1], rel_tol=1e-12)
-        )
-        return left[0] == right[0] and near and left[2] == right[2]
+        return left[0] == right[0] and all(map(near, left[1:3], right[1:3])) and left[3] == right[3]
 
     return seen.keys() == expected.keys() and all(same(seen[key], expected[key]) for key in seen)

@@ -49,6 +49,7 @@ FUNCTIONS = {
     exp.Sqrt: "see Sin",
 }
 DECIMAL = "DECIMAL(38, 15)"
+SHORT_DECIMAL = "DECIMAL(18, 15)"
 EXACT_INTEGERS = re.compile(r"^(n|m|tp|fp|fn|hits|matches|count)(_|$)")
 
 
@@ -97,7 +98,11 @@ def test_no_division_and_no_float_aggregate_runs_in_sql(query: Query) -> None:
     assert not list(query.tree.find_all(exp.IntDiv, exp.SafeDivide, exp.Avg, exp.Stddev, exp.Variance))
     for total in query.tree.find_all(exp.Sum, exp.CountIf):
         if isinstance(total, exp.Sum) and isinstance(total.this, exp.Cast):
-            assert total.this.to.sql() == DECIMAL, f"{total.sql()}: only decimals add up exactly"
+            kind = total.this.to.sql()
+            if kind == SHORT_DECIMAL:  # the sum is wider, and by how much differs between engines
+                wider = total.find_ancestor(exp.Cast)
+                kind = kind if wider is None else wider.to.sql()
+            assert kind == DECIMAL, f"{total.sql()}: only decimals add up exactly"
             continue
         if isinstance(total, exp.Sum):
             assert isinstance(total.this, exp.Column), total.sql()
@@ -141,7 +146,8 @@ def test_every_query_can_be_said_in_every_dialect(query: Query) -> None:
         tree = expand(query, segment)
         for dialect in ("duckdb", "spark"):
             text = render(tree, dialect)
-            assert render(parse_one(text, read=dialect), dialect) == text, (dialect, segment)
+            again = parse_one(text, read=dialect).sql(dialect=dialect, pretty=True, comments=False)
+            assert again == text, (dialect, segment)
 
 
 @of_every_query

@@ -1,12 +1,12 @@
 """Record what other tools print for random inputs, beside which `test_recorded.py` holds ours.
 
-    python tests/recorded/record.py roerich|ruptures|nervaluate
+    python tests/recorded/record.py roerich|ruptures|nervaluate|ir_measures
     python tests/recorded/record.py tcpdbench METRICS.PY COMMIT
     python tests/recorded/record.py trec_eval BINARY VERSION …
 
-Run it by hand where the tools are installed: roerich, ruptures and nervaluate from PyPI, the file
-`analysis/scripts/metrics.py` of TCPDBench, and `trec_eval` built from its sources. It writes `<tool>.json` beside
-itself: the version, the inputs and the output. The inputs depend on the seed alone.
+Run it by hand where the tools are installed: roerich, ruptures, nervaluate and ir-measures with cwl-eval from PyPI (its
+gdeval needs Perl), the file `analysis/scripts/metrics.py` of TCPDBench, and `trec_eval` built from its sources. It
+writes `<tool>.json` beside itself: the version, the inputs and the output. The inputs depend on the seed alone.
 """
 
 from __future__ import annotations
@@ -26,6 +26,15 @@ SERIES, LENGTH = 60, 60
 MARGINS = (2, 5)
 QUERIES, DOCUMENTS, DEEPEST = 40, 24, 16
 MEASURES = ("map", "Rprec", "bpref", "recip_rank", "P", "recall", "iprec_at_recall")
+BY_PROVIDER = {
+    "pytrec_eval": (
+        *("nDCG", "nDCG@5", "nDCG@10", "AP", "AP@5", "AP(rel=2)", "AP(rel=3)@10", "P@5", "P(rel=2)@10", "R@5"),
+        *("R(rel=2)@10", "RR", "RR(rel=2)", "Success@1", "Success@5", "Success(rel=3)@5"),
+    ),
+    "gdeval": ("nDCG(dcg='exp-log2')@5", "nDCG(dcg='exp-log2')@10", "ERR@5", "ERR@20"),  # with five digits
+    "judged": ("Judged@5", "Judged@10"),
+    "cwl_eval": ("RBP(rel=1)", "RBP(rel=2,p=0.5)", "RBP(rel=1,p=0.95)"),
+}
 TEXTS = 40
 TYPES = ("place", "person")
 
@@ -127,6 +136,37 @@ def trec_eval(*programs: str) -> dict[str, Any]:
     return {"version": ", ".join(versions), "runs": runs, "judgements": judgements, "printed": printed}
 
 
+def ir_measures() -> dict[str, Any]:
+    """Values by query of its providers, for grades from 0 to 4, with ties and without; some queries have none above 0.
+
+    Equal scores come in an order of their own in judged and cwl_eval, which are recorded without ties alone.
+    """
+    evaluator = import_module("ir_measures")
+    rng = random.Random(SEED + 5)  # noqa: S311 - no secret
+    names = [f"d{number:02}" for number in range(DOCUMENTS)]
+    runs: dict[str, dict[str, dict[str, float]]] = {"tied": {}, "untied": {}}
+    judgements = {}
+    for query in map(str, range(1, QUERIES + 1)):
+        highest = rng.choice((0, 1, 2, 3, 4, 4, 4))
+        judgements[query] = {name: rng.randint(0, highest) for name in rng.sample(names, rng.randint(4, 16))}
+        retrieved = rng.sample(names, rng.randint(1, DEEPEST))
+        runs["tied"][query] = {name: float(rng.randint(0, 6)) for name in retrieved}
+        runs["untied"][query] = {name: float(place) for place, name in enumerate(retrieved)}
+    values: dict[str, dict[str, dict[str, float]]] = {}
+    for kind, run in runs.items():
+        values[kind] = defaultdict(dict)
+        for provider, texts in BY_PROVIDER.items():
+            if kind == "tied" and provider in {"judged", "cwl_eval"}:
+                continue
+            measures = [evaluator.parse_measure(text) for text in texts]
+            for metric in getattr(evaluator, provider).iter_calc(measures, judgements, run):
+                text = texts[measures.index(metric.measure)]
+                values[kind][metric.query_id][text] = float(metric.value)
+    tools = ("ir-measures", "pytrec-eval-terrier", "cwl-eval")
+    version = ", ".join(f"{tool} {metadata.version(tool)}" for tool in tools)
+    return {"version": version, "runs": runs, "judgements": judgements, "values": values}
+
+
 def _printed(program: str, runs: dict[str, Any], judgements: dict[str, Any]) -> dict[str, dict[str, float]]:
     with tempfile.TemporaryDirectory() as folder:
         run, qrels = Path(folder, "run"), Path(folder, "qrels")
@@ -150,7 +190,7 @@ def _printed(program: str, runs: dict[str, Any], judgements: dict[str, Any]) -> 
     return printed
 
 
-TOOLS = {each.__name__: each for each in (roerich, ruptures, nervaluate, tcpdbench, trec_eval)}
+TOOLS = {each.__name__: each for each in (roerich, ruptures, nervaluate, tcpdbench, trec_eval, ir_measures)}
 
 if __name__ == "__main__":
     tool, *arguments = sys.argv[1:]

@@ -10,10 +10,13 @@ import polars as pl
 import pytest
 from running import points_tables, ranked, read_table, run_stages, stage_config
 
+from pipeline.metrics.ranking.notation import name_of
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 VERSIONS = {
+    "ir_measures": "ir-measures 0.4.3, pytrec-eval-terrier 0.5.11, cwl-eval 1.0.12",
     "nervaluate": "1.2.1",
     "roerich": "0.6.0",
     "ruptures": "1.1.10",
@@ -115,6 +118,36 @@ def test_the_versions_of_trec_eval_differ_in_interpolated_precision_alone() -> N
     differing = {(query, name) for query in old for name in old[query] if old[query][name] != new[query][name]}
     assert {name[:15] for _, name in differing} == {"iprec_at_recall"}
     assert len({query for query, _ in differing}) >= 8
+
+
+FIVE_DIGITS = ("ERR", "nDCG(dcg='exp-log2')")  # of gdeval
+
+
+@pytest.mark.parametrize(("kind", "number"), [("tied", 20), ("untied", 25)])
+def test_measures_by_name_of_ir_measures(tmp_path: Path, kind: str, number: int) -> None:
+    recording = recorded("ir_measures")
+    run = [(query, name, value) for query, values in recording["runs"][kind].items() for name, value in values.items()]
+    labels = [
+        (query, name, label) for query, values in recording["judgements"].items() for name, label in values.items()
+    ]
+    values = recording["values"][kind]
+    texts = list(next(iter(values.values())))
+    tables = ranked(
+        tmp_path,
+        pl.DataFrame(run, schema=["query_id", "doc_id", "score"], orient="row"),
+        pl.DataFrame(labels, schema=["query_id", "doc_id", "relevance"], orient="row"),
+        measures=texts,
+        no_relevant="zero",
+        uncertainty="none",
+    )
+    assert (len(texts), tables["queries"].height, len(values)) == (number, 40, 40)
+    for row in tables["queries"].to_dicts():
+        assert set(values[row["query_id"]]) == set(texts)
+        for text, value in values[row["query_id"]].items():
+            digits = 0.5001e-5 if text.startswith(FIVE_DIGITS) else 1e-12
+            assert row[name_of(text)] == pytest.approx(value, rel=0, abs=digits), text
+    means = dict(tables["measures"].select("measure", "mean").rows())
+    assert means["nDCG@10"] == pytest.approx(sum(row["nDCG@10"] for row in values.values()) / 40, rel=1e-12)
 
 
 # Entities ------------------------------------------------------------------------------------------------------------

@@ -48,11 +48,13 @@ def small(kind: str) -> dict[str, Any]:
 
 
 def places(kind: str) -> Iterator[tuple[str, ...]]:
-    """Every key of a stage, those of its nested tables too."""
+    """Every key of a stage, and those of its nested tables; of several of one kind, as inputs are, the first stands."""
+    seen = set()
     for name, field in STAGE[kind].model_fields.items():
         yield (name,)
         for model in models(field.annotation):
-            yield from ((name, inner) for inner in model.model_fields)
+            yield from ((name, inner) for inner in model.model_fields if (model, inner) not in seen)
+            seen |= {(model, inner) for inner in model.model_fields}
 
 
 def models(annotation: Any) -> list[type[BaseModel]]:  # noqa: ANN401 - any annotation

@@ -9,6 +9,7 @@ import pytest
 from running import run_stages
 
 import pipeline
+from pipeline.engines import spark_session
 from pipeline.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -42,9 +43,12 @@ def test_a_fault_in_the_config_is_said_in_plain_words(tmp_path: Path, keys: dict
     assert raised.value.code == 78
 
 
-def test_another_engine_is_a_plain_error_and_leaves_its_attempt(tmp_path: Path) -> None:
+def test_an_engine_that_is_not_installed_is_a_plain_error_and_leaves_its_attempt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark_session, "find_spec", lambda _name: None)
     stage = {"kind": "before_after", "pairs": "p.parquet", "thresholds": [0.5]}
-    with pytest.raises(ConfigError, match="engine 'spark' is not available yet"):
+    with pytest.raises(ConfigError, match="needs the package pyspark"):
         pipeline.run({"output": str(tmp_path / "r"), "engine": "spark", "stages": [stage]})
     assert len(list((tmp_path / "r" / "attempts").iterdir())) == 1
 

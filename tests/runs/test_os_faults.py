@@ -23,6 +23,7 @@ CODES = {
     errno.EDQUOT: 74,
     errno.EFBIG: 74,
     errno.ESTALE: 74,
+    errno.ENOLCK: 74,
     errno.EACCES: 77,
     errno.EPERM: 77,
     errno.EROFS: 73,

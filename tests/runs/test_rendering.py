@@ -28,6 +28,8 @@ from pipeline.simulations import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from pipeline.runs.opening import OpenedStage
 
 SIMULATIONS = {
@@ -50,9 +52,15 @@ def starters(tmp_path_factory: pytest.TempPathFactory) -> dict[str, OpenedStage]
     return opened
 
 
-def run_in_duckdb(text: str) -> list[str]:
-    """Run a text from top to bottom; return what its relations are called."""
+@pytest.fixture(scope="module")
+def database() -> Generator[duckdb.DuckDBPyConnection]:
     with duckdb.connect() as connection:
+        yield connection
+
+
+def run_in_duckdb(text: str, database: duckdb.DuckDBPyConnection) -> list[str]:
+    """Run a text from top to bottom in a session of its own; return what its relations are called."""
+    with database.cursor() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         for statement in connection.extract_statements(text):
             connection.execute(statement).fetchall()
@@ -62,17 +70,19 @@ def run_in_duckdb(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", SIMULATIONS)
-def test_the_starters_run_as_they_are_printed(kind: str, starters: dict[str, OpenedStage]) -> None:
-    relations = run_in_duckdb(render_opened(starters[kind], dialect="duckdb"))
+def test_the_starters_run_as_they_are_printed(
+    kind: str, starters: dict[str, OpenedStage], database: duckdb.DuckDBPyConnection
+) -> None:
+    relations = run_in_duckdb(render_opened(starters[kind], dialect="duckdb"), database)
     assert any(name.endswith("_read") for name in relations)
 
 
 @pytest.mark.parametrize("folder", case_folders(), ids=case_name)
-def test_the_cases_run_as_they_are_printed(folder: Path, tmp_path: Path) -> None:
+def test_the_cases_run_as_they_are_printed(folder: Path, tmp_path: Path, database: duckdb.DuckDBPyConnection) -> None:
     config = prepare(folder, tmp_path)
     for configured in config.stages:
         if not configured.upstream:
-            run_in_duckdb(render_opened(open_inputs(config, configured), dialect="duckdb"))
+            run_in_duckdb(render_opened(open_inputs(config, configured), dialect="duckdb"), database)
 
 
 @pytest.mark.parametrize("kind", SIMULATIONS)

@@ -14,6 +14,7 @@ import pytest
 from cases.reading import case_folders, case_name, prepare
 
 from pipeline.engines import file_answers
+from pipeline.engines.duckdb import DuckDB
 from pipeline.errors import DataError, StorageError, ThresherError
 from pipeline.runs import reuse, runner
 from pipeline.runs.config import parse_config
@@ -61,7 +62,8 @@ def test_nights_of_cases_have_the_bytes_of_full_runs(case: Path, tmp_path: Path)
     late = sorted(tmp_path.glob("*/part-2.parquet"))
     for path in late:
         path.rename(path.with_suffix(".late"))
-    assert night(config, kept) == night(config, None)
+    without_late = night(config, None)
+    assert night(config, kept) == without_late
     for path in late:
         path.with_suffix(".late").rename(path)
     full = night(config, None)
@@ -74,7 +76,7 @@ def test_nights_of_cases_have_the_bytes_of_full_runs(case: Path, tmp_path: Path)
     assert night(config, kept) == full
     for path in late:
         path.unlink()
-    assert night(config, kept) == night(config, None)
+    assert night(config, kept) == without_late
 
 
 def predictions(seed: int, n_rows: int = 400) -> pl.DataFrame:
@@ -136,6 +138,25 @@ def test_the_night_after_a_new_day_reads_that_day_only(days: Path, tmp_path: Pat
     assert read(run) == (4, 1)
     assert is_as_a_full_run(run, tmp_path)
     assert run.stages[0].reused == ("predictions: 3 of 4 files as counted before, 1 read",)
+
+
+def test_days_in_another_format_are_converted_but_counted_once(tmp_path: Path) -> None:
+    (tmp_path / "days").mkdir()
+    for day in range(3):
+        predictions(day).write_csv(tmp_path / "days" / f"{day}.csv")
+    keys = {"predictions": {"path": "days/*.csv"}}
+    publish(tmp_path, **keys)
+    predictions(3).write_csv(tmp_path / "days" / "3.csv")
+    run = publish(tmp_path, **keys)
+    assert read(run) == (4, 1)
+    assert is_as_a_full_run(run, tmp_path, **keys)
+    content = (tmp_path / "days" / "0.csv").read_text()
+    (tmp_path / "days" / "0.csv").write_text(
+        content.replace("true", "falsch").replace("false", "true").replace("falsch", "false")
+    )
+    run = publish(tmp_path, **keys)
+    assert read(run) == (4, 1)
+    assert is_as_a_full_run(run, tmp_path, **keys)
 
 
 def test_days_in_folders_of_their_own_are_read_once(tmp_path: Path) -> None:
@@ -202,11 +223,17 @@ def flip(content: bytes) -> bytes:
     return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
 
 
-@pytest.mark.parametrize("damage", [flip, lambda content: content[:-9], lambda _: b""], ids=["flipped", "cut", "empty"])
-def test_damaged_answers_are_asked_for_again(days: Path, tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+DAMAGES: tuple[Callable[[bytes], bytes], ...] = (flip, lambda content: content[:-9], lambda _: b"")
+
+
+def test_damaged_answers_are_asked_for_again(days: Path, tmp_path: Path) -> None:
+    """Answers to one question are flipped, to another cut, to the next empty, all of one question alike."""
     publish(tmp_path)
-    for path in (tmp_path / "results" / ".cache").rglob("*.parquet"):
-        path.write_bytes(damage(path.read_bytes()))
+    folders = sorted((tmp_path / "results" / ".cache").glob("*/*"))
+    assert len(folders) >= len(DAMAGES)
+    for number, folder in enumerate(folders):
+        for path in folder.rglob("*.parquet"):
+            path.write_bytes(DAMAGES[number % len(DAMAGES)](path.read_bytes()))
     predictions(3).write_parquet(days / "3.parquet")
     run = publish(tmp_path)
     assert read(run) == (4, 4)
@@ -249,8 +276,9 @@ def test_answers_as_large_as_their_files_are_not_kept(
     assert read(publish(tmp_path)) == (4, 4)
 
 
-def test_many_nights_leave_few_segments(days: Path, tmp_path: Path) -> None:
-    for day in range(3, 14):
+def test_many_nights_leave_few_segments(days: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored, "MOST_SEGMENTS", 3)
+    for day in range(3, 9):
         predictions(day, 40).write_parquet(days / f"{day:02}.parquet")
         run = publish(tmp_path, cluster=None, by=[[]])
         assert read(run)[1] in {1, 4}
@@ -300,6 +328,31 @@ def test_answers_of_many_files_are_kept_together(tmp_path: Path, monkeypatch: py
     assert is_as_a_full_run(publish(tmp_path, **keys), tmp_path, **keys)
 
 
+@pytest.mark.parametrize(("large_file", "files_at_once"), [(1, [1] * 11), (400, [6, 5])], ids=["large", "together"])
+def test_large_files_are_asked_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large_file: int, files_at_once: list[int]
+) -> None:
+    """A statement for each, or for those that are asked together, with the bytes of one for all."""
+    monkeypatch.setattr(file_answers, "LARGE_FILE", large_file)
+    monkeypatch.setattr(file_answers, "KEPT_ROWS", 40 if large_file > 1 else 10_000)
+    monkeypatch.setattr(file_answers, "KEPT_SHARE", 1_000_000)
+    asked: list[int] = []
+    register = DuckDB.scan_numbered
+
+    def watched(self: DuckDB, name: str, files: list[str], *args: Any, **keys: Any) -> None:  # noqa: ANN401 - passed on
+        asked.append(len(files))
+        register(self, name, files, *args, **keys)
+
+    monkeypatch.setattr(DuckDB, "scan_numbered", watched)
+    (tmp_path / "days").mkdir()
+    for day in range(11):
+        predictions(day, 100).write_parquet(tmp_path / "days" / f"{day:02}.parquet")
+    keys = {"cluster": None, "thresholds": [0.5], "method": "exact"}
+    run = publish(tmp_path, **keys)
+    assert asked[-len(files_at_once) :] == files_at_once
+    assert is_as_a_full_run(run, tmp_path, **keys)
+
+
 def test_exact_areas_read_all_files_and_the_run_says_so(days: Path, tmp_path: Path) -> None:
     run = publish(tmp_path, method="exact")
     assert len(list(days.iterdir())) == 3
@@ -308,8 +361,12 @@ def test_exact_areas_read_all_files_and_the_run_says_so(days: Path, tmp_path: Pa
     )
 
 
-def test_files_whose_rows_meet_other_rows_now_are_read_again_and_no_others(tmp_path: Path) -> None:
+@pytest.mark.parametrize("large_file", [file_answers.LARGE_FILE, 1], ids=["at once", "one by one"])
+def test_files_whose_rows_meet_other_rows_now_are_read_again_and_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, large_file: int
+) -> None:
     """The window of the last events is complete only once the articles of the next days are there."""
+    monkeypatch.setattr(file_answers, "LARGE_FILE", large_file)
     start = np.datetime64("2026-01-01", "us")
     for name in ("pairs", "events", "articles"):
         (tmp_path / name).mkdir()

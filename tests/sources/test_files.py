@@ -110,17 +110,15 @@ def test_characters_of_patterns_in_file_names_are_taken_literally(tmp_path: Path
 
 
 @pytest.mark.first_case_covers
-@pytest.mark.parametrize("path", ["a.parquet", "*.parquet", "."])
 @pytest.mark.parametrize("folder", ["x[1]", "x*", "x?", "x y", "x'\"", "k=v"])
-def test_characters_of_patterns_in_the_folder_of_the_config_are_taken_literally(
-    tmp_path: Path, folder: str, path: str
-) -> None:
+def test_characters_of_patterns_in_the_folder_of_the_config_are_taken_literally(tmp_path: Path, folder: str) -> None:
     base = tmp_path / folder
     write(base, "a.parquet")
     write(tmp_path / "x1", "b.parquet")
-    assert names(base, path) == ["a.parquet"]
+    for path in ("a.parquet", "*.parquet", "."):
+        assert names(base, path) == ["a.parquet"]
     (base / "mine.toml").write_text(
-        f'output = "../results"\n[[stages]]\nkind = "before_after"\npairs = "{path}"\nthresholds = [0.5]\n'
+        'output = "../results"\n[[stages]]\nkind = "before_after"\npairs = "*.parquet"\nthresholds = [0.5]\n'
     )
     run = run_stages(base / "mine.toml")
     assert read_table(run, "inputs")["rows_in"].to_list() == [1]

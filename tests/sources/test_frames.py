@@ -16,9 +16,11 @@ import pyarrow.dataset
 import pyarrow.parquet
 import pytest
 from polars.testing import assert_frame_equal
+from running import run_stages
 
 import pipeline
 from pipeline.errors import DataError, NoInputError, ThresherError
+from pipeline.sources.engine_rows import EngineRows
 from pipeline.sources.frames import Frame, FrameRows, is_frame, labelled, open_frame
 from pipeline.sources.parquet_files import DataFile, open_file
 from pipeline.sources.plain_types import plain, plain_schema, refused
@@ -46,7 +48,7 @@ FRAME = scored()
 
 def swept(folder: Path, predictions: object, **keys: Any) -> dict[str, bytes]:  # noqa: ANN401 - as in a config
     stage = {"kind": "threshold_sweep", "predictions": predictions, "by": ["source"], "thresholds": [0.2, 0.5]} | keys
-    run = pipeline.run({"output": str(folder), "stages": [stage]})
+    run = run_stages({"output": str(folder), "stages": [stage]})
     return {name: (run.path / name / "threshold_sweep.parquet").read_bytes() for name in TABLES}
 
 
@@ -287,6 +289,7 @@ def test_types_with_an_evident_meaning_are_read_as_that(tmp_path: Path) -> None:
     pyarrow.parquet.write_table(table, tmp_path / "rows.parquet")
     for form in (table, table.to_reader()):
         rows = open_frame(Frame(form), "the rows", None, name="rows")
+        assert not isinstance(rows, EngineRows)
         read = rows.table if isinstance(rows, FrameRows) else pyarrow.parquet.read_table(rows.path)
         assert rows.schema.types == [pa.string(), pa.string(), pa.bool_()]
         assert read.to_pylist() == [

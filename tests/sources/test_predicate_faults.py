@@ -11,7 +11,7 @@ import pytest
 from cli.calls import spawn
 from running import rows_by_status, run_before_after
 
-from pipeline.engines.duckdb import DuckDB
+from pipeline.engines.query_thread import QueryThread
 from pipeline.errors import ConfigError, DataError, ThresherError
 from pipeline.sources.predicates import parse_predicate
 
@@ -117,7 +117,7 @@ def test_an_error_of_the_system_while_rows_are_read_has_its_own_code(
     def fail(*_: object, **__: object) -> None:
         raise duckdb.IOException(text)
 
-    monkeypatch.setattr(DuckDB, "_wait", fail)
+    monkeypatch.setattr(QueryThread, "result", fail)
     with pytest.raises(ThresherError) as raised:
         run_before_after(tmp_path, {"pairs": PAIRS}, thresholds=[0.5])
     assert raised.value.code == code

@@ -43,6 +43,7 @@ def assert_results_ok(root: Path, *, crashed: bool = False) -> Visible:
     assert {*named, "manifest.json"} == {
         path.relative_to(visible.folder).as_posix() for path in visible.folder.rglob("*") if path.is_file()
     }
+    _assert_latest_leads_to_a_run(root, visible.folder, crashed=crashed)
     if not crashed:
         pointer = read_json(root / "CURRENT")
         assert (pointer["generation"], pointer["run_id"]) == (visible.generation, visible.run_id)
@@ -51,10 +52,20 @@ def assert_results_ok(root: Path, *, crashed: bool = False) -> Visible:
     return visible
 
 
+def _assert_latest_leads_to_a_run(root: Path, folder: Path, *, crashed: bool) -> None:
+    """The stable path leads to the visible run; after a crash it may be missing, or lead to the run before it."""
+    latest = root / "latest"
+    if not (crashed and not latest.is_symlink()):
+        leads_to = latest.resolve(strict=True)
+        assert leads_to == folder.resolve() or (crashed and leads_to.parent == folder.resolve().parent)
+
+
 def assert_tidy(root: Path) -> None:
     """No leftover of a crashed run in any file or folder."""
     staging = root / ".staging"
     assert not staging.exists() or not list(staging.rglob("*.parquet"))
+    unfinished = [path for path in root.rglob(".*") if path.suffix == ".tmp" or path.name.startswith(".probe")]
+    assert {path.parent.name for path in unfinished} <= {".cache", "attempts"}  # removed by runs with answers; later
     assert {path.name for path in root.iterdir()} <= {
         "catalog.duckdb",
         "CURRENT",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -375,6 +376,37 @@ def test_a_kill_right_after_publishing_is_no_crash_of_the_attempt(copy: Workplac
     path.write_text(json.dumps(read_json(path) | {"status": "running", "pid": 2**22 + 1}, indent=2))
     again(copy)
     assert read_json(path) == read_json(latest / "run.json")
+
+
+def test_a_folder_that_nobody_has_seen_is_removed_by_one_rename(
+    copy: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object, ignore_errors: bool = False) -> None:
+        if not ignore_errors:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    unseen = copy.results / "runs" / "00000004-0123456789ab"
+    shutil.copytree(folders(copy)[-1], unseen)
+    with monkeypatch.context() as patch:
+        patch.setattr("pipeline.storage.durable.shutil.rmtree", stop)
+        assert_error(copy.run(), 74, os.strerror(errno.EIO))
+    assert not unseen.exists()
+    again(copy)
+    assert assert_results_ok(copy.results).generation == 3
+
+
+@pytest.mark.parametrize("lost", ["catalog.duckdb", "chain"])
+def test_a_run_that_readers_saw_stays_if_a_kill_and_damage_come_together(copy: Workplace, lost: str) -> None:
+    """Killed between catalog and pointer: what still names the run is lost, but a link shows that it was complete."""
+    _, second, third = folders(copy)
+    shutil.copy(copy.results / "chain" / f"{second.name}.json", copy.results / "CURRENT")
+    path = copy.results / "attempts" / f"{third.name[9:]}.json"
+    path.write_text(json.dumps(read_json(path) | {"status": "running", "pid": 2**22 + 1}, indent=2))
+    harmed = copy.results / lost if lost == "catalog.duckdb" else copy.results / "chain" / f"{third.name}.json"
+    harmed.write_bytes(harmed.read_bytes()[:-1])
+    again(copy)
+    assert folders(copy)[-1] == third
+    assert assert_results_ok(copy.results).generation == 3
 
 
 def test_a_killed_first_run_leaves_nothing_that_looks_published(workplace: Workplace) -> None:

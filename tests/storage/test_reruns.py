@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -10,15 +11,18 @@ from typing import TYPE_CHECKING
 
 import duckdb
 import polars as pl
-import pytest
 from cli.calls import call
 from runs.inputs.workplace import assert_error
 
 import pipeline
 from pipeline.runs import evaluation
+from pipeline.storage.durable import DamagedError, storage_errors, write_json, write_whole
 from storage.promises import assert_results_ok, attempts
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
     from runs.inputs.workplace import Workplace
 
 READER = """
@@ -89,14 +93,51 @@ def test_limits_and_the_place_of_results_are_no_change(workplace: Workplace) -> 
     assert workplace.run(top="[resources]\nthreads = 1").out == f"{first.folder}\n"
 
 
-@pytest.mark.parametrize("keys", [{"boundary": ">"}, {"by": [["source"]]}, {"name": "other"}, {"confidence": 0.9}])
-def test_a_changed_config_makes_a_new_generation(workplace: Workplace, keys: dict[str, object]) -> None:
-    first = workplace.publish()
-    second = workplace.publish(**keys)
-    assert (second.generation, second.run_id != first.run_id) == (2, True)
-    with duckdb.connect(str(workplace.results / "catalog.duckdb"), read_only=True) as reader:
-        stages = reader.sql("SELECT DISTINCT stage FROM before_after_estimates").fetchall()
-        assert stages == [(keys.get("name", "before_after"),)]
+def test_a_changed_config_makes_a_new_generation(workplace: Workplace) -> None:
+    keys: dict[str, object] = {}
+    last = workplace.publish()
+    for change in ({"boundary": ">"}, {"by": [["source"]]}, {"name": "other"}, {"confidence": 0.9}):
+        keys |= change  # nothing else differs from the run before
+        run = workplace.publish(**keys)
+        assert (run.generation, run.run_id != last.run_id) == (last.generation + 1, True), change
+        with duckdb.connect(str(workplace.results / "catalog.duckdb"), read_only=True) as reader:
+            stages = reader.sql("SELECT DISTINCT stage FROM before_after_estimates").fetchall()
+            assert stages == [(keys.get("name", "before_after"),)]
+        last = run
+
+
+def test_what_fails_once_readers_see_a_run_is_a_warning(workplace: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    def write_record(path: Path, record: dict[str, object]) -> None:
+        if record["status"] == "published":
+            with storage_errors(f"writing {path}"):
+                fail()
+        write_json(path, record)
+
+    def write_pointer(path: Path, content: bytes, **keys: Path) -> None:
+        fail() if path.name == "CURRENT" else write_whole(path, content, **keys)
+
+    monkeypatch.setattr("pipeline.storage.attempts.write_json", write_record)
+    monkeypatch.setattr("pipeline.storage.publish.write_whole", write_pointer)
+    monkeypatch.setattr("pipeline.storage.publish.FileLock.release", fail)
+    called = workplace.run()
+    seen = assert_results_ok(workplace.results, crashed=True)
+    assert (called.code, called.out) == (0, f"{seen.folder}\n"), called.err
+    assert called.err.count(os.strerror(errno.EROFS)) == 2
+
+
+def test_a_table_that_cannot_be_read_back_is_an_error_of_the_disk(
+    workplace: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(path: Path) -> str:
+        message = f"{path} cannot be read"
+        raise DamagedError(message) from OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr("pipeline.storage.publish.own_sha256", fail)
+    assert_error(workplace.run(), 74, os.strerror(errno.EIO), "Check the disk")
+    assert not (workplace.results / "catalog.duckdb").exists()
 
 
 def test_a_damaged_run_is_made_again(workplace: Workplace) -> None:
@@ -110,11 +151,11 @@ def test_a_damaged_run_is_made_again(workplace: Workplace) -> None:
     assert_error(call("verify", workplace.results), 65, str(first.folder))
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"generation": 1}'])
-def test_a_broken_pointer_is_written_again(workplace: Workplace, text: str) -> None:
+def test_a_broken_pointer_is_written_again(workplace: Workplace) -> None:
     workplace.publish()
-    (workplace.results / "CURRENT").write_text(text)
-    assert workplace.publish(boundary=">").generation == 2
+    for generation, text in enumerate(["", "{}", "[]", '{"generation": 1}'], start=2):
+        (workplace.results / "CURRENT").write_text(text)
+        assert workplace.publish(confidence=0.9 + generation / 100).generation == generation, text
 
 
 def test_runs_are_kept_when_both_pointers_are_lost(workplace: Workplace) -> None:

@@ -107,7 +107,7 @@ def measures(
         interpolation: The version of trec_eval whose whole numbers of hits interpolated precision asks for.
     """
     count = len(judged.relevant)
-    above, nonrelevant_above = (_sums_before(ties.ranking, counts) for counts in (ties.hits, ties.misses))
+    above, nonrelevant_above = (sums_before(ties.ranking, counts) for counts in (ties.hits, ties.misses))
     mixed = (ties.hits > 0) & (ties.hits < ties.size)
 
     def added(values: Floats) -> Floats:
@@ -126,7 +126,7 @@ def measures(
         retrieved_nonrelevant=added(ties.misses),
         precision_sum=added(tie_gains(ties.before, above, ties.size, ties.hits)),
         relevant_at_r=first(n_relevant),
-        reciprocal_rank=_reciprocal_rank(ties, above, count),
+        reciprocal_rank=reciprocal_ranks(ties, above, count),
         bpref=_over(added(_preferences(ties, nonrelevant_above, judged)), judged.relevant),
         interpolated=_interpolated(ties, above, judged.relevant, _ADDED[interpolation]),
         hits=np.stack([first(k) for k in cutoffs], axis=1),
@@ -139,29 +139,35 @@ def _over(sums: Floats, divisor: Floats) -> Floats:
     return np.divide(sums, divisor, out=np.zeros_like(sums), where=divisor > 0)
 
 
-def _sums_before(ranking: NDArray[np.int64], values: Floats) -> Floats:
+def sums_before(ranking: NDArray[np.int64], values: Floats) -> Floats:
     """Sum of the earlier values of the same ranking."""
     before = np.cumsum(values) - values
     return np.asarray(before - before[np.searchsorted(ranking, ranking)] if len(before) else before)
 
 
-def _reciprocal_rank(ties: Ties, above: Floats, count: int) -> Floats:
-    """Expected 1 / rank of the first hit, which lies in the first tie with a hit.
+def reciprocal_ranks(ties: Ties, above: Floats, count: int, deepest: float = np.inf) -> Floats:
+    """Expected 1 / rank of the first hit, which lies in the first tie with a hit; 0 without any down to a rank.
 
     It is the i-th document of the tie with a negative hypergeometric probability.
+
+    Args:
+        ties: The ties of all rankings.
+        above: Number of hits above each tie.
+        count: Number of rankings.
+        deepest: The last rank that counts.
     """
     start = np.flatnonzero((above == 0) & (ties.hits > 0))
     mean_reciprocal_rank = np.zeros(count)
     before, size, hits = ties.before[start], ties.size[start], ties.hits[start]
     chance, total = hits / size, np.zeros(len(start))
-    active, rank_in_tie = np.arange(len(start)), 1
+    active, rank_in_tie = np.flatnonzero(before < deepest), 1
     while len(active):
         total[active] += chance[active] / (before[active] + rank_in_tie)
         # P(first hit at i + 1) = P(first hit at i) × (g - r - i + 1) / (g - i), in a tie of g with r hits
         lower = size[active] - rank_in_tie
         chance[active] *= np.divide(lower - hits[active] + 1, lower, out=np.zeros(len(active)), where=lower > 0)
-        active = active[chance[active] > _NEGLIGIBLE]
         rank_in_tie += 1
+        active = active[(chance[active] > _NEGLIGIBLE) & (before[active] + rank_in_tie <= deepest)]
     mean_reciprocal_rank[ties.ranking[start]] = total
     return mean_reciprocal_rank
 

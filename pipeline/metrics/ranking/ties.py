@@ -72,7 +72,7 @@ def expected_average_precision_of(
     return np.asarray(np.divide(total, divisor, out=np.full(queries, np.nan), where=divisor > 0))
 
 
-def tie_gains(before: Floats, above: Floats, size: Floats, hits: Floats) -> Floats:
+def tie_gains(before: Floats, above: Floats, size: Floats, hits: Floats, counted: Floats | None = None) -> Floats:
     """Sum of the precision at the relevant documents of each tie, as the mean over the orders of its documents.
 
     Args:
@@ -80,11 +80,13 @@ def tie_gains(before: Floats, above: Floats, size: Floats, hits: Floats) -> Floa
         above: Number of relevant documents among them, R.
         size: Number of documents in the tie, g.
         hits: Number of relevant documents in the tie, r.
+        counted: Number of ranks of the tie that count, the first ones; None: all.
     """
-    gain = np.divide(hits * (above + 1), before + 1, out=np.zeros_like(size), where=size > 0)
+    counted = size if counted is None else counted
+    gain = np.divide(hits * (above + 1), before + 1, out=np.zeros_like(size), where=counted > 0)
     tied = size > 1
     if tied.any():
-        inverse, weighted = _block_sums(before[tied], size[tied])
+        inverse, weighted = _block_sums(before[tied], counted[tied])
         pairs = (hits[tied] - 1) / (size[tied] - 1)
         gain[tied] = hits[tied] / size[tied] * ((above[tied] + 1) * inverse + pairs * weighted)
     return gain

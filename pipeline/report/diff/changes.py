@@ -196,7 +196,10 @@ def _files(record: Mapping[str, Any]) -> dict[tuple[str, str], dict[str, tuple[i
     """Return rows and hash of the footer of every file, by stage and input."""
     files: dict[tuple[str, str], dict[str, tuple[int, str]]] = {}
     for file in record["inputs"]:
-        files.setdefault((file["stage"], file["input"]), {})[file["path"]] = (file["rows"], file["footer_sha256"])
+        files.setdefault((file["stage"], file["input"]), {})[file["path"]] = (
+            file["rows"],
+            file["footer_sha256"] or file.get("files_sha256"),
+        )
     return files
 
 

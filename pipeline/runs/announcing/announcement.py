@@ -110,7 +110,7 @@ class Announcement:
 
         def write() -> None:
             success = last_success or _last_success(Layout(self.config.output))
-            text = metrics_text(self.config.output, record, success, run)
+            text = metrics_text(self.config.results, record, success, run)
             write_whole(Path(file), text.encode())
 
         self._tried(f"the metrics in {file}", write)
@@ -128,7 +128,7 @@ class Announcement:
     def _job(self) -> Job:
         settings, origin = self.config.lineage, self.config.origin
         name = settings.job or (Path(origin).stem if origin.endswith(".toml") else origin)
-        return Job(settings.namespace, name, self.config.output, _descriptions(self.config))
+        return Job(settings.namespace, name, self.config.results, _descriptions(self.config))
 
 
 @contextmanager
@@ -152,7 +152,12 @@ def _reason(error: Exception) -> str:
 
 def _descriptions(config: Config) -> dict[str, dict[str, str]]:
     """Return what the columns of the result tables mean: table → column → text."""
-    tables = [INPUTS, BINDINGS, METRICS, *(table for stage in config.stages for table in stage.stage.tables)]
+    tables = [
+        INPUTS,
+        BINDINGS,
+        METRICS,
+        *(table for stage in config.stages for table in stage.stage.tables_of(stage.params)),
+    ]
     return {table.name: {column.name: column.meaning for column in (*LEADING, *table.columns)} for table in tables}
 
 

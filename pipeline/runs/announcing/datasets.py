@@ -126,7 +126,7 @@ class _Read:
 def output_datasets(
     run: Mapping[str, Any],
     files: Sequence[PublishedFile],
-    output: Path,
+    output: str,
     descriptions: Mapping[str, Mapping[str, str]],
 ) -> list[Dataset]:
     """Return the tables of a run, each named by the stable path below `latest`, with the run as its version.
@@ -134,7 +134,7 @@ def output_datasets(
     Args:
         run: The record of the run.
         files: Its files.
-        output: The results folder.
+        output: The place of the results, a folder or an address.
         descriptions: What columns mean: table → column → text.
     """
     tables: dict[str, list[PublishedFile]] = {}
@@ -143,12 +143,11 @@ def output_datasets(
         if slash and folder != COUNT_TABLE:
             tables.setdefault(folder, []).append(file)
     edition = f"{run['generation']:08d}-{run['run_id']}"
-    return [
-        _output(output / "latest" / name, tables[name], edition, descriptions.get(name, {})) for name in sorted(tables)
-    ]
+    latest = f"{output}/latest/" if _REMOTE.fullmatch(output) else str(Path(output, "latest")) + os.sep
+    return [_output(latest + name, tables[name], edition, descriptions.get(name, {})) for name in sorted(tables)]
 
 
-def _output(path: Path, files: Sequence[PublishedFile], edition: str, meanings: Mapping[str, str]) -> Dataset:
+def _output(path: str, files: Sequence[PublishedFile], edition: str, meanings: Mapping[str, str]) -> Dataset:
     columns = {name: kind for file in files for name, kind in file.schema.items()}
     written = {
         "rowCount": sum(file.rows for file in files),
@@ -156,7 +155,7 @@ def _output(path: Path, files: Sequence[PublishedFile], edition: str, meanings: 
         "fileCount": len(files),
     }
     return {
-        **_name(str(path)),
+        **_name(path),
         "facets": {
             "schema": facet("1-2-0", "SchemaDatasetFacet", fields=[*_described(columns, meanings)]),
             "version": facet("1-0-1", "DatasetVersionDatasetFacet", datasetVersion=edition),

@@ -19,7 +19,6 @@ from pipeline.runs.announcing.facets import Facet, facet, producer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from pipeline.storage.manifest import PublishedFile
 
@@ -37,13 +36,13 @@ class Job:
     Attributes:
         namespace: Namespace of the job.
         name: Its name.
-        output: The results folder.
+        output: The place of the results.
         descriptions: What the columns of the result tables mean: table → column → text.
     """
 
     namespace: str
     name: str
-    output: Path
+    output: str
     descriptions: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
 
     def start(self, record: Mapping[str, Any]) -> dict[str, Any]:

@@ -54,11 +54,11 @@ class Metric:
             yield f"{self.name}{{{pairs}}} {_number(value)}"
 
 
-def metrics_text(results: Path, attempt: Mapping[str, Any], last_success: str | None, run: Path | None) -> str:
+def metrics_text(results: str, attempt: Mapping[str, Any], last_success: str | None, run: Path | None) -> str:
     """Return the content of the file.
 
     Args:
-        results: The results folder, the label `results` of every sample: it tells several configs apart.
+        results: The place of the results, the label `results` of every sample: it tells several configs apart.
         attempt: The record of the attempt that has just ended.
         last_success: When an attempt last ended well; None if that is not known.
         run: Folder of the latest run; None if there is none.
@@ -67,7 +67,7 @@ def metrics_text(results: Path, attempt: Mapping[str, Any], last_success: str | 
     if run is not None:
         record = json.loads((run / "run.json").read_bytes())
         metrics += [*_of_run(record), *_of_stages(record), *_numbers(run, record), _gates(record)]
-    common = {"results": str(results)}
+    common = {"results": results}
     return "".join(f"{line}\n" for metric in metrics for line in metric.lines(common))
 
 

@@ -70,7 +70,7 @@ class Copies:
     @property
     def folder(self) -> Path:
         """Where the copies are."""
-        return self._folder or _usual_folder()
+        return self._folder or folder_for_caches() / "objects"
 
     def fetch(self, bucket: Bucket, item: RemoteObject, stopped: threading.Event, *, name: str) -> CopiedObject:
         """Return a copy of an object: the one that is there if its content is as it was, otherwise a new one.
@@ -159,9 +159,10 @@ def bytes_of(size: str) -> int:
     return int(number * (1024 if "i" in unit else 1000) ** ("kmgt".index(unit[0]) + 1))
 
 
-def _usual_folder() -> Path:
+def folder_for_caches() -> Path:
+    """Return `thresher` in the user's folder for caches."""
     caches = os.environ.get("XDG_CACHE_HOME") or ""
-    return (Path(caches) if os.path.isabs(caches) else Path.home() / ".cache") / "thresher" / "objects"  # noqa: PTH117
+    return (Path(caches) if os.path.isabs(caches) else Path.home() / ".cache") / "thresher"  # noqa: PTH117
 
 
 def _linked(data: Path, item: RemoteObject) -> tuple[Path, object]:

@@ -101,7 +101,7 @@ class RemoteFiles:
     def _bucket(self, address: Address) -> Bucket:
         key = f"{address.scheme}:{address.bucket}"
         if key not in self._buckets:
-            self._buckets[key] = Bucket(address, name=self._name)
+            self._buckets[key] = Bucket(address, what=f"input {self._name}")
         return self._buckets[key]
 
     def _item(self, bucket: Bucket, item: RemoteObject, root: PurePosixPath) -> Listed:

@@ -35,6 +35,7 @@ _ANSWER = re.compile(r"Error performing \S+ \S+ in .*? +- (?P<words>\S.*?):? *$"
 _CODE = re.compile(r"<Code>(?P<code>[^<]{1,80})</Code>(?:.*?<Message>(?P<words>[^<]{1,200})</Message>)?", re.DOTALL)
 _BAD_REQUEST, _FORBIDDEN, _NOT_FOUND, _CHANGED = 400, 403, 404, 412
 _REFUSED, _MISDIRECTED = {401, _FORBIDDEN}, {301, 307, _BAD_REQUEST}
+_LATER = "Run again later; if it goes on, check the network and the endpoint."
 
 
 @dataclass(frozen=True)
@@ -59,21 +60,23 @@ class Bucket:
 
     Args:
         address: Any address in it.
-        name: Name of the input in messages.
+        what: What it is used for, in messages: `input pairs`.
 
     Raises:
         ConfigError: the library is not installed, or the environment holds a setting that it does not understand.
     """
 
-    def __init__(self, address: Address, *, name: str) -> None:
+    needs = "listing and getting objects"  # what its credentials must permit
+
+    def __init__(self, address: Address, *, what: str) -> None:
         try:
             import obstore  # noqa: PLC0415 - an optional extra
             import obstore.store  # noqa: PLC0415
         except ImportError as error:
-            message = f"input {name}: {address} needs the package obstore, which is not installed"
+            message = f"{what}: {address} needs the package obstore, which is not installed"
             raise ConfigError(message, remedy='Install it: pip install "thresher[remote]"') from error
         self._obstore: Any = obstore
-        self._name = name
+        self._what = what
         self.address = address.at("")
         try:
             self._store = obstore.store.from_url(
@@ -91,7 +94,7 @@ class Bucket:
                 },
             )
         except obstore.exceptions.BaseError as error:
-            message = f"input {name}: {address}: {said(error)}"
+            message = f"{what}: {address}: {said(error)}"
             remedy = "Check the variables of the environment that name account, region and credentials."
             raise ConfigError(message, remedy=remedy) from None
 
@@ -182,7 +185,7 @@ class Bucket:
             if stopped.is_set():
                 break
         if received != item.size:
-            message = f"input {self._name}: {item.address} ended after {received:,} of {item.size:,} bytes"
+            message = f"{self._what}: {item.address} ended after {received:,} of {item.size:,} bytes"
             raise UnavailableError(message, remedy=_LATER)
         return RemoteObject(item.address, item.size, item.etag, answer.meta["version"])
 
@@ -197,7 +200,7 @@ class Bucket:
         try:
             yield
         except kinds.InvalidPathError as error:
-            message = f"input {self._name}: {address} holds a key that cannot be read: {_first_line(error)}"
+            message = f"{self._what}: {address} holds a key that cannot be read: {_first_line(error)}"
             remedy = "Rename the object: keys with empty names, . or .. are not supported."
             raise DataError(message, remedy=remedy) from None
         except (FileNotFoundError, kinds.BaseError) as error:  # the cause is dropped: its text may hold secrets
@@ -206,13 +209,26 @@ class Bucket:
                 kinds.PermissionDeniedError: _FORBIDDEN,
                 kinds.UnauthenticatedError: _FORBIDDEN,
                 kinds.PreconditionError: _CHANGED,
+                kinds.AlreadyExistsError: _CHANGED,
                 kinds.UnknownConfigurationKeyError: _BAD_REQUEST,
             }
             status = next((number for kind, number in statuses.items() if isinstance(error, kind)), _status(error))
-            raise _fault(self._name, address, doing, error, status) from None
+            raise self._fault(address, doing, error, status) from None
 
-
-_LATER = "Run again later; if it goes on, check the network and the endpoint."
+    def _fault(self, address: Address, doing: str, error: Exception, status: int) -> ThresherError:
+        message = f"{self._what}: {doing} {address}: {said(error)}"
+        if status == _NOT_FOUND:
+            return NoInputError(message, remedy="Check the bucket and the key.")
+        if status == _CHANGED:
+            message = f"{self._what}: {address} was replaced while it was read"
+            return DataError(message, remedy="Run again when its writer is done.")
+        if status in _REFUSED:
+            remedy = f"Check the credentials in the environment, and what they may do: {self.needs}."
+            return PermissionDenied(message, remedy=remedy)
+        if status in _MISDIRECTED:
+            remedy = "Check the region and the endpoint in the environment, such as AWS_REGION."
+            return ConfigError(message, remedy=remedy)
+        return UnavailableError(message, remedy=_LATER)
 
 
 def endpoints() -> list[str]:
@@ -228,21 +244,6 @@ def _status(error: Exception) -> int:
     """Return the HTTP status that an error tells; 0 if it tells none."""
     status = _STATUS.search(str(error))
     return 0 if status is None else int(status["status"])
-
-
-def _fault(name: str, address: Address, doing: str, error: Exception, status: int) -> ThresherError:
-    message = f"input {name}: {doing} {address}: {said(error)}"
-    if status == _NOT_FOUND:
-        return NoInputError(message, remedy="Check the bucket and the key.")
-    if status == _CHANGED:
-        message = f"input {name}: {address} was replaced while it was read"
-        return DataError(message, remedy="Run again when its writer is done.")
-    if status in _REFUSED:
-        remedy = "Check the credentials in the environment, and what they may read: listing and getting objects."
-        return PermissionDenied(message, remedy=remedy)
-    if status in _MISDIRECTED:
-        return ConfigError(message, remedy="Check the region and the endpoint in the environment, such as AWS_REGION.")
-    return UnavailableError(message, remedy=_LATER)
 
 
 def said(error: Exception) -> str:

@@ -107,7 +107,7 @@ class Lag:
 
     def cross_check(self) -> CrossCheck:
         """The lags of the first rows of every file beside the times of the same pairs."""
-        n_rows = max(SAMPLED_ROWS // max(len(self.pairs.files), 1), FEWEST_OF_A_FILE)
+        n_rows = max(SAMPLED_ROWS // max(self.pairs.n_files, 1), FEWEST_OF_A_FILE)
         pairs = {"pairs_read": self._pairs_with_times()}
         sample = statement("before_after/lags_and_times", relations=pairs, values={"n_rows_of_file": n_rows})
         return CrossCheck({"sample": sample}, self._compare)

@@ -8,6 +8,7 @@ import sqlglot.expressions as exp
 from pydantic import Field, field_validator, model_validator
 
 from pipeline.metrics.comparison.significance import Correction
+from pipeline.metrics.ranking.notation import is_measure, name_of
 from pipeline.metrics.uncertainty.qualities import QUALITY_COLUMN
 from pipeline.queries.dialect import column, render
 from pipeline.sources.inputs import Field as InputField
@@ -250,13 +251,30 @@ class CompareParameters(UpstreamParameters):
             message = f"{next(iter(kinds))} has units for the total only: name several stages in of, without by"
             raise ValueError(message)
         names = [exp.Literal.string(self._grouping(stage, wanted)) for stage in upstream]
-        metrics = self.metrics or table.metrics or POOLED
+        metrics = self._metrics(upstream) or table.metrics or POOLED
         counts = table.columns if set(metrics) & set(POOLED) else {}  # a mapping that nothing reads is refused
         columns = {"unit": table.unit, "system": self.system or STAGE_COLUMN.name, **counts}
         rows = exp.In(this=column(GROUPING.name), expressions=names)
         path = tuple(stage.file(table.table) for stage in upstream)
         units = Input(path=path, columns=columns, where=render(rows, pretty=False))
         return self.model_copy(update={"units": units, "metrics": metrics})
+
+    def _metrics(self, upstream: Sequence[UpstreamStage]) -> tuple[str, ...]:
+        """What is compared: as the config says, else the measures that all stages were asked for by name.
+
+        Raises:
+            ValueError: the config names a measure that a stage was not asked for.
+        """
+        shared = [name for name in upstream[0].measures if all(name in stage.measures for stage in upstream)]
+        if not self.metrics:
+            return tuple(shared)
+        names = {metric: name_of(metric) for metric in self.metrics}
+        lacking = [name for name in names.values() if is_measure(name) and name not in shared]
+        if lacking:
+            offered = f"its measures are {', '.join(shared)}" if shared else "it names no measures"
+            message = f"metrics names {lacking[0]}, which stage {upstream[0].name!r} does not measure: {offered}"
+            raise ValueError(message)
+        return tuple(names[metric] if names[metric] in shared else metric for metric in self.metrics)
 
     @staticmethod
     def _grouping(stage: UpstreamStage, wanted: set[str]) -> str:

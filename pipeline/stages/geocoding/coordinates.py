@@ -50,8 +50,10 @@ def _check(
         if fault["n_exchangeable"] == fault["n_rows"]:
             both = " and ".join(repr(source.source_name(coordinate)) for coordinate in PLACE)
             remedy = f"{both} are most likely exchanged: map them with columns = {{ latitude = …, … }}."
-        first = fault["first_row"]
-        return {"row": f"{first + 1:,}" if isinstance(first, int) else first, "remedy": remedy}
+        place, row = str(fault["source_file"]), fault["first_row"]
+        if source.without_places is None and isinstance(row, int):
+            place = f"{place}, first at row {row + 1:,}"
+        return {"place": place, "remedy": remedy}
 
     check = file_check(f"geocoding/checks/{name}", source, columns=columns, relations=relations, words=words)
     return replace(check, problem=None)

@@ -103,6 +103,12 @@ class MentionRows:
         for name in ("text", TYPE):
             if name in self.needs:
                 rows.check_keys((self.predicted, self.gold), name)
+        for source in (self.predicted, self.gold):
+            if self.in_file_order and (table := source.without_places) is not None:
+                message = (
+                    f'input {source.name}: assignment = "file_order" needs the order of rows, which {table} has not'
+                )
+                raise DataError(message, remedy='Use assignment = "maximum", or name the address of the files.')
         cluster = self.params.cluster
         if cluster not in {None, "doc_id"} and (self.documents is None or not self.documents.has(str(cluster))):
             message = f"cluster: {cluster!r} is no column of the input documents"

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator, model_validator
 
 from pipeline.metrics.ranking.measures import RECALL_LEVELS, Interpolation
+from pipeline.metrics.ranking.notation import RankingMeasure, measure_of
 from pipeline.metrics.uncertainty.qualities import QUALITY_COLUMN
 from pipeline.sources.inputs import Field as InputField
 from pipeline.sources.inputs import Input, InputContract
@@ -142,12 +143,36 @@ CUTOFF_MEANS = (
     _UNDEFINED_INTERVAL,
     QUALITY_COLUMN,
 )
+MEANS_OF_MEASURES = (
+    Column("measure", "VARCHAR", "the measure as the key `measures` names it: `nDCG@10`"),
+    Column("n_queries", "BIGINT", "rankings that the mean is over"),
+    Column(
+        "n_excluded",
+        "BIGINT",
+        "rankings left out of the mean, having no document that counts as relevant for the measure",
+    ),
+    _measure("mean", "mean of the measure over queries"),
+    *limits_of("mean"),
+    UNDEFINED,
+    _UNDEFINED_INTERVAL,
+    QUALITY_COLUMN,
+)
+QUERY_TABLE, MEASURE_TABLE = "ranking_queries", "ranking_measures"
 TABLES = (
-    Table("ranking_queries", "one row per group and query", QUERIES, ("query_id",)),
+    Table(QUERY_TABLE, "one row per group and query", QUERIES, ("query_id",)),
     Table("ranking_cutoffs", "one row per group, query and k", CUTOFFS, ("query_id", "k")),
     Table("ranking_summary", "one row per group", SUMMARY, ()),
     Table("ranking_cutoff_means", "one row per group and k", CUTOFF_MEANS, ("k",)),
+    Table(MEASURE_TABLE, "one row per group and measure that the config names", MEANS_OF_MEASURES, ("measure",)),
 )
+
+
+def columns_of_measures(params: RankingParameters) -> tuple[Column, ...]:
+    """The columns of measures that the config asks for, in the table of queries."""
+    comment = "; NULL: no document of the query counts as relevant for it, or the query is not judged"
+    return tuple(
+        Column(name, "DOUBLE", f"the measure {name} of the query{comment}", nullable=True) for name in params.measures
+    )
 
 
 class RankingParameters(StageParameters):
@@ -157,6 +182,7 @@ class RankingParameters(StageParameters):
         ranking: Retrieved documents of every query.
         relevance: Judged documents of every query; default: the column `relevance` of the ranking.
         cutoffs: Numbers of first documents at which precision and recall are measured.
+        measures: Further measures by name, as `nDCG@10`, `nDCG(gain=exponential)@10`, `AP@100`, `RBP(p=0.8)`.
         relevance_level: Least relevance of a relevant document.
         ties: Order of documents with equal scores: `trec`: descending by name; `expected`: the mean over all orders;
             `order`: documents come in the order of the column `rank`, whatever the scores.
@@ -172,6 +198,7 @@ class RankingParameters(StageParameters):
     relevance: Input | None = None
     thresholds: EvenThresholds | tuple[float, ...] | Literal["distinct"] | None = "distinct"
     cutoffs: tuple[Annotated[int, Field(ge=1, le=10**9)], ...] = (1, 5, 10, 100)
+    measures: tuple[str, ...] = ()
     relevance_level: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
     ties: Literal["trec", "expected", "order"] = "trec"
     interpolation: Interpolation = "trec_eval_10"
@@ -187,6 +214,26 @@ class RankingParameters(StageParameters):
             message = "cutoffs must rise, and there must be at least one"
             raise ValueError(message)
         return value
+
+    @field_validator("measures")
+    @classmethod
+    def _by_name(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        names = tuple(measure_of(text).name for text in value)
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            message = f"measures names {twice} twice"
+            raise ValueError(message)
+        return names
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """Measures that the config asks for by name."""
+        return self.measures
+
+    @property
+    def ranking_measures(self) -> tuple[RankingMeasure, ...]:
+        """The same measures, read."""
+        return tuple(measure_of(name) for name in self.measures)
 
     @model_validator(mode="after")
     def _fits(self) -> RankingParameters:

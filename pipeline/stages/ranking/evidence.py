@@ -8,7 +8,7 @@ import polars as pl
 
 from pipeline.queries.load import statement
 from pipeline.stages.evidence import Evidence, Measure
-from pipeline.stages.ranking.contract import INTERPOLATED, MEASURE_NAMES
+from pipeline.stages.ranking.contract import INTERPOLATED, MEASURE_NAMES, MEASURE_TABLE
 from pipeline.stages.ranking.profiles import TREC_EVAL
 from pipeline.stages.sections import EXPLAINED_ROWS, Section
 from pipeline.tables.schemas import GROUPING
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pipeline.stages.sections import Asked
 
 _MEASURES = ("map", *(name for name in MEASURE_NAMES[1:] if name not in INTERPOLATED), *INTERPOLATED)
+OF_MEASURES = "mean"  # of a measure that the config names, which the column `measure` tells
 _SHOWN = ("query_id", "n_relevant", "n_retrieved", "n_relevant_retrieved")
 _INPUTS = {name: {"query_id": "query_id", "doc_id": "doc_id"} for name in ("ranking", "relevance")}
 
@@ -32,7 +33,7 @@ def _rows(asked: Asked) -> exp.Query:
 
 def _queries(queries: pl.DataFrame, _frames: Mapping[str, pl.DataFrame], asked: Asked) -> pl.DataFrame:
     """Queries in the order of what is explained, the lowest first; those in which it is undefined are not shown."""
-    name = "average_precision" if asked.measure == "map" else asked.measure
+    name = {"map": "average_precision", OF_MEASURES: asked.row.get("measure", "")}.get(asked.measure, asked.measure)
     same = (pl.col(key).eq_missing(pl.lit(value)) for key, value in asked.group.items())
     of_group = queries.filter(pl.col(GROUPING.name) == asked.row[GROUPING.name], *same)
     names = dict.fromkeys((*asked.group, *_SHOWN, name, "average_precision", "ap_expected"))
@@ -50,7 +51,7 @@ def _without_judgements(asked: Asked) -> str:
 
 
 EVIDENCE = Evidence(
-    measures=tuple(Measure(name, "ranking_summary") for name in _MEASURES),
+    measures=(*(Measure(name, "ranking_summary") for name in _MEASURES), Measure(OF_MEASURES, MEASURE_TABLE)),
     sections=(
         Section(
             "worst_queries",

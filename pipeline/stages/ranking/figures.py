@@ -1,7 +1,11 @@
-"""What there is to look at of ranking: means beside chance, precision and recall at cutoffs, spread over queries."""
+"""What there is to look at of ranking: means beside chance, precision and recall at cutoffs, spread over queries.
+
+Measures that the config names have a figure each.
+"""
 
 from __future__ import annotations
 
+import re
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
@@ -20,6 +24,8 @@ from pipeline.stages.figure_blocks import (
     with_limits,
 )
 from pipeline.stages.figures import Axis, Figure, Series
+from pipeline.stages.ranking.by_name import measure_names, quality_of, with_measures
+from pipeline.stages.ranking.contract import MEASURE_TABLE
 from pipeline.stages.standard_figures import across_groups, histogram_of_shares
 from pipeline.stages.standard_numbers import Wanted, key_numbers_of
 
@@ -48,6 +54,8 @@ def figures(tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> 
     expected = _expected(tables["ranking_cutoffs"])
     for ratio in ("precision", "recall"):
         yield _at_cutoffs(tables["ranking_cutoff_means"], expected, ratio, confidence)
+    for name in measure_names(tables):
+        yield _measure(tables[MEASURE_TABLE].filter(pl.col("measure") == name), name, confidence)
     yield histogram_of_shares(
         tables["ranking_queries"],
         "average_precision",
@@ -77,6 +85,19 @@ def _map(summary: pl.DataFrame, confidence: float) -> Figure:
         title="Mean average precision beside chance",
         words=caption(words, of_mean, of_chance if chance.lower else ""),
         y=shares("Mean average precision"),
+    )
+
+
+def _measure(means: pl.DataFrame, name: str, confidence: float) -> Figure:
+    mean = with_limits(means, Series("mean", name, "precision", "point"))
+    return across_groups(
+        means,
+        (mean,),
+        "n_queries",
+        name=f"measure_{re.sub('[^a-z0-9]+', '_', name.lower()).strip('_')}",
+        title=f"{name} of the groups",
+        words=caption(f"{name}, mean over the queries in which it is defined.", intervals((mean,), confidence)),
+        y=shares(f"{name}, mean over queries"),
     )
 
 
@@ -114,5 +135,8 @@ def _at_cutoffs(means: pl.DataFrame, expected: pl.DataFrame, ratio: str, confide
 
 
 def key_numbers(tables: Mapping[str, pl.DataFrame]) -> tuple[KeyNumber, ...]:
-    """Mean average precision, R-precision and reciprocal rank of every group, and what chance gives."""
-    return key_numbers_of(tables["ranking_summary"], NUMBERS)
+    """Mean average precision and what chance gives, R-precision and reciprocal rank, and measures that are named."""
+    named = tuple(
+        Wanted(name, name, "mean over queries", "neutral", quality=quality_of(name)) for name in measure_names(tables)
+    )
+    return key_numbers_of(with_measures(tables), (*NUMBERS, *named))

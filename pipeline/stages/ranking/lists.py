@@ -9,14 +9,18 @@ import numpy as np
 import polars as pl
 
 from pipeline.errors import DataError
+from pipeline.metrics.ranking.graded import Grades
 from pipeline.metrics.ranking.measures import Judged, Measures, Ties, measures
 from pipeline.stages.ranking.contract import INTERPOLATED
-from pipeline.stages.ranking.places import NUMBER
+from pipeline.stages.ranking.grading import GRADES, Grading
+from pipeline.stages.ranking.places import NUMBER, RELEVANCE
 from pipeline.tables.groupings import users_name
 from pipeline.tables.sweep import REPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from numpy.typing import NDArray
 
     from pipeline.stages.ranking.contract import RankingParameters
 
@@ -50,31 +54,43 @@ class Lists:
 
         Args:
             blocks: Places of judged documents, by number of the ranking and place; a ranking lies in one block.
-            frames: `rankings`, and unless labelled `judged_queries`.
+            frames: `rankings`, and unless labelled `judged_queries`, with measures by name `judged_grades` too.
 
         Raises:
             DataError: a query was not retrieved, and missing queries are an error; or documents that repeat make more
                 hits than there are relevant documents.
         """
         rankings = frames["rankings"].drop(REPLICATE)
+        grading = Grading(self.params, frames.get(GRADES), [*self._of_judgements, QUERY])
         if self.labelled:
             rankings = rankings.with_columns(pl.lit(value=True).alias("judged"))
         else:
-            rankings = self._with_judgements(rankings, frames["judged_queries"])
+            rankings = self._with_judgements(rankings, frames["judged_queries"], grading.queries_that_count())
         rankings = rankings.sort([*self.by, QUERY], nulls_last=True).with_row_index(INDEX)
-        tables = [self._measured(block, rankings) for block in blocks]
+        tables = [self._measured(block, rankings, grading) for block in blocks]
         unmeasured = rankings
         if tables:
             measured = pl.concat([table[INDEX] for table in tables])
             unmeasured = rankings.filter(~pl.col(INDEX).is_in(measured.implode()))
-        tables.append(self._table(unmeasured, _no_ties()))
+        nothing = np.zeros(0)
+        tables.append(self._table(unmeasured, _no_ties(), grading, Grades(nothing.astype(np.int64), nothing, nothing)))
         return pl.concat(tables).sort(INDEX).drop(INDEX)
 
-    def _with_judgements(self, rankings: pl.DataFrame, queries: pl.DataFrame) -> pl.DataFrame:
-        """Every ranking with the judged documents of its query, and rankings of queries that are missing."""
+    @property
+    def _of_judgements(self) -> list[str]:
+        """What tells judgements apart, beside the query."""
+        return [] if self.judged_apart else list(self.of_ranking)
+
+    def _with_judgements(self, rankings: pl.DataFrame, queries: pl.DataFrame, counting: pl.DataFrame) -> pl.DataFrame:
+        """Every ranking with the judged documents of its query, and rankings of queries that are missing.
+
+        Args:
+            rankings: Rankings with retrieved documents.
+            queries: Judged queries.
+            counting: Keys of those in which a measure by name is defined, with or without a relevant document.
+        """
         of_queries = [name for name in self.by if name not in self.of_ranking]
-        # what tells judgements apart, beside the query
-        of_judgements = [] if self.judged_apart else list(self.of_ranking)
+        of_judgements = self._of_judgements
         groups = rankings.select(self.of_ranking).unique() if self.of_ranking else pl.DataFrame({"_": [0]}).drop("_")
         wanted = queries.select(*of_judgements, QUERY, *of_queries)
         wanted = groups.join(wanted, how="cross") if self.of_ranking and not of_judgements else wanted
@@ -82,6 +98,8 @@ class Lists:
         missing = wanted.join(rankings, on=[*self.of_ranking, QUERY], how="anti", nulls_equal=True)
         missing = missing.join(numbers, on=key, how="left", nulls_equal=True)
         self._refuse(missing.filter(pl.col("n_relevant") > 0))
+        if counting.width:
+            self._refuse(missing.join(counting, on=key, how="semi", nulls_equal=True))
         rankings = rankings.join(numbers, on=key, how="left", nulls_equal=True)
         if self.params.missing_queries != "skip":
             missing = missing.with_columns(
@@ -100,14 +118,12 @@ class Lists:
         remedy = 'Set missing_queries = "zero" to count such a query as 0, or "skip" to leave it out.'
         raise DataError(message, remedy=remedy)
 
-    def _measured(self, places: pl.DataFrame, rankings: pl.DataFrame) -> pl.DataFrame:
+    def _measured(self, places: pl.DataFrame, rankings: pl.DataFrame, grading: Grading) -> pl.DataFrame:
         runs = places[NUMBER].rle_id()
         first = places.select(NUMBER).filter(runs.is_first_distinct())
         retrieved = first.join(rankings, on=NUMBER, how="left", maintain_order="left").select(rankings.columns)
-        numbers = (
-            places[name].cast(pl.Float64).to_numpy() for name in ("n_before", "n_documents", "n_hits", "n_misses")
-        )
-        table = self._table(retrieved, Ties(runs.cast(pl.Int64).to_numpy(), *numbers))
+        ties, grades = _ties(places, runs.cast(pl.Int64).to_numpy())
+        table = self._table(retrieved, ties, grading, grades)
         self._refuse_repeated(table.filter(pl.col("n_relevant_retrieved") > pl.col("n_relevant")))
         return table
 
@@ -121,7 +137,7 @@ class Lists:
         message = f"input ranking: query {first[QUERY]}{where} retrieves {hits} ({rankings.height:,} such queries)"
         raise DataError(message, remedy='Documents repeat: set duplicates = "max" to keep the highest of each.')
 
-    def _table(self, rankings: pl.DataFrame, ties: Ties) -> pl.DataFrame:
+    def _table(self, rankings: pl.DataFrame, ties: Ties, grading: Grading, grades: Grades | None) -> pl.DataFrame:
         if self.labelled:
             numbers = (ties.hits, ties.misses)
             sums = (np.bincount(ties.ranking, number, rankings.height).astype(np.float64) for number in numbers)
@@ -132,7 +148,8 @@ class Lists:
             judged = Judged(*(rankings[f"n_{name}"].cast(pl.Float64).to_numpy() for name in COUNTED))
         columns = [INDEX, *self.by, QUERY, *TOTALS, "judged"]
         measured = _columns(measures(ties, judged, self.params.cutoffs, self.params.interpolation), self.params.cutoffs)
-        return rankings.select(columns).with_columns(*measured)
+        by_name = () if grades is None else grading.columns(rankings, ties, grades)
+        return rankings.select(columns).with_columns(*measured, *by_name)
 
 
 def _columns(measured: Measures, cutoffs: tuple[int, ...]) -> Iterator[pl.Series]:
@@ -144,6 +161,19 @@ def _columns(measured: Measures, cutoffs: tuple[int, ...]) -> Iterator[pl.Series
     for number, k in enumerate(cutoffs):
         yield pl.Series(f"hits_{k}", measured.hits[:, number])
         yield pl.Series(f"straddled_{k}", measured.straddled[:, number])
+
+
+def _ties(places: pl.DataFrame, ranking: NDArray[np.int64]) -> tuple[Ties, Grades | None]:
+    """The ties that rows are of, and where rows have a relevance, the documents of each by relevance."""
+    columns = ("n_before", "n_documents", "n_hits", "n_misses")
+    before, size, hits, misses = (places[name].cast(pl.Float64).to_numpy() for name in columns)
+    if RELEVANCE not in places.columns:
+        return Ties(ranking, before, size, hits, misses), None
+    is_new = np.diff(ranking, prepend=-1).astype(bool) | np.diff(before, prepend=-1).astype(bool)
+    tie = np.cumsum(is_new) - 1
+    added = (np.bincount(tie, number).astype(np.float64) for number in (hits, misses))
+    relevance = places[RELEVANCE].cast(pl.Float64).to_numpy()
+    return Ties(ranking[is_new], before[is_new], size[is_new], *added), Grades(tie, relevance, hits + misses)
 
 
 def _no_ties() -> Ties:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pipeline.metrics.ranking.notation import measure_of
 from pipeline.stages import methods
+from pipeline.stages.ranking.by_name import measure_names, with_measures
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pipeline.stages.methods import Measured
 
@@ -23,6 +25,14 @@ MISSING = {
 }
 
 
+SOURCES = {
+    "nDCG": "nDCG divides the discounted gains by those of the best order (Järvelin and Kekäläinen 2002)",
+    "RBP": "RBP is rank-biased precision (Moffat and Zobel 2008)",
+    "ERR": "ERR is expected reciprocal rank (Chapelle et al. 2009)",
+}
+EXPONENTIAL = "with the gain exponential a document counts 2 to the power of its relevance, less 1 (Burges et al. 2005)"
+
+
 def sentences(measured: Measured) -> Iterator[str]:
     """Say how rankings were evaluated, and what came out."""
     summary, parameters = measured.tables["ranking_summary"], measured.parameters
@@ -36,6 +46,7 @@ def sentences(measured: Measured) -> Iterator[str]:
     yield MISSING[parameters["missing_queries"]]
     treated = "count as 0" if parameters["no_relevant"] == "zero" else "are left out of the means"
     yield f"Queries without a relevant document {treated}."
+    yield from _definitions(measure_names(measured.tables))
     yield methods.intervals(
         measured,
         "queries",
@@ -47,8 +58,20 @@ def sentences(measured: Measured) -> Iterator[str]:
         group = methods.named_group(row)
         yield f"There are {row['n_queries']:,} queries{f' of {group}' if group else ''}."
     names = {"map": "mean average precision", "r_precision": "R-precision", "reciprocal_rank": "mean reciprocal rank"}
-    yield from methods.results(summary, names, measured.confidence)
+    names |= {name: f"mean {name}" for name in measure_names(measured.tables)}
+    yield from methods.results(with_measures(measured.tables), names, measured.confidence)
     expected = [f"{100 * row['map_expected']:.1f}%" for row in shown if row["map_expected"] is not None]
     if expected:
         values = methods.listed(dict.fromkeys(expected))
         yield f"Random selection would give a mean average precision of {values} (exact expectation: Bestgen 2015)."
+
+
+def _definitions(names: Sequence[str]) -> Iterator[str]:
+    """Say what the measures are that the config names, where a name alone does not."""
+    measures = [measure_of(name) for name in names]
+    kinds = dict.fromkeys(measure.kind for measure in measures)
+    words = [SOURCES[kind] for kind in kinds if kind in SOURCES]
+    if any(measure.gain == "exponential" for measure in measures):
+        words.append(EXPONENTIAL)
+    if words:
+        yield f"{'; '.join(words)}."

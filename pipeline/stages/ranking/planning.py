@@ -18,6 +18,7 @@ from pipeline.queries.dialect import column, double
 from pipeline.queries.load import page, statement
 from pipeline.sources.keys import KeyMatch
 from pipeline.stages.ranking.contract import COUNTS
+from pipeline.stages.ranking.grading import GRADES
 from pipeline.stages.ranking.lists import Lists
 from pipeline.stages.ranking.places import NUMBER, judged_places, tied_places
 from pipeline.tables.groupings import users_name
@@ -61,6 +62,8 @@ class _Planner:
         if not labelled:
             judged_by = of_ranking if self.relevance is None else [name for name in names if name not in of_ranking]
             frames["judged_queries"] = statement("ranking/every_judged_query", judged_by)
+            if self.params.measures:
+                frames[GRADES] = statement("ranking/judged_grades", judged_by)
         return Plan(
             nodes=(
                 *self._relations(by),
@@ -98,7 +101,7 @@ class _Planner:
     def _ranked(self) -> RankedAmong:
         expected = self.params.ties == "expected"
         return RankedAmong(
-            rows=statement("ranking/every_judged_place"),
+            rows=statement(f"ranking/every_{'graded' if self.params.measures else 'judged'}_place"),
             among=statement("ranking/values_of_documents" if expected else "ranking/values_and_names_of_documents"),
             key=NUMBER,
             sizes=statement("ranking/judged_per_ranking"),
@@ -166,7 +169,8 @@ class _Planner:
         if self.relevance is not None:
             labelled = "labelled_documents"
             yield Relation(labelled, statement("ranking/labelled_documents"))
-        places = statement("ranking/judged_places", relations={"labelled_documents": labelled}, values=self._level)
+        name = "graded_places" if self.params.measures else "judged_places"
+        places = statement(f"ranking/{name}", relations={"labelled_documents": labelled}, values=self._level)
         yield Relation("judged_places", places, keep=True)
 
     def _checks(self, of_ranking: list[str], names: list[str]) -> Iterator[Check]:

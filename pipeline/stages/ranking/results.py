@@ -8,14 +8,19 @@ import polars as pl
 
 from pipeline.metrics.uncertainty.marks import warnings_of_marks
 from pipeline.metrics.uncertainty.qualities import FEWEST_CLUSTERS
+from pipeline.stages.ranking.by_name import measure_names, quality_of, with_measures
 from pipeline.stages.ranking.chance import null_of_means
 from pipeline.stages.ranking.contract import (
     CUTOFF_MEANS,
     CUTOFFS,
     INTERPOLATED,
+    MEANS_OF_MEASURES,
     MEASURE_NAMES,
+    MEASURE_TABLE,
     QUERIES,
+    QUERY_TABLE,
     SUMMARY,
+    columns_of_measures,
 )
 from pipeline.stages.ranking.means import Groups
 from pipeline.stages.ranking.selection import pool, why_no_null, with_average_precision_null, with_hits_null
@@ -42,7 +47,7 @@ def derive(params: RankingParameters, counts: Mapping[str, pl.DataFrame]) -> dic
     rankings = with_average_precision_null(_measured(params, counts["lists"]), params)
     cutoffs = _at_cutoffs(params, rankings)
     return {
-        "ranking_queries": _per_query(params, rankings, by, QUERIES),
+        QUERY_TABLE: _per_query(params, rankings, by, (*QUERIES, *columns_of_measures(params))),
         "ranking_cutoffs": _per_query(params, with_hits_null(cutoffs), by, CUTOFFS),
         "ranking_summary": _grouped(
             [_summary(params, rankings, grouping) for grouping in params.groupings], by, SUMMARY, rankings
@@ -53,7 +58,7 @@ def derive(params: RankingParameters, counts: Mapping[str, pl.DataFrame]) -> dic
             CUTOFF_MEANS,
             rankings,
         ),
-    }
+    } | _means_by_name(params, rankings, by)
 
 
 def _measured(params: RankingParameters, lists: pl.DataFrame) -> pl.DataFrame:
@@ -69,9 +74,10 @@ def _measured(params: RankingParameters, lists: pl.DataFrame) -> pl.DataFrame:
     } | {name: pl.when(~pl.col("mixed")).then(pl.col(name)) for name in INTERPOLATED}
     none = pl.lit(0.0) if params.no_relevant == "zero" else pl.lit(None, dtype=pl.Float64)
     without = pl.when(pl.col("judged")).then(none)
+    by_name = (pl.when(pl.col("judged")).then(pl.coalesce(name, none)).alias(name) for name in params.measures)
     reason = pl.coalesce("no_null", pl.when(pl.col("mixed")).then(pl.lit("ties")))
     return (
-        lists.with_columns(pool(params).alias("n"))
+        lists.with_columns(pool(params).alias("n"), *by_name)
         .with_columns(
             why_no_null(params).alias("no_null"),
             *(pl.when(relevant > 0).then(ratio).otherwise(without).alias(name) for name, ratio in ratios.items()),
@@ -83,7 +89,8 @@ def _measured(params: RankingParameters, lists: pl.DataFrame) -> pl.DataFrame:
 def _at_cutoffs(params: RankingParameters, rankings: pl.DataFrame) -> pl.DataFrame:
     """One row per ranking and cutoff: hits, precision and recall."""
     kept = [name for name in rankings.columns if not name.startswith(("hits_", "straddled_"))]
-    kept = [name for name in kept if name not in {"undefined", "undefined_p_value", *MEASURE_NAMES}]
+    dropped = {"undefined", "undefined_p_value", *MEASURE_NAMES, *params.measures}
+    kept = [name for name in kept if name not in dropped]
     included = pl.when(pl.col("included"))
     frames = [
         rankings.select(*kept, f"hits_{k}", f"straddled_{k}")
@@ -157,6 +164,25 @@ def _means_at(
     return grouping, frame.with_columns(none, pl.lit(k, dtype=pl.Int64).alias("k"))
 
 
+def _means_by_name(params: RankingParameters, rankings: pl.DataFrame, by: Sequence[str]) -> dict[str, pl.DataFrame]:
+    """The table of means of the measures that the config names, each over the rankings in which it is defined."""
+    if not params.measures:
+        return {}
+    frames = [_mean_of(params, rankings, grouping, name) for grouping in params.groupings for name in params.measures]
+    return {MEASURE_TABLE: _grouped(frames, by, MEANS_OF_MEASURES, rankings)}
+
+
+def _mean_of(
+    params: RankingParameters, rankings: pl.DataFrame, grouping: Grouping, name: str
+) -> tuple[Grouping, pl.DataFrame]:
+    columns = [*grouping.columns, "query_id", name, pl.col(name).is_not_null().alias("included")]
+    groups = Groups(rankings.select(columns), grouping.columns)
+    means = groups.means([(name, "mean", True)], params)
+    frame = _beside(groups, [*groups.counts(), *means, groups.reasons(params), groups.quality(params)])
+    none = pl.when(pl.col("n_queries") == 0).then(pl.lit("no_query")).alias("undefined")
+    return grouping, frame.with_columns(none, pl.lit(name).alias("measure"))
+
+
 def _beside(groups: Groups, columns: Sequence[pl.Series]) -> pl.DataFrame:
     return groups.keys.with_columns(*columns) if groups.keys.width else pl.DataFrame(columns)
 
@@ -183,24 +209,25 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
 
 
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
-    """The means of every group, the total first."""
-    summary = tables["ranking_summary"]
+    """The means of every group, the total first: of the measures that the config names, else of the usual ones."""
+    summary, names = with_measures(tables), measure_names(tables)
     if summary.is_empty():
         return Summary(headers=(), rows=(), sentence="No group has any ranking.")
     shown = summary.sort(pl.col(GROUPING.name) != TOTAL, maintain_order=True)
+    usual = {} if names else {"r_precision": "R-precision", "reciprocal_rank": "reciprocal rank"}
     rows = tuple(
         (
             group_text(row),
             integer(row["n_queries"]),
             interval(row, "map"),
             percent(row["map_expected"]),
-            interval(row, "r_precision"),
-            interval(row, "reciprocal_rank"),
+            *(interval(row, name, quality_of(name)) for name in names),
+            *(interval(row, name) for name in usual),
         )
         for row in shown.iter_rows(named=True)
     )
     return Summary(
-        headers=("group", "queries", "MAP", "by chance", "R-precision", "reciprocal rank"),
+        headers=("group", "queries", "MAP", "by chance", *names, *usual.values()),
         rows=rows,
         groupings=tuple(shown[GROUPING.name]),
         sentence=of_group(shown.row(0, named=True), _sentence(shown.row(0, named=True))),

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from pipeline.stages.ranking import figures, methods, planning, results
-from pipeline.stages.ranking.contract import COUNTS, RANKING, RELEVANCE, TABLES, RankingParameters
+from pipeline.stages.ranking.contract import (
+    COUNTS,
+    QUERY_TABLE,
+    RANKING,
+    RELEVANCE,
+    TABLES,
+    RankingParameters,
+    columns_of_measures,
+)
 from pipeline.stages.ranking.evidence import EVIDENCE
 from pipeline.stages.stage import Stage, UnitTable
 
@@ -21,6 +29,7 @@ STAGE = Stage(
     key_numbers=figures.key_numbers,
     methods=methods.sentences,
     evidence=EVIDENCE,
+    further_columns=lambda params: {QUERY_TABLE: columns_of_measures(params)},
     units=UnitTable(
         "ranking_queries",
         "query_id",

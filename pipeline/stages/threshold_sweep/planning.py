@@ -11,7 +11,7 @@ import sqlglot.expressions as exp
 from pipeline.plan import rows
 from pipeline.plan.areas import Areas
 from pipeline.plan.checks import doubtful_groups, duplicate_check, file_check, missing_check, outside_check
-from pipeline.plan.counts import Query, Sweep
+from pipeline.plan.counts import Query, Sums, Sweep
 from pipeline.plan.nodes import Check, Relation
 from pipeline.plan.optional_tables import OptionalTable
 from pipeline.plan.plan import Plan
@@ -29,12 +29,15 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from pipeline.sources.bins import Grid
     from pipeline.sources.source import Source
     from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
 
 SCORE_OR_LOWEST = "score_or_lowest"
 MOST_WEIGHT, LEAST_WEIGHT = 1e6, 1e-6
 MOST_ROWS_FOR_OUTCOMES = 1_000_000
+MOST_BINS_WITH_SUMS = 4096  # from some ten thousand on, sums by bin take longer than another scan
+GROUPS = 16  # that are expected where rows are grouped
 LIKELIHOOD = ("n", "n_outside", "weights", "squares", "first", "weighted", "second", "squared_errors")
 
 
@@ -58,23 +61,11 @@ class _Planner:
         evaluated = self._evaluated(names)
         missed = self.params.counts_missed
         sweep = Sweep("predictions", evaluated, "score", self.params.grid(), replicated=self.replicated, missed=missed)
-        name = "weighted_counts" if self.weighted else "counts"
-        counts = Query(
-            f"threshold_sweep/{name}", columns=COUNT_NAMES, sweep=sweep, beside=self.beside, crossed=self._of(CROSSED)
-        )
-        likelihood = Query(
-            "threshold_sweep/likelihood",
-            columns=LIKELIHOOD,
-            into="likelihood",
-            beside=self.beside,
-            crossed=self._of(CROSSED_LIKELIHOOD),
-        )
         return Plan(
             nodes=(
                 *self._relations(by, evaluated),
                 *self._checks(),
-                counts,
-                likelihood,
+                *self._counts(sweep),
                 *self._heaviest(),
                 self._areas(names),
                 *self._sample(names),
@@ -88,6 +79,35 @@ class _Planner:
             facts={"independent": self._independent()},
             optional=(self.outcomes,),
         )
+
+    def _counts(self, sweep: Sweep) -> Iterator[Query]:
+        """Counts by threshold and the likelihood: one scan for both where few bins make that cheaper than two."""
+        likelihood = Sums("likelihood", LIKELIHOOD, self._of(CROSSED_LIKELIHOOD))
+        of_both = self._counts_with_likelihood(sweep.grid)
+        name = "weighted_counts" if self.weighted else "counts_and_likelihood" if of_both else "counts"
+        yield Query(
+            f"threshold_sweep/{name}",
+            columns=COUNT_NAMES,
+            sweep=sweep,
+            beside=self.beside,
+            crossed=self._of(CROSSED),
+            sums=likelihood if of_both else None,
+        )
+        if not of_both:
+            name = "likelihood" if self.weighted else "likelihood_of_rows"
+            yield Query(
+                f"threshold_sweep/{name}",
+                columns=likelihood.columns,
+                into=likelihood.into,
+                beside=self.beside,
+                crossed=likelihood.crossed,
+            )
+
+    def _counts_with_likelihood(self, grid: Grid | None) -> bool:
+        """Whether bins are so few that their sums stay in the cache of a core; else a scan of its own costs less."""
+        if self.weighted or self.replicated or grid is None:
+            return False
+        return (len(grid.thresholds) + 1) * (GROUPS if self.params.by_columns else 1) <= MOST_BINS_WITH_SUMS
 
     @property
     def outcomes(self) -> OptionalTable:
@@ -188,7 +208,7 @@ class _Planner:
             rows=statement("threshold_sweep/scored", [*self.beside, *by], relations=predictions),
             exact=self.params.method == "exact",
             width=self.params.width,
-            span=self.predictions.span("score"),
+            span=None if self.params.method == "exact" else self.predictions.span("score"),
             weighted=self.weighted,
             replicated=self.replicated,
             random_sizes=self.params.class_sizes == "random",

@@ -3,7 +3,7 @@
 -- params: none
 -- caution: n_exchangeable rows would be on the Earth with latitude and longitude exchanged
 -- message: input {input}: column {names[longitude]!r} is outside -180 to 360 in {rows} of
---   {source_file}, first at row {row}
+--   {place}
 -- remedy: {remedy}
 SELECT
   source_file,

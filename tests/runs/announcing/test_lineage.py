@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SCHEMAS = Path(__file__).parent / "openlineage"
 RECORD = {"run_id": "0123456789ab", "started_at": "2026-11-20T01:02:03.000004", "config": "n.toml"}
-JOB = Job("thresher", "n", Path("/results"))
+JOB = Job("thresher", "n", "/results")
 
 
 @cache

@@ -72,7 +72,7 @@ def test_a_failed_attempt_keeps_the_numbers_and_the_time_of_success(night: Night
 
 
 def test_the_first_attempt_of_all_fails(tmp_path: Path) -> None:
-    seen = samples(metrics_text(tmp_path, ATTEMPT, None, None))
+    seen = samples(metrics_text(str(tmp_path), ATTEMPT, None, None))
     assert only(seen["thresher_last_attempt_duration_seconds"]) == 1.5
     assert "thresher_last_success_timestamp_seconds" not in seen
     assert "thresher_run_info" not in seen
@@ -86,7 +86,7 @@ def run_folder(folder: Path, **facts: Any) -> Path:  # noqa: ANN401 - any record
 def test_gates_are_told_by_name(tmp_path: Path) -> None:
     gate = {"stage": "s", "gate": "g", "condition": "min", "metric": None, "grouping": "all", "group": "{}"}
     outcomes = [gate | {"outcome": outcome, "metric": outcome} for outcome in ("failed", "passed", "undecided")]
-    seen = samples(metrics_text(tmp_path, ATTEMPT, None, run_folder(tmp_path, gates=outcomes)))
+    seen = samples(metrics_text(str(tmp_path), ATTEMPT, None, run_folder(tmp_path, gates=outcomes)))
     assert {labels["metric"]: value for labels, value in seen["thresher_gate_failed"]} == {
         "failed": 1,
         "passed": 0,
@@ -97,7 +97,7 @@ def test_gates_are_told_by_name(tmp_path: Path) -> None:
 def test_numbers_beyond_the_limit_are_counted(published: Night, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prometheus, "MOST_NUMBERS", 5)
     run = (published.results / "latest").resolve()
-    seen = samples(metrics_text(published.results, ATTEMPT, None, run))
+    seen = samples(metrics_text(str(published.results), ATTEMPT, None, run))
     assert {labels["grouping"] for labels, _ in seen["thresher_number"]} == {"all"}
     all_of_them = samples(published.metrics.read_text())["thresher_number"]
     assert only(seen["thresher_numbers_left_out"]) == len(all_of_them) - 5

@@ -1,231 +1,106 @@
-"""A process that runs a config again and again, each time with a fault at another moment of its writing.
+"""Faults below Python, many of them: `python dev.py faults`.
 
-Words: the folder, the kind of fault, which share of the moments, of how many shares. Every attempt is a fork, so that
-libraries are loaded once. A moment is anything that changes a file or a name below the results folder: opening for
-writing, renaming, removing, making a folder, changing a mode, forcing to disk.
+This process answers its calls of the C library through the shim and forks for every command that a fault is to hit, so
+that libraries are loaded once.
 """
 
 from __future__ import annotations
 
-import errno
+import argparse
 import os
-import resource
-import shutil
-import signal
+import subprocess
 import sys
-import traceback
-from functools import partial
-from importlib import import_module
+import tempfile
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from storage.promises import assert_results_ok
-
-from pipeline.errors import ThresherError
-from pipeline.queries.load import load, query_names
-from pipeline.runs import runner
-from pipeline.runs.config import load_config
-from pipeline.runs.provenance import code_sha256, versions
-from pipeline.storage.verify import verify
-from runs.inputs.workplace import write_config
+from runs.faults import shim
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
 
-EVENTS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.chmod"}
-QUERIES = {"before_after", "checks", "inputs", "replicates"}
-CHILD_FAILED = 99
-NOT_REACHED = 98
-RUN_AGAIN_EVERY = 9
-KILL_EVERY = 8  # of the moments a process is killed in truth; of the others the folder is what a kill would leave
-MANY, PUBLISHING, SOME = 250, 40, 16
+    from runs.faults.scene import Scene
+    from runs.faults.sweeps import Tally
 
-
-class Fault:
-    """Something that happens at the N-th moment."""
-
-    def __init__(self, root: Path, kind: str, moment: int) -> None:
-        self._root, self._kind, self.left = str(root), kind, moment
-        self._sync = os.fsync
-
-    def install(self) -> None:
-        sys.addaudithook(self._notice)
-        os.fsync = self._synced  # type: ignore[assignment]
-
-    def reached(self) -> bool:
-        return self.left <= 0
-
-    def _synced(self, descriptor: int) -> None:
-        self._count()
-        self._sync(descriptor)
-
-    def _notice(self, event: str, words: tuple[object, ...]) -> None:
-        if event in EVENTS and str(words[0]).startswith(self._root) and self._writes(event, words):
-            self._count()
-
-    @staticmethod
-    def _writes(event: str, words: tuple[object, ...]) -> bool:
-        return event != "open" or bool(int(str(words[2])) & (os.O_WRONLY | os.O_RDWR | os.O_CREAT))
-
-    def _count(self) -> None:
-        self.left -= 1
-        if self.left == 0:
-            if self._kind == "kill":
-                os.kill(os.getpid(), signal.SIGKILL)
-            number = {"full": errno.ENOSPC, "broken": errno.EIO}[self._kind]
-            raise OSError(number, self._kind)
+FAILED = 1
+HEALED = 5  # after one of so many kills the next run follows
+LONGEST_WALK = 50
 
 
-class Copies(Fault):
-    """No fault: a copy of the folder at some of the moments, by what is left of all when they come."""
+def main() -> int:
+    """Inject faults as the command line says; 0 if none left a broken state."""
+    words = _words()
+    if (reason := shim.missing_here()) is not None:
+        print(reason, file=sys.stderr)  # noqa: T201
+        return FAILED
+    if shim.VARIABLE not in os.environ:
+        with tempfile.TemporaryDirectory(prefix="thresher-faults-") as folder:
+            environment = os.environ | shim.environment(Path(folder)) | {"PYTHONPATH": os.pathsep.join(sys.path)}
+            command = [sys.executable, "-m", "runs.faults.driver", *sys.argv[1:]]
+            return subprocess.run(command, env=environment, check=False).returncode
+    from runs.faults.sweeps import Tally
 
-    moments: dict[int, Path]
-
-    def _count(self) -> None:
-        self.left -= 1
-        if self.left in self.moments:
-            shutil.copytree(self._root, self.moments[self.left], symlinks=True)
-
-
-def in_child(work: Callable[[], int]) -> int:
-    """The exit code of some work in a fork; minus the signal when one ended it."""
-    child = os.fork()
-    if child == 0:
-        code = CHILD_FAILED
-        try:
-            code = work()
-        except BaseException:  # noqa: BLE001 - told below, and the fork must end here
-            traceback.print_exc()
-        finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    tally = Tally()
+    _sweep(words, tally)
+    _walk(words, tally)
+    print(tally)  # noqa: T201
+    return FAILED if tally.broken else 0
 
 
-def run(config: Path, before: Callable[[], None], reached: Callable[[], bool]) -> int:
-    """The exit code of a run with a fault; another one when it ended before the fault."""
+def _sweep(words: argparse.Namespace, tally: Tally) -> None:
+    """Inject faults at call after call of every command."""
+    from runs.faults.sweeps import ACTS, Sweep
 
-    def work() -> int:
-        loaded = load_config(config)
-        before()
-        try:
-            runner.run(loaded)
-        except ThresherError as error:
-            return error.code
-        return 0 if reached() else NOT_REACHED
-
-    return in_child(work)
+    for act in ACTS:
+        if words.act in act.name and words.faults + words.kills:
+            with _scene() as scene:
+                sweep = Sweep(scene, shim.Shim(), act, tally)
+                sweep.kills(words.kills, words.kills // HEALED, words.seed)
+                sweep.faults(words.faults, words.seed)
+            print(f"{act.name}: {tally}", flush=True)  # noqa: T201
 
 
-def run_again(config: Path, *generations: int) -> int:
-    """What the next run does after a fault: it succeeds and tidies up."""
+def _walk(words: argparse.Namespace, tally: Tally) -> None:
+    """Walk from seed after seed, so many steps together; a walk is drawn again by its seed alone."""
+    from runs.faults.model import Walk
 
-    def work() -> int:
-        runner.run(load_config(config))
-        assert assert_results_ok(config.parent / "results").generation in generations
-        return 0
-
-    return in_child(work)
-
-
-def check(root: Path, generations: set[int], *, crashed: bool) -> None:
-    def work() -> int:
-        assert assert_results_ok(root, crashed=crashed).generation in generations
-        verify(root)  # what a crash leaves is no damage
-        return 0
-
-    assert in_child(work) == 0
+    n_left = words.steps
+    for seed in count(words.seed):
+        if n_left <= 0:
+            return
+        with _scene() as scene:
+            walk = Walk(scene, shim.Shim(), tally, seed, told=_tell if words.verbose else None)
+            walk.steps(min(LONGEST_WALK, n_left))
+        n_left -= LONGEST_WALK
+        print(f"walk of seed {seed}: {tally}", flush=True)  # noqa: T201
 
 
-def limited(size: int) -> None:
-    """Let no file grow beyond a size, as on a full disk."""
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+def _tell(line: str) -> None:
+    print(line, flush=True)  # noqa: T201
 
 
-def every_moment(folder: Path, kind: str, share: int, shares: int) -> int:
-    """Fail at moment after moment, one share of them all; the number of moments that a run has.
+@contextmanager
+def _scene() -> Iterator[Scene]:
+    from runs.faults.scene import Scene, warm
 
-    While tables are written the same moments come again and again: of those, some are enough. From the first record of
-    the run on, every one counts.
-    """
-    results = folder / "results"
-    assert run_again(configured(folder, 1), 1) == 0
-    shutil.copytree(results, folder / "old")
-    counter = Fault(results, kind, MANY)
-    total = MANY - in_child(lambda: counted(configured(folder, 2), counter))
-    moments = [*range(1, max(total - PUBLISHING, 1), SOME), *range(max(total - PUBLISHING, 1), total + 1)][
-        share::shares
-    ]
-    if kind == "kill":
-        _what_a_kill_leaves(folder, moments)
-    for number, moment in enumerate(moments):
-        shutil.rmtree(results)
-        if kind == "kill" and number % KILL_EVERY:
-            (folder / f"moment-{moment}").rename(results)
-            code = -signal.SIGKILL
-        else:
-            shutil.copytree(folder / "old", results)
-            fault = Fault(results, kind, moment)
-            code = run(configured(folder, 2), fault.install, fault.reached)
-        assert code in ({-signal.SIGKILL} if kind == "kill" else {0, 74}), f"moment {moment}: exit {code}"
-        check(results, {-signal.SIGKILL: {1, 2}, 74: {1}, 0: {2}}[code], crashed=True)
-        if moment % RUN_AGAIN_EVERY == 0:
-            assert run_again(configured(folder, 3), 2, 3) == 0, f"after moment {moment}"
-    return total
+    with tempfile.TemporaryDirectory(prefix="thresher-faults-") as folder:
+        scene = Scene(Path(folder).resolve())
+        warm(scene)
+        yield scene
 
 
-def _what_a_kill_leaves(folder: Path, moments: list[int]) -> None:
-    """Run once and copy the results at every moment: a kill leaves what other processes see, and a process gone."""
-    results = folder / "results"
-    shutil.rmtree(results)
-    shutil.copytree(folder / "old", results)
-    copies = Copies(results, "copy", MANY)
-    copies.moments = {MANY - moment: folder / f"moment-{moment}" for moment in moments}
-    assert in_child(lambda: counted(configured(folder, 2), copies)) < MANY
-
-
-def counted(config: Path, fault: Fault) -> int:
-    """Moments that are left of many after a run without a fault."""
-    loaded = load_config(config)
-    fault.install()
-    runner.run(loaded)
-    return fault.left
-
-
-def every_size(folder: Path) -> int:
-    """Let files grow to one size after another until a run comes through; that size."""
-    results, size = folder / "results", 64
-    assert run_again(configured(folder, 1), 1) == 0
-    while (code := run(configured(folder, 2), partial(limited, size), lambda: True)) != 0:
-        assert code == 74, f"size {size}: exit {code}"
-        check(results, {1}, crashed=True)
-        size *= 2
-    check(results, {2}, crashed=False)
-    return size
-
-
-def configured(folder: Path, generation: int) -> Path:
-    """A config that is another than that of the generation before."""
-    return write_config(folder / "c.toml", by=None, confidence=1 - 0.1 / generation)
-
-
-def warm(config: Path) -> None:
-    """Read what every run reads of the package itself: it is then there for every fork, and no moment of a run.
-
-    Nothing here starts a thread, which a fork would lose.
-    """
-    import_module("sqlglot.generators.duckdb")
-    load_config(config)
-    code_sha256()
-    versions()
-    for name in query_names():
-        if name.partition("/")[0] in QUERIES:
-            load(name)
+def _words() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python dev.py faults", description=__doc__)
+    parser.add_argument("--seed", type=int, default=0, help="of what is drawn; walks begin with it (default 0)")
+    parser.add_argument("--steps", type=int, default=200, help=f"steps of walks, of {LONGEST_WALK} each (default 200)")
+    parser.add_argument("--faults", type=int, default=40, help="faults at calls of each command (default 40)")
+    parser.add_argument("--kills", type=int, default=40, help="kills at calls of each command (default 40)")
+    parser.add_argument("--act", default="", help="only the command with this in its name")
+    parser.add_argument("--verbose", action="store_true", help="tell every step")
+    return parser.parse_args()
 
 
 if __name__ == "__main__":
-    warm(configured(Path(sys.argv[1]), 1))
-    here, what, *numbers = sys.argv[1:]
-    print(every_size(Path(here)) if what == "size" else every_moment(Path(here), what, *map(int, numbers)))  # noqa: T201
+    sys.exit(main())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -17,6 +18,7 @@ import pipeline
 from pipeline.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pipeline.runs.runner import Run
@@ -51,6 +53,18 @@ def run_example(
     return run_stages(stage_config(folder, example.kind, frames, **(inputs | example.keys)))
 
 
+@pytest.fixture(scope="module")
+def plain_run(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Example], Run]:
+    """Runs an example as it is, once for all tests."""
+
+    @cache
+    def run(kind: str) -> Run:
+        example = next(example for example in EXAMPLES if example.kind == kind)
+        return run_example(tmp_path_factory.mktemp("plain"), example, example.frames)
+
+    return lambda example: run(example.kind)
+
+
 def tables(run: Run) -> dict[str, pl.DataFrame]:
     return {
         path.relative_to(run.path).as_posix(): pl.read_parquet(path)
@@ -66,8 +80,10 @@ def precision(folder: Path, **columns: Any) -> float:  # noqa: ANN401 - any TOML
 
 @pytest.mark.first_case_covers
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.kind)
-def test_any_permutation_of_the_names_of_columns_gives_the_same_tables(tmp_path: Path, example: Example) -> None:
-    expected = tables(run_example(tmp_path / "plain", example, example.frames))
+def test_any_permutation_of_the_names_of_columns_gives_the_same_tables(
+    tmp_path: Path, example: Example, plain_run: Callable[[Example], Run]
+) -> None:
+    expected = tables(plain_run(example))
     shuffled = random.Random(example.kind)  # noqa: S311 - an order, not a secret
     for attempt in range(3):
         frames, names = {}, {}
@@ -83,8 +99,10 @@ def test_any_permutation_of_the_names_of_columns_gives_the_same_tables(tmp_path:
 
 @pytest.mark.first_case_covers
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.kind)
-def test_columns_that_nothing_binds_change_no_byte(tmp_path: Path, example: Example) -> None:
-    expected = run_example(tmp_path / "plain", example, example.frames)
+def test_columns_that_nothing_binds_change_no_byte(
+    tmp_path: Path, example: Example, plain_run: Callable[[Example], Run]
+) -> None:
+    expected = plain_run(example)
     extra = {"weight": [-1.5], "complete_window": ["no"], "zzz": [None], "comment, all": ["§"]}
     frames = {}
     for name, frame in example.frames.items():
@@ -239,9 +257,11 @@ def test_a_required_column_can_be_read_by_an_expression_of_another_field(tmp_pat
 
 
 @pytest.mark.parametrize("kind", ["entity_recognition", "geocoding"])
-def test_a_column_that_is_only_shown_stops_no_run_whatever_its_type(tmp_path: Path, kind: str) -> None:
+def test_a_column_that_is_only_shown_stops_no_run_whatever_its_type(
+    tmp_path: Path, kind: str, plain_run: Callable[[Example], Run]
+) -> None:
     example = next(each for each in EXAMPLES if each.kind == kind)
-    expected = tables(run_example(tmp_path / "plain", example, example.frames))
+    expected = tables(plain_run(example))
     names = {"entity_recognition": ("type",), "geocoding": ("start", "end", "text", "rank")}[kind]
     for value in ([1, 2], True, None, 0.5):
         frames = {

@@ -344,3 +344,25 @@ def test_the_copies_are_in_the_users_folder(tmp_path: Path, monkeypatch: pytest.
     assert Copies().folder == tmp_path / "thresher" / "objects"
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     assert Copies().folder == Path.home() / ".cache" / "thresher" / "objects"
+
+
+def test_objects_that_have_answered_are_not_read_again(store: ObjectStore, tmp_path: Path) -> None:
+    store.bucket("nights")
+    for number in range(3):
+        store.put(f"nights/day={number}/x.parquet", parquet(number))
+    stage = {"predictions": "s3://nights", "method": "binned", "outcomes": False, "thresholds": [0.5], "by": ["day"]}
+    config = stage_config(tmp_path, "threshold_sweep", {}, **stage)
+
+    def night() -> tuple[int, int]:
+        run = pipeline.run(config)
+        assert contents(run) == contents(run_stages(config))
+        facts = json.loads((run.path / "run.json").read_text())["reused"]["threshold_sweep"]["predictions"]
+        return facts["files"], facts["files_read"]
+
+    assert night() == (3, 3)
+    store.put("nights/day=3/x.parquet", parquet(3))
+    assert night() == (4, 1)
+    other = io.BytesIO()
+    ROWS.with_columns(pl.col("id"), ~pl.col("label")).write_parquet(other)
+    store.put("nights/day=0/x.parquet", other.getvalue())
+    assert night() == (4, 1)

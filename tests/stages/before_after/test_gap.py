@@ -22,19 +22,29 @@ def table(tmp_path: Path, name: str, window: dict[str, str], result: str) -> pl.
     return frame.filter(pl.col("threshold").is_not_null()).sort("grouping", "source", "threshold")
 
 
-def test_precision_of_the_far_part_is_that_of_a_run_with_the_near_part_as_gap(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def placebo(tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
     window = {"before": "168h", "after": "72h", "near": "48h"}
-    placebo = table(tmp_path, "plain", window, "before_after_placebo")
+    return table(tmp_path_factory.mktemp("plain"), "plain", window, "before_after_placebo")
+
+
+@pytest.fixture(scope="module")
+def shorter(tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
+    window = {"before": "48h", "after": "72h"}
+    return table(tmp_path_factory.mktemp("shorter"), "shorter", window, "before_after_estimates")
+
+
+def test_precision_of_the_far_part_is_that_of_a_run_with_the_near_part_as_gap(
+    tmp_path: Path, placebo: pl.DataFrame, shorter: pl.DataFrame
+) -> None:
     gapped = table(tmp_path, "gapped", {"before": "168h", "after": "72h", "gap": "48h"}, "before_after_estimates")
-    shorter = table(tmp_path, "shorter", {"before": "48h", "after": "72h"}, "before_after_estimates")
     assert placebo["m_far"].to_list() == gapped["m_before"].to_list()
     assert placebo["precision_far"].to_list() == pytest.approx(gapped["precision"].to_list(), abs=1e-12)
     assert gapped["precision"].to_list() != pytest.approx(shorter["precision"].to_list(), abs=1e-6)
 
 
-def test_precision_of_the_near_part_is_that_of_a_run_with_the_near_part_alone(tmp_path: Path) -> None:
-    window = {"before": "168h", "after": "72h", "near": "48h"}
-    placebo = table(tmp_path, "plain", window, "before_after_placebo")
-    shorter = table(tmp_path, "shorter", {"before": "48h", "after": "72h"}, "before_after_estimates")
+def test_precision_of_the_near_part_is_that_of_a_run_with_the_near_part_alone(
+    placebo: pl.DataFrame, shorter: pl.DataFrame
+) -> None:
     assert placebo["m_near"].to_list() == shorter["m_before"].to_list()
     assert placebo["precision_near"].to_list() == pytest.approx(shorter["precision"].to_list(), abs=1e-12)

@@ -99,7 +99,7 @@ def test_errors_and_intervals_of_rows_are_those_of_derivatives_by_weights(
     weighted: bool,  # noqa: FBT001
     class_sizes: str,
 ) -> None:
-    frame = predictions(3, 120, decimals=1)
+    frame = predictions(3, 60, decimals=1)
     keys = WEIGHTS if weighted else {}
     found = swept(tmp_path, frame, class_sizes=class_sizes, confidence=0.9, **keys)["areas"].row(0, named=True)
     scores, labels, weights = arrays(frame, weighted=weighted)
@@ -121,7 +121,7 @@ def test_errors_of_clusters_are_those_of_derivatives_by_weights(
     method: str,
     weighted: bool,  # noqa: FBT001
 ) -> None:
-    frame = predictions(4, 120, decimals=1)
+    frame = predictions(4, 60, decimals=1)
     keys = WEIGHTS if weighted else {}
     found = swept(tmp_path, frame, cluster="user", method=method, **keys)["areas"].row(0, named=True)
     scores, labels, weights = arrays(frame, weighted=weighted)

@@ -72,7 +72,7 @@ def test_render_shows_every_statement_as_sql(place: Path, engine: str, method: s
     called = call("render", config(place, f'method = "{method}"\n'), "--engine", engine)
     assert called.code == 0, called.err
     assert "threshold_sweep/counts" in called.out
-    assert "threshold_sweep/likelihood" in called.out
+    assert "threshold_sweep/counts_and_likelihood" in called.out
     assert "scored" in called.out
     texts = re.sub(r"(?m)^--.*$", "", called.out)
     statements = [each for each in sqlglot.parse(texts, read=engine) if each is not None]

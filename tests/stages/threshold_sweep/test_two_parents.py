@@ -61,7 +61,7 @@ def test_errors_are_double_sums_over_rows_that_share_a_parent(
     weighted: bool,  # noqa: FBT001
     method: str,
 ) -> None:
-    frame = predictions(seed, rows=150)
+    frame = predictions(seed, rows=90)
     keys: dict[str, Any] = {"method": method, "cluster": BOTH} | (WEIGHTS if weighted else {})
     actual = swept(tmp_path, frame, **keys)["areas"].row(0, named=True)
     scores, labels, user, item, weights = arrays(frame, weighted=weighted)

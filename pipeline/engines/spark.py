@@ -1,0 +1,259 @@
+"""Apache Spark as an engine: a session of our own that reads the inputs; only small results come back from it."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from functools import partial
+from typing import TYPE_CHECKING, Self, TypeVar
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import sqlglot.expressions as exp
+
+from pipeline.engines.query_thread import QueryThread
+from pipeline.engines.spark_faults import translated
+from pipeline.engines.spark_places import frame_of, made_places, tells
+from pipeline.engines.spark_session import SparkSettings, started_session
+from pipeline.engines.spark_types import is_nanoseconds, sparkable, struct_of
+from pipeline.engines.spark_workers import by_key
+from pipeline.errors import DataError, Interrupted, ThresherError
+from pipeline.queries.dialect import column, render
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from types import TracebackType
+
+    from pyspark.sql import Column, DataFrame
+
+    from pipeline.engines.duckdb import Resources
+    from pipeline.engines.engine import Function, Place, Settle
+    from pipeline.interrupts import StopRequest
+
+T = TypeVar("T")
+LOCATION = ("source_file", "file_row_number")
+_IN_PATTERNS = re.compile(r"([{}\[\]*?\\,])")
+
+
+class Spark:
+    """A session of Spark for one stage.
+
+    Args:
+        settings: Where it runs, and with which options.
+        resources: Limits, for a Spark that runs on this machine.
+        stop: Checked while a query runs; a request to stop cancels the query.
+        targets: What Spark reads itself: it is found before a relation of the stage can take its name.
+    """
+
+    name = "spark"
+    has_workers = True
+
+    def __init__(
+        self, settings: SparkSettings, resources: Resources, stop: StopRequest, targets: Iterable[Place] = ()
+    ) -> None:
+        self._session = started_session(settings, resources)
+        self._tag = f"thresher-{uuid.uuid4()}"
+        self._thread = QueryThread(stop, lambda: self._session.interruptTag(self._tag))
+        self._run(lambda: self._session.addTag(self._tag), "")
+        self._kept: list[DataFrame] = []
+        self._files: dict[str, None] = {}
+        self.most_in_order: int | None = settings.driver_rows
+        self._places: dict[tuple[str, str], str] = {}
+        for target in targets:
+            self._run(partial(self._find, target), target.target)
+
+    @staticmethod
+    def version() -> str:
+        """Version of the library."""
+        import pyspark  # noqa: PLC0415 - an optional extra
+
+        return str(pyspark.__version__)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give back what was kept; Spark itself goes on for the next stage, and ends with the process."""
+        self._thread.close()
+        if not self._thread.is_abandoned:
+            for frame in self._kept:
+                frame.unpersist()
+
+    def scan(self, name: str, files: Sequence[str], *, located: bool = False) -> None:
+        """Register files with the same schema as a relation.
+
+        Args:
+            name: The relation.
+            files: Absolute paths; wildcard characters in them are taken literally.
+            located: Add the columns `source_file` and `file_row_number`.
+        """
+        self._files |= dict.fromkeys(files)
+        schema = pq.read_schema(files[0])
+        self._run(lambda: self._read(files, schema, located=located).createOrReplaceTempView(name), name)
+
+    def _read(self, files: Sequence[str], schema: pa.Schema, *, located: bool) -> DataFrame:
+        reader = self._session.read.schema(struct_of(schema)).option("recursiveFileLookup", "true")
+        frame = reader.parquet(*[_IN_PATTERNS.sub(r"\\\1", file) for file in files])
+        columns = [_timed(frame, field) for field in schema if field.name in frame.columns]
+        return frame.select(*columns, *(_location() if located else ()))
+
+    def _find(self, target: Place) -> None:
+        """Name a relation with the columns of a place, and those of the places of its rows."""
+        frame, schema = frame_of(self._session, target.kind, target.target), target.schema
+        columns = [_timed(frame, field) for field in schema if schema.names.count(field.name) == 1]
+        if tells(frame, "file_path", "row_index"):
+            columns += _location()
+        else:
+            columns += made_places(frame, target.target, target.rows)
+        name = self._places.setdefault((target.kind, target.target), f"place_{len(self._places)}")
+        frame.select(*columns).createOrReplaceTempView(name)
+
+    def scan_place(self, name: str, target: Place, *, located: bool = False) -> None:
+        """Register a table, or files at an address, as a relation; arguments as those of `ReadsPlaces.scan_place`."""
+
+        def scan() -> None:
+            frame = self._session.table(self._places[target.kind, target.target])
+            (frame if located else frame.drop(*LOCATION)).createOrReplaceTempView(name)
+
+        self._run(scan, target.target)
+
+    def hand_over(self, name: str, table: pa.Table) -> None:
+        """Register a table that lies in memory as a relation."""
+        rows = sparkable(table)
+        self._run(lambda: self._session.createDataFrame(rows).createOrReplaceTempView(name), name)
+
+    def define(self, name: str, query: exp.Query, *, keep: bool = False) -> None:
+        """Give a query a name; with `keep` its rows are computed once and kept by the workers."""
+        text = render(query, "spark")
+        self._run(lambda: self._define(name, self._session.sql(text), keep=keep), text)
+
+    def _define(self, name: str, frame: DataFrame, *, keep: bool) -> None:
+        if keep:
+            self._kept.append(frame.cache())
+        frame.createOrReplaceTempView(name)
+
+    def fetch(
+        self,
+        query: exp.Query,
+        params: Mapping[str, float] | None = None,
+        *,
+        once: bool = False,  # noqa: ARG002 - all engines are called alike
+    ) -> pl.DataFrame:
+        """Run a query and return its rows.
+
+        Raises:
+            DataError: a file cannot be read, or a value cannot be converted.
+            ResourceError: memory or disk space is exhausted.
+            Interrupted: a signal asked to stop.
+        """
+        text = render(query, "spark")
+        values = {name: params[name] for name in _placeholders(query)} if params else None
+        table = self._run(lambda: self._session.sql(text, args=values).toArrow(), text)
+        return pl.DataFrame(pl.from_arrow(table))
+
+    def count(
+        self,
+        query: exp.Query,
+        params: Mapping[str, float],
+        settle: Settle,
+        settled_by: str,  # noqa: ARG002 - all engines are called alike
+    ) -> pl.DataFrame:
+        """Run a query whose counts are settled: of all files together."""
+        return settle(lambda other: self.fetch(other, params), self.fetch(query, params))
+
+    def stream(self, query: exp.Query) -> Iterator[pl.DataFrame]:
+        """Run a query and return its rows in order; all of them are brought to this machine, up to a limit.
+
+        Raises:
+            DataError: there are more rows.
+            ThresherError: the errors of `fetch`.
+        """
+        without_order = query.copy()
+        without_order.set("order", None)
+        n_rows = exp.alias_(exp.Count(this=exp.Star()), "n_rows")
+        number = self.fetch(exp.select(n_rows).from_(without_order.subquery("rows_in_order"))).item()
+        if self.most_in_order is not None and number > self.most_in_order:
+            message = (
+                f"a step needs {number:,} rows in order, which Spark would have to bring to this machine; the limit is "
+                f"{self.most_in_order:,}"
+            )
+            raise DataError(message, remedy="Raise driver_rows in [spark], or leave out what needs this step.")
+        yield self.fetch(query)
+
+    def fill(self, name: str, frames: Iterable[pl.DataFrame]) -> None:
+        """Create a relation from at least one frame, all with the same columns."""
+        rows = pl.concat(list(frames))
+        self.hand_over(name, rows.to_arrow(compat_level=pl.CompatLevel.oldest()))
+
+    def transform(
+        self,
+        name: str,
+        reads: Mapping[str, exp.Query],
+        key: Sequence[str],
+        function: Function,
+        batches: Iterable[pl.DataFrame],  # noqa: ARG002 - all engines are called alike
+    ) -> None:
+        """Create a relation that a function makes of the rows of each key, on the workers; it is made once."""
+        texts = {label: render(query, "spark") for label, query in reads.items()}
+
+        def made() -> None:
+            frames = {label: self._session.sql(text) for label, text in texts.items()}
+            self._define(name, by_key(frames, key, function, None), keep=True)
+
+        self._run(made, "\n\n".join(texts.values()))
+
+    def bucket(self, keys: Sequence[str], count: int) -> exp.Expr:
+        """Return an expression for a number from 0 to count - 1 that is the same for all rows with the same key."""
+        digest = exp.func("xxhash64", *(column(key) for key in keys))
+        return exp.func("pmod", digest, exp.Literal.number(count))
+
+    def memory(self) -> int:
+        """Return how many bytes may be brought to this machine: nothing is put in order here beyond the limit."""
+        return 0
+
+    def _run(self, work: Callable[[], T], text: str) -> T:
+        try:
+            return self._thread.run(work)
+        except (ThresherError, Interrupted):
+            raise
+        except Exception as error:  # pyspark, py4j and grpc have no class of errors in common
+            raise translated(error, text) from error
+
+
+def _placeholders(query: exp.Query) -> dict[str, None]:
+    return dict.fromkeys(str(node.this) for node in query.find_all(exp.Placeholder))
+
+
+def _timed(frame: DataFrame, field: pa.Field) -> Column:
+    """A column; nanoseconds become microseconds, the finest that Spark has."""
+    from pyspark.sql import functions as sql  # noqa: PLC0415 - an optional extra
+
+    name = "`" + field.name.replace("`", "``") + "`"
+    if not is_nanoseconds(field.type):
+        return frame[name]
+    nearest = f"CASE WHEN {name} < 0 THEN -((500 - {name}) DIV 1000) ELSE ({name} + 500) DIV 1000 END"  # as DuckDB
+    instant = sql.expr(f"timestamp_micros({nearest})")
+    return (instant if field.type.tz else instant.cast("timestamp_ntz")).alias(field.name)
+
+
+def _location() -> tuple[Column, Column]:
+    """The columns `source_file` and `file_row_number` of rows in files."""
+    from pyspark.sql import functions as sql  # noqa: PLC0415 - an optional extra
+
+    address, index = sql.col("_metadata.file_path"), sql.col("_metadata.row_index")
+    return _path_of(address).alias("source_file"), index.alias("file_row_number")
+
+
+def _path_of(address: Column) -> Column:
+    """The path of a file by its address, in which some characters are written as numbers."""
+    from pyspark.sql import functions as sql  # noqa: PLC0415 - an optional extra
+
+    no_space = sql.replace(sql.regexp_replace(address, "^file:/+", "/"), sql.lit("+"), sql.lit("%2B"))
+    path: Column = sql.url_decode(no_space)
+    return path

@@ -1,0 +1,143 @@
+"""What SQL must be written otherwise to mean the same on Spark, where sqlglot leaves it as it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROUNDS = "rounds"  # key of the meta data of a cast by the user, which rounds a fraction where Spark would cut it
+_TYPES = {
+    exp.DataType.Type.USMALLINT: "INT",
+    exp.DataType.Type.UINT: "BIGINT",
+    exp.DataType.Type.UBIGINT: "DECIMAL(20, 0)",
+    exp.DataType.Type.HUGEINT if hasattr(exp.DataType.Type, "HUGEINT") else exp.DataType.Type.INT128: "DECIMAL(38, 0)",
+}
+
+
+def for_spark(tree: exp.Expr) -> exp.Expr:
+    """Return a copy of a tree with other words for what Spark lacks, or takes for something else."""
+    return tree.transform(_rewritten)
+
+
+def _rewritten(node: exp.Expr) -> exp.Expr:
+    rewrite = _REWRITES.get(type(node))
+    return node if rewrite is None else rewrite(node)
+
+
+def _type(node: exp.Expr) -> exp.Expr:
+    """Unsigned and very wide types, which only DuckDB has, become the next type that holds their values."""
+    wider = _TYPES.get(node.this)
+    return node if wider is None else exp.DataType.build(wider, dialect="duckdb")
+
+
+def _quotient(node: exp.Expr) -> exp.Expr:
+    """A quotient is a DOUBLE, and infinite or NaN where the divisor is 0: an error on Spark."""
+    dividend, divisor = exp.cast(node.this, "DOUBLE"), node.expression
+    quotient = exp.Div(this=dividend, expression=divisor, typed=False, safe=False)
+    if _is_constant(divisor):
+        return quotient
+    infinite = exp.Mul(this=dividend.copy(), expression=exp.cast(exp.Literal.string("Infinity"), "DOUBLE"))
+    is_zero = exp.EQ(this=exp.paren(divisor.copy()), expression=exp.Literal.number(0))
+    return exp.Paren(this=exp.Case().when(is_zero, infinite).else_(quotient))
+
+
+def _is_constant(divisor: exp.Expr) -> bool:
+    """Whether a divisor is a number other than 0."""
+    while isinstance(divisor, exp.Paren | exp.Cast):
+        divisor = divisor.this
+    try:
+        return isinstance(divisor, exp.Literal) and float(divisor.name) != 0
+    except ValueError:  # a text
+        return False
+
+
+def _instant(node: exp.Expr) -> exp.Expr:
+    """The instant of a time without a zone, in a zone: of a time that comes twice when clocks go back, the later one.
+
+    Spark takes the earlier one. The later one comes of the offset of a day later, where it leads back to the time.
+    """
+    zone = node.args["zone"]
+    timestamp = exp.cast(node.this, "TIMESTAMPTZ")
+    day = exp.Interval(this=exp.Literal.string("1"), unit=exp.var("DAY"))
+    next_day = exp.paren(exp.Add(this=timestamp.copy(), expression=day))
+    later = exp.Sub(this=exp.func("to_utc_timestamp", next_day, zone.copy()), expression=day.copy())
+    leads_back = exp.func("from_utc_timestamp", exp.paren(later), zone.copy()).eq(timestamp.copy())
+    case = exp.Case().when(leads_back, later.copy())
+    return exp.paren(case.else_(exp.func("to_utc_timestamp", timestamp.copy(), zone.copy())))
+
+
+def _pattern(node: exp.Expr) -> exp.Expr:
+    """A pattern in which a backslash stands for itself, as on DuckDB."""
+    pattern, one, two = node.expression, "\\", "\\\\"
+    if isinstance(pattern, exp.Literal):
+        node.set("expression", exp.Literal.string(pattern.name.replace(one, two)))
+    else:
+        literals = exp.Literal.string(one), exp.Literal.string(two)
+        node.set("expression", exp.Replace(this=pattern, expression=literals[0], replacement=literals[1]))
+    return node
+
+
+def _seconds(node: exp.Expr) -> exp.Expr:
+    """The time of a number of seconds since 1970, with their fraction."""
+    return exp.func("timestamp_seconds", node.this)
+
+
+def _cast(node: exp.Expr) -> exp.Expr:
+    if node.meta.get(ROUNDS):
+        return _rounded(node)
+    return _text(node) if node.args["to"].this in exp.DataType.TEXT_TYPES else node
+
+
+def _is_of_type(value: exp.Expr, *names: str) -> exp.In:
+    return exp.In(this=exp.func("typeof", value.copy()), expressions=[exp.Literal.string(name) for name in names])
+
+
+def _rounded(node: exp.Expr) -> exp.Expr:
+    """A cast by the user of what may be a fraction to a whole number: to the nearest one, halves as on DuckDB."""
+    value = node.this
+    halves_to_even, halves_up = (exp.func(name, value.copy()) for name in ("rint", "round"))
+    is_decimal = exp.Like(this=exp.func("typeof", value.copy()), expression=exp.Literal.string("decimal%"))
+
+    def cast(operand: exp.Expr) -> exp.Cast:
+        return exp.Cast(this=operand, to=node.args["to"].copy())
+
+    case = exp.Case().when(_is_of_type(value, "float", "double"), cast(halves_to_even))
+    return exp.Paren(this=case.when(is_decimal, cast(halves_up)).else_(cast(value.copy())))
+
+
+def _text(node: exp.Expr) -> exp.Expr:
+    """A text that does not depend on the engine, since clusters fall into replicates by it.
+
+    Spark writes whole numbers of floating point from ten million on with an exponent, and no zone behind instants.
+    """
+    value = node.this
+    if isinstance(value, exp.Literal | exp.Null):
+        return node
+    number = exp.cast(node.copy(), "DOUBLE")
+    size = exp.Abs(this=number.copy())
+    is_whole = exp.and_(
+        _is_of_type(value, "float", "double"),
+        exp.EQ(this=exp.Floor(this=number), expression=number.copy()),
+        exp.GTE(this=size, expression=exp.cast(exp.Literal.string("1e7"), "DOUBLE")),
+        exp.LT(this=size.copy(), expression=exp.cast(exp.Literal.string("1e16"), "DOUBLE")),
+    )
+    whole = exp.Cast(this=exp.cast(number.copy(), "DECIMAL(17, 0)"), to=node.args["to"].copy())
+    texts = (whole, exp.Literal.string(".0")), (node.copy(), exp.Literal.string("+00"))
+    with_decimal, with_zone = (exp.DPipe(this=text, expression=ending) for text, ending in texts)
+    case = exp.Case().when(is_whole, with_decimal).when(_is_of_type(value, "timestamp"), with_zone)
+    return exp.Paren(this=case.else_(node.copy()))
+
+
+_REWRITES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
+    exp.DataType: _type,
+    exp.Div: _quotient,
+    exp.AtTimeZone: _instant,
+    exp.UnixToTime: _seconds,
+    exp.Cast: _cast,
+    exp.Like: _pattern,
+    exp.ILike: _pattern,
+}

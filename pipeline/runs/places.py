@@ -1,0 +1,144 @@
+"""Where results live: in a folder here, or on a store, of which a mirror here is worked on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline.errors import ConfigError
+from pipeline.sources.paths import local_path, shortened
+from pipeline.sources.remote.addresses import Address, is_remote, parse_address
+from pipeline.sources.remote.copies import bytes_of, folder_for_caches
+from pipeline.sources.remote.folder import RemoteFolder
+from pipeline.sources.remote.store import endpoints
+from pipeline.storage.expire import Expired, Keeping, expire
+from pipeline.storage.stores.store import DEFAULT_LIMIT, ResultsStore
+from pipeline.storage.verify import Verified, repair_on_store, verify
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pipeline.runs.document import ResourceLimits
+
+MIRRORS = "results"
+
+
+def store_of(text: str | os.PathLike[str], *, what: str, limits: ResourceLimits | None = None) -> ResultsStore | None:
+    """Return the store that a text names; None if it means a folder here.
+
+    Args:
+        text: The text as written by a person.
+        what: What it is for, in messages.
+        limits: Limits of a config, whose folder and limit of copies its mirrors obey, too.
+
+    Raises:
+        ConfigError: the address cannot be read, or is a pattern.
+    """
+    written = os.fspath(text)
+    if not is_remote(written):
+        return None
+    address = parse_address(written, what=what)
+    if any(mark in address.key for mark in "*?["):
+        message = f"{what}: {shortened(written)} is a pattern, and results live in one folder"
+        raise ConfigError(message, remedy="Name a folder without *, ? and [.")
+    caches = folder_for_caches() / MIRRORS
+    limit = DEFAULT_LIMIT
+    if limits is not None and limits.copies is not None:
+        caches = limits.copies / MIRRORS
+    if limits is not None and limits.copies_limit is not None:
+        limit = bytes_of(limits.copies_limit)
+    return ResultsStore(_name(address), partial(RemoteFolder, address, what=what), caches / _identity(address), limit)
+
+
+def _name(address: Address) -> str:
+    return str(address).removesuffix("/")
+
+
+def _identity(address: Address) -> str:
+    """Tell apart results of the same address at several endpoints, in the name of a folder."""
+    return hashlib.sha256(json.dumps([_name(address), endpoints()]).encode()).hexdigest()[:16]
+
+
+@contextmanager
+def results_at(text: str | os.PathLike[str], *, what: str = "results") -> Iterator[Path]:
+    """Give the folder in which results can be read: that of the text, or an up-to-date mirror of the store.
+
+    Args:
+        text: A folder or an address, as written by a person.
+        what: What it is for, in messages.
+
+    Raises:
+        ConfigError: it is neither.
+        ThresherError: the store cannot be read. Errors raised inside name the address, too.
+    """
+    store = store_of(text, what=what)
+    if store is None:
+        yield local_path(text, Path.cwd(), what=what)
+        return
+    with store.naming():
+        yield store.read_mirror()
+
+
+def verify_at(text: str | os.PathLike[str], *, repair: bool) -> Verified:
+    """Verify results wherever they live; those on a store by reading every object again.
+
+    Args:
+        text: A folder or an address.
+        repair: Whether to rebuild catalog, pointer and chain first.
+
+    Raises:
+        ThresherError: as for `pipeline.storage.verify.verify`, or the store cannot be read.
+    """
+    store = store_of(text, what="results")
+    if store is None:
+        return verify(local_path(text, Path.cwd(), what="results"), repair=repair)
+    with store.naming():
+        healed = repair_on_store(store.work_mirror()) if repair else ()
+    with store.copy_as_it_is() as folder:
+        verified = verify(folder)
+        notes = (*map(store.named, healed), *(note.replace(str(folder), store.address) for note in verified.notes))
+    return replace(verified, notes=notes)
+
+
+def expire_at(text: str | os.PathLike[str], keeping: Keeping, *, dry_run: bool) -> Expired:
+    """Remove old runs wherever they live.
+
+    Args:
+        text: A folder or an address.
+        keeping: Which runs stay.
+        dry_run: Whether to say only what would be removed.
+
+    Raises:
+        ThresherError: as for `pipeline.storage.expire.expire`, or the store cannot be read or written.
+    """
+    store = store_of(text, what="results")
+    if store is None or dry_run:
+        with results_at(text) as folder:
+            return expire(folder, keeping, dry_run=dry_run)
+    with store.naming():
+        expired = expire(store.work, keeping, mirror=store.work_mirror())
+    return replace(expired, notes=tuple(map(store.named, expired.notes)))
+
+
+def put_beside(text: str | os.PathLike[str], path: Path, kind: str) -> str:
+    """Put a file beside results that live on a store; return where it is: there, or where it was written.
+
+    Args:
+        text: Where the results live.
+        path: The file.
+        kind: The type of its content, by which browsers know what to do.
+
+    Raises:
+        ThresherError: the store cannot be written.
+    """
+    store = store_of(text, what="results")
+    if store is None:
+        return str(path)
+    store.connect().upload(path.name, path, kind=kind)
+    return f"{store.address}/{path.name}"

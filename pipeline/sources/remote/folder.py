@@ -1,0 +1,167 @@
+"""A folder of a bucket that is written too: objects are put whole, and one can be replaced on a condition."""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pipeline.errors import CannotCreateError, NoInputError
+from pipeline.sources.remote.store import CHUNK_BYTES, Bucket, T
+from pipeline.storage.stores.objects import Entry, Version
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+    from pipeline.sources.remote.addresses import Address
+
+MOST_REMOVED = 500  # keys of one request
+PART_BYTES = 8 << 20
+
+
+class RemoteFolder(Bucket):
+    """A folder on a store; see `pipeline.storage.stores.objects.Objects` for its methods.
+
+    Args:
+        address: The folder; it need not exist.
+        what: What it is used for, in messages.
+
+    Raises:
+        ConfigError: as for `Bucket`.
+    """
+
+    needs = "listing, getting, putting and deleting objects"
+
+    def __init__(self, address: Address, *, what: str) -> None:
+        super().__init__(address, what=what)
+        self._folder = address
+
+    def folders(self, below: str) -> set[str]:
+        """Return the names of the folders directly below a folder."""
+        prefix = self._key(below)
+
+        def ask() -> set[str]:
+            answer = self._obstore.list_with_delimiter(self._store, prefix)
+            return {str(name).rpartition("/")[2] for name in answer["common_prefixes"]}
+
+        return self._tried(self.address.at(prefix), "listing", ask)
+
+    def entries(self, below: str) -> dict[str, Entry]:
+        """Return all objects below a folder, by their keys relative to it."""
+        prefix = self._key(below)
+
+        def ask() -> dict[str, Entry]:
+            listed = (entry for chunk in self._obstore.list(self._store, prefix) for entry in chunk)
+            return {
+                entry["path"].removeprefix(f"{prefix}/"): Entry(
+                    entry["size"], entry["e_tag"] or "", entry["last_modified"]
+                )
+                for entry in listed
+            }
+
+        return self._tried(self.address.at(prefix), "listing", ask)
+
+    def content(self, key: str) -> tuple[bytes, Version] | None:
+        """Return content and version of an object; None if there is none."""
+
+        def ask() -> tuple[bytes, Version]:
+            answer = self._obstore.get(self._store, self._key(key))
+            return bytes(answer.bytes()), Version(answer.meta["e_tag"] or "", answer.meta["version"])
+
+        return self._if_there(key, ask)
+
+    def download(self, key: str, path: Path) -> str | None:
+        """Write the content of an object to a file and return its SHA-256; None if there is no such object."""
+
+        def ask() -> str:
+            digest = hashlib.sha256()
+            with path.open("wb") as file:
+                for chunk in self._chunks(key):
+                    digest.update(chunk)
+                    file.write(chunk)
+            return digest.hexdigest()
+
+        return self._if_there(key, ask)
+
+    def sha256(self, key: str) -> str | None:
+        """Read an object and return the hash of its content; None if there is none."""
+
+        def ask() -> str:
+            digest = hashlib.sha256()
+            for chunk in self._chunks(key):
+                digest.update(chunk)
+            return digest.hexdigest()
+
+        return self._if_there(key, ask)
+
+    def upload(self, key: str, source: Path | bytes, *, kind: str | None = None) -> str:
+        """Write an object, whole or not at all, and return its ETag; `kind` is the type of its content."""
+        options: dict[str, Any] = {} if kind is None else {"attributes": {"Content-Type": kind}}
+
+        def ask() -> str:
+            answer = self._obstore.put(self._store, self._key(key), source, chunk_size=PART_BYTES, **options)
+            return str(answer["e_tag"] or "")
+
+        with self._creating():
+            return self._tried(self.address.at(self._key(key)), "writing", ask)
+
+    def swap(self, key: str, content: bytes, version: Version | None) -> bool:
+        """Write an object if it still has a version, or if there is none and `version` is None; else return False."""
+        mode: Any = "create"
+        if version is not None:
+            mode = {"e_tag": version.etag} | ({} if version.number is None else {"version": version.number})
+        kinds = self._obstore.exceptions
+
+        def ask() -> bool:
+            try:
+                self._obstore.put(self._store, self._key(key), content, mode=mode)
+            except (kinds.PreconditionError, kinds.AlreadyExistsError):
+                return False
+            except FileNotFoundError:
+                if version is None:
+                    raise
+                return False  # it was removed
+            return True
+
+        with self._creating():
+            return self._tried(self.address.at(self._key(key)), "writing", ask)
+
+    def remove(self, keys: Iterable[str]) -> None:
+        """Remove objects; those that are not there are left out."""
+        paths = [self._key(key) for key in keys]
+        for start in range(0, len(paths), MOST_REMOVED):
+            chunk = paths[start : start + MOST_REMOVED]
+            self._tried(self.address.at(chunk[0]), "removing", partial(self._removed, chunk))
+
+    def _removed(self, paths: list[str]) -> None:
+        try:
+            self._obstore.delete(self._store, paths)
+        except FileNotFoundError:  # where a store tells of the first that is missing, the others are still there
+            for path in paths:
+                try:
+                    self._obstore.delete(self._store, path)
+                except FileNotFoundError:
+                    continue
+
+    def _chunks(self, key: str) -> Iterator[Any]:
+        answer = self._obstore.get(self._store, self._key(key))
+        yield from answer.stream(min_chunk_size=CHUNK_BYTES)
+
+    def _if_there(self, key: str, ask: Callable[[], T]) -> T | None:
+        try:
+            return self._tried(self.address.at(self._key(key)), "reading", ask)
+        except NoInputError:
+            return None
+
+    def _key(self, key: str) -> str:
+        return "/".join(name for name in (self._folder.key, key.strip("/")) if name)
+
+    @contextmanager
+    def _creating(self) -> Iterator[None]:
+        """A bucket that is not there cannot be written: that is no missing input."""
+        try:
+            yield
+        except NoInputError as error:
+            raise CannotCreateError(error.message, remedy="Make the bucket, or name another.") from None

@@ -1,0 +1,1 @@
+"""Results folders on object stores: their mirrors here, and the publication of runs in them."""

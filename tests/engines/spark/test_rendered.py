@@ -1,0 +1,43 @@
+"""What `thresher render --engine spark` prints of the starter configs runs on Spark from top to bottom, as it is."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner
+
+from pipeline.cli.app import app
+from pipeline.engines.duckdb import Resources
+from pipeline.engines.spark_session import SparkSettings, started_session
+from pipeline.queries.load import resource_folder
+from pipeline.stages import STAGES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+END_OF_STATEMENT = re.compile(r";\s*$", re.MULTILINE)
+
+
+@pytest.fixture
+def session(spark_settings: SparkSettings) -> SparkSession:
+    return started_session(spark_settings, Resources())
+
+
+@pytest.mark.parametrize("kind", [entry.kind for entry in STAGES])
+def test_every_statement_runs_as_printed(
+    kind: str, session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    import_module(f"pipeline.simulations.{kind}").write_demo(Path("demo", "data", kind))
+    shutil.copy(resource_folder("configs") / f"{kind}.toml", tmp_path)
+    printed = CliRunner().invoke(app, ["render", f"{kind}.toml", "--engine", "spark"])
+    assert printed.exit_code == 0, printed.output
+    statements = [text for text in END_OF_STATEMENT.split(printed.stdout) if text.strip()]
+    assert len(statements) > 5, "a stage has relations and counts"
+    for text in statements:
+        session.sql(text).collect()

@@ -1,0 +1,44 @@
+"""Counts and likelihood of one scan are those of two."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from running import swept
+
+from pipeline.stages.threshold_sweep import planning
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+UNSCORED = [None, float("nan"), float("inf"), float("-inf")]
+EDGES = [0.0, 1.0, 5e-16, 1 - 1e-16, 0.1, 0.30000000000000004, 0.7]  # where losses are cut off, and thresholds
+
+
+def predictions(*, outside: bool) -> pl.DataFrame:
+    """Scores on thresholds, beyond what a logarithm is taken of, and missing, in groups."""
+    rng = np.random.default_rng(7)
+    scores = [*rng.beta(1, 2, 400).tolist(), *EDGES * 6, *UNSCORED * 8, *([1.5, -0.25] if outside else [])]
+    label = rng.random(len(scores)) < 0.4
+    source = rng.choice(["a", "b"], len(scores))
+    return pl.DataFrame({"score": pl.Series(scores, dtype=pl.Float64), "label": label, "source": source})
+
+
+@pytest.mark.parametrize("outside", [False, True])
+@pytest.mark.parametrize("keys", [{}, {"by": ["source"], "invalid_scores": "missed"}], ids=["dropped", "missed"])
+def test_one_scan_has_the_numbers_of_two(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: dict[str, Any], *, outside: bool
+) -> None:
+    common = {"invalid_scores": "drop", "thresholds": [0.1, 0.2, 0.30000000000000004, 0.7]} | keys
+    frame = predictions(outside=outside)
+    shared = swept(tmp_path / "shared", frame, **common)
+    monkeypatch.setattr(planning, "MOST_BINS_WITH_SUMS", 0)
+    apart = swept(tmp_path / "apart", frame, **common)
+    for name in ("curve", "areas"):
+        assert_frame_equal(shared[name], apart[name], check_exact=True)
+    has_likelihood = shared["areas"]["log_likelihood"].is_not_null().all()
+    assert has_likelihood == (keys == {} and not outside)
