@@ -25,6 +25,7 @@ QUICK_TESTS = (
     "tests/cli/test_queries.py",
     "tests/cli/test_terminal.py",
     "tests/engines",
+    "--ignore=tests/engines/spark",
     "tests/runs/inputs/test_scores.py",
     "tests/metrics/matching/test_bipartite.py",
     "tests/report/test_charts.py",
