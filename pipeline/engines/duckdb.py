@@ -358,6 +358,8 @@ def _connect(resources: Resources, folders: list[str], progress: bool) -> duckdb
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute("SET python_enable_replacements = false")
         connection.execute("SET perfect_ht_threshold = $1", [PERFECT_HASH_BITS])
+        if duckdb.__version__.startswith("1."):  # a join would push filters into frames that their scan cannot apply
+            connection.execute("SET disabled_optimizers = 'join_filter_pushdown'")
         connection.execute("SET allowed_directories = $1", [folders])
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
