@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from pipeline.api import open_results, run
     from pipeline.errors import ThresherError
     from pipeline.functions.result import Result
-    from pipeline.runs.runner import Run
+    from pipeline.runs.run import Run
 
     __version__: str
 

@@ -14,7 +14,7 @@ from pipeline.runs import runner
 from pipeline.runs.config import Config, load_config, parse_config
 from pipeline.runs.document import overridden
 from pipeline.runs.places import results_at
-from pipeline.runs.runner import Run
+from pipeline.runs.run import Run
 from pipeline.runs.stage_results import StageResults
 from pipeline.storage import read
 

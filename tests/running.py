@@ -13,7 +13,7 @@ from pipeline.runs.config import Config, load_config, parse_config
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipeline.runs.runner import Run
+    from pipeline.runs.run import Run
 
 KIND = "before_after"
 SWEEP = "threshold_sweep"

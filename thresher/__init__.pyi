@@ -9,6 +9,6 @@ from pipeline.functions.geocoding import geocoding as geocoding
 from pipeline.functions.ranking import ranking as ranking
 from pipeline.functions.result import Result as Result
 from pipeline.functions.threshold_sweep import threshold_sweep as threshold_sweep
-from pipeline.runs.runner import Run as Run
+from pipeline.runs.run import Run as Run
 
 __version__: str

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pipeline.errors import ThresherError
     from pipeline.runs.opening import OpenedStage
-    from pipeline.runs.runner import Run
+    from pipeline.runs.run import Run
     from pipeline.runs.stage_results import StageResult, Watcher
 
 MOST_SUMMARY_ROWS = 20
@@ -151,7 +151,7 @@ class Console:
     def _tell_gates(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Write what gates found: failures that make the run exit with 3 as errors, which --quiet leaves."""
         from pipeline.report.text.gates import summary_of_gates  # noqa: PLC0415 - see watching
-        from pipeline.runs.gates.outcomes import is_failure  # noqa: PLC0415 - likewise
+        from pipeline.runs.gates.failing import is_failure  # noqa: PLC0415 - likewise
 
         if self._json:
             for row in rows:

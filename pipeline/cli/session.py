@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pipeline.cli.console import Console
-    from pipeline.runs.runner import Run
+    from pipeline.runs.run import Run
 
 
 def execute(config: Any, console: Console) -> None:  # noqa: ANN401 - a Config, which help must not import
     """Run a checked config, report its progress, and print the path of the run."""
     from pipeline.runs import runner  # noqa: PLC0415 - help needs none of it
-    from pipeline.runs.gates.outcomes import GATE_FAILED  # noqa: PLC0415 - likewise
+    from pipeline.runs.gates.failing import GATE_FAILED  # noqa: PLC0415 - likewise
 
     with console.watching() as watcher:
         finished = runner.run(config, watcher)

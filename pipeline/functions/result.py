@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pipeline.report.figures.panels import Group, Panels
     from pipeline.runs.config import Config
     from pipeline.runs.evaluation import Evaluation, InMemory
-    from pipeline.runs.runner import Run
+    from pipeline.runs.run import Run
     from pipeline.stages.stage import Summary
 
 

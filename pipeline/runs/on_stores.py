@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pipeline.interrupts import StopRequest
     from pipeline.runs.config import Config
-    from pipeline.runs.runner import Run
+    from pipeline.runs.run import Run
     from pipeline.storage.stores.mirror import Mirror
 
 TRIES = 5

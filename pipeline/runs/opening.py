@@ -18,10 +18,10 @@ from pipeline.runs.variables import NO_VARIABLES
 from pipeline.runs.wide_values import refuse_wide_values
 from pipeline.sources.bindings import Binding
 from pipeline.sources.engine_rows import EngineRows, relabelled
-from pipeline.sources.frames import is_passed_in
 from pipeline.sources.opening import open_source, with_others
 from pipeline.sources.parquet_files import DataFile
 from pipeline.sources.remote.copies import DEFAULT_LIMIT, Copies, bytes_of
+from pipeline.sources.rows import is_passed_in
 from pipeline.sources.skipped import RENAME, skipped_words
 from pipeline.stages.upstream import UpstreamParameters, UpstreamStage
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pipeline.plan.plan import Plan
     from pipeline.runs.config import Config, ConfiguredStage
     from pipeline.runs.variables import Variables
-    from pipeline.sources.frames import Rows
+    from pipeline.sources.rows import Rows
     from pipeline.sources.source import Source
 
 

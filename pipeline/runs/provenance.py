@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pipeline.queries.load import resource_folder
 from pipeline.runs.gates.outcomes import settings_of
 from pipeline.sources.engine_rows import EngineRows
-from pipeline.sources.frames import is_passed_in
+from pipeline.sources.rows import is_passed_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pipeline.runs.opening import OpenedStage
-    from pipeline.sources.frames import Rows
+    from pipeline.sources.rows import Rows
 
 
 def recorded_config(record: Mapping[str, Any], folder: Path) -> Config:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from pipeline.engines.incremental import Incremental
 from pipeline.engines.told import InputFile
 from pipeline.runs.provenance import RACY_SECONDS, code_sha256, versions
-from pipeline.sources.frames import is_passed_in
 from pipeline.sources.parquet_files import DataFile
+from pipeline.sources.rows import is_passed_in
 from pipeline.storage.durable import own_sha256
 from pipeline.storage.states import States
 

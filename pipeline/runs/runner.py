@@ -8,19 +8,19 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from pipeline.errors import ThresherError, system_fault
 from pipeline.interrupts import stop_requests
 from pipeline.runs.announcing.announcement import Announcement, announced
 from pipeline.runs.carrying import LastRun, last_run
 from pipeline.runs.evaluation import Evaluation, InMemory, evaluate, open_stages
 from pipeline.runs.forks import refuse_after_fork
-from pipeline.runs.gates.outcomes import exit_code, judge_gates
+from pipeline.runs.gates.failing import exit_code
+from pipeline.runs.gates.outcomes import judge_gates
 from pipeline.runs.on_stores import OnStore, tried_again
 from pipeline.runs.provenance import canonical, code_sha256, peak_rss, together, versions
 from pipeline.runs.resuming import finished_stages
 from pipeline.runs.reuse import states_of
+from pipeline.runs.run import Run, failure_code
 from pipeline.runs.stage_by_stage import PUBLISH_OTHERS, Ready, StageByStage, check_unmoved, ready_stages
 from pipeline.runs.stage_records import joined
 from pipeline.runs.stage_results import StageResults, Watcher
@@ -29,7 +29,7 @@ from pipeline.runs.verifying import Verification, verification
 from pipeline.storage.attempts import Attempt, process_facts, utc_now
 from pipeline.storage.durable import json_bytes, make_folder
 from pipeline.storage.heal import Healed, clear_staging, heal
-from pipeline.storage.layout import FORMAT_VERSION, RUN_RECORD, RUNS, Layout, new_run_id
+from pipeline.storage.layout import FORMAT_VERSION, RUN_RECORD, Layout, new_run_id
 from pipeline.storage.manifest import Manifest
 from pipeline.storage.of_day import run_to_repeat
 from pipeline.storage.publish import Staging, exclusive
@@ -43,68 +43,6 @@ if TYPE_CHECKING:
     from pipeline.runs.failures import Failure
     from pipeline.runs.stage_results import StageResult
     from pipeline.storage.states import States
-
-
-@dataclass(frozen=True)
-class Run:
-    """A published run.
-
-    Attributes:
-        path: Its folder; of a run on a store its copy in the mirror here.
-        run_id: Its id.
-        generation: Its place in the sequence of runs.
-        status: `published`, or `unchanged` if these results existed already; `staged` if nothing was published.
-        stages: Results of the stages, those that were carried forward among them; empty for an unchanged run that did
-            not need to count.
-        warnings: All warnings, each once, with the names of its stages.
-        seconds: How long the run took.
-        failures: The stages that failed, with `on_error = "publish_others"`; their earlier tables are carried forward.
-        gates: The rows of the table `gates`, as docs/results.md describes them.
-        address: Where it lives on a store; empty: in the folder `path`.
-    """
-
-    path: Path
-    run_id: str
-    generation: int
-    status: str
-    stages: StageResults
-    warnings: tuple[str, ...]
-    seconds: float
-    failures: tuple[Failure, ...] = ()
-    gates: tuple[Mapping[str, Any], ...] = ()
-    address: str = ""
-
-    @property
-    def place(self) -> str:
-        """Where it lives, its folder or its address, as it is printed."""
-        return self.address or str(self.path)
-
-    @property
-    def results(self) -> str:
-        """The place of its results folder."""
-        return self.address.removesuffix(f"/{RUNS}/{self.path.name}") or str(self.path.parent.parent)
-
-    @property
-    def exit_code(self) -> int:
-        """Exit code of the command that made it: that of the first stage that failed, 3 if a gate failed, else 0."""
-        return _code(self.failures) or exit_code(self.gates)
-
-    def table(self, name: str) -> pl.DataFrame:
-        """Read a table of all its stages, one below the other in their order.
-
-        Args:
-            name: The table, as docs/results.md calls it.
-
-        Raises:
-            KeyError: no stage of the run made it.
-        """
-        folder = self.path / name
-        files = [folder / f"{stage.name}.parquet" for stage in self.stages]
-        frames = [pl.read_parquet(file) for file in files if file.is_file()]
-        if not frames:
-            message = f"no stage of the run made a table {name!r}"
-            raise KeyError(message)
-        return pl.concat(frames, how="diagonal_relaxed")
 
 
 def run(config: Config, watcher: Watcher | None = None) -> Run:
@@ -272,7 +210,7 @@ class _Job:
         }
         record = self.attempt.record | {
             "status": "published",
-            "exit": _code(stages.failures) or exit_code(judged.rows),
+            "exit": failure_code(stages.failures) or exit_code(judged.rows),
             "generation": manifest.generation,
             "parent_generation": base.generation,
             "ended_at": utc_now(),
@@ -334,11 +272,6 @@ class _Job:
         facts = {"exit": run.exit_code, "ended_at": utc_now(), "generation": run.generation, **self.verified.inputs()}
         self.attempt.write(status="unchanged", **facts, **_error(failures))
         return run
-
-
-def _code(failures: Sequence[Failure]) -> int:
-    """The exit code of a run: that of the first stage that failed."""
-    return failures[0].fault.code if failures else 0
 
 
 def _error(failures: Sequence[Failure]) -> dict[str, str]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipeline.runs.config import Config
-    from pipeline.sources.frames import Rows
+    from pipeline.sources.rows import Rows
     from pipeline.sources.source import Source
     from pipeline.stages.upstream import UpstreamParameters
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from pipeline.errors import DataError, ThresherError, os_fault
 from pipeline.runs.provenance import input_records
 from pipeline.sources.finding import SUM_ENDING
-from pipeline.sources.frames import is_passed_in
 from pipeline.sources.page_checksums import PageCounts, PageFaultError, check_pages
 from pipeline.sources.parquet_files import DataFile
+from pipeline.sources.rows import is_passed_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -16,8 +16,8 @@ from pipeline.sources.types import TIME_TYPES, UNKNOWN, canonical_type, microsec
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pipeline.sources.frames import Rows
     from pipeline.sources.inputs import Field, Kind
+    from pipeline.sources.rows import Rows
 
 
 def canonical_relation(

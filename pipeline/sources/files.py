@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     import sqlglot.expressions as exp
 
     from pipeline.sources.engine_rows import Looks
-    from pipeline.sources.frames import Rows
     from pipeline.sources.inputs import Input
     from pipeline.sources.listing import Kinds
     from pipeline.sources.partition_filter import Truths
     from pipeline.sources.remote.copies import Copies
+    from pipeline.sources.rows import Rows
     from pipeline.sources.table_formats.live_files import LiveTable
 
 

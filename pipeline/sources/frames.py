@@ -6,11 +6,10 @@ import hashlib
 import weakref
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import DataError, ThresherError
 from pipeline.sources.encodings import RowsError
-from pipeline.sources.engine_rows import EngineRows
 from pipeline.sources.parquet_files import DataFile, open_file
 from pipeline.sources.spooling import spooled
 
@@ -114,9 +113,6 @@ class FrameRows:
         return self.table.append_column(LOCATION[0], file).append_column(LOCATION[1], _numbers(self.rows))
 
 
-Rows: TypeAlias = DataFile | FrameRows | EngineRows
-
-
 def is_frame(value: object) -> bool:
     """Whether a value can be read as a frame."""
     if hasattr(value, "__arrow_c_stream__"):
@@ -127,14 +123,7 @@ def is_frame(value: object) -> bool:
     return any(library in libraries and (kind in _KINDS or kind == "Dataset") for library, kind in names)
 
 
-def is_passed_in(rows: Rows) -> bool:
-    """Whether rows came from a frame, so that nothing of them is left when the run has ended."""
-    if not isinstance(rows, DataFile):
-        return isinstance(rows, FrameRows)
-    return bool(rows.label) and rows.origin is None and not rows.is_remote
-
-
-def open_frame(frame: Frame, label: str, scratch: Path | None, *, name: str) -> Rows:
+def open_frame(frame: Frame, label: str, scratch: Path | None, *, name: str) -> DataFile | FrameRows:
     """Make the rows of a frame readable, more than once and by several readers.
 
     A table that lies in memory is used as it is. The rows of a lazy frame, a reader, a dataset or a relation are

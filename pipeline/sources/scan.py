@@ -10,7 +10,7 @@ from pipeline.sources.frames import FrameRows
 from pipeline.sources.parquet_files import DataFile
 
 if TYPE_CHECKING:
-    from pipeline.sources.frames import Rows
+    from pipeline.sources.rows import Rows
 
 
 @dataclass(frozen=True)

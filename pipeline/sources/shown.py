@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from pipeline.sources.bindings import Binding
-    from pipeline.sources.frames import Rows
+    from pipeline.sources.rows import Rows
     from pipeline.sources.source import Source
 
 _PLAIN = ("int", "uint", "double", "float", "bool", "date", "timestamp")

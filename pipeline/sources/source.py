@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from pipeline.sources.frames import Rows
     from pipeline.sources.inputs import Field, Input, InputContract
+    from pipeline.sources.rows import Rows
     from pipeline.sources.skipped import Skipped
     from pipeline.sources.table_formats.live_files import LiveTable
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from pipeline.runs.runner import Run
+    from pipeline.runs.run import Run
 
 STAGES = ("a", "b", "queries", "systems")
 

@@ -19,7 +19,7 @@ from running import run_stages
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.runs.runner import Run
+    from pipeline.runs.run import Run
 
 TOLERANCE = 1e-12
 WINDOW = {"before": "168h", "after": "72h"}

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipeline.runs.config import Config
-    from pipeline.runs.runner import Run
+    from pipeline.runs.run import Run
 
 CASES = [
     folder

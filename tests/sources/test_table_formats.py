@@ -31,7 +31,7 @@ from pipeline.sources.table_formats import iceberg
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pipeline.runs.runner import Run
+    from pipeline.runs.run import Run
 
 ROWS = pl.DataFrame(
     {

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from pipeline.metrics.ranking.graded import Grades
+    from pipeline.metrics.ranking.grades import Grades
     from pipeline.metrics.ranking.measures import Ties
     from pipeline.metrics.uncertainty.jackknife import Floats
 

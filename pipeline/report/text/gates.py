@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.report.text.blocks import Items
 from pipeline.report.words import counted
-from pipeline.runs.gates.outcomes import is_failure
+from pipeline.runs.gates.failing import is_failure
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 from pydantic import BaseModel, ConfigDict
 
 from pipeline.errors import ThresherError
-from pipeline.runs.gates.outcomes import exit_code, is_failure
+from pipeline.runs.gates.failing import exit_code, is_failure
 from pipeline.sources.paths import local_path
 from pipeline.storage.durable import storage_errors, write_json, write_whole
 from pipeline.tables.groupings import TOTAL

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from pipeline.storage.publish import Staging
     from pipeline.storage.state import State
 
-GATE_FAILED = 3  # exit code of a run that is published although a gate failed
-
 
 @dataclass(frozen=True)
 class Judged:
@@ -49,16 +47,6 @@ class Judged:
         return tuple(
             replace(result, warnings=(*self.warnings.get(result.name, ()), *result.warnings)) for result in results
         )
-
-
-def exit_code(rows: Sequence[Mapping[str, Any]]) -> int:
-    """Return the exit code of a published run with these rows of the table `gates`: 3 if one fails, else 0."""
-    return GATE_FAILED if any(is_failure(row) for row in rows) else 0
-
-
-def is_failure(row: Mapping[str, Any]) -> bool:
-    """Whether a row of the table `gates` makes the run exit with 3."""
-    return bool(row["outcome"] == "failed" and row["on_fail"] == "fail")
 
 
 def settings_of(config: Config) -> list[dict[str, Any]]:

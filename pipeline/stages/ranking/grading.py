@@ -9,7 +9,8 @@ import numpy as np
 import polars as pl
 
 from pipeline.errors import DataError
-from pipeline.metrics.ranking.graded import GradedRankings, Grades, measure_values
+from pipeline.metrics.ranking.graded import GradedRankings, measure_values
+from pipeline.metrics.ranking.grades import Grades
 from pipeline.metrics.ranking.notation import EXPONENTIAL, MOST_GRADE
 from pipeline.stages.ranking.places import RELEVANCE
 from pipeline.tables.columns import doubles

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.errors import DataError
-from pipeline.metrics.ranking.graded import Grades
+from pipeline.metrics.ranking.grades import Grades
 from pipeline.metrics.ranking.measures import Judged, Measures, Ties, measures
 from pipeline.stages.ranking.contract import INTERPOLATED
 from pipeline.stages.ranking.grading import GRADES, Grading

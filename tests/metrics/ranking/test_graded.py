@@ -11,7 +11,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pipeline.metrics.ranking.graded import GradedRankings, Grades, discounts, measure_values
+from pipeline.metrics.ranking.graded import GradedRankings, discounts, measure_values
+from pipeline.metrics.ranking.grades import Grades
 from pipeline.metrics.ranking.measures import Ties
 from pipeline.metrics.ranking.notation import PARAMETERS, measure_of, name_of
 

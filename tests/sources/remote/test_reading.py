@@ -35,8 +35,8 @@ from pipeline.sources.remote.copies import Copies, bytes_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pipeline.runs.runner import Run
-    from pipeline.sources.frames import Rows
+    from pipeline.runs.run import Run
+    from pipeline.sources.rows import Rows
 
 SECRET = "canary+secret/of=the&store"  # noqa: S105 - to be looked for
 ROWS = pl.DataFrame({"id": [1, 2], "score": [0.9, 0.2], "label": [True, False]})

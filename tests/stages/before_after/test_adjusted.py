@@ -19,7 +19,7 @@ from pipeline.queries.load import expand, load
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.runs.runner import Run
+    from pipeline.runs.run import Run
 
 WINDOW = {"before": "48h", "after": "24h", "gap": "2h"}
 THRESHOLDS = [0.3, 0.6, 0.9]

@@ -18,7 +18,7 @@ from pipeline.metrics.before_after.kappa import DOUBT
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.runs.runner import Run
+    from pipeline.runs.run import Run
 
 WINDOW = {"before": "48h", "after": "12h", "near": "12h"}
 THRESHOLDS = [0.3, 0.5, 0.6, 0.8, 0.99]

@@ -23,7 +23,7 @@ from pipeline.stages.compare.contract import POOLED, CompareParameters, units_of
 from pipeline.stages.upstream import UpstreamStage
 
 if TYPE_CHECKING:
-    from pipeline.runs.runner import Run
+    from pipeline.runs.run import Run
 
 COMPARING: dict[str, Any] = {"kind": "compare", "of": ["loose", "strict"], "resamples": 999}
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pipeline.metrics.matching.document_averages import Average
-    from pipeline.runs.runner import Run
+    from pipeline.runs.run import Run
 
 KIND = "entity_recognition"
 AVERAGES: list[Average] = ["micro", "macro", "semeval", "semeval_micro"]

@@ -19,7 +19,7 @@ from pipeline.stages.geocoding import locating, planning
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.runs.runner import Run
+    from pipeline.runs.run import Run
 
 KIND = "geocoding"
 TOLERANCES = [50.0, 500.0, 5000.0]

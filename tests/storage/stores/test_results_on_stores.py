@@ -29,7 +29,7 @@ from pipeline.storage.stores.publication import Publisher
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pipeline.runs.runner import Run
+    from pipeline.runs.run import Run
 
 SECRET = "canary+secret/of=the&store"  # noqa: S105 - to be looked for
 BUCKET = "results"

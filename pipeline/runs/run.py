@@ -1,0 +1,85 @@
+"""A published run, as those who made it have it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from pipeline.runs.gates.failing import exit_code
+from pipeline.storage.layout import RUNS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from pipeline.runs.failures import Failure
+    from pipeline.runs.stage_results import StageResults
+
+
+@dataclass(frozen=True)
+class Run:
+    """A published run.
+
+    Attributes:
+        path: Its folder; of a run on a store its copy in the mirror here.
+        run_id: Its id.
+        generation: Its place in the sequence of runs.
+        status: `published`, or `unchanged` if these results existed already; `staged` if nothing was published.
+        stages: Results of the stages, those that were carried forward among them; empty for an unchanged run that did
+            not need to count.
+        warnings: All warnings, each once, with the names of its stages.
+        seconds: How long the run took.
+        failures: The stages that failed, with `on_error = "publish_others"`; their earlier tables are carried forward.
+        gates: The rows of the table `gates`, as docs/results.md describes them.
+        address: Where it lives on a store; empty: in the folder `path`.
+    """
+
+    path: Path
+    run_id: str
+    generation: int
+    status: str
+    stages: StageResults
+    warnings: tuple[str, ...]
+    seconds: float
+    failures: tuple[Failure, ...] = ()
+    gates: tuple[Mapping[str, Any], ...] = ()
+    address: str = ""
+
+    @property
+    def place(self) -> str:
+        """Where it lives, its folder or its address, as it is printed."""
+        return self.address or str(self.path)
+
+    @property
+    def results(self) -> str:
+        """The place of its results folder."""
+        return self.address.removesuffix(f"/{RUNS}/{self.path.name}") or str(self.path.parent.parent)
+
+    @property
+    def exit_code(self) -> int:
+        """Exit code of the command that made it: that of the first stage that failed, 3 if a gate failed, else 0."""
+        return failure_code(self.failures) or exit_code(self.gates)
+
+    def table(self, name: str) -> pl.DataFrame:
+        """Read a table of all its stages, one below the other in their order.
+
+        Args:
+            name: The table, as docs/results.md calls it.
+
+        Raises:
+            KeyError: no stage of the run made it.
+        """
+        folder = self.path / name
+        files = [folder / f"{stage.name}.parquet" for stage in self.stages]
+        frames = [pl.read_parquet(file) for file in files if file.is_file()]
+        if not frames:
+            message = f"no stage of the run made a table {name!r}"
+            raise KeyError(message)
+        return pl.concat(frames, how="diagonal_relaxed")
+
+
+def failure_code(failures: Sequence[Failure]) -> int:
+    """The exit code of a run: that of the first stage that failed."""
+    return failures[0].fault.code if failures else 0
