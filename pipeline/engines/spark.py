@@ -11,19 +11,20 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import sqlglot.expressions as exp
+from sqlglot.errors import UnsupportedError
 
 from pipeline.engines.query_thread import QueryThread
 from pipeline.engines.spark_faults import translated
 from pipeline.engines.spark_places import frame_of, made_places, tells
 from pipeline.engines.spark_session import SparkSettings, started_session
-from pipeline.engines.spark_types import is_nanoseconds, sparkable, struct_of
+from pipeline.engines.spark_types import functions_of, is_nanoseconds, sparkable, struct_of
 from pipeline.engines.spark_workers import by_key
-from pipeline.errors import DataError, Interrupted, ThresherError
+from pipeline.errors import ConfigError, DataError, Interrupted, ThresherError
 from pipeline.queries.dialect import column, render
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from types import TracebackType
+    from types import ModuleType, TracebackType
 
     from pyspark.sql import Column, DataFrame
 
@@ -101,14 +102,14 @@ class Spark:
         reader = self._session.read.schema(struct_of(schema)).option("recursiveFileLookup", "true")
         frame = reader.parquet(*[_IN_PATTERNS.sub(r"\\\1", file) for file in files])
         columns = [_timed(frame, field) for field in schema if field.name in frame.columns]
-        return frame.select(*columns, *(_location() if located else ()))
+        return frame.select(*columns, *(_location(frame) if located else ()))
 
     def _find(self, target: Place) -> None:
         """Name a relation with the columns of a place, and those of the places of its rows."""
         frame, schema = frame_of(self._session, target.kind, target.target), target.schema
         columns = [_timed(frame, field) for field in schema if schema.names.count(field.name) == 1]
         if tells(frame, "file_path", "row_index"):
-            columns += _location()
+            columns += _location(frame)
         else:
             columns += made_places(frame, target.target, target.rows)
         name = self._places.setdefault((target.kind, target.target), f"place_{len(self._places)}")
@@ -130,7 +131,7 @@ class Spark:
 
     def define(self, name: str, query: exp.Query, *, keep: bool = False) -> None:
         """Give a query a name; with `keep` its rows are computed once and kept by the workers."""
-        text = render(query, "spark")
+        text = _text(query)
         self._run(lambda: self._define(name, self._session.sql(text), keep=keep), text)
 
     def _define(self, name: str, frame: DataFrame, *, keep: bool) -> None:
@@ -152,10 +153,10 @@ class Spark:
             ResourceError: memory or disk space is exhausted.
             Interrupted: a signal asked to stop.
         """
-        text = render(query, "spark")
+        text = _text(query)
         values = {name: params[name] for name in _placeholders(query)} if params else None
         table = self._run(lambda: self._session.sql(text, args=values).toArrow(), text)
-        return pl.DataFrame(pl.from_arrow(table))
+        return _with_unsigned(pl.DataFrame(pl.from_arrow(table)))
 
     def count(
         self,
@@ -200,7 +201,7 @@ class Spark:
         batches: Iterable[pl.DataFrame],  # noqa: ARG002 - all engines are called alike
     ) -> None:
         """Create a relation that a function makes of the rows of each key, on the workers; it is made once."""
-        texts = {label: render(query, "spark") for label, query in reads.items()}
+        texts = {label: _text(query) for label, query in reads.items()}
 
         def made() -> None:
             frames = {label: self._session.sql(text) for label, text in texts.items()}
@@ -226,14 +227,32 @@ class Spark:
             raise translated(error, text) from error
 
 
+def _text(query: exp.Query) -> str:
+    """The text of a query.
+
+    Raises:
+        ConfigError: SQL of the user in it has no meaning, or another one, on Spark.
+    """
+    try:
+        return render(query, "spark")
+    except UnsupportedError as error:
+        remedy = 'Compute the column beforehand, write it otherwise, or use engine = "duckdb".'
+        raise ConfigError(str(error), remedy=remedy) from error
+
+
+def _with_unsigned(frame: pl.DataFrame) -> pl.DataFrame:
+    """Give whole numbers back the type that they have in files and Spark lacks: unsigned, of 64 bits."""
+    unsigned = [name for name, dtype in frame.schema.items() if dtype == pl.Decimal(20, 0)]
+    return frame.with_columns(pl.col(name).cast(pl.UInt64) for name in unsigned if (frame[name].min() or 0) >= 0)  # type: ignore[operator]
+
+
 def _placeholders(query: exp.Query) -> dict[str, None]:
     return dict.fromkeys(str(node.this) for node in query.find_all(exp.Placeholder))
 
 
 def _timed(frame: DataFrame, field: pa.Field) -> Column:
     """A column; nanoseconds become microseconds, the finest that Spark has."""
-    from pyspark.sql import functions as sql  # noqa: PLC0415 - an optional extra
-
+    sql = functions_of(frame)
     name = "`" + field.name.replace("`", "``") + "`"
     if not is_nanoseconds(field.type):
         return frame[name]
@@ -242,18 +261,15 @@ def _timed(frame: DataFrame, field: pa.Field) -> Column:
     return (instant if field.type.tz else instant.cast("timestamp_ntz")).alias(field.name)
 
 
-def _location() -> tuple[Column, Column]:
+def _location(frame: DataFrame) -> tuple[Column, Column]:
     """The columns `source_file` and `file_row_number` of rows in files."""
-    from pyspark.sql import functions as sql  # noqa: PLC0415 - an optional extra
-
+    sql = functions_of(frame)
     address, index = sql.col("_metadata.file_path"), sql.col("_metadata.row_index")
-    return _path_of(address).alias("source_file"), index.alias("file_row_number")
+    return _path_of(address, sql).alias("source_file"), index.alias("file_row_number")
 
 
-def _path_of(address: Column) -> Column:
+def _path_of(address: Column, sql: ModuleType) -> Column:
     """The path of a file by its address, in which some characters are written as numbers."""
-    from pyspark.sql import functions as sql  # noqa: PLC0415 - an optional extra
-
     no_space = sql.replace(sql.regexp_replace(address, "^file:/+", "/"), sql.lit("+"), sql.lit("%2B"))
     path: Column = sql.url_decode(no_space)
     return path

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from pipeline.engines.spark_place_faults import fault_of
 from pipeline.engines.spark_session import started_session
+from pipeline.engines.spark_types import functions_of
 from pipeline.errors import DataError, ThresherError
 
 if TYPE_CHECKING:
@@ -149,8 +150,7 @@ def made_places(frame: DataFrame, target: str, rows: int) -> tuple[Column, Colum
     The number is made from the values of a row, and is below the number of rows, so that the lowest numbers are a
     sample, the same in every run.
     """
-    from pyspark.sql import functions as sql  # noqa: PLC0415 - an optional extra
-
+    sql = functions_of(frame)
     hashable = [column for column, kind in frame.dtypes if not kind.startswith(("map", "array", "struct", "variant"))]
     names = ["`" + column.replace("`", "``") + "`" for column in hashable if hashable.count(column) == 1]
     digest = sql.xxhash64(*names) if names else sql.lit(0)
@@ -160,8 +160,7 @@ def made_places(frame: DataFrame, target: str, rows: int) -> tuple[Column, Colum
 
 def _counted(frame: DataFrame) -> tuple[int, dict[str, Any], tuple[str, ...]]:
     """Count the rows, of every file if Spark tells the files."""
-    from pyspark.sql import functions as sql  # noqa: PLC0415 - an optional extra
-
+    sql = functions_of(frame)
     if not tells(frame, *_FILE_FACTS):
         return frame.count(), {}, ()
     of_rows = frame.select(*(sql.col(f"_metadata.{fact}").alias(fact) for fact in _FILE_FACTS))

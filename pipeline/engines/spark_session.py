@@ -53,7 +53,8 @@ _LOCAL_SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.sql.shuffle.partitions": "8",
 }
-_MASTER = re.compile(r"local(\[.*\])?$|local-cluster\[|yarn$|spark://|k8s://")
+_MASTER = re.compile(r"local(\[([1-9]\d*|\*)(,\s*\d+)?\])?$|local-cluster\[|yarn$|spark://.|k8s://.")
+_REASON = re.compile(r"^: [\w.$]+(?:Exception|Error): (.+)$", re.MULTILINE)  # behind the call that failed
 _LOCAL = re.compile(r"local(\[.*\])?")
 _SIZE = re.compile(r"(?P<number>\d+)(?:\.\d+)?\s*(?P<unit>[KMGT])i?B", re.IGNORECASE)
 
@@ -108,7 +109,7 @@ class SparkSettings(BaseModel):
                 f"master = {self.master!r} is no place that Spark knows: write local[4], yarn, spark://… or k8s://…"
             )
             raise ValueError(message)
-        if self.remote is not None and not self.remote.startswith("sc://"):
+        if self.remote is not None and not re.match("sc://[^/:]", self.remote):
             message = f'remote = {self.remote!r} is not the address of a Spark Connect server: write "sc://host:15002"'
             raise ValueError(message)
         return self
@@ -165,7 +166,9 @@ def started_session(settings: SparkSettings, resources: Resources) -> SparkSessi
             session.conf.set(name, value)
     except Exception as error:  # what pyspark raises has no class in common
         address = settings.remote or settings.master or "this machine"
-        reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        of_java = _REASON.search(str(error))
+        lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+        reason = lines[0] if of_java is None else of_java[1]
         message = f"Spark cannot be used on {address}: {reason.strip()}"
         raise UnavailableError(message, remedy="Check master, remote and options in [spark].") from error
     return session

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
+    from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType, StructType
 
 _PLAIN = {
@@ -69,9 +73,33 @@ def struct_of(schema: pa.Schema) -> StructType:
 
 
 def _parsed(name: str) -> DataType:
-    from pyspark.sql.types import _parse_datatype_string  # noqa: PLC0415 - an optional extra
+    """The type of a name, made here: Spark would ask a process in Java, which a session of Spark Connect lacks."""
+    from pyspark.sql import types  # noqa: PLC0415 - an optional extra
 
-    return _parse_datatype_string(name)
+    if name.startswith("decimal"):
+        precision, scale = name.removeprefix("decimal(").removesuffix(")").split(",")
+        return types.DecimalType(int(precision), int(scale))
+    kinds: dict[str, DataType] = {
+        "boolean": types.BooleanType(),
+        "tinyint": types.ByteType(),
+        "smallint": types.ShortType(),
+        "int": types.IntegerType(),
+        "bigint": types.LongType(),
+        "float": types.FloatType(),
+        "double": types.DoubleType(),
+        "string": types.StringType(),
+        "binary": types.BinaryType(),
+        "date": types.DateType(),
+        "timestamp": types.TimestampType(),
+        "timestamp_ntz": types.TimestampNTZType(),
+    }
+    return kinds[name]
+
+
+def functions_of(frame: DataFrame) -> ModuleType:
+    """Return the functions of columns that go with a frame: those of Spark Connect, or those of a Spark in Java."""
+    is_remote = type(frame).__module__.startswith("pyspark.sql.connect")
+    return import_module("pyspark.sql.connect.functions" if is_remote else "pyspark.sql.functions")
 
 
 def is_nanoseconds(arrow: pa.DataType) -> bool:

@@ -48,9 +48,11 @@ def by_key(
 
 
 def _tagged(frame: DataFrame, number: int, frames: Sequence[DataFrame], key: Sequence[str]) -> DataFrame:
-    from pyspark.sql import functions as sql  # noqa: PLC0415 - an optional extra
-    from pyspark.sql.types import StructType  # noqa: PLC0415
+    from pyspark.sql.types import StructType  # noqa: PLC0415 - an optional extra
 
+    from pipeline.engines.spark_types import functions_of  # noqa: PLC0415 - loads pyarrow
+
+    sql = functions_of(frame)
     keys = [frame[_quoted(name)].alias(f"key_{position}") for position, name in enumerate(key)]
     structs = [
         sql.struct(*[frame[_quoted(name)] for name in frame.columns]).alias(f"rows_{position}")

@@ -143,9 +143,10 @@ class Relation:
         try:
             engine.define(self.into, self.query, keep=self.keep)
         except InvalidQueryError as error:
-            if self.source is None or self.source.spec.where is None:
+            if self.source is None or not self.source.has_user_sql:
                 raise
-            message = f"input {self.source.name}: where does not fit its columns: {error.reason}"
+            words = "where" if self.source.spec.where is not None else "SQL of columns"
+            message = f"input {self.source.name}: {words} does not fit its columns: {error.reason}"
             raise DataError(
                 message, remedy="It must be true or false for a row; check the types of its columns."
             ) from error

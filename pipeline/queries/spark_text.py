@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
+from sqlglot.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,13 +20,19 @@ _TYPES = {
 
 
 def for_spark(tree: exp.Expr) -> exp.Expr:
-    """Return a copy of a tree with other words for what Spark lacks, or takes for something else."""
-    return tree.transform(_rewritten)
+    """Return a copy of a tree with other words for what Spark lacks, or takes for something else.
 
-
-def _rewritten(node: exp.Expr) -> exp.Expr:
-    rewrite = _REWRITES.get(type(node))
-    return node if rewrite is None else rewrite(node)
+    What stands inside is rewritten before what it stands in, so that nothing is left out.
+    """
+    rewritten = tree.copy()
+    for node in reversed(list(rewritten.walk())):
+        rewrite = _REWRITES.get(type(node))
+        replacement = node if rewrite is None else rewrite(node)
+        if node is rewritten:
+            rewritten = replacement
+        elif replacement is not node:
+            node.replace(replacement)
+    return rewritten
 
 
 def _type(node: exp.Expr) -> exp.Expr:
@@ -82,8 +89,13 @@ def _pattern(node: exp.Expr) -> exp.Expr:
 
 
 def _seconds(node: exp.Expr) -> exp.Expr:
-    """The time of a number of seconds since 1970, with their fraction."""
-    return exp.func("timestamp_seconds", node.this)
+    """The time of a number of seconds since 1970, with their fraction, or of milliseconds or microseconds."""
+    scale = node.args.get("scale")
+    name = {None: "timestamp_seconds", "3": "timestamp_millis", "6": "timestamp_micros"}.get(scale and scale.name)
+    if name is None:
+        message = f"no time of {node.sql(dialect='duckdb')} is known to Spark"
+        raise UnsupportedError(message)
+    return exp.func(name, node.this)
 
 
 def _cast(node: exp.Expr) -> exp.Expr:
@@ -97,9 +109,13 @@ def _is_of_type(value: exp.Expr, *names: str) -> exp.In:
 
 
 def _rounded(node: exp.Expr) -> exp.Expr:
-    """A cast by the user of what may be a fraction to a whole number: to the nearest one, halves as on DuckDB."""
-    value = node.this
-    halves_to_even, halves_up = (exp.func(name, value.copy()) for name in ("rint", "round"))
+    """A cast by the user of what may be a fraction to a whole number: to the nearest one, halves as on DuckDB.
+
+    Numbers come by their text, since Spark checks every branch against the type of the value, a boolean, too.
+    """
+    value, text = node.this, exp.cast(node.this.copy(), "TEXT")
+    halves_to_even = exp.func("rint", exp.cast(text, "DOUBLE"))
+    halves_up = exp.func("round", exp.cast(text.copy(), "DECIMAL(38, 18)"))
     is_decimal = exp.Like(this=exp.func("typeof", value.copy()), expression=exp.Literal.string("decimal%"))
 
     def cast(operand: exp.Expr) -> exp.Cast:
@@ -119,17 +135,39 @@ def _text(node: exp.Expr) -> exp.Expr:
         return node
     number = exp.cast(node.copy(), "DOUBLE")
     size = exp.Abs(this=number.copy())
-    is_whole = exp.and_(
+    at_least, below = (exp.cast(exp.Literal.string(text), "DOUBLE") for text in ("1e7", "1e16"))
+    has_exponent = exp.and_(
         _is_of_type(value, "float", "double"),
-        exp.EQ(this=exp.Floor(this=number), expression=number.copy()),
-        exp.GTE(this=size, expression=exp.cast(exp.Literal.string("1e7"), "DOUBLE")),
-        exp.LT(this=size.copy(), expression=exp.cast(exp.Literal.string("1e16"), "DOUBLE")),
+        exp.GTE(this=size, expression=at_least),
+        exp.LT(this=size.copy(), expression=below),
     )
+    # Spark's floor is a whole number, which what is larger, or infinite, would overflow
+    equal = exp.EQ(this=exp.Floor(this=number), expression=number.copy())
+    is_whole = exp.paren(exp.Case().when(has_exponent, equal).else_(exp.false()))
     without_exponent = exp.Cast(this=exp.cast(number.copy(), "DECIMAL(17, 0)"), to=node.args["to"].copy())
     texts = (without_exponent, exp.Literal.string(".0")), (node.copy(), exp.Literal.string("+00"))
     with_decimal, with_zone = (exp.DPipe(this=text, expression=ending) for text, ending in texts)
     case = exp.Case().when(is_whole, with_decimal).when(_is_of_type(value, "timestamp"), with_zone)
     return exp.Paren(this=case.else_(node.copy()))
+
+
+def _refused(node: exp.Expr) -> exp.Expr:
+    """Refuse what means something else on Spark, where nothing says the same.
+
+    Raises:
+        UnsupportedError: always.
+    """
+    message = f"{node.sql(dialect='duckdb')} means something else on Spark"
+    raise UnsupportedError(message)
+
+
+def _substring(node: exp.Expr) -> exp.Expr:
+    start = node.args.get("start")
+    return node if isinstance(start, exp.Literal) and int(start.name) > 0 else _refused(node)
+
+
+def _rounded_to(node: exp.Expr) -> exp.Expr:
+    return node if node.args.get("decimals") is None else _refused(node)
 
 
 _REWRITES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
@@ -138,6 +176,14 @@ _REWRITES: dict[type[exp.Expr], Callable[[exp.Expr], exp.Expr]] = {
     exp.AtTimeZone: _instant,
     exp.UnixToTime: _seconds,
     exp.Cast: _cast,
+    exp.TryCast: _refused,
+    exp.RegexpLike: _refused,  # RE2 and Java differ in classes, ends of lines and flags
+    exp.Escape: _refused,
+    exp.Glob: _refused,
+    exp.SimilarTo: _refused,
+    exp.Collate: _refused,
+    exp.Substring: _substring,
+    exp.Round: _rounded_to,
     exp.Like: _pattern,
     exp.ILike: _pattern,
 }

@@ -165,36 +165,37 @@ def columns_of(predicate: exp.Expr) -> tuple[str, ...]:
     return tuple(dict.fromkeys(node.name for node in predicate.find_all(exp.Column)))
 
 
-def decimals_as_floats(predicate: exp.Expr, is_single: Callable[[str], bool]) -> exp.Expr:
-    """Return the predicate with decimals cast to FLOAT where they meet columns of single precision alone.
+_MEETINGS = (
+    *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.Between, exp.In, exp.Coalesce),
+    *(exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod),
+)
 
-    DuckDB takes them so; other engines would compare in double precision, in which no FLOAT is 0.9.
+
+def numbers_as_floats(predicate: exp.Expr, is_single: Callable[[str], bool]) -> exp.Expr:
+    """Return the predicate with numbers cast to FLOAT where they meet columns of single precision alone.
+
+    DuckDB takes them so; other engines would compute and compare in double precision, in which no FLOAT is 0.9.
 
     Args:
         predicate: The predicate, on columns of the files.
         is_single: Whether a column is of single precision.
     """
+    tree = exp.Paren(this=predicate.copy())  # so that every node has one above it
+    for node in reversed(list(tree.find_all(*_MEETINGS))):
+        operands = list(node.iter_expressions())
+        names = [name for operand in operands for name in columns_of(operand)]
+        if names and all(map(is_single, names)):
+            for number in filter(_is_number, operands):
+                number.replace(exp.cast(number.copy(), "FLOAT"))
+            if isinstance(node, exp.Div):
+                node.replace(exp.cast(node.copy(), "FLOAT"))
+    single: exp.Expr = tree.this
+    return single
 
-    def cast(node: exp.Expr) -> exp.Expr:
-        if isinstance(node, exp.Binary | exp.Between | exp.In):
-            operands = [operand for operand in node.iter_expressions() if not _is_decimal(operand)]
-            names = [name for operand in operands for name in columns_of(operand)]
-            if names and all(map(is_single, names)):
-                for literal in [operand for operand in node.iter_expressions() if _is_decimal(operand)]:
-                    literal.replace(exp.cast(literal.copy(), "FLOAT"))
-        return node
 
-    return predicate.copy().transform(cast, copy=False)
-
-
-def _is_decimal(node: exp.Expr) -> bool:
+def _is_number(node: exp.Expr) -> bool:
     number = node.this if isinstance(node, exp.Neg) else node
-    return (
-        isinstance(number, exp.Literal)
-        and not number.is_string
-        and "." in number.name
-        and "e" not in number.name.lower()
-    )
+    return isinstance(number, exp.Literal) and not number.is_string and "e" not in number.name.lower()
 
 
 def bind(predicate: exp.Expr, replace: Callable[[str], exp.Expr]) -> exp.Expr:

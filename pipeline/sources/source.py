@@ -17,6 +17,7 @@ from pipeline.queries.dialect import column, data_type
 from pipeline.sources import predicates
 from pipeline.sources.bindings import Binding, Bindings
 from pipeline.sources.engine_rows import EngineRows
+from pipeline.sources.inputs import Expression
 from pipeline.sources.parquet_files import DataFile
 from pipeline.sources.partition_filter import partition_type
 from pipeline.sources.plain_types import refused
@@ -130,6 +131,11 @@ class Source:
         if self.spec.where is None:
             return None
         return predicates.parse_predicate(self.spec.where, name=self.name, values=self.spec.values())
+
+    @property
+    def has_user_sql(self) -> bool:
+        """Whether the config has SQL on its columns: `where`, or an expression that a field is mapped to."""
+        return self.spec.where is not None or any(isinstance(each, Expression) for each in self.spec.columns.values())
 
     @property
     def where_columns(self) -> tuple[str, ...]:
@@ -377,7 +383,7 @@ class Source:
                 return exp.null()
             return finite(as_it_is) if kind in {"double", "float", "halffloat"} else as_it_is
 
-        return predicates.bind(predicates.decimals_as_floats(tree, is_single), read)
+        return predicates.bind(predicates.numbers_as_floats(tree, is_single), read)
 
     def constant(self, file: Rows, file_column: str) -> exp.Cast:
         """Return the value of a partition column, which is the same in all rows of a file."""

@@ -196,3 +196,17 @@ def test_a_signal_stops_a_run_on_spark(tmp_path: Path) -> None:
     assert process.returncode == 128 + signal.SIGTERM
     assert time.monotonic() - begun < STOP_SECONDS
     assert not (tmp_path / "results" / "latest").exists()
+
+
+@pytest.mark.parametrize("method", ["exact", "binned"])
+def test_scores_that_no_integer_can_hold_are_counted(
+    method: str, spark_settings: SparkSettings, tmp_path: Path
+) -> None:
+    scores = [1e300, -1e300, 5e-324, -0.0, 0.0, 0.5, 9.3e18, -9.3e18]
+    frame = pl.DataFrame({"score": scores, "label": [True, False] * 4})
+    keys = {"thresholds": {"start": -1, "stop": 1, "count": 5}, "by": [[]], "method": method}
+    runs = [
+        run_stages(config(tmp_path / engine, settings, frame, **keys))
+        for engine, settings in (("duckdb", None), ("spark", spark_settings))
+    ]
+    assert differences(*runs) == []
