@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 2048  # that a thread of DuckDB has in hand; their text is not counted to its memory limit
 MOST_FILES = 8  # of an input that are looked at
+WIDE = 1_000.0  # bytes: with smaller values it is the limit that is at fault, of which the engine tells
 _UNITS = {"GB": 1e9, "MB": 1e6, "KB": 1e3}
 
 
@@ -38,13 +39,13 @@ def refuse_wide_values(plan: Plan, memory: int | None, threads: int | None) -> N
             for column in dict.fromkeys(_columns_read(plan, source)):
                 batch = min(BATCH_ROWS, file.rows)
                 size = file.value_bytes(column, limit / batch / workers, limit / 4)
-                if size * batch * workers > limit:
+                if size > WIDE and size * batch * workers > limit:
                     message = (
                         f"input {source.name}: the values of column {column!r} in {file.name} have about "
                         f"{_in_words(size)} each: the engine reads {batch:,} at a time in each of {workers} threads, "
                         f"{_in_words(size * batch * workers)} together, and its memory limit is {_in_words(limit)}"
                     )
-                    remedy = "Write the file with shorter values, such as hashes, lower threads, or raise memory."
+                    remedy = "Write shorter values, such as hashes, or lower threads or raise memory in [resources]."
                     raise ResourceError(message, remedy=remedy)
 
 

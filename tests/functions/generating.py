@@ -86,7 +86,7 @@ def stub() -> str:
         "from pipeline.errors import ThresherError as ThresherError\n"
         f"{functions}"
         "from pipeline.functions.result import Result as Result\n"
-        "from pipeline.runs.runner import Run as Run\n\n"
+        "from pipeline.runs.run import Run as Run\n\n"
         "__version__: str\n"
     )
     return _formatted(text, STUB)

@@ -21,6 +21,7 @@ def test_what_is_compared_follows_from_the_contracts() -> None:
         "threshold_sweep_areas",
         "ranking_summary",
         "ranking_cutoff_means",
+        "ranking_measures",
         "entity_recognition_operating_points",
         "geocoding_scores",
         "geocoding_errors",
