@@ -123,6 +123,7 @@ def test_too_little_memory_says_which_limit_to_raise(workplace: Workplace) -> No
     workplace.publish()
     called = workplace.refuse(71, "[resources]", top="[resources]\nmemory = '1KB'")
     assert "memory" in called.err
+    assert "the values of column" not in called.err  # which are small: the limit is at fault
 
 
 def test_a_second_run_at_the_same_time_is_told_to_wait(workplace: Workplace) -> None:
