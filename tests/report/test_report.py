@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
+import vl_convert
 from cli.calls import call
 
 from pipeline.report.figures.panels import Group, Panels, panels
 from pipeline.report.figures.plots import chosen_group
 from pipeline.report.page import page as page_module
 from pipeline.report.page.content import stage_content
+from pipeline.report.page.drawing_script import drawing_script
 from pipeline.report.page.markup import element, escaped, inert_json
 from pipeline.report.page.multiples import multiples
 from pipeline.report.page.page import page_data, report
@@ -103,6 +105,29 @@ def test_small_multiples_show_the_first_groups_on_the_same_axes() -> None:
     assert 'd="M0.0,55.0M100.0,55.0L200.0,110.0"' in html  # a gap where the value is not defined
     assert 'd="M0.0,0.0L50.0,104.5"' not in html  # <g1> has other points now
     assert 'd="M0.0,0.0L50.0,99.0"' in html  # <g2>: 1 at 0 and 0.1 at a quarter of the axis
+
+
+def test_the_script_of_charts_is_made_once_and_again_where_its_copy_is_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+
+    def bundle(code: str) -> str:
+        calls.append(code)
+        return "window.vegaEmbed = 1; // é"
+
+    monkeypatch.setattr(vl_convert, "javascript_bundle", bundle)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    assert drawing_script() == drawing_script() == "window.vegaEmbed = 1; // é"
+    assert len(calls) == 1
+    (copy,) = (tmp_path / "caches" / "thresher").iterdir()
+    copy.write_bytes(copy.read_bytes() + b"alert(1)")
+    assert drawing_script() == "window.vegaEmbed = 1; // é"
+    assert len(calls) == 2
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert drawing_script() == "window.vegaEmbed = 1; // é"
+    assert len(calls) == 3
 
 
 def test_one_group_has_no_small_multiples() -> None:
