@@ -1,21 +1,26 @@
-"""`thresher.threshold_sweep`, made from its parameter class by tests/functions/generating.py."""
+"""`thresher.change_points`, made from its parameter class by tests/api/generating.py."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from pipeline.functions.evaluating import evaluate
+from pipeline.api.evaluating import evaluate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pipeline.functions.result import Result
-    from pipeline.functions.rows import InputRows
+    from pipeline.api.result import Result
+    from pipeline.api.rows import InputRows
 
 
-def threshold_sweep(
+def change_points(
     *,
     predictions: InputRows,
+    annotations: InputRows,
+    margin: float | str | Mapping[str, Any],
+    series: InputRows | None = None,
+    runs: InputRows | None = None,
+    coders: InputRows | None = None,
     by: Sequence[str] | Sequence[Sequence[str]] | None = None,
     thresholds: Mapping[str, Any] | Sequence[float] | Literal["distinct"] | None = "distinct",
     cluster: str | Sequence[str] | None = None,
@@ -28,20 +33,26 @@ def threshold_sweep(
     invalid_scores: Literal["error", "drop", "missed"] = "error",
     duplicates: Literal["error", "max", "keep"] = "error",
     allow_empty: bool = False,
-    method: Literal["exact", "binned"] = "exact",
-    width: float = 0.0001,
-    class_sizes: Literal["fixed", "random"] = "random",
+    margin_boundary: Literal["<", "<="] = "<",
+    matching: Literal["one_to_one", "any", "roerich", "ruptures", "nearest"] | None = None,
+    annotators: Literal["union", "separate", "tcpd"] = "union",
+    area_scores: Literal["every", "thresholds"] = "every",
     operating_points: Sequence[Mapping[str, Any]] | None = None,
-    averages: Sequence[Literal["micro", "macro", "weighted"]] = (),
-    average_over: Sequence[str] = (),
-    outcomes: Literal["auto"] | bool = "auto",
-    name: str = "threshold_sweep",
+    series_counts: Literal["auto"] | bool = "auto",
+    delays: Literal["auto"] | bool = "auto",
+    name: str = "change_points",
     resources: Mapping[str, Any] | None = None,
 ) -> Result:
-    """Precision-recall curves, areas and thresholds of scored, labelled predictions.
+    """Precision, recall and delays of detected change points, within a margin.
 
     Args:
-        predictions: Scored and labelled predictions.
+        predictions: Predicted change points.
+        annotations: True change points, as marked by each annotator.
+        margin: How far a prediction may lie from a true point: a number in the unit of the positions, a
+            duration where they are times, or `{ before = …, after = … }`.
+        series: The annotated series, with their numbers of observations; predictions elsewhere are left out.
+        runs: What was run, also where nothing was found; predictions of other runs are left out.
+        coders: Who looked at which series, also those who marked nothing.
         by: Groupings; `["a"]` means the total and by `a`, `[["a"]]` only by `a`.
         thresholds: Even grid, ascending list, or `distinct`: every distinct score.
         cluster: Column whose values are independent units; two where rows have two parents, as pairs have, and
@@ -58,16 +69,17 @@ def threshold_sweep(
         duplicates: What happens to rows that repeat the key columns.
         allow_empty: Whether inputs that leave nothing to evaluate give zeros, with a warning; else they are an
             error.
-        method: How areas are found: `exact`: all rows in order; `binned`: counts in cells of scores, in one
-            scan or a few, with certified bounds.
-        width: Widest bounds of average precision and ROC AUC that `binned` accepts.
-        class_sizes: What the intervals are about: `random`: samples of as many rows; `fixed`: samples with as
-            many positives and negatives. With clusters the sizes are always random.
+        margin_boundary: Whether a distance equal to the margin matches (`<=`) or not (`<`).
+        matching: What a true positive is; default: `one_to_one`, with `annotators = "tcpd"` `nearest`.
+        annotators: `union`: all distinct marks of a series; `separate`: one by one; `tcpd`: precision against
+            the union, recall averaged over annotators, index 0 added to both sides.
+        area_scores: Whether average precision and pr_auc_roerich use every score, or only the thresholds of the
+            stage.
         operating_points: Thresholds to choose: `{ beta = 1 }`, `{ min_precision = 0.9 }`, `{ min_recall = 0.8
             }`, the last two perhaps with a `confidence` that they hold on new data.
-        averages: Averages over groups: `micro`, `macro`, `weighted`.
-        average_over: Grouping columns to average over; default: all of a grouping.
-        outcomes: Whether the sample of single rows is made; `auto`: up to one million rows of predictions.
+        series_counts: Whether to write the table of series; `auto`: up to 10 million rows of predictions and
+            marks.
+        delays: Whether to write the table of matched predictions; `auto`: up to 1 million such rows.
         name: Name of the stage in results; default: its kind.
         resources: Limits, as in the config: `memory`, `threads`, `scratch`, `scratch_limit`.
 
@@ -78,9 +90,14 @@ def threshold_sweep(
         ThresherError: its class and its `code` say what went wrong.
     """
     return evaluate(
-        "threshold_sweep",
+        "change_points",
         {
             "predictions": predictions,
+            "annotations": annotations,
+            "margin": margin,
+            "series": series,
+            "runs": runs,
+            "coders": coders,
             "by": by,
             "thresholds": thresholds,
             "cluster": cluster,
@@ -93,13 +110,13 @@ def threshold_sweep(
             "invalid_scores": invalid_scores,
             "duplicates": duplicates,
             "allow_empty": allow_empty,
-            "method": method,
-            "width": width,
-            "class_sizes": class_sizes,
+            "margin_boundary": margin_boundary,
+            "matching": matching,
+            "annotators": annotators,
+            "area_scores": area_scores,
             "operating_points": operating_points,
-            "averages": averages,
-            "average_over": average_over,
-            "outcomes": outcomes,
+            "series_counts": series_counts,
+            "delays": delays,
             "name": name,
         },
         resources,
