@@ -34,6 +34,9 @@ def threshold_sweep(
     operating_points: Sequence[Mapping[str, Any]] | None = None,
     averages: Sequence[Literal["micro", "macro", "weighted"]] = (),
     average_over: Sequence[str] = (),
+    net_benefit: bool = False,
+    threshold_probabilities: Mapping[str, Any] | Sequence[float] | None = None,
+    prevalence: float | Sequence[float] = (),
     outcomes: Literal["auto"] | bool = "auto",
     name: str = "threshold_sweep",
     resources: Mapping[str, Any] | None = None,
@@ -64,9 +67,14 @@ def threshold_sweep(
         class_sizes: What the intervals are about: `random`: samples of as many rows; `fixed`: samples with as
             many positives and negatives. With clusters the sizes are always random.
         operating_points: Thresholds to choose: `{ beta = 1 }`, `{ min_precision = 0.9 }`, `{ min_recall = 0.8
-            }`, the last two perhaps with a `confidence` that they hold on new data.
+            }`, the last two perhaps with a `confidence` that they hold on new data; `{ max_alerts = 500 }`, `{
+            max_alert_share = 0.01 }`, `{ cost = { fp = 1, fn = 20 } }`; or of your own: `{ threshold = 6.54 }`.
         averages: Averages over groups: `micro`, `macro`, `weighted`.
         average_over: Grouping columns to average over; default: all of a grouping.
+        net_benefit: Whether to make decision curves, of scores that are probabilities.
+        threshold_probabilities: Where: an even grid or an ascending list from 0 to below 1; default: 0.01 to
+            0.99.
+        prevalence: Shares of positives for which precision and operating points are wanted, too.
         outcomes: Whether the sample of single rows is made; `auto`: up to one million rows of predictions.
         name: Name of the stage in results; default: its kind.
         resources: Limits, as in the config: `memory`, `threads`, `scratch`, `scratch_limit`.
@@ -99,6 +107,9 @@ def threshold_sweep(
             "operating_points": operating_points,
             "averages": averages,
             "average_over": average_over,
+            "net_benefit": net_benefit,
+            "threshold_probabilities": threshold_probabilities,
+            "prevalence": prevalence,
             "outcomes": outcomes,
             "name": name,
         },

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pipeline.metrics.uncertainty.qualities import DOUBTFUL, INTERVAL_QUALITY
@@ -126,6 +126,10 @@ class Stage:
         """Return the result tables with the columns that the parameters ask for."""
         further = self.further_columns(params)
         return tuple(table.with_columns(further.get(table.name, ())) for table in self.tables)
+
+    def as_asked(self, params: StageParameters) -> Stage:
+        """Return the stage with the tables that the parameters ask for."""
+        return replace(self, tables=self.tables_of(params))
 
 
 _REPLICATE = Column(REPLICATE, "BIGINT", "group of clusters; intervals leave one out at a time")

@@ -14,7 +14,7 @@ from pipeline.metrics.uncertainty.cube import Cube
 from pipeline.metrics.uncertainty.limits import with_clusters
 from pipeline.metrics.uncertainty.marks import warnings_of_marks
 from pipeline.metrics.uncertainty.qualities import N_CLUSTERS, N_EFFECTIVE
-from pipeline.stages.change_points.choosing import candidates, f_beta
+from pipeline.stages.change_points.choosing import candidates, f_beta, outcomes
 from pipeline.stages.change_points.contract import AREAS, CURVE
 from pipeline.stages.change_points.ratios import with_ratios
 from pipeline.stages.change_points.uncertainty import SIZES, with_intervals
@@ -51,7 +51,9 @@ def derive(params: ChangePointsParameters, counts: Mapping[str, pl.DataFrame]) -
     areas = with_clusters(_areas(params, counts, curve, keys), cube, SIZES, wanted=params.is_replicated)
     return {
         "change_points_curve": curve,
-        "change_points_operating_points": operating_points(scored, keys, params.operating_points, choices, best),
+        "change_points_operating_points": operating_points(
+            scored, keys, params.operating_points, choices, best, outcomes(), params.boundary
+        ),
         "change_points_areas": areas.select(*keys, *(column.name for column in AREAS)),
     }
 

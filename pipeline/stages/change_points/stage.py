@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipeline.metrics.curves.choice_columns import cost_columns
 from pipeline.stages.change_points import figures, methods, planning, results
 from pipeline.stages.change_points.contract import (
     ANNOTATIONS,
@@ -30,5 +31,6 @@ STAGE = Stage(
     key_numbers=figures.key_numbers,
     methods=methods.sentences,
     evidence=EVIDENCE,
+    further_columns=lambda params: {"change_points_operating_points": cost_columns(params.operating_points)},
     units=UnitTable("change_points_series", "series_id"),
 )
