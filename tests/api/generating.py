@@ -113,6 +113,8 @@ def _text(annotation: Any) -> str:  # noqa: ANN401 - any annotation
     if origin in {Annotated, tuple}:
         inner = _text(arguments[0])
         return f"Sequence[{inner}]" if origin is tuple else inner
+    if origin is dict:
+        return f"Mapping[{', '.join(map(_text, arguments))}]"
     return " | ".join(dict.fromkeys(_text(argument) for argument in arguments))
 
 
