@@ -1,25 +1,24 @@
-"""`thresher.entity_recognition`, made from its parameter class by tests/functions/generating.py."""
+"""`thresher.geocoding`, made from its parameter class by tests/api/generating.py."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from pipeline.functions.evaluating import evaluate
+from pipeline.api.evaluating import evaluate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pipeline.functions.result import Result
-    from pipeline.functions.rows import InputRows
+    from pipeline.api.result import Result
+    from pipeline.api.rows import InputRows
 
 
-def entity_recognition(
+def geocoding(
     *,
     predicted: InputRows,
     gold: InputRows,
-    documents: InputRows | None = None,
     by: Sequence[str] | Sequence[Sequence[str]] | None = None,
-    thresholds: Mapping[str, Any] | Sequence[float] | Literal["distinct"] | None = "distinct",
+    thresholds: Mapping[str, Any] | Sequence[float] | Literal["distinct"] | None = None,
     cluster: str | Sequence[str] | None = None,
     confidence: float = 0.95,
     uncertainty: Literal["jackknife", "bootstrap", "none"] = "jackknife",
@@ -30,27 +29,30 @@ def entity_recognition(
     invalid_scores: Literal["error", "drop", "missed"] = "error",
     duplicates: Literal["error", "max", "keep"] = "error",
     allow_empty: bool = False,
-    match: Literal["span", "text", "overlap", "text_near"] = "span",
+    match: Literal["span", "text", "overlap", "text_near"] | None = None,
     match_type: bool = False,
     assignment: Literal["maximum", "file_order"] = "maximum",
     minimum_overlap: float = 0.0,
     overlap_of: Literal["union", "gold"] = "union",
     max_centre_distance: float = 10.0,
-    averages: Sequence[Literal["micro", "macro", "semeval", "semeval_micro"]] = (
-        "micro",
-        "macro",
+    tolerances_km: Sequence[float] = (
+        10.0,
+        100.0,
+        161.0,
     ),
-    operating_points: Sequence[Mapping[str, Any]] | None = None,
+    tolerance_boundary: Literal["<=", "<"] = "<=",
+    candidates: Literal["error", "first", "closest"] = "error",
+    distance: Literal["haversine", "geodesic"] = "haversine",
+    missing_errors: Literal["exclude", "max_error"] = "exclude",
     outcomes: Literal["auto"] | bool = "auto",
-    name: str = "entity_recognition",
+    name: str = "geocoding",
     resources: Mapping[str, Any] | None = None,
 ) -> Result:
-    """Recognition of entities in documents, matched one to one with gold mentions.
+    """Places of toponyms: accuracy within distances, and errors in kilometres.
 
     Args:
-        predicted: Predicted mentions.
-        gold: Gold mentions.
-        documents: The documents that are judged.
+        predicted: Predicted places.
+        gold: Gold places.
         by: Groupings; `["a"]` means the total and by `a`, `[["a"]]` only by `a`.
         thresholds: Even grid, ascending list, or `distinct`: every distinct score.
         cluster: Column whose values are independent units; two where rows have two parents, as pairs have, and
@@ -67,18 +69,24 @@ def entity_recognition(
         duplicates: What happens to rows that repeat the key columns.
         allow_empty: Whether inputs that leave nothing to evaluate give zeros, with a warning; else they are an
             error.
-        match: Which mentions may be matched.
+        match: Which mentions may be matched: `span`: the same characters; `text`: the same normalised text
+            anywhere in the document; `overlap`: characters in common; `text_near`: the same text and close
+            centres; None: none are.
         match_type: Whether the types must be equal, too.
         assignment: `maximum`: a largest one-to-one matching; `file_order`: every gold mention in the order of
             the file takes the first prediction still free.
         minimum_overlap: For `overlap`: smallest share of characters in common.
         overlap_of: What that is a share of: characters in either mention (`union`), or in the gold mention.
         max_centre_distance: For `text_near`: the centres are less than this number of characters apart.
-        averages: Which averages: `micro`: all mentions together; `macro`: mean of documents where defined;
-            `semeval`: the macro scores of the scorer of SemEval-2019 Task 12; `semeval_micro`: its micro
-            scores.
-        operating_points: Thresholds to choose by the counts of all mentions: `{ beta = 1 }`, `{ min_precision =
-            0.9 }`, `{ min_recall = 0.8 }`, the last two perhaps with a `confidence` that they hold on new data.
+        tolerances_km: Largest distances that count as correct, rising.
+        tolerance_boundary: Whether a distance equal to the tolerance is within it.
+        candidates: What happens when a mention has several predicted rows: `error`; `first`: the one with the
+            lowest rank; `closest`: the one nearest to the gold place, the best that any choice among them could
+            do.
+        distance: `haversine`: great circle on a sphere of 6371.0088 km; `geodesic`: WGS84 ellipsoid, with
+            pyproj.
+        missing_errors: What mentions that are not located are in the errors: left out, or given the largest
+            error.
         outcomes: Whether the table of single mentions is made; `auto`: up to one million rows of gold and
             predicted.
         name: Name of the stage in results; default: its kind.
@@ -91,11 +99,10 @@ def entity_recognition(
         ThresherError: its class and its `code` say what went wrong.
     """
     return evaluate(
-        "entity_recognition",
+        "geocoding",
         {
             "predicted": predicted,
             "gold": gold,
-            "documents": documents,
             "by": by,
             "thresholds": thresholds,
             "cluster": cluster,
@@ -114,8 +121,11 @@ def entity_recognition(
             "minimum_overlap": minimum_overlap,
             "overlap_of": overlap_of,
             "max_centre_distance": max_centre_distance,
-            "averages": averages,
-            "operating_points": operating_points,
+            "tolerances_km": tolerances_km,
+            "tolerance_boundary": tolerance_boundary,
+            "candidates": candidates,
+            "distance": distance,
+            "missing_errors": missing_errors,
             "outcomes": outcomes,
             "name": name,
         },

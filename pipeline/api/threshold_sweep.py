@@ -1,26 +1,21 @@
-"""`thresher.change_points`, made from its parameter class by tests/functions/generating.py."""
+"""`thresher.threshold_sweep`, made from its parameter class by tests/api/generating.py."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from pipeline.functions.evaluating import evaluate
+from pipeline.api.evaluating import evaluate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pipeline.functions.result import Result
-    from pipeline.functions.rows import InputRows
+    from pipeline.api.result import Result
+    from pipeline.api.rows import InputRows
 
 
-def change_points(
+def threshold_sweep(
     *,
     predictions: InputRows,
-    annotations: InputRows,
-    margin: float | str | Mapping[str, Any],
-    series: InputRows | None = None,
-    runs: InputRows | None = None,
-    coders: InputRows | None = None,
     by: Sequence[str] | Sequence[Sequence[str]] | None = None,
     thresholds: Mapping[str, Any] | Sequence[float] | Literal["distinct"] | None = "distinct",
     cluster: str | Sequence[str] | None = None,
@@ -33,26 +28,23 @@ def change_points(
     invalid_scores: Literal["error", "drop", "missed"] = "error",
     duplicates: Literal["error", "max", "keep"] = "error",
     allow_empty: bool = False,
-    margin_boundary: Literal["<", "<="] = "<",
-    matching: Literal["one_to_one", "any", "roerich", "ruptures", "nearest"] | None = None,
-    annotators: Literal["union", "separate", "tcpd"] = "union",
-    area_scores: Literal["every", "thresholds"] = "every",
+    method: Literal["exact", "binned"] = "exact",
+    width: float = 0.0001,
+    class_sizes: Literal["fixed", "random"] = "random",
     operating_points: Sequence[Mapping[str, Any]] | None = None,
-    series_counts: Literal["auto"] | bool = "auto",
-    delays: Literal["auto"] | bool = "auto",
-    name: str = "change_points",
+    averages: Sequence[Literal["micro", "macro", "weighted"]] = (),
+    average_over: Sequence[str] = (),
+    net_benefit: bool = False,
+    threshold_probabilities: Mapping[str, Any] | Sequence[float] | None = None,
+    prevalence: float | Sequence[float] = (),
+    outcomes: Literal["auto"] | bool = "auto",
+    name: str = "threshold_sweep",
     resources: Mapping[str, Any] | None = None,
 ) -> Result:
-    """Precision, recall and delays of detected change points, within a margin.
+    """Precision-recall curves, areas and thresholds of scored, labelled predictions.
 
     Args:
-        predictions: Predicted change points.
-        annotations: True change points, as marked by each annotator.
-        margin: How far a prediction may lie from a true point: a number in the unit of the positions, a
-            duration where they are times, or `{ before = …, after = … }`.
-        series: The annotated series, with their numbers of observations; predictions elsewhere are left out.
-        runs: What was run, also where nothing was found; predictions of other runs are left out.
-        coders: Who looked at which series, also those who marked nothing.
+        predictions: Scored and labelled predictions.
         by: Groupings; `["a"]` means the total and by `a`, `[["a"]]` only by `a`.
         thresholds: Even grid, ascending list, or `distinct`: every distinct score.
         cluster: Column whose values are independent units; two where rows have two parents, as pairs have, and
@@ -69,17 +61,21 @@ def change_points(
         duplicates: What happens to rows that repeat the key columns.
         allow_empty: Whether inputs that leave nothing to evaluate give zeros, with a warning; else they are an
             error.
-        margin_boundary: Whether a distance equal to the margin matches (`<=`) or not (`<`).
-        matching: What a true positive is; default: `one_to_one`, with `annotators = "tcpd"` `nearest`.
-        annotators: `union`: all distinct marks of a series; `separate`: one by one; `tcpd`: precision against
-            the union, recall averaged over annotators, index 0 added to both sides.
-        area_scores: Whether average precision and pr_auc_roerich use every score, or only the thresholds of the
-            stage.
+        method: How areas are found: `exact`: all rows in order; `binned`: counts in cells of scores, in one
+            scan or a few, with certified bounds.
+        width: Widest bounds of average precision and ROC AUC that `binned` accepts.
+        class_sizes: What the intervals are about: `random`: samples of as many rows; `fixed`: samples with as
+            many positives and negatives. With clusters the sizes are always random.
         operating_points: Thresholds to choose: `{ beta = 1 }`, `{ min_precision = 0.9 }`, `{ min_recall = 0.8
-            }`, the last two perhaps with a `confidence` that they hold on new data.
-        series_counts: Whether to write the table of series; `auto`: up to 10 million rows of predictions and
-            marks.
-        delays: Whether to write the table of matched predictions; `auto`: up to 1 million such rows.
+            }`, the last two perhaps with a `confidence` that they hold on new data; `{ max_alerts = 500 }`, `{
+            max_alert_share = 0.01 }`, `{ cost = { fp = 1, fn = 20 } }`; or of your own: `{ threshold = 6.54 }`.
+        averages: Averages over groups: `micro`, `macro`, `weighted`.
+        average_over: Grouping columns to average over; default: all of a grouping.
+        net_benefit: Whether to make decision curves, of scores that are probabilities.
+        threshold_probabilities: Where: an even grid or an ascending list from 0 to below 1; default: 0.01 to
+            0.99.
+        prevalence: Shares of positives for which precision and operating points are wanted, too.
+        outcomes: Whether the sample of single rows is made; `auto`: up to one million rows of predictions.
         name: Name of the stage in results; default: its kind.
         resources: Limits, as in the config: `memory`, `threads`, `scratch`, `scratch_limit`.
 
@@ -90,14 +86,9 @@ def change_points(
         ThresherError: its class and its `code` say what went wrong.
     """
     return evaluate(
-        "change_points",
+        "threshold_sweep",
         {
             "predictions": predictions,
-            "annotations": annotations,
-            "margin": margin,
-            "series": series,
-            "runs": runs,
-            "coders": coders,
             "by": by,
             "thresholds": thresholds,
             "cluster": cluster,
@@ -110,13 +101,16 @@ def change_points(
             "invalid_scores": invalid_scores,
             "duplicates": duplicates,
             "allow_empty": allow_empty,
-            "margin_boundary": margin_boundary,
-            "matching": matching,
-            "annotators": annotators,
-            "area_scores": area_scores,
+            "method": method,
+            "width": width,
+            "class_sizes": class_sizes,
             "operating_points": operating_points,
-            "series_counts": series_counts,
-            "delays": delays,
+            "averages": averages,
+            "average_over": average_over,
+            "net_benefit": net_benefit,
+            "threshold_probabilities": threshold_probabilities,
+            "prevalence": prevalence,
+            "outcomes": outcomes,
             "name": name,
         },
         resources,

@@ -1,23 +1,28 @@
-"""`thresher.threshold_sweep`, made from its parameter class by tests/functions/generating.py."""
+"""`thresher.before_after`, made from its parameter class by tests/api/generating.py."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from pipeline.functions.evaluating import evaluate
+from pipeline.api.evaluating import evaluate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pipeline.functions.result import Result
-    from pipeline.functions.rows import InputRows
+    from pipeline.api.result import Result
+    from pipeline.api.rows import InputRows
 
 
-def threshold_sweep(
+def before_after(
     *,
-    predictions: InputRows,
+    pairs: InputRows,
+    events: InputRows | None = None,
+    articles: InputRows | None = None,
+    gold: InputRows | None = None,
+    gold_articles: InputRows | None = None,
+    audited: InputRows | None = None,
     by: Sequence[str] | Sequence[Sequence[str]] | None = None,
-    thresholds: Mapping[str, Any] | Sequence[float] | Literal["distinct"] | None = "distinct",
+    thresholds: Mapping[str, Any] | Sequence[float] | Literal["distinct"] | None = None,
     cluster: str | Sequence[str] | None = None,
     confidence: float = 0.95,
     uncertainty: Literal["jackknife", "bootstrap", "none"] = "jackknife",
@@ -28,23 +33,26 @@ def threshold_sweep(
     invalid_scores: Literal["error", "drop", "missed"] = "error",
     duplicates: Literal["error", "max", "keep"] = "error",
     allow_empty: bool = False,
-    method: Literal["exact", "binned"] = "exact",
-    width: float = 0.0001,
-    class_sizes: Literal["fixed", "random"] = "random",
+    window: Mapping[str, Any] | None = None,
+    compared: Literal["events", "timelines", "pairs"] | None = None,
+    recall_reference: Mapping[str, Any] | None = None,
+    strata: Sequence[str] = (),
+    lag_thresholds: Sequence[float] = (),
+    audit: Mapping[str, Any] | None = None,
+    event_counts: Literal["auto"] | bool = "auto",
     operating_points: Sequence[Mapping[str, Any]] | None = None,
-    averages: Sequence[Literal["micro", "macro", "weighted"]] = (),
-    average_over: Sequence[str] = (),
-    net_benefit: bool = False,
-    threshold_probabilities: Mapping[str, Any] | Sequence[float] | None = None,
-    prevalence: float | Sequence[float] = (),
-    outcomes: Literal["auto"] | bool = "auto",
-    name: str = "threshold_sweep",
+    name: str = "before_after",
     resources: Mapping[str, Any] | None = None,
 ) -> Result:
-    """Precision-recall curves, areas and thresholds of scored, labelled predictions.
+    """Precision and recall of event-article matching, without gold labels.
 
     Args:
-        predictions: Scored and labelled predictions.
+        pairs: Scored event-article pairs.
+        events: One row per event, with its time or its numbers of compared articles.
+        articles: One row per article, with its time.
+        gold: True matches found by people, for a comparison.
+        gold_articles: The articles that were coded; only their pairs are judged. Default: those of gold.
+        audited: Matches of the audit sample that people checked.
         by: Groupings; `["a"]` means the total and by `a`, `[["a"]]` only by `a`.
         thresholds: Even grid, ascending list, or `distinct`: every distinct score.
         cluster: Column whose values are independent units; two where rows have two parents, as pairs have, and
@@ -61,21 +69,20 @@ def threshold_sweep(
         duplicates: What happens to rows that repeat the key columns.
         allow_empty: Whether inputs that leave nothing to evaluate give zeros, with a warning; else they are an
             error.
-        method: How areas are found: `exact`: all rows in order; `binned`: counts in cells of scores, in one
-            scan or a few, with certified bounds.
-        width: Widest bounds of average precision and ROC AUC that `binned` accepts.
-        class_sizes: What the intervals are about: `random`: samples of as many rows; `fixed`: samples with as
-            many positives and negatives. With clusters the sizes are always random.
+        window: Time around an event; default: every pair counts. Required for timelines.
+        compared: Where the numbers of compared pairs come from: `events`: given there; `timelines`: counted
+            from the times of events and articles; `pairs`: every compared pair is a row of pairs. Default: the
+            first that the inputs allow.
+        recall_reference: The threshold at which recall is taken as known.
+        strata: What the false positive rate is adjusted for: `weekday`, `hour` or `volume` of the article, or
+            columns.
+        lag_thresholds: Thresholds at which matches are counted per day, and a trend before the event is tested.
+        audit: A random sample of matches to draw for people to check: `{ threshold = 10.0, size = 200, seed = 1
+            }`.
+        event_counts: Whether to count matches per event at the chosen threshold, which reads pairs once more;
+            `auto`: while pairs has at most 10 million rows.
         operating_points: Thresholds to choose: `{ beta = 1 }`, `{ min_precision = 0.9 }`, `{ min_recall = 0.8
-            }`, the last two perhaps with a `confidence` that they hold on new data; `{ max_alerts = 500 }`, `{
-            max_alert_share = 0.01 }`, `{ cost = { fp = 1, fn = 20 } }`; or of your own: `{ threshold = 6.54 }`.
-        averages: Averages over groups: `micro`, `macro`, `weighted`.
-        average_over: Grouping columns to average over; default: all of a grouping.
-        net_benefit: Whether to make decision curves, of scores that are probabilities.
-        threshold_probabilities: Where: an even grid or an ascending list from 0 to below 1; default: 0.01 to
-            0.99.
-        prevalence: Shares of positives for which precision and operating points are wanted, too.
-        outcomes: Whether the sample of single rows is made; `auto`: up to one million rows of predictions.
+            }`.
         name: Name of the stage in results; default: its kind.
         resources: Limits, as in the config: `memory`, `threads`, `scratch`, `scratch_limit`.
 
@@ -86,9 +93,14 @@ def threshold_sweep(
         ThresherError: its class and its `code` say what went wrong.
     """
     return evaluate(
-        "threshold_sweep",
+        "before_after",
         {
-            "predictions": predictions,
+            "pairs": pairs,
+            "events": events,
+            "articles": articles,
+            "gold": gold,
+            "gold_articles": gold_articles,
+            "audited": audited,
             "by": by,
             "thresholds": thresholds,
             "cluster": cluster,
@@ -101,16 +113,14 @@ def threshold_sweep(
             "invalid_scores": invalid_scores,
             "duplicates": duplicates,
             "allow_empty": allow_empty,
-            "method": method,
-            "width": width,
-            "class_sizes": class_sizes,
+            "window": window,
+            "compared": compared,
+            "recall_reference": recall_reference,
+            "strata": strata,
+            "lag_thresholds": lag_thresholds,
+            "audit": audit,
+            "event_counts": event_counts,
             "operating_points": operating_points,
-            "averages": averages,
-            "average_over": average_over,
-            "net_benefit": net_benefit,
-            "threshold_probabilities": threshold_probabilities,
-            "prevalence": prevalence,
-            "outcomes": outcomes,
             "name": name,
         },
         resources,

@@ -1,8 +1,8 @@
 """The source of the public functions, one for each stage, made from the parameter classes.
 
-    python tests/functions/generating.py
+    python tests/api/generating.py
 
-writes them to `pipeline/functions/`, where a test compares them with what this makes.
+writes them to `pipeline/api/`, where a test compares them with what this makes.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ if TYPE_CHECKING:
     from pipeline.stages.parameters import StageParameters
 
 ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "pipeline" / "functions"
+FOLDER = ROOT / "pipeline" / "api"
 STUB = ROOT / "thresher" / "__init__.pyi"
 LEFT_OUT = {"kind"}
 WIDTH = 112
 _ATTRIBUTE = re.compile(r"^ {8}(\w+): (.*(?:\n {12}.*)*)", re.MULTILINE)
 
-HEADER = '''"""`thresher.{kind}`, made from its parameter class by tests/functions/generating.py."""
+HEADER = '''"""`thresher.{kind}`, made from its parameter class by tests/api/generating.py."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from pipeline.functions.evaluating import evaluate
+from pipeline.api.evaluating import evaluate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pipeline.functions.result import Result
-    from pipeline.functions.rows import InputRows
+    from pipeline.api.result import Result
+    from pipeline.api.rows import InputRows
 
 '''
 
@@ -77,18 +77,12 @@ def source_of(entry: StageEntry) -> str:
 
 def stub() -> str:
     """The types of the public face, which is loaded when it is used."""
-    functions = "".join(
-        f"from pipeline.functions.{entry.kind} import {entry.kind} as {entry.kind}\n" for entry in STAGES
-    )
-    text = (
-        "from pipeline.api import open_results as open_results\n"
-        "from pipeline.api import run as run\n"
-        "from pipeline.errors import ThresherError as ThresherError\n"
-        f"{functions}"
-        "from pipeline.functions.result import Result as Result\n"
-        "from pipeline.runs.run import Run as Run\n\n"
-        "__version__: str\n"
-    )
+    homes = {entry.kind: f"api.{entry.kind}" for entry in STAGES}
+    homes |= {"open_results": "api.running", "run": "api.running", "Result": "api.result", "Run": "runs.run"}
+    homes |= {"ThresherError": "errors"}
+    by_module = sorted(homes.items(), key=lambda item: (item[1], item[0]))
+    imports = "".join(f"from pipeline.{module} import {name} as {name}\n" for name, module in by_module)
+    text = f"{imports}\n__version__: str\n"
     return _formatted(text, STUB)
 
 
@@ -119,6 +113,8 @@ def _text(annotation: Any) -> str:  # noqa: ANN401 - any annotation
     if origin in {Annotated, tuple}:
         inner = _text(arguments[0])
         return f"Sequence[{inner}]" if origin is tuple else inner
+    if origin is dict:
+        return f"Mapping[{', '.join(map(_text, arguments))}]"
     return " | ".join(dict.fromkeys(_text(argument) for argument in arguments))
 
 

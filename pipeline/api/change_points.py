@@ -1,28 +1,28 @@
-"""`thresher.before_after`, made from its parameter class by tests/functions/generating.py."""
+"""`thresher.change_points`, made from its parameter class by tests/api/generating.py."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from pipeline.functions.evaluating import evaluate
+from pipeline.api.evaluating import evaluate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pipeline.functions.result import Result
-    from pipeline.functions.rows import InputRows
+    from pipeline.api.result import Result
+    from pipeline.api.rows import InputRows
 
 
-def before_after(
+def change_points(
     *,
-    pairs: InputRows,
-    events: InputRows | None = None,
-    articles: InputRows | None = None,
-    gold: InputRows | None = None,
-    gold_articles: InputRows | None = None,
-    audited: InputRows | None = None,
+    predictions: InputRows,
+    annotations: InputRows,
+    margin: float | str | Mapping[str, Any],
+    series: InputRows | None = None,
+    runs: InputRows | None = None,
+    coders: InputRows | None = None,
     by: Sequence[str] | Sequence[Sequence[str]] | None = None,
-    thresholds: Mapping[str, Any] | Sequence[float] | Literal["distinct"] | None = None,
+    thresholds: Mapping[str, Any] | Sequence[float] | Literal["distinct"] | None = "distinct",
     cluster: str | Sequence[str] | None = None,
     confidence: float = 0.95,
     uncertainty: Literal["jackknife", "bootstrap", "none"] = "jackknife",
@@ -33,26 +33,26 @@ def before_after(
     invalid_scores: Literal["error", "drop", "missed"] = "error",
     duplicates: Literal["error", "max", "keep"] = "error",
     allow_empty: bool = False,
-    window: Mapping[str, Any] | None = None,
-    compared: Literal["events", "timelines", "pairs"] | None = None,
-    recall_reference: Mapping[str, Any] | None = None,
-    strata: Sequence[str] = (),
-    lag_thresholds: Sequence[float] = (),
-    audit: Mapping[str, Any] | None = None,
-    event_counts: Literal["auto"] | bool = "auto",
+    margin_boundary: Literal["<", "<="] = "<",
+    matching: Literal["one_to_one", "any", "roerich", "ruptures", "nearest"] | None = None,
+    annotators: Literal["union", "separate", "tcpd"] = "union",
+    area_scores: Literal["every", "thresholds"] = "every",
     operating_points: Sequence[Mapping[str, Any]] | None = None,
-    name: str = "before_after",
+    series_counts: Literal["auto"] | bool = "auto",
+    delays: Literal["auto"] | bool = "auto",
+    name: str = "change_points",
     resources: Mapping[str, Any] | None = None,
 ) -> Result:
-    """Precision and recall of event-article matching, without gold labels.
+    """Precision, recall and delays of detected change points, within a margin.
 
     Args:
-        pairs: Scored event-article pairs.
-        events: One row per event, with its time or its numbers of compared articles.
-        articles: One row per article, with its time.
-        gold: True matches found by people, for a comparison.
-        gold_articles: The articles that were coded; only their pairs are judged. Default: those of gold.
-        audited: Matches of the audit sample that people checked.
+        predictions: Predicted change points.
+        annotations: True change points, as marked by each annotator.
+        margin: How far a prediction may lie from a true point: a number in the unit of the positions, a
+            duration where they are times, or `{ before = …, after = … }`.
+        series: The annotated series, with their numbers of observations; predictions elsewhere are left out.
+        runs: What was run, also where nothing was found; predictions of other runs are left out.
+        coders: Who looked at which series, also those who marked nothing.
         by: Groupings; `["a"]` means the total and by `a`, `[["a"]]` only by `a`.
         thresholds: Even grid, ascending list, or `distinct`: every distinct score.
         cluster: Column whose values are independent units; two where rows have two parents, as pairs have, and
@@ -69,20 +69,17 @@ def before_after(
         duplicates: What happens to rows that repeat the key columns.
         allow_empty: Whether inputs that leave nothing to evaluate give zeros, with a warning; else they are an
             error.
-        window: Time around an event; default: every pair counts. Required for timelines.
-        compared: Where the numbers of compared pairs come from: `events`: given there; `timelines`: counted
-            from the times of events and articles; `pairs`: every compared pair is a row of pairs. Default: the
-            first that the inputs allow.
-        recall_reference: The threshold at which recall is taken as known.
-        strata: What the false positive rate is adjusted for: `weekday`, `hour` or `volume` of the article, or
-            columns.
-        lag_thresholds: Thresholds at which matches are counted per day, and a trend before the event is tested.
-        audit: A random sample of matches to draw for people to check: `{ threshold = 10.0, size = 200, seed = 1
-            }`.
-        event_counts: Whether to count matches per event at the chosen threshold, which reads pairs once more;
-            `auto`: while pairs has at most 10 million rows.
+        margin_boundary: Whether a distance equal to the margin matches (`<=`) or not (`<`).
+        matching: What a true positive is; default: `one_to_one`, with `annotators = "tcpd"` `nearest`.
+        annotators: `union`: all distinct marks of a series; `separate`: one by one; `tcpd`: precision against
+            the union, recall averaged over annotators, index 0 added to both sides.
+        area_scores: Whether average precision and pr_auc_roerich use every score, or only the thresholds of the
+            stage.
         operating_points: Thresholds to choose: `{ beta = 1 }`, `{ min_precision = 0.9 }`, `{ min_recall = 0.8
-            }`.
+            }`, the last two perhaps with a `confidence` that they hold on new data.
+        series_counts: Whether to write the table of series; `auto`: up to 10 million rows of predictions and
+            marks.
+        delays: Whether to write the table of matched predictions; `auto`: up to 1 million such rows.
         name: Name of the stage in results; default: its kind.
         resources: Limits, as in the config: `memory`, `threads`, `scratch`, `scratch_limit`.
 
@@ -93,14 +90,14 @@ def before_after(
         ThresherError: its class and its `code` say what went wrong.
     """
     return evaluate(
-        "before_after",
+        "change_points",
         {
-            "pairs": pairs,
-            "events": events,
-            "articles": articles,
-            "gold": gold,
-            "gold_articles": gold_articles,
-            "audited": audited,
+            "predictions": predictions,
+            "annotations": annotations,
+            "margin": margin,
+            "series": series,
+            "runs": runs,
+            "coders": coders,
             "by": by,
             "thresholds": thresholds,
             "cluster": cluster,
@@ -113,14 +110,13 @@ def before_after(
             "invalid_scores": invalid_scores,
             "duplicates": duplicates,
             "allow_empty": allow_empty,
-            "window": window,
-            "compared": compared,
-            "recall_reference": recall_reference,
-            "strata": strata,
-            "lag_thresholds": lag_thresholds,
-            "audit": audit,
-            "event_counts": event_counts,
+            "margin_boundary": margin_boundary,
+            "matching": matching,
+            "annotators": annotators,
+            "area_scores": area_scores,
             "operating_points": operating_points,
+            "series_counts": series_counts,
+            "delays": delays,
             "name": name,
         },
         resources,

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pipeline.api.result import Result
 from pipeline.errors import ConfigError
-from pipeline.functions.result import Result
 from pipeline.runs.config import parse_config
 from pipeline.runs.evaluation import evaluate_in_memory
 from pipeline.sources.frames import is_frame

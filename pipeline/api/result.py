@@ -9,9 +9,9 @@ from importlib.metadata import version
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from pipeline.api.explained import Explained
 from pipeline.engines.scratch import scratch_folder
 from pipeline.errors import UsageError
-from pipeline.functions.explained import Explained
 from pipeline.report.explain.choosing import Wish, text_of
 from pipeline.report.explain.evidence import MOST_ROWS
 from pipeline.report.explain.explaining import Shown, explain

@@ -13,7 +13,7 @@ import thresher
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.functions.result import Result
+    from pipeline.api.result import Result
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 

@@ -1,16 +1,16 @@
-"""`thresher.ranking`, made from its parameter class by tests/functions/generating.py."""
+"""`thresher.ranking`, made from its parameter class by tests/api/generating.py."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from pipeline.functions.evaluating import evaluate
+from pipeline.api.evaluating import evaluate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pipeline.functions.result import Result
-    from pipeline.functions.rows import InputRows
+    from pipeline.api.result import Result
+    from pipeline.api.rows import InputRows
 
 
 def ranking(

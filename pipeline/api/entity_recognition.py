@@ -1,24 +1,25 @@
-"""`thresher.geocoding`, made from its parameter class by tests/functions/generating.py."""
+"""`thresher.entity_recognition`, made from its parameter class by tests/api/generating.py."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from pipeline.functions.evaluating import evaluate
+from pipeline.api.evaluating import evaluate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pipeline.functions.result import Result
-    from pipeline.functions.rows import InputRows
+    from pipeline.api.result import Result
+    from pipeline.api.rows import InputRows
 
 
-def geocoding(
+def entity_recognition(
     *,
     predicted: InputRows,
     gold: InputRows,
+    documents: InputRows | None = None,
     by: Sequence[str] | Sequence[Sequence[str]] | None = None,
-    thresholds: Mapping[str, Any] | Sequence[float] | Literal["distinct"] | None = None,
+    thresholds: Mapping[str, Any] | Sequence[float] | Literal["distinct"] | None = "distinct",
     cluster: str | Sequence[str] | None = None,
     confidence: float = 0.95,
     uncertainty: Literal["jackknife", "bootstrap", "none"] = "jackknife",
@@ -29,30 +30,27 @@ def geocoding(
     invalid_scores: Literal["error", "drop", "missed"] = "error",
     duplicates: Literal["error", "max", "keep"] = "error",
     allow_empty: bool = False,
-    match: Literal["span", "text", "overlap", "text_near"] | None = None,
+    match: Literal["span", "text", "overlap", "text_near"] = "span",
     match_type: bool = False,
     assignment: Literal["maximum", "file_order"] = "maximum",
     minimum_overlap: float = 0.0,
     overlap_of: Literal["union", "gold"] = "union",
     max_centre_distance: float = 10.0,
-    tolerances_km: Sequence[float] = (
-        10.0,
-        100.0,
-        161.0,
+    averages: Sequence[Literal["micro", "macro", "semeval", "semeval_micro"]] = (
+        "micro",
+        "macro",
     ),
-    tolerance_boundary: Literal["<=", "<"] = "<=",
-    candidates: Literal["error", "first", "closest"] = "error",
-    distance: Literal["haversine", "geodesic"] = "haversine",
-    missing_errors: Literal["exclude", "max_error"] = "exclude",
+    operating_points: Sequence[Mapping[str, Any]] | None = None,
     outcomes: Literal["auto"] | bool = "auto",
-    name: str = "geocoding",
+    name: str = "entity_recognition",
     resources: Mapping[str, Any] | None = None,
 ) -> Result:
-    """Places of toponyms: accuracy within distances, and errors in kilometres.
+    """Recognition of entities in documents, matched one to one with gold mentions.
 
     Args:
-        predicted: Predicted places.
-        gold: Gold places.
+        predicted: Predicted mentions.
+        gold: Gold mentions.
+        documents: The documents that are judged.
         by: Groupings; `["a"]` means the total and by `a`, `[["a"]]` only by `a`.
         thresholds: Even grid, ascending list, or `distinct`: every distinct score.
         cluster: Column whose values are independent units; two where rows have two parents, as pairs have, and
@@ -69,24 +67,18 @@ def geocoding(
         duplicates: What happens to rows that repeat the key columns.
         allow_empty: Whether inputs that leave nothing to evaluate give zeros, with a warning; else they are an
             error.
-        match: Which mentions may be matched: `span`: the same characters; `text`: the same normalised text
-            anywhere in the document; `overlap`: characters in common; `text_near`: the same text and close
-            centres; None: none are.
+        match: Which mentions may be matched.
         match_type: Whether the types must be equal, too.
         assignment: `maximum`: a largest one-to-one matching; `file_order`: every gold mention in the order of
             the file takes the first prediction still free.
         minimum_overlap: For `overlap`: smallest share of characters in common.
         overlap_of: What that is a share of: characters in either mention (`union`), or in the gold mention.
         max_centre_distance: For `text_near`: the centres are less than this number of characters apart.
-        tolerances_km: Largest distances that count as correct, rising.
-        tolerance_boundary: Whether a distance equal to the tolerance is within it.
-        candidates: What happens when a mention has several predicted rows: `error`; `first`: the one with the
-            lowest rank; `closest`: the one nearest to the gold place, the best that any choice among them could
-            do.
-        distance: `haversine`: great circle on a sphere of 6371.0088 km; `geodesic`: WGS84 ellipsoid, with
-            pyproj.
-        missing_errors: What mentions that are not located are in the errors: left out, or given the largest
-            error.
+        averages: Which averages: `micro`: all mentions together; `macro`: mean of documents where defined;
+            `semeval`: the macro scores of the scorer of SemEval-2019 Task 12; `semeval_micro`: its micro
+            scores.
+        operating_points: Thresholds to choose by the counts of all mentions: `{ beta = 1 }`, `{ min_precision =
+            0.9 }`, `{ min_recall = 0.8 }`, the last two perhaps with a `confidence` that they hold on new data.
         outcomes: Whether the table of single mentions is made; `auto`: up to one million rows of gold and
             predicted.
         name: Name of the stage in results; default: its kind.
@@ -99,10 +91,11 @@ def geocoding(
         ThresherError: its class and its `code` say what went wrong.
     """
     return evaluate(
-        "geocoding",
+        "entity_recognition",
         {
             "predicted": predicted,
             "gold": gold,
+            "documents": documents,
             "by": by,
             "thresholds": thresholds,
             "cluster": cluster,
@@ -121,11 +114,8 @@ def geocoding(
             "minimum_overlap": minimum_overlap,
             "overlap_of": overlap_of,
             "max_centre_distance": max_centre_distance,
-            "tolerances_km": tolerances_km,
-            "tolerance_boundary": tolerance_boundary,
-            "candidates": candidates,
-            "distance": distance,
-            "missing_errors": missing_errors,
+            "averages": averages,
+            "operating_points": operating_points,
             "outcomes": outcomes,
             "name": name,
         },

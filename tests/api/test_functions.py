@@ -13,7 +13,7 @@ from cases.reading import case_folders, prepare
 
 import pipeline
 import thresher
-from functions.generating import FOLDER, STUB, source_of, stub
+from api.generating import FOLDER, STUB, source_of, stub
 from pipeline.stages import STAGES
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def scored(rows: int = 300) -> pl.DataFrame:
 @pytest.mark.parametrize("entry", STAGES, ids=lambda entry: entry.kind)
 def test_the_source_of_a_function_is_what_its_parameter_class_says(entry: StageEntry) -> None:
     assert (FOLDER / f"{entry.kind}.py").read_text(encoding="utf-8") == source_of(entry), (
-        "run python tests/functions/generating.py"
+        "run python tests/api/generating.py"
     )
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipeline.api.result import Result
 from pipeline.errors import ConfigError, ThresherError
-from pipeline.functions.result import Result
 from pipeline.report.published import read_run
 from pipeline.runs import runner
 from pipeline.runs.config import Config, load_config, parse_config
