@@ -16,6 +16,8 @@ from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pipeline.metrics.curves.operating_points import Criterion
     from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
 
@@ -50,6 +52,22 @@ def allocations(params: ThresholdSweepParameters, curve: pl.DataFrame, label: st
         if numbers is not None
     )
     return pl.concat([nothing, *allocated])
+
+
+def not_allocated(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
+    """A warning of criteria whose alerts were not shared out because the search was too large; none without any."""
+    pooled = tables["threshold_sweep_pooled_points"]
+    counted = pooled.filter(pl.col("tp_weight").is_null(), pl.col(CRITERION).str.starts_with("max_alert"))
+    without = counted.group_by("pooled", CRITERION, maintain_order=True).agg(
+        (pl.col("thresholds") == "allocated").any().alias("is_allocated")
+    )
+    texts = without.filter(~pl.col("is_allocated"))[CRITERION].unique(maintain_order=True).to_list()
+    if not texts:
+        return ()
+    words = (
+        "the alerts are not shared out over groups: an exact search would be too large; give fewer alerts or thresholds"
+    )
+    return (f"{', '.join(texts)}: {words}",)
 
 
 def _capacity(criterion: Criterion, groups: list[pl.DataFrame]) -> int:

@@ -11,6 +11,7 @@ from pipeline.metrics.uncertainty.cube import Cube
 from pipeline.metrics.uncertainty.marks import warnings_of_marks
 from pipeline.metrics.uncertainty.proportions import PROPORTIONS
 from pipeline.stages.stage import Summary, f1_curve, groups_without, integer, interval, number, of_group
+from pipeline.stages.threshold_sweep.allocations import not_allocated
 from pipeline.stages.threshold_sweep.areas import CLUSTERS, areas_table
 from pipeline.stages.threshold_sweep.averages import averages_table
 from pipeline.stages.threshold_sweep.choosing import candidates, f_beta, outcomes
@@ -133,7 +134,7 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     messages = groups_without(areas, conditions)
     few = areas.filter(pl.col("n_positive").is_between(1, 19)).height
     words = f"{few:,} of {areas.height:,} groups have fewer than 20 positives: their areas are very uncertain"
-    return (*messages, *([words] if few else []), *warnings_of_marks(tables))
+    return (*messages, *([words] if few else []), *not_allocated(tables), *warnings_of_marks(tables))
 
 
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:

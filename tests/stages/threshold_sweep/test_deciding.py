@@ -12,6 +12,7 @@ import pytest
 from pydantic import ValidationError
 from running import read_table, run_threshold_sweep
 
+from pipeline.metrics.curves import allocation
 from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
 
 if TYPE_CHECKING:
@@ -189,6 +190,14 @@ def test_no_other_allocation_has_more_true_positives(tmp_path: Path) -> None:
             .row(0, named=True)
         )
         assert (pooled["tp"], pooled["fp"]) == (most, rows["fp"].sum())
+
+
+def test_a_search_that_is_too_large_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(allocation, "MOST_STEPS", 30)
+    run = run_threshold_sweep(tmp_path, predictions(2), by=["place"], operating_points=[{"max_alerts": 7}])
+    assert any("max_alerts=7: the alerts are not shared out" in words for words in run.warnings)
+    pooled = read_table(run, "threshold_sweep_pooled_points", "threshold_sweep")
+    assert pooled["thresholds"].to_list() == ["common"]
 
 
 def test_weights_are_not_allocated_and_without_the_total_nothing_is_put_together(tmp_path: Path) -> None:
