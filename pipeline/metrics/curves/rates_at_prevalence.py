@@ -43,13 +43,18 @@ class Rate:
     lower: Floats
     upper: Floats
 
+    @property
+    def sides(self) -> tuple[Floats, Floats, Floats]:
+        """The rate and its limits."""
+        return self.value, self.lower, self.upper
+
     def of_rest(self) -> Rate:
         """The share of the others, 1 - rate."""
         return Rate(1 - self.value, 1 - self.upper, 1 - self.lower)
 
     def scaled(self, factor: float, added: float = 0.0) -> Rate:
         """Added + factor × rate, for a factor above 0."""
-        return Rate(*(added + factor * side for side in (self.value, self.lower, self.upper)))
+        return Rate(*(added + factor * side for side in self.sides))
 
 
 @dataclass(frozen=True)
@@ -130,7 +135,8 @@ def ratio_limits(over: Rate, under: Rate, correlation: Floats) -> Limits:
         correlation: Of the errors of both.
 
     Returns:
-        Shape of the rates; the upper limit is infinite where the denominator may be 0, nan where a rate is undefined.
+        Shape of the rates; the upper limit is infinite where the denominator may be 0, and both are nan where a rate or
+        one of its limits is.
     """
 
     def products(of_over: Floats, of_under: Floats) -> tuple[Floats, Floats, Floats]:
@@ -146,7 +152,7 @@ def ratio_limits(over: Rate, under: Rate, correlation: Floats) -> Limits:
     lower = constant / (half + np.sqrt(np.maximum(half**2 - square * constant, 0.0)))
     square, half, constant = products(over.upper, under.lower)
     upper = (half + np.sqrt(np.maximum(half**2 - square * constant, 0.0))) / square
-    defined = ~np.isnan(over.value) & ~np.isnan(under.value)
+    defined = ~np.isnan([*over.sides, *under.sides]).any(axis=0)
     lower = np.where(defined, np.nan_to_num(np.maximum(lower, 0.0), nan=0.0), np.nan)
     return lower, np.where(defined, np.where(square > 0, upper, np.inf), np.nan)
 

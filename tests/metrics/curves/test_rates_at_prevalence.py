@@ -107,6 +107,14 @@ def test_where_nothing_is_retrieved_or_a_class_is_missing_nothing_is_defined() -
             assert np.isnan(single(defined)).all()
 
 
+def test_without_limits_of_the_rates_there_are_none() -> None:
+    for alone in (rates(rate(0.5, np.nan, np.nan), rate(0.1, 0.0, 0.2)), rates(rate(0.5), rate(0.1, np.nan, 0.2))):
+        for ratio in (alone.precision(0.1), alone.f1(0.1), alone.negative_predictive_value(0.1)):
+            value, lower, upper = single(ratio)
+            assert not np.isnan(value)
+            assert np.isnan([lower, upper]).all()
+
+
 def test_the_correlation_is_that_of_the_values_without_each_cluster() -> None:
     tp, fp, fn, tn = np.random.default_rng(2).poisson(5, (4, 12, 3)).astype(np.float64)
     left_out = []

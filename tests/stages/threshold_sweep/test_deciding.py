@@ -271,6 +271,18 @@ def test_thresholds_at_a_prevalence_are_the_best_there(tmp_path: Path) -> None:
             assert row["cost_per_row_lower"] <= row["cost_per_row"] <= row["cost_per_row_upper"]
 
 
+@pytest.mark.parametrize("keys", [{"uncertainty": "none"}, {"uncertainty": "none", "cluster": "document"}])
+def test_without_uncertainty_there_are_no_limits(tmp_path: Path, keys: Row) -> None:
+    frame = predictions(8).with_columns(pl.col("score") / 10)
+    results = tables(tmp_path, frame, net_benefit=True, prevalence=0.1, **keys)
+    assert results.pop("allocations").height == 8
+    for name, table in results.items():
+        limits = [column for column in table.columns if column.endswith(("_lower", "_upper"))]
+        assert limits, name
+        assert table.select(pl.col(limits).is_null().all()).row(0) == (True,) * len(limits), name
+        assert table["interval_quality"].null_count() == table.height
+
+
 @pytest.mark.parametrize(
     ("keys", "words"),
     [
