@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from pipeline.metrics.uncertainty.jackknife import Floats
 
 
+_LARGEST_LOGARITHM = 700.0  # of a double
+
+
 @dataclass(frozen=True)
 class Ratio:
     """A ratio of two numbers from 0 on.
@@ -43,14 +46,7 @@ class Ratio:
         if not 0 < self.log.error < math.inf:
             return math.nan, math.nan
         lower, upper = self.log.limits(confidence)
-        return _exponential(lower), _exponential(upper)
-
-
-def _exponential(value: float) -> float:
-    try:
-        return math.exp(value)
-    except OverflowError:
-        return math.nan
+        return (math.exp(lower), math.exp(upper)) if upper < _LARGEST_LOGARITHM else (math.nan, math.nan)
 
 
 UNDEFINED_RATIO = Ratio(math.nan)

@@ -88,7 +88,7 @@ def largest_skewness(a: Floats, b: Floats) -> float:
     total = variance + variance_of_larger
     if not total > 0:
         return 0.0
-    if variance_of_larger > 0 and len(smaller) < len(larger):
+    if variance_of_larger > 0 and 0 < len(smaller) < len(larger):
         skewness = abs(third_of_larger) / variance_of_larger**1.5 * math.sqrt(len(larger))
         third = max(abs(third), skewness * variance**1.5 / math.sqrt(len(smaller)))
     return float((abs(third) + abs(third_of_larger)) / total**1.5)
