@@ -119,8 +119,8 @@ def test_permutations_of_ratios_are_all_splits() -> None:
     counts, observed = COUNTS[:9], statistics(a, b)
     extreme = []
     for chosen in itertools.combinations(range(9), 3):
-        rest = [number for number in range(9) if number not in chosen]
-        extreme.append(statistics(counts[list(chosen)], counts[rest]) >= observed * (1 - 1e-9))
+        remaining = [number for number in range(9) if number not in chosen]
+        extreme.append(statistics(counts[list(chosen)], counts[remaining]) >= observed * (1 - 1e-9))
     assert permuted_ratios(a, b) == pytest.approx(np.mean(extreme, axis=0))
     nothing = np.array([[0.0, 1.0, 0.0]] * 3)
     assert np.isnan(permuted_ratios(nothing, b)).tolist() == [False, True, False]
