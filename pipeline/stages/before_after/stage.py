@@ -14,6 +14,7 @@ from pipeline.stages.before_after.contract import (
 )
 from pipeline.stages.before_after.estimate_tables import COUNT_TABLE
 from pipeline.stages.before_after.evidence import EVIDENCE
+from pipeline.stages.before_after.sample_sizes import SAMPLE_SIZES
 from pipeline.stages.before_after.tables import TABLES
 from pipeline.stages.stage import Stage, UnitTable
 
@@ -31,5 +32,6 @@ STAGE = Stage(
     key_numbers=figures.key_numbers,
     methods=methods.sentences,
     evidence=EVIDENCE,
+    sample_sizes=SAMPLE_SIZES,
     units=UnitTable("before_after_events", "event_id", grouped=False),
 )

@@ -14,6 +14,7 @@ from pipeline.stages.change_points.contract import (
     ChangePointsParameters,
 )
 from pipeline.stages.change_points.evidence import EVIDENCE
+from pipeline.stages.change_points.sample_sizes import SAMPLE_SIZES
 from pipeline.stages.stage import Stage, UnitTable
 
 STAGE = Stage(
@@ -30,5 +31,6 @@ STAGE = Stage(
     key_numbers=figures.key_numbers,
     methods=methods.sentences,
     evidence=EVIDENCE,
+    sample_sizes=SAMPLE_SIZES,
     units=UnitTable("change_points_series", "series_id"),
 )

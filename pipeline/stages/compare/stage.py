@@ -5,6 +5,7 @@ from __future__ import annotations
 from pipeline.stages.compare import figures, methods, planning, results
 from pipeline.stages.compare.contract import COUNTS, TABLES, UNITS, CompareParameters
 from pipeline.stages.compare.evidence import EVIDENCE
+from pipeline.stages.compare.sample_sizes import SAMPLE_SIZES
 from pipeline.stages.stage import Stage
 
 STAGE = Stage(
@@ -21,4 +22,5 @@ STAGE = Stage(
     key_numbers=figures.key_numbers,
     methods=methods.sentences,
     evidence=EVIDENCE,
+    sample_sizes=SAMPLE_SIZES,
 )

@@ -12,6 +12,7 @@ from pipeline.stages.entity_recognition.contract import (
     EntityRecognitionParameters,
 )
 from pipeline.stages.entity_recognition.evidence import EVIDENCE
+from pipeline.stages.entity_recognition.sample_sizes import SAMPLE_SIZES
 from pipeline.stages.stage import Stage, UnitTable
 
 STAGE = Stage(
@@ -28,5 +29,6 @@ STAGE = Stage(
     key_numbers=figures.key_numbers,
     methods=methods.sentences,
     evidence=EVIDENCE,
+    sample_sizes=SAMPLE_SIZES,
     units=UnitTable("entity_recognition_documents", "doc_id"),
 )

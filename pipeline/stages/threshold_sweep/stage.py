@@ -6,6 +6,7 @@ from pipeline.stages.stage import Stage
 from pipeline.stages.threshold_sweep import figures, methods, planning, results
 from pipeline.stages.threshold_sweep.contract import COUNTS, PREDICTIONS, ThresholdSweepParameters
 from pipeline.stages.threshold_sweep.evidence import EVIDENCE
+from pipeline.stages.threshold_sweep.sample_sizes import SAMPLE_SIZES
 from pipeline.stages.threshold_sweep.tables import TABLES
 
 STAGE = Stage(
@@ -22,4 +23,5 @@ STAGE = Stage(
     key_numbers=figures.key_numbers,
     methods=methods.sentences,
     evidence=EVIDENCE,
+    sample_sizes=SAMPLE_SIZES,
 )

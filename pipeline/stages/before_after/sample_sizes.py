@@ -1,0 +1,32 @@
+"""What the numbers of before_after rest on: events, with their pairs.
+
+Limits of precision lie on the scale of the logarithm of 1 - P, those of recall and F1 are Fieller's, which are nearly
+symmetric about the number where they are narrow.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipeline.stages.sample_sizes import Counted, SampleSizes
+
+if TYPE_CHECKING:
+    from pipeline.metrics.planning.pilot import Scale
+
+_VERSIONS = ("", "_uncorrected")
+_RATIOS: dict[str, Scale] = {"precision": "lack", "recall": "plain", "f1": "plain"}
+SAMPLE_SIZES = SampleSizes(
+    nouns={"event_id": "events", "day": "days", "article_id": "articles"},
+    inputs={"event_id": "events"},
+    counts=(
+        Counted("compared pairs", ("n_before", "n_after")),
+        Counted("matches after the event", ("m_after",)),
+        Counted("matches before the event", ("m_before",)),
+    ),
+    scales={"fpr": "log", **{f"{name}{version}": scale for name, scale in _RATIOS.items() for version in _VERSIONS}},
+    bounds={
+        **{f"precision{version}": (0.0, 1.0) for version in _VERSIONS},
+        **{f"{name}{version}": (0.0, 1.0) for name in ("recall", "f1") for version in _VERSIONS},
+    },
+    clusters="before_after_operating_points",
+)
