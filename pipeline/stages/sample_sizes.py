@@ -21,10 +21,33 @@ class Counted:
     Attributes:
         noun: What it is, several of them.
         columns: The columns whose sum the number is; it is not known where a row lacks one of them.
+        is_listed: Whether every plan tells of it; else only those of metrics that rest on it.
     """
 
     noun: str
     columns: tuple[str, ...]
+    is_listed: bool = True
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A sample that people check.
+
+    Attributes:
+        metric: The number that it gives.
+        table: The table that has it.
+        labels: The column with the number of checked rows.
+        right: The column with the number of right ones among them.
+        population: The column, beside the estimate, with the number of rows that the sample is drawn from.
+        estimate: The metric that estimates the same without labels.
+    """
+
+    metric: str
+    table: str
+    labels: str
+    right: str
+    population: str
+    estimate: str
 
 
 @dataclass(frozen=True)
@@ -32,7 +55,8 @@ class SampleSizes:
     """What the numbers of a stage rest on.
 
     Attributes:
-        nouns: What is independent, several of them, by the column that identifies it; others are values of a column.
+        nouns: What is independent, several of them, by the column that identifies it; values of other columns are
+            clusters.
         unit: The column that identifies units where the record of the run does not say what is independent.
         units: The column that tells the number of units, by the column that identifies them.
         inputs: The input with a row for each unit, by that column: for the total, where no column tells their number.
@@ -42,8 +66,10 @@ class SampleSizes:
         other_scale: How limits of all other metrics are made.
         bounds: Where limits are cut off, for scales that do not end there.
         clusters: The table that tells the effective number of clusters of every group; empty: units are all alike.
+        sized_by: The noun of the rows that make the size of a cluster there; empty: others than any ratio is over.
         has_groups: Whether many units are put into groups.
         is_paired: Whether its numbers are differences of two systems on the same units.
+        labelled: The sample that people check, if it draws one.
     """
 
     nouns: Mapping[str, str]
@@ -56,5 +82,7 @@ class SampleSizes:
     other_scale: Scale = "share"
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     clusters: str = ""
+    sized_by: str = ""
     has_groups: bool = True
     is_paired: bool = False
+    labelled: Labelled | None = None

@@ -82,9 +82,11 @@ def stub() -> str:
     )
     text = (
         "from pipeline.api import open_results as open_results\n"
+        "from pipeline.api import plan_sample as plan_sample\n"
         "from pipeline.api import run as run\n"
         "from pipeline.errors import ThresherError as ThresherError\n"
         f"{functions}"
+        "from pipeline.functions.planned import Planned as Planned\n"
         "from pipeline.functions.result import Result as Result\n"
         "from pipeline.runs.run import Run as Run\n\n"
         "__version__: str\n"

@@ -4,7 +4,8 @@ The variance of a share over clusters of m rows is that of independent rows time
 where ρ is the correlation of two rows of a cluster (Kish 1965, Survey Sampling, chapter 5). With r times the rows in
 the same clusters it is multiplied by (1 + (r m - 1) ρ) / (r (1 + (m - 1) ρ)), and however many rows there are it does
 not fall below m ρ / (1 + (m - 1) ρ) of what it was: only more clusters take it further. Where clusters are of unequal
-size, m is the mean size of the cluster of a row, Σ n² / Σ n.
+size, m is the mean size of the cluster of a row, Σ n² / Σ n. Of a ratio that is over some of the rows of each cluster,
+such as those that are kept, the number in a cluster varies as a Poisson number does, with the mean λ, and m is 1 + λ.
 """
 
 from __future__ import annotations

@@ -100,14 +100,14 @@ def _error_of_clusters(pilot: Pilot) -> float:
 def _kurtosis(pilot: Pilot) -> float:
     """Excess kurtosis of what a cluster adds; 0 where nothing is known of it."""
     if pilot.scale == "mean" and 0 < pilot.value < 1:
-        return kurtosis_of_values(pilot.value, pilot.variance * pilot.size)
+        return max(kurtosis_of_values(pilot.value, pilot.variance * pilot.size), 0.0)
     if pilot.scale not in _SHARES:
         return 0.0
-    rows = pilot.rows / pilot.effective
+    rows = pilot.rows_per_cluster
     if math.isnan(rows):
         return max(kurtosis_of_shares(pilot.share, 0.0, 1.0), 0.0) * pilot.effective / pilot.binomial_size
     correlation = intracluster_correlation(pilot.rows / pilot.binomial_size, rows)
-    return kurtosis_of_shares(pilot.share, correlation if math.isfinite(correlation) else 0.0, rows)
+    return max(kurtosis_of_shares(pilot.share, correlation if math.isfinite(correlation) else 0.0, rows), 0.0)
 
 
 def cautious(pilot: Pilot, assurance: float = ASSURANCE) -> tuple[Pilot, float]:

@@ -63,6 +63,7 @@ class Pilot:
         size: Number of values, for the scale `mean`; for `share` and `jaccard` the number of independent rows that have
             such limits, nan where it is to follow from the limits.
         rows: Number of rows that the number rests on; nan where it is not known.
+        rows_per_cluster: Mean size of the cluster of such a row, Σ n² / Σ n; nan where it is not known.
         bounds: Where limits are cut off; a limit that lies there says nothing of the spread.
         is_grouped: Whether the units are already put into groups of them.
         has_groups: Whether more than 1,000 units are put into groups.
@@ -77,6 +78,7 @@ class Pilot:
     effective: float = math.inf
     size: float = math.nan
     rows: float = math.nan
+    rows_per_cluster: float = math.nan
     bounds: tuple[float, float] = (-math.inf, math.inf)
     is_grouped: bool = False
     has_groups: bool = False
@@ -181,18 +183,21 @@ class Pilot:
 
     @property
     def _distances(self) -> tuple[float, float]:
-        """Distances of the limits from the number on the scale; a limit that is cut off has that of the other."""
-        transform, _ = _SCALES[self.scale]
-        centre = transform(self.value)
-        down, up = (
-            abs(transform(limit) - centre) if bound is None else math.nan
-            for limit, bound in ((self.lower, self._cut(self.lower)), (self.upper, self._cut(self.upper)))
-        )
-        return (up if math.isnan(down) else down), (down if math.isnan(up) else up)
+        """Distances of the limits from the number on the scale.
 
-    def _cut(self, limit: float) -> float | None:
-        """The bound that a limit lies at, if any."""
-        return next((bound for bound in self.bounds if limit == bound), None)
+        A limit that is cut off has the distance of the other one, or that of the bound if it is larger.
+        """
+        down, up = (self._distance(limit) for limit in (self.lower, self.upper))
+        return (max(down, up) if self.is_cut(self.lower) else down), (max(down, up) if self.is_cut(self.upper) else up)
+
+    def _distance(self, limit: float) -> float:
+        transform, _ = _SCALES[self.scale]
+        is_end = (self.scale in {"lack", "logit"} and limit >= 1) or (self.scale in {"log", "logit"} and limit <= 0)
+        return 0.0 if is_end else abs(transform(limit) - transform(self.value))
+
+    def is_cut(self, limit: float) -> bool:
+        """Whether a limit lies where limits are cut off."""
+        return limit in self.bounds
 
 
 def smallest_in_both_ways(pilot: Pilot, is_enough: Callable[[float], bool]) -> float | None:

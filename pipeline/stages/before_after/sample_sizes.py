@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.stages.sample_sizes import Counted, SampleSizes
+from pipeline.stages.sample_sizes import Counted, Labelled, SampleSizes
 
 if TYPE_CHECKING:
     from pipeline.metrics.planning.pilot import Scale
@@ -29,4 +29,7 @@ SAMPLE_SIZES = SampleSizes(
         **{f"{name}{version}": (0.0, 1.0) for name in ("recall", "f1") for version in _VERSIONS},
     },
     clusters="before_after_operating_points",
+    labelled=Labelled(
+        "precision_audited", "before_after_audit", "n_audited", "n_right", population="m_after", estimate="precision"
+    ),
 )

@@ -11,7 +11,7 @@ SAMPLE_SIZES = SampleSizes(
     counts=(
         Counted(_GOLD, ("tp", "fn")),
         Counted(_PREDICTED, ("tp", "fp")),
-        Counted("gold or predicted mentions", ("tp", "fp", "fn")),
+        Counted("gold or predicted mentions", ("tp", "fp", "fn"), is_listed=False),
     ),
     rests_on={"precision": _PREDICTED, "recall": _GOLD, "f1": "gold or predicted mentions"},
     scales={"f1": "jaccard"},

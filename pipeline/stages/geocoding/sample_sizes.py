@@ -15,4 +15,5 @@ SAMPLE_SIZES = SampleSizes(
     rests_on={"precision": _LOCATED, "recall": _GOLD, "f1": _GOLD},
     scales={"f1": "jaccard", "mean_km": "log"},
     clusters="geocoding_scores",
+    sized_by=_GOLD,
 )

@@ -12,9 +12,9 @@ SAMPLE_SIZES = SampleSizes(
         Counted("predictions", ("n",)),
         Counted(_POSITIVES, ("tp", "fn")),
         Counted(_POSITIVES, ("n_positive",)),
-        Counted("negatives", ("fp", "tn")),
+        Counted("negatives", ("fp", "tn"), is_listed=False),
         Counted(_KEPT, ("tp", "fp")),
-        Counted("positive or kept predictions", ("tp", "fp", "fn")),
+        Counted("positive or kept predictions", ("tp", "fp", "fn"), is_listed=False),
     ),
     rests_on={
         "precision": _KEPT,

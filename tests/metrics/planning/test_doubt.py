@@ -67,7 +67,7 @@ def test_a_share_without_misses_takes_its_own_limit(share: float, limit: float) 
 
 def test_few_or_unequal_clusters_leave_more_doubt() -> None:
     def degrees(clusters: int, effective: float) -> float:
-        pilot = Pilot(0.8, 0.72, 0.86, 0.95, "share", clusters, effective, rows=20 * clusters)
+        pilot = Pilot(0.8, 0.72, 0.86, 0.95, "share", clusters, effective, rows=20 * clusters, rows_per_cluster=20)
         return variance_degrees(pilot)
 
     assert degrees(30, 30.0) < degrees(60, 60.0)
@@ -92,7 +92,7 @@ def test_a_cautious_plan_is_wide_enough_for_about_four_in_five_pilots() -> None:
     assert needed is not None
     planned, safe = [], []
     for hit, low, high in zip((hits.mean(axis=0) / rows).tolist(), lower.tolist(), upper.tolist(), strict=True):
-        pilot = Pilot(hit, low, high, 0.95, "share", clusters, clusters, rows=clusters * rows)
+        pilot = Pilot(hit, low, high, 0.95, "share", clusters, clusters, rows=clusters * rows, rows_per_cluster=rows)
         on_the_safe_side, inflation = cautious(pilot)
         planned.append(pilot.factor_for(0.05) or 0.0)
         safe.append(on_the_safe_side.factor_for(0.05, inflation=inflation) or 0.0)
