@@ -20,7 +20,7 @@ def plan(
     results: Annotated[
         str | None,
         typer.Argument(
-            metavar="[RESULTS]", help="The output of a pilot run; without, see --expected.", show_default=False
+            metavar="RESULTS", help="The output of a pilot run; without, see --expected.", show_default=False
         ),
     ] = None,
     width: Annotated[

@@ -13,6 +13,10 @@ size, the squares of their sizes are still more unequal: n_e² / n clusters of n
 place of n_e. This lies between the clusters that count where variances grow with sizes and those where they grow with
 their squares.
 
+Of areas and of matches without labels what a row adds is taken as normal, and their number in a cluster as Poisson:
+then κ is 3 over their mean number. Where limits lie on a scale, such as that of the logarithm, their width goes along
+with the number itself, whose error adds to that of V.
+
 Measured in `benchmarks/sample_sizes.py`.
 """
 
@@ -27,6 +31,7 @@ from pipeline.metrics.planning.clusters import intracluster_correlation
 from pipeline.metrics.planning.pilot import FEWEST_UNITS, Pilot
 
 ASSURANCE = 0.8  # of reaching what is wanted
+_OF_NORMAL = 3.0  # fourth moment over the squared variance
 _FEWEST_DEGREES, _MOST_DEGREES = 1.0, 1e9
 _SHARES = frozenset({"share", "jaccard"})
 _LEAST_CORRELATION, _MOST_CORRELATION = 1e-6, 1 - 1e-6
@@ -80,6 +85,7 @@ def kurtosis_of_values(mean: float, variance: float) -> float:
 def variance_degrees(pilot: Pilot) -> float:
     """Degrees of freedom of the variance of a pilot."""
     relative = _error_of_rows(pilot) if math.isinf(pilot.effective) else _error_of_clusters(pilot)
+    relative += _error_of_scale(pilot)
     return float(np.clip(2 / max(relative, 2 / _MOST_DEGREES), _FEWEST_DEGREES, _MOST_DEGREES))
 
 
@@ -97,12 +103,18 @@ def _error_of_clusters(pilot: Pilot) -> float:
     return 2 / max(alike - 1, 1.0) + _kurtosis(pilot) / max(pilot.effective, 1.0)
 
 
+def _error_of_scale(pilot: Pilot) -> float:
+    """What the number itself adds, as the width of an interval on its scale depends on it."""
+    slope = {"log": 1.0, "lack": 1.0, "logit": abs(1 - 2 * pilot.value)}.get(pilot.scale, 0.0)
+    return 4 * slope**2 * pilot.error_on_scale**2 if slope else 0.0
+
+
 def _kurtosis(pilot: Pilot) -> float:
     """Excess kurtosis of what a cluster adds; 0 where nothing is known of it."""
     if pilot.scale == "mean" and 0 < pilot.value < 1:
         return max(kurtosis_of_values(pilot.value, pilot.variance * pilot.size), 0.0)
     if pilot.scale not in _SHARES:
-        return 0.0
+        return 0.0 if math.isnan(pilot.rows) else _OF_NORMAL * pilot.effective / max(pilot.rows, 1.0)
     rows = pilot.rows_per_cluster
     if math.isnan(rows):
         return max(kurtosis_of_shares(pilot.share, 0.0, 1.0), 0.0) * pilot.effective / pilot.binomial_size

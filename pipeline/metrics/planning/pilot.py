@@ -182,6 +182,11 @@ class Pilot:
         return float(lower), float(upper)
 
     @property
+    def error_on_scale(self) -> float:
+        """Standard error of the number on its scale, where that is one."""
+        return sum(self._distances) / 2 / float(t_quantile(self.confidence, self.degrees()))
+
+    @property
     def _distances(self) -> tuple[float, float]:
         """Distances of the limits from the number on the scale.
 

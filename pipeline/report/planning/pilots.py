@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 ROWS = "rows"  # what is independent where there are no clusters
 _UNSPOILT = frozenset({"good", "chosen_on_same_data", None})
+_ENDS = {"lack": (1.0,), "log": (0.0,), "logit": (0.0, 1.0)}  # numbers that a scale does not have
 _WITH_REFERENCE = ("recall", "f1", "precision")
 
 
@@ -113,6 +114,8 @@ def _pilot(stage: PublishedStage, choice: Choice, units: _Units, rows: int | Non
     """The interval of the number, which is over so many rows."""
     sizes, row, name = sizes_of(stage), choice.row, choice.measure.name
     scale = sizes.scales.get(name, sizes.other_scale)
+    if row[name] in _ENDS.get(scale, ()):
+        scale = "share"
     number = math.nan if rows is None else float(rows)
     is_over_others = sizes.rests_on.get(name, "") != sizes.sized_by
     return Pilot(
@@ -151,6 +154,9 @@ def _check_limits(stage: PublishedStage, choice: Choice) -> None:
     if row[name] is None:
         message = f"{what} is undefined: {row.get('undefined') or 'it has no value'}"
         raise UsageError(message, remedy="Choose another metric, threshold or group.")
+    if row[name] < sizes_of(stage).bounds.get(name, (-math.inf, math.inf))[0]:
+        message = f"{what} is {row[name]:.3g}: below 0 it cannot be right, and more units would not mend that"
+        raise UsageError(message, remedy="Choose another threshold, or see what the run warns of.")
     lower, upper = row.get(f"{name}_lower"), row.get(f"{name}_upper")
     if lower is None or upper is None:
         reason = row.get("undefined_interval") or "none is given for it"

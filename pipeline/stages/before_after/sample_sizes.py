@@ -13,6 +13,7 @@ from pipeline.stages.sample_sizes import Counted, Labelled, SampleSizes
 if TYPE_CHECKING:
     from pipeline.metrics.planning.pilot import Scale
 
+_AFTER, _BEFORE = "matches after the event", "matches before the event"
 _VERSIONS = ("", "_uncorrected")
 _RATIOS: dict[str, Scale] = {"precision": "lack", "recall": "plain", "f1": "plain"}
 SAMPLE_SIZES = SampleSizes(
@@ -20,9 +21,14 @@ SAMPLE_SIZES = SampleSizes(
     inputs={"event_id": "events"},
     counts=(
         Counted("compared pairs", ("n_before", "n_after")),
-        Counted("matches after the event", ("m_after",)),
-        Counted("matches before the event", ("m_before",)),
+        Counted(_AFTER, ("m_after",)),
+        Counted(_BEFORE, ("m_before",)),
     ),
+    rests_on={
+        "fpr": _BEFORE,
+        **{f"precision{version}": _BEFORE for version in _VERSIONS},
+        **{f"{name}{version}": _AFTER for name in ("recall", "f1") for version in _VERSIONS},
+    },
     scales={"fpr": "log", **{f"{name}{version}": scale for name, scale in _RATIOS.items() for version in _VERSIONS}},
     bounds={
         **{f"precision{version}": (0.0, 1.0) for version in _VERSIONS},

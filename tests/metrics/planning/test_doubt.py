@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -72,8 +73,10 @@ def test_few_or_unequal_clusters_leave_more_doubt() -> None:
 
     assert degrees(30, 30.0) < degrees(60, 60.0)
     assert degrees(60, 30.0) < degrees(30, 30.0)
-    area = Pilot(0.8, 0.72, 0.86, 0.95, "logit", 1000, rows=21)
-    assert variance_degrees(area) == pytest.approx(20)
+    mean = Pilot(0.8, 0.72, 0.86, 0.95, "plain", 1000, rows=21)
+    assert variance_degrees(mean) == pytest.approx(20)
+    area = replace(mean, scale="logit")  # the width goes along with the area, by 1 - 2 × 0.8
+    assert 2 / variance_degrees(area) == pytest.approx(0.1 + 4 * 0.6**2 * area.error_on_scale**2)
 
 
 def test_a_cautious_plan_is_wide_enough_for_about_four_in_five_pilots() -> None:
