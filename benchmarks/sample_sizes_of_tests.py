@@ -22,7 +22,7 @@ from sample_sizes import LEVEL, Draw, Means, Shares
 from scipy import stats
 
 from pipeline.metrics.comparison.one_sided import Estimates, p_values_of_change
-from pipeline.metrics.planning.doubt import cautious, inflation_limit
+from pipeline.metrics.planning.doubt import cautious, inflation_limit, variance_degrees
 from pipeline.metrics.planning.power import Claim, Question, power_of, units_for
 from pipeline.metrics.planning.two_runs import factor_for_difference, other_run
 
@@ -78,7 +78,8 @@ def measure_pairs(pairs: Pairs, pilots: int, rng: np.random.Generator) -> tuple[
         number, skewness = len(pilot), float(stats.skew(pilot))
         degrees = 2 / (2 / (number - 1) + 1.5 * skewness**2 / number)
         deviation = float(pilot.std(ddof=1))
-        plans = [units_for(question, deviation * wider) or 2 for wider in (1.0, math.sqrt(inflation_limit(degrees)))]
+        safe_deviation = deviation * math.sqrt(inflation_limit(degrees))
+        plans = [units_for(question, deviation, degrees) or 2, units_for(question, safe_deviation) or 2]
         shown += [pairs.shows(pairs.values(question.difference, (units,), rng), question) for units in plans]
         factors.append(plans[0] / number)
         enough += power_of(question, 1 / math.sqrt(plans[1]), plans[1] - 1.0) >= POWER
@@ -104,7 +105,7 @@ def measure_two_runs(
             continue
         safe_side, inflation = cautious(pilot)
         plans = (
-            factor_for_difference(pilot, other, question) or 1.0,
+            factor_for_difference(pilot, other, question, degrees=variance_degrees(pilot)) or 1.0,
             factor_for_difference(safe_side, other, question, inflation=inflation) or 1.0,
         )
         shown += [_is_told(math.ceil(units * factor), draws, rng) for factor in plans]

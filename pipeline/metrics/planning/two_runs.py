@@ -11,7 +11,7 @@ import math
 from typing import TYPE_CHECKING
 
 from pipeline.metrics.planning.pilot import smallest_in_both_ways
-from pipeline.metrics.planning.power import detectable, power_of
+from pipeline.metrics.planning.power import detectable, expected_power
 
 if TYPE_CHECKING:
     from pipeline.metrics.planning.pilot import Pilot
@@ -52,7 +52,9 @@ def error_of_difference(pilot: Pilot, other: Pilot, factor: float, *, inflation:
     return math.sqrt(sum(squares)), (sum(squares) ** 2 / spread if spread > 0 else math.inf)
 
 
-def factor_for_difference(pilot: Pilot, other: Pilot, question: Question, *, inflation: float = 1.0) -> float | None:
+def factor_for_difference(
+    pilot: Pilot, other: Pilot, question: Question, *, inflation: float = 1.0, degrees: float = math.inf
+) -> float | None:
     """The smallest factor with which the test has the power; None if none has.
 
     Args:
@@ -60,10 +62,12 @@ def factor_for_difference(pilot: Pilot, other: Pilot, question: Question, *, inf
         other: As from `other_run`.
         question: What is to be found, of the claim `different`.
         inflation: By what the variance of a unit is multiplied.
+        degrees: Degrees of freedom of the variance of the pilot, as for `power.units_for`.
     """
 
     def is_enough(factor: float) -> bool:
-        return power_of(question, *error_of_difference(pilot, other, factor, inflation=inflation)) >= question.power
+        of_both = error_of_difference(pilot, other, factor, inflation=inflation)
+        return expected_power(question, *of_both, degrees) >= question.power
 
     return smallest_in_both_ways(pilot, is_enough)
 

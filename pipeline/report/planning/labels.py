@@ -68,7 +68,7 @@ def plan_of_labels(stage: PublishedStage, wish: Wish, goal: Goal) -> SamplePlan:
     now = None if lower is None or upper is None else float(upper - lower)
     at = choice.threshold
     where = "" if at is None else f" at {at:g} or more"
-    basis = f"drawn at random of {matches:,} matches{where}, of which {share:.1%} are expected to be right"
+    basis = f"of {matches:,} matches, {share:.1%} of them right"
     units = (PlannedUnits("labels", n_labels, needed, safe, basis), *_all_draws(stage, labelled, choice, needed, safe))
     return SamplePlan(
         stage=stage.name,
@@ -137,7 +137,7 @@ def _all_draws(
     everything, above = int(rows[labelled.labels][0]), int(at[labelled.labels][0])
     if above and everything > above:
         times = everything / above
-        basis = f"of the sample from {rows[THRESHOLD][0]:g} on, {above:,} of {everything:,} lie above"
+        basis = f"from {rows[THRESHOLD][0]:g} on, of which {above:,} of {everything:,} count"
         in_all, safe_in_all = math.ceil(needed * times), math.ceil(safe * times)
         yield PlannedUnits("labels of the whole sample", everything, in_all, safe_in_all, basis)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.errors import UsageError
 from pipeline.metrics.planning.clusters import intracluster_correlation, rows_for_variance, variance_with_more_rows
-from pipeline.metrics.planning.doubt import cautious, inflation_limit
+from pipeline.metrics.planning.doubt import cautious, inflation_limit, variance_degrees
 from pipeline.metrics.planning.power import detectable, units_for
 from pipeline.metrics.planning.searching import smallest_factor
 from pipeline.metrics.planning.two_runs import detectable_now, factor_for_difference, other_run
@@ -118,7 +118,7 @@ def _for_two_runs(pilot: Measured, goal: Goal) -> _Factors:
     if other is None:
         message = f"no {pilot.metric} lies {abs(question.difference):g} away from {of_pilot.value:.4g}"
         raise UsageError(message, remedy="Give a smaller difference.")
-    factor = factor_for_difference(of_pilot, other, question)
+    factor = factor_for_difference(of_pilot, other, question, degrees=variance_degrees(of_pilot))
     if factor is None:
         raise _unreachable(pilot, f"a difference of {abs(question.difference):g} visible")
     safe_side, inflation = cautious(of_pilot)
@@ -135,11 +135,12 @@ def _for_pair(pilot: Measured, goal: Goal) -> _Factors:
     error, number = of_pilot.error(), of_pilot.units
     deviation = error * math.sqrt(number)
     skewness = float(pilot.choice.row.get("skewness") or 0.0)
-    degrees = 2 / (2 / (number - 1) + _SQUARED_SKEWNESS * skewness**2 / number)
-    units = units_for(question, deviation)
+    degrees = max(2 / (2 / (number - 1) + _SQUARED_SKEWNESS * skewness**2 / number), 1.0)
+    units = units_for(question, deviation, degrees)
     if units is None:
         raise _unreachable(pilot, "this test sure enough")
-    safe = units_for(question, deviation * math.sqrt(inflation_limit(max(degrees, 1.0))))
+    safe = units_for(question, deviation * math.sqrt(inflation_limit(degrees)))
+    safe = None if safe is None else max(safe, units)
     now = detectable(question, error, number - 1)
     cautious_factor = None if safe is None else safe / number
     sentence = wording.sentence_of_pair(pilot, goal, (units, units / number), cautious_factor, now)

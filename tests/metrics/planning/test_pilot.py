@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.metrics.planning.pilot import Pilot, Scale
@@ -110,6 +110,7 @@ def test_another_level_and_a_width_that_nothing_reaches() -> None:
     assert pilot.factor_for(0.999) == pytest.approx(2 / pilot.units)
 
 
+@settings(max_examples=20)
 @given(st.floats(0.02, 0.98), st.integers(10, 5000), st.floats(0.01, 0.5))
 def test_the_factor_is_the_smallest(share: float, rows: int, width: float) -> None:
     pilot = Pilot(share, math.nan, math.nan, 0.95, "share", rows, size=rows)

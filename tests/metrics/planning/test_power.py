@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from pipeline.metrics.comparison.significance import minimum_detectable_difference
-from pipeline.metrics.planning.power import Claim, Question, detectable, power_of, units_for
+from pipeline.metrics.planning.power import Claim, Question, detectable, expected_power, power_of, units_for
 
 STATSMODELS = [  # TTestPower().solve_power of statsmodels 0.15.0: effect size, power, level, two-sided, one-sided
     (0.1, 0.8, 0.05, 786.8089, 619.6107),
@@ -99,3 +99,18 @@ def test_millions_of_units_are_as_many_as_the_normal_distribution_says() -> None
     assert power_of(Question("equivalent", 0.0, 0.3), 0.1, math.inf) == pytest.approx(
         2 * stats.norm.cdf(3 - stats.norm.ppf(0.95)) - 1
     )
+
+
+def test_the_power_is_a_mean_over_what_a_pilot_leaves_open() -> None:
+    """Julious & Owen (2006): of a one-sided test with many units it is a probability of noncentral t."""
+    question, of_pilot = Question("not_worse", 0.0, 0.4), 12.0
+    error = 0.4 / 2.9
+    generator = np.random.default_rng(8)
+    errors = error * np.sqrt(of_pilot / generator.chisquare(of_pilot, 200_000))
+    expected = stats.norm.cdf(0.4 / errors - stats.norm.ppf(0.95)).mean()
+    assert expected_power(question, error, math.inf, of_pilot) == pytest.approx(expected, abs=0.003)
+    assert expected_power(question, error, math.inf, math.inf) == power_of(question, error, math.inf) > expected
+    few, many = (units_for(question, 1.0, degrees) for degrees in (of_pilot, math.inf))
+    assert few is not None
+    assert many is not None
+    assert few > many
