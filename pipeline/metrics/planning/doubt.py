@@ -54,10 +54,12 @@ def kurtosis_of_shares(share: float, correlation: float, rows: float) -> float:
     """Excess kurtosis of the hits of a cluster, if they are beta-binomial.
 
     Args:
-        share: Between 0 and 1, exclusive.
+        share: From 0 to 1; of 0 and 1, which do not vary, 0 is returned.
         correlation: Of two rows of a cluster, from 0 to 1.
         rows: Rows per cluster, ≥ 1; 1: single rows.
     """
+    if not 0 < share < 1:
+        return 0.0
     if rows <= 1:
         return (1 - 6 * share * (1 - share)) / (share * (1 - share))
     rho = min(max(correlation, _LEAST_CORRELATION), _MOST_CORRELATION)

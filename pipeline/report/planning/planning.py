@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pipeline.report.planning.goals import Goal
     from pipeline.report.published import PublishedRun, PublishedStage
 
+_ROUNDING = 1e-10
 _ALIKE = 1e-3  # correlation of the rows of a cluster from which on they are alike
 _SQUARED_SKEWNESS = 1.5  # times it is the excess kurtosis of a gamma distribution
 
@@ -152,9 +153,8 @@ def _needed(pilot: Measured, factor: float) -> tuple[int | None, float]:
 
 
 def _whole(number: int, factor: float) -> int:
-    """So many times a number, rounded up, unless it is whole but for the last digits of the factor."""
-    product = number * factor
-    return max(math.ceil(product - 1e-6 * max(product, 1.0) / max(number, 1)), 1)
+    """So many times a number, rounded up; what is whole but for the last digits of the factor stays so."""
+    return max(math.ceil(number * factor * (1 - _ROUNDING)), 1)
 
 
 def _unreachable(pilot: Measured, what: str) -> UsageError:
