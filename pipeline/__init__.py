@@ -4,14 +4,15 @@ TYPE_CHECKING = False  # typing itself takes longer to load than all that is nee
 if TYPE_CHECKING:
     from typing import Any
 
+    from pipeline.api.planned import Planned
     from pipeline.api.result import Result
-    from pipeline.api.running import open_results, run
+    from pipeline.api.running import open_results, plan_sample, run
     from pipeline.errors import ThresherError
     from pipeline.runs.run import Run
 
     __version__: str
 
-__all__ = ["Result", "Run", "ThresherError", "__version__", "open_results", "run"]
+__all__ = ["Planned", "Result", "Run", "ThresherError", "__version__", "open_results", "plan_sample", "run"]
 
 
 def __getattr__(name: str) -> "Any":  # noqa: ANN401 - what __all__ names, loaded when it is used

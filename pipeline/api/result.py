@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from pipeline.api.explained import Explained
+from pipeline.api.planned import Planned
 from pipeline.engines.scratch import scratch_folder
 from pipeline.errors import UsageError
 from pipeline.report.explain.choosing import Wish, text_of
@@ -19,6 +20,8 @@ from pipeline.report.figures.chart import Chart
 from pipeline.report.figures.panels import panels
 from pipeline.report.figures.plots import chosen_group
 from pipeline.report.page.markup import drawing, element, joined
+from pipeline.report.planning.goals import Goal
+from pipeline.report.planning.planning import plan_run
 from pipeline.report.published import read_run
 from pipeline.report.text.html import markup_of
 from pipeline.report.text.summary import blocks_of_stage, warnings_block
@@ -173,6 +176,43 @@ class Result:
             explanation = explain(run, self.name, wish, Shown(most_rows=rows, rows=rows > 0))
         statements = render_opened(self._evaluation.opened[0], dialect="duckdb") if sql else ""
         return Explained(replace(explanation, run="", published_at="", sql=statements))
+
+    def plan(
+        self,
+        metric: str = "",
+        threshold: float | None = None,
+        *,
+        width: float | None = None,
+        difference: float | None = None,
+        margin: float | None = None,
+        claim: str = "not_worse",
+        power: float = 0.8,
+        confidence: float | None = None,
+        criterion: str = "",
+        **group: object,
+    ) -> Planned:
+        """Say how many units an interval of a wanted width, or a test, needs, with this result as the pilot.
+
+        Args:
+            metric: The number; default: the main one of the stage.
+            threshold: Its threshold; default: that of the first operating point. The nearest at or below it is taken.
+            width: Wanted width of the interval, upper less lower limit.
+            difference: Difference that a test is to find, as for `plan_sample`.
+            margin: Difference of two systems that a test is to rule out, likewise.
+            claim: What a test with a margin shows: `not_worse` or `equivalent`.
+            power: Probability that the test shows it.
+            confidence: Level of the interval, or 1 less the level of the test; default: that of the result.
+            criterion: Operating point whose threshold is meant, such as `max_f1`.
+            group: The group by its grouping columns, `source="north"`, None for NULL; default: the total, or the first.
+
+        Raises:
+            ThresherError: there is no such number, threshold or group, or nothing can be planned of it.
+        """
+        goal = Goal(width, difference, margin, claim, power, confidence).checked(str)
+        texts = tuple(f"{name}={text_of(value)}" for name, value in group.items())
+        wish = Wish(metric, None if threshold is None else float(threshold), texts, "", criterion, "planned")
+        with TemporaryDirectory(dir=scratch_folder(self._config.resources.scratch)) as folder:
+            return Planned(replace(plan_run(read_run(self.save(folder).path), self.name, wish, goal), run=""))
 
     def save(self, folder: str | os.PathLike[str]) -> Run:
         """Publish the result as a run in a results folder; nothing is counted again.

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pipeline.stages.figures import Figure, KeyNumber, MakesFigures
     from pipeline.stages.methods import Measured
     from pipeline.stages.parameters import StageParameters
+    from pipeline.stages.sample_sizes import SampleSizes
 
 
 DOUBT = "*"
@@ -105,6 +106,7 @@ class Stage:
         methods: What a methods section says of the stage: sentences, empty ones being left out.
         units: The table with one row per unit, if it has one.
         evidence: Where its numbers come from: formulas, and sections of rows.
+        sample_sizes: What its numbers rest on, from which `thresher plan` tells how much more of it is needed.
         further_columns: Columns that tables have beside those of their contract because the parameters ask for them, by
             table.
     """
@@ -123,6 +125,7 @@ class Stage:
     methods: Callable[[Measured], Iterable[str]] = lambda _measured: ()
     units: UnitTable | None = None
     evidence: Evidence | None = None
+    sample_sizes: SampleSizes | None = None
     further_columns: Callable[[Any], Mapping[str, tuple[Column, ...]]] = lambda _params: {}
 
     def tables_of(self, params: StageParameters) -> tuple[Table, ...]:

@@ -78,8 +78,8 @@ def source_of(entry: StageEntry) -> str:
 def stub() -> str:
     """The types of the public face, which is loaded when it is used."""
     homes = {entry.kind: f"api.{entry.kind}" for entry in STAGES}
-    homes |= {"open_results": "api.running", "run": "api.running", "Result": "api.result", "Run": "runs.run"}
-    homes |= {"ThresherError": "errors"}
+    homes |= dict.fromkeys(("open_results", "plan_sample", "run"), "api.running")
+    homes |= {"Planned": "api.planned", "Result": "api.result", "Run": "runs.run", "ThresherError": "errors"}
     by_module = sorted(homes.items(), key=lambda item: (item[1], item[0]))
     imports = "".join(f"from pipeline.{module} import {name} as {name}\n" for name, module in by_module)
     text = f"{imports}\n__version__: str\n"

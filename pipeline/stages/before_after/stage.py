@@ -15,6 +15,7 @@ from pipeline.stages.before_after.contract import (
 )
 from pipeline.stages.before_after.estimate_tables import COUNT_TABLE
 from pipeline.stages.before_after.evidence import EVIDENCE
+from pipeline.stages.before_after.sample_sizes import SAMPLE_SIZES
 from pipeline.stages.before_after.tables import TABLES
 from pipeline.stages.stage import Stage, UnitTable
 
@@ -33,5 +34,6 @@ STAGE = Stage(
     methods=methods.sentences,
     evidence=EVIDENCE,
     further_columns=lambda params: {"before_after_operating_points": cost_column(params.operating_points)},
+    sample_sizes=SAMPLE_SIZES,
     units=UnitTable("before_after_events", "event_id", grouped=False),
 )

@@ -15,6 +15,7 @@ from pipeline.stages.change_points.contract import (
     ChangePointsParameters,
 )
 from pipeline.stages.change_points.evidence import EVIDENCE
+from pipeline.stages.change_points.sample_sizes import SAMPLE_SIZES
 from pipeline.stages.stage import Stage, UnitTable
 
 STAGE = Stage(
@@ -32,5 +33,6 @@ STAGE = Stage(
     methods=methods.sentences,
     evidence=EVIDENCE,
     further_columns=lambda params: {"change_points_operating_points": cost_columns(params.operating_points)},
+    sample_sizes=SAMPLE_SIZES,
     units=UnitTable("change_points_series", "series_id"),
 )

@@ -13,6 +13,7 @@ from pipeline.stages.entity_recognition.contract import (
     EntityRecognitionParameters,
 )
 from pipeline.stages.entity_recognition.evidence import EVIDENCE
+from pipeline.stages.entity_recognition.sample_sizes import SAMPLE_SIZES
 from pipeline.stages.stage import Stage, UnitTable
 
 STAGE = Stage(
@@ -30,5 +31,6 @@ STAGE = Stage(
     methods=methods.sentences,
     evidence=EVIDENCE,
     further_columns=lambda params: {"entity_recognition_operating_points": cost_columns(params.operating_points)},
+    sample_sizes=SAMPLE_SIZES,
     units=UnitTable("entity_recognition_documents", "doc_id"),
 )

@@ -7,6 +7,7 @@ from pipeline.stages.threshold_sweep import figures, methods, planning, results
 from pipeline.stages.threshold_sweep.contract import COUNTS, PREDICTIONS, ThresholdSweepParameters
 from pipeline.stages.threshold_sweep.costs import further_columns
 from pipeline.stages.threshold_sweep.evidence import EVIDENCE
+from pipeline.stages.threshold_sweep.sample_sizes import SAMPLE_SIZES
 from pipeline.stages.threshold_sweep.tables import TABLES
 
 STAGE = Stage(
@@ -24,4 +25,5 @@ STAGE = Stage(
     methods=methods.sentences,
     evidence=EVIDENCE,
     further_columns=further_columns,
+    sample_sizes=SAMPLE_SIZES,
 )
