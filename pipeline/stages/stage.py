@@ -65,6 +65,8 @@ class UnitTable:
         columns: Its names of counts, where they differ from those of `compare`: name there → name here.
         metrics: What is compared unless the config says otherwise; none: pooled precision, recall and F1.
         grouped: Whether it has rows for the groupings of its stage, not only for the total.
+        contributions: Metrics whose values are contributions of units to a number of all units together: their mean is
+            that number and their spread its sampling error, but a single value means nothing. Only tests of means fit.
     """
 
     table: str
@@ -72,6 +74,7 @@ class UnitTable:
     columns: Mapping[str, str] = field(default_factory=dict)
     metrics: tuple[str, ...] = ()
     grouped: bool = True
+    contributions: tuple[str, ...] = ()
 
 
 def no_figures(_tables: Mapping[str, pl.DataFrame], _confidence: float = 0.95, /) -> tuple[Figure, ...]:
