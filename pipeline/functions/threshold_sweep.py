@@ -35,6 +35,7 @@ def threshold_sweep(
     averages: Sequence[Literal["micro", "macro", "weighted"]] = (),
     average_over: Sequence[str] = (),
     outcomes: Literal["auto"] | bool = "auto",
+    units: Literal["auto"] | bool = "auto",
     name: str = "threshold_sweep",
     resources: Mapping[str, Any] | None = None,
 ) -> Result:
@@ -68,6 +69,8 @@ def threshold_sweep(
         averages: Averages over groups: `micro`, `macro`, `weighted`.
         average_over: Grouping columns to average over; default: all of a grouping.
         outcomes: Whether the sample of single rows is made; `auto`: up to one million rows of predictions.
+        units: Whether the table of units is made, on which `compare` compares systems: of the clusters, else of
+            the items that `id` names; `auto`: up to one million rows of predictions.
         name: Name of the stage in results; default: its kind.
         resources: Limits, as in the config: `memory`, `threads`, `scratch`, `scratch_limit`.
 
@@ -100,6 +103,7 @@ def threshold_sweep(
             "averages": averages,
             "average_over": average_over,
             "outcomes": outcomes,
+            "units": units,
             "name": name,
         },
         resources,

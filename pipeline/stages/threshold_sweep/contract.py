@@ -64,6 +64,8 @@ class ThresholdSweepParameters(StageParameters):
         averages: Averages over groups: `micro`, `macro`, `weighted`.
         average_over: Grouping columns to average over; default: all of a grouping.
         outcomes: Whether the sample of single rows is made; `auto`: up to one million rows of predictions.
+        units: Whether the table of units is made, on which `compare` compares systems: of the clusters, else of the
+            items that `id` names; `auto`: up to one million rows of predictions.
     """
 
     most_parents: ClassVar[int] = 2
@@ -78,6 +80,7 @@ class ThresholdSweepParameters(StageParameters):
     averages: tuple[Average, ...] = ()
     average_over: tuple[str, ...] = ()
     outcomes: Literal["auto"] | bool = "auto"
+    units: Literal["auto"] | bool = "auto"
 
     @field_validator("operating_points")
     @classmethod
