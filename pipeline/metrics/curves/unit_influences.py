@@ -112,7 +112,8 @@ def influences_of_thresholds(thresholds: Steps) -> Influences:
     all_p, all_q = thresholds.positives[thresholds.group], thresholds.negatives[thresholds.group]
     retrieved = hits + false
     is_retrieving = retrieved > 0
-    precision, recall = np.where(is_retrieving, hits / retrieved, 0.0), hits / all_p
+    # of a group without positives 0, since what is not a number would spoil the running sums of the others
+    precision, recall = np.where(is_retrieving, hits / retrieved, 0.0), np.where(all_p > 0, hits / all_p, 0.0)
     # worth of a true point: the mean precision of the next higher threshold and its own; of the highest its own
     higher_precision, higher_recall = _next(precision, last), _next(recall, last)
     is_highest = is_retrieving & (_next(retrieved, last) <= 0)

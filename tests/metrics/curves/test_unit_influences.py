@@ -130,6 +130,22 @@ def _classes(labels: NDArray[np.bool_], own: NDArray[np.bool_]) -> list[tuple[ND
     return [(own & side, side) for side in (labels, ~labels)]
 
 
+def test_a_group_without_a_class_leaves_the_others_as_they_are() -> None:
+    data = rows(7)
+    alone = [ties(data)[0], thresholds_of(data, np.array([-0.5, 0.4]), at_or_above=True)[0]]
+    scores, labels, weights, group = data
+    for value in (True, False):
+        further = np.append(labels, [value, value])
+        both = (np.append(scores, [0.2, 0.9]), further, np.append(weights, [1.0, 2.0]), np.append(group, [3, 3]))
+        steps = [ties(both)[0], thresholds_of(both, np.array([-0.5, 0.4]), at_or_above=True)[0]]
+        of_ties = influences_of_ties(steps[0]) | {"pr_auc": influences_of_thresholds(steps[1])}
+        expected = influences_of_ties(alone[0]) | {"pr_auc": influences_of_thresholds(alone[1])}
+        for area, influences in expected.items():
+            size = len(influences.positive)
+            np.testing.assert_allclose(of_ties[area].positive[:size], influences.positive, rtol=1e-13)
+            np.testing.assert_allclose(of_ties[area].negative[:size], influences.negative, rtol=1e-13)
+
+
 SCORES = st.lists(st.tuples(st.integers(0, 2), st.sampled_from([-np.inf, -1.0, 0.0, 0.5, 1.0, 2.0])), max_size=12)
 GRIDS = st.lists(st.lists(st.sampled_from([-1.0, 0.0, 0.5, 2.0]), unique=True, max_size=4), min_size=3, max_size=3)
 
