@@ -71,6 +71,8 @@ class ThresholdSweepParameters(StageParameters):
         threshold_probabilities: Where: an even grid or an ascending list from 0 to below 1; default: 0.01 to 0.99.
         prevalence: Shares of positives for which precision and operating points are wanted, too.
         outcomes: Whether the sample of single rows is made; `auto`: up to one million rows of predictions.
+        units: Whether the table of units is made, on which `compare` compares systems: of the clusters, else of the
+            items that `id` names; `auto`: up to one million rows of predictions.
     """
 
     most_parents: ClassVar[int] = 2
@@ -88,6 +90,7 @@ class ThresholdSweepParameters(StageParameters):
     threshold_probabilities: EvenThresholds | tuple[float, ...] | None = None
     prevalence: Share | tuple[Share, ...] = ()
     outcomes: Literal["auto"] | bool = "auto"
+    units: Literal["auto"] | bool = "auto"
 
     @field_validator("operating_points")
     @classmethod
