@@ -119,7 +119,8 @@ def _text(annotation: Any) -> str:  # noqa: ANN401 - any annotation
     if origin in {Annotated, tuple}:
         inner = _text(arguments[0])
         return f"Sequence[{inner}]" if origin is tuple else inner
-    return " | ".join(dict.fromkeys(_text(argument) for argument in arguments))
+    others = (argument for argument in arguments if argument is not int or float not in arguments)  # a float takes both
+    return " | ".join(dict.fromkeys(_text(argument) for argument in others))
 
 
 def _class_text(kind: type) -> str:

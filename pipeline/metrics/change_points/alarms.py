@@ -1,4 +1,4 @@
-"""What alarms come to at every threshold: which detect something, which repeat, which are false, and how early they are.
+"""What alarms come to at every threshold: which detect something, which repeat, which are false, how early they come.
 
 At a threshold every alarm that counts does one of three things:
 

@@ -100,9 +100,7 @@ class _States:
         score: The lowest score of every state.
     """
 
-    def __init__(
-        self, truth: Incidents, predictions: Points, rule: AlarmRule, levels: Levels, score: Floats
-    ) -> None:
+    def __init__(self, truth: Incidents, predictions: Points, rule: AlarmRule, levels: Levels, score: Floats) -> None:
         self._truth = truth
         self._predictions = predictions
         self._rule = rule

@@ -140,7 +140,7 @@ def find_windows(truth: Points, predictions: Points, margin: Margin) -> Windows:
 def prefix_end(
     truth: Positions, position: Positions, begin: Ints, end: Ints, condition: Callable[[Positions], NDArray[np.bool_]]
 ) -> Ints:
-    """Where the prefix of the true points `begin:end` ends for which the difference meets a condition.
+    """Return where the prefix of the true points `begin:end` ends for which the difference meets a condition.
 
     Args:
         truth: Positions of the true points.
@@ -160,6 +160,11 @@ def prefix_end(
 
 
 def check_comparable(truth: Positions, predictions: Positions) -> None:
+    """Refuse positions whose difference has no exact value.
+
+    Raises:
+        ValueError: the types differ, or integers are so far apart that int64 cannot hold the difference.
+    """
     if truth.dtype != predictions.dtype:
         message = f"true positions are {truth.dtype}, predicted ones {predictions.dtype}: they must be of one type"
         raise ValueError(message)
@@ -171,7 +176,12 @@ def check_comparable(truth: Positions, predictions: Positions) -> None:
 
 
 def ranges_of_series(truth_series: Ints, series: Ints) -> tuple[Ints, Ints]:
-    """For every prediction, the range of the true points of its series."""
+    """For every prediction, the range of the true points of its series.
+
+    Args:
+        truth_series: Series of the true points, in order.
+        series: Series of the predictions, in order, at least one.
+    """
     starts = np.flatnonzero(np.diff(series, prepend=series[:1] - 1))
     counts = np.diff(starts, append=len(series))
     begin = np.searchsorted(truth_series, series[starts], side="left")

@@ -77,7 +77,7 @@ class Zones:
     @property
     def size(self) -> Ints:
         """Predictions in every zone, shape (T,)."""
-        return np.maximum(self.stop - self.first, 0)
+        return np.asarray(np.maximum(self.stop - self.first, 0))
 
     @property
     def outside(self) -> Bools:

@@ -1,4 +1,4 @@
-"""Alarms at every threshold: what detects, repeats or is false, and the first of every incident, against plain loops."""
+"""Alarms at every threshold: what detects, repeats or is false, and first alarms, against plain loops."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from alarms_by_hand import Terms, by_hand
 from hypothesis import example, given
 from hypothesis import strategies as st
-from scipy.sparse import csr_matrix
-from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from pipeline.metrics.change_points.alarms import AlarmRule, Alerts, Changes, Final, changes_by_score
 from pipeline.metrics.change_points.matching import added_one_to_one
@@ -19,14 +18,10 @@ from pipeline.metrics.change_points.windows import Margin, Points, scores_of
 from pipeline.metrics.change_points.zones import Incidents, added_to_incidents, detected_by_best
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from alarms_by_hand import Alarm, Incident
     from numpy.typing import NDArray
 
     from pipeline.metrics.change_points.zones import Zones
-
-Alarm = tuple[int, float, int]  # series, position, score
-Incident = tuple[int, float, float]
 
 
 @dataclass(frozen=True)
@@ -40,6 +35,10 @@ class Scene:
     ignores: bool
     cooldown: float | None
     kind: Any
+
+    @property
+    def terms(self) -> Terms:
+        return Terms(self.margin, self.is_any, self.ignores, self.cooldown)
 
     @property
     def predictions(self) -> Points:
@@ -75,10 +74,10 @@ class Scene:
 def scenes(draw: st.DrawFn) -> Scene:
     """Few positions and few scores, so that ties, repeats, overlaps and nested incidents are common."""
     eighths = draw(st.booleans())
-    place = st.integers(0, 40).map(lambda number: number / 8) if eighths else st.integers(0, 30)
+    hour = st.integers(0, 40).map(lambda number: number / 8) if eighths else st.integers(0, 30)
     series = st.integers(0, 2)
-    alarms = draw(st.lists(st.tuples(series, place, st.integers(0, 5)), max_size=14))
-    lasting = draw(st.lists(st.tuples(series, place, place), max_size=6))
+    alarms = draw(st.lists(st.tuples(series, hour, st.integers(0, 5)), max_size=14))
+    lasting = draw(st.lists(st.tuples(series, hour, hour), max_size=6))
     incidents = {(number, min(ends), max(ends)) for number, *ends in lasting}
     side = st.integers(1, 24).map(lambda number: number / 8) if eighths else st.integers(1, 6)
     return Scene(
@@ -92,60 +91,15 @@ def scenes(draw: st.DrawFn) -> Scene:
     )
 
 
-def kept_of(positions: Sequence[float], cooldown: float | None) -> list[int]:
-    """Places of the alarms that are kept: the first, and every one that comes the cooldown after the last kept."""
-    kept: list[int] = []
-    for number, position in enumerate(positions):
-        if cooldown is None or not kept or position - positions[kept[-1]] >= cooldown:
-            kept.append(number)
-    return kept
-
-
-def in_zone(position: float, incident: Incident, margin: Margin) -> bool:
-    """Inside the incident, or nearer to its end than the margin."""
-    _, start, end = incident
-    early, late = start - position, position - end
-    if margin.closed:
-        return early <= margin.before and late <= margin.after
-    return early < margin.before and late < margin.after
-
-
-def by_hand(scene: Scene, threshold: float) -> tuple[dict[str, int], dict[Incident, float]]:
-    """Counts over all series at a threshold, and the position of the first alarm of every incident that has one."""
-    counts = dict.fromkeys(("n_predicted", "tp", "n_false", "n_ignored", "n_merged"), 0)
-    firsts: dict[Incident, float] = {}
-    for series in range(3):
-        retrieved = [alarm[1] for alarm in scene.alarms if alarm[0] == series and alarm[2] >= threshold]
-        kept = [retrieved[number] for number in kept_of(retrieved, scene.cooldown)]
-        incidents = [incident for incident in scene.incidents if incident[0] == series]
-        near = np.array([[in_zone(alarm, incident, scene.margin) for incident in incidents] for alarm in kept])
-        near = near.reshape(len(kept), len(incidents))
-        earliest = {int(np.flatnonzero(column)[0]) for column in near.T if column.any()}
-        firsts |= {i: kept[int(np.flatnonzero(column)[0])] for i, column in zip(incidents, near.T, strict=True) if column.any()}
-        if scene.is_any:
-            tp, detecting = int(near.any(axis=0).sum()), len(earliest)
-        else:
-            pairs = maximum_bipartite_matching(csr_matrix(near.astype(int)), perm_type="column") if near.size else []
-            tp = detecting = sum(int(match >= 0) for match in pairs)
-        inside = int(near.any(axis=1).sum())
-        repeats = inside - detecting
-        counts["tp"] += tp
-        counts["n_false"] += len(kept) - inside + (0 if scene.ignores else repeats)
-        counts["n_ignored"] += repeats if scene.ignores else 0
-        counts["n_predicted"] += len(kept) - (repeats if scene.ignores else 0)
-        counts["n_merged"] += len(retrieved) - len(kept)
-    return counts, firsts
-
-
-def at(scene: Scene, changes: Changes, alerts: Alerts, threshold: float) -> tuple[dict[str, int], dict[Incident, float]]:
+def at(
+    scene: Scene, changes: Changes, alerts: Alerts, threshold: float
+) -> tuple[dict[str, int], dict[Incident, float]]:
     """The same from the changes."""
     rows = changes.score >= threshold
     names = ("n_predicted", "tp", "n_false", "n_ignored", "n_merged")
     counts = {name: int(getattr(changes, name)[rows].sum()) for name in names}
     signs: dict[tuple[int, int], int] = {}
-    for truth, prediction, score, sign in zip(
-        alerts.truth, alerts.prediction, alerts.score, alerts.sign, strict=True
-    ):
+    for truth, prediction, score, sign in zip(alerts.truth, alerts.prediction, alerts.score, alerts.sign, strict=True):
         if score >= threshold:
             key = int(truth), int(prediction)
             signs[key] = signs.get(key, 0) + int(sign)
@@ -153,7 +107,7 @@ def at(scene: Scene, changes: Changes, alerts: Alerts, threshold: float) -> tupl
     present = [key for key, sign in signs.items() if sign]
     assert len({truth for truth, _ in present}) == len(present)
     starts, ends = scene.truth.starts, scene.truth.end
-    firsts = {
+    firsts: dict[Incident, float] = {
         (int(starts.series[truth]), starts.position[truth], ends[truth]): scene.predictions.position[prediction]
         for truth, prediction in present
     }
@@ -170,8 +124,8 @@ SWALLOWED = Scene(  # the alarm at 9 enters last, silences the one at 12, and th
 def test_counts_and_first_alarms_at_every_threshold(scene: Scene) -> None:
     changes, alerts, final = scene.changes()
     for threshold in range(7):
-        assert at(scene, changes, alerts, threshold) == by_hand(scene, threshold)
-    counts, firsts = by_hand(scene, 0)
+        assert at(scene, changes, alerts, threshold) == by_hand(scene.alarms, scene.incidents, scene.terms, threshold)
+    counts, firsts = by_hand(scene.alarms, scene.incidents, scene.terms, 0)
     assert final.added.sum() == counts["tp"]
     assert len(final.kept) == len(scene.alarms) - counts["n_merged"]
     assert (final.detects.sum() + final.outside.sum()) <= len(final.kept)
@@ -184,14 +138,14 @@ def test_levels_of_a_grid_count_the_same_at_its_thresholds(scene: Scene, thresho
     level = np.searchsorted(sorted(thresholds), scene.score, side="right")
     changes, alerts, _ = scene.changes(level)
     for threshold in thresholds:
-        assert at(scene, changes, alerts, threshold) == by_hand(scene, threshold)
+        assert at(scene, changes, alerts, threshold) == by_hand(scene.alarms, scene.incidents, scene.terms, threshold)
 
 
 @given(scenes())
 def test_without_scores_all_alarms_enter_together(scene: Scene) -> None:
     changes, alerts, _ = scene.changes(np.zeros(len(scene.alarms), dtype=np.int64), scored=False)
     assert np.isnan(changes.score).all()
-    counts, firsts = by_hand(scene, 0)
+    counts, firsts = by_hand(scene.alarms, scene.incidents, scene.terms, 0)
     names = ("n_predicted", "tp", "n_false", "n_ignored", "n_merged")
     assert {name: int(getattr(changes, name).sum()) for name in names} == counts
     assert alerts.sign.sum() == len(firsts)
@@ -204,7 +158,9 @@ def test_points_count_as_incidents_that_end_where_they_start(scene: Scene) -> No
         return
     truth = Incidents.points(points.truth.starts)
     added = added_one_to_one(truth.starts, scene.predictions, scene.margin, scene.score)
-    rule = AlarmRule(lambda t, p, _, s: added_one_to_one(t.starts, p, scene.margin, s), False, scene.ignores, scene.margin)
+    rule = AlarmRule(
+        lambda t, p, _, s: added_one_to_one(t.starts, p, scene.margin, s), False, scene.ignores, scene.margin
+    )
     changes, _, _ = changes_by_score(truth, scene.predictions, rule, scene.score)
     assert changes.tp.tolist() == added.tolist()
     other, _, _ = points.changes()
@@ -221,4 +177,4 @@ def test_batches_of_a_few_rows_make_no_difference(scene: Scene) -> None:
         patch.setattr("pipeline.metrics.change_points.zones._PAIRS_AT_A_TIME", 2)
         changes, alerts, _ = scene.changes()
     for threshold in range(6):
-        assert at(scene, changes, alerts, threshold) == by_hand(scene, threshold)
+        assert at(scene, changes, alerts, threshold) == by_hand(scene.alarms, scene.incidents, scene.terms, threshold)
