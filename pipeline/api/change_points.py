@@ -36,6 +36,9 @@ def change_points(
     margin_boundary: Literal["<", "<="] = "<",
     matching: Literal["one_to_one", "any", "roerich", "ruptures", "nearest"] | None = None,
     annotators: Literal["union", "separate", "tcpd"] = "union",
+    cooldown: float | str | None = None,
+    repeats: Literal["ignore", "false_alarm"] | None = None,
+    per: float | str | None = None,
     area_scores: Literal["every", "thresholds"] = "every",
     operating_points: Sequence[Mapping[str, Any]] | None = None,
     series_counts: Literal["auto"] | bool = "auto",
@@ -73,6 +76,11 @@ def change_points(
         matching: What a true positive is; default: `one_to_one`, with `annotators = "tcpd"` `nearest`.
         annotators: `union`: all distinct marks of a series; `separate`: one by one; `tcpd`: precision against
             the union, recall averaged over annotators, index 0 added to both sides.
+        cooldown: Predictions of a run that come less than this after an alarm are one alarm with it: a number
+            in the unit of the positions, or a duration where they are times.
+        repeats: What an alarm counts as that lies near a true point and does not detect it: `false_alarm`, the
+            default of points, or neither true nor false, `ignore`, the default of incidents that last.
+        per: Unit of the observed time, such as `1d`: false alarms are counted per unit.
         area_scores: Whether average precision and pr_auc_roerich use every score, or only the thresholds of the
             stage.
         operating_points: Thresholds to choose: `{ beta = 1 }`, `{ min_precision = 0.9 }`, `{ min_recall = 0.8
@@ -113,6 +121,9 @@ def change_points(
             "margin_boundary": margin_boundary,
             "matching": matching,
             "annotators": annotators,
+            "cooldown": cooldown,
+            "repeats": repeats,
+            "per": per,
             "area_scores": area_scores,
             "operating_points": operating_points,
             "series_counts": series_counts,

@@ -115,7 +115,8 @@ def _text(annotation: Any) -> str:  # noqa: ANN401 - any annotation
         return f"Sequence[{inner}]" if origin is tuple else inner
     if origin is dict:
         return f"Mapping[{', '.join(map(_text, arguments))}]"
-    return " | ".join(dict.fromkeys(_text(argument) for argument in arguments))
+    others = (argument for argument in arguments if argument is not int or float not in arguments)  # a float takes both
+    return " | ".join(dict.fromkeys(_text(argument) for argument in others))
 
 
 def _class_text(kind: type) -> str:

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from pipeline.metrics.curves.choice_columns import cost_columns
 from pipeline.stages.change_points import figures, methods, planning, results
-from pipeline.stages.change_points.contract import (
-    ANNOTATIONS,
-    CODERS,
-    COUNTS,
-    PREDICTIONS,
-    RUNS,
-    SERIES,
-    TABLES,
-    ChangePointsParameters,
-)
+from pipeline.stages.change_points.contract import COUNTS, TABLES, ChangePointsParameters
 from pipeline.stages.change_points.evidence import EVIDENCE
+from pipeline.stages.change_points.input_contracts import ANNOTATIONS, CODERS, PREDICTIONS, RUNS, SERIES
 from pipeline.stages.change_points.sample_sizes import SAMPLE_SIZES
 from pipeline.stages.stage import Stage, UnitTable
 
