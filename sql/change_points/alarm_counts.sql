@@ -1,6 +1,6 @@
 -- grain: one row per segment, replicate and bin
 -- reads: predictions (segment, replicate, bin, score, is_row, tp, n_predicted, n_false, n_ignored, n_merged, n_alerted,
---   lead)
+--   n_ahead, lead)
 -- params: none
 -- caution: as counts, for alarms: counts are what changes at a score, and may be below 0; leads are decimals before they
 --   are added
@@ -17,7 +17,7 @@ SELECT
   CAST(sum(n_ignored) AS BIGINT) AS n_ignored,
   CAST(sum(n_merged) AS BIGINT) AS n_merged,
   CAST(sum(n_alerted) AS BIGINT) AS n_alerted,
-  CAST(sum(CASE WHEN lead > 0 THEN n_alerted ELSE 0 END) AS BIGINT) AS n_ahead,
+  CAST(sum(n_ahead) AS BIGINT) AS n_ahead,
   sum(CAST(coalesce(lead * n_alerted, 0) AS DECIMAL(38, 15))) AS lead_sum,
   CAST(0 AS DECIMAL(38, 15)) AS lead_sum_always,
   CAST(0 AS DECIMAL(38, 15)) AS observed,

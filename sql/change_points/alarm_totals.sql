@@ -1,6 +1,6 @@
 -- grain: one row per segment and replicate
 -- reads: outcomes (run_number, is_row, is_run, is_always, tp, n_true, n_predicted, n_false, n_ignored, n_merged, n_alerted,
---   lead), runs_of_series (run_number, series_id, segment, replicate), observed_time (series_id, observed)
+--   n_ahead, lead), runs_of_series (run_number, series_id, segment, replicate), observed_time (series_id, observed)
 -- params: none
 -- caution: as totals, for alarms: runs with the observed time of their series, and alarms without a score
 SELECT
@@ -17,7 +17,7 @@ SELECT
   CAST(sum(outcomes.n_ignored) AS BIGINT) AS n_ignored_always,
   CAST(sum(outcomes.n_merged) AS BIGINT) AS n_merged_always,
   CAST(sum(outcomes.n_alerted) AS BIGINT) AS n_alerted_always,
-  CAST(sum(CASE WHEN outcomes.lead > 0 THEN outcomes.n_alerted ELSE 0 END) AS BIGINT) AS n_ahead_always,
+  CAST(sum(outcomes.n_ahead) AS BIGINT) AS n_ahead_always,
   sum(CAST(coalesce(outcomes.lead * outcomes.n_alerted, 0) AS DECIMAL(38, 15))) AS lead_sum_always,
   CAST(0 AS DECIMAL(38, 15)) AS lead_sum,
   sum(CAST(CASE WHEN outcomes.is_run THEN coalesce(o.observed, 0) ELSE 0 END AS DECIMAL(38, 15))) AS observed

@@ -29,6 +29,7 @@ def test_what_is_compared_follows_from_the_contracts() -> None:
         "geocoding_errors",
         "change_points_operating_points",
         "change_points_areas",
+        "change_points_alarm_points",
         "compare_tests",
         "compare_posteriors",
     }

@@ -40,6 +40,7 @@ _ROW = {  # columns of the relation with their types, and what they are where a 
     "n_true": (pl.Int32(), 0),
     **{name: (pl.Int32(), 0) for name in _CHANGES},
     "n_alerted": (pl.Int32(), 0),
+    "n_ahead": (pl.Int32(), 0),
     "lead": (pl.Float64(), None),
 }
 
@@ -71,7 +72,8 @@ class AlarmMatcher:
         Returns:
             run_number, is_prediction (one row for each, with its score), is_row, is_run, is_always (whether it counts
             at every threshold), score, n_true (of runs), tp, n_predicted, n_false, n_ignored and n_merged (by how much
-            they change), n_alerted (1: a true point has a first alarm, -1: no longer this one) with its lead, covering
+            they change), n_alerted (1: a true point has a first alarm, -1: no longer this one) with its lead, n_ahead (the same if the
+            lead is above 0), covering
             (of runs), and if detailed position, true_position, delay and status.
         """
         runs = frames["runs"].sort(RUN)
@@ -146,7 +148,8 @@ class AlarmMatcher:
     ) -> pl.DataFrame:
         lead = self._lead(truth, predictions, (alerts.truth, alerts.prediction))
         run = numbers[truth.starts.series[alerts.truth]]
-        return _scored(run, alerts.score, {"n_alerted": alerts.sign, "lead": lead})
+        columns = {"n_alerted": alerts.sign, "n_ahead": np.where(lead > 0, alerts.sign, 0), "lead": lead}
+        return _scored(run, alerts.score, columns)
 
     def _of_runs(self, runs: pl.DataFrame, truth: Incidents, predictions: Points, final: Final) -> pl.DataFrame:
         n_true = np.bincount(truth.starts.series, minlength=runs.height)

@@ -13,7 +13,7 @@ SELECT
   m.true_position,
   m.delay,
   m.score,
-  m.status
+  m.status AS status
 FROM outcomes AS m
 INNER JOIN runs_of_series AS r ON m.run_number = r.run_number
 WHERE NOT m.is_run AND m.is_shown
