@@ -101,9 +101,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """Spare the collector of garbage the modules and tests that live to the end: it would walk them again and again."""
+    """Spare the collector of garbage the modules and tests that live to the end: it would walk them again and again.
+
+    It comes less often, too: trees of SQL are many objects for a short time.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 def pytest_unconfigure() -> None:
