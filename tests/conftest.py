@@ -18,6 +18,7 @@ import duckdb
 import pytest
 from filelock import FileLock
 from hypothesis import settings
+from one_database import share_database
 
 import pipeline
 from pipeline.storage import catalog
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 NO_SKIPS = bool(os.environ.get("THRESHER_NO_SKIPS"))
 UNMEASURED = pytest.StashKey[bool]()
+TESTS = Path(__file__).parent
+SHARING = ("functions", "metrics", "plan", "report", "stages", "storage")  # folders of tests whose engines share one
 
 settings.register_profile("same", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None, derandomize=False, max_examples=1000, print_blob=True)
@@ -59,6 +62,23 @@ def _one_database_writes_all_catalogs() -> Generator[None]:
         yield
     for connection in idle:
         connection.close()
+
+
+@pytest.fixture(scope="session")
+def _started_database() -> Generator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect(":memory:", config={"preserve_insertion_order": False}) as connection:
+        yield connection
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _engines_share_a_database(
+    request: pytest.FixtureRequest, _started_database: duckdb.DuckDBPyConnection
+) -> Generator[None]:
+    """Start databases only where tests are about engines, inputs or what reaches them, for cases, and in processes."""
+    with pytest.MonkeyPatch.context() as patch:
+        if any(TESTS / name in request.node.path.parents for name in SHARING):
+            share_database(patch, _started_database)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from functools import cache
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
@@ -86,9 +87,7 @@ def _foot(run: PublishedRun) -> Markup:
 
 
 def _assembled(title: str, content: Markup, data: dict[str, Any]) -> str:
-    import vl_convert  # noqa: PLC0415 - only to draw
-
-    charts = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")
+    charts = _charts()
     script = "\n".join((_FOLDER / name).read_text(encoding="utf-8") for name in SCRIPTS)
     return Template((_FOLDER / "page.html").read_text(encoding="utf-8")).substitute(
         title=escaped(f"{title} – thresher"),
@@ -99,6 +98,14 @@ def _assembled(title: str, content: Markup, data: dict[str, Any]) -> str:
         script=script,
         hashes=f"{_hash(charts)} {_hash(script)}",
     )
+
+
+@cache
+def _charts() -> str:
+    """Return the script that draws charts, the same in every page; to put it together takes longer than a page."""
+    import vl_convert  # noqa: PLC0415 - only to draw
+
+    return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")
 
 
 def _hash(script: str) -> str:
