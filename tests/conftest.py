@@ -6,7 +6,7 @@ import gc
 import os
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -18,7 +18,7 @@ import duckdb
 import pytest
 from filelock import FileLock
 from hypothesis import settings
-from one_database import share_database
+from one_database import OneDatabase
 
 import pipeline
 from pipeline.storage import catalog
@@ -65,19 +65,17 @@ def _one_database_writes_all_catalogs() -> Generator[None]:
 
 
 @pytest.fixture(scope="session")
-def _started_database() -> Generator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect(":memory:", config={"preserve_insertion_order": False}) as connection:
-        yield connection
+def _one_database() -> Generator[OneDatabase]:
+    with closing(OneDatabase()) as database:
+        yield database
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _engines_share_a_database(
-    request: pytest.FixtureRequest, _started_database: duckdb.DuckDBPyConnection
-) -> Generator[None]:
+def _engines_share_a_database(request: pytest.FixtureRequest, _one_database: OneDatabase) -> Generator[None]:
     """Start databases only where tests are about engines, inputs or what reaches them, for cases, and in processes."""
     with pytest.MonkeyPatch.context() as patch:
         if any(TESTS / name in request.node.path.parents for name in SHARING):
-            share_database(patch, _started_database)
+            _one_database.share(patch)
         yield
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self
 
 import duckdb
@@ -12,7 +11,7 @@ from pipeline.engines import duckdb as engine
 from pipeline.engines import expression_types
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import pytest
 
@@ -43,26 +42,51 @@ class OpenConnection:
         return self._connection if text.startswith(_SKIPPED) else self._connection.execute(text, params)
 
 
-def share_database(patch: pytest.MonkeyPatch, started: duckdb.DuckDBPyConnection) -> None:
-    """Let engines without limits of their own, and those that find types, be connections to a database.
+class _Library:
+    """DuckDB with another way to connect."""
 
-    That an engine reads files of its folders alone is asserted here; what locks a connection is tested elsewhere.
-    """
+    def __init__(self, connect: Callable[..., object]) -> None:
+        self.connect = connect
 
-    def connect(name: str, config: dict[str, Any] | None = None) -> duckdb.DuckDBPyConnection | OpenConnection:
-        if config is None or any(limit in config for limit in LIMITS):
-            return duckdb.connect(name) if config is None else duckdb.connect(name, config=config)
-        return OpenConnection(started.cursor())
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the library has
+        return getattr(duckdb, name)
 
-    def note(self: engine.DuckDB, files: Sequence[str]) -> None:
-        connection: object = self._connection
-        if isinstance(connection, OpenConnection):
-            folders = connection.folders
-            assert all(any(Path(file).is_relative_to(folder) for folder in folders) for file in files), folders
-        note_files(self, files)
 
-    note_files = engine.DuckDB._note_files
-    patch.setattr(engine.DuckDB, "_note_files", note)
-    patch.setattr(engine, "duckdb", SimpleNamespace(**{**vars(duckdb), "connect": connect}))
-    types = {**vars(duckdb), "connect": lambda *_, **__: OpenConnection(started.cursor())}
-    patch.setattr(expression_types, "duckdb", SimpleNamespace(**types))
+class OneDatabase:
+    """A database that is started when the first engine connects to it."""
+
+    def __init__(self) -> None:
+        self._started: duckdb.DuckDBPyConnection | None = None
+
+    def close(self) -> None:
+        """End it."""
+        if self._started is not None:
+            self._started.close()
+
+    def share(self, patch: pytest.MonkeyPatch) -> None:
+        """Let engines without limits of their own, and those that find types, be connections to it.
+
+        That an engine reads files of its folders alone is asserted here; what locks a connection is tested elsewhere.
+        """
+
+        def connect(name: str, config: dict[str, Any] | None = None) -> duckdb.DuckDBPyConnection | OpenConnection:
+            if config is None or any(limit in config for limit in LIMITS):
+                return duckdb.connect(name) if config is None else duckdb.connect(name, config=config)
+            return self._connected()
+
+        def note(engine_itself: engine.DuckDB, files: Sequence[str]) -> None:
+            connection: object = engine_itself._connection
+            if isinstance(connection, OpenConnection):
+                folders = connection.folders
+                assert all(any(Path(file).is_relative_to(folder) for folder in folders) for file in files), folders
+            note_files(engine_itself, files)
+
+        note_files = engine.DuckDB._note_files
+        patch.setattr(engine.DuckDB, "_note_files", note)
+        patch.setattr(engine, "duckdb", _Library(connect))
+        patch.setattr(expression_types, "duckdb", _Library(lambda *_, **__: self._connected()))
+
+    def _connected(self) -> OpenConnection:
+        if self._started is None:
+            self._started = duckdb.connect(":memory:", config={"preserve_insertion_order": False})
+        return OpenConnection(self._started.cursor())
