@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 NO_SKIPS = bool(os.environ.get("THRESHER_NO_SKIPS"))
 UNMEASURED = pytest.StashKey[bool]()
 TESTS = Path(__file__).parent
-SHARING = ("functions", "metrics", "plan", "report", "stages", "storage")  # folders of tests whose engines share one
+SHARING = ("api", "metrics", "plan", "report", "stages", "storage")  # folders of tests whose engines share one
 
 settings.register_profile("same", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None, derandomize=False, max_examples=1000, print_blob=True)
