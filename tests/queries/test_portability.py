@@ -135,7 +135,8 @@ WITHOUT_FAULT = {  # nothing is at fault in these data
     "threshold_sweep/checks/no_weight",
     "threshold_sweep/explain/without_score",
 }
-PARAMS: dict[str, float] = {
+PARAMS: dict[str, float | str] = {
+    "baseline": "nobody",
     "least": 1000.0,
     "before_start": -INF,
     "near_start": -0.5,
@@ -182,7 +183,7 @@ def relations(query: Query, *, odd: bool) -> dict[str, pl.DataFrame]:
     return relations
 
 
-def rows(connection: duckdb.DuckDBPyConnection, tree: exp.Expr, params: dict[str, float]) -> list[str]:
+def rows(connection: duckdb.DuckDBPyConnection, tree: exp.Expr, params: dict[str, float | str]) -> list[str]:
     """The rows of a query as text, sorted; the text tells -0 from 0 and holds NaN equal to itself."""
     return sorted(str(row) for row in connection.execute(render(tree), params).fetchall())
 

@@ -77,6 +77,20 @@ def minimum_detectable_difference(
         raise ValueError(message)
     if n_units < 2 or math.isnan(deviation):  # noqa: PLR2004 - a spread needs two
         return math.nan
-    degrees = n_units - 1
+    return detectable_difference(deviation / math.sqrt(n_units), n_units - 1, power=power, significance=significance)
+
+
+def detectable_difference(error: float, degrees: float, *, power: float = 0.8, significance: float = 0.05) -> float:
+    """The true difference that a two-sided t test with this standard error detects with this power (Cohen 1988).
+
+    Args:
+        error: Standard error of the difference.
+        degrees: Degrees of freedom of its square.
+        power: Probability of detecting the difference, above `significance`.
+        significance: Level of the test.
+
+    Returns:
+        The difference in the unit of `error`; nan where an argument is.
+    """
     critical = scipy.special.stdtrit(degrees, 1 - significance / 2)
-    return float(scipy.special.nctdtrinc(degrees, 1 - power, critical)) * deviation / math.sqrt(n_units)
+    return float(scipy.special.nctdtrinc(degrees, 1 - power, critical)) * error

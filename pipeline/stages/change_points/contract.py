@@ -6,7 +6,8 @@ from typing import Literal
 
 from pydantic import field_validator, model_validator
 
-from pipeline.metrics.curves.choices import COLUMNS as CHOSEN_ELSEWHERE
+from pipeline.metrics.curves.choice_columns import COLUMNS as CHOSEN_ELSEWHERE
+from pipeline.metrics.curves.choice_columns import criterion_column
 from pipeline.metrics.curves.operating_points import Criterion, each_once
 from pipeline.metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN
 from pipeline.sources.inputs import Input
@@ -144,14 +145,7 @@ TABLES = (
         "change_points_operating_points",
         "one row per group with scores and criterion",
         (
-            Column(
-                "criterion",
-                "VARCHAR",
-                (
-                    "what the threshold was chosen for: `max_f1`, `min_precision=0.9`, "
-                    "`min_recall=0.8,confidence=0.95`, …"
-                ),
-            ),
+            criterion_column("`max_f1`, `min_precision=0.9`, `min_recall=0.8,confidence=0.95`"),
             *CHOSEN,
             *CHOSEN_ELSEWHERE,
         ),
@@ -236,6 +230,12 @@ class ChangePointsParameters(StageParameters):
                 f'annotators = "tcpd" adds index 0 to both sides, which is no alarm: leave {self.alarm_keys[0]} out'
             )
             raise ValueError(message)
+        if any(point.cost is not None for point in self.operating_points) and self._has_unequal_counts:
+            message = (
+                "cost needs counts in which each true positive is one prediction and one true point: it does not go "
+                'with matching = "any", nor with annotators = "tcpd", whose recall is a mean'
+            )
+            raise ValueError(message)
         named = [ANNOTATOR in grouping for grouping in self.by]
         if any(named) and self.annotators != "separate":
             message = f'by: {ANNOTATOR} goes with annotators = "separate", which adds it by itself'
@@ -253,6 +253,10 @@ class ChangePointsParameters(StageParameters):
         """The keys that are set of those that ask for alarms."""
         values = {"cooldown": self.cooldown, "repeats": self.repeats, "per": self.per}
         return tuple(name for name, value in values.items() if value is not None)
+
+    @property
+    def _has_unequal_counts(self) -> bool:
+        return self.rule == "any" or self.annotators == "tcpd"
 
     @property
     def rule(self) -> Matching:

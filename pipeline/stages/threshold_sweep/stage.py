@@ -5,7 +5,9 @@ from __future__ import annotations
 from pipeline.stages.stage import Stage
 from pipeline.stages.threshold_sweep import figures, methods, planning, results
 from pipeline.stages.threshold_sweep.contract import COUNTS, PREDICTIONS, ThresholdSweepParameters
+from pipeline.stages.threshold_sweep.costs import further_columns
 from pipeline.stages.threshold_sweep.evidence import EVIDENCE
+from pipeline.stages.threshold_sweep.sample_sizes import SAMPLE_SIZES
 from pipeline.stages.threshold_sweep.tables import TABLES
 
 STAGE = Stage(
@@ -22,4 +24,6 @@ STAGE = Stage(
     key_numbers=figures.key_numbers,
     methods=methods.sentences,
     evidence=EVIDENCE,
+    further_columns=further_columns,
+    sample_sizes=SAMPLE_SIZES,
 )

@@ -19,7 +19,8 @@ from pipeline.runs import runner
 from pipeline.runs.config import parse_config
 from pipeline.simulations import before_after
 from pipeline.stages import STAGES
-from pipeline.stages.compare.contract import POOLED, CompareParameters, units_of
+from pipeline.stages.compare.contract import CompareParameters, units_of
+from pipeline.stages.compare.fitting import POOLED
 from pipeline.stages.upstream import UpstreamStage
 
 if TYPE_CHECKING:
