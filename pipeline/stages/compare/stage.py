@@ -5,6 +5,7 @@ from __future__ import annotations
 from pipeline.stages.compare import figures, methods, planning, results, summary
 from pipeline.stages.compare.contract import COUNTS, UNITS, CompareParameters
 from pipeline.stages.compare.evidence import EVIDENCE
+from pipeline.stages.compare.sample_sizes import SAMPLE_SIZES
 from pipeline.stages.compare.tables import TABLES
 from pipeline.stages.stage import Stage
 
@@ -22,4 +23,5 @@ STAGE = Stage(
     key_numbers=figures.key_numbers,
     methods=methods.sentences,
     evidence=EVIDENCE,
+    sample_sizes=SAMPLE_SIZES,
 )

@@ -62,8 +62,8 @@ def test_the_skewness_of_a_difference_is_that_of_its_sampling_distribution() -> 
 def test_pooled_ratios_have_the_errors_of_leaving_a_unit_out() -> None:
     estimates = list(pooled_estimates(COUNTS).values())
     assert [each.estimate for each in estimates] == pytest.approx(list(pooled_ratios(COUNTS.sum(axis=0))))
-    rest = np.array([pooled_ratios(np.delete(COUNTS, unit, axis=0).sum(axis=0)) for unit in range(14)])
-    errors = np.sqrt(13 / 14 * ((rest - rest.mean(axis=0)) ** 2).sum(axis=0))
+    ratios_without = np.array([pooled_ratios(np.delete(COUNTS, unit, axis=0).sum(axis=0)) for unit in range(14)])
+    errors = np.sqrt(13 / 14 * ((ratios_without - ratios_without.mean(axis=0)) ** 2).sum(axis=0))
     assert [each.error for each in estimates] == pytest.approx(list(errors))
 
 
@@ -91,8 +91,8 @@ def test_permutations_of_means_are_all_splits() -> None:
     values, observed = np.concatenate([a, b]), studentised(a, b)
     extreme = []
     for chosen in itertools.combinations(range(9), 4):
-        rest = [number for number in range(9) if number not in chosen]
-        extreme.append(studentised(values[list(chosen)], values[rest]) >= observed * (1 - 1e-9))
+        remaining = [number for number in range(9) if number not in chosen]
+        extreme.append(studentised(values[list(chosen)], values[remaining]) >= observed * (1 - 1e-9))
     assert permuted_means(a, b) == np.mean(extreme)
     drawn = permuted_means(a, b, resamples=125)  # one split less than there are
     assert drawn == pytest.approx(np.mean(extreme), abs=4 * math.sqrt(0.25 / 125))
@@ -119,8 +119,8 @@ def test_permutations_of_ratios_are_all_splits() -> None:
     counts, observed = COUNTS[:9], statistics(a, b)
     extreme = []
     for chosen in itertools.combinations(range(9), 3):
-        rest = [number for number in range(9) if number not in chosen]
-        extreme.append(statistics(counts[list(chosen)], counts[rest]) >= observed * (1 - 1e-9))
+        remaining = [number for number in range(9) if number not in chosen]
+        extreme.append(statistics(counts[list(chosen)], counts[remaining]) >= observed * (1 - 1e-9))
     assert permuted_ratios(a, b) == pytest.approx(np.mean(extreme, axis=0))
     nothing = np.array([[0.0, 1.0, 0.0]] * 3)
     assert np.isnan(permuted_ratios(nothing, b)).tolist() == [False, True, False]

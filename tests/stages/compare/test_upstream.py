@@ -161,7 +161,6 @@ def toml(value: object) -> str:
         ({"of": []}, "give either units, a path, or of"),
         ({"units": "units.parquet"}, "give either units, a path, or of"),
         ({"of": ["loose", "sweep"]}, r"several kinds \(before_after, threshold_sweep\)"),
-        ({"of": "sweep", "system": "model"}, r"a kind without units \(threshold_sweep\)"),
     ],
 )
 def test_what_cannot_be_read_from_upstream_is_refused_before_anything_runs(
