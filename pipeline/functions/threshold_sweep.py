@@ -35,6 +35,7 @@ def threshold_sweep(
     averages: Sequence[Literal["micro", "macro", "weighted"]] = (),
     average_over: Sequence[str] = (),
     outcomes: Literal["auto"] | bool = "auto",
+    bands: bool = False,
     name: str = "threshold_sweep",
     resources: Mapping[str, Any] | None = None,
 ) -> Result:
@@ -68,6 +69,7 @@ def threshold_sweep(
         averages: Averages over groups: `micro`, `macro`, `weighted`.
         average_over: Grouping columns to average over; default: all of a grouping.
         outcomes: Whether the sample of single rows is made; `auto`: up to one million rows of predictions.
+        bands: Whether limits are made that hold at all thresholds together, from draws by `seed`.
         name: Name of the stage in results; default: its kind.
         resources: Limits, as in the config: `memory`, `threads`, `scratch`, `scratch_limit`.
 
@@ -100,6 +102,7 @@ def threshold_sweep(
             "averages": averages,
             "average_over": average_over,
             "outcomes": outcomes,
+            "bands": bands,
             "name": name,
         },
         resources,

@@ -13,6 +13,7 @@ from pipeline.metrics.uncertainty.proportions import PROPORTIONS
 from pipeline.stages.stage import Summary, f1_curve, groups_without, integer, interval, number, of_group
 from pipeline.stages.threshold_sweep.areas import CLUSTERS, areas_table
 from pipeline.stages.threshold_sweep.averages import averages_table
+from pipeline.stages.threshold_sweep.bands import bands_table
 from pipeline.stages.threshold_sweep.choosing import candidates, f_beta
 from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, CROSSED, HEAVIEST
 from pipeline.stages.threshold_sweep.uncertainty import CONFUSION, clusters_of_groups, kind_of_counts, with_intervals
@@ -37,6 +38,7 @@ def derive(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame])
     points = operating_points(curve, keys, params.operating_points, candidates(curve, cube, params), f_beta)
     points = points.join(clusters.select(*keys, *CLUSTERS), on=keys, how="left", nulls_equal=True)
     areas = areas_table(params, counts, keys, clusters)
+    bands = {"threshold_sweep_bands": bands_table(params, curve, points, cube, clusters)} if params.bands else {}
     working = (*(f"{name}_squares" for name in CONFUSION), *HEAVIEST)
     shown = curve.drop(working)
     return {
@@ -44,6 +46,7 @@ def derive(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame])
         "threshold_sweep_areas": areas,
         "threshold_sweep_operating_points": points.drop(working),
         "threshold_sweep_averages": averages_table(params, shown, areas, keys),
+        **bands,
     }
 
 
