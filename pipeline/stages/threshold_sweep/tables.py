@@ -5,6 +5,7 @@ from __future__ import annotations
 from pipeline.metrics.curves.choice_columns import COLUMNS as CHOSEN_ELSEWHERE
 from pipeline.metrics.curves.choice_columns import criterion_column
 from pipeline.metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN, design_effect_column
+from pipeline.stages.threshold_sweep.band_columns import BANDS
 from pipeline.stages.threshold_sweep.decision_tables import TABLES as DECISION_TABLES
 from pipeline.stages.threshold_sweep.unit_columns import UNITS
 from pipeline.tables.schemas import Column, Table, limits_of, of_chosen_row
@@ -249,6 +250,7 @@ OUTCOMES = (
 )
 TABLES = (
     Table("threshold_sweep_curve", "one row per group and threshold", CURVE, ("threshold",)),
+    BANDS,
     Table("threshold_sweep_areas", "one row per group", AREAS, ()),
     Table(
         "threshold_sweep_operating_points",
