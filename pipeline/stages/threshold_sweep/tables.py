@@ -250,7 +250,6 @@ OUTCOMES = (
 )
 TABLES = (
     Table("threshold_sweep_curve", "one row per group and threshold", CURVE, ("threshold",)),
-    BANDS,
     Table("threshold_sweep_areas", "one row per group", AREAS, ()),
     Table(
         "threshold_sweep_operating_points",
@@ -269,6 +268,7 @@ TABLES = (
         AVERAGES,
         ("averaged", "average", "threshold"),
     ),
+    BANDS,
     Table("threshold_sweep_outcomes", "one row per sampled prediction", OUTCOMES, ("sampled_as", "sample_rank")),
     *DECISION_TABLES,
     UNITS,
