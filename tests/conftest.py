@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 NO_SKIPS = bool(os.environ.get("THRESHER_NO_SKIPS"))
 UNMEASURED = pytest.StashKey[bool]()
 TESTS = Path(__file__).parent
-SHARING = ("functions", "metrics", "plan", "report", "stages", "storage")  # folders of tests whose engines share one
+SHARING = ("functions", "fuzz", "metrics", "plan", "report", "runs", "stages", "storage")  # their engines share one
+STARTING = ("fuzz/test_configs.py", "runs/faults", "runs/inputs", "runs/test_forks.py", "runs/test_rendering.py")  # not
 
 settings.register_profile("same", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None, derandomize=False, max_examples=1000, print_blob=True)
@@ -52,6 +53,7 @@ def _one_database_writes_all_catalogs() -> Generator[None]:
     @contextmanager
     def connect(name: str) -> Generator[duckdb.DuckDBPyConnection]:
         connection = idle.pop() if idle else duckdb.connect(name)
+        connection.execute("PRAGMA disable_optimizer")  # which takes half the time of statements on a few rows
         yield connection  # one that an error ends is not used again
         if len(connection.execute("SHOW DATABASES").fetchall()) == 1:
             idle.append(connection)
@@ -74,7 +76,10 @@ def _one_database() -> Generator[OneDatabase]:
 def _engines_share_a_database(request: pytest.FixtureRequest, _one_database: OneDatabase) -> Generator[None]:
     """Start databases only where tests are about engines, inputs or what reaches them, for cases, and in processes."""
     with pytest.MonkeyPatch.context() as patch:
-        if any(TESTS / name in request.node.path.parents for name in SHARING):
+        path = request.node.path
+        if any(path.is_relative_to(TESTS / name) for name in SHARING) and not any(
+            path.is_relative_to(TESTS / name) for name in STARTING
+        ):
             _one_database.share(patch)
         yield
 
