@@ -29,7 +29,21 @@ if TYPE_CHECKING:
 NO_SKIPS = bool(os.environ.get("THRESHER_NO_SKIPS"))
 UNMEASURED = pytest.StashKey[bool]()
 TESTS = Path(__file__).parent
-SHARING = ("api", "metrics", "plan", "report", "stages", "storage")  # folders of tests whose engines share one
+SHARING = ("api", "fuzz", "metrics", "plan", "report", "runs", "sources", "stages", "storage")
+STARTING = (  # tests of what an engine may read, and of its start: among the others, but with databases of their own
+    "fuzz/test_configs.py",
+    "runs/faults",
+    "runs/inputs/test_files.py",
+    "runs/inputs/test_forms.py",
+    "runs/inputs/test_names.py",
+    "runs/inputs/test_places.py",
+    "runs/test_forks.py",
+    "runs/test_rendering.py",
+    "sources/remote",
+    "sources/test_files.py",
+    "sources/test_finding.py",
+    "sources/test_predicate_faults.py",
+)
 
 settings.register_profile("same", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None, derandomize=False, max_examples=1000, print_blob=True)
@@ -52,6 +66,7 @@ def _one_database_writes_all_catalogs() -> Generator[None]:
     @contextmanager
     def connect(name: str) -> Generator[duckdb.DuckDBPyConnection]:
         connection = idle.pop() if idle else duckdb.connect(name)
+        connection.execute("PRAGMA disable_optimizer")  # which takes half the time of statements on a few rows
         yield connection  # one that an error ends is not used again
         if len(connection.execute("SHOW DATABASES").fetchall()) == 1:
             idle.append(connection)
@@ -72,9 +87,12 @@ def _one_database() -> Generator[OneDatabase]:
 
 @pytest.fixture(autouse=True, scope="module")
 def _engines_share_a_database(request: pytest.FixtureRequest, _one_database: OneDatabase) -> Generator[None]:
-    """Start databases only where tests are about engines, inputs or what reaches them, for cases, and in processes."""
+    """Let engines of tests be connections to one database, but for those that are about what locks a database."""
     with pytest.MonkeyPatch.context() as patch:
-        if any(TESTS / name in request.node.path.parents for name in SHARING):
+        path = request.node.path
+        if any(path.is_relative_to(TESTS / name) for name in SHARING) and not any(
+            path.is_relative_to(TESTS / name) for name in STARTING
+        ):
             _one_database.share(patch)
         yield
 

@@ -9,10 +9,12 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
-from typer.testing import CliRunner
+from typer import testing
+from typer.main import get_command
 
 from pipeline.cli.app import app
 
@@ -31,10 +33,15 @@ class Called:
 
 def call(*words: str | Path) -> Called:
     """Call in this process; what would be a traceback is raised."""
-    result = CliRunner().invoke(app, [str(word) for word in words])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(testing, "_get_command", _commands)
+        result = testing.CliRunner().invoke(app, [str(word) for word in words])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return Called(result.exit_code, result.stdout, result.stderr, result.stdout_bytes)
+
+
+_commands = cache(get_command)  # to make them takes longer than many of them
 
 
 def spawn(

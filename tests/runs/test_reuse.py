@@ -92,6 +92,9 @@ def predictions(seed: int, n_rows: int = 400) -> pl.DataFrame:
     )
 
 
+ALL_COUNTS: dict[str, Any] = {"by": ["language"], "cluster": "document"}  # of the total, groups and replicates
+
+
 def sweep(folder: Path, **keys: Any) -> dict[str, Any]:  # noqa: ANN401 - of a config
     stage = {
         "kind": "threshold_sweep",
@@ -100,8 +103,6 @@ def sweep(folder: Path, **keys: Any) -> dict[str, Any]:  # noqa: ANN401 - of a c
         "method": "binned",
         "outcomes": False,
         "units": False,
-        "by": ["language"],
-        "cluster": "document",
     }
     return {"output": str(folder / "results"), "stages": [stage | keys]}
 
@@ -133,11 +134,11 @@ def is_as_a_full_run(run: Run, folder: Path, **keys: Any) -> bool:  # noqa: ANN4
 
 
 def test_the_night_after_a_new_day_reads_that_day_only(days: Path, tmp_path: Path) -> None:
-    assert read(publish(tmp_path)) == (3, 3)
+    assert read(publish(tmp_path, **ALL_COUNTS)) == (3, 3)
     predictions(3).write_parquet(days / "3.parquet")
-    run = publish(tmp_path)
+    run = publish(tmp_path, **ALL_COUNTS)
     assert read(run) == (4, 1)
-    assert is_as_a_full_run(run, tmp_path)
+    assert is_as_a_full_run(run, tmp_path, **ALL_COUNTS)
     assert run.stages[0].reused == ("predictions: 3 of 4 files as counted before, 1 read",)
 
 
@@ -175,15 +176,15 @@ def test_days_in_folders_of_their_own_are_read_once(tmp_path: Path) -> None:
 def test_a_file_that_is_rewritten_in_place_is_read_again_whatever_its_size_and_times(
     days: Path, tmp_path: Path
 ) -> None:
-    publish(tmp_path)
+    publish(tmp_path, **ALL_COUNTS)
     path = days / "1.parquet"
     before = path.stat()
     frame = pl.read_parquet(path)
     frame.with_columns(~pl.col("label")).write_parquet(path)
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    run = publish(tmp_path)
+    run = publish(tmp_path, **ALL_COUNTS)
     assert read(run) == (3, 1)
-    assert is_as_a_full_run(run, tmp_path)
+    assert is_as_a_full_run(run, tmp_path, **ALL_COUNTS)
 
 
 def test_a_file_that_is_gone_no_longer_counts(days: Path, tmp_path: Path) -> None:
@@ -229,16 +230,16 @@ DAMAGES: tuple[Callable[[bytes], bytes], ...] = (flip, lambda content: content[:
 
 def test_damaged_answers_are_asked_for_again(days: Path, tmp_path: Path) -> None:
     """Answers to one question are flipped, to another cut, to the next empty, all of one question alike."""
-    publish(tmp_path)
+    publish(tmp_path, **ALL_COUNTS)
     folders = sorted((tmp_path / "results" / ".cache").glob("*/*"))
     assert len(folders) >= len(DAMAGES)
     for number, folder in enumerate(folders):
         for path in folder.rglob("*.parquet"):
             path.write_bytes(DAMAGES[number % len(DAMAGES)](path.read_bytes()))
     predictions(3).write_parquet(days / "3.parquet")
-    run = publish(tmp_path)
+    run = publish(tmp_path, **ALL_COUNTS)
     assert read(run) == (4, 4)
-    assert is_as_a_full_run(run, tmp_path)
+    assert is_as_a_full_run(run, tmp_path, **ALL_COUNTS)
 
 
 def test_the_cache_stays_within_its_limit(days: Path, tmp_path: Path) -> None:
@@ -281,16 +282,16 @@ def test_many_nights_leave_few_segments(days: Path, tmp_path: Path, monkeypatch:
     monkeypatch.setattr(stored, "MOST_SEGMENTS", 3)
     for day in range(3, 9):
         predictions(day, 40).write_parquet(days / f"{day:02}.parquet")
-        run = publish(tmp_path, cluster=None, by=[[]])
+        run = publish(tmp_path)
         assert read(run)[1] in {1, 4}
     folders = [*(tmp_path / "results" / ".cache").glob("*/*")]
     assert folders
     assert all(len([*folder.glob("*.parquet")]) <= stored.MOST_SEGMENTS for folder in folders)
-    assert is_as_a_full_run(run, tmp_path, cluster=None, by=[[]])
+    assert is_as_a_full_run(run, tmp_path)
 
 
 def test_a_where_that_cannot_be_computed_is_the_fault_of_the_config(days: Path, tmp_path: Path) -> None:
-    keys = {"predictions": {"path": str(days), "where": "CAST(language AS INTEGER) > 3"}, "cluster": None}
+    keys = {"predictions": {"path": str(days), "where": "CAST(language AS INTEGER) > 3"}}
     with pytest.raises(DataError, match=r"where \(.*\) cannot be computed: Conversion Error: Could not convert"):
         publish(tmp_path, **keys)
 
@@ -321,7 +322,7 @@ def test_answers_of_many_files_are_kept_together(tmp_path: Path, monkeypatch: py
     (tmp_path / "days").mkdir()
     for day in range(12):
         predictions(day, 60).write_parquet(tmp_path / "days" / f"{day:02}.parquet")
-    keys = {"cluster": None, "thresholds": [0.5]}
+    keys = {"thresholds": [0.5]}
     publish(tmp_path, **keys)
     predictions(12, 60).write_parquet(tmp_path / "days" / "12.parquet")
     assert is_as_a_full_run(publish(tmp_path, **keys), tmp_path, **keys)
@@ -348,7 +349,7 @@ def test_large_files_are_asked_one_by_one(
     (tmp_path / "days").mkdir()
     for day in range(11):
         predictions(day, 100).write_parquet(tmp_path / "days" / f"{day:02}.parquet")
-    keys = {"cluster": None, "thresholds": [0.5], "method": "exact"}
+    keys = {"by": ["language"], "thresholds": [0.5], "method": "exact"}
     run = publish(tmp_path, **keys)
     assert asked[-len(files_at_once) :] == files_at_once
     assert is_as_a_full_run(run, tmp_path, **keys)

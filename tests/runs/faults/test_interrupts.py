@@ -64,6 +64,32 @@ MODULE, NUMBER = sys.argv.pop(1), int(sys.argv.pop(1))
 sys.meta_path.insert(0, Finder())
 main()
 """
+FORKED = """
+import os, sys
+from thresher.__main__ import main
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name in MODULES:
+            MODULES.remove(name)
+            for number in NUMBERS:
+                self.stopped(name, number)
+
+    def stopped(self, name, number):
+        if child := os.fork():
+            code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            os.write(1, f"stopped {name} {number} {code}\\n".encode())
+            return
+        for descriptor, ending in ((1, "out"), (2, "err")):
+            os.dup2(os.open(f"{FOLDER}/{name}.{number}.{ending}", os.O_CREAT | os.O_WRONLY), descriptor)
+        os.kill(os.getpid(), number)
+
+FOLDER = sys.argv.pop(1)
+MODULES = sys.argv.pop(1).split(",")
+NUMBERS = [int(number) for number in sys.argv.pop(1).split(",")]
+sys.meta_path.insert(0, Finder())
+main()
+"""
 LATE = """
 import os, signal, sys
 from pipeline.storage import catalog
@@ -109,23 +135,39 @@ def test_a_signal_stops_a_working_query_at_once(workplace: Workplace, number: si
     assert workplace.publish(boundary=">").generation == 2
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-@pytest.mark.parametrize(
-    "module",
-    [
-        "thresher.loading",
-        "pipeline",
-        "typer",
-        "pipeline.cli.app",
-        "pipeline.cli.console",
-        "pipeline.runs.config",
-        "polars",
-    ],
+LOADED_IN_TURN = (
+    "thresher.loading",
+    "pipeline",
+    "typer",
+    "pipeline.cli.app",
+    "pipeline.cli.console",
+    "pipeline.runs.config",
+    "polars",
 )
-def test_a_signal_while_modules_are_loaded_stops_without_a_traceback(
-    workplace: Workplace, module: str, number: signal.Signals, code: int
-) -> None:
-    words = [sys.executable, "-c", EARLY, module, str(int(number)), "run", str(workplace.config())]
+
+
+def test_a_signal_while_modules_are_loaded_stops_without_a_traceback(workplace: Workplace) -> None:
+    """A command that forks before each of them: the child gets the signal, and would go on as the command does."""
+    codes = {signal.SIGTERM: 143, signal.SIGINT: 130}
+    stopped, config = workplace.folder / "stopped", workplace.config()
+    stopped.mkdir()
+    numbers = ",".join(str(int(number)) for number in codes)
+    words = [sys.executable, "-c", FORKED, str(stopped), ",".join(LOADED_IN_TURN), numbers, "check", str(config)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    cases = [(module, number, code) for module in LOADED_IN_TURN for number, code in codes.items()]
+    told = [line for line in done.stdout.splitlines() if line.startswith("stopped ")]
+    assert sorted(told) == sorted(f"stopped {module} {int(number)} {code}" for module, number, code in cases)
+    for module, number, code in cases:
+        out, err = ((stopped / f"{module}.{int(number)}.{ending}").read_text("utf-8") for ending in ("out", "err"))
+        assert (out, err) == ("", f"error: Stopped. Published results are unchanged.  [exit {code}]\n"), (module, code)
+    assert not workplace.results.exists()
+
+
+@pytest.mark.parametrize(("module", "code"), [("typer", 143), ("polars", 130)])
+def test_a_signal_to_the_command_itself_while_modules_are_loaded(workplace: Workplace, module: str, code: int) -> None:
+    """One to the process that people start, and one to that which works for it."""
+    words = [sys.executable, "-c", EARLY, module, str(code - 128), "run", str(workplace.config())]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout) == (code, "")
     assert done.stderr == f"error: Stopped. Published results are unchanged.  [exit {code}]\n"

@@ -67,7 +67,7 @@ def test_places_do_not_depend_on_the_order_of_the_rows(
     placed: bool,  # noqa: FBT001 - parametrized
 ) -> None:
     rng = np.random.default_rng(len(match) + 10 * len(candidates))
-    for number in range(12):
+    for number in range(6):
         frames = random_frames(rng, placed=placed, ranked=candidates == "first" or number % 2 == 0)
         if candidates == "error" and placed:
             spans = pl.struct("_document", "start", "end")
