@@ -28,7 +28,7 @@ from pipeline.stages.change_points.alarm_contract import (
     SWEPT_ALARMS,
 )
 from pipeline.stages.change_points.lengths import in_positions
-from pipeline.tables.columns import by_group
+from pipeline.tables.columns import by_group, nulls
 from pipeline.tables.ratios import quotient
 from pipeline.tables.sweep import REPLICATE, THRESHOLD
 
@@ -44,6 +44,7 @@ RATE, BETWEEN = "false_alarm_rate", "time_between_false_alarms"
 _LEAD_NAMES = ("share_ahead", "mean_lead", *QUANTILES)
 _WORST = {quality: number for number, quality in enumerate(MEANINGS)}
 _OF_RECALL = "_quality_of_recall"
+_OF_POINT = "_quality_of_point"
 _REASON_OF_RECALL = "_undefined_interval_of_recall"
 
 
@@ -157,11 +158,14 @@ def _points(
     keys: Sequence[str],
 ) -> pl.DataFrame:
     """The alarms at every chosen threshold, and where nothing has a score, with the spread of their leads."""
-    chosen = points.filter(pl.col(THRESHOLD).is_not_null()).select(*keys, CRITERION, THRESHOLD)
+    quality = pl.col(INTERVAL_QUALITY).alias(_OF_POINT)
+    chosen = points.filter(pl.col(THRESHOLD).is_not_null()).select(*keys, CRITERION, THRESHOLD, quality)
     unscored = alarms.filter(pl.col(THRESHOLD).is_null()).select(
-        *keys, pl.lit(ALL_PREDICTIONS).alias(CRITERION), THRESHOLD
+        *keys, pl.lit(ALL_PREDICTIONS).alias(CRITERION), THRESHOLD, *nulls([_OF_POINT])
     )
-    of_points = pl.concat([chosen, unscored]).join(alarms, on=[*keys, THRESHOLD], how="left", nulls_equal=True)
+    of_points = pl.concat([chosen, unscored.cast(chosen.schema)]).join(
+        alarms, on=[*keys, THRESHOLD], how="left", nulls_equal=True
+    )
     of_groups = by_group(leads, keys)
     nothing = leads.clear()
     spread = [
@@ -181,7 +185,7 @@ def _of_both(table: pl.DataFrame) -> pl.DataFrame:
     worse = pl.min_horizontal(*qualities).replace_strict(dict(enumerate(MEANINGS)), return_dtype=pl.String)
     reason = pl.coalesce(UNDEFINED_INTERVAL, "_reason").alias(UNDEFINED_INTERVAL)
     table = table.with_columns(worse.alias(INTERVAL_QUALITY), reason)
-    was_chosen = (pl.col(CRITERION) != ALL_PREDICTIONS) & ~pl.col(CRITERION).str.contains("confidence=", literal=True)
+    was_chosen = pl.col(_OF_POINT) == "chosen_on_same_data"
     chosen = of_chosen(table)[INTERVAL_QUALITY]
     return table.with_columns(pl.when(was_chosen).then(chosen).otherwise(INTERVAL_QUALITY).alias(INTERVAL_QUALITY))
 

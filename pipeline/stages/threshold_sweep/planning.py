@@ -79,7 +79,7 @@ class _Planner:
             accounting=Query("threshold_sweep/accounting", {"missed": float(missed)}),
             positive=column("label"),
             warnings=tuple(self._warnings(by)),
-            facts={"independent": self._independent()},
+            facts={"independent": self._independent(), **self.units.facts},
             optional=(self.outcomes, self.units.table),
         )
 

@@ -21,6 +21,7 @@ from pipeline.queries.dialect import column, double, is_finite
 from pipeline.queries.load import statement
 from pipeline.sources.source import SCORE_GIVEN
 from pipeline.stages.threshold_sweep.unit_columns import CELLS, CONFUSION, TABLE
+from pipeline.tables.groupings import users_name
 from pipeline.tables.schemas import GROUPING, polars_types
 from pipeline.tables.sweep import THRESHOLD, lowest_retrieved
 
@@ -75,6 +76,13 @@ class UnitsOfSweep:
         return OptionalTable(
             TABLE, "units", asked, MOST_ROWS_IN_ORDER, sources, told=False, lacking=lacking, check=check
         )
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What the units are, in the words in which the record says what is independent."""
+        if self.unit is None:
+            return {}
+        return {"units": "rows" if self.params.cluster is None else users_name(self.unit)}
 
     def checks(self) -> Iterator[Check]:
         """Every row has its unit where the config asks for the table; a missing cluster is refused in any case."""
