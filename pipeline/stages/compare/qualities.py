@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pipeline.stages.compare.rows import Row
 
 LARGEST_SKEWNESS = 1 / math.sqrt(UNITS_PER_SQUARED_SKEWNESS)  # of a mean, that Student's t bears
+LARGEST_FOR_BOOTSTRAP = 3 * LARGEST_SKEWNESS
 
 
 def has_interval(row: Row) -> bool:
@@ -61,7 +62,7 @@ def quality_of_groups(row: Row, skewness: float, *, by_bootstrap: bool, by_rule:
     if not has_interval(row):
         return None
     is_few = min(row["n_units_a"], row["n_units_b"]) < FEWEST_CLUSTERS
-    is_skewed = not by_bootstrap and skewness > LARGEST_SKEWNESS
+    is_skewed = skewness > (LARGEST_FOR_BOOTSTRAP if by_bootstrap else LARGEST_SKEWNESS)
     sizes: Quality = "few_clusters" if is_few else "good"
     return worst([sizes, "skewed" if is_skewed else None, "at_edge" if by_rule else None])
 
