@@ -128,6 +128,11 @@ VALUES: Values = {
     "quartile_of_volume": lambda rng, _: _integers(rng, 1, 5),
     "event_label": lambda rng, _: _texts(rng, ["", "1:x"]),
     "article_label": lambda rng, _: _texts(rng, ["1:0", "1:1-"]),
+    "unit_key": lambda rng, _: _texts(rng, ["1", "2", "3"]),
+    "place": lambda rng, _: pl.Series(rng.permutation(ROWS)),
+    "first_step": lambda _rng, _: pl.Series([0] * ROWS),
+    "step": lambda rng, _: pl.Series(rng.permutation(ROWS)),
+    "lowest_score": lambda rng, _: _numbers(rng, odd=False),
 }
 WITHOUT_FAULT = {  # nothing is at fault in these data
     "compare/checks/missing_units",
@@ -156,7 +161,7 @@ def values_of(column: str) -> Callable[[Generator, bool], pl.Series]:
     """How to fill a column, by its name."""
     if column in VALUES:
         return VALUES[column]
-    if column.startswith(("n_", "m_")):
+    if column.startswith(("n_", "m_", "influence_")):
         return lambda rng, _: _integers(rng, 0, 10**9)
     if column.endswith(("_latitude", "_longitude")):
         return lambda rng, _: pl.Series(rng.uniform(-90, 90, ROWS))

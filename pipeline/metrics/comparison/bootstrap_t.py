@@ -23,7 +23,7 @@ import scipy
 
 from pipeline.metrics.comparison.paired_tests import PairedT, differences, paired_t
 from pipeline.metrics.comparison.separate import is_constant, means_of, skewness_of_difference
-from pipeline.metrics.comparison.student import Student, difference_of
+from pipeline.metrics.comparison.student import Student, difference_of, unit_of
 from pipeline.metrics.uncertainty.jackknife import t_quantile
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _MOST_DRAWS, _FEWEST_RESAMPLES = 10**8, 999
 _DRAWS_AT_ONCE = 2**21
 _ROUNDING = 1e-9
+_LARGEST_STATISTIC = 1e90  # whose cube is finite
 _NEGLIGIBLE_SKEWNESS = 1e-6
 _FEWEST_FOR_SKEWNESS = 3
 
@@ -194,13 +195,13 @@ def bootstrap_of_groups(a: Floats, b: Floats, *, resamples: int = 9999, seed: in
     student = difference_of(*means_of(a, b))
     if is_constant(a) or is_constant(b) or math.isnan(student.error):
         return BootstrapT(replace(student, error=math.nan), np.zeros(0), math.nan)
-    centre = np.concatenate([a, b]).mean()
-    scale = max(float(np.abs(a - centre).max()), float(np.abs(b - centre).max()))
+    unit = unit_of(np.concatenate([a, b]))
+    halves = [values / unit / 2 for values in (a, b)]  # whose differences are finite
+    centred = [values - values.mean() for values in halves]
+    scale = max(float(np.abs(values).max()) for values in centred)
     rng, count = np.random.default_rng(seed), _affordable(resamples, len(a) + len(b))
-    (mean_a, variance_a), (mean_b, variance_b) = (
-        _resampled_moments((values - values.mean()) / scale, count, rng) for values in (a, b)
-    )
-    skew = skewness_of_difference(a / scale, b / scale)
+    (mean_a, variance_a), (mean_b, variance_b) = (_resampled_moments(values / scale, count, rng) for values in centred)
+    skew = skewness_of_difference(a, b)
     return BootstrapT(student, _statistics(mean_a - mean_b, variance_a + variance_b), skew)
 
 
@@ -236,7 +237,8 @@ def _hall(skew: float, statistic: float) -> float:
     written here for t = √n S and the skewness of the mean, κ = γ/√n: t + κ t²/3 + κ² t³/27 + κ/6, which rises with t
     and can therefore be inverted. For two samples κ is the skewness of the difference (Hall & Martin 1988).
     """
-    return statistic + skew * statistic**2 / 3 + skew**2 * statistic**3 / 27 + skew / 6
+    t = max(-_LARGEST_STATISTIC, min(statistic, _LARGEST_STATISTIC))
+    return t + skew * t**2 / 3 + skew**2 * t**3 / 27 + skew / 6
 
 
 def _hall_bounds(skew: float, quantile: float) -> tuple[float, float]:

@@ -16,6 +16,7 @@ import numpy as np
 import scipy
 
 from pipeline.metrics.comparison.pooled import denominators
+from pipeline.metrics.comparison.student import unit_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,6 +46,7 @@ def permuted_means(a: Floats, b: Floats, *, resamples: int = 9999, seed: int = 0
     if not (len(a) and len(b)):
         return math.nan
     values = np.concatenate([a, b])
+    values = values / unit_of(values) / 2  # so that differences are finite
     centred = values - values.mean()
     scale = float(np.abs(centred).max()) or 1.0
     p_values = _permuted(centred[:, None] / scale, np.ones((len(values), 1)), len(a), resamples, seed)

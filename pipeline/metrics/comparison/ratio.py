@@ -52,6 +52,7 @@ class Ratio:
 UNDEFINED_RATIO = Ratio(math.nan)
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def ratio_on_same_units(a: Floats, b: Floats) -> Ratio:
     """Return the ratio of the means of two systems on the same units.
 
@@ -76,7 +77,8 @@ def ratio_of_independent(a: Student, b: Student) -> Ratio:
     """
     if not (a.estimate > 0 and b.estimate > 0):
         return _at_zero(a.estimate, b.estimate)
-    variances = (a.error / a.estimate) ** 2, (b.error / b.estimate) ** 2
+    shares = a.error / a.estimate, b.error / b.estimate
+    variances = shares[0] * shares[0], shares[1] * shares[1]
     degrees = welch_degrees(variances, (a.degrees, b.degrees))
     return _ratio(a.estimate, b.estimate, Student(0.0, math.sqrt(sum(variances)), degrees))
 

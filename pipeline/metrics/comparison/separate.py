@@ -25,7 +25,7 @@ from pipeline.metrics.comparison.pooled import (
     jackknife_errors,
     pooled_ratios,
 )
-from pipeline.metrics.comparison.student import NOTHING, Student, mean_of
+from pipeline.metrics.comparison.student import NOTHING, Student, mean_of, unit_of
 from pipeline.metrics.uncertainty.jackknife import leave_one_out
 from pipeline.tables.ratios import RATIOS
 
@@ -53,9 +53,9 @@ def means_of(a: Floats, b: Floats) -> tuple[Student, Student]:
     """
     of_a, of_b = mean_of(a), mean_of(b)
     if is_constant(a) and len(b) >= _FEWEST_UNITS and len(a) >= _FEWEST_UNITS:
-        of_a = replace(of_a, error=0.0 if is_constant(b) else float(np.std(b, ddof=1)) / math.sqrt(len(a)))
+        of_a = replace(of_a, error=0.0 if is_constant(b) else mean_of(b).error * math.sqrt(len(b) / len(a)))
     if is_constant(b) and len(b) >= _FEWEST_UNITS and len(a) >= _FEWEST_UNITS:
-        of_b = replace(of_b, error=0.0 if is_constant(a) else float(np.std(a, ddof=1)) / math.sqrt(len(b)))
+        of_b = replace(of_b, error=0.0 if is_constant(a) else mean_of(a).error * math.sqrt(len(a) / len(b)))
     return of_a, of_b
 
 
@@ -68,7 +68,7 @@ def skewness_of_difference(a: Floats, b: Floats) -> float:
         a: Values of the first group, shape (A,).
         b: Values of the other, shape (B,).
     """
-    (third_a, variance_a), (third_b, variance_b) = _cumulants(a), _cumulants(b)
+    (third_a, variance_a), (third_b, variance_b) = _cumulants(a, b)
     total = variance_a + variance_b
     return (third_a - third_b) / total**1.5 if total > 0 else 0.0
 
@@ -84,7 +84,7 @@ def largest_skewness(a: Floats, b: Floats) -> float:
         b: Values of the other, shape (B,).
     """
     smaller, larger = sorted((a, b), key=len)
-    (third, variance), (third_of_larger, variance_of_larger) = _cumulants(smaller), _cumulants(larger)
+    (third, variance), (third_of_larger, variance_of_larger) = _cumulants(smaller, larger)
     total = variance + variance_of_larger
     if not total > 0:
         return 0.0
@@ -94,11 +94,18 @@ def largest_skewness(a: Floats, b: Floats) -> float:
     return float((abs(third) + abs(third_of_larger)) / total**1.5)
 
 
-def _cumulants(values: Floats) -> tuple[float, float]:
-    """Third cumulant and variance of the mean of some values."""
-    count = len(values)
-    centred = values - values.mean() if count else values
-    return float((centred**3).sum()) / max(count, 1) ** 3, float((centred**2).sum()) / max(count, 1) ** 2
+def _cumulants(*groups: Floats) -> list[tuple[float, float]]:
+    """Third cumulant and variance of the mean of every group, on a scale on which they are finite."""
+    centred = []
+    for values in groups:
+        scaled = values / unit_of(values) / 2
+        centred.append((scaled - scaled.mean()) * unit_of(values) if len(values) else scaled)
+    largest = max((float(np.abs(values).max(initial=0.0)) for values in centred), default=0.0) or 1.0
+    shares = [values / largest for values in centred]
+    return [
+        (float((values**3).sum()) / max(len(values), 1) ** 3, float((values**2).sum()) / max(len(values), 1) ** 2)
+        for values in shares
+    ]
 
 
 def pooled_estimates(counts: Floats) -> dict[str, Student]:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 Correction: TypeAlias = Literal["holm", "bh", "none"]
 
 
+_LARGE_CRITICAL = 100.0  # value of t beyond which the noncentral distribution takes for ever, and is not needed
+
+
 def adjust_p_values(p_values: ArrayLike, correction: Correction = "holm") -> Floats:
     """P-values adjusted for multiple testing; those that are nan stay nan and do not count.
 
@@ -92,5 +95,7 @@ def detectable_difference(error: float, degrees: float, *, power: float = 0.8, s
     Returns:
         The difference in the unit of `error`; nan where an argument is.
     """
-    critical = scipy.special.stdtrit(degrees, 1 - significance / 2)
+    critical = float(scipy.special.stdtrit(degrees, 1 - significance / 2))
+    if critical > _LARGE_CRITICAL:  # the noise of the mean is nothing beside that of its standard error
+        return critical * math.sqrt(float(scipy.special.chdtri(degrees, 1 - power)) / degrees) * error
     return float(scipy.special.nctdtrinc(degrees, 1 - power, critical)) * error

@@ -88,8 +88,11 @@ def difference_of(first: Student, second: Student) -> Student:
         first: The one that it is taken from.
         second: The other.
     """
+    if not math.isfinite(first.error + second.error):
+        return Student(first.estimate - second.estimate, math.nan, math.nan)
     unit = unit_of(np.array([first.error, second.error]))
-    variances = (first.error / unit) ** 2, (second.error / unit) ** 2
+    scaled = first.error / unit, second.error / unit
+    variances = scaled[0] * scaled[0], scaled[1] * scaled[1]
     degrees = welch_degrees(variances, (first.degrees, second.degrees))
     return Student(first.estimate - second.estimate, math.sqrt(sum(variances)) * unit, degrees)
 

@@ -70,11 +70,11 @@ class AlarmMatcher:
             frames: As for `Matcher.match`; `annotations` of incidents that last also have `position_of_end`.
 
         Returns:
-            run_number, is_prediction (one row for each, with its score), is_row, is_run, is_always (whether it counts
-            at every threshold), score, n_true (of runs), tp, n_predicted, n_false, n_ignored and n_merged (by how much
-            they change), n_alerted (1: a true point has a first alarm, -1: no longer this one) with its lead, n_ahead
-            (the same if the lead is above 0), covering (of runs), and if detailed position, true_position, delay,
-            status.
+            run_number, is_prediction (one row for each, with its score), is_row, is_run, is_always (whether it
+            counts at every threshold), score, n_true (of runs), tp, n_predicted, n_false, n_ignored and n_merged
+            (by how much they change), n_alerted (1: a true point has a first alarm, -1: no longer this one) with
+            its lead, n_ahead (the same if the lead is above 0), covering (of runs), and if detailed position,
+            true_position, delay and status.
         """
         runs = frames["runs"].sort(RUN)
         numbers = runs[RUN].to_numpy()

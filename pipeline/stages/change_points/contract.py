@@ -225,15 +225,15 @@ class ChangePointsParameters(StageParameters):
         if self.annotators == "tcpd" and self.duplicates == "keep":
             message = 'annotators = "tcpd" works on sets of positions: use duplicates = "error" or "max"'
             raise ValueError(message)
-        if self.annotators == "tcpd" and self.alarm_keys:
-            message = (
-                f'annotators = "tcpd" adds index 0 to both sides, which is no alarm: leave {self.alarm_keys[0]} out'
-            )
-            raise ValueError(message)
         if any(point.cost is not None for point in self.operating_points) and self._has_unequal_counts:
             message = (
                 "cost needs counts in which each true positive is one prediction and one true point: it does not go "
                 'with matching = "any", nor with annotators = "tcpd", whose recall is a mean'
+            )
+            raise ValueError(message)
+        if self.annotators == "tcpd" and self.alarm_keys:
+            message = (
+                f'annotators = "tcpd" adds index 0 to both sides, which is no alarm: leave {self.alarm_keys[0]} out'
             )
             raise ValueError(message)
         named = [ANNOTATOR in grouping for grouping in self.by]
@@ -249,14 +249,14 @@ class ChangePointsParameters(StageParameters):
         return self.model_copy(update={"by": tuple(dict.fromkeys(groupings))})
 
     @property
+    def _has_unequal_counts(self) -> bool:
+        return self.rule == "any" or self.annotators == "tcpd"
+
+    @property
     def alarm_keys(self) -> tuple[str, ...]:
         """The keys that are set of those that ask for alarms."""
         values = {"cooldown": self.cooldown, "repeats": self.repeats, "per": self.per}
         return tuple(name for name, value in values.items() if value is not None)
-
-    @property
-    def _has_unequal_counts(self) -> bool:
-        return self.rule == "any" or self.annotators == "tcpd"
 
     @property
     def rule(self) -> Matching:

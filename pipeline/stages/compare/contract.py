@@ -260,7 +260,7 @@ class CompareParameters(UpstreamParameters):
             return tuple(shared)
         names = {metric: name_of(metric) for metric in self.metrics}
         lacking = [name for name in names.values() if is_measure(name) and name not in shared]
-        if lacking:
+        if lacking and upstream[0].kind == "ranking":
             offered = f"its measures are {', '.join(shared)}" if shared else "it names no measures"
             message = f"metrics names {lacking[0]}, which stage {upstream[0].name!r} does not measure: {offered}"
             raise ValueError(message)

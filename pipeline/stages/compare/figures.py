@@ -21,7 +21,7 @@ from pipeline.stages.compare.figure_rows import (
 )
 from pipeline.stages.compare.figures_of_margins import margin_figures, ratio_figures
 from pipeline.stages.compare.fitting import POOLED
-from pipeline.stages.compare.sentences import claims_of_pairs, different_units, largest_gaps, strongest
+from pipeline.stages.compare.sentences import MAIN, claims_of_pairs, different_units, largest_gaps, strongest
 from pipeline.stages.compare.summary import one_test_a_pair
 from pipeline.stages.figure_blocks import (
     caption,
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 LEVEL = 0.05  # of the tests, as in the sentence of the summary
 MOST_DIFFERENCES = 3
-MAIN = "pooled_f1"
 _OVERLAP = " Systems whose bars overlap can still differ, as all have the same units."
 
 
@@ -111,14 +110,14 @@ def _pooled_means(table: pl.DataFrame, confidence: float) -> Figure:
 
 
 def _differences(tests: pl.DataFrame, metric: str, name: str, confidence: float) -> Figure:
-    table = tests.with_columns(pair_text()).sort(*keys_of(tests), *SYSTEMS)
+    table = tests.with_columns(pair_text()).sort(*keys_of(tests), *SYSTEMS, nulls_last=True)
     series = (with_limits(table, Series("difference", f"Difference in {metric}", "estimate", "point")),)
     axis, differs = Axis("", f"Difference in {metric}"), not different_units(tests).is_empty()
     return _of_pairs(table, series, f"differences_{name}", metric, axis, confidence, differs=differs)
 
 
 def _pooled_differences(tests: pl.DataFrame, confidence: float) -> Figure:
-    table = wide(tests.with_columns(pair_text()).sort(*keys_of(tests), *SYSTEMS), PAIR, "difference")
+    table = wide(tests.with_columns(pair_text()).sort(*keys_of(tests), *SYSTEMS, nulls_last=True), PAIR, "difference")
     series, what = pooled_series(table), "precision, recall and F1"
     axis = Axis("", "Difference in precision, recall, F1 of all units together", "percent")
     differs = not different_units(tests).is_empty()

@@ -25,6 +25,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+_READING = (
+    "Bars are {level} intervals. A bar within the band shows that both are equivalent; one that stays above its lower "
+    "end, that the first is not lower by the margin; one that stays below its upper end, that the first is not higher "
+    "by it. Unlike the claims in the table they are not adjusted for the number of pairs. A bar that reaches beyond "
+    "the band is no proof of a difference."
+)
+
+
 def ratio_figures(tests: pl.DataFrame, confidence: float) -> Iterator[Figure]:
     """Ratios of every pair by metric, where systems have different units.
 
@@ -34,7 +42,7 @@ def ratio_figures(tests: pl.DataFrame, confidence: float) -> Iterator[Figure]:
     """
     if different_units(tests).is_empty():
         return
-    named = tests.with_columns(pair_text()).sort(*keys_of(tests), *SYSTEMS)
+    named = tests.with_columns(pair_text()).sort(*keys_of(tests), *SYSTEMS, nulls_last=True)
     metrics = [metric for metric in named["metric"].unique(maintain_order=True) if metric not in POOLED]
     for metric, name in names_of_metrics(metrics).items():
         table = named.filter(pl.col("metric") == metric)
@@ -69,7 +77,7 @@ def margin_figures(margins: pl.DataFrame) -> Iterator[Figure]:
     """
     of_pairs = margins.filter(pl.col("claim") == "equivalent").with_columns(pair_text())
     for metric, name in names_of_metrics(of_pairs["metric"].unique(maintain_order=True).to_list()).items():
-        table = of_pairs.filter(pl.col("metric") == metric).sort(*keys_of(of_pairs), *SYSTEMS)
+        table = of_pairs.filter(pl.col("metric") == metric).sort(*keys_of(of_pairs), *SYSTEMS, nulls_last=True)
         yield _margin(table, metric, name)
 
 
@@ -81,12 +89,7 @@ def _margin(table: pl.DataFrame, metric: str, name: str) -> Figure:
         f"The system that is named first minus the other one, in {metric}. The grey band is the margin, "
         f"{number(margin)} to both sides."
     )
-    reading = (
-        f"Bars are {level(confidence)} intervals. A bar within the band shows that both are equivalent; one that stays "
-        "above its lower end, that the first is not lower by the margin; one that stays below its upper end, that the "
-        "first is not higher by it. Unlike the claims in the table they are not adjusted for the number of pairs. A "
-        "bar that reaches beyond the band is no proof of a difference."
-    )
+    reading = "" if confidence is None else _READING.format(level=level(confidence))
     return Figure(
         name=f"margins_{name}",
         title=f"Differences in {metric} and the margin",

@@ -73,8 +73,7 @@ def compare_values(pair: PairOfSystems, metric: str, a: Floats, b: Floats) -> Co
     if compared == "mean":
         wins, ties, losses = win_tie_loss(a, b)
         shared |= {"effect_size": student.effect_size, "wins_a": wins, "ties": ties, "wins_b": losses}
-    deviation = float((a - b).std(ddof=1)) if len(a) > 1 and gaps.any() else math.nan
-    shared["minimum_detectable_difference"] = _detectable(pair, deviation, len(a))
+    shared["minimum_detectable_difference"] = _detectable(pair, student.error * math.sqrt(len(a)), len(a))
     names = chosen(pair.params.tests, compared, paired=True)
     return pair.compared(
         compared,

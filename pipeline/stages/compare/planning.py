@@ -156,6 +156,9 @@ class _Planner:
                 message = f"metrics names {name!r}, which is no metric but identifies a row"
                 raise DataError(message)
         for name in self.values:
+            if self.params.of and not self.units.has(name):
+                message = f"metrics names {name!r}, which the units of {', '.join(self.params.of)} do not have"
+                raise DataError(message, remedy=f"Comparable are {', '.join(self._comparable())}.")
             self.units.types(name, Field(name, "number", "a metric of the units"))
         for key, name in self.params.keys_of_metrics():
             if name not in self.metrics:
@@ -168,6 +171,15 @@ class _Planner:
                 'tests: "bayes" needs the counts tp, fp and fn of every unit, and a pooled ratio among the metrics'
             )
             raise DataError(message, remedy="For metrics that are one value per unit take another test.")
+
+    def _comparable(self) -> Iterator[str]:
+        """Every metric that the units of another stage offer."""
+        yield from _counted(self.units)
+        yield from RATIOS if _has_cells(self.units) else ()
+        schema, keys = self.units.files[0].schema, {self.units.source_name(name) for name in _KEYS}
+        kinds = {name: str(schema.field(name).type) for name in schema.names}
+        numeric = (name for name, kind in kinds.items() if kind in _FLOATING or kind.startswith(("int", "uint", "dec")))
+        yield from (name for name in numeric if name not in {*keys, *self.params.by_names})
 
     def _checks(self, keys: Sequence[str]) -> Iterator[Check]:
         yield from (missing_check(self.units, name) for name in (_KEYS if self.params.paired else _KEYS[:1]))

@@ -61,7 +61,8 @@ def _frame(
 ) -> pl.DataFrame:
     types = {each.name: system if each.type == "KEY" else polars_types(each.type)[0] for each in columns}
     frame = pl.DataFrame(rows, schema={**keys, **types}, orient="row")
-    return frame.with_columns(pl.col([each.name for each in columns if each.type == "DOUBLE"]).fill_nan(None))
+    doubles = pl.col([each.name for each in columns if each.type == "DOUBLE"])
+    return frame.with_columns(pl.when(doubles.is_finite()).then(doubles))
 
 
 def _adjusted(params: CompareParameters, rows: Sequence[Row]) -> list[Row]:

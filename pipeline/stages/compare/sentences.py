@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
+MAIN = "pooled_f1"  # the metric that is told first
 LEVEL = 0.05  # of the tests, as in the sentence of the summary
-MOST_GAPS, MOST_CLAIMS = 3, 3  # that are told
+MOST_GAPS, MOST_CLAIMS = 2, 3  # that are told
 _CLAIMS = ("equivalent", "a_not_worse", "b_not_worse")  # the strongest first
 
 
@@ -89,7 +90,8 @@ def largest_gaps(shown: pl.DataFrame) -> list[dict[str, Any]]:
     largest = rows.filter(pl.col("difference").is_not_null()).sort(
         pl.col("difference").abs(), descending=True, maintain_order=True
     )
-    return largest.unique("metric", keep="first", maintain_order=True).sort("metric").to_dicts()
+    of_metrics = largest.unique("metric", keep="first", maintain_order=True)
+    return of_metrics.sort(pl.col("metric") != MAIN, "metric").to_dicts()
 
 
 def without_positives(tests: pl.DataFrame) -> list[object]:
@@ -119,13 +121,14 @@ def _gap(row: Row, shown: pl.DataFrame) -> str:
     systems = pl.concat([rows["system_a"], rows["system_b"]]).unique()
     against = rows["system_b"].unique()
     is_from_baseline = against.len() == 1 and systems.len() > 2  # noqa: PLR2004 - else it is a single pair
-    of = f"from {system_text(against[0])}" if is_from_baseline else f"among {systems.len():,} systems"
+    of = f" from {system_text(against[0])}" if is_from_baseline else f" among {systems.len():,} systems"
     sides = [(row["mean_a"], row["system_a"]), (row["mean_b"], row["system_b"])]
     (high, best), (low, worst) = sides if row["difference"] >= 0 else sides[::-1]
     words = f"{system_text(best)} has {number(high)}, {system_text(worst)} {number(low)}"
     ratio = f", {number(low / high)} times as much" if row["ratio"] is not None and low > 0 else ""
     what = f"{'difference' if is_from_baseline else 'gap'} in {system_text(row['metric'])}"
-    largest = f"The largest {what} {of} is {number(abs(row['difference']))}: {words}{ratio} ({_chance(row, rows)})."
+    head = f"The largest {what}{of}" if rows.height > 1 else f"The {what}"
+    largest = f"{head} is {number(abs(row['difference']))}: {words}{ratio} ({_chance(row, rows)})."
     return f"{largest}{_clearest(row, rows)}"
 
 
@@ -159,16 +162,15 @@ def margin_sentences(margins: pl.DataFrame) -> Iterator[str]:
     """
     pairs = claims_of_pairs(margins)
     shown = [claim for claims in pairs.values() if (claim := strongest(claims)) is not None]
-    for row in shown[:MOST_CLAIMS]:
-        yield of_group(row, claim_sentence(row))
-    if len(shown) > MOST_CLAIMS:
-        yield f"{len(shown) - MOST_CLAIMS:,} further pairs are not worse, or equivalent, within their margins."
-    n_open = len(pairs) - len(shown)
-    if n_open:
-        yield (
-            f"Within the margin nothing is shown of {n_open:,} of {len(pairs):,} pairs and metrics, which is no proof "
-            "that they differ."
-        )
+    n_open, of = len(pairs) - len(shown), f"{len(pairs):,} pairs and metrics" if len(pairs) > 1 else "the pair"
+    if len(shown) <= MOST_CLAIMS:
+        yield from (of_group(row, claim_sentence(row)) for row in shown)
+    else:
+        yield f"Of {of}, {len(shown):,} are shown not to be worse, or to be equivalent, within the margin."
+    if n_open and len(pairs) > 1:
+        yield f"Nothing is shown of {n_open:,} of the {of}, which is no proof that they differ."
+    elif n_open:
+        yield "Nothing is shown of the pair within the margin, which is no proof that the two differ."
 
 
 def strongest(claims: Mapping[str, Row]) -> Row | None:

@@ -18,7 +18,7 @@ from pipeline.metrics.comparison.separate import (
     means_of,
     pooled_estimates,
 )
-from pipeline.metrics.comparison.student import difference_of
+from pipeline.metrics.comparison.student import difference_of, mean_of
 from pipeline.stages.compare.fitting import chosen
 from pipeline.stages.compare.pairs import has_ratio, ratio_without_hits, undefined_of_pooled
 from pipeline.stages.compare.qualities import quality_of_counts, quality_of_groups, quality_of_matchers
@@ -58,7 +58,8 @@ def compare_values(pair: PairOfSystems, metric: str, a: Floats, b: Floats) -> Co
     shared = pair.with_difference(head, (of_a.estimate, of_b.estimate), of_ratio, undefined)
     shared["minimum_detectable_difference"] = pair.detectable(student)
     if compared == "mean" and undefined is None:
-        shared["effect_size"] = student.estimate / math.sqrt((float(a.var(ddof=1)) + float(b.var(ddof=1))) / 2)
+        spread = math.hypot(*(mean_of(values).error * math.sqrt(len(values)) for values in (a, b)))
+        shared["effect_size"] = student.estimate / spread * math.sqrt(2) if spread > 0 else math.nan
     by_rule, skewness = is_constant(a) or is_constant(b), largest_skewness(a, b)
     return pair.compared(
         compared,
