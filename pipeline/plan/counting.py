@@ -109,6 +109,8 @@ def omitted_tables(engine: Engine, plan: Plan) -> dict[str, str]:
         rows = kept_rows(engine, table.sources) if table.is_open else table.rows
         if not table.is_possible or (table.is_open and not table.is_small(rows)):
             omitted[table.table] = table.reason(rows)
+        elif table.check is not None and (fault_rows := engine.fetch(table.check.query).to_dicts()):
+            omitted[table.table] = table.check.explain(fault_rows)[0]
     return omitted
 
 

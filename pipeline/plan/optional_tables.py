@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from pipeline.plan.nodes import Check
     from pipeline.sources.source import Source
 
 
@@ -20,6 +21,8 @@ class OptionalTable:
         limit: Most rows of the inputs together.
         sources: The inputs whose rows are counted.
         told: Whether a run warns that the table is not made for its size; the record says so in any case.
+        lacking: What the inputs lack that the table is made of, in words; empty: nothing.
+        check: A check whose faults leave the table out.
     """
 
     table: str
@@ -28,10 +31,14 @@ class OptionalTable:
     limit: int
     sources: tuple[Source, ...]
     told: bool = True
+    lacking: str = ""
+    check: Check | None = None
 
     @property
     def is_possible(self) -> bool:
         """Whether the table may be made, as far as config and footers tell: `where` may leave few enough rows."""
+        if self.lacking:
+            return False
         return self.asked is True or (self.asked == "auto" and (self.is_small(self.rows) or self.is_filtered))
 
     @property
@@ -61,6 +68,8 @@ class OptionalTable:
         """
         if self.asked is False:
             return f"{self.key} = false; {self.key} = true makes it"
+        if self.lacking:
+            return self.lacking
         names = " and ".join(source.name for source in self.sources)
         have, together = ("have", " together") if len(self.sources) > 1 else ("has", "")
         return (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pipeline.metrics.uncertainty.qualities import DOUBTFUL, INTERVAL_QUALITY
@@ -66,6 +66,8 @@ class UnitTable:
         columns: Its names of counts, where they differ from those of `compare`: name there → name here.
         metrics: What is compared unless the config says otherwise; none: pooled precision, recall and F1.
         grouped: Whether it has rows for the groupings of its stage, not only for the total.
+        contributions: Metrics whose values are contributions of units to a number of all units together: their mean is
+            that number and their spread its sampling error, but a single value means nothing. Only tests of means fit.
     """
 
     table: str
@@ -73,6 +75,7 @@ class UnitTable:
     columns: Mapping[str, str] = field(default_factory=dict)
     metrics: tuple[str, ...] = ()
     grouped: bool = True
+    contributions: tuple[str, ...] = ()
 
 
 def no_figures(_tables: Mapping[str, pl.DataFrame], _confidence: float = 0.95, /) -> tuple[Figure, ...]:
@@ -129,6 +132,10 @@ class Stage:
         """Return the result tables with the columns that the parameters ask for."""
         further = self.further_columns(params)
         return tuple(table.with_columns(further.get(table.name, ())) for table in self.tables)
+
+    def as_asked(self, params: StageParameters) -> Stage:
+        """Return the stage with the tables that the parameters ask for."""
+        return replace(self, tables=self.tables_of(params))
 
 
 _REPLICATE = Column(REPLICATE, "BIGINT", "group of clusters; intervals leave one out at a time")

@@ -22,6 +22,7 @@ from pipeline.sources.source import SCORE_GIVEN
 from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, CROSSED, CROSSED_LIKELIHOOD, HEAVIEST
 from pipeline.stages.threshold_sweep.outcomes import POINTS, OutcomeSampler
 from pipeline.stages.threshold_sweep.outcomes import TABLE as OUTCOMES
+from pipeline.stages.threshold_sweep.units import UnitsOfSweep
 from pipeline.tables.sweep import SECOND_REPLICATE
 
 if TYPE_CHECKING:
@@ -65,10 +66,12 @@ class _Planner:
             nodes=(
                 *self._relations(by, evaluated),
                 *self._checks(),
+                *self.units.checks(),
                 *self._counts(sweep),
                 *self._heaviest(),
                 self._areas(names),
                 *self._sample(names),
+                *self.units.nodes(names, weighted=self.weighted),
             ),
             sources=(self.predictions,),
             by=by,
@@ -76,8 +79,8 @@ class _Planner:
             accounting=Query("threshold_sweep/accounting", {"missed": float(missed)}),
             positive=column("label"),
             warnings=tuple(self._warnings(by)),
-            facts={"independent": self._independent()},
-            optional=(self.outcomes,),
+            facts={"independent": self._independent(), **self.units.facts},
+            optional=(self.outcomes, self.units.table),
         )
 
     def _counts(self, sweep: Sweep) -> Iterator[Query]:
@@ -114,6 +117,11 @@ class _Planner:
         """The sample of single rows."""
         sources, asked = (self.predictions,), self.params.outcomes
         return OptionalTable(OUTCOMES, "outcomes", asked, MOST_ROWS_FOR_OUTCOMES, sources, told=False)
+
+    @property
+    def units(self) -> UnitsOfSweep:
+        """The table of units."""
+        return UnitsOfSweep(self.params, self.predictions)
 
     @property
     def weighted(self) -> bool:

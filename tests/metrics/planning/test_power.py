@@ -102,7 +102,7 @@ def test_millions_of_units_are_as_many_as_the_normal_distribution_says() -> None
 
 
 def test_the_power_is_a_mean_over_what_a_pilot_leaves_open() -> None:
-    """Julious & Owen (2006): of a one-sided test with many units it is a probability of noncentral t."""
+    """Julious & Owen (2006): of a one-sided test with repeated units it is a probability of noncentral t."""
     question, of_pilot = Question("not_worse", 0.0, 0.4), 12.0
     error = 0.4 / 2.9
     generator = np.random.default_rng(8)
@@ -110,7 +110,7 @@ def test_the_power_is_a_mean_over_what_a_pilot_leaves_open() -> None:
     expected = stats.norm.cdf(0.4 / errors - stats.norm.ppf(0.95)).mean()
     assert expected_power(question, error, math.inf, of_pilot) == pytest.approx(expected, abs=0.003)
     assert expected_power(question, error, math.inf, math.inf) == power_of(question, error, math.inf) > expected
-    few, many = (units_for(question, 1.0, degrees) for degrees in (of_pilot, math.inf))
-    assert few is not None
-    assert many is not None
-    assert few > many
+    with_few_degrees, with_all_degrees = (units_for(question, 1.0, degrees) for degrees in (of_pilot, math.inf))
+    assert with_few_degrees is not None
+    assert with_all_degrees is not None
+    assert with_few_degrees > with_all_degrees
