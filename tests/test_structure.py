@@ -210,7 +210,8 @@ SKIPPED = (
 def test_a_skip_fails_where_nothing_may_be_skipped(
     tmp_path: Path, workers: list[str], variable: str, code: int
 ) -> None:
-    shutil.copy(Path(__file__).parent / "conftest.py", tmp_path)
+    for name in ("conftest.py", "one_database.py"):
+        shutil.copy(Path(__file__).parent / name, tmp_path)
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --continue-on-collection-errors\n")
     for number, text in enumerate(SKIPPED):
         (tmp_path / f"test_skips_{number}.py").write_text(text + "def test_passes():\n    pass\n")

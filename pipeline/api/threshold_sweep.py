@@ -39,6 +39,7 @@ def threshold_sweep(
     prevalence: float | Sequence[float] = (),
     outcomes: Literal["auto"] | bool = "auto",
     units: Literal["auto"] | bool = "auto",
+    bands: bool = False,
     name: str = "threshold_sweep",
     resources: Mapping[str, Any] | None = None,
 ) -> Result:
@@ -79,6 +80,7 @@ def threshold_sweep(
         outcomes: Whether the sample of single rows is made; `auto`: up to one million rows of predictions.
         units: Whether the table of units is made, on which `compare` compares systems: of the clusters, else of
             the items that `id` names; `auto`: up to one million rows of predictions.
+        bands: Whether limits are made that hold at all thresholds together, from draws by `seed`.
         name: Name of the stage in results; default: its kind.
         resources: Limits, as in the config: `memory`, `threads`, `scratch`, `scratch_limit`.
 
@@ -115,6 +117,7 @@ def threshold_sweep(
             "prevalence": prevalence,
             "outcomes": outcomes,
             "units": units,
+            "bands": bands,
             "name": name,
         },
         resources,

@@ -44,8 +44,9 @@ class Series:
         name: What the key of the figure calls it.
         role: What it stands for: decides its colour and dashes, the same in all figures.
         mark: `line` in the order of the horizontal axis, `path` in the order of the rows, `step`, `bar` or `point`.
-        lower: Column of lower limits, if it has limits.
-        upper: Column of upper limits.
+        lower: Column of lower limits, if it has limits; of a `path` the lower end of the region that holds it, above
+            each place of the horizontal axis.
+        upper: Column of upper limits, or the upper end of the region.
     """
 
     column: str

@@ -174,7 +174,7 @@ class _Drawing:
 
     def _limits(self, index: int, series: Series, look: Look) -> list[Json]:
         """Intervals: bands of lines, paler where doubtful, and bars of points."""
-        if not series.lower or not series.upper or series.mark == "path":
+        if not series.lower or not series.upper:
             return []
         if stands(series):
             return [self._whiskers(index, series, look)]

@@ -161,11 +161,11 @@ def _path(points: Sequence[Point | None], *, is_step: bool) -> str:
 
 
 def _band(frame: _Frame, group: Group, index: int, look: Look) -> Markup | None:
-    """The limits of a line as an area; a path has none, because its limits hold in two directions."""
+    """The limits of a line, or the region that holds a path, as an area."""
     series, rows = frame.panels.figure.series[index], frame.panels.rows_of(group)
-    if series.mark == "path" or not (series.lower and series.upper):
+    if not (series.lower and series.upper):
         return None
-    limits = rows.select("x", f"l{index}", f"u{index}").drop_nulls().rows()
+    limits = rows.select("x", f"l{index}", f"u{index}").drop_nulls().sort("x").rows()
     upper = [frame.at(x, high) for x, _, high in limits]
     lower = [frame.at(x, low) for x, low, _ in reversed(limits)]
     outline = _path([*upper, *lower], is_step=False)

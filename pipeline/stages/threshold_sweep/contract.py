@@ -73,6 +73,7 @@ class ThresholdSweepParameters(StageParameters):
         outcomes: Whether the sample of single rows is made; `auto`: up to one million rows of predictions.
         units: Whether the table of units is made, on which `compare` compares systems: of the clusters, else of the
             items that `id` names; `auto`: up to one million rows of predictions.
+        bands: Whether limits are made that hold at all thresholds together, from draws by `seed`.
     """
 
     most_parents: ClassVar[int] = 2
@@ -91,6 +92,7 @@ class ThresholdSweepParameters(StageParameters):
     prevalence: Share | tuple[Share, ...] = ()
     outcomes: Literal["auto"] | bool = "auto"
     units: Literal["auto"] | bool = "auto"
+    bands: bool = False
 
     @field_validator("operating_points")
     @classmethod
@@ -162,6 +164,9 @@ class ThresholdSweepParameters(StageParameters):
                 'uncertainty = "bootstrap" draws clusters of one column again, and cannot draw rows of two parents; '
                 f'give one column, for example cluster = "{self.cluster[0]}", or leave uncertainty out'
             )
+            raise ValueError(message)
+        if self.bands and self.uncertainty == "none":
+            message = 'bands = true asks for limits, and uncertainty = "none" for none: leave one of them out'
             raise ValueError(message)
         used = {name for grouping in self.by for name in grouping}
         if self.averages and not used:

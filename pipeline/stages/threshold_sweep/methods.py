@@ -21,6 +21,10 @@ PROPORTIONS = (
     "after Satterthwaite (1946)"
 )
 FIXED = " Class sizes are taken as fixed."
+BANDS = (
+    "Bands hold precision and recall, and recall and the false positive rate, at all thresholds together with {level} "
+    "confidence (sup-t bands: Montiel Olea and Plagborg-Møller 2019)."
+)
 
 
 def sentences(measured: Measured) -> Iterator[str]:
@@ -42,6 +46,8 @@ def sentences(measured: Measured) -> Iterator[str]:
         width = measured.parameters["width"]
         yield f"Areas are midpoints of certain bounds, at most {width:g} apart, from counts in cells of scores."
     yield _intervals(measured)
+    if measured.parameters["bands"]:
+        yield BANDS.format(level=measured.confidence)
     yield methods.criteria(measured)
     yield from decisions(measured)
     yield from _sizes(areas)

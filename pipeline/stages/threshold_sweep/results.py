@@ -14,6 +14,7 @@ from pipeline.stages.stage import Summary, f1_curve, groups_without, integer, in
 from pipeline.stages.threshold_sweep.allocations import not_allocated
 from pipeline.stages.threshold_sweep.areas import CLUSTERS, areas_table
 from pipeline.stages.threshold_sweep.averages import averages_table
+from pipeline.stages.threshold_sweep.bands import bands_table
 from pipeline.stages.threshold_sweep.choosing import candidates, f_beta, outcomes
 from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, CROSSED, HEAVIEST
 from pipeline.stages.threshold_sweep.costs import COST_PER_ROW, cost_cell, cost_text, is_about_cost
@@ -45,6 +46,7 @@ def derive(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame])
     points = points.join(clusters.select(*keys, *CLUSTERS), on=keys, how="left", nulls_equal=True)
     points = with_costs(points, cube, params, within=params.cluster is None or cube.within_budget(curve.height))
     areas = areas_table(params, counts, keys, clusters)
+    bands = {"threshold_sweep_bands": bands_table(params, curve, points, cube, clusters)} if params.bands else {}
     working = (*(f"{name}_squares" for name in CONFUSION), *HEAVIEST)
     shown = curve.drop(working)
     return {
@@ -52,6 +54,7 @@ def derive(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame])
         "threshold_sweep_areas": areas,
         "threshold_sweep_operating_points": points.drop(working),
         "threshold_sweep_averages": averages_table(params, shown, areas, keys),
+        **bands,
         **decision_tables(params, as_counted, Swept(cube, curve, points, clusters)),
     }
 
