@@ -62,8 +62,8 @@ class SampleSizes:
         inputs: The input with a row for each unit, by that column: for the total, where no column tells their number.
         counts: What else there is more of with more units; of those with one noun the first that a row tells.
         rests_on: The noun of what a share is over, by metric.
-        scales: How limits are made, by metric, where they are not those of a share.
-        other_scale: How limits of all other metrics are made.
+        scales: How limits are made, by metric.
+        other_scale: How limits of all other metrics are made; None: these are not planned.
         bounds: Where limits are cut off, for scales that do not end there.
         clusters: The table that tells the effective number of clusters of every group; empty: units are all alike.
         sized_by: The noun of the rows that make the size of a cluster there; empty: others than any ratio is over.
@@ -79,7 +79,7 @@ class SampleSizes:
     counts: tuple[Counted, ...] = ()
     rests_on: Mapping[str, str] = field(default_factory=dict)
     scales: Mapping[str, Scale] = field(default_factory=dict)
-    other_scale: Scale = "share"
+    other_scale: Scale | None = None
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     clusters: str = ""
     sized_by: str = ""

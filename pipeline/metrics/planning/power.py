@@ -19,12 +19,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 from scipy.special import chdtri, nctdtr, ndtr, stdtrit
 
 from pipeline.metrics.planning.searching import smallest_factor, smallest_number
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 Claim: TypeAlias = Literal["different", "not_worse", "equivalent"]
 
@@ -85,13 +89,16 @@ def _beyond(shift: float, degrees: float, critical: float) -> float:
 def _power_of_both(question: Question, error: float, degrees: float) -> float:
     """Probability that both one-sided tests reject."""
     critical, centre = float(stdtrit(degrees, 1 - question.significance)), question.difference / error
-    if math.isinf(degrees):
-        ratio = np.ones(1)
-    else:
-        ratio = np.sqrt(chdtri(degrees, (np.arange(_POINTS) + 0.5) / _POINTS) / degrees)
+    ratio = np.ones(1) if math.isinf(degrees) else _deviations(degrees)
     upper = ndtr(question.margin / error - centre - critical * ratio)
     lower = ndtr(-question.margin / error - centre + critical * ratio)
     return float(np.maximum(upper - lower, 0.0).mean())
+
+
+@lru_cache(maxsize=16)
+def _deviations(degrees: float) -> NDArray[np.float64]:
+    """Equally likely standard deviations of samples, over the true one."""
+    return np.asarray(np.sqrt(chdtri(degrees, (np.arange(_POINTS) + 0.5) / _POINTS) / degrees))
 
 
 def units_for(question: Question, deviation: float, degrees: float = math.inf) -> int | None:

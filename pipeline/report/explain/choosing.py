@@ -266,11 +266,7 @@ def _threshold(
 
 
 def _of_criterion(stage: PublishedStage, points: pl.DataFrame, criterion: str) -> pl.DataFrame:
-    """Return the operating point of a criterion; all but the recall reference if none is asked for.
-
-    Raises:
-        UsageError: there is no such criterion, or no threshold meets it.
-    """
+    """Return the operating point of a criterion; all but the recall reference if none is asked for."""
     if not criterion:
         return points.filter(pl.col("criterion") != REFERENCE)
     matches = points.filter(pl.col("criterion") == criterion)

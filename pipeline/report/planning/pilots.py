@@ -67,7 +67,11 @@ def measured(run: PublishedRun, stage: PublishedStage, choice: Choice) -> Measur
     units = _units(run, stage, choice, counts)
     words = f"{name} of {row['metric']}" if "metric" in row else str(row.get("measure") or name)
     listed = {counted.noun for counted in sizes.counts if counted.is_listed} | {over}
-    others = {other: number for other, number in counts.items() if other != units.noun and other in listed}
+    others = {
+        other: number
+        for other, number in counts.items()
+        if other != units.noun and other in listed and not (sizes.is_paired and number == units.now)
+    }
     notes = (*_doubts(row), *_of_columns(units.columns, sizes))
     pilot = _pilot(stage, choice, units, counts.get(over))
     return Measured(stage, choice, words, pilot, units.noun, units.now, others, over, notes)
@@ -114,7 +118,13 @@ def _pilot(stage: PublishedStage, choice: Choice, units: _Units, rows: int | Non
     """The interval of the number, which is over so many rows."""
     sizes, row, name = sizes_of(stage), choice.row, choice.measure.name
     scale = sizes.scales.get(name, sizes.other_scale)
-    if row[name] in _ENDS.get(scale, ()):
+    if scale is None:
+        message = f"how the limits of {name} follow from the number of units is not known to plan"
+        raise UsageError(message, remedy=_with_limits(stage))
+    if row[name] in _ENDS.get(str(scale), ()):
+        if row[f"{name}_upper"] > 1:
+            message = f"{name} of stage {stage.name!r} is {row[name]:g}, which does not tell how much it varies"
+            raise UsageError(message, remedy="Choose another threshold or group.")
         scale = "share"
     number = math.nan if rows is None else float(rows)
     is_over_others = sizes.rests_on.get(name, "") != sizes.sized_by
@@ -158,7 +168,7 @@ def _check_limits(stage: PublishedStage, choice: Choice) -> None:
         message = f"{what} is {row[name]:.3g}: below 0 it cannot be right, and more units would not mend that"
         raise UsageError(message, remedy="Choose another threshold, or see what the run warns of.")
     lower, upper = row.get(f"{name}_lower"), row.get(f"{name}_upper")
-    if lower is None or upper is None:
+    if lower is None or upper is None or not math.isfinite(upper - lower):
         reason = row.get("undefined_interval") or "none is given for it"
         message = f"{what} has no interval ({reason}), so that nothing tells how much it varies"
         raise UsageError(message, remedy=_with_limits(stage))
@@ -177,7 +187,8 @@ def _with_limits(stage: PublishedStage) -> str:
     evidence = stage.stage.evidence
     names = [] if evidence is None else [measure.name for measure in evidence.measures]
     columns = {column.name for table in stage.stage.tables for column in table.columns}
-    limited = [name for name in names if f"{name}_lower" in columns]
+    sizes = sizes_of(stage)
+    limited = [name for name in names if f"{name}_lower" in columns and (name in sizes.scales or sizes.other_scale)]
     return f"Metrics with intervals are: {', '.join(limited)}." if limited else "The stage has no intervals."
 
 

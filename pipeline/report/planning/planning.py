@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pipeline.report.planning.goals import Goal
     from pipeline.report.published import PublishedRun, PublishedStage
 
+_TESTED = "difference"
 _ROUNDING = 1e-10
 _ALIKE = 1e-3  # correlation of the rows of a cluster from which on they are alike
 _SQUARED_SKEWNESS = 1.5  # times it is the excess kurtosis of a gamma distribution
@@ -132,6 +133,9 @@ def _for_two_runs(pilot: Measured, goal: Goal) -> _Factors:
 
 def _for_pair(pilot: Measured, goal: Goal) -> _Factors:
     of_pilot = pilot.pilot
+    if pilot.choice.measure.name != _TESTED:
+        message = f"a test is planned of the {_TESTED} of two systems, not of {pilot.choice.measure.name}"
+        raise UsageError(message, remedy="Leave the metric out, or name what is compared.")
     question = goal.question(of_pilot.confidence)
     error, number = of_pilot.error(), of_pilot.units
     deviation = error * math.sqrt(number)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from pipeline.report.planning.goals import Goal
     from pipeline.report.planning.pilots import Measured
@@ -102,7 +102,14 @@ def sentence_of_pair(
         )
     said = answer(measured, needed, cautious)
     shown = "" if now is None else f", with which {amount(now)} would be shown"
-    return f"{claim}, with a probability of {level(goal.power)} and on the same {measured.noun}, {said}{shown}."
+    where = f"on {measured.noun} of their own" if is_unpaired(row) else f"on the same {measured.noun}"
+    return f"{claim}, with a probability of {level(goal.power)} and {where}, {said}{shown}."
+
+
+def is_unpaired(row: Mapping[str, Any]) -> bool:
+    """Whether the two systems of a row have units of their own."""
+    of_both = (row.get("n_units_a"), row.get("n_units_b"))
+    return None not in of_both and row["n_units"] == sum(number or 0 for number in of_both)
 
 
 def sentence_of_two_runs(

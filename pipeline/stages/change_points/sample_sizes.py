@@ -10,6 +10,12 @@ SAMPLE_SIZES = SampleSizes(
     units={"series_id": "n_series"},
     counts=(Counted(_TRUE, ("n_true",)), Counted(_PREDICTED, ("n_predicted",))),
     rests_on={"precision": _PREDICTED, "recall": _TRUE},
-    scales={"f1": "jaccard"},
+    scales={
+        "precision": "share",
+        "recall": "share",
+        "f1": "jaccard",
+        "false_alarm_rate": "log",
+        "time_between_false_alarms": "log",
+    },
     clusters="change_points_areas",
 )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from pipeline.stages.sample_sizes import SampleSizes
+from pipeline.stages.sample_sizes import Counted, SampleSizes
 
 SAMPLE_SIZES = SampleSizes(
     nouns={"unit": "units"},
     unit="unit",
     units={"unit": "n_units"},
-    other_scale="plain",
+    counts=(Counted("units of the first system", ("n_units_a",)), Counted("units of the second", ("n_units_b",))),
+    scales={"difference": "plain", "ratio": "log"},
     has_groups=False,
     is_paired=True,
 )

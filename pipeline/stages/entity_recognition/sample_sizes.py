@@ -14,6 +14,6 @@ SAMPLE_SIZES = SampleSizes(
         Counted("gold or predicted mentions", ("tp", "fp", "fn"), is_listed=False),
     ),
     rests_on={"precision": _PREDICTED, "recall": _GOLD, "f1": "gold or predicted mentions"},
-    scales={"f1": "jaccard"},
+    scales={"precision": "share", "recall": "share", "f1": "jaccard"},
     clusters="entity_recognition_scores",
 )

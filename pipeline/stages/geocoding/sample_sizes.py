@@ -13,7 +13,7 @@ SAMPLE_SIZES = SampleSizes(
         Counted(_LOCATED, ("n_located",)),
     ),
     rests_on={"precision": _LOCATED, "recall": _GOLD, "f1": _GOLD},
-    scales={"f1": "jaccard", "mean_km": "log"},
+    scales={"precision": "share", "recall": "share", "f1": "jaccard", "mean_km": "log"},
     clusters="geocoding_scores",
     sized_by=_GOLD,
 )

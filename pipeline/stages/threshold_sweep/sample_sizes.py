@@ -23,6 +23,12 @@ SAMPLE_SIZES = SampleSizes(
         "f1": "positive or kept predictions",
         **dict.fromkeys(("average_precision", "pr_auc", "roc_auc"), _POSITIVES),
     },
-    scales={"f1": "jaccard", **dict.fromkeys(("average_precision", "pr_auc", "roc_auc"), "logit")},
+    scales={
+        "precision": "share",
+        "recall": "share",
+        "fpr": "share",
+        "f1": "jaccard",
+        **dict.fromkeys(("average_precision", "pr_auc", "roc_auc"), "logit"),
+    },
     clusters="threshold_sweep_areas",
 )
