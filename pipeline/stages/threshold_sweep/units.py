@@ -21,8 +21,9 @@ from pipeline.queries.dialect import column, double, is_finite
 from pipeline.queries.load import statement
 from pipeline.sources.source import SCORE_GIVEN
 from pipeline.stages.threshold_sweep.unit_columns import CELLS, CONFUSION, TABLE
+from pipeline.tables.columns import as_key
 from pipeline.tables.groupings import users_name
-from pipeline.tables.schemas import GROUPING, polars_types
+from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import THRESHOLD, lowest_retrieved
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class UnitsOfSweep:
             values = contributions(sums, groups[area].fill_null(math.nan).to_numpy(), slope, self._independent)
             series.append(pl.Series(area, values).fill_nan(None))
         of_groups = groups.select(GROUPING.name, *curves.columns, THRESHOLD).select(pl.all().gather(place))
-        rows = of_groups.with_columns(_key(frame[UNIT]), *frame.select(_counts(frame)), *series)
+        rows = of_groups.with_columns(as_key(frame[UNIT]), *frame.select(_counts(frame)), *series)
         return rows.with_columns(pl.when(pl.col(THRESHOLD).is_not_null()).then(pl.col(CONFUSION)))
 
     @property
@@ -193,8 +194,3 @@ def _counts(frame: pl.DataFrame) -> list[pl.Expr]:
         named = (*names, *(f"{name}{suffix}" for name in CELLS))
         columns += [value.alias(name) for name, value in zip(named, values, strict=True)]
     return columns
-
-
-def _key(units: pl.Series) -> pl.Series:
-    """The units as a key: text where the column has neither numbers nor text."""
-    return units if units.dtype in polars_types("KEY") else units.cast(pl.String)
