@@ -200,14 +200,14 @@ def intervals(datasets: int, rng: Generator) -> None:
     """Deviation and power of paired and of unpaired differences: two correlated systems, one a little better."""
     print(f"\n{'':<32}{'paired sd':>12}{'unpaired':>12}{'found':>10}{'unpaired':>10}")
     for name, number in (("rows", 500), ("lognormal(1)", 100)):
-        errors, found = np.zeros((datasets, 2)), np.zeros((datasets, 2), dtype=bool)
+        errors, is_detected = np.zeros((datasets, 2)), np.zeros((datasets, 2), dtype=bool)
         for dataset in range(datasets):
             a, b = _two_systems(rng, name, number)
-            paired, each = (a - b).std(ddof=1) / np.sqrt(len(a)), [x.std(ddof=1) / np.sqrt(len(x)) for x in (a, b)]
-            errors[dataset] = paired, np.hypot(*each)
-            found[dataset] = np.abs((a - b).mean()) > 1.96 * errors[dataset]
+            paired, alone = (a - b).std(ddof=1) / np.sqrt(len(a)), [x.std(ddof=1) / np.sqrt(len(x)) for x in (a, b)]
+            errors[dataset] = paired, np.hypot(*alone)
+            is_detected[dataset] = np.abs((a - b).mean()) > 1.96 * errors[dataset]
         print(f"{name:<32}" + "".join(f"{x:>12.4f}" for x in errors.mean(axis=0)), end="")
-        print("".join(f"{x:>10.3f}" for x in found.mean(axis=0)))
+        print("".join(f"{x:>10.3f}" for x in is_detected.mean(axis=0)))
 
 
 def _two_systems(rng: Generator, name: str, number: int) -> Iterator[Floats]:

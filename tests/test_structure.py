@@ -20,7 +20,7 @@ PACKAGE = Path(pipeline.__file__).parent
 ROOT = PACKAGE.parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 KINDS = [entry.kind for entry in STAGES]
-ENGINE_HOMES = ("engines/", "storage/", "cli/query.py", "api.py", "sources/frames.py", "functions/rows.py")
+ENGINE_HOMES = ("engines/", "storage/", "cli/query.py", "api/running.py", "sources/frames.py", "api/rows.py")
 HEAVY = ("polars", "duckdb", "scipy", "pyarrow", "pydantic", "numpy", "sqlglot", "vl_convert")
 RUNS_SQL = {"execute", "sql", "executemany", "query", "from_query"}
 

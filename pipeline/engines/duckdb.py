@@ -12,6 +12,7 @@ import duckdb
 import sqlglot.expressions as exp
 
 from pipeline import breadcrumbs
+from pipeline.engines.broken_text import REMEDY, broken_text
 from pipeline.engines.faults import UNREADABLE, of_reader, translated
 from pipeline.engines.memory import MIB, default_limit, process_limit
 from pipeline.engines.query_thread import QueryThread
@@ -254,6 +255,8 @@ class DuckDB:
         except duckdb.Error as error:
             unclear = type(error) is duckdb.Error  # what the decoder of a page raises: it names no file
             broken = self._broken_file() if unclear or isinstance(error, duckdb.InvalidInputException) else None
+            if broken is not None and (message := broken_text(broken)) is not None:
+                raise DataError(message, remedy=REMEDY) from error
             if unclear or broken is not None:
                 message = f"{broken or 'an input'} cannot be read: {str(error).strip()}"
                 raise DataError(message, remedy=UNREADABLE) from error

@@ -147,7 +147,7 @@ class _Groups:
 
     @classmethod
     def of(cls, sums: pl.DataFrame, names: Sequence[str], *, weighted: bool) -> _Groups:
-        sums = sums.with_columns(_without_zero_sign(sums, names)).sort(names, nulls_last=True) if names else sums
+        sums = sums.sort(names, nulls_last=True) if names else sums
         keys = sums.select(names)
         kinds = ("weight", "n_weighted") if weighted else ("n", "n")
         of_kinds = (sums[f"{kind}_{side}"].cast(pl.Float64).to_numpy() for kind in kinds for side in _SIDES)
@@ -166,7 +166,7 @@ class _Groups:
         """Position of the group of each row; rows of one group stand together."""
         if not self.names:
             return np.broadcast_to(np.int64(0), rows.height)
-        keys = rows.select(_without_zero_sign(rows, self.names))
+        keys = rows.select(self.names)
         runs = keys.select(pl.struct(pl.all()).rle_id()).to_series()
         keys_of_runs = keys.filter(runs.is_first_distinct())
         numbered_keys = self.keys.with_row_index("_place")
@@ -174,10 +174,6 @@ class _Groups:
             numbered_keys, on=list(self.names), how="left", nulls_equal=True, maintain_order="left"
         )
         return places_of_runs["_place"].cast(pl.Int64).gather(runs).to_numpy()
-
-
-def _without_zero_sign(frame: pl.DataFrame, names: Sequence[str]) -> list[pl.Expr]:
-    return [pl.col(name) + 0.0 if frame.schema[name].is_float() else pl.col(name) for name in names]
 
 
 @dataclass(frozen=True)

@@ -105,6 +105,8 @@ def _typed(source: Source, file: Rows, name: str, sql_type: str, kind: Kind) -> 
     if canonical_type(arrow, kind) == UNKNOWN:
         return exp.cast(exp.null(), "BIGINT" if is_time else sql_type, dialect="duckdb")
     value = typed(_value(source, file, name), arrow, sql_type)
+    if kind == "any" and sql_type == "DOUBLE":  # a group of zeros would have the sign of whichever row came first
+        return exp.Add(this=exp.paren(value), expression=double(0))
     return microseconds(value, sql_type, source.spec.timezone) if is_time else value
 
 

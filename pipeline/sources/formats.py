@@ -6,12 +6,11 @@ not fit is an error that names it. Columns that are bound to no field stay text.
 
 from __future__ import annotations
 
-import glob
 import re
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import DataError, os_error_number
-from pipeline.sources.encodings import arrow_not_utf8, not_utf8
+from pipeline.sources.encodings import RowsError, not_utf8
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -108,6 +107,7 @@ def convert(
         DataError: the file is not of that format, or a value does not fit its field.
     """
     import polars as pl  # noqa: PLC0415 - the command line shows its help without it
+    import pyarrow as pa  # noqa: PLC0415 - see above
 
     from pipeline.sources import line_formats  # noqa: PLC0415 - see above
 
@@ -115,6 +115,9 @@ def convert(
         message = f"input {name}: {path} cannot be read as arrow: it is no Arrow file"
         raise DataError(message, remedy=_REMEDY)
     try:
+        if kind == "arrow":
+            _write_arrow(path, target, name=name)
+            return {}
         if kind in SEPARATED and (fault := not_utf8(path, _separator(kind, spec), most_lines=1, name=name)) is not None:
             raise fault  # the reader takes a header in any encoding
         frame = _scan(path, kind, spec, alone=alone, name=name)
@@ -125,7 +128,7 @@ def convert(
             frame = frame.with_columns(_typed(frame, kinds(names), path, kind, spec, name=name))
         frame.sink_parquet(target)
         return line_formats.notices(target) if kind == "brat" else {}
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except (pl.exceptions.PolarsError, pa.ArrowException, OSError) as error:
         if isinstance(error, OSError) and os_error_number(error) is not None:
             raise
         if "utf" in str(error).lower() and (fault := _not_utf8(path, kind, spec, name=name)) is not None:
@@ -141,9 +144,22 @@ def _remedy(kind: Format) -> str:
     return f"UTF-8 is read, with as many values in every row. {_REMEDY}" if kind in TEXTS else _REMEDY
 
 
+def _write_arrow(path: Path, target: Path, *, name: str) -> None:
+    """Write the rows of an Arrow file, batch by batch, with the types that they have in a frame."""
+    import pyarrow as pa  # noqa: PLC0415 - see convert
+
+    from pipeline.sources.frames import write_rows  # noqa: PLC0415 - see convert
+
+    with pa.ipc.open_file(str(path)) as reader:
+        batches = (reader.get_batch(number) for number in range(reader.num_record_batches))
+        try:
+            write_rows(pa.RecordBatchReader.from_batches(reader.schema, batches), target)
+        except RowsError as fault:
+            message = f"input {name}: {path}: {fault}"
+            raise DataError(message, remedy=fault.remedy) from fault
+
+
 def _not_utf8(path: Path, kind: Format, spec: Input, *, name: str) -> DataError | None:
-    if kind == "arrow":
-        return arrow_not_utf8(path, name=name)
     return not_utf8(path, _separator(kind, spec) if kind in SEPARATED else None, is_json=kind == "jsonl", name=name)
 
 
@@ -162,8 +178,6 @@ def _scan(path: Path, kind: Format, spec: Input, *, alone: bool, name: str) -> p
 
     from pipeline.sources import line_formats  # noqa: PLC0415 - see convert
 
-    if kind == "arrow":
-        return pl.scan_ipc(glob.escape(str(path)))  # a pattern to the reader
     if kind in {"trec_run", "trec_qrels"}:
         return line_formats.trec(path, line_formats.RUN if kind == "trec_run" else line_formats.QRELS, name=name)
     if kind == "conll":

@@ -58,17 +58,24 @@ class Series:
 
 @dataclass(frozen=True)
 class Rule:
-    """A straight line that helps to read a figure.
+    """A straight line, or a band between two of them, that helps to read a figure.
 
     Attributes:
         name: What it is.
         value: Where it crosses its axis.
         axis: The axis that it crosses; `diagonal` is the line y = x, and then the value means nothing.
+        until: The other end of a band that begins at the value; None: it is a line.
     """
 
     name: str
     value: float = 0.0
     axis: Literal["x", "y", "diagonal"] = "x"
+    until: float | None = None
+
+    @property
+    def ends(self) -> tuple[float, ...]:
+        """Where it crosses its axis: one value, or both ends of a band."""
+        return (self.value,) if self.until is None else (self.value, self.until)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 import duckdb
 import polars as pl
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.parquet as pq
 import pytest
 import sqlglot
 
@@ -129,6 +132,16 @@ def test_the_first_broken_file_is_named(engine: DuckDB, folder: Path) -> None:
     engine.scan("f", [str(good), str(bad)])
     with pytest.raises(DataError, match=r"g\.parquet"):
         engine.fetch(query("SELECT max(hash(a)) FROM f"))
+
+
+def test_text_that_is_not_utf8_is_told_by_column_and_row(engine: DuckDB, folder: Path) -> None:
+    options = pyarrow.compute.CastOptions(target_type=pa.string(), allow_invalid_utf8=True)
+    texts = pyarrow.compute.cast(pa.array([b"a", b"caf\xe9", None, b"\xff"]), options=options)
+    pq.write_table(pa.table({"x": ["a", "b", "c", "d"], "words": texts}), folder / "in" / "broken.parquet")
+    engine.scan("broken", [str(folder / "in" / "broken.parquet")])
+    words = r"broken\.parquet holds text that is not UTF-8: column 'words' in 2 rows \(first at row 2: b'caf\\xe9'\)"
+    with pytest.raises(DataError, match=words):
+        engine.fetch(query("SELECT words FROM broken"))
 
 
 @pytest.mark.parametrize(("limit", "size"), [("64MB", 64e6), ("2GiB", 2**31), (None, None)])

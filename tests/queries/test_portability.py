@@ -87,6 +87,9 @@ VALUES: Values = {
     "delay": lambda rng, _: _integers(rng, -9, 9),
     "run_number": lambda rng, _: pl.Series(rng.permutation(ROWS)),
     "tp": lambda rng, _: _integers(rng, 0, 2),
+    "lead": lambda rng, _: pl.Series([(-1.5, 0.0, 2.0, None)[number] for number in rng.integers(0, 4, ROWS)]),
+    "status": lambda rng, _: _integers(rng, 0, 4),
+    "observed": lambda rng, _: _integers(rng, 0, 90),
     "share": lambda rng, _: _integers(rng, 0, 9),
     "covering": lambda rng, _: _integers(rng, 0, 2),
     "unit": lambda rng, _: _texts(rng, ["1", "2", "3"]),
@@ -137,7 +140,8 @@ WITHOUT_FAULT = {  # nothing is at fault in these data
     "threshold_sweep/checks/no_weight",
     "threshold_sweep/explain/without_score",
 }
-PARAMS: dict[str, float] = {
+PARAMS: dict[str, float | str] = {
+    "baseline": "nobody",
     "least": 1000.0,
     "before_start": -INF,
     "near_start": -0.5,
@@ -184,7 +188,7 @@ def relations(query: Query, *, odd: bool) -> dict[str, pl.DataFrame]:
     return relations
 
 
-def rows(connection: duckdb.DuckDBPyConnection, tree: exp.Expr, params: dict[str, float]) -> list[str]:
+def rows(connection: duckdb.DuckDBPyConnection, tree: exp.Expr, params: dict[str, float | str]) -> list[str]:
     """The rows of a query as text, sorted; the text tells -0 from 0 and holds NaN equal to itself."""
     return sorted(str(row) for row in connection.execute(render(tree), params).fetchall())
 

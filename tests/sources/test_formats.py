@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,16 @@ WRITERS: dict[str, Callable[[Path], Any]] = {
 def test_rows_have_the_types_of_their_fields(name: str, tmp_path: Path) -> None:
     WRITERS[name](tmp_path / name)
     assert read(tmp_path / name).equals(FRAME)
+
+
+def test_identifiers_of_an_arrow_file_are_text(tmp_path: Path) -> None:
+    numbers = [uuid.UUID(int=number) for number in (1, 2)]
+    keys = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([number.bytes for number in numbers], pa.binary(16)))
+    table = pa.table({"x": keys})
+    with pa.ipc.new_file(str(tmp_path / "rows.arrow"), table.schema) as writer:
+        writer.write_table(table, max_chunksize=1)
+    contract = InputContract("rows", (Field("x", "key", "an identifier", required=True),), "rows")
+    assert read(tmp_path / "rows.arrow", contract)["x"].to_list() == [str(number) for number in numbers]
 
 
 def column(values: list[str], kind: Kind, folder: Path, **keys: Any) -> pl.Series:  # noqa: ANN401 - as in a config

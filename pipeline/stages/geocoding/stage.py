@@ -7,6 +7,7 @@ from pipeline.stages.geocoding import figures, methods, planning, results
 from pipeline.stages.geocoding.contract import COUNTS, GOLD, PREDICTED, TABLES, GeocodingParameters
 from pipeline.stages.geocoding.documents import TABLE as UNITS
 from pipeline.stages.geocoding.evidence import EVIDENCE
+from pipeline.stages.geocoding.sample_sizes import SAMPLE_SIZES
 from pipeline.stages.stage import Stage, UnitTable
 
 STAGE = Stage(
@@ -29,4 +30,5 @@ STAGE = Stage(
         metrics=(*ERRORS, "pooled_precision", "pooled_recall", "pooled_f1"),
         contributions=ERRORS,
     ),
+    sample_sizes=SAMPLE_SIZES,
 )

@@ -19,6 +19,7 @@ from pipeline.stages.figures import Figure, Rule, Series
 from pipeline.stages.standard_figures import across_groups, by_threshold, path_of_thresholds, precision_recall
 from pipeline.stages.standard_numbers import Wanted, key_numbers_of
 from pipeline.stages.threshold_sweep.calibration import calibration
+from pipeline.stages.threshold_sweep.decision_figures import decision_figures
 from pipeline.tables.ratios import divide
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ NUMBERS = (
 
 @shown
 def figures(tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> Iterator[Figure | None]:
-    """Curves by threshold, precision against recall, ROC, calibration, and areas by group.
+    """Curves by threshold, precision against recall, ROC, calibration, figures for decisions, and areas by group.
 
     Args:
         tables: The result tables of the stage.
@@ -60,6 +61,7 @@ def figures(tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> 
     )
     yield _roc(curve, points)
     yield calibration(curve, areas, confidence)
+    yield from decision_figures(tables, confidence)
     if areas.height > 1:
         yield _areas(areas, confidence)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipeline.stages import methods
+from pipeline.stages.threshold_sweep.decision_methods import decisions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,6 +43,7 @@ def sentences(measured: Measured) -> Iterator[str]:
         yield f"Areas are midpoints of certain bounds, at most {width:g} apart, from counts in cells of scores."
     yield _intervals(measured)
     yield methods.criteria(measured)
+    yield from decisions(measured)
     yield from _sizes(areas)
     names = {"average_precision": "average precision", "roc_auc": "the ROC area"}
     yield from methods.results(areas, names, measured.confidence)

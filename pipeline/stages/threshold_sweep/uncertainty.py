@@ -111,6 +111,12 @@ def limits_of_rows(
     curve: pl.DataFrame, confidence: float, names: Sequence[str], *, fixed_sizes: bool
 ) -> dict[str, Limits]:
     """Limits where rows are independent: of the counts, or of weights with their squares."""
+    counts, weights = confusion_of_rows(curve)
+    return intervals_of_rows(counts, weights, confidence, fixed_sizes=fixed_sizes, names=names)
+
+
+def confusion_of_rows(curve: pl.DataFrame) -> tuple[Confusion, Weights | None]:
+    """Outcomes of rows of the curve, of weights where there are any, and what else is known of the weights."""
     weighted = curve["tp_weight"].is_not_null().to_numpy()
 
     def confusion(suffix: str) -> Confusion:
@@ -119,5 +125,4 @@ def limits_of_rows(
         return Confusion(*(np.where(weighted, heavy, light) for light, heavy in zip(counts, weights, strict=True)))
 
     heaviest = (np.where(weighted, curve[name].to_numpy(), 1.0) for name in HEAVIEST)
-    weights = Weights(confusion("_squares"), *heaviest) if weighted.any() else None
-    return intervals_of_rows(confusion("_weight"), weights, confidence, fixed_sizes=fixed_sizes, names=names)
+    return confusion("_weight"), Weights(confusion("_squares"), *heaviest) if weighted.any() else None

@@ -32,8 +32,8 @@ def rows(seed: int, groups: int = 3, number: int = 60) -> Rows:
     rng = np.random.default_rng(seed)
     group = np.sort(rng.integers(0, groups, number))
     labels = rng.random(number) < 0.4
-    for each in range(groups):
-        labels[np.flatnonzero(group == each)[:4]] = [True, True, False, False]
+    for number_of_group in range(groups):
+        labels[np.flatnonzero(group == number_of_group)[:4]] = [True, True, False, False]
     scores = np.round(rng.normal(labels * 1.0), 1)
     return scores, labels, rng.choice([0.0, 0.5, 1.0, 3.0], number) + 0.25 * labels, group
 
@@ -126,8 +126,8 @@ def test_influences_of_thresholds_are_those_of_the_errors() -> None:
     np.testing.assert_allclose(actual, expected.values, atol=1e-12)
 
 
-def _classes(labels: NDArray[np.bool_], own: NDArray[np.bool_]) -> list[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
-    return [(own & side, side) for side in (labels, ~labels)]
+def _classes(labels: NDArray[np.bool_], inside: NDArray[np.bool_]) -> list[tuple[NDArray[np.bool_], NDArray[np.bool_]]]:
+    return [(inside & side, side) for side in (labels, ~labels)]
 
 
 def test_a_group_without_a_class_leaves_the_others_as_they_are() -> None:

@@ -301,12 +301,16 @@ def test_counts_of_groups_add_up_to_the_total_and_are_those_of_the_groups_alone(
 
 
 def test_a_null_group_and_floating_groups_of_both_zeros_are_groups(tmp_path: Path) -> None:
-    frame = predictions(11, 200).with_columns(site=pl.Series([0.0, -0.0, 1.5, None, math.nan] * 40, dtype=pl.Float64))
+    frame = predictions(11, 200).with_columns(site=pl.Series([-0.0, 0.0, 1.5, None, math.nan] * 40, dtype=pl.Float64))
     run = run_threshold_sweep(tmp_path, frame, by=["site"], thresholds=EVEN)
     found = read_table(run, "threshold_sweep_areas", SWEEP)
     sizes = {(row["grouping"], row["site"]): row["n"] for row in found.iter_rows(named=True)}
     assert sizes == {("all", None): 200, ("site", 0.0): 80, ("site", 1.5): 40, ("site", None): 80}
     assert found["average_precision"].null_count() == 0
+    outcomes = read_table(run, "threshold_sweep_outcomes", SWEEP)
+    for table in (found, outcomes):  # one group, one name: the sign of a row does not decide
+        zeros = table.filter(pl.col("site") == 0.0)["site"].to_list()
+        assert {math.copysign(1.0, zero) for zero in zeros} == {1.0}
     assert any("floating" in warning for warning in run.warnings)
     curve = read_table(run, "threshold_sweep_curve", SWEEP)
     assert_curve(
