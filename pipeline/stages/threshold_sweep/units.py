@@ -16,7 +16,7 @@ from pipeline.metrics.curves.unit_influences import Steps
 from pipeline.plan.checks import missing_check
 from pipeline.plan.optional_tables import OptionalTable
 from pipeline.plan.unit_sums import AREAS, PLACE, UNIT, GroupCurves
-from pipeline.plan.units import MOST_ROWS_IN_ORDER, Units
+from pipeline.plan.units import Units
 from pipeline.queries.dialect import column, double, is_finite
 from pipeline.queries.load import statement
 from pipeline.sources.source import SCORE_GIVEN
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pipeline.tables.groupings import Grouping
 
 ID = "id"
+MOST_ROWS, MOST_ITEMS = 1_000_000, 250_000
 CURVE, AREAS_TABLE, POINTS = (f"threshold_sweep_{name}" for name in ("curve", "areas", "operating_points"))
 NO_UNIT = (
     "nothing tells which rows are of one unit: give cluster, or map the column that names the item, for example "
@@ -73,10 +74,9 @@ class UnitsOfSweep:
             raise ConfigError(message, remedy=f"{NO_UNIT.partition(': ')[2].capitalize()}.")
         check = missing_check(self.predictions, ID) if self.unit == ID else None
         lacking = "" if self.unit is not None else NO_UNIT
+        most = MOST_ITEMS if self.unit == ID else MOST_ROWS
         asked, sources = self.params.units, (self.predictions,)
-        return OptionalTable(
-            TABLE, "units", asked, MOST_ROWS_IN_ORDER, sources, told=False, lacking=lacking, check=check
-        )
+        return OptionalTable(TABLE, "units", asked, most, sources, told=False, lacking=lacking, check=check)
 
     @property
     def facts(self) -> dict[str, str]:
