@@ -20,6 +20,7 @@ the lag). Parquet with zstd and row groups of one million rows, one of which is 
 | `score`      | DOUBLE  | logistic of a normal deviate, with mean 1 for positives and -1.5 for negatives           |
 | `label`      | BOOLEAN | true with probability 0.05                                                               |
 | `cluster`    | BIGINT  | row number // 50                                                                         |
+| `document`   | BIGINT  | row number // 500                                                                        |
 
 `ranking.parquet` holds rankings of 1,000 documents for each query, `relevance.parquet` 24 judged ones of each query:
 
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 
 SEED = 20240101
 GENERATION = 1
+GENERATION_OF_PREDICTIONS = 2
 ROW_GROUP = 1_000_000
 EVENTS = 200_000
 SOURCES = 40
@@ -59,7 +61,7 @@ STRIDE = 7919
 BEFORE_HOURS, AFTER_HOURS = 168.0, 72.0
 MATCHED = 0.02
 POSITIVE = 0.05
-ROWS_PER_CLUSTER = 50
+ROWS_PER_CLUSTER, ROWS_PER_DOCUMENT = 50, 500
 DOCUMENTS, JUDGED, OUTSIDE = 1_000, 10, 2
 YEARS_IN_HOURS = 3 * 365 * 24
 FIRST_HOUR = 1_704_067_200_000_000  # 1 January 2024 UTC, in microseconds
@@ -148,18 +150,21 @@ def pairs_of(root: Path, rows: int) -> PairFiles:
 def predictions_of(root: Path, rows: int) -> Path:
     """Labelled predictions of a size, made if they are not there."""
     folder = root / f"predictions_{rows}"
-    facts, path = {"generation": GENERATION, "seed": SEED, "rows": rows}, folder / "predictions.parquet"
+    facts, path = {"generation": GENERATION_OF_PREDICTIONS, "seed": SEED, "rows": rows}, folder / "predictions.parquet"
     if _stands(folder, facts):
         return path
     folder.mkdir(parents=True, exist_ok=True)
-    schema = pa.schema([("score", pa.float64()), ("label", pa.bool_()), ("cluster", pa.int64())])
+    schema = pa.schema(
+        [("score", pa.float64()), ("label", pa.bool_()), ("cluster", pa.int64()), ("document", pa.int64())]
+    )
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
         for start in range(0, rows, ROW_GROUP):
             rng, number = np.random.default_rng([SEED, 3, start]), min(ROW_GROUP, rows - start)
             label = rng.random(number) < POSITIVE
             score = 1 / (1 + np.exp(-np.where(label, 1.0, -1.5) - rng.normal(size=number)))
-            cluster = np.arange(start, start + number, dtype=np.int64) // ROWS_PER_CLUSTER
-            writer.write_table(pa.table([score, label, cluster], schema=schema), row_group_size=ROW_GROUP)
+            row = np.arange(start, start + number, dtype=np.int64)
+            columns = [score, label, row // ROWS_PER_CLUSTER, row // ROWS_PER_DOCUMENT]
+            writer.write_table(pa.table(columns, schema=schema), row_group_size=ROW_GROUP)
     _done(folder, facts)
     return path
 

@@ -8,11 +8,12 @@ pyarrow in a process of its own, so that its time and its memory are those of a 
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench import Bench, run_all
+from bench import Bench, config_text, run_all
 from made_data import predictions_of
 from side_by_side import MEBI, Child, Line, Took, child, in_turns
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).resolve().parent
 THRESHOLDS = {"start": 0.0, "stop": 1.0, "count": 1000}
+UNIT_THRESHOLDS = {"start": 0.0, "stop": 1.0, "count": 101}
 
 
 def stage(bench: Bench, **settings: object) -> dict[str, Any]:
@@ -93,6 +95,28 @@ def whole_run(bench: Bench) -> Iterator[Line]:
     yield from bench.whole_run("thresher run", bench.counts(stage(bench)), stage(bench), at_most=None)
 
 
+def units(bench: Bench) -> Iterator[Line]:
+    """`thresher run` with the table of units beside one without it; documents of 500 rows are the units."""
+    for name, settings in (("", {}), (", binned areas", {"method": "binned"})):
+        keys = {"thresholds": UNIT_THRESHOLDS, "cluster": "document"} | settings
+        job, floor = (_run(bench, wanted=wanted, **keys) for wanted in (True, False))
+        yield in_turns(job, floor, bench.repeats).ratio(
+            f"thresher run with units{name}, beside one without", at_most=1.3
+        )
+
+
+def _run(bench: Bench, *, wanted: bool, **keys: object) -> Callable[[], Took]:
+    """A run in a process of its own, with or without the table of units."""
+    config, output = bench.root / f"units-{wanted}.toml", bench.root / "results"
+
+    def work() -> Took:
+        config.write_text(config_text(stage(bench, units=wanted, **keys)), encoding="utf-8")
+        shutil.rmtree(output, ignore_errors=True)
+        return child([sys.executable, "-m", "pipeline", "run", config, "--output", output, "--quiet"]).took
+
+    return work
+
+
 def _areas(bench: Bench, **settings: object) -> tuple[Work, list[pl.DataFrame]]:
     """The areas of a stage as a run asks for them, the counts known before."""
     config = parse_config({"stages": [stage(bench, **settings)]}, base=bench.root.resolve(), origin="benchmark")
@@ -125,6 +149,7 @@ BENCHMARKS: dict[str, Callable[[Bench], Iterator[Line]]] = {
     "exact": exact,
     "binned": binned,
     "run": whole_run,
+    "units": units,
 }
 
 if __name__ == "__main__":

@@ -45,6 +45,8 @@ def geocoding(
     distance: Literal["haversine", "geodesic"] = "haversine",
     missing_errors: Literal["exclude", "max_error"] = "exclude",
     outcomes: Literal["auto"] | bool = "auto",
+    units: Literal["auto"] | bool = "auto",
+    unit_tolerance_km: float | None = None,
     name: str = "geocoding",
     resources: Mapping[str, Any] | None = None,
 ) -> Result:
@@ -89,6 +91,9 @@ def geocoding(
             error.
         outcomes: Whether the table of single mentions is made; `auto`: up to one million rows of gold and
             predicted.
+        units: Whether the table of units is made, on which `compare` compares systems; `auto`: likewise.
+        unit_tolerance_km: The tolerance at which units are counted, one of `tolerances_km`; default: the
+            largest.
         name: Name of the stage in results; default: its kind.
         resources: Limits, as in the config: `memory`, `threads`, `scratch`, `scratch_limit`.
 
@@ -127,6 +132,8 @@ def geocoding(
             "distance": distance,
             "missing_errors": missing_errors,
             "outcomes": outcomes,
+            "units": units,
+            "unit_tolerance_km": unit_tolerance_km,
             "name": name,
         },
         resources,

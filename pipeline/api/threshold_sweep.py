@@ -79,7 +79,7 @@ def threshold_sweep(
         prevalence: Shares of positives for which precision and operating points are wanted, too.
         outcomes: Whether the sample of single rows is made; `auto`: up to one million rows of predictions.
         units: Whether the table of units is made, on which `compare` compares systems: of the clusters, else of
-            the items that `id` names; `auto`: up to one million rows of predictions.
+            the items that `id` names; `auto`: up to one million rows of predictions, or 250,000 items.
         bands: Whether limits are made that hold at all thresholds together, from draws by `seed`.
         name: Name of the stage in results; default: its kind.
         resources: Limits, as in the config: `memory`, `threads`, `scratch`, `scratch_limit`.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pipeline.plan.nodes import Progress
     from pipeline.plan.unit_sums import GroupCurves
 
-MOST_ROWS_IN_ORDER = 1_000_000
+MOST_ROWS_IN_ORDER = 250_000
 
 
 class MakesTable(Protocol):

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from pipeline.tables.schemas import polars_types
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -31,3 +33,8 @@ def nulls(names: Iterable[str], kind: type[pl.DataType] = pl.Float64) -> list[pl
 def by_group(frame: pl.DataFrame, keys: Sequence[str]) -> dict[tuple[object, ...], pl.DataFrame]:
     """The rows of every group by the values of its keys, groups and rows in the order of the frame."""
     return frame.partition_by(list(keys), as_dict=True, maintain_order=True)
+
+
+def as_key(values: pl.Series) -> pl.Series:
+    """Return keys as a table may hold them: integers and text as they are, others (dates, flags) as text."""
+    return values if values.dtype in polars_types("KEY") else values.cast(pl.String)

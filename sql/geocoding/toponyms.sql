@@ -1,5 +1,5 @@
 -- grain: one row per gold mention, system and candidate, or per candidate without a gold mention
--- reads: gold_places (mention_id, segment, replicate, doc_id, start, end, text, latitude, longitude),
+-- reads: gold_places (mention_id, unit_key, segment, replicate, doc_id, start, end, text, latitude, longitude),
 --   systems (segment), candidates (mention_id, unaligned_id, segment, latitude, longitude, rank, is_aligned,
 --   distance_km)
 -- params: none
@@ -9,6 +9,7 @@ SELECT
   s.segment,
   g.segment,
   g.replicate,
+  g.unit_key AS unit,
   g.mention_id,
   g.doc_id,
   g.start AS gold_start,
@@ -31,6 +32,7 @@ SELECT
   c.segment,
   g.segment,
   CAST(0 AS SMALLINT) AS replicate,
+  g.unit_key AS unit,
   c.unaligned_id AS mention_id,
   g.doc_id,
   g.start AS gold_start,

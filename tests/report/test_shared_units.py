@@ -176,9 +176,6 @@ def test_without_shared_units_it_says_why(rng: np.random.Generator) -> None:
     )
     compared = [stage_of("compare", {})] * 2
     assert paired_differences(compared[0], compared[1], "")[1] == "not tested: compare has no table of units"
-    earlier = [stage_of("threshold_sweep", {})] * 2
-    words = "not tested: the first run has no table threshold_sweep_units: an earlier version made it"
-    assert paired_differences(earlier[0], earlier[1], "")[1] == words
 
 
 def test_contributions_are_tested_as_means_and_counts_beside_them(rng: np.random.Generator) -> None:

@@ -79,7 +79,7 @@ class AlignedPlaces:
         units = rows.Units(
             GOLD_PLACES,
             KEY,
-            fields=(*PLACE, *SHOWN),
+            fields=tuple(dict.fromkeys((*PLACE, *SHOWN, *([] if self.cluster == KEY else [self.cluster])))),
             cluster=self.cluster,
             replicated=self.params.is_replicated,
             replicates=self.params.n_replicates,
@@ -114,7 +114,8 @@ class AlignedPlaces:
     def pairs(self) -> exp.Query:
         """Every gold place, once for each system, with its candidates, and candidates of mentions that gold lacks."""
         segment = {"s": self.systems, "c": self.systems, "g": self.of_gold}
-        return statement("geocoding/toponyms", segment, columns={"unaligned_id": self._unaligned_id()})
+        columns = {"unaligned_id": self._unaligned_id(), "unit_key": self.cluster}
+        return statement("geocoding/toponyms", segment, columns=columns)
 
     def _unaligned_id(self) -> str | exp.Expr:
         """The key of predictions with the type that it has in gold."""

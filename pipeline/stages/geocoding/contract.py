@@ -105,10 +105,30 @@ OUTCOMES = (
         nullable=True,
     ),
 )
+DOCUMENTS = (
+    Column("unit", "KEY", "the independent unit: the cluster, else the document, else the mention"),
+    Column("tolerance_km", "DOUBLE", "the tolerance of the counts: `unit_tolerance_km`"),
+    Column("n_gold", "BIGINT", "gold mentions of the unit"),
+    Column("n_attempted", "BIGINT", "of these, mentions whose match has coordinates"),
+    Column("tp", "BIGINT", "true positives: attempted and within the tolerance"),
+    Column("fp", "BIGINT", "false positives: attempted and beyond it"),
+    Column("fn", "BIGINT", "false negatives: gold mentions that are not true positives"),
+    *(
+        Column(
+            name,
+            "DOUBLE",
+            f"its [contribution](geocoding.md#units) to `{name}`, whose mean over the units is that number; "
+            "NULL: undefined, or without one of the units",
+            nullable=True,
+        )
+        for name in ("mean_km", "log_error_auc")
+    ),
+)
 TABLES = (
     Table("geocoding_scores", "one row per tolerance", SCORES, ("tolerance_km",)),
     Table("geocoding_errors", "one row", ERRORS, ()),
     Table("geocoding_outcomes", "one row per gold mention", OUTCOMES, ("mention",)),
+    Table("geocoding_documents", "one row per group and unit", DOCUMENTS, ("unit",)),
 )
 
 
@@ -125,6 +145,8 @@ class GeocodingParameters(MentionParameters):
         distance: `haversine`: great circle on a sphere of 6371.0088 km; `geodesic`: WGS84 ellipsoid, with pyproj.
         missing_errors: What mentions that are not located are in the errors: left out, or given the largest error.
         outcomes: Whether the table of single mentions is made; `auto`: up to one million rows of gold and predicted.
+        units: Whether the table of units is made, on which `compare` compares systems; `auto`: likewise.
+        unit_tolerance_km: The tolerance at which units are counted, one of `tolerances_km`; default: the largest.
     """
 
     example: ClassVar[str] = "tolerances_km=[10, 161]"
@@ -138,6 +160,8 @@ class GeocodingParameters(MentionParameters):
     distance: Literal["haversine", "geodesic"] = "haversine"
     missing_errors: Literal["exclude", "max_error"] = "exclude"
     outcomes: Literal["auto"] | bool = "auto"
+    units: Literal["auto"] | bool = "auto"
+    unit_tolerance_km: float | None = None
 
     @field_validator("tolerances_km")
     @classmethod
@@ -169,6 +193,10 @@ class GeocodingParameters(MentionParameters):
             raise ValueError(message)
         if self.duplicates != "error":
             message = 'every gold mention counts once, so duplicates must be "error"; several predictions: candidates'
+            raise ValueError(message)
+        if self.unit_tolerance_km is not None and self.unit_tolerance_km not in self.tolerances_km:
+            shown = ", ".join(f"{tolerance:g}" for tolerance in self.tolerances_km)
+            message = f"unit_tolerance_km: {self.unit_tolerance_km:g} is none of tolerances_km ({shown})"
             raise ValueError(message)
         if self.match is None and self.match_type:
             message = "match_type goes with match: mentions are aligned by mention_id"

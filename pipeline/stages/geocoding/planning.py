@@ -22,6 +22,8 @@ from pipeline.sources.keys import KeyMatch
 from pipeline.stages.geocoding.aligned import AlignedPlaces
 from pipeline.stages.geocoding.contract import COUNT_NAMES
 from pipeline.stages.geocoding.coordinates import PLACE, coordinate_checks
+from pipeline.stages.geocoding.documents import TABLE as UNITS
+from pipeline.stages.geocoding.documents import documents
 from pipeline.stages.geocoding.follow_ups import TABLE as OUTCOMES
 from pipeline.stages.geocoding.follow_ups import errors, exchanged, outcomes
 from pipeline.stages.geocoding.locating import SEVERAL, SPAN, by_matching, of_pairs
@@ -83,9 +85,13 @@ class _Planner:
             by=self.by,
             used=("n_predicted",),
             accounting=Query("geocoding/accounting"),
-            optional=(self.outcomes,),
+            optional=(self.outcomes, self.units),
             warnings=tuple(self._warnings()),
-            facts={"aligned_by": self.params.match or "mention_id", "independent": self._independent()},
+            facts={
+                "aligned_by": self.params.match or "mention_id",
+                "independent": self._independent(),
+                "units": self._independent(),
+            },
         )
 
     @property
@@ -98,6 +104,12 @@ class _Planner:
         """The table of gold mentions."""
         sources = (self.gold, self.predicted)
         return OptionalTable(OUTCOMES, "outcomes", self.params.outcomes, MOST_ROWS_FOR_OUTCOMES, sources)
+
+    @property
+    def units(self) -> OptionalTable:
+        """The table of units."""
+        sources = (self.gold, self.predicted)
+        return OptionalTable(UNITS, "units", self.params.units, MOST_ROWS_FOR_OUTCOMES, sources, told=False)
 
     @cached_property
     def by(self) -> tuple[rows.Grouped, ...]:
@@ -184,6 +196,8 @@ class _Planner:
         if self.outcomes.is_possible:
             tolerances = grid(self.params)
             yield outcomes(by, lowest_retrieved(tolerances.thresholds[-1], tolerances.boundary))
+        if self.units.is_possible and self.params.tolerances_km:
+            yield documents(self.params, by, unit="unit" if self.params.match is None else "doc_id")
 
     def _warnings(self) -> Iterator[str]:
         yield from doubtful_groups(self.sources, self.by)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pipeline.metrics.geocoding.contributions import ERRORS
 from pipeline.stages.geocoding import figures, methods, planning, results
 from pipeline.stages.geocoding.contract import COUNTS, GOLD, PREDICTED, TABLES, GeocodingParameters
+from pipeline.stages.geocoding.documents import TABLE as UNITS
 from pipeline.stages.geocoding.evidence import EVIDENCE
 from pipeline.stages.geocoding.sample_sizes import SAMPLE_SIZES
-from pipeline.stages.stage import Stage
+from pipeline.stages.stage import Stage, UnitTable
 
 STAGE = Stage(
     kind="geocoding",
@@ -22,5 +24,11 @@ STAGE = Stage(
     key_numbers=figures.key_numbers,
     methods=methods.sentences,
     evidence=EVIDENCE,
+    units=UnitTable(
+        UNITS,
+        "unit",
+        metrics=(*ERRORS, "pooled_precision", "pooled_recall", "pooled_f1"),
+        contributions=ERRORS,
+    ),
     sample_sizes=SAMPLE_SIZES,
 )

@@ -72,7 +72,7 @@ class ThresholdSweepParameters(StageParameters):
         prevalence: Shares of positives for which precision and operating points are wanted, too.
         outcomes: Whether the sample of single rows is made; `auto`: up to one million rows of predictions.
         units: Whether the table of units is made, on which `compare` compares systems: of the clusters, else of the
-            items that `id` names; `auto`: up to one million rows of predictions.
+            items that `id` names; `auto`: up to one million rows of predictions, or 250,000 items.
         bands: Whether limits are made that hold at all thresholds together, from draws by `seed`.
     """
 

@@ -16,13 +16,14 @@ from pipeline.metrics.curves.unit_influences import Steps
 from pipeline.plan.checks import missing_check
 from pipeline.plan.optional_tables import OptionalTable
 from pipeline.plan.unit_sums import AREAS, PLACE, UNIT, GroupCurves
-from pipeline.plan.units import MOST_ROWS_IN_ORDER, Units
+from pipeline.plan.units import Units
 from pipeline.queries.dialect import column, double, is_finite
 from pipeline.queries.load import statement
 from pipeline.sources.source import SCORE_GIVEN
 from pipeline.stages.threshold_sweep.unit_columns import CELLS, CONFUSION, TABLE
+from pipeline.tables.columns import as_key
 from pipeline.tables.groupings import users_name
-from pipeline.tables.schemas import GROUPING, polars_types
+from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import THRESHOLD, lowest_retrieved
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from pipeline.tables.groupings import Grouping
 
 ID = "id"
+MOST_ROWS, MOST_ITEMS = 1_000_000, 250_000
 CURVE, AREAS_TABLE, POINTS = (f"threshold_sweep_{name}" for name in ("curve", "areas", "operating_points"))
 NO_UNIT = (
     "nothing tells which rows are of one unit: give cluster, or map the column that names the item, for example "
@@ -72,10 +74,9 @@ class UnitsOfSweep:
             raise ConfigError(message, remedy=f"{NO_UNIT.partition(': ')[2].capitalize()}.")
         check = missing_check(self.predictions, ID) if self.unit == ID else None
         lacking = "" if self.unit is not None else NO_UNIT
+        most = MOST_ITEMS if self.unit == ID else MOST_ROWS
         asked, sources = self.params.units, (self.predictions,)
-        return OptionalTable(
-            TABLE, "units", asked, MOST_ROWS_IN_ORDER, sources, told=False, lacking=lacking, check=check
-        )
+        return OptionalTable(TABLE, "units", asked, most, sources, told=False, lacking=lacking, check=check)
 
     @property
     def facts(self) -> dict[str, str]:
@@ -142,7 +143,7 @@ class UnitsOfSweep:
             values = contributions(sums, groups[area].fill_null(math.nan).to_numpy(), slope, self._independent)
             series.append(pl.Series(area, values).fill_nan(None))
         of_groups = groups.select(GROUPING.name, *curves.columns, THRESHOLD).select(pl.all().gather(place))
-        rows = of_groups.with_columns(_key(frame[UNIT]), *frame.select(_counts(frame)), *series)
+        rows = of_groups.with_columns(as_key(frame[UNIT]), *frame.select(_counts(frame)), *series)
         return rows.with_columns(pl.when(pl.col(THRESHOLD).is_not_null()).then(pl.col(CONFUSION)))
 
     @property
@@ -193,8 +194,3 @@ def _counts(frame: pl.DataFrame) -> list[pl.Expr]:
         named = (*names, *(f"{name}{suffix}" for name in CELLS))
         columns += [value.alias(name) for name, value in zip(named, values, strict=True)]
     return columns
-
-
-def _key(units: pl.Series) -> pl.Series:
-    """The units as a key: text where the column has neither numbers nor text."""
-    return units if units.dtype in polars_types("KEY") else units.cast(pl.String)
