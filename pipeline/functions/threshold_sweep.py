@@ -35,6 +35,8 @@ def threshold_sweep(
     averages: Sequence[Literal["micro", "macro", "weighted"]] = (),
     average_over: Sequence[str] = (),
     outcomes: Literal["auto"] | bool = "auto",
+    calibration: Literal["auto"] | bool = "auto",
+    calibration_bins: int = 10,
     name: str = "threshold_sweep",
     resources: Mapping[str, Any] | None = None,
 ) -> Result:
@@ -68,6 +70,8 @@ def threshold_sweep(
         averages: Averages over groups: `micro`, `macro`, `weighted`.
         average_over: Grouping columns to average over; default: all of a grouping.
         outcomes: Whether the sample of single rows is made; `auto`: up to one million rows of predictions.
+        calibration: Whether the tables of calibration are made; `auto`: if scores lie in [0, 1].
+        calibration_bins: Number of bins of scores, by quantile and of equal width.
         name: Name of the stage in results; default: its kind.
         resources: Limits, as in the config: `memory`, `threads`, `scratch`, `scratch_limit`.
 
@@ -100,6 +104,8 @@ def threshold_sweep(
             "averages": averages,
             "average_over": average_over,
             "outcomes": outcomes,
+            "calibration": calibration,
+            "calibration_bins": calibration_bins,
             "name": name,
         },
         resources,

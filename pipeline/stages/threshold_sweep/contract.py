@@ -45,6 +45,7 @@ COUNTS = (
 )
 CROSSED = ("counts_of_second_parent", "counts_of_both_parents")  # count tables of rows with two parents
 CROSSED_LIKELIHOOD = ("likelihood_of_second_parent", "likelihood_of_both_parents")
+CROSSED_CALIBRATION = ("calibration_of_second_parent", "calibration_of_both_parents")
 COUNT_NAMES = tuple(column.name for column in COUNTS)
 HEAVIEST = ("heaviest_positive", "heaviest_negative")  # of a group: the largest weights, with rows that have any
 
@@ -64,6 +65,8 @@ class ThresholdSweepParameters(StageParameters):
         averages: Averages over groups: `micro`, `macro`, `weighted`.
         average_over: Grouping columns to average over; default: all of a grouping.
         outcomes: Whether the sample of single rows is made; `auto`: up to one million rows of predictions.
+        calibration: Whether the tables of calibration are made; `auto`: if scores lie in [0, 1].
+        calibration_bins: Number of bins of scores, by quantile and of equal width.
     """
 
     most_parents: ClassVar[int] = 2
@@ -78,6 +81,8 @@ class ThresholdSweepParameters(StageParameters):
     averages: tuple[Average, ...] = ()
     average_over: tuple[str, ...] = ()
     outcomes: Literal["auto"] | bool = "auto"
+    calibration: Literal["auto"] | bool = "auto"
+    calibration_bins: Annotated[int, Field(ge=2, le=100)] = 10
 
     @field_validator("operating_points")
     @classmethod

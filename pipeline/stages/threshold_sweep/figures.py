@@ -18,7 +18,7 @@ from pipeline.stages.figure_blocks import (
 from pipeline.stages.figures import Figure, Rule, Series
 from pipeline.stages.standard_figures import across_groups, by_threshold, path_of_thresholds, precision_recall
 from pipeline.stages.standard_numbers import Wanted, key_numbers_of
-from pipeline.stages.threshold_sweep.calibration import calibration
+from pipeline.stages.threshold_sweep.calibration_figures import calibration_figures
 from pipeline.tables.ratios import divide
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def figures(tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> 
         curve, points, (Series("prevalence", "Share of true rows: precision by chance", "chance", "path"),)
     )
     yield _roc(curve, points)
-    yield calibration(curve, areas, confidence)
+    yield from calibration_figures(tables.get("threshold_sweep_reliability"), confidence)
     if areas.height > 1:
         yield _areas(areas, confidence)
 

@@ -19,6 +19,7 @@ from pipeline.plan.samples import Sample
 from pipeline.queries.dialect import column, double, is_finite
 from pipeline.queries.load import statement
 from pipeline.sources.source import SCORE_GIVEN
+from pipeline.stages.threshold_sweep import probabilities
 from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, CROSSED, CROSSED_LIKELIHOOD, HEAVIEST
 from pipeline.stages.threshold_sweep.outcomes import POINTS, OutcomeSampler
 from pipeline.stages.threshold_sweep.outcomes import TABLE as OUTCOMES
@@ -68,6 +69,7 @@ class _Planner:
                 *self._counts(sweep),
                 *self._heaviest(),
                 self._areas(names),
+                *probabilities.nodes(self.params, self.predictions, names, self.beside),
                 *self._sample(names),
             ),
             sources=(self.predictions,),
@@ -77,7 +79,7 @@ class _Planner:
             positive=column("label"),
             warnings=tuple(self._warnings(by)),
             facts={"independent": self._independent()},
-            optional=(self.outcomes,),
+            optional=(self.outcomes, *probabilities.optional_tables(self.params, self.predictions)),
         )
 
     def _counts(self, sweep: Sweep) -> Iterator[Query]:
@@ -224,6 +226,7 @@ class _Planner:
             yield outside_check(self.predictions, "weight", 0.0, MOST_WEIGHT)
             yield _no_weight(self.predictions)
             yield _tiny_weight(self.predictions)
+        yield from probabilities.checks(self.params, self.predictions)
         for cluster in self._clusters():
             yield missing_check(self.predictions, cluster)
         if self.params.duplicates == "error" and self.predictions.is_mapped("id"):  # a name too common to guess

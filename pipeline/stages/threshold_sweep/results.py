@@ -13,16 +13,23 @@ from pipeline.metrics.uncertainty.proportions import PROPORTIONS
 from pipeline.stages.stage import Summary, f1_curve, groups_without, integer, interval, number, of_group
 from pipeline.stages.threshold_sweep.areas import CLUSTERS, areas_table
 from pipeline.stages.threshold_sweep.averages import averages_table
+from pipeline.stages.threshold_sweep.calibration import calibration_tables
 from pipeline.stages.threshold_sweep.choosing import candidates, f_beta
 from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, CROSSED, HEAVIEST
-from pipeline.stages.threshold_sweep.uncertainty import CONFUSION, clusters_of_groups, kind_of_counts, with_intervals
+from pipeline.stages.threshold_sweep.uncertainty import (
+    CONFUSION,
+    clusters_of_groups,
+    kind_of_counts,
+    with_heaviest,
+    with_intervals,
+)
 from pipeline.tables.groupings import group_text
 from pipeline.tables.ratios import divide, ratios
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
 
@@ -33,7 +40,7 @@ def derive(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame])
     cube = Cube.of_groups(counts["counts"], params.threshold_values, params.boundary, crossed)
     keys = list(cube.keys)
     clusters = clusters_of_groups(params, cube)
-    curve = with_intervals(_with_heaviest(_curve(cube), counts.get("heaviest"), keys), cube, params, clusters)
+    curve = with_intervals(with_heaviest(_curve(cube), counts.get("heaviest"), keys), cube, params, clusters)
     points = operating_points(curve, keys, params.operating_points, candidates(curve, cube, params), f_beta)
     points = points.join(clusters.select(*keys, *CLUSTERS), on=keys, how="left", nulls_equal=True)
     areas = areas_table(params, counts, keys, clusters)
@@ -44,6 +51,7 @@ def derive(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame])
         "threshold_sweep_areas": areas,
         "threshold_sweep_operating_points": points.drop(working),
         "threshold_sweep_averages": averages_table(params, shown, areas, keys),
+        **calibration_tables(params, counts, clusters),
     }
 
 
@@ -69,16 +77,6 @@ def _curve(cube: Cube) -> pl.DataFrame:
         *PROPORTIONS,
         "undefined",
     )
-
-
-def _with_heaviest(curve: pl.DataFrame, heaviest: pl.DataFrame | None, keys: Sequence[str]) -> pl.DataFrame:
-    """The curve with the heaviest weights of its groups; in place of those of a class without rows the other's."""
-    if heaviest is None:
-        return curve.with_columns(pl.lit(1.0).alias(name) for name in HEAVIEST)
-    largest = heaviest.group_by(keys).agg(pl.col(name).cast(pl.Float64).max() for name in HEAVIEST)
-    either = pl.max_horizontal(HEAVIEST)
-    largest = largest.with_columns(pl.when(pl.col(name) > 0).then(name).otherwise(either) for name in HEAVIEST)
-    return curve.join(largest, on=list(keys), how="left", nulls_equal=True, maintain_order="left")
 
 
 def _confusion(source: str, suffix: str) -> list[pl.Expr]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pipeline.metrics.curves.choices import COLUMNS as CHOSEN_ELSEWHERE
 from pipeline.metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN, design_effect_column
+from pipeline.stages.threshold_sweep.calibration_columns import CALIBRATION_TABLE, RELIABILITY_TABLE
 from pipeline.tables.schemas import Column, Table, limits_of, of_chosen_row
 
 CURVE = (
@@ -271,5 +272,7 @@ TABLES = (
         AVERAGES,
         ("averaged", "average", "threshold"),
     ),
+    RELIABILITY_TABLE,
+    CALIBRATION_TABLE,
     Table("threshold_sweep_outcomes", "one row per sampled prediction", OUTCOMES, ("sampled_as", "sample_rank")),
 )
