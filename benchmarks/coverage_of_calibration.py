@@ -236,15 +236,15 @@ def outcomes(design: Design, rows: pl.DataFrame, truth: Truth) -> list[Outcome]:
     gap_of_all = np.asarray((truth.probabilities[-1] - truth.scores[-1]) / len(truth.score))
     together = _holds(estimates.gap, gap_of_all)
     results = []
-    for number, part in enumerate(np.split(np.arange(len(share)), binned.starts[1:])):
-        weights = size[part] / size[part].sum()
-        gaps = (share - mean)[part]
+    for number, indices in enumerate(np.split(np.arange(len(share)), binned.starts[1:])):
+        weights = size[indices] / size[indices].sum()
+        gaps = (share - mean)[indices]
         tested = (estimates.spiegelhalter[1][number] < LEVEL, estimates.hosmer_lemeshow[1][number] < LEVEL)
         names = ("ece", "ece_if_calibrated", "ece_debiased", "reliability", "reliability_debiased")
         measured = [errors[name][number] for name in names]
-        band = np.nanmin(of_bins[4, part])
+        band = np.nanmin(of_bins[4, indices])
         truths = [float(weights @ np.abs(gaps)), float(weights @ gaps**2)]
-        results.append(Outcome(of_bins[:4, part], np.array([band, together[number], *tested, *measured, *truths])))
+        results.append(Outcome(of_bins[:4, indices], np.array([band, together[number], *tested, *measured, *truths])))
     return results
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
+import sqlglot.expressions as exp
 
 from pipeline.plan.counts import by_parent
 from pipeline.plan.nodes import Phase, Statement
@@ -19,8 +20,6 @@ from pipeline.tables.sweep import REPLICATE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    import sqlglot.expressions as exp
-
     from pipeline.engines.engine import Engine
     from pipeline.plan.count_tables import CountTables
     from pipeline.plan.nodes import Progress
@@ -31,7 +30,7 @@ CELL = "cell"
 LOWER, UPPER = "cell_lower", "cell_upper"  # keys of the count table: edges of a cell, the same if it is one score
 MOST_SCORES = 250_000  # rows that have a cell for every score
 MOST_SUMS = 1 << 21  # cells of all groups and replicates
-FINEST, COARSEST = 64, 4
+FINEST, COARSEST = 1024, 32
 
 
 @dataclass(frozen=True)
@@ -44,10 +43,11 @@ class ProbabilitySums:
     Attributes:
         into: The count table, with the edges of the cell as keys `LOWER` and `UPPER`.
         name: The query, which groups by `cell`.
-        rows: Makes the query of the rows from the expression of the cell.
+        rows: The query of the rows, with `probability`.
         columns: Its sums.
         bins: Bins of equal width that cells must not cross.
         unfit: Says why the rows that were counted are no probabilities, in no group; None: in some group they are.
+        replicated: Whether rows fall into replicates; else all are in replicate 0.
         beside: As for `counts.Query`.
         crossed: Likewise.
         replicated_like: Count tables whose replicates rows fall into: of both parents where they have two.
@@ -56,10 +56,11 @@ class ProbabilitySums:
     phase: ClassVar[Phase] = Phase.AREAS
     into: str
     name: str
-    rows: Callable[[exp.Expr], exp.Query]
+    rows: exp.Query
     columns: tuple[str, ...]
     bins: int
     unfit: Callable[[CountTables], Unfit | None]
+    replicated: bool = False
     beside: tuple[str, ...] = ()
     crossed: tuple[str, ...] = ()
     replicated_like: tuple[str, ...] = (COUNT_TABLE,)
@@ -95,11 +96,15 @@ class ProbabilitySums:
         return ProbabilityCells(fineness, self.bins)
 
     def _in_cells(self, cells: ProbabilityCells | None) -> exp.Query:
-        score = column("score")
-        return self.rows(score + double(0.0) if cells is None else cells.cell(score))
+        """The rows with the number of their cell; without cells, with their score as cell, -0 as 0."""
+        score, whole_cell, rows = column("probability"), column("whole_cell"), self.rows.subquery("probabilities_alone")
+        if cells is None:
+            return exp.select(exp.Star(), exp.alias_(score + double(0.0), CELL)).from_(rows)
+        in_cells = exp.select(exp.Star(), exp.alias_(cells.cell(score), "whole_cell")).from_(rows).subquery("in_cells")
+        return exp.select(exp.Star(), exp.alias_(cells.number(whole_cell, score), CELL)).from_(in_cells)
 
     def _query(self, segment: Sequence[str]) -> exp.Query:
-        return expand(load(self.name), (*self.beside, *segment))
+        return expand(load(self.name), (*self.beside, *segment), zero=[] if self.replicated else [REPLICATE])
 
     def statements(self, by: Sequence[str]) -> Iterator[Statement]:
         """The rows in the finest cells, and the sums."""

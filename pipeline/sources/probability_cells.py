@@ -1,19 +1,18 @@
 """Cells of probabilities: fixed intervals, finer towards 0 and 1, that a scan can group by.
 
-Halving intervals run from 1/2 down to 2⁻²⁰ and, mirrored, up to 1 - 2⁻²⁰; each is cut into as many cells of equal
-width, so that the width of a cell is a fixed share of the distance from 0 or from 1. Edges and widths are powers of
-two, so that the arithmetic that finds the cell of a score is exact on every engine: a cell holds the scores above its
-lower edge, up to its upper edge. The edges of bins of equal width, which are no powers of two, are compared with as
-they are, so that no cell lies in two of these bins. The cells do not depend on the data, so that counts in them add up
-over files.
+A score s lies in the cell ⌈N (⁸√s - ⁸√(1 - s))⌉: at 1/2 a cell is about 2 / N wide, and near 0 its width is about
+8 s^(7/8) / N. The eighth root is three square roots. Square roots, differences and products are rounded in one way on
+every engine, and rounded they still rise with the score, so that every engine puts a score into the same cell. Cells do
+not depend on the data, so that counts in them add up over files.
+
+Bins of equal width have edges inside cells. Scores above such an edge have a number of their own, so that no number
+stands for scores of two bins.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,91 +23,85 @@ from pipeline.queries.dialect import double
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-HALVINGS = 20
+    Floats = NDArray[np.float64]
 
-
-@dataclass(frozen=True)
-class _Piece:
-    """Part of a halving interval between two edges of bins.
-
-    Attributes:
-        lower: Its lower edge, which it does not hold.
-        upper: Its upper edge, which it holds.
-        origin: The lower edge of the halving interval.
-        scale: Cells for 1 there.
-        first: Number of the cell that would begin at the origin, less one.
-    """
-
-    lower: float
-    upper: float
-    origin: float
-    scale: float
-    first: int
-
-    @property
-    def last(self) -> int:
-        """Number of its highest cell."""
-        return self.first + math.ceil((self.upper - self.origin) * self.scale)
+_BITS = 62  # of doubles from 0 to 1, whose order is that of their bits
 
 
 @dataclass(frozen=True)
 class ProbabilityCells:
-    """Cells from 0 to 1; cell 0 holds the score 0 alone.
+    """Cells from 0 to 1.
 
     Attributes:
-        fineness: Cells of every halving interval, a power of two.
-        bins: Bins of equal width, none of whose edges lies inside a cell.
+        fineness: N, half the number of the cells.
+        bins: Bins of equal width, none of whose edges lies between scores of one number.
     """
 
     fineness: int
     bins: int
 
-    @cached_property
-    def _pieces(self) -> tuple[_Piece, ...]:
-        falling = [2.0**-power for power in range(HALVINGS, 0, -1)]
-        halvings = [0.0, *falling, *(1 - edge for edge in reversed(falling[:-1])), 1.0]
-        edges_of_bins = [number / self.bins for number in range(1, self.bins)]
-        pieces: list[_Piece] = []
-        for origin, end in pairwise(halvings):
-            scale = self.fineness / (end - origin)
-            inside = [edge for edge in edges_of_bins if origin < edge < end]
-            for lower, upper in pairwise([origin, *inside, end]):
-                begun = math.floor((lower - origin) * scale)
-                pieces.append(_Piece(lower, upper, origin, scale, (pieces[-1].last if pieces else 0) - begun))
-        return tuple(pieces)
-
     @property
     def count(self) -> int:
-        """Number of the cells."""
-        return self._pieces[-1].last + 1
+        """How many numbers there are."""
+        return 2 * self.fineness + self.bins
+
+    @cached_property
+    def _edges(self) -> dict[int, float]:
+        """The edges of bins by the cell that they lie in."""
+        edges = np.arange(1, self.bins) / self.bins
+        return dict(zip(self._cells(edges).tolist(), edges.tolist(), strict=True))
 
     def cell(self, score: exp.Expr) -> exp.Expr:
-        """SQL expression of the cell of a score from 0 to 1, as INT; it rises with the score."""
+        """SQL expression of the cell of a score from 0 to 1; it rises with the score."""
+        rest = exp.paren(exp.Sub(this=exp.Literal.number(1), expression=score.copy()))
+        difference = exp.paren(exp.Sub(this=_eighth_root(score.copy()), expression=_eighth_root(rest)))
+        steps = exp.Ceil(this=exp.Mul(this=double(float(self.fineness)), expression=difference))
+        return exp.cast(steps, "INT")
 
-        def tree(low: int, high: int) -> exp.Expr:
-            if high - low == 1:
-                return _number(score, self._pieces[low])
-            middle = (low + high) // 2
-            above = exp.GT(this=score.copy(), expression=double(self._pieces[middle].lower))
-            return exp.Case().when(above, tree(middle, high), copy=False).else_(tree(low, middle), copy=False)
+    def number(self, cell: exp.Expr, score: exp.Expr) -> exp.Expr:
+        """SQL expression of the number of a score: twice its cell, and 1 more above the edge of a bin inside the cell.
 
-        return exp.cast(tree(0, len(self._pieces)), "INT", copy=False)
+        Args:
+            cell: The cell of the score.
+            score: The score.
+        """
+        edge = exp.Case(this=cell.copy())
+        for place, value in self._edges.items():
+            edge = edge.when(exp.convert(place), double(value), copy=False)
+        is_above = exp.and_(cell.copy().isin(*self._edges), exp.GT(this=score.copy(), expression=edge))
+        twice = exp.Mul(this=exp.Literal.number(2), expression=cell.copy())
+        more = exp.Add(this=twice.copy(), expression=exp.Literal.number(1))
+        return exp.cast(exp.Case().when(is_above, more).else_(twice), "INT")
 
-    def edges(self, cells: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The lower and the upper edges of cells; a cell holds its upper edge, and cell 0 is one number."""
-        pieces = self._pieces
-        number = np.searchsorted([piece.last for piece in pieces], cells)
-        lower, upper, origin, scale = (
-            np.array([getattr(piece, name) for piece in pieces])[number]
-            for name in ("lower", "upper", "origin", "scale")
-        )
-        steps = cells - np.array([piece.first for piece in pieces])[number]
-        below = np.maximum(lower, origin + np.maximum(steps - 1, 0) / scale)
-        return below, np.minimum(upper, origin + steps / scale)
+    def _cells(self, scores: Floats) -> NDArray[np.int64]:
+        """The cells of scores, by the same arithmetic as in SQL."""
+        roots = [np.sqrt(np.sqrt(np.sqrt(values))) for values in (scores, 1 - scores)]
+        return np.ceil(float(self.fineness) * (roots[0] - roots[1])).astype(np.int64)
+
+    def _numbers(self, scores: Floats) -> NDArray[np.int64]:
+        cells = self._cells(scores)
+        edges = np.array([self._edges.get(cell, 1.0) for cell in range(-self.fineness, self.fineness + 1)])
+        return 2 * cells + (scores > edges[cells + self.fineness])
+
+    def edges(self, numbers: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        """The lower and the upper edges of numbers: their scores lie above the lower, and the upper may be one of them.
+
+        The upper edge is the highest double that has the number or a lower one; it is found by bisection.
+        """
+        return np.where(numbers <= -2 * self.fineness, 0.0, self._highest(numbers - 1)), self._highest(numbers)
+
+    def _highest(self, numbers: NDArray[np.int64]) -> Floats:
+        """The highest double up to 1 whose number is not above a number; 0 where there is none."""
+        low, step = np.zeros(len(numbers), dtype=np.int64), 1 << (_BITS - 1)
+        highest = int(np.float64(1.0).view(np.int64))
+        while step:
+            raised = low + step
+            inside = raised <= highest
+            scores = np.where(inside, raised, 0).view(np.float64)
+            low = np.where(inside & (self._numbers(scores) <= numbers), raised, low)
+            step >>= 1
+        return low.view(np.float64)
 
 
-def _number(score: exp.Expr, piece: _Piece) -> exp.Expr:
-    """SQL expression of the cell of a score that lies in a piece."""
-    distance = exp.paren(exp.Sub(this=score.copy(), expression=double(piece.origin)), copy=False)
-    steps = exp.Ceil(this=exp.Mul(this=distance, expression=double(piece.scale)))
-    return exp.Add(this=steps, expression=exp.convert(piece.first))
+def _eighth_root(value: exp.Expr) -> exp.Expr:
+    return exp.Sqrt(this=exp.Sqrt(this=exp.Sqrt(this=value)))

@@ -84,15 +84,15 @@ def calibration_errors(sums: BinSums, variances: Variances, starts: NDArray[np.i
         return np.add.reduceat(values, starts)
 
     weight = total(moments.weight)
-    part = moments.weight / weight[group]
+    size = moments.weight / weight[group]
     prevalence = total(moments.hits) / weight
     of_gap, of_share = (_known(values, sums) for values in (variances.gap, variances.share))
-    reliability, resolution = total(part * gap**2), total(part * (share - prevalence[group]) ** 2)
+    reliability, resolution = total(size * gap**2), total(size * (share - prevalence[group]) ** 2)
     uncertainty, excess = prevalence * (1 - prevalence), np.nan_to_num(variances.prevalence)
     return {
-        "ece": total(part * np.abs(gap)),
-        "ece_if_calibrated": total(part * _deviation(mean, variances.gap_if_calibrated)),
-        "ece_debiased": total(part * (np.abs(gap) - _added_by_noise(gap, of_gap))),
+        "ece": total(size * np.abs(gap)),
+        "ece_if_calibrated": total(size * _deviation(mean, variances.gap_if_calibrated)),
+        "ece_debiased": total(size * (np.abs(gap) - _added_by_noise(gap, of_gap))),
         "mce": np.maximum.reduceat(np.abs(gap), starts),
         "brier": total(moments.squared_errors) / weight,
         "reliability": reliability,
@@ -100,8 +100,8 @@ def calibration_errors(sums: BinSums, variances: Variances, starts: NDArray[np.i
         "uncertainty": uncertainty,
         "within_bin_variance": total(moments.squares - moments.scores * mean) / weight,
         "within_bin_covariance": 2 * total(moments.hit_scores - moments.scores * share) / weight,
-        "reliability_debiased": reliability - total(part * of_gap),
-        "resolution_debiased": resolution - total(part * of_share) + excess,
+        "reliability_debiased": reliability - total(size * of_gap),
+        "resolution_debiased": resolution - total(size * of_share) + excess,
         "uncertainty_debiased": uncertainty + excess,
     }
 

@@ -4,10 +4,10 @@
   over its standard error. Scores that are too extreme raise it, scores that are too near to 1/2 lower it.
 - *Hosmer & Lemeshow* (1980): squares of what true rows in bins exceed the scores by, over their variances, added up.
 
-Where rows are independent and have no weights, the scores give the variances, and the sum of squares is held against a
-scaled chi-square distribution with its exact mean and variance (Satterthwaite 1946), so that bins in which hardly a
-true row is expected do no harm. Weights may depend on labels, so that with them variances are sums of squares of what
-rows add. Where only clusters are independent, the standard error is that between clusters, with Student's t.
+Where rows are independent the scores give the variances, and the sum of squares is held against a scaled chi-square
+distribution with its mean and its variance (Satterthwaite 1946), so that bins in which hardly a true row is expected do
+no harm. Weights may depend on labels: with them Spiegelhalter's variance is the sum of squares of what rows add. Where
+only clusters are independent, the standard error is that between clusters, with Student's t.
 """
 
 from __future__ import annotations
@@ -107,14 +107,18 @@ def hosmer_lemeshow_of_clusters(sums: BinSums, least: Floats, clusterings: Seque
 
 @np.errstate(divide="ignore", invalid="ignore")
 def _spread(sums: BinSums, variance: Floats) -> Floats:
-    """Variance of the squared surplus of bins over its variance: 2 if it is normal, and what labels add to that.
+    """Variance of the squared surplus of bins over its variance: 2 if it is normal, and its excess kurtosis.
 
-    These add the fourth cumulant over the squared variance: Σ w⁴ p q (1 - 6 p q) of probabilities p and q = 1 - p, from
-    the sums of w² p q and of w² p q (1 - 4 p q), as if all rows had the weight Σ w² / Σ w.
+    Without weights the fourth cumulant is Σ p q (1 - 6 p q) of probabilities p and q = 1 - p, which follows from the
+    sums of p q and of p q (1 - 4 p q). With weights the kurtosis is that of a binomial count with the variance of the
+    share.
     """
-    weight = sums.heavy.weight / sums.weighted.weight
-    fourth = weight**2 * (1.5 * sums.test_variance - 0.5 * sums.heavy.expected_variance)
-    return np.maximum(2 + fourth / variance**2, _LEAST_SPREAD)
+    if not sums.is_weighted:
+        fourth = 1.5 * sums.test_variance - 0.5 * sums.weighted.expected_variance
+        return np.maximum(2 + fourth / variance**2, _LEAST_SPREAD)
+    product = sums.mean_score * (1 - sums.mean_score)
+    kurtosis = (1 - 6 * product) * variance / (sums.weighted.weight * product) ** 2
+    return np.maximum(2 + kurtosis, _LEAST_SPREAD)
 
 
 @np.errstate(divide="ignore", invalid="ignore")

@@ -26,7 +26,7 @@ from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY, N_CLUSTERS,
 from pipeline.stages.threshold_sweep.calibration_columns import CALIBRATION, RELIABILITY
 from pipeline.stages.threshold_sweep.calibration_sums import Binned
 from pipeline.stages.threshold_sweep.contract import HEAVIEST
-from pipeline.stages.threshold_sweep.probabilities import fitness
+from pipeline.stages.threshold_sweep.probabilities import INTO, fitness
 from pipeline.stages.threshold_sweep.uncertainty import with_heaviest
 from pipeline.tables.columns import doubles, nulls
 from pipeline.tables.schemas import polars_types
@@ -48,19 +48,19 @@ _SIZES = ("weight_positive", "weight_negative")
 def calibration_tables(
     params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame], clusters: pl.DataFrame
 ) -> dict[str, pl.DataFrame]:
-    """Both tables; without the first where no group has probabilities, and none where they are not wanted.
+    """Both tables; without the first where no group has probabilities, and none where nothing was counted for them.
 
     Args:
         params: The parameters.
         counts: The tables of the plan.
         clusters: `clusters_of` the groups, NULL where rows are independent.
     """
-    if params.calibration is False:
-        return {}
     groups = fitness(counts)
     fit = groups.filter(pl.col("undefined").is_null()).select(groups.columns[: groups.columns.index("n")])
     binnings = pl.DataFrame({BINNING: BINNINGS}, schema={BINNING: pl.String})
     every = groups.join(binnings, how="cross", maintain_order="left")
+    if params.calibration is False or (fit.height and INTO not in counts):
+        return {}
     if fit.is_empty():
         return {"threshold_sweep_calibration": _completed(every, None, clusters)}
     binned = Binned.of(counts, fit, params.calibration_bins)
@@ -145,7 +145,7 @@ def _errors(binned: Binned, estimates: Estimates | None, reason: Reason) -> pl.D
     numbers |= {name: np.where(known, numbers[name], np.nan) for name in _FROM_VARIANCES}
     numbers |= {"mean_score": groups.mean_score, "share_positive": groups.share, "gap": groups.gap}
     tests = (nothing,) * 4 if estimates is None else (*estimates.spiegelhalter, *estimates.hosmer_lemeshow)
-    numbers |= dict(zip(_TESTS, tests, strict=True))
+    numbers |= {name: np.where(np.isinf(test), np.nan, test) for name, test in zip(_TESTS, tests, strict=True)}
     gap = (nothing, nothing) if estimates is None else estimates.gap
     sizes = np.diff([*starts, len(sums.rows)])
     of_groups = binned.frame.select(pl.col(binned.keys).gather(starts.tolist()))

@@ -106,10 +106,16 @@ CALIBRATION = (
         "hosmer_lemeshow",
         "DOUBLE",
         "sum over bins of squared excesses of true rows over their variances; "
+        "NULL: no intervals, a single cluster, no score but 0 and 1, a true row where all scores are 0, or as for ece",
+        nullable=True,
+    ),
+    Column(
+        "hosmer_lemeshow_p_value",
+        "DOUBLE",
+        "its p-value, 0 where a row has a label that the scores of its bin exclude; "
         "NULL: no intervals, a single cluster, no score but 0 and 1, or as for ece",
         nullable=True,
     ),
-    Column("hosmer_lemeshow_p_value", "DOUBLE", "its p-value; NULL: as for hosmer_lemeshow", nullable=True),
     Column(
         "undefined",
         "VARCHAR",
@@ -123,4 +129,10 @@ CALIBRATION = (
 RELIABILITY_TABLE = Table(
     "threshold_sweep_reliability", "one row per group, binning and bin", RELIABILITY, ("binning", "bin")
 )
-CALIBRATION_TABLE = Table("threshold_sweep_calibration", "one row per group and binning", CALIBRATION, ("binning",))
+CALIBRATION_TABLE = Table(
+    "threshold_sweep_calibration",
+    "one row per group and binning",
+    CALIBRATION,
+    ("binning",),
+    ("ece", "ece_if_calibrated", "mce", "reliability_debiased", "spiegelhalter_p_value", "hosmer_lemeshow_p_value"),
+)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from pipeline.plan.nodes import Node
     from pipeline.sources.bins import Grid
     from pipeline.sources.source import Source
     from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
@@ -69,7 +70,7 @@ class _Planner:
                 *self._counts(sweep),
                 *self._heaviest(),
                 self._areas(names),
-                *probabilities.nodes(self.params, self.predictions, names, self.beside),
+                *self._calibration(names),
                 *self._sample(names),
             ),
             sources=(self.predictions,),
@@ -219,6 +220,9 @@ class _Planner:
             confidence=self.params.confidence,
             resampling=self.params.resampling,
         )
+
+    def _calibration(self, by: Sequence[str]) -> Iterator[Node]:
+        return probabilities.nodes(self.params, self.predictions, by, replicated=self.replicated, beside=self.beside)
 
     def _checks(self) -> Iterator[Check]:
         if self.weighted:

@@ -18,8 +18,6 @@ from pipeline.tables.sweep import REPLICATE, add_up
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    import sqlglot.expressions as exp
-
     from pipeline.plan.count_tables import CountTables
     from pipeline.plan.nodes import Check, Node
     from pipeline.sources.source import Source
@@ -46,23 +44,34 @@ def optional_tables(params: ThresholdSweepParameters, predictions: Source) -> tu
 
 
 def nodes(
-    params: ThresholdSweepParameters, predictions: Source, by: Sequence[str], beside: tuple[str, ...]
+    params: ThresholdSweepParameters,
+    predictions: Source,
+    by: Sequence[str],
+    *,
+    replicated: bool,
+    beside: tuple[str, ...],
 ) -> Iterator[Node]:
-    """What counts rows and adds up their scores by cells, unless no table of calibration is wanted."""
+    """What counts rows and adds up their scores by cells, unless no table of calibration is wanted.
+
+    Args:
+        params: The parameters.
+        predictions: The input.
+        by: The grouping columns.
+        replicated: Whether rows fall into replicates.
+        beside: The column of the replicate of the second parent of rows that have two.
+    """
     if params.calibration is False:
         return
     weighted = predictions.has("weight")
 
-    def rows(cell: exp.Expr) -> exp.Query:
-        return statement("threshold_sweep/probabilities", [*beside, *by], columns={"score_cell": cell})
-
     yield ProbabilitySums(
         INTO,
         "threshold_sweep/weighted_calibration" if weighted else "threshold_sweep/calibration",
-        rows,
+        statement("threshold_sweep/probabilities", [*beside, *by]),
         (*SUMS, *SUMS_OF_WEIGHTS) if weighted else SUMS,
         params.calibration_bins,
         unfit,
+        replicated=replicated,
         beside=beside,
         crossed=CROSSED_CALIBRATION if beside else (),
         replicated_like=(COUNT_TABLE, *(CROSSED[:1] if beside else ())),

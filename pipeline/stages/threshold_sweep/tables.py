@@ -272,7 +272,7 @@ TABLES = (
         AVERAGES,
         ("averaged", "average", "threshold"),
     ),
-    RELIABILITY_TABLE,
     CALIBRATION_TABLE,
+    RELIABILITY_TABLE,
     Table("threshold_sweep_outcomes", "one row per sampled prediction", OUTCOMES, ("sampled_as", "sample_rank")),
 )
