@@ -53,8 +53,8 @@ class ProbabilityCells:
 
     def cell(self, score: exp.Expr) -> exp.Expr:
         """SQL expression of the cell of a score from 0 to 1; it rises with the score."""
-        rest = exp.paren(exp.Sub(this=exp.Literal.number(1), expression=score.copy()))
-        difference = exp.paren(exp.Sub(this=_eighth_root(score.copy()), expression=_eighth_root(rest)))
+        complement = exp.paren(exp.Sub(this=exp.Literal.number(1), expression=score.copy()))
+        difference = exp.paren(exp.Sub(this=_eighth_root(score.copy()), expression=_eighth_root(complement)))
         steps = exp.Ceil(this=exp.Mul(this=double(float(self.fineness)), expression=difference))
         return exp.cast(steps, "INT")
 
@@ -66,8 +66,8 @@ class ProbabilityCells:
             score: The score.
         """
         edge = exp.Case(this=cell.copy())
-        for place, value in self._edges.items():
-            edge = edge.when(exp.convert(place), double(value), copy=False)
+        for cell_of_edge, value in self._edges.items():
+            edge = edge.when(exp.convert(cell_of_edge), double(value), copy=False)
         is_above = exp.and_(cell.copy().isin(*self._edges), exp.GT(this=score.copy(), expression=edge))
         twice = exp.Mul(this=exp.Literal.number(2), expression=cell.copy())
         more = exp.Add(this=twice.copy(), expression=exp.Literal.number(1))

@@ -85,13 +85,14 @@ CALIBRATION = (
     Column(
         "resolution_debiased",
         "DOUBLE",
-        "resolution less the variance of shares, likewise; NULL: no intervals, or as for ece",
+        "resolution less the variance of shares in bins, an unbiased estimate; NULL: no intervals, or as for ece",
         nullable=True,
     ),
     Column(
         "uncertainty_debiased",
         "DOUBLE",
-        "uncertainty and the variance of share_positive of all rows, likewise; NULL: no intervals, or as for ece",
+        "uncertainty and the variance of share_positive of all rows, an unbiased estimate; "
+        "NULL: no intervals, or as for ece",
         nullable=True,
     ),
     Column(

@@ -14,6 +14,7 @@ from pipeline.stages.stage import Summary, f1_curve, groups_without, integer, in
 from pipeline.stages.threshold_sweep.areas import CLUSTERS, areas_table
 from pipeline.stages.threshold_sweep.averages import averages_table
 from pipeline.stages.threshold_sweep.calibration import calibration_tables
+from pipeline.stages.threshold_sweep.calibration_columns import RELIABILITY_TABLE
 from pipeline.stages.threshold_sweep.choosing import candidates, f_beta
 from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, CROSSED, HEAVIEST
 from pipeline.stages.threshold_sweep.uncertainty import (
@@ -123,7 +124,9 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     messages = groups_without(areas, conditions)
     few = areas.filter(pl.col("n_positive").is_between(1, 19)).height
     words = f"{few:,} of {areas.height:,} groups have fewer than 20 positives: their areas are very uncertain"
-    return (*messages, *([words] if few else []), *warnings_of_marks(tables))
+    # a bin of few rows or clusters is no surprise, and its own mark says so
+    of_groups = {name: table for name, table in tables.items() if name != RELIABILITY_TABLE.name}
+    return (*messages, *([words] if few else []), *warnings_of_marks(of_groups))
 
 
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:

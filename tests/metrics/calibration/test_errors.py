@@ -117,9 +117,9 @@ def test_parts_of_the_brier_score_add_up(*, weighted: bool) -> None:
     s, y, w = (np.concatenate(values) for values in (scores, labels, weights))
     w = w if weighted else np.ones_like(w)
     brier = np.average((s - y) ** 2, weights=w)
-    parts = errors["reliability"] - errors["resolution"] + errors["uncertainty"]
+    of_bins = errors["reliability"] - errors["resolution"] + errors["uncertainty"]
     assert errors["brier"] == pytest.approx(brier)
-    assert parts + errors["within_bin_variance"] - errors["within_bin_covariance"] == pytest.approx(brier)
+    assert of_bins + errors["within_bin_variance"] - errors["within_bin_covariance"] == pytest.approx(brier)
     gaps = [np.average(t - r, weights=v) for r, t, v in zip(scores, labels, np.split(w, 3), strict=True)]
     shares = [v.sum() / w.sum() for v in np.split(w, 3)]
     assert errors["ece"] == pytest.approx(sum(q * abs(gap) for q, gap in zip(shares, gaps, strict=True)))

@@ -17,6 +17,8 @@ from sklearn.metrics import brier_score_loss
 import pipeline
 from pipeline.errors import DataError
 from pipeline.metrics.uncertainty.jackknife import binomial_limits
+from pipeline.stages.methods import Measured
+from pipeline.stages.threshold_sweep.calibration_methods import calibration_sentences
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -316,6 +318,35 @@ def test_missing_scores_are_no_probabilities(tmp_path: Path) -> None:
     _, omitted, warnings = outcome(tmp_path / "auto", frame, invalid_scores="missed")
     assert set(omitted) == BOTH
     assert "calibration" not in warnings
+
+
+def test_methods_tell_the_error_beside_that_of_perfect_scores(plain: tuple[pl.DataFrame, pl.DataFrame]) -> None:
+    table = plain[1].with_columns(pl.lit(0.1234).alias("ece"), pl.lit(0.0567).alias("ece_if_calibrated"))
+    tested = table.with_columns(spiegelhalter_p_value=pl.lit(1e-9), hosmer_lemeshow_p_value=pl.lit(0.25))
+
+    def told(table: pl.DataFrame, uncertainty: str = "jackknife") -> str:
+        parameters = {"calibration_bins": 7, "uncertainty": uncertainty}
+        return " ".join(calibration_sentences(Measured(parameters, {}, {}, {}, {"threshold_sweep_calibration": table})))
+
+    assert "in 7 bins by quantile, with bands" in told(tested)
+    words = "was 12.3% (5.7% is expected of perfect scores; Spiegelhalter: p < 0.0001; Hosmer and Lemeshow: p = 0.25)."
+    assert words in told(tested)
+    untested = table.with_columns(pl.lit(None, dtype=pl.Float64).alias("ece_if_calibrated"))
+    assert told(untested, "none").endswith("was 12.3%.")
+    assert "bands" not in told(untested, "none")
+    assert told(table.clear()) == ""
+    assert told(table.with_columns(pl.lit(None, dtype=pl.Float64).alias("ece"))) == ""
+
+
+def test_metrics_have_errors_and_no_bins(tmp_path: Path) -> None:
+    run, _, warnings = outcome(tmp_path, predictions(), cluster="user")
+    metrics = read_table(run, "metrics", SWEEP)
+    of_errors = metrics.filter(pl.col("result_table") == "threshold_sweep_calibration", pl.col("metric") == "ece")
+    assert of_errors["criterion"].to_list() == ["binning=quantile", "binning=width"]
+    assert "threshold_sweep_reliability" not in set(metrics["result_table"])
+    assert "reliability" not in warnings  # bins of few clusters are marked, and no reason for a warning
+    marks = set(read_table(run, "threshold_sweep_reliability", SWEEP)["interval_quality"])
+    assert {"few_clusters", "size_may_matter"} & marks
 
 
 def test_tables_are_not_made_where_they_are_not_wanted(tmp_path: Path) -> None:
