@@ -4,14 +4,15 @@ TYPE_CHECKING = False  # typing itself takes longer to load than all that is nee
 if TYPE_CHECKING:
     from typing import Any
 
-    from pipeline.api import open_results, run
+    from pipeline.api.planned import Planned
+    from pipeline.api.result import Result
+    from pipeline.api.running import open_results, plan_sample, run
     from pipeline.errors import ThresherError
-    from pipeline.functions.result import Result
     from pipeline.runs.run import Run
 
     __version__: str
 
-__all__ = ["Result", "Run", "ThresherError", "__version__", "open_results", "run"]
+__all__ = ["Planned", "Result", "Run", "ThresherError", "__version__", "open_results", "plan_sample", "run"]
 
 
 def __getattr__(name: str) -> "Any":  # noqa: ANN401 - what __all__ names, loaded when it is used
@@ -20,15 +21,15 @@ def __getattr__(name: str) -> "Any":  # noqa: ANN401 - what __all__ names, loade
 
         return version("thresher")
     if name in __all__:
-        from pipeline import api  # noqa: PLC0415 - `thresher --help` must not load the engine
+        from pipeline.api import running  # noqa: PLC0415 - `thresher --help` must not load the engine
 
-        return getattr(api, name)
+        return getattr(running, name)
     from pipeline.stages import find_stage  # noqa: PLC0415 - see above
 
     if find_stage(name) is not None:
         from importlib import import_module  # noqa: PLC0415 - see above
 
-        return getattr(import_module(f"{__name__}.functions.{name}"), name)
+        return getattr(import_module(f"{__name__}.api.{name}"), name)
     message = f"module {__name__!r} has no attribute {name!r}"
     raise AttributeError(message)
 

@@ -6,7 +6,7 @@ import gc
 import os
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -18,6 +18,7 @@ import duckdb
 import pytest
 from filelock import FileLock
 from hypothesis import settings
+from one_database import OneDatabase
 
 import pipeline
 from pipeline.storage import catalog
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 NO_SKIPS = bool(os.environ.get("THRESHER_NO_SKIPS"))
 UNMEASURED = pytest.StashKey[bool]()
+TESTS = Path(__file__).parent
+SHARING = ("api", "metrics", "plan", "report", "stages", "storage")  # folders of tests whose engines share one
 
 settings.register_profile("same", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None, derandomize=False, max_examples=1000, print_blob=True)
@@ -59,6 +62,21 @@ def _one_database_writes_all_catalogs() -> Generator[None]:
         yield
     for connection in idle:
         connection.close()
+
+
+@pytest.fixture(scope="session")
+def _one_database() -> Generator[OneDatabase]:
+    with closing(OneDatabase()) as database:
+        yield database
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _engines_share_a_database(request: pytest.FixtureRequest, _one_database: OneDatabase) -> Generator[None]:
+    """Start databases only where tests are about engines, inputs or what reaches them, for cases, and in processes."""
+    with pytest.MonkeyPatch.context() as patch:
+        if any(TESTS / name in request.node.path.parents for name in SHARING):
+            _one_database.share(patch)
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -101,9 +119,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """Spare the collector of garbage the modules and tests that live to the end: it would walk them again and again."""
+    """Spare the collector of garbage the modules and tests that live to the end: it would walk them again and again.
+
+    It comes less often, too: trees of SQL are many objects for a short time.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 def pytest_unconfigure() -> None:

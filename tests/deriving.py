@@ -125,7 +125,7 @@ def derived(
     results = stage.derive(params, frames)
     by = params.by_columns
     tables = {}
-    for table in stage.tables:
+    for table in stage.tables_of(params):
         frame = {**results, **others}.get(table.name, empty_table(table, frames[COUNT_TABLE], by))
         tables[table.name] = conform(frame, table, stage=kind, by=by)
     assert set(results) <= set(tables)

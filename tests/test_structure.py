@@ -20,7 +20,7 @@ PACKAGE = Path(pipeline.__file__).parent
 ROOT = PACKAGE.parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 KINDS = [entry.kind for entry in STAGES]
-ENGINE_HOMES = ("engines/", "storage/", "cli/query.py", "api.py", "sources/frames.py", "functions/rows.py")
+ENGINE_HOMES = ("engines/", "storage/", "cli/query.py", "api/running.py", "sources/frames.py", "api/rows.py")
 HEAVY = ("polars", "duckdb", "scipy", "pyarrow", "pydantic", "numpy", "sqlglot", "vl_convert")
 RUNS_SQL = {"execute", "sql", "executemany", "query", "from_query"}
 
@@ -210,7 +210,8 @@ SKIPPED = (
 def test_a_skip_fails_where_nothing_may_be_skipped(
     tmp_path: Path, workers: list[str], variable: str, code: int
 ) -> None:
-    shutil.copy(Path(__file__).parent / "conftest.py", tmp_path)
+    for name in ("conftest.py", "one_database.py"):
+        shutil.copy(Path(__file__).parent / name, tmp_path)
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --continue-on-collection-errors\n")
     for number, text in enumerate(SKIPPED):
         (tmp_path / f"test_skips_{number}.py").write_text(text + "def test_passes():\n    pass\n")

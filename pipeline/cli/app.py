@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from pipeline.cli import drawing, expiry, reading
+from pipeline.cli import drawing, expiry, planning, reading
 from pipeline.cli.log_lines import LOG_FORMATS, asks_for_json
 from pipeline.cli.session import cleaned_faults, echo, execute, reporting, usage_errors_as_json
 from pipeline.cli.terminal import forgive_full_stderr, open_closed_streams
@@ -301,6 +301,7 @@ def init(
 
 
 app.add_typer(reading.app)
+app.add_typer(planning.app)
 app.add_typer(drawing.app)
 app.add_typer(expiry.app)
 

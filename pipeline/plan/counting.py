@@ -111,6 +111,8 @@ def omitted_tables(engine: Engine, plan: Plan, counts: CountTables) -> dict[str,
             omitted[table.table] = table.reason(rows)
         elif (why := table.why_unfit(counts)) is not None:
             omitted[table.table] = why
+        elif table.check is not None and (fault_rows := engine.fetch(table.check.query).to_dicts()):
+            omitted[table.table] = table.check.explain(fault_rows)[0]
     return omitted
 
 

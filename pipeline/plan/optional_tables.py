@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pipeline.plan.count_tables import CountTables
+    from pipeline.plan.nodes import Check
     from pipeline.sources.source import Source
 
 
@@ -37,6 +38,8 @@ class OptionalTable:
         sources: The inputs whose rows are counted.
         told: Whether a run warns that the table is not made for its size; the record says so in any case.
         unfit: Says of the counts why `auto` does not make it of such rows; None: it fits all rows.
+        lacking: What the inputs lack that the table is made of, in words; empty: nothing.
+        check: A check whose faults leave the table out.
     """
 
     table: str
@@ -46,10 +49,14 @@ class OptionalTable:
     sources: tuple[Source, ...]
     told: bool = True
     unfit: Callable[[CountTables], Unfit | None] | None = None
+    lacking: str = ""
+    check: Check | None = None
 
     @property
     def is_possible(self) -> bool:
         """Whether the table may be made, as far as config and footers tell: `where` may leave few enough rows."""
+        if self.lacking:
+            return False
         return self.asked is True or (self.asked == "auto" and (self.is_small(self.rows) or self.is_filtered))
 
     @property
@@ -84,6 +91,8 @@ class OptionalTable:
         """
         if self.asked is False:
             return f"{self.key} = false; {self.key} = true makes it"
+        if self.lacking:
+            return self.lacking
         names = " and ".join(source.name for source in self.sources)
         have, together = ("have", " together") if len(self.sources) > 1 else ("has", "")
         return (

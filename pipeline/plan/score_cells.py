@@ -58,15 +58,18 @@ def _merged(rows: pl.DataFrame, names: tuple[str, ...], finer: tuple[str, ...]) 
     return merged.sort(keys, nulls_last=True).select(*keys, *values)
 
 
-def rows_in_cells(grid: CellGrid | None, *, missed: bool) -> exp.Select:
+def rows_in_cells(grid: CellGrid | None, *, missed: bool, rows: str = SCORED) -> exp.Select:
     """The rows with their cell in a grid; None: with their score as cell.
 
-    Where rows may have the score minus infinity they have the first cell, below those of the grid.
+    Args:
+        grid: The grid.
+        missed: Whether rows may have the score minus infinity: they have the first cell, below those of the grid.
+        rows: The relation of the rows.
     """
     score = column("score")
     if grid is None:
         block, cell = exp.cast(exp.Literal.number(0), exp.DataType.Type.UTINYINT), score
-        return exp.select("*", exp.alias_(block, CELL[0]), exp.alias_(cell, CELL[1])).from_(SCORED)
+        return exp.select("*", exp.alias_(block, CELL[0]), exp.alias_(cell, CELL[1])).from_(rows)
     number, count = piecewise_cells(score, grid.edges, grid.sizes), grid.cells
     if missed:
         above = exp.Add(this=exp.paren(number), expression=exp.Literal.number(1))
@@ -74,5 +77,5 @@ def rows_in_cells(grid: CellGrid | None, *, missed: bool) -> exp.Select:
     value, whole_cell = exp.alias_(number, "whole_cell", copy=False), column("whole_cell")
     split = (block_of(whole_cell, count), cell_in_block(whole_cell))
     columns = (exp.alias_(each, name) for each, name in zip(split, CELL, strict=True))
-    numbered = exp.select("*", value, copy=False).from_(SCORED, copy=False).subquery("scored_in_cells", copy=False)
+    numbered = exp.select("*", value, copy=False).from_(rows, copy=False).subquery("scored_in_cells", copy=False)
     return exp.select("*", *columns, copy=False).from_(numbered, copy=False)

@@ -207,7 +207,7 @@ def _run_stage(
     }
     destination.write(INPUTS, params.name, _inputs_table(params.name, counted), metadata)
     destination.write(BINDINGS, params.name, _bindings_table(opened), metadata)
-    key_figures = metrics_table(stage.tables, tables)
+    key_figures = metrics_table(stage.tables_of(params), tables)
     destination.write(METRICS, params.name, key_figures, metadata)
     warnings = (*counted.alarms, *plan.warnings, *counted.warnings, *stage.warnings(tables))
     warnings = tuple(opened.variables.concealed(text) for text in warnings)

@@ -114,6 +114,7 @@ def write_demo(folder: Path) -> dict[str, Any]:
         "thresholds": {"start": 0.01, "stop": 0.99, "count": 99},
         "operating_points": [{"beta": 1}, {"min_precision": 0.8}, {"min_recall": 0.8}],
         "averages": ["macro"],
+        "bands": True,
     }
 
 

@@ -6,11 +6,12 @@ not fit is an error that names it. Columns that are bound to no field stay text.
 
 from __future__ import annotations
 
+import glob
 import re
 from typing import TYPE_CHECKING, Any
 
 from pipeline.errors import DataError, os_error_number
-from pipeline.sources.encodings import RowsError, not_utf8
+from pipeline.sources.encodings import RowsError, arrow_not_utf8, not_utf8
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,6 +38,7 @@ SPREADSHEETS = (".xlsx", ".xls", ".xlsb", ".ods")
 _DATE = "%Y-%m-%d"
 _TIMES = ("%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%dT%H:%M")
 _ZONED = ("%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%dT%H:%M%#z")
+EXTENSION = b"ARROW:extension:name"  # in the metadata of a column whose type is of another library
 _REMEDY = 'Write the file again, or say what it is: format = "…".'
 _RENAMED = re.compile(r"(?P<name>.+)_duplicated_\d+")  # what the reader makes of a name that repeats
 _EXPECTED: dict[Kind, str] = {
@@ -115,11 +117,11 @@ def convert(
         message = f"input {name}: {path} cannot be read as arrow: it is no Arrow file"
         raise DataError(message, remedy=_REMEDY)
     try:
-        if kind == "arrow":
-            _write_arrow(path, target, name=name)
-            return {}
         if kind in SEPARATED and (fault := not_utf8(path, _separator(kind, spec), most_lines=1, name=name)) is not None:
             raise fault  # the reader takes a header in any encoding
+        if kind == "arrow" and _has_extension_types(path):
+            _write_batches(path, target, name=name)
+            return {}
         frame = _scan(path, kind, spec, alone=alone, name=name)
         names = frame.collect_schema().names()
         if kind in SEPARATED:
@@ -144,7 +146,16 @@ def _remedy(kind: Format) -> str:
     return f"UTF-8 is read, with as many values in every row. {_REMEDY}" if kind in TEXTS else _REMEDY
 
 
-def _write_arrow(path: Path, target: Path, *, name: str) -> None:
+def _has_extension_types(path: Path) -> bool:
+    """Whether a column of an Arrow file has a type of another library, which Polars takes for what it stores."""
+    import pyarrow as pa  # noqa: PLC0415 - see convert
+
+    with pa.ipc.open_file(str(path)) as reader:
+        fields = list(reader.schema)
+    return any(isinstance(field.type, pa.BaseExtensionType) or EXTENSION in (field.metadata or {}) for field in fields)
+
+
+def _write_batches(path: Path, target: Path, *, name: str) -> None:
     """Write the rows of an Arrow file, batch by batch, with the types that they have in a frame."""
     import pyarrow as pa  # noqa: PLC0415 - see convert
 
@@ -160,6 +171,8 @@ def _write_arrow(path: Path, target: Path, *, name: str) -> None:
 
 
 def _not_utf8(path: Path, kind: Format, spec: Input, *, name: str) -> DataError | None:
+    if kind == "arrow":
+        return arrow_not_utf8(path, name=name)
     return not_utf8(path, _separator(kind, spec) if kind in SEPARATED else None, is_json=kind == "jsonl", name=name)
 
 
@@ -178,6 +191,8 @@ def _scan(path: Path, kind: Format, spec: Input, *, alone: bool, name: str) -> p
 
     from pipeline.sources import line_formats  # noqa: PLC0415 - see convert
 
+    if kind == "arrow":
+        return pl.scan_ipc(glob.escape(str(path)))  # a pattern to the reader
     if kind in {"trec_run", "trec_qrels"}:
         return line_formats.trec(path, line_formats.RUN if kind == "trec_run" else line_formats.QRELS, name=name)
     if kind == "conll":

@@ -44,8 +44,9 @@ class Series:
         name: What the key of the figure calls it.
         role: What it stands for: decides its colour and dashes, the same in all figures.
         mark: `line` in the order of the horizontal axis, `path` in the order of the rows, `step`, `bar` or `point`.
-        lower: Column of lower limits, if it has limits.
-        upper: Column of upper limits.
+        lower: Column of lower limits, if it has limits; of a `path` the lower end of the region that holds it, above
+            each place of the horizontal axis.
+        upper: Column of upper limits, or the upper end of the region.
     """
 
     column: str
@@ -58,17 +59,24 @@ class Series:
 
 @dataclass(frozen=True)
 class Rule:
-    """A straight line that helps to read a figure.
+    """A straight line, or a band between two of them, that helps to read a figure.
 
     Attributes:
         name: What it is.
         value: Where it crosses its axis.
         axis: The axis that it crosses; `diagonal` is the line y = x, and then the value means nothing.
+        until: The other end of a band that begins at the value; None: it is a line.
     """
 
     name: str
     value: float = 0.0
     axis: Literal["x", "y", "diagonal"] = "x"
+    until: float | None = None
+
+    @property
+    def ends(self) -> tuple[float, ...]:
+        """Where it crosses its axis: one value, or both ends of a band."""
+        return (self.value,) if self.until is None else (self.value, self.until)
 
 
 @dataclass(frozen=True)

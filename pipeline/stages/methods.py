@@ -117,17 +117,38 @@ def invalid_scores(measured: Measured, noun: str) -> str:
 
 def criteria(measured: Measured) -> str:
     """Say how thresholds were chosen."""
-    phrases = [_criterion(criterion) for criterion in measured.parameters["operating_points"]]
-    return f"Thresholds were chosen on the same data: {listed(phrases)}; of equally good ones the lowest."
+    asked = measured.parameters["operating_points"]
+    fixed = [f"{criterion['threshold']:.10g}" for criterion in asked if criterion.get("threshold") is not None]
+    phrases = [_criterion(criterion) for criterion in asked if criterion.get("threshold") is None]
+    sentences = []
+    if phrases:
+        sentences.append(
+            f"Thresholds were chosen on the same data: {listed(phrases)}; of equally good ones the lowest."
+        )
+    if fixed:
+        words = "A threshold of {} was" if len(fixed) == 1 else "Thresholds of {} were"
+        sentences.append(f"{words.format(listed(fixed))} given beforehand.")
+    return " ".join(sentences)
 
 
-def _criterion(criterion: Mapping[str, float | None]) -> str:
+def _criterion(criterion: Mapping[str, Any]) -> str:
     if (beta := criterion["beta"]) is not None:
         return f"the one with the highest F{beta:g}"
+    if (most := criterion.get("max_alerts")) is not None:
+        return f"the lowest one that retrieves at most {most:,}"
+    if (share := criterion.get("max_alert_share")) is not None:
+        return f"the lowest one that retrieves at most {100 * share:.10g}% of all"
+    if (cost := criterion.get("cost")) is not None:
+        return f"the one with the lowest cost, {_cost(cost)}"
     name, best = ("precision", "recall") if criterion["min_precision"] is not None else ("recall", "precision")
     minimum = f"the one with the highest {best} at a {name} of at least {criterion[f'min_{name}']:.10g}"
     level = criterion["confidence"]
     return minimum if level is None else f"{minimum}, which holds on new data with {100 * level:.10g}% confidence"
+
+
+def _cost(cost: Mapping[str, float]) -> str:
+    words = {"fp": "a false positive", "fn": "a false negative", "tp": "a true positive", "tn": "a true negative"}
+    return listed([f"{cost[name]:.10g} for {what}" for name, what in words.items() if cost[name]])
 
 
 # Intervals -----------------------------------------------------------------------------------------------------------

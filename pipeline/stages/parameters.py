@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from pipeline.metrics.curves.operating_points import given_thresholds
 from pipeline.metrics.uncertainty.resampling import (
     DEFAULT_RESAMPLES,
     FEWEST_RESAMPLES,
@@ -307,10 +308,12 @@ class StageParameters(BaseModel):
 
     @property
     def threshold_values(self) -> tuple[float, ...] | None:
-        """The thresholds in ascending order; None when they are the scores themselves."""
-        if isinstance(self.thresholds, EvenThresholds):
-            return self.thresholds.values()
-        return self.thresholds if isinstance(self.thresholds, tuple) else None
+        """The thresholds in ascending order, with those of operating points; None: they are the scores themselves."""
+        values = self.thresholds.values() if isinstance(self.thresholds, EvenThresholds) else self.thresholds
+        if not isinstance(values, tuple):
+            return None
+        further = given_thresholds(getattr(self, "operating_points", ()))
+        return tuple(sorted({*values, *further})) if further else values
 
     @property
     def counts_missed(self) -> bool:

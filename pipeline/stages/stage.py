@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pipeline.metrics.uncertainty.qualities import DOUBTFUL, INTERVAL_QUALITY
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pipeline.stages.figures import Figure, KeyNumber, MakesFigures
     from pipeline.stages.methods import Measured
     from pipeline.stages.parameters import StageParameters
+    from pipeline.stages.sample_sizes import SampleSizes
 
 
 DOUBT = "*"
@@ -65,6 +66,8 @@ class UnitTable:
         columns: Its names of counts, where they differ from those of `compare`: name there → name here.
         metrics: What is compared unless the config says otherwise; none: pooled precision, recall and F1.
         grouped: Whether it has rows for the groupings of its stage, not only for the total.
+        contributions: Metrics whose values are contributions of units to a number of all units together: their mean is
+            that number and their spread its sampling error, but a single value means nothing. Only tests of means fit.
     """
 
     table: str
@@ -72,6 +75,7 @@ class UnitTable:
     columns: Mapping[str, str] = field(default_factory=dict)
     metrics: tuple[str, ...] = ()
     grouped: bool = True
+    contributions: tuple[str, ...] = ()
 
 
 def no_figures(_tables: Mapping[str, pl.DataFrame], _confidence: float = 0.95, /) -> tuple[Figure, ...]:
@@ -102,6 +106,7 @@ class Stage:
         methods: What a methods section says of the stage: sentences, empty ones being left out.
         units: The table with one row per unit, if it has one.
         evidence: Where its numbers come from: formulas, and sections of rows.
+        sample_sizes: What its numbers rest on, from which `thresher plan` tells how much more of it is needed.
         further_columns: Columns that tables have beside those of their contract because the parameters ask for them, by
             table.
     """
@@ -120,12 +125,17 @@ class Stage:
     methods: Callable[[Measured], Iterable[str]] = lambda _measured: ()
     units: UnitTable | None = None
     evidence: Evidence | None = None
+    sample_sizes: SampleSizes | None = None
     further_columns: Callable[[Any], Mapping[str, tuple[Column, ...]]] = lambda _params: {}
 
     def tables_of(self, params: StageParameters) -> tuple[Table, ...]:
         """Return the result tables with the columns that the parameters ask for."""
         further = self.further_columns(params)
         return tuple(table.with_columns(further.get(table.name, ())) for table in self.tables)
+
+    def as_asked(self, params: StageParameters) -> Stage:
+        """Return the stage with the tables that the parameters ask for."""
+        return replace(self, tables=self.tables_of(params))
 
 
 _REPLICATE = Column(REPLICATE, "BIGINT", "group of clusters; intervals leave one out at a time")

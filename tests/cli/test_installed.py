@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from runs.inputs.workplace import Workplace
 
 ROOT = Path(__file__).resolve().parents[2]
-PUBLIC = sorted(
-    ["Result", "Run", "ThresherError", "__version__", "open_results", "run", *(entry.kind for entry in STAGES)]
-)
+OBJECTS = ("Planned", "Result", "Run", "ThresherError", "__version__", "open_results", "plan_sample", "run")
+PUBLIC = sorted([*OBJECTS, *(entry.kind for entry in STAGES)])
 
 
 class Installed:

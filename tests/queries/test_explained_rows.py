@@ -55,7 +55,14 @@ WINDOW = {"before_start": -4.0, "before_end": -2.0, "after_start": 0.0, "after_e
         ),
         (
             "change_points/explain/points",
-            {"series_id": "s", "run_number": 1, "position": [1, 2], "true_position": 1, "score": [0.1, 0.9], "tp": 1},
+            {
+                "series_id": "s",
+                "run_number": 1,
+                "position": [1, 2],
+                "true_position": 1,
+                "score": [0.1, 0.9],
+                "status": 1,
+            },
             {},
             "score",
             [0.9, 0.1],

@@ -50,7 +50,7 @@ FUNCTIONS = {
 }
 DECIMAL = "DECIMAL(38, 15)"
 SHORT_DECIMAL = "DECIMAL(18, 15)"
-EXACT_INTEGERS = re.compile(r"^(n|m|tp|fp|fn|hits|matches|count)(_|$)")
+EXACT_INTEGERS = re.compile(r"^(n|m|tp|fp|fn|hits|matches|count|influence)(_|$)")
 
 
 def of_every_query(check: Callable[[Query], None]) -> Callable[[], None]:

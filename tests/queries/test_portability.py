@@ -87,6 +87,9 @@ VALUES: Values = {
     "delay": lambda rng, _: _integers(rng, -9, 9),
     "run_number": lambda rng, _: pl.Series(rng.permutation(ROWS)),
     "tp": lambda rng, _: _integers(rng, 0, 2),
+    "lead": lambda rng, _: pl.Series([(-1.5, 0.0, 2.0, None)[number] for number in rng.integers(0, 4, ROWS)]),
+    "status": lambda rng, _: _integers(rng, 0, 4),
+    "observed": lambda rng, _: _integers(rng, 0, 90),
     "share": lambda rng, _: _integers(rng, 0, 9),
     "covering": lambda rng, _: _integers(rng, 0, 2),
     "unit": lambda rng, _: _texts(rng, ["1", "2", "3"]),
@@ -126,6 +129,11 @@ VALUES: Values = {
     "quartile_of_volume": lambda rng, _: _integers(rng, 1, 5),
     "event_label": lambda rng, _: _texts(rng, ["", "1:x"]),
     "article_label": lambda rng, _: _texts(rng, ["1:0", "1:1-"]),
+    "unit_key": lambda rng, _: _texts(rng, ["1", "2", "3"]),
+    "place": lambda rng, _: pl.Series(rng.permutation(ROWS)),
+    "first_step": lambda _rng, _: pl.Series([0] * ROWS),
+    "step": lambda rng, _: pl.Series(rng.permutation(ROWS)),
+    "lowest_score": lambda rng, _: _numbers(rng, odd=False),
 }
 WITHOUT_FAULT = {  # nothing is at fault in these data
     "compare/checks/missing_units",
@@ -133,7 +141,8 @@ WITHOUT_FAULT = {  # nothing is at fault in these data
     "threshold_sweep/checks/no_weight",
     "threshold_sweep/explain/without_score",
 }
-PARAMS: dict[str, float] = {
+PARAMS: dict[str, float | str] = {
+    "baseline": "nobody",
     "least": 1000.0,
     "before_start": -INF,
     "near_start": -0.5,
@@ -153,7 +162,7 @@ def values_of(column: str) -> Callable[[Generator, bool], pl.Series]:
     """How to fill a column, by its name."""
     if column in VALUES:
         return VALUES[column]
-    if column.startswith(("n_", "m_")):
+    if column.startswith(("n_", "m_", "influence_")):
         return lambda rng, _: _integers(rng, 0, 10**9)
     if column.endswith(("_latitude", "_longitude")):
         return lambda rng, _: pl.Series(rng.uniform(-90, 90, ROWS))
@@ -180,7 +189,7 @@ def relations(query: Query, *, odd: bool) -> dict[str, pl.DataFrame]:
     return relations
 
 
-def rows(connection: duckdb.DuckDBPyConnection, tree: exp.Expr, params: dict[str, float]) -> list[str]:
+def rows(connection: duckdb.DuckDBPyConnection, tree: exp.Expr, params: dict[str, float | str]) -> list[str]:
     """The rows of a query as text, sorted; the text tells -0 from 0 and holds NaN equal to itself."""
     return sorted(str(row) for row in connection.execute(render(tree), params).fetchall())
 

@@ -1,12 +1,13 @@
 """Record what other tools print for random inputs, beside which `test_recorded.py` holds ours.
 
-    python tests/recorded/record.py roerich|ruptures|nervaluate|ir_measures
+    python tests/recorded/record.py roerich|ruptures|nervaluate|ir_measures|dcurves
     python tests/recorded/record.py tcpdbench METRICS.PY COMMIT
     python tests/recorded/record.py trec_eval BINARY VERSION …
 
-Run it by hand where the tools are installed: roerich, ruptures, nervaluate and ir-measures with cwl-eval from PyPI (its
-gdeval needs Perl), the file `analysis/scripts/metrics.py` of TCPDBench, and `trec_eval` built from its sources. It
-writes `<tool>.json` beside itself: the version, the inputs and the output. The inputs depend on the seed alone.
+Run it by hand where the tools are installed: roerich, ruptures, nervaluate, dcurves and ir-measures with cwl-eval from
+PyPI (its gdeval needs Perl), the file `analysis/scripts/metrics.py` of TCPDBench, and `trec_eval` built from its
+sources. It writes `<tool>.json` beside itself: the version, the inputs and the output. The inputs depend on the seed
+alone.
 """
 
 from __future__ import annotations
@@ -121,6 +122,25 @@ def _is_apart(mention: dict[str, Any], others: list[dict[str, Any]]) -> bool:
     return all(mention["start"] != other["start"] for other in others)
 
 
+def dcurves() -> dict[str, Any]:
+    """Net benefit of a model, of everybody and standardised, at thresholds that some scores equal."""
+    dca, frames = import_module("dcurves").dca, import_module("pandas")
+    rng, samples = random.Random(SEED + 6), []  # noqa: S311 - no secret
+    thresholds = [step / 20 for step in range(1, 20)]
+    for share in (0.15, 0.5):
+        labels = [int(rng.random() < share) for _ in range(80)]
+        scores = [round(min(max(rng.gauss(share + 0.2 * label, 0.2), 0.0), 1.0), 2) for label in labels]
+        table = dca(
+            data=frames.DataFrame({"score": scores, "label": labels}),
+            outcome="label",
+            modelnames=["score"],
+            thresholds=thresholds,
+        )
+        columns = {name: table[table.model == name].net_benefit.tolist() for name in ("score", "all", "none")}
+        samples.append({"scores": scores, "labels": labels, "thresholds": thresholds, "net_benefit": columns})
+    return {"version": metadata.version("dcurves"), "samples": samples}
+
+
 def trec_eval(*programs: str) -> dict[str, Any]:
     """What each version prints for rankings with ties, documents that nobody judged, and few relevant ones."""
     rng = random.Random(SEED + 4)  # noqa: S311 - no secret
@@ -190,7 +210,7 @@ def _printed(program: str, runs: dict[str, Any], judgements: dict[str, Any]) -> 
     return printed
 
 
-TOOLS = {each.__name__: each for each in (roerich, ruptures, nervaluate, tcpdbench, trec_eval, ir_measures)}
+TOOLS = {each.__name__: each for each in (roerich, ruptures, nervaluate, tcpdbench, trec_eval, ir_measures, dcurves)}
 
 if __name__ == "__main__":
     tool, *arguments = sys.argv[1:]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
-from running import points_tables, ranked, read_table, run_stages, stage_config
+from running import points_tables, ranked, read_table, run_stages, run_threshold_sweep, stage_config
 
 from pipeline.metrics.ranking.notation import name_of
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 VERSIONS = {
+    "dcurves": "1.1.7",
     "ir_measures": "ir-measures 0.4.3, pytrec-eval-terrier 0.5.11, cwl-eval 1.0.12",
     "nervaluate": "1.2.1",
     "roerich": "0.6.0",
@@ -148,6 +149,22 @@ def test_measures_by_name_of_ir_measures(tmp_path: Path, kind: str, number: int)
             assert row[name_of(text)] == pytest.approx(value, rel=0, abs=digits), text
     means = dict(tables["measures"].select("measure", "mean").rows())
     assert means["nDCG@10"] == pytest.approx(sum(row["nDCG@10"] for row in values.values()) / 40, rel=1e-12)
+
+
+# Decision curves -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_net_benefit_of_dcurves(tmp_path: Path, number: int) -> None:
+    sample = recorded("dcurves")["samples"][number]
+    frame = pl.DataFrame({"score": sample["scores"], "label": sample["labels"]})
+    assert set(sample["scores"]) & set(sample["thresholds"])  # a score may equal a threshold
+    keys = {"net_benefit": True, "threshold_probabilities": sample["thresholds"], "uncertainty": "none"}
+    run = run_threshold_sweep(tmp_path, frame, thresholds=[0.5], **keys)
+    ours = read_table(run, "threshold_sweep_net_benefit", "threshold_sweep").sort("threshold")
+    for column, model in (("net_benefit", "score"), ("net_benefit_all", "all")):
+        assert ours[column].to_list() == pytest.approx(sample["net_benefit"][model], abs=1e-12)
+    assert set(sample["net_benefit"]["none"]) == {0.0}
 
 
 # Entities ------------------------------------------------------------------------------------------------------------

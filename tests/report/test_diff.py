@@ -91,7 +91,7 @@ def test_text_names_what_changed_and_fits_80_columns(text: str) -> None:
         "geocoding change_points",
         "entity_recognition.predicted: 1 file replaced (",
         "threshold_sweep.boundary: >= → >",
-        "Not tested: threshold_sweep has no table of units.",
+        "tested pr_auc units 10",
         "threshold_sweep Its parameters or bindings changed, see below",
         "entity_recognition ── difference 1 ──",
         "No number changed in before_after, ranking, compare.",

@@ -122,7 +122,7 @@ def _formulas(published: Published) -> Iterator[tuple[str, str]]:
     for stage in published.run.stages:
         assert stage.stage.evidence is not None
         for measure in stage.stage.evidence.measures:
-            if measure.forms:
+            if measure.forms and not stage.tables[measure.table].is_empty():
                 yield stage.name, measure.name
 
 

@@ -67,6 +67,13 @@ def test_a_row_of_the_table_chooses_the_group_of_numbers_and_charts(browser: Bro
         assert before[1] != after[1]
         in_table = page.locator(".groups tbody tr[aria-selected=true] td").first.inner_text()
         assert after[0] == in_table
+        small = page.locator(".multiples button", has_text="red")
+        small.click()
+        assert small.get_attribute("aria-pressed") == "true"
+        assert page.locator(".groups tbody tr[aria-selected=true] th", has_text="red").count() == 1
+        page.locator(".multiples button", has_text="a, b").click()
+        page.locator(".chart").first.scroll_into_view_if_needed()
+        page.locator("figure").first.locator(".of", has_text="a, b").wait_for()
         assert "a, b" in (page.locator(".chart").first.get_attribute("aria-label") or "")
 
 

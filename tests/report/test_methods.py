@@ -157,6 +157,19 @@ def test_criteria_in_words() -> None:
     assert "and the one with the highest precision at a recall of at least 0.8;" in words
 
 
+def test_costs_capacities_and_given_thresholds_in_words() -> None:
+    cost = {"fp": 1.0, "fn": 20.0, "tp": -2.5, "tn": 0.0}
+    asked: list[dict[str, Any]] = [{"cost": cost}, {"max_alerts": 5000}, {"max_alert_share": 0.01}, {"threshold": 6.54}]
+    none = {"beta": None, "min_precision": None, "min_recall": None, "confidence": None}
+    words = methods.criteria(measured(operating_points=[{**none, **point} for point in asked]))
+    assert "the lowest cost, 1 for a false positive, 20 for a false negative and -2.5 for a true positive" in words
+    assert "the lowest one that retrieves at most 5,000" in words
+    assert "the lowest one that retrieves at most 1% of all;" in words
+    assert words.endswith("A threshold of 6.54 was given beforehand.")
+    alone = methods.criteria(measured(operating_points=[{**none, "threshold": at} for at in (1.0, 2.0)]))
+    assert alone == "Thresholds of 1 and 2 were given beforehand."
+
+
 def test_only_the_first_groups_are_given_and_the_others_counted() -> None:
     rows = pl.DataFrame(
         {

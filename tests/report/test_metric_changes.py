@@ -18,6 +18,8 @@ def test_what_is_compared_follows_from_the_contracts() -> None:
     assert {name for name, columns in names.items() if columns} == {
         "before_after_operating_points",
         "threshold_sweep_operating_points",
+        "threshold_sweep_pooled_points",
+        "threshold_sweep_points_at_prevalence",
         "threshold_sweep_areas",
         "ranking_summary",
         "ranking_cutoff_means",
@@ -27,6 +29,7 @@ def test_what_is_compared_follows_from_the_contracts() -> None:
         "geocoding_errors",
         "change_points_operating_points",
         "change_points_areas",
+        "change_points_alarm_points",
         "compare_tests",
         "compare_posteriors",
     }

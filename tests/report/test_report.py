@@ -11,17 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
+import vl_convert
 from cli.calls import call
 
-from pipeline.report.figures.panels import Group
+from pipeline.report.figures.panels import Group, Panels, panels
 from pipeline.report.figures.plots import chosen_group
 from pipeline.report.page import page as page_module
 from pipeline.report.page.content import stage_content
+from pipeline.report.page.drawing_script import drawing_script
 from pipeline.report.page.markup import element, escaped, inert_json
+from pipeline.report.page.multiples import multiples
 from pipeline.report.page.page import page_data, report
 from pipeline.report.published import kept_run, latest_run, named_runs
 from pipeline.report.words import headline, limits_text, value_text
-from pipeline.stages.figures import KeyNumber
+from pipeline.stages.figures import Axis, Figure, KeyNumber, Series
 from pipeline.tables.groupings import values_text
 from report.conftest import COLUMN, publish
 
@@ -76,6 +79,59 @@ def test_all_data_lie_in_a_script_that_they_cannot_end(published: Published) -> 
     labels = [group["label"] for group in data["stages"][0]["groups"]]  # type: ignore[index]
     assert f"{COLUMN} </script><img src=x onerror=window.harm=1>" in labels
     assert f"{COLUMN} \\u001b[31mred" in labels
+
+
+def panels_of(curves: dict[str, list[tuple[float, float | None]]]) -> Panels:
+    rows = [(group, x, value) for group, points in curves.items() for x, value in points]
+    frame = pl.DataFrame(rows, schema=["by:g", "x", "value"], orient="row").with_columns(grouping=pl.lit("g"))
+    axes = (Axis("x", "Threshold"), Axis("", "Share", "percent", includes=(0.0, 1.0)))
+    return panels(Figure("f", "Title", "Caption.", frame, *axes, series=(Series("value", "Recall", "recall"),)))
+
+
+def multiples_of(drawn: Panels) -> str | None:
+    content: Any = SimpleNamespace(figures=(drawn,), groups=tuple(drawn.spans))
+    return multiples(content)
+
+
+def test_small_multiples_show_the_first_groups_on_the_same_axes() -> None:
+    curves: dict[str, list[tuple[float, float | None]]] = {f"<g{n}>": [(0.0, 1.0), (1.0, n / 20)] for n in range(14)}
+    curves["<g1>"] = [(0.0, 0.5), (1.0, None), (2.0, 0.5), (4.0, 0.0)]
+    html = multiples_of(panels_of(curves))
+    assert html is not None
+    assert html.count('viewBox="-3 -3 206 116"') == 12
+    assert re.findall(r'data-group="(\d+)">&lt;g(\d+)&gt;<', html) == [(str(n), str(n)) for n in range(12)]
+    assert "12 groups with most data" in html
+    assert "Threshold, 0 to 4; Share, 0.0% to 100.0%" in html
+    assert 'd="M0.0,55.0M100.0,55.0L200.0,110.0"' in html  # a gap where the value is not defined
+    assert 'd="M0.0,0.0L50.0,104.5"' not in html  # <g1> has other points now
+    assert 'd="M0.0,0.0L50.0,99.0"' in html  # <g2>: 1 at 0 and 0.1 at a quarter of the axis
+
+
+def test_the_script_of_charts_is_made_once_and_again_where_its_copy_is_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+
+    def bundle(code: str) -> str:
+        calls.append(code)
+        return "window.vegaEmbed = 1; // é"
+
+    monkeypatch.setattr(vl_convert, "javascript_bundle", bundle)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    assert drawing_script() == drawing_script() == "window.vegaEmbed = 1; // é"
+    assert len(calls) == 1
+    (copy,) = (tmp_path / "caches" / "thresher").iterdir()
+    copy.write_bytes(copy.read_bytes() + b"alert(1)")
+    assert drawing_script() == "window.vegaEmbed = 1; // é"
+    assert len(calls) == 2
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert drawing_script() == "window.vegaEmbed = 1; // é"
+    assert len(calls) == 3
+
+
+def test_one_group_has_no_small_multiples() -> None:
+    assert multiples_of(panels_of({"a": [(0.0, 1.0), (1.0, 0.0)]})) is None
 
 
 def test_a_page_of_very_many_rows_keeps_fewer_of_each_group(

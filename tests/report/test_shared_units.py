@@ -174,5 +174,24 @@ def test_without_shared_units_it_says_why(rng: np.random.Generator) -> None:
         paired_differences(omitted, stages[1], "")[1]
         == "not tested: the first run has no table ranking_queries: asked for"
     )
-    sweeps = [stage_of("threshold_sweep", {})] * 2
-    assert paired_differences(sweeps[0], sweeps[1], "")[1] == "not tested: threshold_sweep has no table of units"
+    compared = [stage_of("compare", {})] * 2
+    assert paired_differences(compared[0], compared[1], "")[1] == "not tested: compare has no table of units"
+    earlier = [stage_of("threshold_sweep", {})] * 2
+    words = "not tested: the first run has no table threshold_sweep_units: an earlier version made it"
+    assert paired_differences(earlier[0], earlier[1], "")[1] == words
+
+
+def test_contributions_are_tested_as_means_and_counts_beside_them(rng: np.random.Generator) -> None:
+    counts = rng.integers(0, 9, (2, 30, 3))
+    values = rng.random((2, 30, 3))
+    stages = []
+    for of_run, cells in zip(values, counts, strict=True):
+        contributed = dict(zip(("average_precision", "pr_auc", "roc_auc"), of_run.T, strict=True))
+        counted = dict(zip(("tp", "fp", "fn"), cells.T, strict=True))
+        table = pl.DataFrame({"grouping": ["all"] * 30, "unit": range(30), **contributed, **counted})
+        stages.append(stage_of("threshold_sweep", {"threshold_sweep_units": table}))
+    tested = {test.metric: test for test in paired_differences(stages[0], stages[1], "")[0]}
+    ratios = ("pooled precision", "pooled recall", "pooled f1")
+    assert set(tested) == {"average_precision", "pr_auc", "roc_auc", *ratios}
+    assert tested["roc_auc"].p_value == pytest.approx(scipy.stats.ttest_rel(values[1, :, 2], values[0, :, 2]).pvalue)
+    assert tested["pooled recall"].after == pytest.approx(counts[1, :, 0].sum() / counts[1, :, [0, 2]].sum())

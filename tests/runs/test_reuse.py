@@ -99,6 +99,7 @@ def sweep(folder: Path, **keys: Any) -> dict[str, Any]:  # noqa: ANN401 - of a c
         "thresholds": {"start": 0, "stop": 1, "count": 21},
         "method": "binned",
         "outcomes": False,
+        "units": False,
         "by": ["language"],
         "cluster": "document",
     }

@@ -76,8 +76,9 @@ def test_rows_have_the_types_of_their_fields(name: str, tmp_path: Path) -> None:
 
 def test_identifiers_of_an_arrow_file_are_text(tmp_path: Path) -> None:
     numbers = [uuid.UUID(int=number) for number in (1, 2)]
-    keys = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([number.bytes for number in numbers], pa.binary(16)))
-    table = pa.table({"x": keys})
+    keys = pa.array([number.bytes for number in numbers], pa.binary(16))
+    named = {"ARROW:extension:name": "arrow.uuid", "ARROW:extension:metadata": ""}
+    table = pa.table([keys], schema=pa.schema([pa.field("x", keys.type, metadata=named)]))
     with pa.ipc.new_file(str(tmp_path / "rows.arrow"), table.schema) as writer:
         writer.write_table(table, max_chunksize=1)
     contract = InputContract("rows", (Field("x", "key", "an identifier", required=True),), "rows")

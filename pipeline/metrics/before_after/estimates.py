@@ -35,12 +35,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
-from pipeline.metrics.curves.operating_points import Criterion, pick
+from pipeline.metrics.before_after.costs import alerts, estimated_outcomes
+from pipeline.metrics.curves.choice_columns import COST
+from pipeline.metrics.curves.operating_points import Criterion, holds_at, pick
+from pipeline.metrics.curves.outcome_counts import lowest_cost
 from pipeline.tables.ratios import quotient
 from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from pipeline.tables.sweep import Boundary
 
 ReferenceRule = Literal["lowest", "max", "fixed"]
 
@@ -254,18 +259,32 @@ def safe_column(confidence: float) -> str:
 
 
 def operating_point(
-    curve: pl.DataFrame, keys: Sequence[str], criterion: Criterion, reference_recall: float = 1.0
+    curve: pl.DataFrame,
+    keys: Sequence[str],
+    criterion: Criterion,
+    reference_recall: float = 1.0,
+    boundary: Boundary = ">=",
 ) -> pl.DataFrame:
-    """The row of every group that a criterion chooses, using exact precision and clipped recall.
+    """The row of every group that a criterion chooses, using exact precision and clipped recall, and its `cost`.
 
     Args:
         curve: Result of `estimates`; a criterion with a confidence also needs the column named by `safe_column`.
         keys: Columns that identify a group.
         criterion: What the threshold is chosen for.
         reference_recall: As for `estimates`.
+        boundary: Whether a score equal to the threshold is retrieved.
     """
+    outcomes = estimated_outcomes(keys)
+    cost = pl.lit(None) if criterion.cost is None else outcomes.cost(criterion.cost)
+    curve = curve.with_columns(cost.cast(pl.Float64).alias(COST))
     if criterion.confidence is not None:
         among, best = pl.col(safe_column(criterion.confidence)) >= criterion.min_precision, pl.col("recall")
+    elif criterion.threshold is not None:
+        among, best = holds_at(criterion.threshold, boundary)
+    elif criterion.cost is not None:
+        among, best = pl.lit(value=True), lowest_cost(outcomes, criterion.cost)
+    elif criterion.has_capacity:
+        among, best = alerts().excess(criterion) <= 0, -pl.col(THRESHOLD)
     elif criterion.beta is not None:
         among, best = pl.lit(value=True), f_beta(criterion.beta)
     elif criterion.min_precision is not None:
@@ -273,7 +292,7 @@ def operating_point(
         among, best = pl.lit(reached), pl.col("recall")
     else:
         among, best = pl.col("recall") >= criterion.min_recall, pl.col("precision")
-    return pick(curve, keys, criterion=criterion.text, among=among, best=best)
+    return pick(curve, keys, criterion=criterion.text, among=among, best=best, is_given=criterion.is_given)
 
 
 def precision_reaches(

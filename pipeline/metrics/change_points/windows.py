@@ -124,23 +124,23 @@ def find_windows(truth: Points, predictions: Points, margin: Margin) -> Windows:
         ValueError: the types of the positions differ, or integers are so far apart that int64 cannot hold the
             difference.
     """
-    _check_comparable(truth.position, predictions.position)
+    check_comparable(truth.position, predictions.position)
     low, high = margin.differences(predictions.position.dtype)
     first = np.zeros(len(predictions.position), dtype=np.int64)
     stop = np.zeros(len(predictions.position), dtype=np.int64)
     for first_of_batch in range(0, len(first) if len(truth.position) else 0, _POINTS_AT_A_TIME):
         batch = slice(first_of_batch, first_of_batch + _POINTS_AT_A_TIME)
-        begin, end = _truth_of_series(truth.series, predictions.series[batch])
+        begin, end = ranges_of_series(truth.series, predictions.series[batch])
         position = predictions.position[batch]
-        first[batch] = _prefix_end(truth.position, position, begin, end, lambda difference: difference > high)
-        stop[batch] = _prefix_end(truth.position, position, begin, end, lambda difference: difference >= low)
+        first[batch] = prefix_end(truth.position, position, begin, end, lambda difference: difference > high)
+        stop[batch] = prefix_end(truth.position, position, begin, end, lambda difference: difference >= low)
     return Windows(first, stop)
 
 
-def _prefix_end(
+def prefix_end(
     truth: Positions, position: Positions, begin: Ints, end: Ints, condition: Callable[[Positions], NDArray[np.bool_]]
 ) -> Ints:
-    """Where the prefix of the true points `begin:end` ends for which the difference meets a condition.
+    """Return where the prefix of the true points `begin:end` ends for which the difference meets a condition.
 
     Args:
         truth: Positions of the true points.
@@ -159,7 +159,12 @@ def _prefix_end(
     return prefix_end
 
 
-def _check_comparable(truth: Positions, predictions: Positions) -> None:
+def check_comparable(truth: Positions, predictions: Positions) -> None:
+    """Refuse positions whose difference has no exact value.
+
+    Raises:
+        ValueError: the types differ, or integers are so far apart that int64 cannot hold the difference.
+    """
     if truth.dtype != predictions.dtype:
         message = f"true positions are {truth.dtype}, predicted ones {predictions.dtype}: they must be of one type"
         raise ValueError(message)
@@ -170,8 +175,13 @@ def _check_comparable(truth: Positions, predictions: Positions) -> None:
             raise ValueError(message)
 
 
-def _truth_of_series(truth_series: Ints, series: Ints) -> tuple[Ints, Ints]:
-    """For every prediction, the range of the true points of its series."""
+def ranges_of_series(truth_series: Ints, series: Ints) -> tuple[Ints, Ints]:
+    """For every prediction, the range of the true points of its series.
+
+    Args:
+        truth_series: Series of the true points, in order.
+        series: Series of the predictions, in order, at least one.
+    """
     starts = np.flatnonzero(np.diff(series, prepend=series[:1] - 1))
     counts = np.diff(starts, append=len(series))
     begin = np.searchsorted(truth_series, series[starts], side="left")

@@ -15,16 +15,19 @@ that holds all three, and the p-value is the largest of the three, so that p ≤
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
 
 from pipeline.metrics.comparison.paired_tests import PairedT, differences, paired_t
+from pipeline.metrics.comparison.separate import is_constant, means_of, skewness_of_difference
+from pipeline.metrics.comparison.student import Student, difference_of, unit_of
 from pipeline.metrics.uncertainty.jackknife import t_quantile
 
 if TYPE_CHECKING:
+    from numpy.random import Generator
     from numpy.typing import ArrayLike
 
     from pipeline.metrics.uncertainty.jackknife import Floats
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 _MOST_DRAWS, _FEWEST_RESAMPLES = 10**8, 999
 _DRAWS_AT_ONCE = 2**21
 _ROUNDING = 1e-9
+_LARGEST_STATISTIC = 1e90  # whose cube is finite
 _NEGLIGIBLE_SKEWNESS = 1e-6
 _FEWEST_FOR_SKEWNESS = 3
 
@@ -50,6 +54,84 @@ def skewness_error(count: int) -> float:
     if count < _FEWEST_FOR_SKEWNESS:
         return math.inf
     return math.sqrt(6 * (count - 2) / ((count + 1) * (count + 3)))
+
+
+@dataclass(frozen=True)
+class BootstrapT:
+    """What the three corrections together say of a mean, or of a difference of means; see the head of this file.
+
+    Attributes:
+        student: The estimate, its standard error and degrees of freedom.
+        resampled: The t statistic of every resample about the estimate, shape (B,); infinite without a spread.
+        skewness: Skewness of the estimate itself, γ/√n for the mean of one sample.
+    """
+
+    student: Student
+    resampled: Floats
+    skewness: float
+
+    def statistic(self, value: float = 0.0) -> float:
+        """Return Student's t of the hypothesis that the truth has this value."""
+        return self.student.statistic(value)
+
+    def limits(self, confidence: float) -> tuple[float, float]:
+        """Return the smallest interval that holds those of all three; nan where a limit is infinite."""
+        centre, error = self.student.estimate, self.student.error
+        if math.isnan(error):
+            return math.nan, math.nan
+        ends, reach = self._equal_tails(confidence), self._reach(confidence)
+        bounds = _hall_bounds(self.skewness, float(t_quantile(confidence, self.student.degrees)))
+        low, high = min(ends[0], -reach, bounds[0]), max(ends[1], reach, bounds[1])
+        low, high = (end if math.isfinite(end) else math.nan for end in (low, high))
+        return centre - high * error, centre - low * error
+
+    def p_value(self) -> float:
+        """Return the largest two-sided p-value of the three of no difference."""
+        statistic = self.student.statistic()
+        if math.isnan(statistic):
+            return self.student.p_value()
+        tails = min(2 * min(self._tail(statistic, 1), self._tail(statistic, -1)), 1.0)
+        transformed = _hall(self.skewness, statistic)
+        hall = 2 * float(scipy.special.stdtr(self.student.degrees, -abs(transformed)))
+        return max(tails, self._symmetric(statistic), hall)
+
+    def p_value_above(self, value: float) -> float:
+        """Return the largest one-sided p-value of the three that the truth is at most `value`."""
+        return self._one_sided(self.statistic(value), 1)
+
+    def p_value_below(self, value: float) -> float:
+        """Return the largest one-sided p-value of the three that the truth is at least `value`."""
+        return self._one_sided(self.statistic(value), -1)
+
+    def _one_sided(self, statistic: float, direction: int) -> float:
+        if math.isnan(statistic):
+            return math.nan
+        symmetric = self._symmetric(statistic) / 2
+        if statistic * direction < 0:
+            symmetric = 1 - symmetric
+        hall = float(scipy.special.stdtr(self.student.degrees, -direction * _hall(self.skewness, statistic)))
+        return max(self._tail(statistic, direction), symmetric, hall)
+
+    def _tail(self, statistic: float, direction: int) -> float:
+        """Share of resamples at least as far on one side; few different values give equal statistics."""
+        least = direction * statistic - _ROUNDING * (1 + abs(statistic))
+        return float(1 + (direction * self.resampled >= least).sum()) / (1 + len(self.resampled))
+
+    def _symmetric(self, statistic: float) -> float:
+        """Share of resamples at least as far on either side."""
+        least = abs(statistic) - _ROUNDING * (1 + abs(statistic))
+        return float(1 + (np.abs(self.resampled) >= least).sum()) / (1 + len(self.resampled))
+
+    def _equal_tails(self, confidence: float) -> tuple[float, float]:
+        """The statistics between which the p-value of equal tails exceeds 1 - confidence."""
+        rank = math.floor((len(self.resampled) + 1) * (1 - confidence) / 2 + _ROUNDING)
+        ordered = np.sort(self.resampled)
+        return (float(ordered[rank - 1]), float(ordered[-rank])) if rank else (-math.inf, math.inf)
+
+    def _reach(self, confidence: float) -> float:
+        """The absolute statistic up to which the symmetric p-value exceeds 1 - confidence."""
+        rank = math.floor((len(self.resampled) + 1) * (1 - confidence) + _ROUNDING)
+        return float(np.sort(np.abs(self.resampled))[-rank]) if rank else math.inf
 
 
 def bootstrap_t(
@@ -76,74 +158,92 @@ def bootstrap_t(
     student = paired_t(a, b, confidence=confidence)
     if math.isnan(student.statistic):
         return student
+    bootstrapped = bootstrap_of_pairs(a, b, resamples=resamples, seed=seed)
+    lower, upper = bootstrapped.limits(confidence)
+    return replace(student, p_value=bootstrapped.p_value(), lower=lower, upper=upper)
+
+
+def bootstrap_of_pairs(a: ArrayLike, b: ArrayLike, *, resamples: int = 9999, seed: int = 0) -> BootstrapT:
+    """Resample the differences of two systems on the same units; arguments and errors as for `bootstrap_t`.
+
+    Returns:
+        Its standard error is nan where `paired_t` has no statistic.
+    """
+    student = paired_t(a, b).student
+    if math.isnan(student.error):
+        return BootstrapT(student, np.zeros(0), math.nan)
     gap = differences(a, b)
-    gap = gap / np.abs(gap).max()  # a scale on which squares are finite
-    centre = student.difference
-    error = (student.upper - centre) / float(t_quantile(confidence, len(gap) - 1))
-    resampled = _resampled(gap, resamples, seed)
-    tails, ends = _equal_tails(resampled, student.statistic, confidence)
-    symmetric, reach = _symmetric(resampled, student.statistic, confidence)
+    rng, count = np.random.default_rng(seed), _affordable(resamples, len(gap))
+    mean, variance = _resampled_moments(gap / np.abs(gap).max(), count, rng)
     skew = skewness(gap)
-    hall, bounds = _hall(0.0 if math.isnan(skew) else skew, len(gap), student.statistic, confidence)
-    low, high = min(ends[0], -reach, bounds[0]), max(ends[1], reach, bounds[1])
-    lower, upper = (
-        limit if math.isfinite(limit) else math.nan for limit in (centre - high * error, centre - low * error)
-    )
-    return replace(student, p_value=max(tails, symmetric, hall), lower=lower, upper=upper)
+    skew = 0.0 if math.isnan(skew) else skew
+    return BootstrapT(student, _statistics(mean, variance), skew / math.sqrt(len(gap)))
 
 
-def _resampled(gap: Floats, resamples: int, seed: int) -> Floats:
-    """The t statistic of every resample of units about the mean of the sample; infinite without a spread."""
-    rng, units = np.random.default_rng(seed), len(gap)
-    resamples = min(resamples, max(_MOST_DRAWS // units, _FEWEST_RESAMPLES))
-    centred = gap - gap.mean()
-    centred = centred / np.abs(centred).max()
-    at_once = max(1, _DRAWS_AT_ONCE // units)
-    statistics = []
+def bootstrap_of_groups(a: Floats, b: Floats, *, resamples: int = 9999, seed: int = 0) -> BootstrapT:
+    """Resample two groups of different units, each for itself (Hall & Martin 1988).
+
+    Args:
+        a: One value per unit of the first group, shape (A,), finite.
+        b: The same of the other, shape (B,).
+        resamples: As for `bootstrap_t`.
+        seed: Likewise.
+
+    Returns:
+        Its standard error is nan where one of the groups has fewer than two units, or no spread.
+    """
+    student = difference_of(*means_of(a, b))
+    if is_constant(a) or is_constant(b) or math.isnan(student.error):
+        return BootstrapT(replace(student, error=math.nan), np.zeros(0), math.nan)
+    unit = unit_of(np.concatenate([a, b]))
+    halves = [values / unit / 2 for values in (a, b)]  # whose differences are finite
+    centred = [values - values.mean() for values in halves]
+    scale = max(float(np.abs(values).max()) for values in centred)
+    rng, count = np.random.default_rng(seed), _affordable(resamples, len(a) + len(b))
+    (mean_a, variance_a), (mean_b, variance_b) = (_resampled_moments(values / scale, count, rng) for values in centred)
+    skew = skewness_of_difference(a, b)
+    return BootstrapT(student, _statistics(mean_a - mean_b, variance_a + variance_b), skew)
+
+
+def _affordable(resamples: int, units: int) -> int:
+    return min(resamples, max(_MOST_DRAWS // units, _FEWEST_RESAMPLES))
+
+
+def _resampled_moments(values: Floats, resamples: int, rng: Generator) -> tuple[Floats, Floats]:
+    """Means of resamples about the mean of the values, and the variances of these means; each of shape (B,)."""
+    centred = values - values.mean()
+    units, at_once = len(values), max(1, _DRAWS_AT_ONCE // len(values))
+    means, variances = [], []
     for start in range(0, resamples, at_once):
         drawn = centred[rng.integers(0, units, (min(at_once, resamples - start), units))]
         mean, deviation = drawn.mean(axis=1), drawn.std(axis=1, ddof=1)
         # a resample of one and the same value has no spread but that of rounding
         deviation = np.where(deviation > _ROUNDING * np.abs(mean), deviation, 0.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            statistics.append(
-                np.nan_to_num(mean / deviation * math.sqrt(units), nan=0.0, posinf=np.inf, neginf=-np.inf)
-            )
-    return np.concatenate(statistics)
+        means.append(mean)
+        variances.append(deviation**2 / units)
+    return np.concatenate(means), np.concatenate(variances)
 
 
-def _equal_tails(resampled: Floats, statistic: float, confidence: float) -> tuple[float, tuple[float, float]]:
-    """P-value, and the statistics between which it exceeds 1 - confidence."""
-    count, near = len(resampled), _ROUNDING * (1 + abs(statistic))  # few different values give equal statistics
-    fewer = min((resampled <= statistic + near).sum(), (resampled >= statistic - near).sum())
-    rank = math.floor((count + 1) * (1 - confidence) / 2 + _ROUNDING)
-    if rank == 0:
-        return min(2 * float(1 + fewer) / (1 + count), 1.0), (-math.inf, math.inf)
-    ordered = np.sort(resampled)
-    return min(2 * float(1 + fewer) / (1 + count), 1.0), (float(ordered[rank - 1]), float(ordered[-rank]))
+def _statistics(means: Floats, variances: Floats) -> Floats:
+    """T statistics; infinite without a spread."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.nan_to_num(means / np.sqrt(variances), nan=0.0, posinf=np.inf, neginf=-np.inf)
 
 
-def _symmetric(resampled: Floats, statistic: float, confidence: float) -> tuple[float, float]:
-    """P-value, and the absolute statistic up to which it exceeds 1 - confidence."""
-    distances, count = np.abs(resampled), len(resampled)
-    least = abs(statistic) - _ROUNDING * (1 + abs(statistic))
-    p_value = float(1 + (distances >= least).sum()) / (1 + count)
-    rank = math.floor((count + 1) * (1 - confidence) + _ROUNDING)
-    return p_value, float(np.sort(distances)[-rank]) if rank else math.inf
+def _hall(skew: float, statistic: float) -> float:
+    """Hall's transformation of t, which takes its skewness out.
 
-
-def _hall(skew: float, units: int, statistic: float, confidence: float) -> tuple[float, tuple[float, float]]:
-    """P-value of Hall's transformation with Student's t, and the statistics between which it exceeds 1 - confidence.
-
-    The transformation of S = (x̄ − μ) / s is S + γ S²/3 + γ² S³/27 + γ/(6n) = ((1 + γ S/3)³ − 1)/γ + γ/(6n) (Hall 1992,
-    equation 2.8), which rises with S and can therefore be inverted.
+    Of S = (x̄ − μ) / s it is S + γ S²/3 + γ² S³/27 + γ/(6n) = ((1 + γ S/3)³ − 1)/γ + γ/(6n) (Hall 1992, equation 2.8);
+    written here for t = √n S and the skewness of the mean, κ = γ/√n: t + κ t²/3 + κ² t³/27 + κ/6, which rises with t
+    and can therefore be inverted. For two samples κ is the skewness of the difference (Hall & Martin 1988).
     """
-    root = math.sqrt(units)
-    standardised, shift = statistic / root, skew / (6 * units)
-    transformed = standardised + skew * standardised**2 / 3 + skew**2 * standardised**3 / 27 + shift
-    p_value = 2 * float(scipy.special.stdtr(units - 1, -abs(transformed) * root))
-    quantile = float(t_quantile(confidence, units - 1)) / root
-    ends = np.array([-quantile, quantile]) - shift
+    t = max(-_LARGEST_STATISTIC, min(statistic, _LARGEST_STATISTIC))
+    return t + skew * t**2 / 3 + skew**2 * t**3 / 27 + skew / 6
+
+
+def _hall_bounds(skew: float, quantile: float) -> tuple[float, float]:
+    """The statistics between which the p-value of Hall's transformation exceeds 1 - confidence."""
+    ends = np.array([-quantile, quantile]) - skew / 6
     # the inverse; without skewness the transformation changes nothing
-    low, high = (3 * (np.cbrt(1 + skew * ends) - 1) / skew if abs(skew) > _NEGLIGIBLE_SKEWNESS else ends) * root
-    return p_value, (float(low), float(high))
+    low, high = 3 * (np.cbrt(1 + skew * ends) - 1) / skew if abs(skew) > _NEGLIGIBLE_SKEWNESS else ends
+    return float(low), float(high)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -14,6 +14,8 @@ from pipeline.metrics.uncertainty.jackknife import leave_one_out
 from pipeline.tables.ratios import RATIOS
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from pipeline.metrics.uncertainty.jackknife import Floats
 
 EVENT_COUNTS = ("n_before", "n_after", "m_before", "m_after", "m_before_reference", "m_after_reference")
@@ -26,19 +28,26 @@ class PairedRatio:
     Attributes:
         value_a: Of the first, over all events; nan where undefined.
         value_b: The same of the other.
-        jackknifed: The difference without each event in turn, shape (E,).
-        errors: Its standard error and degrees of freedom.
+        jackknifed_a: The first without each event in turn, shape (E,).
+        jackknifed_b: The same of the other.
+        errors: The standard error of the difference and its degrees of freedom.
     """
 
     value_a: float
     value_b: float
-    jackknifed: Floats
+    jackknifed_a: Floats
+    jackknifed_b: Floats
     errors: Errors
 
     @property
     def difference(self) -> float:
         """The first less the other."""
         return self.value_a - self.value_b
+
+    @property
+    def jackknifed(self) -> Floats:
+        """The difference without each event in turn, shape (E,)."""
+        return self.jackknifed_a - self.jackknifed_b
 
     def half_width(self, confidence: float) -> float:
         """Half the width of the interval of the difference, by Student's t."""
@@ -72,14 +81,23 @@ def paired_ratios(units_a: pl.DataFrame, units_b: pl.DataFrame) -> dict[str, Pai
         raise ValueError(message)
     joined = joined.sort("event_id")
     counts = [np.column_stack([joined[f"{name}{side}"].to_numpy() for name in EVENT_COUNTS]) for side in ("", "_b")]
-    totals = [_values(table.sum(axis=0).astype(np.float64)) for table in counts]
-    jackknifed = [_values(leave_one_out(table)) for table in counts]
+    of_a, of_b = (ratios_of_matcher(table) for table in counts)
     ratios = {}
     for name in RATIOS:
-        differences = jackknifed[0][name] - jackknifed[1][name]
-        errors = jackknife_errors(differences[:, None], joined.height)
-        ratios[name] = PairedRatio(float(totals[0][name]), float(totals[1][name]), differences, errors)
+        (value_a, jackknifed_a), (value_b, jackknifed_b) = of_a[name], of_b[name]
+        errors = jackknife_errors((jackknifed_a - jackknifed_b)[:, None], joined.height)
+        ratios[name] = PairedRatio(value_a, value_b, jackknifed_a, jackknifed_b, errors)
     return ratios
+
+
+def ratios_of_matcher(counts: NDArray[Any]) -> dict[str, tuple[float, Floats]]:
+    """Precision, recall and F1 of one matcher, and the same without each event in turn, shape (E,); nan if undefined.
+
+    Args:
+        counts: In the order of `EVENT_COUNTS`, shape (E, 6), two events or more.
+    """
+    totals, jackknifed = _values(counts.sum(axis=0).astype(np.float64)), _values(leave_one_out(counts))
+    return {name: (float(totals[name]), jackknifed[name]) for name in RATIOS}
 
 
 def compare_matchers(

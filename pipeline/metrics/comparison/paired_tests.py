@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy
 
+from pipeline.metrics.comparison.student import Student, unit_of
 from pipeline.metrics.uncertainty.jackknife import t_quantile
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from pipeline.metrics.uncertainty.jackknife import Floats
 
 _DIGITS = 12
-_LARGEST_TO_SQUARE = 1e140  # values up to here can be squared and summed without overflow
 _MOST_EXACT = 500  # non-zero differences up to which the signed-rank distribution is exact
 _BYTES_AT_ONCE = 2**22  # of random numbers
 _COINS = 8  # in a byte
@@ -58,11 +58,18 @@ class PairedT(PairedTest):
         lower: Lower limit of the difference.
         upper: Upper limit of the difference.
         effect_size: Mean of the differences over their standard deviation (Cohen 1988, d_z).
+        error: Standard error of the difference.
     """
 
     lower: float
     upper: float
     effect_size: float
+    error: float = math.nan
+
+    @property
+    def student(self) -> Student:
+        """What Student's t says of the difference; without a standard error where there is no statistic."""
+        return Student(self.difference, self.error, self.n_units - 1.0)
 
 
 def differences(a: ArrayLike, b: ArrayLike) -> Floats:
@@ -92,13 +99,6 @@ def differences(a: ArrayLike, b: ArrayLike) -> Floats:
     return np.asarray(np.round(gap / scale, _DIGITS) * scale)
 
 
-def _unit(values: Floats) -> float:
-    """A power of two by which values can be divided so that their squares and sums stay finite: 1 in ordinary cases."""
-    largest = float(np.abs(values).max(initial=0.0))
-    usual = largest == 0 or 1 / _LARGEST_TO_SQUARE < largest < _LARGEST_TO_SQUARE
-    return 1.0 if usual else 2.0 ** (math.frexp(largest)[1] - 1)
-
-
 def paired_t(a: ArrayLike, b: ArrayLike, *, confidence: float = 0.95) -> PairedT:
     """Paired t test, its interval and effect size (Student 1908).
 
@@ -122,7 +122,7 @@ def paired_t(a: ArrayLike, b: ArrayLike, *, confidence: float = 0.95) -> PairedT
     if units < _FEWEST_UNITS or (gap == gap[0]).all():
         return PairedT(units, *means, math.nan, math.nan, math.nan, math.nan, math.nan)
     gap = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)
-    unit = _unit(gap)
+    unit = unit_of(gap)
     gap = gap / unit
     deviation = float(gap.std(ddof=1))
     error = deviation / math.sqrt(units)
@@ -130,7 +130,7 @@ def paired_t(a: ArrayLike, b: ArrayLike, *, confidence: float = 0.95) -> PairedT
     statistic = float(gap.mean()) / error
     p_value = 2 * float(scipy.special.stdtr(units - 1, -abs(statistic)))
     limits = means[2] - half, means[2] + half
-    return PairedT(units, *means, statistic, p_value, *limits, float(gap.mean()) / deviation)
+    return PairedT(units, *means, statistic, p_value, *limits, float(gap.mean()) / deviation, error * unit)
 
 
 def _means(a: ArrayLike, b: ArrayLike) -> tuple[float, float, float]:
@@ -141,7 +141,7 @@ def _means(a: ArrayLike, b: ArrayLike) -> tuple[float, float, float]:
 
 
 def _mean(values: Floats) -> float:
-    unit = _unit(values)
+    unit = unit_of(values)
     return float((values / unit).mean()) * unit
 
 
@@ -265,7 +265,7 @@ def sign_flip_p_value(values: Floats, *, resamples: int, seed: int) -> float:
     """
     if np.isnan(values).any():
         return math.nan
-    values = values / _unit(values)
+    values = values / unit_of(values)
     least = abs(values.sum()) * (1 - 10.0**-_DIGITS)
     sums = _random_sums(values[:, None], -values[:, None], resamples, seed)
     return float((1 + (np.abs(sums) >= least).sum()) / (1 + resamples))

@@ -86,9 +86,18 @@ def standard_errors(counts_a: ArrayLike, counts_b: ArrayLike) -> Errors:
     first, second = np.asarray(counts_a, dtype=np.float64), np.asarray(counts_b, dtype=np.float64)
     if len(first) < 2:  # noqa: PLR2004 - a spread needs two
         return Errors(np.full(len(RATIOS), np.nan), np.full(len(RATIOS), np.nan))
-    jackknifed = pooled_ratios(leave_one_out(first)) - pooled_ratios(leave_one_out(second))
-    sizes = _denominators(first) + _denominators(second)
-    return jackknife_errors(jackknifed, effective_number(sizes))
+    of_first, of_second = pooled_ratios(leave_one_out(first)), pooled_ratios(leave_one_out(second))
+    return jackknife_errors(of_first - of_second, effective_units(first, second))
+
+
+def effective_units(counts_a: Floats, counts_b: Floats) -> Floats:
+    """The effective number of the units of two systems for precision, recall and F1, shape (3,).
+
+    Args:
+        counts_a: True positives, false positives and false negatives of the first system, shape (U, 3).
+        counts_b: The same of the second.
+    """
+    return effective_number(denominators(counts_a) + denominators(counts_b))
 
 
 def jackknife_errors(jackknifed: Floats, units: Floats | float) -> Errors:
@@ -102,8 +111,8 @@ def jackknife_errors(jackknifed: Floats, units: Floats | float) -> Errors:
     return Errors(np.sqrt(covariance(jackknifed)), degrees)
 
 
-def _denominators(counts: Floats) -> Floats:
-    """TP + FP, TP + FN and 2 TP + FP + FN of every unit."""
+def denominators(counts: Floats) -> Floats:
+    """TP + FP, TP + FN and 2 TP + FP + FN of every unit, shape (U, 3), from their counts of the same shape."""
     tp, fp, fn = np.moveaxis(counts, -1, 0)
     return np.stack([tp + fp, tp + fn, 2 * tp + fp + fn], axis=-1)
 

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 Correction: TypeAlias = Literal["holm", "bh", "none"]
 
 
+_LARGE_CRITICAL = 100.0  # value of t beyond which the noncentral distribution takes for ever, and is not needed
+
+
 def adjust_p_values(p_values: ArrayLike, correction: Correction = "holm") -> Floats:
     """P-values adjusted for multiple testing; those that are nan stay nan and do not count.
 
@@ -77,6 +80,22 @@ def minimum_detectable_difference(
         raise ValueError(message)
     if n_units < 2 or math.isnan(deviation):  # noqa: PLR2004 - a spread needs two
         return math.nan
-    degrees = n_units - 1
-    critical = scipy.special.stdtrit(degrees, 1 - significance / 2)
-    return float(scipy.special.nctdtrinc(degrees, 1 - power, critical)) * deviation / math.sqrt(n_units)
+    return detectable_difference(deviation / math.sqrt(n_units), n_units - 1, power=power, significance=significance)
+
+
+def detectable_difference(error: float, degrees: float, *, power: float = 0.8, significance: float = 0.05) -> float:
+    """The true difference that a two-sided t test with this standard error detects with this power (Cohen 1988).
+
+    Args:
+        error: Standard error of the difference.
+        degrees: Degrees of freedom of its square.
+        power: Probability of detecting the difference, above `significance`.
+        significance: Level of the test.
+
+    Returns:
+        The difference in the unit of `error`; nan where an argument is.
+    """
+    critical = float(scipy.special.stdtrit(degrees, 1 - significance / 2))
+    if critical > _LARGE_CRITICAL:  # the noise of the mean is nothing beside that of its standard error
+        return critical * math.sqrt(float(scipy.special.chdtri(degrees, 1 - power)) / degrees) * error
+    return float(scipy.special.nctdtrinc(degrees, 1 - power, critical)) * error

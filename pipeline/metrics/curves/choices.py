@@ -1,7 +1,8 @@
 """The table of operating points of a curve: thresholds chosen by criteria, and what the choice is worth elsewhere.
 
 A criterion with a confidence chooses among the thresholds that keep its minimum on new data (`promises`). The choice of
-any other criterion is repeated without each fold of clusters in turn and counted on that fold (`cross_fitting`).
+any other criterion is repeated without each fold of clusters in turn and counted on that fold (`cross_fitting`); a
+given threshold is no choice.
 """
 
 from __future__ import annotations
@@ -14,10 +15,18 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import polars as pl
 
+from pipeline.metrics.curves.choice_columns import (
+    COST,
+    COST_CROSS_FITTED,
+    CROSS_FITTED,
+    UNDEFINED_CROSS_FITTED,
+    cost_columns,
+)
 from pipeline.metrics.curves.cross_fitting import by_fold, cross_fitted
-from pipeline.metrics.curves.operating_points import CRITERION, NOT_PROMISED, NOT_REACHED, pick
+from pipeline.metrics.curves.operating_points import CRITERION, NOT_PROMISED, NOT_REACHED, holds_at, pick
+from pipeline.metrics.curves.outcome_counts import lowest_cost
 from pipeline.metrics.curves.promises import keeps_precision, keeps_recall
-from pipeline.tables.schemas import Column
+from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,53 +35,21 @@ if TYPE_CHECKING:
 
     from pipeline.metrics.curves.cross_fitting import Ints
     from pipeline.metrics.curves.operating_points import Criterion
+    from pipeline.metrics.curves.outcome_counts import Outcomes
     from pipeline.metrics.curves.promises import Bools
     from pipeline.metrics.uncertainty.jackknife import Floats
+    from pipeline.tables.sweep import Boundary
 
 NotFitted: TypeAlias = Literal[
     "none",  # clusters, but uncertainty = "none": replicates were not counted
     "confidence",  # the criterion has a confidence, and holds on new data by itself
+    "given",  # the threshold was given, and is the same on new data
     "one_replicate",  # fewer than two clusters
     "not_reached",  # without some fold no threshold meets the criterion
     "undefined_ratio",  # the choice retrieves nothing of the data that it was not made on
 ]
-Fitted: TypeAlias = tuple[float | None, float | None, float | None, NotFitted | None]
+Fitted: TypeAlias = tuple[float | None, float | None, float | None, float | None, NotFitted | None]
 BATCH_CELLS = 1_000_000  # replicates × thresholds of the groups whose choices are made at once
-CROSS_FITTED = ("precision_cross_fitted", "recall_cross_fitted", "f1_cross_fitted")
-UNDEFINED_CROSS_FITTED = "undefined_cross_fitted"
-COLUMNS = (
-    Column(
-        CROSS_FITTED[0],
-        "DOUBLE",
-        (
-            "precision where the threshold is [chosen on other clusters](threshold_sweep.md#operating-points); "
-            "NULL: none can be given"
-        ),
-        nullable=True,
-    ),
-    Column(
-        CROSS_FITTED[1],
-        "DOUBLE",
-        "recall where the threshold is chosen on other clusters; NULL: none can be given",
-        nullable=True,
-    ),
-    Column(
-        CROSS_FITTED[2],
-        "DOUBLE",
-        "F1 where the threshold is chosen on other clusters: what the same choice gives on other data; "
-        "NULL: none can be given",
-        nullable=True,
-    ),
-    Column(
-        UNDEFINED_CROSS_FITTED,
-        "VARCHAR",
-        (
-            "why one of these three is NULL: `confidence`, `one_replicate`, `not_reached`, `undefined_ratio`, "
-            "`none`; NULL: all three are given"
-        ),
-        nullable=True,
-    ),
-)
 
 
 @dataclass(frozen=True)
@@ -85,6 +62,7 @@ class Candidates:
         retrieved: Rows that each threshold retrieves, shape (K,).
         counts: Additive counts by fold and threshold, each of shape (folds, K); or why there are none.
         ratios: Precision, recall and F-beta of such counts added up, from the counts and beta; the same of all groups.
+        outcomes: Outcomes of such counts added up; likewise.
     """
 
     rows: pl.DataFrame
@@ -92,6 +70,7 @@ class Candidates:
     retrieved: Floats
     counts: Sequence[NDArray[Any]] | NotFitted
     ratios: Callable[[Sequence[Floats], float], tuple[Floats, Floats, Floats]]
+    outcomes: Callable[[Sequence[Floats]], Outcomes[Floats]]
 
     def promised(self, criterion: Criterion) -> Bools:
         """Whether each threshold keeps the minimum of a criterion with its confidence."""
@@ -122,21 +101,29 @@ class Candidates:
 
     def chosen(self, criterion: Criterion, counts: Sequence[Floats]) -> Ints:
         """The threshold that a criterion chooses by each row of counts, by number; of equally good ones the lowest."""
-        precision, recall, f_beta = self.ratios(counts, criterion.beta or 1.0)
-        if criterion.min_precision is not None:
-            best = np.where(precision >= criterion.min_precision, recall, np.nan)
-        elif criterion.min_recall is not None:
-            best = np.where(recall >= criterion.min_recall, precision, np.nan)
-        else:
-            best = f_beta
+        best = self._best(criterion, counts)
         best = np.where(np.isnan(best), -np.inf, best)
         return np.where(best.max(axis=1) > -np.inf, best.argmax(axis=1), -1)
+
+    def _best(self, criterion: Criterion, counts: Sequence[Floats]) -> Floats:
+        """What a criterion maximises, by counts without one fold; nan where a threshold is not eligible."""
+        if criterion.cost is not None:
+            return -self.outcomes(counts).whole_cost(criterion.cost)
+        if criterion.has_capacity:
+            share = 1 - 1 / self.shape[0]
+            return np.where(self.outcomes(counts).excess(criterion, share) <= 0, 1.0, np.nan)
+        precision, recall, f_beta = self.ratios(counts, criterion.beta or 1.0)
+        if criterion.min_precision is not None:
+            return np.where(precision >= criterion.min_precision, recall, np.nan)
+        if criterion.min_recall is not None:
+            return np.where(recall >= criterion.min_recall, precision, np.nan)
+        return f_beta
 
 
 @np.errstate(divide="ignore", invalid="ignore")
 def ratios_of_counts(counts: Sequence[Floats], beta: float) -> tuple[Floats, Floats, Floats]:
     """Precision, recall and F-beta of counts of true positives, false positives and false negatives; 0 / 0 is nan."""
-    tp, fp, fn = counts
+    tp, fp, fn = counts[:3]
     square = beta**2
     return tp / (tp + fp), tp / (tp + fn), (1 + square) * tp / ((1 + square) * tp + square * fn + fp)
 
@@ -147,6 +134,8 @@ def operating_points(
     criteria: Sequence[Criterion],
     candidates: Iterable[Candidates],
     f_beta: Callable[[float], pl.Expr],
+    outcomes: Outcomes[pl.Expr],
+    boundary: Boundary = ">=",
 ) -> pl.DataFrame:
     """The threshold that each criterion chooses in every group.
 
@@ -156,9 +145,12 @@ def operating_points(
         criteria: What thresholds are chosen for.
         candidates: The groups of the curve.
         f_beta: F-beta of a row of the curve, by beta.
+        outcomes: Outcomes of a row of the curve.
+        boundary: Whether a score equal to the threshold is retrieved.
 
     Returns:
-        One row per group and criterion: the columns of the curve, `criterion` and `COLUMNS`.
+        One row per group and criterion: the columns of the curve, `criterion`, `choice_columns.COLUMNS`, and its
+        `cost_columns`.
     """
     frames, fitted = [], []
     promised = any(criterion.confidence is not None for criterion in criteria)
@@ -170,12 +162,14 @@ def operating_points(
             fitted += [(*label, criterion.text, *ratios) for label, ratios in rows]
     working = [pl.lit(value=False).alias(_promised(each)) for each in criteria if each.confidence is not None]
     whole_curve = pl.concat(frames) if frames else curve.with_columns(working)
-    chosen = pl.concat([_point(whole_curve, keys, criterion, f_beta) for criterion in criteria])
+    reads = RowValues(f_beta, outcomes, boundary)
+    chosen = pl.concat([_point(whole_curve, keys, criterion, reads) for criterion in criteria])
     types = {name: curve.schema[name] for name in keys} | {CRITERION: pl.String()}
-    types |= dict.fromkeys(CROSS_FITTED, pl.Float64()) | {UNDEFINED_CROSS_FITTED: pl.String()}
+    types |= dict.fromkeys((*CROSS_FITTED, COST_CROSS_FITTED), pl.Float64()) | {UNDEFINED_CROSS_FITTED: pl.String()}
     elsewhere = pl.DataFrame(fitted, schema=types, orient="row")
     points = chosen.join(elsewhere, on=[*keys, CRITERION], how="left", nulls_equal=True, maintain_order="left")
-    return points.select(*curve.columns, CRITERION, *CROSS_FITTED, UNDEFINED_CROSS_FITTED)
+    costs = (column.name for column in cost_columns(criteria))
+    return points.select(*curve.columns, CRITERION, *CROSS_FITTED, UNDEFINED_CROSS_FITTED, *costs)
 
 
 def _batches(candidates: Iterable[Candidates]) -> Iterator[list[Candidates]]:
@@ -193,25 +187,32 @@ def _batches(candidates: Iterable[Candidates]) -> Iterator[list[Candidates]]:
 
 
 def _fitted(groups: Sequence[Candidates], criterion: Criterion) -> list[Fitted]:
-    """Precision, recall and F1 of the choice made on other clusters, in each group of a batch, or why none is."""
-    if criterion.confidence is not None:
-        return [(None, None, None, "confidence")] * len(groups)
+    """Precision, recall, F1 and cost of the choice made on other clusters, in each group of a batch, or why none is."""
+    if criterion.confidence is not None or criterion.is_given:
+        return [_without("given" if criterion.is_given else "confidence")] * len(groups)
     folds = [group.folds for group in groups if not isinstance(group.folds, str)]
     if not folds:
-        return [(None, None, None, group.folds) for group in groups if isinstance(group.folds, str)]
+        return [_without(group.folds) for group in groups if isinstance(group.folds, str)]
     stacked = [np.stack(count) for count in zip(*folds, strict=True)]
     pooled = cross_fitted(stacked, lambda totals: groups[0].chosen(criterion, totals))
     ratios = (ratio.tolist() for ratio in groups[0].ratios(pooled, 1.0))
+    costs: list[float | None] = [None] * len(groups)
+    if criterion.cost is not None:
+        costs = groups[0].outcomes(pooled).cost(criterion.cost).tolist()
     return [
-        (None, None, None, "not_reached") if missing else _or_undefined(values)
-        for missing, *values in zip(np.isnan(pooled[0]).tolist(), *ratios, strict=True)
+        _without("not_reached") if missing else _or_undefined(values, cost)
+        for missing, cost, *values in zip(np.isnan(pooled[0]).tolist(), costs, *ratios, strict=True)
     ]
 
 
-def _or_undefined(ratios: Iterable[float]) -> Fitted:
-    """Three ratios, of which nan is None and a reason."""
+def _without(reason: NotFitted) -> Fitted:
+    return None, None, None, None, reason
+
+
+def _or_undefined(ratios: Iterable[float], cost: float | None) -> Fitted:
+    """Three ratios, of which nan is None and a reason, and a cost."""
     precision, recall, f1 = (None if math.isnan(ratio) else ratio for ratio in ratios)
-    return precision, recall, f1, "undefined_ratio" if None in (precision, recall, f1) else None
+    return precision, recall, f1, cost, "undefined_ratio" if None in {precision, recall, f1} else None
 
 
 def _promised(criterion: Criterion) -> str:
@@ -225,24 +226,48 @@ def _promises(group: Candidates, criteria: Sequence[Criterion]) -> Iterator[pl.S
             yield pl.Series(_promised(criterion), group.promised(criterion), dtype=pl.Boolean)
 
 
-def _point(
-    curve: pl.DataFrame, keys: Sequence[str], criterion: Criterion, f_beta: Callable[[float], pl.Expr]
-) -> pl.DataFrame:
-    """The row of every group that one criterion chooses."""
-    precision, recall = pl.col("precision"), pl.col("recall")
-    if criterion.beta is not None:
-        among, best = pl.lit(value=True), f_beta(criterion.beta)
-    elif criterion.min_precision is not None:
-        among, best = precision >= criterion.min_precision, recall
-    else:
-        among, best = recall >= criterion.min_recall, precision
+@dataclass(frozen=True)
+class RowValues:
+    """How criteria read a row of the curve.
+
+    Attributes:
+        f_beta: F-beta, by beta.
+        outcomes: Its outcomes.
+        boundary: Whether a score equal to the threshold is retrieved.
+    """
+
+    f_beta: Callable[[float], pl.Expr]
+    outcomes: Outcomes[pl.Expr]
+    boundary: Boundary
+
+    def asked(self, criterion: Criterion) -> tuple[pl.Expr, pl.Expr]:
+        """Which rows are eligible for a criterion without a confidence, and what is best."""
+        precision, recall, every = pl.col("precision"), pl.col("recall"), pl.lit(value=True)
+        if criterion.threshold is not None:
+            return holds_at(criterion.threshold, self.boundary)
+        if criterion.cost is not None:
+            return every, lowest_cost(self.outcomes, criterion.cost)
+        if criterion.has_capacity:
+            return self.outcomes.excess(criterion) <= 0, -pl.col(THRESHOLD)
+        if criterion.beta is not None:
+            return every, self.f_beta(criterion.beta)
+        if criterion.min_precision is not None:
+            return precision >= criterion.min_precision, recall
+        return recall >= criterion.min_recall, precision
+
+
+def _point(curve: pl.DataFrame, keys: Sequence[str], criterion: Criterion, reads: RowValues) -> pl.DataFrame:
+    """The row of every group that one criterion chooses, with its cost."""
     promised = criterion.confidence is not None
-    among = pl.col(_promised(criterion)) if promised else among
-    return pick(
+    among, best = reads.asked(criterion)
+    points = pick(
         curve,
         keys,
         criterion=criterion.text,
-        among=among,
-        best=best.fill_nan(None),
+        among=pl.col(_promised(criterion)) if promised else among,
+        best=best.cast(pl.Float64).fill_nan(None),
         otherwise=NOT_PROMISED if promised else NOT_REACHED,
+        is_given=criterion.is_given,
     )
+    cost = reads.outcomes.cost(criterion.cost) if criterion.cost is not None else pl.lit(None)
+    return points.with_columns(cost.cast(pl.Float64).alias(COST))

@@ -190,6 +190,7 @@ def intervals_of_clusters(
     names: Sequence[str] = PROPORTIONS,
     crossed: Sequence[Confusion] = (),
     resampling: Resampling | None = None,
+    fewest_degrees: float = 0.0,
 ) -> dict[str, Limits]:
     """Limits of each ratio of one group where only replicates, groups of clusters, are independent.
 
@@ -204,6 +205,7 @@ def intervals_of_clusters(
         names: The ratios that are wanted.
         crossed: The same of the second parent of rows that have two, and of the intersections of both.
         resampling: How the bootstrap draws; None: limits of the closed form alone.
+        fewest_degrees: Degrees of freedom that the limits have at least; those of single thresholds know none.
 
     Returns:
         Limits of shape (K,) by ratio; nan where the ratio is undefined, and for one replicate of any parent.
@@ -217,7 +219,7 @@ def intervals_of_clusters(
             limits[name] = (np.full(hits.shape[1], np.nan), np.full(hits.shape[1], np.nan))
             continue
         of_clusters = _OfClusters.of(clusterings)
-        effect, degrees = of_clusters.effect, of_clusters.degrees
+        effect, degrees = of_clusters.effect, np.maximum(of_clusters.degrees, fewest_degrees)
         hit, miss = (effect, effect)
         if heaviest is not None:
             hit, miss = (np.maximum(effect, weight) for weight in _heaviest(name, *heaviest))

@@ -95,7 +95,9 @@ def run_difference(before: PublishedRun, after: PublishedRun) -> RunDifference:
             redefined.add(stage.name)
         old = stages_before.get((stage.name, stage.stage.kind))
         if old is not None:
-            tests = paired_differences(old, stage, after.record["facts"][stage.name].get("independent", ""))
+            facts = after.record["facts"][stage.name]
+            independent = facts.get("independent", "")
+            tests = paired_differences(old, stage, "" if facts.get("units") == independent else independent)
             metrics = metric_changes(old, stage)
             differences.append(StageDifference(stage.name, *tests, metrics, stage.name in redefined))
     ordered = sorted(differences, key=lambda difference: (difference.least_p_value, difference.is_empty))

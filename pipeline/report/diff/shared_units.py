@@ -42,6 +42,8 @@ def paired_differences(
     for stage, words in ((before, "first"), (after, "second")):
         if reason := stage.omitted.get(units.table):
             return (), f"not tested: the {words} run has no table {units.table}: {reason}"
+        if units.table not in stage.tables:
+            return (), f"not tested: the {words} run has no table {units.table}: an earlier version made it"
     confidence = float(after.parameters["confidence"])
     groups = list(_groups(before, after, units))
     tested = [result for group in groups for result in differences_of(group, units, confidence)]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 LEVEL = 0.05
 CELLS = ("tp", "fp", "fn")
+POOLED = tuple(f"pooled_{name}" for name in RATIOS)
 IN_PLACE_OF = {"fp": "n_predicted", "fn": "n_true"}  # totals that hold tp too
 _FEWEST_UNITS = 2  # a spread needs two
 AFTER = " after"  # ending of the columns of the second run
@@ -101,7 +102,7 @@ def differences_of(group: SharedUnits, units: UnitTable, confidence: float) -> I
     means = [name for name in units.metrics if {name, name + AFTER} <= columns]
     for name in means:
         yield _of_means(group, name, confidence)
-    if not means:
+    if not means or set(POOLED) & set(units.metrics):
         yield from _of_counts(group, units, confidence)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pipeline.report.published import PublishedStage
     from pipeline.stages.evidence import Evidence, Measure
 
-REFERENCE = "recall_reference"
+REFERENCE, MEASURE = "recall_reference", "measure"
 MOST_NAMED = 8
 
 
@@ -32,12 +32,16 @@ class Wish:
         threshold: The threshold; None: that of the first operating point.
         group: Texts `NAME=VALUE` of grouping columns, or of other columns that identify a row.
         option: What stands before such a text where the person writes it.
+        criterion: The operating point whose threshold is meant, such as `max_f1`; empty: the first.
+        verb: What is done with it, in notes.
     """
 
     metric: str = ""
     threshold: float | None = None
     group: tuple[str, ...] = ()
     option: str = "--group "
+    criterion: str = ""
+    verb: str = "explained"
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ def choose(stage: PublishedStage, evidence: Evidence, wish: Wish) -> Choice:
     """
     measure, wish = _measure(stage, evidence, wish)
     conditions = _conditions(stage, measure, wish)
-    frame, notes = _of_group(stage, _table(stage, measure.table), conditions, wish.option)
+    frame, notes = _of_group(stage, _table(stage, measure.table), conditions, wish)
     frame, more_notes = _of_keys(stage, evidence, measure, frame, conditions, wish.option)
     group = {name: frame[name][0] for name in _columns(frame[GROUPING.name][0])}
     threshold, criterion, words = _threshold(stage, evidence, group, wish)
@@ -97,9 +101,23 @@ def _measure(stage: PublishedStage, evidence: Evidence, wish: Wish) -> tuple[Mea
     metrics = table["metric"].unique().sort().to_list() if "metric" in table.columns else []
     if wish.metric in metrics:
         return evidence.measures[0], replace(wish, metric="", group=(*wish.group, f"metric={wish.metric}"))
-    names = [*measures, *metrics]
+    by_name = _by_name(stage, evidence)
+    if wish.metric in by_name:
+        return by_name[wish.metric], replace(wish, metric="", group=(*wish.group, f"{MEASURE}={wish.metric}"))
+    names = [*measures, *metrics, *by_name]
     message = f"stage {stage.name!r} has no metric {wish.metric!r}{near(wish.metric, names)}"
     raise UsageError(message, remedy=f"Its metrics are: {', '.join(names)}.")
+
+
+def _by_name(stage: PublishedStage, evidence: Evidence) -> dict[str, Measure]:
+    """Return the numbers that a table has a row for each of, by the name in its column `measure`."""
+    tables = ((measure, stage.tables.get(measure.table)) for measure in evidence.measures)
+    return {
+        str(name): measure
+        for measure, table in tables
+        if table is not None and MEASURE in table.columns
+        for name in table[MEASURE].unique(maintain_order=True)
+    }
 
 
 def _table(stage: PublishedStage, name: str) -> pl.DataFrame:
@@ -154,7 +172,7 @@ def _is(name: str, text: str, frame: pl.DataFrame) -> pl.Series:
 
 
 def _of_group(
-    stage: PublishedStage, frame: pl.DataFrame, conditions: Mapping[str, str], option: str
+    stage: PublishedStage, frame: pl.DataFrame, conditions: Mapping[str, str], wish: Wish
 ) -> tuple[pl.DataFrame, tuple[str, ...]]:
     """Return the rows of one group: the one that is asked for, else the total, else the first one."""
     asked = [name for name in conditions if name.startswith(internal_name(""))]
@@ -165,7 +183,9 @@ def _of_group(
         columns = [GROUPING.name, *_columns(frame[GROUPING.name][0])]
         first = frame.join(frame.head(1).select(columns), on=columns, how="semi", nulls_equal=True)
         n_groups = frame.filter(pl.col(GROUPING.name) == frame[GROUPING.name][0]).select(columns).unique().height
-        words = f"there is no total: of {n_groups:,} groups the first is explained; {option}NAME=VALUE names another"
+        words = (
+            f"there is no total: of {n_groups:,} groups the first is {wish.verb}; {wish.option}NAME=VALUE names another"
+        )
         return first, (words,) if n_groups > 1 else ()
     labels = [Grouping.of(names).label for names in stage.groupings if {*map(internal_name, names)} == set(asked)]
     words = " and ".join(users_name(name) for name in asked)
@@ -218,6 +238,9 @@ def _threshold(
     stage: PublishedStage, evidence: Evidence, group: Mapping[str, Any], wish: Wish
 ) -> tuple[float | None, dict[str, Any] | None, Sequence[str]]:
     """Return the threshold, the row of the operating point that it comes from, if any, and what to say of both."""
+    if wish.criterion and not evidence.points:
+        message = f"stage {stage.name!r} has no operating points"
+        raise UsageError(message, remedy="Leave the criterion out.")
     if not evidence.threshold:
         if wish.threshold is not None:
             message = f"stage {stage.name!r} has no thresholds"
@@ -232,13 +255,33 @@ def _threshold(
     if not evidence.points:
         return thresholds[-1], None, (f"{evidence.threshold} = {thresholds[-1]:g}, the highest, as in the summary",)
     points = same_group(stage.tables[evidence.points], group)
-    points = points.filter(pl.col("criterion") != REFERENCE, pl.col(evidence.threshold).is_not_null())
+    points = _of_criterion(stage, points, wish.criterion).filter(pl.col(evidence.threshold).is_not_null())
     if points.is_empty():
-        words = f"no operating point was reached: the lowest threshold, {thresholds[0]:g}, is explained"
+        words = f"no operating point was reached: the lowest threshold, {thresholds[0]:g}, is {wish.verb}"
         return thresholds[0], None, (words,)
     row = points.row(0, named=True)
     chosen = row[evidence.threshold]
-    return chosen, row, (f"{evidence.threshold} = {chosen:g}, chosen for {row['criterion']}, as in the summary",)
+    beside = "" if wish.criterion else ", as in the summary"
+    return chosen, row, (f"{evidence.threshold} = {chosen:g}, chosen for {row['criterion']}{beside}",)
+
+
+def _of_criterion(stage: PublishedStage, points: pl.DataFrame, criterion: str) -> pl.DataFrame:
+    """Return the operating point of a criterion; all but the recall reference if none is asked for.
+
+    Raises:
+        UsageError: there is no such criterion, or no threshold meets it.
+    """
+    if not criterion:
+        return points.filter(pl.col("criterion") != REFERENCE)
+    matches = points.filter(pl.col("criterion") == criterion)
+    if matches.is_empty():
+        criteria = points["criterion"].unique(maintain_order=True).to_list()
+        message = f"stage {stage.name!r} has no operating point {criterion!r}{near(criterion, criteria)}"
+        raise UsageError(message, remedy=f"There are: {', '.join(criteria) or 'none'}.")
+    if matches["threshold"].null_count() == matches.height:
+        message = f"no threshold of stage {stage.name!r} reaches {criterion}"
+        raise UsageError(message, remedy="Choose another operating point, or a threshold.")
+    return matches
 
 
 def same_group(table: pl.DataFrame, group: Mapping[str, Any]) -> pl.DataFrame:

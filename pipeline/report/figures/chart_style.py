@@ -26,7 +26,7 @@ def key_of(figure: Figure) -> list[tuple[str, Look, bool]]:
     """Names of series and rules, the most important first, their looks, and whether each is a line."""
     drawn = list(zip(figure.series, looks(figure.series), strict=True))
     marks = [(series.name, look, not stands(series)) for series, look in reversed(drawn)]
-    rules = [(rule.name, rule_look(index), True) for index, rule in enumerate(figure.rules)]
+    rules = [(rule.name, rule_look(index), rule.until is None) for index, rule in enumerate(figure.rules)]
     return [*marks, *rules]
 
 

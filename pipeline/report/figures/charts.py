@@ -165,13 +165,16 @@ class _Drawing:
         if rule.axis == "diagonal":
             axes = {"x": self._along("x"), "y": self._across("v")}
             return layer({"type": "line", "clip": True, **style}, axes, [{"x": 0, "v": 0}, {"x": 1, "v": 1}])
-        is_vertical = (rule.axis == "x") != is_flat(self.figure)
+        side = "x" if (rule.axis == "x") != is_flat(self.figure) else "y"
         axis = self._along("r") if rule.axis == "x" else self._across("r")
-        return layer({"type": "rule", **style}, {"x" if is_vertical else "y": axis}, [{"r": rule.value}])
+        if rule.until is None:
+            return layer({"type": "rule", **style}, {side: axis}, [{"r": rule.value}])
+        mark = {"type": "rect", "color": look.colour.variable, "opacity": BAND_OPACITY, "clip": True}
+        return layer(mark, {side: axis, f"{side}2": {"field": "e"}}, [{"r": rule.value, "e": rule.until}])
 
     def _limits(self, index: int, series: Series, look: Look) -> list[Json]:
         """Intervals: bands of lines, paler where doubtful, and bars of points."""
-        if not series.lower or not series.upper or series.mark == "path":
+        if not series.lower or not series.upper:
             return []
         if stands(series):
             return [self._whiskers(index, series, look)]

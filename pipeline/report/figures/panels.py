@@ -109,7 +109,7 @@ class Panels:
         Limits reach as far as half the range of the values beyond them, or as far as three quarters of all limits do.
         """
         rows, figure = self.rows_of(group), self.figure
-        reached = [*figure.y.includes, *(rule.value for rule in figure.rules if rule.axis == "y")]
+        reached = [*figure.y.includes, *(end for rule in figure.rules if rule.axis == "y" for end in rule.ends)]
         if any(series.mark == "bar" for series in figure.series):
             reached.append(0.0)
         indices = range(len(figure.series))

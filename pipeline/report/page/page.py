@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pipeline.report.figures.charts import is_flat, template
 from pipeline.report.figures.colours import PALETTE
 from pipeline.report.page.content import StageContent, stage_content
+from pipeline.report.page.drawing_script import drawing_script
 from pipeline.report.page.encoding import Lists, encoded
 from pipeline.report.page.gate_box import gate_box
 from pipeline.report.page.history import history, kept_runs
@@ -86,9 +87,7 @@ def _foot(run: PublishedRun) -> Markup:
 
 
 def _assembled(title: str, content: Markup, data: dict[str, Any]) -> str:
-    import vl_convert  # noqa: PLC0415 - only to draw
-
-    charts = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")
+    charts = drawing_script().replace("</script", "<\\/script")
     script = "\n".join((_FOLDER / name).read_text(encoding="utf-8") for name in SCRIPTS)
     return Template((_FOLDER / "page.html").read_text(encoding="utf-8")).substitute(
         title=escaped(f"{title} – thresher"),

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pipeline.report.figures.chart_style import key_of
 from pipeline.report.figures.pictures import page_svg
 from pipeline.report.page.group_table import group_table
+from pipeline.report.page.key import key
 from pipeline.report.page.markup import Markup, drawing, element, joined
 from pipeline.report.page.measured import measured
+from pipeline.report.page.multiples import multiples
 from pipeline.report.page.tiles import tiles
 from pipeline.report.words import described
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pipeline.report.figures.colours import Look
     from pipeline.report.figures.panels import Panels
     from pipeline.report.page.content import StageContent
     from pipeline.report.published import PublishedRun
@@ -47,6 +47,7 @@ def stage_section(content: StageContent, run: PublishedRun, results: Path) -> Ma
         tiles(content),
         element("div", *charts, class_="charts") if charts else None,
         group_table(content),
+        multiples(content),
         measured(published, run, results),
         id=content.anchor,
     )
@@ -75,28 +76,8 @@ def chart_figure(drawn: Panels, name: str, content: StageContent) -> Markup:
     picture = drawn.at_most(MOST_ROWS_IN_PICTURE)
     label = "" if figure.across or group.is_total else f": {group.label}"
     title = element("h3", figure.title, element("span", label, class_="of"))
-    key = element("ul", *(_key_entry(*entry) for entry in key_of(figure)), class_="key")
     svg = drawing(page_svg(picture, group, prefix=f"{name}-"))
     chart = element("div", svg, class_="chart", role="img", tabindex="0", aria_label=described(drawn, group))
     table = element("details", element("summary", "The numbers as a table"), class_="needs-script")
     caption = element("figcaption", element("p", figure.caption, class_="caption"))
-    return element("figure", title, key, chart, caption, table, id=name)
-
-
-def _key_entry(name: str, look: Look, is_line: bool) -> Markup:  # noqa: FBT001 - an entry of the key
-    dashes = " ".join(map(str, look.dash)) or None
-    if is_line:
-        mark = element(
-            "line",
-            x1="0",
-            y1="5",
-            x2="26",
-            y2="5",
-            stroke=look.colour.variable,
-            stroke_width="2.5",
-            stroke_dasharray=dashes,
-        )
-    else:
-        mark = element("rect", x="8", y="0", width="10", height="10", fill=look.colour.variable)
-    swatch = element("svg", mark, viewBox="0 0 26 10", aria_hidden="true")
-    return element("li", swatch, name)
+    return element("figure", title, key(figure), chart, caption, table, id=name)

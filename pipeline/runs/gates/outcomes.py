@@ -85,19 +85,21 @@ def judge_gates(
 def _verdicts(gate: Gate, config: Config, folder: Path, history: History) -> list[Verdict]:
     stages = {configured.params.name: configured for configured in config.every}
     judged = stages[gate.stage]
-    rows, missing = judged_rows(gate, judged.stage, reader_of_folder(folder, gate.stage))
+    stage = judged.stage.as_asked(judged.params)
+    rows, missing = judged_rows(gate, stage, reader_of_folder(folder, gate.stage))
     now = Numbers(rows, missing, judged.params.confidence)
     if gate.baseline is None:
         return judge(gate, now, Numbers())
     other = stages.get(gate.baseline)
     if other is not None:
-        rows, missing = judged_rows(gate, other.stage, reader_of_folder(folder, gate.baseline))
+        reader = reader_of_folder(folder, gate.baseline)
+        rows, missing = judged_rows(gate, other.stage.as_asked(other.params), reader)
         words = f"stage {gate.baseline}"
         return judge(gate, now, Numbers(rows, missing and f"{words}: {missing}", other.params.confidence, "", words))
     earlier, reason = history.find(gate.baseline, frozenset(judged.upstream or (gate.stage,)))
     if earlier is None:
         return judge(gate, now, Numbers(missing=reason))
-    rows, missing = judged_rows(gate, judged.stage, earlier.reader(gate.stage))
+    rows, missing = judged_rows(gate, stage, earlier.reader(gate.stage))
     words = f"run {generation_of(earlier.name)}"
     confidence = earlier.confidence(gate.stage) or DEFAULT_LEVEL
     missing = f"{words} has no such number" if missing else ""

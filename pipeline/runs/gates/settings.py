@@ -27,7 +27,8 @@ CONDITIONS: tuple[Condition, ...] = ("min", "max", "min_rows", "max_drop", "max_
 OF_DIFFERENCES = ("max_drop", "max_rise", "max_change")
 PREVIOUS, SAME_WEEKDAY = "previous", "same_weekday"
 RUN_NAME = re.compile(r"(\d{8,}-)?[0-9a-f]{12}")
-CHOOSING = ("min_precision", "min_recall", "threshold", "max_alerts", "cost")  # what criteria with a value begin with
+# what criteria with a value begin with
+CHOOSING = ("min_precision", "min_recall", "threshold", "max_alerts", "max_alert_share", "cost")
 DEFAULT_CONFIDENCE = 0.95
 Allowance = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Limit = Annotated[float, Field(allow_inf_nan=False)]
@@ -239,9 +240,10 @@ def _check_of_stage(gate: Gate, stage: Stage, params: StageParameters, words: st
 def _faults_of_metric(gate: Gate, stage: Stage, params: StageParameters) -> Iterator[str]:
     if gate.metric is None:
         return
-    names = list(dict.fromkeys(name for table in stage.tables for name in limited_columns(table)))
+    tables = stage.tables_of(params)
+    names = list(dict.fromkeys(name for table in tables for name in limited_columns(table)))
     if gate.metric not in names:
-        columns = {column.name for table in stage.tables for column in table.columns if column.type != "VARCHAR"}
+        columns = {column.name for table in tables for column in table.columns if column.type != "VARCHAR"}
         if gate.metric in columns:
             yield f"metric: {gate.metric} of {params.name!r} has no interval, without which no gate can judge it"
         else:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from pipeline.metrics.before_after.estimates import ReferenceRule
 from pipeline.metrics.before_after.references import Choice
-from pipeline.metrics.curves.operating_points import MAX_DECIMALS, Criterion
+from pipeline.metrics.curves.operating_points import MAX_DECIMALS, Criterion, each_once
 from pipeline.sources.inputs import Field as InputField
 from pipeline.sources.inputs import Input, InputContract
 from pipeline.stages.durations import Window
@@ -214,9 +214,9 @@ class BeforeAfterParameters(StageParameters):
     @field_validator("operating_points")
     @classmethod
     def _once(cls, value: tuple[Criterion, ...]) -> tuple[Criterion, ...]:
-        texts = [each.text for each in value]
-        if not value or len(set(texts)) < len(texts):
-            message = f"give each criterion once, and at least one: {', '.join(texts) or 'none is given'}"
+        value = each_once(value, counts_all=True)
+        if any(each.cost is not None and each.cost.tn for each in value):
+            message = "cost: true negatives are not estimated, so that tn has no cost or gain: leave it out"
             raise ValueError(message)
         if any(each.confidence is not None and each.min_precision is None for each in value):
             message = "confidence goes with min_precision: recall has no limits here that hold at all thresholds"

@@ -172,7 +172,8 @@ CRITERION = Column(
     "VARCHAR",
     (
         "what the threshold was chosen for: `max_f1`, `min_precision=0.9`, "
-        "`min_precision=0.9,confidence=0.95`, `min_recall=0.8`, …, and always `recall_reference`"
+        "`min_precision=0.9,confidence=0.95`, `min_recall=0.8`, `threshold=6.54`, `max_alerts=500`, "
+        "`cost=fp:1,fn:20`, …, and always `recall_reference`"
     ),
 )
 EVENT_COLUMNS = (

@@ -10,6 +10,7 @@ from pipeline.errors import DataError
 from pipeline.metrics.before_after import estimates as estimator
 from pipeline.metrics.before_after import sensitivity
 from pipeline.metrics.before_after.kappa_bands import with_bands
+from pipeline.metrics.curves.choice_columns import COST, cost_column
 from pipeline.metrics.curves.operating_points import pick
 from pipeline.metrics.uncertainty.cube import Cube
 from pipeline.metrics.uncertainty.limits import with_numbers, with_quality
@@ -73,13 +74,19 @@ def _operating_points(
     """
     keys, recall, wanted = list(cube.keys), params.recall_reference.middle, params.is_replicated
     safe = with_safe_limits(curve, cube, params)
-    chosen = [estimator.operating_point(safe, keys, criterion, recall) for criterion in params.operating_points]
-    points = [rows.drop(set(safe.columns) - set(curve.columns)) for rows in chosen]
+    chosen = [
+        estimator.operating_point(safe, keys, criterion, recall, params.boundary)
+        for criterion in params.operating_points
+    ]
+    working = set(safe.columns) - set(curve.columns)
+    working |= set() if cost_column(params.operating_points) else {COST}
+    points = [rows.drop(working) for rows in chosen]
     is_reference, is_given = pl.col("is_reference"), params.recall_reference.rule == "fixed"
     at_reference = pick(
         curve, keys, criterion="recall_reference", among=is_reference, best=pl.col(THRESHOLD), is_given=is_given
     )
-    with_kappas = sensitivity.with_kappas(pl.concat([*points, at_reference]), curve, keys, recall)
+    every = pl.concat([*points, at_reference], how="diagonal")
+    with_kappas = sensitivity.with_kappas(every, curve, keys, recall)
     banded = with_bands(with_kappas, curve, keys, recall)
     return with_design_effects(with_numbers(banded, parents, keys, wanted=wanted), cube, wanted=wanted)
 

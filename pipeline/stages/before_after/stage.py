@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipeline.metrics.curves.choice_columns import cost_column
 from pipeline.stages.before_after import figures, methods, planning, results
 from pipeline.stages.before_after.contract import (
     ARTICLES,
@@ -14,6 +15,7 @@ from pipeline.stages.before_after.contract import (
 )
 from pipeline.stages.before_after.estimate_tables import COUNT_TABLE
 from pipeline.stages.before_after.evidence import EVIDENCE
+from pipeline.stages.before_after.sample_sizes import SAMPLE_SIZES
 from pipeline.stages.before_after.tables import TABLES
 from pipeline.stages.stage import Stage, UnitTable
 
@@ -31,5 +33,7 @@ STAGE = Stage(
     key_numbers=figures.key_numbers,
     methods=methods.sentences,
     evidence=EVIDENCE,
+    further_columns=lambda params: {"before_after_operating_points": cost_column(params.operating_points)},
+    sample_sizes=SAMPLE_SIZES,
     units=UnitTable("before_after_events", "event_id", grouped=False),
 )

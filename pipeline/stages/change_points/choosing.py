@@ -9,6 +9,7 @@ import polars as pl
 
 from pipeline.metrics.curves.choices import Candidates
 from pipeline.metrics.curves.cross_fitting import FOLDS
+from pipeline.metrics.curves.outcome_counts import Outcomes
 from pipeline.stages.change_points.uncertainty import limits_of, retrieved
 from pipeline.tables.ratios import divide
 
@@ -36,6 +37,7 @@ def candidates(curve: pl.DataFrame, cube: Cube, params: ChangePointsParameters) 
             retrieved=rows["n_predicted"].to_numpy().astype(np.float64),
             counts=_by_fold(group) if wanted else "none",
             ratios=_of_mean_recall if params.annotators == "tcpd" else _of_points,
+            outcomes=_outcomes,
         )
 
 
@@ -47,6 +49,12 @@ def _by_fold(group: GroupCounts) -> Sequence[Floats]:
     totals = (np.broadcast_to(folds.totals(name)[:, None], tp.shape) for name in ("n_true", "n_series"))
     n_true, n_series = totals
     return tp, predicted, n_true, recalls, n_series
+
+
+def _outcomes(counts: Sequence[Floats]) -> Outcomes[Floats]:
+    """True positives, false positives and misses of counts of points."""
+    tp, predicted, n_true = counts[:3]
+    return Outcomes(tp, predicted - tp, n_true - tp)
 
 
 @np.errstate(divide="ignore", invalid="ignore")
@@ -64,6 +72,12 @@ def _of_mean_recall(counts: Sequence[Floats], beta: float) -> tuple[Floats, Floa
     precision, recall, square = tp / predicted, recalls / n_series, beta**2
     mean = (1 + square) * precision * recall / (square * precision + recall)
     return precision, recall, np.where(precision + recall == 0, 0.0, mean)
+
+
+def outcomes() -> Outcomes[pl.Expr]:
+    """True positives, false positives and misses of a row of the curve."""
+    tp, predicted, n_true = (pl.col(name).cast(pl.Float64) for name in ("tp", "n_predicted", "n_true"))
+    return Outcomes(tp, predicted - tp, n_true - tp)
 
 
 def f_beta(params: ChangePointsParameters, beta: float) -> pl.Expr:

@@ -1,4 +1,4 @@
-"""Inputs, parameters and result tables of change_points."""
+"""Parameters and result tables of change_points."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from typing import Literal
 
 from pydantic import field_validator, model_validator
 
-from pipeline.metrics.curves.choices import COLUMNS as CHOSEN_ELSEWHERE
+from pipeline.metrics.curves.choice_columns import COLUMNS as CHOSEN_ELSEWHERE
+from pipeline.metrics.curves.choice_columns import criterion_column
 from pipeline.metrics.curves.operating_points import Criterion, each_once
 from pipeline.metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN
-from pipeline.sources.inputs import Field as InputField
-from pipeline.sources.inputs import Input, InputContract
+from pipeline.sources.inputs import Input
+from pipeline.stages.change_points.alarm_contract import ALARM_COUNTS, ALARM_POINTS, ALARMS
+from pipeline.stages.change_points.input_contracts import ANNOTATOR, SERIES_ID
+from pipeline.stages.change_points.lengths import Length
 from pipeline.stages.change_points.margins import MarginSides
 from pipeline.stages.parameters import EvenThresholds, StageParameters
 from pipeline.tables.groupings import unlike_but_for_case
@@ -18,55 +21,6 @@ from pipeline.tables.schemas import Column, Table, limits_of, of_chosen_row
 
 Matching = Literal["one_to_one", "any", "roerich", "ruptures", "nearest"]
 Annotators = Literal["union", "separate", "tcpd"]
-ANNOTATOR = "annotator_id"
-SERIES_ID = "series_id"
-POSITION = "position"
-
-PREDICTIONS = InputContract(
-    "predictions",
-    (
-        InputField(SERIES_ID, "key", "the series", required=True),
-        InputField(POSITION, "position", "where the change is: an index, a number or a time", required=True),
-        InputField("score", "number", "score of the prediction; higher means more confident"),
-    ),
-    "one row per predicted change point",
-    required=True,
-    evaluated=True,
-)
-ANNOTATIONS = InputContract(
-    "annotations",
-    (
-        InputField(SERIES_ID, "key", "the series", required=True),
-        InputField(POSITION, "position", "where the change is, of the same type as in predictions", required=True),
-        InputField(ANNOTATOR, "key", "who marked it"),
-    ),
-    "one row per true change point, as marked by each annotator",
-    required=True,
-    evaluated=True,
-)
-SERIES = InputContract(
-    "series",
-    (
-        InputField(SERIES_ID, "key", "a series that was annotated", required=True),
-        InputField("n_obs", "integer", "number of its observations; needed for covering"),
-    ),
-    "one row per annotated series",
-    evaluated=True,
-)
-RUNS = InputContract(
-    "runs",
-    (InputField(SERIES_ID, "key", "a series that was searched for change points", required=True),),
-    "one row per series and value of the grouping columns of predictions that was run, also those that found nothing",
-)
-CODERS = InputContract(
-    "coders",
-    (
-        InputField(SERIES_ID, "key", "a series", required=True),
-        InputField(ANNOTATOR, "key", "who looked at it", required=True),
-    ),
-    "one row per series and annotator, also those who marked nothing",
-    evaluated=True,
-)
 
 COUNTS = (
     Column("n_series", "BIGINT", "runs on one series; with separate annotators each counts"),
@@ -78,6 +32,7 @@ COUNTS = (
     Column("tp_always", "BIGINT", "what these add to the true positives"),
     Column("recall_always", "DECIMAL", "what these add to the recalls; tcpd only"),
     Column("n_rows", "BIGINT", "rows of predictions"),
+    *ALARM_COUNTS,
 )
 COUNT_NAMES = tuple(column.name for column in COUNTS)
 
@@ -190,14 +145,7 @@ TABLES = (
         "change_points_operating_points",
         "one row per group with scores and criterion",
         (
-            Column(
-                "criterion",
-                "VARCHAR",
-                (
-                    "what the threshold was chosen for: `max_f1`, `min_precision=0.9`, "
-                    "`min_recall=0.8,confidence=0.95`, …"
-                ),
-            ),
+            criterion_column("`max_f1`, `min_precision=0.9`, `min_recall=0.8,confidence=0.95`"),
             *CHOSEN,
             *CHOSEN_ELSEWHERE,
         ),
@@ -213,6 +161,8 @@ TABLES = (
         DELAYS,
         (SERIES_ID, "position", "rank"),
     ),
+    ALARMS,
+    ALARM_POINTS,
 )
 
 
@@ -231,6 +181,11 @@ class ChangePointsParameters(StageParameters):
         matching: What a true positive is; default: `one_to_one`, with `annotators = "tcpd"` `nearest`.
         annotators: `union`: all distinct marks of a series; `separate`: one by one; `tcpd`: precision against the
             union, recall averaged over annotators, index 0 added to both sides.
+        cooldown: Predictions of a run that come less than this after an alarm are one alarm with it: a number in the
+            unit of the positions, or a duration where they are times.
+        repeats: What an alarm counts as that lies near a true point and does not detect it: `false_alarm`, the default
+            of points, or neither true nor false, `ignore`, the default of incidents that last.
+        per: Unit of the observed time, such as `1d`: false alarms are counted per unit.
         area_scores: Whether average precision and pr_auc_roerich use every score, or only the thresholds of the stage.
         operating_points: Thresholds to choose: `{ beta = 1 }`, `{ min_precision = 0.9 }`, `{ min_recall = 0.8 }`, the
             last two perhaps with a `confidence` that they hold on new data.
@@ -249,6 +204,9 @@ class ChangePointsParameters(StageParameters):
     margin_boundary: Literal["<", "<="] = "<"
     matching: Matching | None = None
     annotators: Annotators = "union"
+    cooldown: Length | None = None
+    repeats: Literal["ignore", "false_alarm"] | None = None
+    per: Length | None = None
     area_scores: Literal["every", "thresholds"] = "every"
     operating_points: tuple[Criterion, ...] = (Criterion(beta=1),)
     series_counts: Literal["auto"] | bool = "auto"
@@ -267,6 +225,17 @@ class ChangePointsParameters(StageParameters):
         if self.annotators == "tcpd" and self.duplicates == "keep":
             message = 'annotators = "tcpd" works on sets of positions: use duplicates = "error" or "max"'
             raise ValueError(message)
+        if any(point.cost is not None for point in self.operating_points) and self._has_unequal_counts:
+            message = (
+                "cost needs counts in which each true positive is one prediction and one true point: it does not go "
+                'with matching = "any", nor with annotators = "tcpd", whose recall is a mean'
+            )
+            raise ValueError(message)
+        if self.annotators == "tcpd" and self.alarm_keys:
+            message = (
+                f'annotators = "tcpd" adds index 0 to both sides, which is no alarm: leave {self.alarm_keys[0]} out'
+            )
+            raise ValueError(message)
         named = [ANNOTATOR in grouping for grouping in self.by]
         if any(named) and self.annotators != "separate":
             message = f'by: {ANNOTATOR} goes with annotators = "separate", which adds it by itself'
@@ -278,6 +247,16 @@ class ChangePointsParameters(StageParameters):
             message = f'by: {alike[0]!r} differs in case only from {alike[1]}, which annotators = "separate" adds'
             raise ValueError(message)
         return self.model_copy(update={"by": tuple(dict.fromkeys(groupings))})
+
+    @property
+    def _has_unequal_counts(self) -> bool:
+        return self.rule == "any" or self.annotators == "tcpd"
+
+    @property
+    def alarm_keys(self) -> tuple[str, ...]:
+        """The keys that are set of those that ask for alarms."""
+        values = {"cooldown": self.cooldown, "repeats": self.repeats, "per": self.per}
+        return tuple(name for name, value in values.items() if value is not None)
 
     @property
     def rule(self) -> Matching:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from pipeline.stages.change_points.alarm_figures import alarm_figures, numbers_of, with_rates
 from pipeline.stages.change_points.results import best_rows
 from pipeline.stages.figure_blocks import of_best, rising, shown
 from pipeline.stages.figures import Axis, Figure, Rule, Series
@@ -50,6 +51,7 @@ def figures(tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> 
     best = of_best(best_rows(tables))
     yield ratios_of_groups(best, "n_true", confidence, "at its best threshold, or of all predictions without scores")
     yield _delays(tables.get("change_points_delays"))
+    yield from alarm_figures(tables, confidence)
     series = tables.get("change_points_series")
     if series is not None:
         yield histogram_of_shares(
@@ -103,5 +105,6 @@ def width_of_bins(largest: float, *, whole: bool) -> float:
 
 
 def key_numbers(tables: Mapping[str, pl.DataFrame]) -> tuple[KeyNumber, ...]:
-    """Precision, recall and F1 of every group at the threshold with the best F1."""
-    return key_numbers_of(of_best(best_rows(tables)), NUMBERS)
+    """Precision, recall and F1 of every group at the threshold with the best F1, of alarms the rate of false ones."""
+    best = with_rates(of_best(best_rows(tables)), tables)
+    return key_numbers_of(best, (*NUMBERS, *numbers_of(tables)))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from pipeline.stages import methods
+from pipeline.stages.change_points import alarm_methods
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -39,8 +40,10 @@ def sentences(measured: Measured) -> Iterator[str]:
         f"annotated ones on {measured.most(areas['n_series'])} series."
     )
     yield methods.left_out(measured, NOUNS)
-    yield f"True positives are {RULES[measured.facts['matching']]}; {_margin(parameters)}."
+    lasting = measured.facts.get("true_points") == "incidents"
+    yield f"True positives are {RULES[measured.facts['matching']]}; {_margin(parameters, lasting=lasting)}."
     yield ANNOTATORS[parameters["annotators"]]
+    yield from alarm_methods.rules(measured)
     if measured.has("predictions.score"):
         yield methods.scored_predictions(measured)
         yield methods.invalid_scores(measured, "Predictions")
@@ -51,13 +54,18 @@ def sentences(measured: Measured) -> Iterator[str]:
         units,
         f"are those of proportions whose counts are divided by the design effect, by the jackknife over {units}",
     )
+    yield from alarm_methods.limits(measured)
     yield from _results(measured)
+    yield from alarm_methods.results(measured)
 
 
-def _margin(parameters: Mapping[str, dict[str, object]]) -> str:
+def _margin(parameters: Mapping[str, dict[str, object]], *, lasting: bool) -> str:
     before, after = (parameters["margin"][side] for side in ("before", "after"))
     boundary = "at most" if str(parameters["margin_boundary"]) == "<=" else "less than"
     unit = "" if isinstance(before, str) else " (in the unit of the positions)"
+    if lasting:
+        sides = f"{boundary} {before} before its start or {after} after its end{unit}"
+        return f"a prediction lies within the margin of an incident inside it, or {sides}"
     sides = f"{before} from a mark" if before == after else f"{before} before or {after} after a mark"
     return f"a prediction lies within the margin if it is {boundary} {sides}{unit}"
 

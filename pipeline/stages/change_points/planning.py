@@ -17,7 +17,11 @@ from pipeline.plan.transforms import Transform
 from pipeline.sources.keys import KeyMatch
 from pipeline.sources.types import TIME_TYPES
 from pipeline.stages.change_points import checking, units
-from pipeline.stages.change_points.contract import ANNOTATOR, COUNT_NAMES, POSITION, SERIES_ID
+from pipeline.stages.change_points.alarm_contract import LEADS
+from pipeline.stages.change_points.alarm_points import AlarmMatcher
+from pipeline.stages.change_points.contract import COUNT_NAMES
+from pipeline.stages.change_points.input_contracts import ANNOTATOR, INCIDENTS, SERIES_ID
+from pipeline.stages.change_points.lengths import in_positions
 from pipeline.stages.change_points.points import RUN, Matcher
 from pipeline.stages.change_points.relations import OUTCOMES, Inputs, Relations
 from pipeline.tables.groupings import users_name
@@ -73,7 +77,13 @@ class _Planner:
                 ),
             ),
             warnings=tuple(checking.warnings(self.inputs, by, self._kind)),
-            facts={"matching": self.params.rule, "positions": self._kind, "independent": users_name(relations.cluster)},
+            facts={
+                "matching": self.params.rule,
+                "positions": self._kind,
+                "independent": users_name(relations.cluster),
+                "true_points": INCIDENTS if self.inputs.lasting else "points",
+                "repeats": self._repeats,
+            },
         )
 
     def _by(self) -> tuple[rows.Grouped, ...]:
@@ -88,30 +98,34 @@ class _Planner:
     def _kind(self) -> str:
         """What the positions are, the same on both sides."""
         source_by_kind = {}
-        for source in (self.inputs.predictions, self.inputs.annotations):
-            field = source.contract.field(POSITION)
-            sql_type = source.known_type(POSITION, field) if field is not None else None
+        for source, name in checking.positions(self.inputs, self.params):
+            field = source.contract.field(name)
+            sql_type = source.known_type(name, field) if field is not None else None
             if sql_type is not None:
-                source_by_kind[KINDS[sql_type]] = source
+                source_by_kind[KINDS[sql_type]] = source, name
         if len(source_by_kind) > 1:
-            words = " but ".join(f"{kind} in {source.name}" for kind, source in sorted(source_by_kind.items()))
-            message = f"column {POSITION} has {words}: the two cannot be compared exactly"
+            columns = sorted(
+                (kind, f"{kind} in {source.name}.{name}") for kind, (source, name) in source_by_kind.items()
+            )
+            message = f"positions are {' but '.join(words for _, words in columns)}: the two cannot be compared exactly"
             raise DataError(message, remedy="Write one of the inputs again with the type of the other.")
         kind = next(iter(source_by_kind), "times" if self.params.margin.is_duration else "integers")
-        if (kind == "times") != self.params.margin.is_duration:
-            message = f"margin: positions are {kind}"
-            remedy = 'Write a duration, such as "2h".' if kind == "times" else "Write a number in their unit."
-            raise DataError(message, remedy=remedy)
+        checking.check_lengths(self.params, self.inputs, kind)
         if kind == "times" and self.params.annotators == "tcpd":
             message = 'annotators = "tcpd" adds index 0 to both sides, but positions are times'
             raise DataError(message, remedy='Number the observations, or use "union" or "separate".')
         return kind
 
     @property
+    def _repeats(self) -> str:
+        """What repeats count as."""
+        return self.params.repeats or ("ignore" if self.inputs.lasting else "false_alarm")
+
+    @property
     def covered(self) -> bool:
         """Whether segments can be counted in observations."""
         series = self.inputs.series
-        return series is not None and series.has("n_obs") and self._kind == "integers"
+        return series is not None and series.has("n_obs") and self._kind == "integers" and not self.inputs.lasting
 
     @property
     def _scored(self) -> bool:
@@ -144,15 +158,31 @@ class _Planner:
             detailed=self._delays.is_possible or self._series.is_possible,
         )
         size = self.inputs.predictions.rows + self.inputs.annotations.rows
-        return Transform(OUTCOMES, relations.frames(), (RUN,), matcher.match, size, sizes=relations.sizes())
+        match = self._alarms(matcher).match if relations.alarmed else matcher.match
+        return Transform(OUTCOMES, relations.frames(), (RUN,), match, size, sizes=relations.sizes())
+
+    def _alarms(self, matcher: Matcher) -> AlarmMatcher:
+        params = self.params
+        return AlarmMatcher(
+            matcher=matcher,
+            lasting=self.inputs.lasting,
+            ignores_repeats=self._repeats == "ignore",
+            cooldown=None if params.cooldown is None else in_positions(params.cooldown),
+            grid=params.grid(),
+        )
 
     def _counts(self, relations: Relations) -> Iterator[Query]:
+        name = "alarm_" if relations.alarmed else ""
         if self._scored:
             sweep = Sweep("predictions", relations.outcomes_by_score(), "score", self.params.grid())
-            yield Query("change_points/counts", columns=COUNT_NAMES, sweep=sweep)
+            yield Query(f"change_points/{name}counts", columns=COUNT_NAMES, sweep=sweep)
+            if relations.alarmed:
+                yield Query(f"change_points/{LEADS}", columns=("n_alerted",), keys=("lead",), sweep=sweep, into=LEADS)
             if self.params.area_scores == "every" and self.params.threshold_values is not None:
                 yield Query("change_points/scores", columns=("n_predicted", "tp"), keys=("score",), into="scores")
-        yield Query("change_points/totals", columns=COUNT_NAMES)
+        yield Query(f"change_points/{name}totals", columns=COUNT_NAMES)
+        if relations.alarmed:
+            yield Query("change_points/leads_always", columns=("n_alerted",), keys=("lead",), into=LEADS)
         if self.covered:
             yield Query("change_points/covering", columns=("n_covered", "covering"), into="covering")
 

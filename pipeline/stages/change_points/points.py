@@ -14,7 +14,7 @@ from pipeline.metrics.change_points.annotators import mean_over_annotators, with
 from pipeline.metrics.change_points.greedy_matching import added_as_roerich, added_nearest
 from pipeline.metrics.change_points.matching import added_any, added_as_ruptures, added_one_to_one, matched_truth
 from pipeline.metrics.change_points.order import distinct_in_order, in_order
-from pipeline.metrics.change_points.segmentation import covering
+from pipeline.metrics.change_points.segmentation import covering as covering_of
 from pipeline.metrics.change_points.windows import Margin, Points, find_windows, nearest_truth
 
 if TYPE_CHECKING:
@@ -78,16 +78,16 @@ class Matcher:
         runs = frames["runs"].sort(RUN)
         numbers = runs[RUN].to_numpy()
         score = frames["predictions"]["score"].cast(pl.Float64).to_numpy() if self.scored else None
-        predictions, order = in_order(*_columns(frames["predictions"], numbers, self.kind), score)
+        predictions, order = in_order(*columns_of(frames["predictions"], numbers, self.kind), score)
         score = None if score is None else score[order]
         is_row = runs["is_first"].to_numpy()[predictions.series]
-        truth = distinct_in_order(*_columns(frames["annotations"], numbers, self.kind))
+        truth = distinct_in_order(*columns_of(frames["annotations"], numbers, self.kind))
         if self.annotators == "tcpd":
             return self._tcpd(frames, runs, truth, (predictions, score, is_row))
-        added = self._added(truth, predictions, score)
-        details = self._details(truth, predictions, added, np.ones(len(added), dtype=np.bool_))
+        added = self.added(truth, predictions, score)
+        details = self.details(truth, predictions, added, np.ones(len(added), dtype=np.bool_))
         of_predictions = _rows(numbers[predictions.series], is_row, score, added).with_columns(*details)
-        covered = self._covering(truth, predictions, runs) if self.covered else None
+        covered = self.covering(truth, predictions, runs) if self.covered else None
         return pl.concat([of_predictions, self._of_runs(numbers, truth, covered)], how="diagonal")
 
     def _tcpd(
@@ -103,16 +103,16 @@ class Matcher:
         truth, predictions = with_origin(marks, every_run), with_origin(scored_predictions[0], every_run)
         is_origin = predictions.position == 0
         score, is_row = _with_origin(is_origin, scored_predictions)
-        added = self._added(truth, predictions, score)
+        added = self.added(truth, predictions, score)
         # recall: the same predictions once for every annotator of the series, against the annotations of that one
         pairs = frames["annotators"].sort(RUN, "annotator").with_row_index("pair")
         pair_run = np.searchsorted(numbers, pairs[RUN].to_numpy())
         marks_of_pairs, pair_numbers = frames["annotations"].join(pairs, on=[RUN, "annotator"]), np.arange(pairs.height)
-        points_of_pairs = distinct_in_order(*_columns(marks_of_pairs, pair_numbers, self.kind, "pair"))
+        points_of_pairs = distinct_in_order(*columns_of(marks_of_pairs, pair_numbers, self.kind, "pair"))
         truth_of_pairs = with_origin(points_of_pairs, pair_numbers)
         copies = _copies(predictions.series, pair_run)
         repeated = Points(np.repeat(pair_numbers, copies.lengths), predictions.position[copies.index])
-        added_in_pairs = self._added(truth_of_pairs, repeated, None if score is None else score[copies.index])
+        added_in_pairs = self.added(truth_of_pairs, repeated, None if score is None else score[copies.index])
         # a match is worth one in n true points of its annotator, one in m annotators of its run: the shares of a run
         # add up to its mean recall
         n_true = np.bincount(truth_of_pairs.series, minlength=pairs.height)
@@ -121,17 +121,27 @@ class Matcher:
             np.float64
         )
         shown = None if score is None else np.where(is_origin, np.nan, score)
-        details = self._details(truth, predictions, added, ~is_origin)
+        details = self.details(truth, predictions, added, ~is_origin)
         rows = _rows(numbers[predictions.series], is_row, shown, added).with_columns(
             pl.Series("share", share), *details
         )
         covered = None
         if self.covered:
-            of_pairs = self._covering(truth_of_pairs, repeated, runs[pl.Series(pair_run)])
+            of_pairs = self.covering(truth_of_pairs, repeated, runs[pl.Series(pair_run)])
             covered = mean_over_annotators(of_pairs, pair_run, runs.height)
         return pl.concat([rows, self._of_runs(numbers, truth, covered)], how="diagonal")
 
-    def _added(self, truth: Points, predictions: Points, score: NDArray[np.float64] | None) -> NDArray[np.int64]:
+    def added(self, truth: Points, predictions: Points, score: NDArray[np.float64] | None) -> NDArray[np.int64]:
+        """What every prediction adds to the true positives.
+
+        Args:
+            truth: True points.
+            predictions: Predictions.
+            score: Finite scores of the predictions; None: all enter together.
+
+        Raises:
+            DataError: positions are too far apart.
+        """
         if score is None and not self.detailed:  # only sums are shown, so the nearest need not go first
             score = np.zeros(len(predictions.position))
         try:
@@ -140,9 +150,17 @@ class Matcher:
             message = f"column position: {error}"
             raise DataError(message, remedy="Number the positions from a nearer origin.") from error
 
-    def _details(
+    def details(
         self, truth: Points, predictions: Points, added: NDArray[np.int64], shown: NDArray[np.bool_]
     ) -> list[pl.Series]:
+        """The columns `position`, `true_position` and `delay` of every prediction; none if they are not wanted.
+
+        Args:
+            truth: True points.
+            predictions: Predictions.
+            added: What each adds to the true positives.
+            shown: Whether its match is shown.
+        """
         if not self.detailed:
             return []
         if self.rule == "one_to_one":
@@ -172,8 +190,9 @@ class Matcher:
         frame = frame.with_columns(pl.lit(None, dtype=pl.Float64).alias("score"))
         return frame if covered is None else frame.with_columns(pl.Series("covering", covered).fill_nan(None))
 
-    def _covering(self, truth: Points, predictions: Points, runs: pl.DataFrame) -> NDArray[np.float64]:
-        return covering(truth, predictions, runs["n_obs"].fill_null(0).to_numpy().astype(np.int64))
+    def covering(self, truth: Points, predictions: Points, runs: pl.DataFrame) -> NDArray[np.float64]:
+        """Covering of every run by these predictions; nan where the number of observations is not known."""
+        return covering_of(truth, predictions, runs["n_obs"].fill_null(0).to_numpy().astype(np.int64))
 
 
 def _with_origin(
@@ -195,7 +214,7 @@ def _with_origin(
     return score, is_row
 
 
-def _columns(
+def columns_of(
     frame: pl.DataFrame, numbers: NDArray[np.int64], kind: type[Any], key: str = RUN
 ) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Series and position of every row; a series is the place of its run among the numbers."""

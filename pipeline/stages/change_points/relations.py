@@ -11,7 +11,7 @@ from pipeline.plan import rows
 from pipeline.plan.nodes import Relation
 from pipeline.queries.dialect import column
 from pipeline.queries.load import statement
-from pipeline.stages.change_points.contract import ANNOTATOR, POSITION, SERIES_ID
+from pipeline.stages.change_points.input_contracts import ANNOTATOR, END, POSITION, SERIES_ID, START
 from pipeline.tables.groupings import internal_name
 
 if TYPE_CHECKING:
@@ -28,11 +28,14 @@ PREDICTIONS = {  # files, by whether predictions have scores, and whether those 
     (True, False): "scored_predictions",
     (True, True): "highest_predictions",
 }
-ANNOTATIONS = {  # files, by how several annotators are taken together
-    "union": "annotations",
-    "separate": "annotations_of_own_annotator",
-    "tcpd": "annotations_by_annotator",
+ANNOTATIONS = {  # files, by how several annotators are taken together, and whether incidents last
+    ("union", False): "annotations",
+    ("separate", False): "annotations_of_own_annotator",
+    ("tcpd", False): "annotations_by_annotator",
+    ("union", True): "incidents",
+    ("separate", True): "incidents_of_own_annotator",
 }
+OBSERVED = "observed"
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,21 @@ class Inputs:
         """All that are there, the primary input first."""
         inputs = (self.predictions, self.annotations, self.series, self.runs, self.coders)
         return tuple(source for source in inputs if source is not None)
+
+    @property
+    def lasting(self) -> bool:
+        """Whether true points are incidents that last, from a start to an end."""
+        return not self.annotations.has(POSITION) and self.annotations.has(START) and self.annotations.has(END)
+
+    @property
+    def true_positions(self) -> tuple[str, ...]:
+        """The columns of annotations that say where true points are."""
+        return (START, END) if self.lasting else (POSITION,)
+
+    @property
+    def spans(self) -> bool:
+        """Whether series say from where to where they were observed."""
+        return self.series is not None and self.series.has(START) and self.series.has(END)
 
 
 @dataclass(frozen=True)
@@ -112,6 +130,11 @@ class Relations:
         """Whether every series that occurs has exactly one run."""
         return self.counted and self.inputs.runs is None and not self.of_predictions
 
+    @property
+    def alarmed(self) -> bool:
+        """Whether points are counted as alarms."""
+        return self.inputs.lasting or bool(self.params.alarm_keys)
+
     def every(self) -> Iterator[Relation]:
         """The relations in the order in which they are defined."""
         yield from self._inputs()
@@ -124,6 +147,9 @@ class Relations:
         yield Relation("declared_runs", statement("change_points/declared_runs", self.of_predictions))
         with_runs = statement("change_points/predictions_with_runs", self.of_predictions)
         yield Relation("predictions_with_runs", with_runs)
+        if self.alarmed:
+            name = "no_observed_time" if self.params.per is None else "observed_time"
+            yield Relation("observed_time", statement(f"change_points/{name}"))
 
     def _inputs(self) -> Iterator[Relation]:
         """The inputs as they are read; optional ones that are absent have no row."""
@@ -132,7 +158,7 @@ class Relations:
         no_score = {} if scored else {"score_state": exp.cast(exp.null(), "VARCHAR")}
         yield rows.read(inputs.predictions, [SERIES_ID, POSITION, *(["score"] if scored else [])], self.by, no_score)
         annotator = [ANNOTATOR] if inputs.annotations.has(ANNOTATOR) else []
-        yield rows.read(inputs.annotations, [SERIES_ID, POSITION, *annotator], (), {})
+        yield rows.read(inputs.annotations, [SERIES_ID, *inputs.true_positions, *annotator], (), {})
         if inputs.series is not None:
             yield self._series(inputs.series)
         if inputs.runs is not None:
@@ -150,9 +176,14 @@ class Relations:
         columns = [SERIES_ID, *(["n_obs"] if self.covered else [])]
         columns += [self.cluster] if self.cluster != SERIES_ID else []
         derived: dict[str, exp.Expr] = {"cluster": column(self.cluster, "canonical")}
-        if not self.covered:
+        if self.params.per is not None:
+            spans = self.inputs.spans
+            columns += [START, END] if spans else ["n_obs"]
+            end, start, n_obs = (column(name, "canonical") for name in (END, START, "n_obs"))
+            derived[OBSERVED] = end - start if spans else n_obs
+        if "n_obs" not in columns:
             derived["n_obs"] = exp.cast(exp.null(), "BIGINT")
-        return rows.read(series, columns, self.by, derived)
+        return rows.read(series, dict.fromkeys(columns), self.by, derived)
 
     def _annotated_series(self) -> Iterator[Relation]:
         """The series that are evaluated: those with an annotator, those listed, or else all that occur."""
@@ -193,7 +224,7 @@ class Relations:
         frames = {
             "runs": statement("change_points/runs"),
             "predictions": statement(f"change_points/{predictions}", self.of_predictions),
-            "annotations": statement(f"change_points/{ANNOTATIONS[self.params.annotators]}"),
+            "annotations": statement(f"change_points/{ANNOTATIONS[self.params.annotators, self.inputs.lasting]}"),
         }
         if self.params.annotators == "tcpd":
             frames["annotators"] = statement("change_points/annotators_of_runs")
@@ -206,7 +237,8 @@ class Relations:
 
     def outcomes_by_score(self) -> exp.Query:
         """Outcomes of predictions with a score, with the grouping columns and the replicate of their run."""
-        return statement("change_points/outcomes_by_score", [grouped.name for grouped in self.by])
+        name = "alarm_outcomes_by_score" if self.alarmed else "outcomes_by_score"
+        return statement(f"change_points/{name}", [grouped.name for grouped in self.by])
 
 
 def _absent(name: str, like: str, columns: Sequence[str]) -> Relation:

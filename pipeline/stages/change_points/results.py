@@ -14,11 +14,23 @@ from pipeline.metrics.uncertainty.cube import Cube
 from pipeline.metrics.uncertainty.limits import with_clusters
 from pipeline.metrics.uncertainty.marks import warnings_of_marks
 from pipeline.metrics.uncertainty.qualities import N_CLUSTERS, N_EFFECTIVE
-from pipeline.stages.change_points.choosing import candidates, f_beta
+from pipeline.stages.change_points.alarm_figures import RATE, unit_of, with_rates
+from pipeline.stages.change_points.alarm_results import alarm_tables
+from pipeline.stages.change_points.choosing import candidates, f_beta, outcomes
 from pipeline.stages.change_points.contract import AREAS, CURVE
 from pipeline.stages.change_points.ratios import with_ratios
 from pipeline.stages.change_points.uncertainty import SIZES, with_intervals
-from pipeline.stages.stage import Summary, f1_curve, groups_without, integer, interval, number, of_group, percent
+from pipeline.stages.stage import (
+    Summary,
+    doubt,
+    f1_curve,
+    groups_without,
+    integer,
+    interval,
+    number,
+    of_group,
+    percent,
+)
 from pipeline.tables.columns import by_group, nulls
 from pipeline.tables.groupings import group_text, grouping_columns
 from pipeline.tables.ratios import quotient
@@ -48,11 +60,13 @@ def derive(params: ChangePointsParameters, counts: Mapping[str, pl.DataFrame]) -
     scored = curve.filter(pl.col(THRESHOLD).is_not_null())
     choices = candidates(scored, cube, params)
     best = partial(f_beta, params)
+    points = operating_points(scored, keys, params.operating_points, choices, best, outcomes(), params.boundary)
     areas = with_clusters(_areas(params, counts, curve, keys), cube, SIZES, wanted=params.is_replicated)
     return {
         "change_points_curve": curve,
-        "change_points_operating_points": operating_points(scored, keys, params.operating_points, choices, best),
+        "change_points_operating_points": points,
         "change_points_areas": areas.select(*keys, *(column.name for column in AREAS)),
+        **alarm_tables(params, counts, cube, curve, points),
     }
 
 
@@ -86,7 +100,8 @@ def _areas(
     for row in totals.iter_rows(named=True):
         key = tuple(row[name] for name in keys)
         areas: tuple[float | None, ...] = (None, None, None)
-        if params.annotators != "tcpd" and row["n_true"] and row["n_predicted"]:
+        has_areas = params.annotators != "tcpd" and params.cooldown is None
+        if has_areas and row["n_true"] and row["n_predicted"]:
             at_scores, at_thresholds = _counts_of(of_scores.get(key)), _counts_of(of_thresholds.get(key))
             n_true = row["n_true"]
             inner = trapezoid_area(*at_thresholds, n_true)
@@ -96,7 +111,8 @@ def _areas(
     frame = totals.join(pl.DataFrame(rows, schema=schema, orient="row"), on=list(keys), nulls_equal=True)
     frame = _with_covering(frame, counts, keys).with_columns(pl.col("n_predicted") + pl.col("n_always"))
     averaged = pl.when(pl.lit(params.annotators == "tcpd")).then(pl.lit("averaged_recall"))
-    reason = averaged.when(pl.col("n_true") == 0).then(pl.lit("no_positive"))
+    reason = averaged.when(pl.lit(params.cooldown is not None)).then(pl.lit("cooldown"))
+    reason = reason.when(pl.col("n_true") == 0).then(pl.lit("no_positive"))
     reason = reason.when(pl.col("n_predicted") == 0).then(pl.lit("no_prediction"))
     reason = reason.when(pl.col("average_precision").is_null()).then(pl.lit("no_score"))
     return frame.with_columns(reason.alias("undefined"))
@@ -164,7 +180,7 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
     areas, curve = tables["change_points_areas"], tables["change_points_curve"]
     if areas.is_empty():
         return Summary(headers=(), rows=(), sentence="No group has any series.")
-    shown = best_rows(tables)
+    shown, unit = with_rates(best_rows(tables), tables), unit_of(tables)
     keys = [GROUPING.name, *grouping_columns(areas.columns)]
     rows = tuple(
         (
@@ -175,19 +191,28 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
             interval(row, "precision"),
             interval(row, "recall"),
             interval(row, "f1"),
-            percent(row["average_precision"]),
+            percent(row["average_precision"]) if unit is None else _rate(row),
         )
         for row in shown.iter_rows(named=True)
     )
     values, title = f1_curve(curve, shown.head(1).select(keys))
+    last = "average precision" if unit is None else f"false alarms per {unit}"
     return Summary(
-        headers=("group", "series", "true points", "threshold", "precision", "recall", "F1", "average precision"),
+        headers=("group", "series", "true points", "threshold", "precision", "recall", "F1", last),
         rows=rows,
         groupings=tuple(shown[GROUPING.name]),
         sentence=of_group(shown.row(0, named=True), _sentence(shown.row(0, named=True))),
         curve=values,
         curve_title=title,
     )
+
+
+def _rate(row: Mapping[str, object]) -> str:
+    """A rate and its limits for people, with a mark behind doubtful limits."""
+    rate, lower, upper = (row[name] for name in (RATE, f"{RATE}_lower", f"{RATE}_upper"))
+    if not isinstance(lower, float) or not isinstance(upper, float):
+        return number(rate)
+    return f"{number(rate)} ({lower:.3g}–{upper:.3g}){doubt(row)}"
 
 
 def _sentence(row: Mapping[str, object]) -> str:

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
+from pipeline.metrics.curves.choice_columns import cost_columns
 from pipeline.stages.change_points import figures, methods, planning, results
-from pipeline.stages.change_points.contract import (
-    ANNOTATIONS,
-    CODERS,
-    COUNTS,
-    PREDICTIONS,
-    RUNS,
-    SERIES,
-    TABLES,
-    ChangePointsParameters,
-)
+from pipeline.stages.change_points.contract import COUNTS, TABLES, ChangePointsParameters
 from pipeline.stages.change_points.evidence import EVIDENCE
+from pipeline.stages.change_points.input_contracts import ANNOTATIONS, CODERS, PREDICTIONS, RUNS, SERIES
+from pipeline.stages.change_points.sample_sizes import SAMPLE_SIZES
 from pipeline.stages.stage import Stage, UnitTable
 
 STAGE = Stage(
@@ -30,5 +24,7 @@ STAGE = Stage(
     key_numbers=figures.key_numbers,
     methods=methods.sentences,
     evidence=EVIDENCE,
+    further_columns=lambda params: {"change_points_operating_points": cost_columns(params.operating_points)},
+    sample_sizes=SAMPLE_SIZES,
     units=UnitTable("change_points_series", "series_id"),
 )

@@ -10,7 +10,8 @@ import sqlglot.expressions as exp
 
 from pipeline.plan.nodes import After
 from pipeline.queries.load import statement
-from pipeline.stages.change_points.contract import DELAYS, SERIES_COLUMNS, SERIES_ID
+from pipeline.stages.change_points.contract import DELAYS, SERIES_COLUMNS
+from pipeline.stages.change_points.input_contracts import SERIES_ID
 from pipeline.stages.change_points.points import RUN
 from pipeline.stages.change_points.ratios import with_ratios
 from pipeline.tables.groupings import Grouping
@@ -33,7 +34,7 @@ def series_table(relations: Relations, *, tcpd: bool, covered: bool) -> After:
         return _named(runs.with_columns(mean), frames["runs"], relations, SERIES_COLUMNS)
 
     covering: dict[str, exp.Expr] = {} if covered else {"covering": exp.cast(exp.null(), "DOUBLE")}
-    query = statement("change_points/series", columns=covering)
+    query = statement(f"change_points/{'alarm_series' if relations.alarmed else 'series'}", columns=covering)
     return _follow_up("series", query, relations, finish)
 
 

@@ -1,7 +1,8 @@
-"""Inputs, parameters and result tables of compare."""
+"""Inputs and parameters of compare."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 import sqlglot.expressions as exp
@@ -9,38 +10,28 @@ from pydantic import Field, field_validator, model_validator
 
 from pipeline.metrics.comparison.significance import Correction
 from pipeline.metrics.ranking.notation import is_measure, name_of
-from pipeline.metrics.uncertainty.qualities import QUALITY_COLUMN
 from pipeline.queries.dialect import column, render
 from pipeline.sources.inputs import Field as InputField
 from pipeline.sources.inputs import Input, InputContract
 from pipeline.stages import STAGES, find_stage
+from pipeline.stages.compare.fitting import (
+    EVENT_COUNTS,
+    NEEDS_GROUPS,
+    NEEDS_PAIRS,
+    PAIRED_TESTS,
+    POOLED,
+    UNPAIRED_TESTS,
+    Test,
+)
 from pipeline.stages.upstream import UpstreamParameters
 from pipeline.tables.groupings import Grouping
-from pipeline.tables.ratios import RATIOS
-from pipeline.tables.schemas import GROUPING, STAGE_COLUMN, Column, Table, limits_of
+from pipeline.tables.schemas import GROUPING, STAGE_COLUMN, Column
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pipeline.stages.stage import UnitTable
     from pipeline.stages.upstream import UpstreamStage
-
-Test = Literal["paired_t", "bootstrap_t", "wilcoxon", "sign", "randomization", "jackknife_t", "bayes"]
-HYPOTHESES: dict[Test, str] = {
-    "paired_t": "equal means",
-    "bootstrap_t": "equal means",
-    "wilcoxon": "differences symmetric about 0",
-    "sign": "median difference 0",
-    "randomization": "systems exchangeable within units",
-    "jackknife_t": "equal ratios of all counts",
-}
-SYMMETRIC_EVENTS = (
-    "contributions of events to the difference symmetric about 0"  # randomization of counts around events
-)
-POOLED_TESTS: tuple[Test, ...] = ("randomization", "jackknife_t")  # of ratios of all counts
-EVENT_COUNTS = ("n_before", "n_after", "m_before", "m_after", "m_before_reference", "m_after_reference")
-CELLS = ("tp", "fp", "fn")
-POOLED = tuple(f"pooled_{name}" for name in RATIOS)
 
 UNITS = InputContract(
     "units",
@@ -59,100 +50,8 @@ UNITS = InputContract(
 )
 
 COUNTS = (
-    Column("system", "KEY", "the system"),
+    Column("system", "KEY", "the system; NULL: with `paired = false` the group without a value", nullable=True),
     Column("n_units", "BIGINT", "units that it has"),
-)
-
-
-_PAIR = (
-    Column("metric", "VARCHAR", "what is compared: a column of the units, or a ratio of the counts of all units"),
-    Column("system_a", "KEY", "the system that comes first in order"),
-    Column("system_b", "KEY", "the other"),
-    Column("n_units", "BIGINT", "units in which both have a value"),
-    Column("n_dropped", "BIGINT", "units of either system that were left out: one has no value there, or no row"),
-)
-TESTS = (
-    *_PAIR,
-    Column(
-        "mean_a",
-        "DOUBLE",
-        "mean of the first system over these units, or its ratio of all counts; NULL: no unit, or 0 / 0",
-        nullable=True,
-    ),
-    Column("mean_b", "DOUBLE", "the same of the other; NULL: no unit, or 0 / 0", nullable=True),
-    Column("difference", "DOUBLE", "mean_a − mean_b; NULL: no unit, or 0 / 0", nullable=True),
-    *limits_of("difference", "the difference"),
-    Column("test", "VARCHAR", "`paired_t`, `bootstrap_t`, `wilcoxon`, `sign`, `randomization` or `jackknife_t`"),
-    Column("hypothesis", "VARCHAR", "what the p-value is of: the null hypothesis of the test, in words"),
-    Column(
-        "statistic",
-        "DOUBLE",
-        ("t, the smaller rank sum, or the units that a wins; NULL: `randomization`, `jackknife_t`, or see `undefined`"),
-        nullable=True,
-    ),
-    Column("p_value", "DOUBLE", "two-sided p-value of `hypothesis`; NULL: see `undefined`", nullable=True),
-    Column(
-        "p_adjusted",
-        "DOUBLE",
-        "p_value adjusted for all pairs and metrics of the group and test; NULL: as p_value",
-        nullable=True,
-    ),
-    Column(
-        "effect_size",
-        "DOUBLE",
-        "mean difference over its standard deviation between units; NULL: pooled ratios, or see `undefined`",
-        nullable=True,
-    ),
-    Column(
-        "skewness",
-        "DOUBLE",
-        ("skewness of the differences between units; NULL: pooled ratios, fewer than three units, or no spread"),
-        nullable=True,
-    ),
-    Column("wins_a", "BIGINT", "units in which a has the higher value; NULL: pooled ratios", nullable=True),
-    Column("ties", "BIGINT", "units in which both are equal; NULL: pooled ratios", nullable=True),
-    Column("wins_b", "BIGINT", "units in which b has the higher value; NULL: pooled ratios", nullable=True),
-    Column(
-        "minimum_detectable_difference",
-        "DOUBLE",
-        "true difference that such a number of such units shows with a probability of 0.8; NULL: no spread",
-        nullable=True,
-    ),
-    Column("undefined", "VARCHAR", "why a value is NULL; NULL: nothing is undefined", nullable=True),
-    QUALITY_COLUMN,
-)
-POSTERIORS = (
-    *_PAIR,
-    Column("mean_a", "DOUBLE", "posterior mean of the first system"),
-    *limits_of("mean_a", "its credible interval with equal tails"),
-    Column("mean_b", "DOUBLE", "posterior mean of the other"),
-    *limits_of("mean_b", "its credible interval with equal tails"),
-    Column(
-        "design_effect_a", "DOUBLE", "what the counts of a were divided by, at least 1; NULL: no count", nullable=True
-    ),
-    Column(
-        "counts_a",
-        "VARCHAR",
-        "[how that was found](compare.md#posteriors): `as_counted`, `design_effect` or `one_per_unit`",
-    ),
-    Column("design_effect_b", "DOUBLE", "the same of b; NULL: no count", nullable=True),
-    Column("counts_b", "VARCHAR", "the same of b"),
-    Column("probability_a_better", "DOUBLE", "probability that a is better, the two taken as independent"),
-    QUALITY_COLUMN,
-)
-TABLES = (
-    Table(
-        "compare_tests",
-        "one row per group, pair of systems, metric and test",
-        TESTS,
-        ("metric", "system_a", "system_b", "test"),
-    ),
-    Table(
-        "compare_posteriors",
-        "one row per group, pair of systems and ratio of all counts",
-        POSTERIORS,
-        ("metric", "system_a", "system_b"),
-    ),
 )
 
 
@@ -161,9 +60,15 @@ class CompareParameters(UpstreamParameters):
 
     Attributes:
         units: One row per unit and system.
-        system: Column that tells the systems apart.
+        system: Column that tells the systems apart; with `paired = false` that of the groups.
+        paired: Whether all systems have the same units; `false`: each has its own, and nothing is paired.
+        baseline: The system that all others are compared with; default: every pair is compared.
         metrics: What is compared; default: what the units offer.
-        tests: Tests to make; `bayes` gives posteriors of the ratios of all counts.
+        contributions: Metrics whose values per unit have an area as their mean and mean nothing alone.
+        lower_is_better: Metrics of which the lower value is the better one, as of errors and delays.
+        tests: Tests to make, with `paired = false` by default `welch_t`, `jackknife_t` and `bayes`; `bayes` gives
+            posteriors of the ratios of all counts.
+        margin: The difference that would matter, on the scale of the metric: one for all metrics, or by metric.
         resamples: Random swaps of the randomization test, and resamples of the bootstrap.
         correction: How p-values are adjusted for the number of pairs and metrics.
         seed: Of the random swaps.
@@ -178,13 +83,26 @@ class CompareParameters(UpstreamParameters):
     kind: Literal["compare"] = "compare"
     units: Input | None = None
     system: str | None = None
+    paired: bool = True
+    baseline: int | str | None = None
     metrics: tuple[str, ...] = ()
-    tests: tuple[Test, ...] = ("paired_t", "wilcoxon", "randomization", "bayes")
+    contributions: tuple[str, ...] = ()
+    lower_is_better: tuple[str, ...] = ()
+    tests: tuple[Test, ...] = PAIRED_TESTS
+    margin: float | dict[str, float] | None = None
     resamples: Annotated[int, Field(ge=99, le=10_000_000)] = 9999
     correction: Correction = "holm"
     seed: Annotated[int, Field(ge=0)] = 0
     missing_units: Literal["error", "skip"] = "error"
     prior: Annotated[float, Field(gt=0, le=1_000_000)] = 0.5
+
+    @model_validator(mode="before")
+    @classmethod
+    def _tests_of_groups(cls, values: object) -> object:
+        """Take other tests where nothing is paired."""
+        if isinstance(values, dict) and values.get("paired") is False and "tests" not in values:
+            return {**values, "tests": UNPAIRED_TESTS}
+        return values
 
     @field_validator("tests", mode="before")
     @classmethod
@@ -197,7 +115,16 @@ class CompareParameters(UpstreamParameters):
             raise ValueError(message)
         return value
 
-    @field_validator("tests", "metrics")
+    @field_validator("margin", mode="before")
+    @classmethod
+    def _margins(cls, value: object) -> object:
+        margins = value if isinstance(value, dict) else {"": 1.0 if value is None else value}
+        if not margins or not all(_is_margin(margin) for margin in margins.values()):
+            message = "write a number above 0, or a table of metrics with their margins, { average_precision = 0.01 }"
+            raise ValueError(message)
+        return value
+
+    @field_validator("tests", "metrics", "contributions", "lower_is_better")
     @classmethod
     def _once(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if len(set(value)) < len(value):
@@ -206,10 +133,7 @@ class CompareParameters(UpstreamParameters):
         return value
 
     @model_validator(mode="after")
-    def _one_origin(self) -> CompareParameters:
-        if not self.tests:
-            message = "tests is empty: give at least one"
-            raise ValueError(message)
+    def _one_origin(self) -> Self:
         if (self.units is None) == (not self.of):
             message = 'give either units, a path, or of, the name of a stage, for example of = "ranking"'
             raise ValueError(message)
@@ -226,7 +150,58 @@ class CompareParameters(UpstreamParameters):
         if len(self.of) > 1 and self.system is not None:
             message = "system goes with one stage in of; with several the stages are the systems"
             raise ValueError(message)
+        if len(self.of) > 1 and self.baseline is not None and self.baseline not in self.of:
+            message = f"baseline is {str(self.baseline)!r}, but the systems are the stages {', '.join(self.of)}"
+            raise ValueError(message)
         return self
+
+    @model_validator(mode="after")
+    def _fitting_tests(self) -> Self:
+        if not self.tests:
+            message = "tests is empty: give at least one"
+            raise ValueError(message)
+        wrong = [test for test in self.tests if test in (NEEDS_GROUPS if self.paired else NEEDS_PAIRS)]
+        if wrong and self.paired:
+            message = f"tests names {wrong[0]}, which compares different units: set paired = false, or leave it out"
+            raise ValueError(message)
+        if wrong:
+            message = (
+                f"tests names {wrong[0]}, which needs the same units for all systems: with paired = false take "
+                "welch_t, bootstrap_t, permutation, jackknife_t or bayes"
+            )
+            raise ValueError(message)
+        if not self.paired and self.missing_units == "skip":
+            message = "missing_units goes with paired = true: with paired = false no system lacks a unit of another"
+            raise ValueError(message)
+        return self
+
+    @model_validator(mode="after")
+    def _known_metrics(self) -> Self:
+        for key, name in self.keys_of_metrics() if self.metrics else ():
+            if name_of(name) not in {name_of(metric) for metric in self.metrics}:
+                message = f"{key} names {name!r}, which is not among the metrics {', '.join(self.metrics)}"
+                raise ValueError(message)
+        return self
+
+    def keys_of_metrics(self) -> Iterator[tuple[str, str]]:
+        """Every metric that a key names, but `metrics` itself, with the key."""
+        margins = self.margin if isinstance(self.margin, dict) else {}
+        for key, names in (
+            ("margin", margins),
+            ("contributions", self.contributions),
+            ("lower_is_better", self.lower_is_better),
+        ):
+            for name in names:
+                yield key, name
+
+    @property
+    def are_tests_asked(self) -> bool:
+        """Whether the config names tests, other than the default ones."""
+        return "tests" in self.model_fields_set and (self.paired or self.tests != UNPAIRED_TESTS)
+
+    def margin_of(self, metric: str) -> float | None:
+        """The margin of a metric; None: it has none."""
+        return self.margin.get(metric) if isinstance(self.margin, dict) else self.margin
 
     @property
     def by_names(self) -> tuple[str, ...]:
@@ -252,12 +227,27 @@ class CompareParameters(UpstreamParameters):
             raise ValueError(message)
         names = [exp.Literal.string(self._grouping(stage, wanted)) for stage in upstream]
         metrics = self._metrics(upstream) or table.metrics or POOLED
+        areas = tuple(name for name in table.contributions if name in metrics and name not in self.contributions)
         counts = table.columns if set(metrics) & set(POOLED) else {}  # a mapping that nothing reads is refused
         columns = {"unit": table.unit, "system": self.system or STAGE_COLUMN.name, **counts}
         rows = exp.In(this=column(GROUPING.name), expressions=names)
         path = tuple(stage.file(table.table) for stage in upstream)
         units = Input(path=path, columns=columns, where=render(rows, pretty=False))
-        return self.model_copy(update={"units": units, "metrics": metrics})
+        update = {"units": units, "metrics": metrics, "contributions": (*self.contributions, *areas)}
+        return self.model_copy(update=update | self._keys_by_name(upstream))
+
+    def _keys_by_name(self, upstream: Sequence[UpstreamStage]) -> dict[str, object]:
+        """The keys that name metrics, with measures of all stages written as their columns are called."""
+        shared = {name for name in upstream[0].measures if all(name in stage.measures for stage in upstream)}
+
+        def named(metric: str) -> str:
+            return name_of(metric) if name_of(metric) in shared else metric
+
+        margins = {named(name): margin for name, margin in self.margin.items()} if isinstance(self.margin, dict) else {}
+        return {
+            "margin": margins or self.margin,
+            "lower_is_better": tuple(named(name) for name in self.lower_is_better),
+        }
 
     def _metrics(self, upstream: Sequence[UpstreamStage]) -> tuple[str, ...]:
         """What is compared: as the config says, else the measures that all stages were asked for by name.
@@ -270,7 +260,7 @@ class CompareParameters(UpstreamParameters):
             return tuple(shared)
         names = {metric: name_of(metric) for metric in self.metrics}
         lacking = [name for name in names.values() if is_measure(name) and name not in shared]
-        if lacking:
+        if lacking and upstream[0].kind == "ranking":
             offered = f"its measures are {', '.join(shared)}" if shared else "it names no measures"
             message = f"metrics names {lacking[0]}, which stage {upstream[0].name!r} does not measure: {offered}"
             raise ValueError(message)
@@ -288,6 +278,10 @@ class CompareParameters(UpstreamParameters):
             message = f"stage {stage.name!r} has no grouping {needed}"
             raise ValueError(message)
         return Grouping.of(grouping).label
+
+
+def _is_margin(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
 
 
 def units_of(kind: str) -> UnitTable | None:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from pipeline.stages.sections import Asked
 
-_MEASURES = ("difference", "mean_a", "mean_b", "p_value", "p_adjusted", "effect_size")
+_MEASURES = ("mean_a", "mean_b", "p_value", "p_adjusted", "effect_size")
+_PULL = "pull"
 
 
 def _compared(asked: Asked) -> tuple[str, ...]:
@@ -31,14 +32,37 @@ def _columns(asked: Asked) -> tuple[str, ...]:
     return ("unit", "system", *asked.by, *_compared(asked))
 
 
+def _of_system(units: pl.DataFrame, asked: Asked, side: str) -> pl.DataFrame:
+    """The units of the first or of the other system."""
+    system = pl.lit(asked.row[f"system_{side}"], dtype=units.schema["system"])
+    return units.filter(pl.col("system").eq_missing(system))
+
+
+def _telling(units: pl.DataFrame, frames: Mapping[str, pl.DataFrame], asked: Asked) -> pl.DataFrame:
+    return _differences(units, frames, asked) if asked.params.paired else _pulls(units, asked)
+
+
+def _pulls(units: pl.DataFrame, asked: Asked) -> pl.DataFrame:
+    """Units of both systems below each other, those first that lie farthest from the mean of their system.
+
+    Of counts those with the most.
+    """
+    names = _compared(asked)
+    values = [pl.col(name).cast(pl.Float64) for name in names]
+    if len(names) == 1:
+        values = [(value - value.mean()).abs() for value in values]
+    systems = [_of_system(units, asked, side).with_columns(pl.sum_horizontal(values).alias(_PULL)) for side in "ab"]
+    keys = ["system", "unit", *asked.by]
+    order = pl.concat(systems).sort(_PULL, *keys, descending=[True] + [False] * len(keys), nulls_last=True)
+    return order.select(*keys, *(pl.col(name).alias(_plain(name)) for name in names))
+
+
 def _differences(units: pl.DataFrame, _frames: Mapping[str, pl.DataFrame], asked: Asked) -> pl.DataFrame:
     """Units of both systems side by side, and the differences; the largest first, of counts the largest together."""
     names = _compared(asked)
     keys = ["unit", *asked.by]
     sides = [
-        units.filter(pl.col("system") == asked.row[f"system_{side}"]).select(
-            *keys, *(pl.col(name).alias(f"{_plain(name)}_{side}") for name in names)
-        )
+        _of_system(units, asked, side).select(*keys, *(pl.col(name).alias(f"{_plain(name)}_{side}") for name in names))
         for side in "ab"
     ]
     paired = sides[0].join(sides[1], on=keys, how="inner", nulls_equal=True)
@@ -58,16 +82,18 @@ def _plain(name: str) -> str:
 EVIDENCE = Evidence(
     measures=(
         Measure("difference", "compare_tests", ((("difference", "mean_a - mean_b"),),)),
-        *(Measure(name, "compare_tests") for name in _MEASURES[1:]),
+        Measure("ratio", "compare_tests", ((("ratio", "mean_a / mean_b"),),)),
+        *(Measure(name, "compare_tests") for name in _MEASURES),
     ),
     sections=(
         Section(
             "units",
-            "Units with the largest differences",
+            "Units that decide the difference",
             "Units of both systems side by side, the largest differences first; of ratios of all counts the largest "
-            "differences of counts.",
+            "differences of counts. With paired = false units of either system, those first that lie farthest from its "
+            "mean, or have the most counts.",
             "compare/explain/units",
-            finish=_differences,
+            finish=_telling,
             ranks=True,
             segment=_columns,
             inputs={"units": {"unit": "unit"}},
@@ -77,5 +103,17 @@ EVIDENCE = Evidence(
     threshold="",
     values=lambda _asked: {},
     independent="units",
-    decides=("metrics", "tests", "correction", "missing_units", "resamples", "seed"),
+    decides=(
+        "metrics",
+        "paired",
+        "baseline",
+        "tests",
+        "margin",
+        "lower_is_better",
+        "contributions",
+        "correction",
+        "missing_units",
+        "resamples",
+        "seed",
+    ),
 )

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY, MEANINGS
-from pipeline.stages.compare.contract import POOLED
-from pipeline.stages.compare.results import one_test_a_pair
+from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY
+from pipeline.stages.compare.figure_rows import (
+    PAIR,
+    PAIR_TITLE,
+    SYSTEM,
+    SYSTEMS,
+    by_system,
+    names_of_metrics,
+    pair_text,
+    pooled_series,
+    wide,
+)
+from pipeline.stages.compare.figures_of_margins import margin_figures, ratio_figures
+from pipeline.stages.compare.fitting import POOLED
+from pipeline.stages.compare.sentences import MAIN, claims_of_pairs, different_units, largest_gaps, strongest
+from pipeline.stages.compare.summary import one_test_a_pair
 from pipeline.stages.figure_blocks import (
-    RATIO_NAMES,
-    RATIO_ROLES,
     caption,
     drawn,
     intervals,
@@ -28,15 +38,13 @@ from pipeline.tables.groupings import TOTAL, group_text
 from pipeline.tables.schemas import GROUPING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from pipeline.stages.figures import Format
 
-SYSTEM, PAIR, SYSTEMS = "system", "pair", ("system_a", "system_b")
 LEVEL = 0.05  # of the tests, as in the sentence of the summary
 MOST_DIFFERENCES = 3
-MAIN = "pooled_f1"
-_PAIR_TITLE = "Pair of systems"
+_OVERLAP = " Systems whose bars overlap can still differ, as all have the same units."
 
 
 @shown
@@ -61,79 +69,9 @@ def figures(tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> 
     elif not pooled.is_empty():
         yield _pooled_means(pooled, confidence)
         yield _pooled_differences(pooled, confidence)
-
-
-def names_of_metrics(metrics: list[str]) -> dict[str, str]:
-    """Give every metric a name for figures, of lower-case letters, digits and `_`, that no two of them share.
-
-    Args:
-        metrics: The metrics as users name them; `pooled` is the name of the figures of all pooled ratios.
-    """
-    names: dict[str, str] = {}
-    taken = {"", "pooled"}
-    for metric in metrics:
-        plain = re.sub(r"[^a-z0-9]+", "_", metric.lower()).strip("_")
-        candidates = (plain, *(f"{plain}_{number}".strip("_") for number in range(1, len(metrics) + 2)))
-        names[metric] = next(candidate for candidate in candidates if candidate not in taken)
-        taken.add(names[metric])
-    return names
-
-
-def _pair() -> pl.Expr:
-    """The pair of systems as text."""
-    return pl.concat_str((_text(name, name) for name in SYSTEMS), separator=" − ").alias(PAIR)
-
-
-def _by_system(table: pl.DataFrame, values: Sequence[str]) -> pl.DataFrame:
-    """One row per group, metric and system; where its values differ by the system beside it, one for each of these.
-
-    Args:
-        table: One row per group, metric and pair.
-        values: Columns of the first system without the `_a` in them; `interval_quality` is kept.
-    """
-    keys = [*keys_of(table), "metric"]
-    sides = []
-    for side, beside in (("a", "b"), ("b", "a")):
-        names = (_text(f"system_{side}", SYSTEM), _text(f"system_{beside}", "beside"))
-        of_side = (pl.col(name.replace("mean", f"mean_{side}")).alias(name) for name in values)
-        sides.append(table.select(*keys, *names, *of_side, INTERVAL_QUALITY))
-    systems = pl.concat(sides).unique([*keys, SYSTEM, *values], keep="first", maintain_order=True)
-    systems = systems.with_columns(pl.len().over(*keys, SYSTEM).alias("n_values"))
-    differ = pl.col("n_values").max().over(keys_of(table), SYSTEM) > 1
-    named = pl.when(differ).then(pl.concat_str(SYSTEM, pl.lit(" (beside "), "beside", pl.lit(")"))).otherwise(SYSTEM)
-    return systems.with_columns(named.alias(SYSTEM)).sort([*keys, SYSTEM]).drop("beside", "n_values")
-
-
-def _text(column: str, name: str) -> pl.Expr:
-    return pl.col(column).cast(pl.String).fill_null("null").alias(name)
-
-
-def _wide(table: pl.DataFrame, at: str, column: str) -> pl.DataFrame:
-    """One row per group and name on the horizontal axis, with a column for each pooled metric, its limits beside it.
-
-    Args:
-        table: One row per group, metric and name; `interval_quality` becomes the worst of the metrics.
-        at: The column of the names.
-        column: The column of the values; its limits, if it has any, are beside it.
-    """
-    present = [metric for metric in POOLED if metric in set(table["metric"])]
-    ends = [end for end in ("", "_lower", "_upper") if f"{column}{end}" in table.columns]
-    values = [
-        pl.col(f"{column}{end}").filter(pl.col("metric") == metric).first().alias(f"{metric}{end}")
-        for metric in present
-        for end in ends
-    ]
-    qualities = list(MEANINGS)
-    rank = pl.col(INTERVAL_QUALITY).replace_strict(qualities, range(len(qualities)), return_dtype=pl.Int64)
-    worst = rank.min().replace_strict(range(len(qualities)), qualities, return_dtype=pl.String)
-    return table.group_by([*keys_of(table), at], maintain_order=True).agg(*values, worst.alias(INTERVAL_QUALITY))
-
-
-def _pooled_series(table: pl.DataFrame) -> tuple[Series, ...]:
-    """The pooled metrics that a wide table has, precision last."""
-    present = (name for name in RATIO_ROLES if f"pooled_{name}" in table.columns)
-    points = (Series(f"pooled_{name}", RATIO_NAMES[name], RATIO_ROLES[name], "point") for name in present)
-    return tuple(with_limits(table, point) for point in points)
+    yield from ratio_figures(tests, confidence)
+    if "compare_margins" in tables:
+        yield from margin_figures(one_test_a_pair(tables["compare_margins"]))
 
 
 def _means(tests: pl.DataFrame, metric: str, name: str) -> Figure:
@@ -142,7 +80,7 @@ def _means(tests: pl.DataFrame, metric: str, name: str) -> Figure:
         name=f"means_{name}",
         title=f"{metric} of every system",
         caption="For every system the mean over units. Whether two differ is what the figure of differences shows.",
-        frame=drawn(_by_system(tests, ["mean"]), SYSTEM, series),
+        frame=drawn(by_system(tests, ["mean"]), SYSTEM, series),
         x=Axis(SYSTEM, "System", "category"),
         y=Axis("", f"{metric}, mean over units"),
         series=series,
@@ -152,11 +90,11 @@ def _means(tests: pl.DataFrame, metric: str, name: str) -> Figure:
 def _pooled_means(table: pl.DataFrame, confidence: float) -> Figure:
     """Pooled ratios of the systems: posterior means with limits from a table that has these."""
     values = [name for name in ("mean", "mean_lower", "mean_upper") if name.replace("mean", "mean_a") in table.columns]
-    frame = _wide(_by_system(table, values), SYSTEM, "mean")
-    series = _pooled_series(frame)
+    frame = wide(by_system(table, values), SYSTEM, "mean")
+    series = pooled_series(frame)
     words = (
         f"For every system the ratio of the counts of all units: its posterior mean, and bars that hold it with a "
-        f"probability of {level(confidence)}. Systems whose bars overlap can still differ, as all have the same units."
+        f"probability of {level(confidence)}.{_OVERLAP if different_units(table).is_empty() else ''}"
         if "mean_lower" in values
         else "For every system the ratio of the counts of all units."
     )
@@ -172,29 +110,32 @@ def _pooled_means(table: pl.DataFrame, confidence: float) -> Figure:
 
 
 def _differences(tests: pl.DataFrame, metric: str, name: str, confidence: float) -> Figure:
-    table = tests.with_columns(_pair()).sort(*keys_of(tests), *SYSTEMS)
+    table = tests.with_columns(pair_text()).sort(*keys_of(tests), *SYSTEMS, nulls_last=True)
     series = (with_limits(table, Series("difference", f"Difference in {metric}", "estimate", "point")),)
-    return _of_pairs(table, series, f"differences_{name}", metric, Axis("", f"Difference in {metric}"), confidence)
+    axis, differs = Axis("", f"Difference in {metric}"), not different_units(tests).is_empty()
+    return _of_pairs(table, series, f"differences_{name}", metric, axis, confidence, differs=differs)
 
 
 def _pooled_differences(tests: pl.DataFrame, confidence: float) -> Figure:
-    table = _wide(tests.with_columns(_pair()).sort(*keys_of(tests), *SYSTEMS), PAIR, "difference")
-    series, what = _pooled_series(table), "precision, recall and F1"
+    table = wide(tests.with_columns(pair_text()).sort(*keys_of(tests), *SYSTEMS, nulls_last=True), PAIR, "difference")
+    series, what = pooled_series(table), "precision, recall and F1"
     axis = Axis("", "Difference in precision, recall, F1 of all units together", "percent")
-    return _of_pairs(table, series, "differences_pooled", what, axis, confidence)
+    differs = not different_units(tests).is_empty()
+    return _of_pairs(table, series, "differences_pooled", what, axis, confidence, differs=differs)
 
 
 def _of_pairs(
-    table: pl.DataFrame, series: tuple[Series, ...], name: str, what: str, y: Axis, confidence: float
+    table: pl.DataFrame, series: tuple[Series, ...], name: str, what: str, y: Axis, confidence: float, *, differs: bool
 ) -> Figure:
-    words = f"The system that is named first minus the other one, on the same units: difference in {what}."
+    units = "each on units of its own" if differs else "on the same units"
+    words = f"The system that is named first minus the other one, {units}: difference in {what}."
     limits = intervals(series, confidence)
     return Figure(
         name=name,
         title=f"Differences in {what}",
         caption=caption(words, limits, "They are not adjusted for the number of pairs." if limits else ""),
         frame=drawn(table, PAIR, series),
-        x=Axis(PAIR, _PAIR_TITLE, "category"),
+        x=Axis(PAIR, PAIR_TITLE, "category"),
         y=replace(y, includes=(0.0,)),
         series=series,
         rules=(Rule("No difference", 0.0, "y"),),
@@ -202,8 +143,8 @@ def _of_pairs(
 
 
 def _probabilities(posteriors: pl.DataFrame) -> Figure:
-    table = _wide(posteriors.with_columns(_pair()), PAIR, "probability_a_better")
-    series = _pooled_series(table)
+    table = wide(posteriors.with_columns(pair_text()), PAIR, "probability_a_better")
+    series = pooled_series(table)
     return Figure(
         name="probabilities",
         title="Probability that the first system of a pair is better",
@@ -212,7 +153,7 @@ def _probabilities(posteriors: pl.DataFrame) -> Figure:
             "taken as independent: 50% where the data do not tell."
         ),
         frame=drawn(table, PAIR, series),
-        x=Axis(PAIR, _PAIR_TITLE, "category"),
+        x=Axis(PAIR, PAIR_TITLE, "category"),
         y=shares("Probability"),
         series=series,
         rules=(Rule("Undecided", 0.5, "y"),),
@@ -228,7 +169,9 @@ def key_numbers(tables: Mapping[str, pl.DataFrame]) -> tuple[KeyNumber, ...]:
     tests, posteriors = one_test_a_pair(tables["compare_tests"]), tables.get("compare_posteriors")
     if tests.is_empty() and posteriors is not None:
         return tuple(number for group in _groups(posteriors) for number in _probable(group))
-    return tuple(number for group in _groups(tests) for number in _tested(group))
+    margins = tables.get("compare_margins")
+    claims = () if margins is None else tuple(number for group in _groups(margins) for number in _claimed(group))
+    return (*(number for group in _groups(tests) for number in _tested(group)), *claims)
 
 
 def _groups(table: pl.DataFrame) -> list[pl.DataFrame]:
@@ -240,7 +183,7 @@ def _of_main_metric(table: pl.DataFrame) -> tuple[str, list[dict[str, Any]]]:
     """The main metric and the rows of its first pairs."""
     metrics = table["metric"].to_list()
     main = MAIN if MAIN in metrics else metrics[0]
-    pairs = table.filter(pl.col("metric") == main).with_columns(_pair())
+    pairs = table.filter(pl.col("metric") == main).with_columns(pair_text())
     return main, pairs.head(MOST_DIFFERENCES).to_dicts()
 
 
@@ -251,11 +194,26 @@ def _tested(tests: pl.DataFrame) -> Iterator[KeyNumber]:
     yield KeyNumber(grouping, group, "Clear differences", meaning, clear, format="integer")
     main, pairs = _of_main_metric(tests)
     form: Format = "percent" if main in POOLED else "number"
+    for row in largest_gaps(tests):
+        if row["metric"] == main:
+            meaning = f"largest gap in {row['metric']} between systems"
+            yield KeyNumber(
+                grouping, group, "Largest gap", meaning, abs(row["difference"]), role="estimate", format=form
+            )
     for row in pairs:
         value, limits = row["difference"], (row["difference_lower"], row["difference_upper"])
         quality = "" if limits == (None, None) else row[INTERVAL_QUALITY] or ""
         words = f"difference in {main}"
         yield KeyNumber(grouping, group, row[PAIR], words, value, *limits, quality, "estimate", form)
+
+
+def _claimed(margins: pl.DataFrame) -> Iterator[KeyNumber]:
+    """Of how many pairs and metrics of a group a claim within the margin holds."""
+    grouping, group = margins[GROUPING.name][0], group_text(margins.row(0, named=True))
+    pairs = claims_of_pairs(one_test_a_pair(margins)).values()
+    shown = float(sum(strongest(claims) is not None for claims in pairs))
+    meaning = f"of {len(pairs):,} comparisons: not worse, or equivalent"
+    yield KeyNumber(grouping, group, "Within the margin", meaning, shown, format="integer")
 
 
 def _probable(posteriors: pl.DataFrame) -> Iterator[KeyNumber]:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from pipeline.stages import methods
+from pipeline.stages.compare.sentences import gap_sentences, margin_sentences, system_text
+from pipeline.stages.compare.summary import one_test_a_pair
 from pipeline.tables.groupings import TOTAL, group_text
 from pipeline.tables.schemas import GROUPING
 
@@ -21,6 +23,8 @@ TESTS = {
     "wilcoxon": "the signed-rank test (Wilcoxon 1945)",
     "sign": "the exact sign test",
     "randomization": "the randomization test (Noreen 1989; Yeh 2000) with {resamples:,} random swaps",
+    "welch_t": "the t test of Welch (1947)",
+    "permutation": "the studentised permutation test (Janssen 1997) with {resamples:,} random splits",
     "jackknife_t": "the t test of pooled ratios, by the jackknife over units (Efron and Tibshirani 1993)",
     "bayes": "posteriors of pooled ratios (Goutte and Gaussier 2005), counts being divided by their design effect",
 }
@@ -42,19 +46,44 @@ def sentences(measured: Measured) -> Iterator[str]:
     if systems:
         n_units = measured.most(tests["n_units"])
         names = f" ({methods.listed(systems)})" if len(systems) <= MOST_SYSTEMS else ""
-        yield f"{len(systems):,} systems{names} were compared on {n_units} shared units."
+        units = f"{n_units} shared units" if parameters["paired"] else f"different units, {n_units} in a comparison"
+        yield f"{len(systems):,} systems{names} were compared on {units}{_with_baseline(parameters)}."
     yield methods.left_out(measured, {"units": "rows of units"})
     made = list(dict.fromkeys(tests["test"])) + (["bayes"] if measured.tables["compare_posteriors"].height else [])
     asked = [name for name in parameters["tests"] if name in made]
     if asked:
         words = methods.listed(TESTS[name] for name in asked).format(**parameters)
         seed = parameters["seed"]
-        yield f"Differences between systems were tested, two-sided and paired by unit, by {words}; seed {seed}."
+        how = "two-sided and paired by unit" if parameters["paired"] else "two-sided"
+        yield f"Differences between systems were tested, {how}, by {words}; seed {seed}."
     if parameters["missing_units"] == "skip":
         yield "Units that a system lacks are left out of its comparisons."
     yield CORRECTIONS[parameters["correction"]]
     if asked and asked != ["bayes"]:
         yield from _results(tests, asked[0], measured.confidence)
+    if not parameters["paired"]:
+        yield from gap_sentences(one_test_a_pair(tests))
+    yield from _claims(measured)
+
+
+def _with_baseline(parameters: Mapping[str, object]) -> str:
+    baseline = parameters["baseline"]
+    return "" if baseline is None else f", each with {system_text(baseline)} as the baseline"
+
+
+def _claims(measured: Measured) -> Iterator[str]:
+    """Say with which margin claims were tested, and which hold."""
+    margins = measured.tables["compare_margins"]
+    if margins.is_empty():
+        return
+    by_metric = dict(zip(margins["metric"], margins["margin"], strict=True))
+    words = methods.listed(f"{margin:g} in {POOLED.get(metric, metric)}" for metric, margin in by_metric.items())
+    level = 1 - measured.parameters["confidence"]
+    yield (
+        f"Non-inferiority and equivalence were tested with a margin of {words}, by one-sided tests at the level of "
+        f"{level:.3g}, two of them for equivalence (Schuirmann 1987)."
+    )
+    yield from margin_sentences(one_test_a_pair(margins))
 
 
 def _results(tests: pl.DataFrame, test: str, level: str) -> Iterator[str]:

@@ -18,7 +18,7 @@ from pipeline.queries.dialect import column
 from pipeline.queries.load import statement
 from pipeline.sources.inputs import Field
 from pipeline.sources.source import PASSES_WHERE
-from pipeline.stages.compare.contract import CELLS, EVENT_COUNTS, POOLED, POOLED_TESTS
+from pipeline.stages.compare.fitting import CELLS, EVENT_COUNTS, POOLED, fitting
 from pipeline.tables.ratios import RATIOS
 from pipeline.tables.sweep import REPLICATE
 
@@ -28,10 +28,18 @@ if TYPE_CHECKING:
     from pipeline.plan.checks import Faults
     from pipeline.sources.source import Source
     from pipeline.stages.compare.contract import CompareParameters
+    from pipeline.stages.compare.fitting import Compared
 
 METRIC, COUNT = "metric:", "count:"  # prefixes of the fetched columns
 _KEYS = ("unit", "system")
 _IN_PLACE_OF = {"fp": "n_predicted", "fn": "n_true"}
+_NEED: dict[Compared, str] = {
+    "mean": "means of one value per unit",
+    "contribution": "areas",
+    "counts": "ratios of all counts",
+    "events": "ratios of counts around events",
+}
+_OF_VALUES = {*fitting("mean", paired=True), *fitting("mean", paired=False)}
 _FLOATING = {"double", "float", "halffloat"}
 
 
@@ -148,31 +156,79 @@ class _Planner:
                 message = f"metrics names {name!r}, which is no metric but identifies a row"
                 raise DataError(message)
         for name in self.values:
+            if self.params.of and not self.units.has(name):
+                message = f"metrics names {name!r}, which the units of {', '.join(self.params.of)} do not have"
+                raise DataError(message, remedy=f"Comparable are {', '.join(self._comparable())}.")
             self.units.types(name, Field(name, "number", "a metric of the units"))
+        for key, name in self.params.keys_of_metrics():
+            if name not in self.metrics:
+                message = f"{key} names {name!r}, which is not compared"
+                raise DataError(
+                    message, remedy=f"Compared are {', '.join(self.metrics)}; the key metrics names others."
+                )
         if set(self.params.tests) == {"bayes"} and not (pooled and _has_cells(self.units)):
             message = (
                 'tests: "bayes" needs the counts tp, fp and fn of every unit, and a pooled ratio among the metrics'
             )
             raise DataError(message, remedy="For metrics that are one value per unit take another test.")
 
+    def _comparable(self) -> Iterator[str]:
+        """Every metric that the units of another stage offer."""
+        yield from _counted(self.units)
+        yield from RATIOS if _has_cells(self.units) else ()
+        schema, keys = self.units.files[0].schema, {self.units.source_name(name) for name in _KEYS}
+        kinds = {name: str(schema.field(name).type) for name in schema.names}
+        numeric = (name for name, kind in kinds.items() if kind in _FLOATING or kind.startswith(("int", "uint", "dec")))
+        yield from (name for name in numeric if name not in {*keys, *self.params.by_names})
+
     def _checks(self, keys: Sequence[str]) -> Iterator[Check]:
-        yield from (missing_check(self.units, name) for name in _KEYS)
+        yield from (missing_check(self.units, name) for name in (_KEYS if self.params.paired else _KEYS[:1]))
         yield from (negative_check(self.units, name) for name in self.counts)
         for name in sorted(set(_IN_PLACE_OF.values()) & set(self.counts)):
             yield _exceeding_check(self.units, name)
         yield _repeated_check(self.units, keys)
         yield _one_system_check(self.units)
-        if self.params.missing_units == "error":
+        if self.params.baseline is not None:
+            yield _baseline_check(self.units, self.params.baseline)
+        if self.params.paired and self.params.missing_units == "error":
             yield _missing_units_check(self.units, [name for name in keys if name != "system"])
 
     def _warnings(self) -> Iterator[str]:
-        pooled = [name for name in self.metrics if name in POOLED]
-        if pooled and not {*POOLED_TESTS, "bayes"} & set(self.params.tests):
-            fitting = f"{', '.join(POOLED_TESTS)} or bayes"
-            yield f"no test of tests fits {', '.join(pooled)}: ratios of all counts need {fitting}"
-        asked = "tests" in self.params.model_fields_set and "bayes" in self.params.tests
-        if asked and not (pooled and _has_cells(self.units)):
+        """What is asked for and cannot be made."""
+        params, asked = self.params, self.params.are_tests_asked
+        for kind, names in self._kinds():
+            tests = fitting(kind, paired=params.paired)
+            if not set(tests) & set(params.tests):
+                yield f"no test of tests fits {', '.join(names)}: {_NEED[kind]} need {_listed(tests)}"
+            elif asked and kind == "contribution":
+                left_out = [test for test in params.tests if test in _OF_VALUES and test not in tests]
+                if left_out:
+                    yield (
+                        f"{', '.join(left_out)} among tests {'is' if len(left_out) == 1 else 'are'} not made of "
+                        f"{', '.join(names)}: a unit's contribution to an area means nothing alone, only the mean does"
+                    )
+        has_counts = any(kind == "counts" for kind, _ in self._kinds())
+        if asked and "bayes" in params.tests and not has_counts:
             yield "no posteriors: bayes needs the counts tp, fp and fn of every unit, and a pooled ratio in metrics"
+
+    def _kinds(self) -> Iterator[tuple[Compared, tuple[str, ...]]]:
+        """The metrics by what they are, without kinds that have none."""
+        pooled = tuple(name for name in self.metrics if name in POOLED)
+        values = [name for name in self.metrics if name not in POOLED]
+        areas = tuple(name for name in values if name in self.params.contributions)
+        means = tuple(name for name in values if name not in areas)
+        counted: Compared = "counts" if _has_cells(self.units) else "events"
+        kinds: tuple[tuple[Compared, tuple[str, ...]], ...] = (
+            ("mean", means),
+            ("contribution", areas),
+            (counted, pooled),
+        )
+        return ((kind, names) for kind, names in kinds if names)
+
+
+def _listed(tests: Sequence[str]) -> str:
+    *before, last = tests
+    return f"{', '.join(before)} or {last}" if before else last
 
 
 def _exceeding_check(units: Source, name: str) -> Check:
@@ -191,6 +247,11 @@ def _repeated_check(units: Source, keys: Sequence[str]) -> Check:
 def _one_system_check(units: Source) -> Check:
     """Rows of a single system, which nothing can be compared with."""
     return file_check("compare/checks/one_system", units, located=False)
+
+
+def _baseline_check(units: Source, baseline: int | str) -> Check:
+    """A baseline that is not among the systems."""
+    return file_check("compare/checks/no_baseline", units, values={"baseline": str(baseline)}, located=False)
 
 
 def _missing_units_check(units: Source, keys: Sequence[str]) -> Check:

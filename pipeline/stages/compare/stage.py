@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from pipeline.stages.compare import figures, methods, planning, results
-from pipeline.stages.compare.contract import COUNTS, TABLES, UNITS, CompareParameters
+from pipeline.stages.compare import figures, methods, planning, results, summary
+from pipeline.stages.compare.contract import COUNTS, UNITS, CompareParameters
 from pipeline.stages.compare.evidence import EVIDENCE
+from pipeline.stages.compare.sample_sizes import SAMPLE_SIZES
+from pipeline.stages.compare.tables import TABLES
 from pipeline.stages.stage import Stage
 
 STAGE = Stage(
@@ -15,10 +17,11 @@ STAGE = Stage(
     count_columns=COUNTS,
     plan=planning.plan,
     derive=results.derive,
-    warnings=results.warnings,
-    summarize=results.summarize,
+    warnings=summary.warnings,
+    summarize=summary.summarize,
     figures=figures.figures,
     key_numbers=figures.key_numbers,
     methods=methods.sentences,
     evidence=EVIDENCE,
+    sample_sizes=SAMPLE_SIZES,
 )

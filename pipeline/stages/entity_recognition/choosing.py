@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from pipeline.metrics.curves.choices import Candidates, ratios_of_counts
+from pipeline.metrics.curves.outcome_counts import Outcomes
 from pipeline.metrics.uncertainty.proportions import Confusion, intervals_of_clusters
 from pipeline.tables.ratios import divide
 
@@ -35,7 +36,13 @@ def candidates(rows: pl.DataFrame, group: Group, *, wanted: bool) -> Candidates:
         retrieved=(rows["tp"] + rows["fp"]).to_numpy().astype(np.float64),
         counts=counts if wanted else "none",
         ratios=ratios_of_counts,
+        outcomes=lambda counts: Outcomes(*counts),
     )
+
+
+def outcomes() -> Outcomes[pl.Expr]:
+    """Outcomes of a row."""
+    return Outcomes(*(pl.col(name).cast(pl.Float64) for name in ("tp", "fp", "fn")))
 
 
 def f_beta(beta: float) -> pl.Expr:

@@ -6,7 +6,8 @@ from typing import Literal
 
 from pydantic import field_validator
 
-from pipeline.metrics.curves.choices import COLUMNS as CHOSEN_ELSEWHERE
+from pipeline.metrics.curves.choice_columns import COLUMNS as CHOSEN_ELSEWHERE
+from pipeline.metrics.curves.choice_columns import criterion_column
 from pipeline.metrics.curves.operating_points import Criterion, each_once
 from pipeline.metrics.matching.document_averages import Average
 from pipeline.metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN
@@ -121,14 +122,7 @@ TABLES = (
         "entity_recognition_operating_points",
         "one row per group with scores and criterion, of all mentions together",
         (
-            Column(
-                "criterion",
-                "VARCHAR",
-                (
-                    "what the threshold was chosen for: `max_f1`, `min_precision=0.9`, "
-                    "`min_recall=0.8,confidence=0.95`, …"
-                ),
-            ),
+            criterion_column("`max_f1`, `min_precision=0.9`, `min_recall=0.8,confidence=0.95`"),
             *CHOSEN,
             *CHOSEN_ELSEWHERE,
         ),

@@ -11,7 +11,7 @@ from pipeline.metrics.curves.choices import operating_points
 from pipeline.metrics.uncertainty.limits import clusters_of, with_numbers, with_quality
 from pipeline.metrics.uncertainty.marks import warnings_of_marks
 from pipeline.stages.entity_recognition.averages import average_of
-from pipeline.stages.entity_recognition.choosing import candidates, f_beta
+from pipeline.stages.entity_recognition.choosing import candidates, f_beta, outcomes
 from pipeline.stages.entity_recognition.contract import CHOSEN, COUNT_NAMES, SCORES
 from pipeline.stages.entity_recognition.document_sums import TABLE as SUMS_OF_DOCUMENTS
 from pipeline.stages.entity_recognition.document_sums import TYPES as TYPES_OF_SUMS
@@ -150,7 +150,7 @@ def _operating_points(
             rows = _with_clusters([micro], counts.join(label, on=keys, how="semi", nulls_equal=True), keys, confidence)
             choices.append(candidates(rows.select(names), group, wanted=confidence is not None))
     curve = pl.concat([each.rows for each in choices]) if choices else scores.select(names).clear()
-    return operating_points(curve, keys, params.operating_points, choices, f_beta)
+    return operating_points(curve, keys, params.operating_points, choices, f_beta, outcomes(), params.boundary)
 
 
 def _nothing(documents: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:

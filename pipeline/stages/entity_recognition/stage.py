@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipeline.metrics.curves.choice_columns import cost_columns
 from pipeline.stages.entity_recognition import figures, methods, planning, results
 from pipeline.stages.entity_recognition.contract import (
     COUNTS,
@@ -12,6 +13,7 @@ from pipeline.stages.entity_recognition.contract import (
     EntityRecognitionParameters,
 )
 from pipeline.stages.entity_recognition.evidence import EVIDENCE
+from pipeline.stages.entity_recognition.sample_sizes import SAMPLE_SIZES
 from pipeline.stages.stage import Stage, UnitTable
 
 STAGE = Stage(
@@ -28,5 +30,7 @@ STAGE = Stage(
     key_numbers=figures.key_numbers,
     methods=methods.sentences,
     evidence=EVIDENCE,
+    further_columns=lambda params: {"entity_recognition_operating_points": cost_columns(params.operating_points)},
+    sample_sizes=SAMPLE_SIZES,
     units=UnitTable("entity_recognition_documents", "doc_id"),
 )

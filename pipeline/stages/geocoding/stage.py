@@ -5,6 +5,7 @@ from __future__ import annotations
 from pipeline.stages.geocoding import figures, methods, planning, results
 from pipeline.stages.geocoding.contract import COUNTS, GOLD, PREDICTED, TABLES, GeocodingParameters
 from pipeline.stages.geocoding.evidence import EVIDENCE
+from pipeline.stages.geocoding.sample_sizes import SAMPLE_SIZES
 from pipeline.stages.stage import Stage
 
 STAGE = Stage(
@@ -21,4 +22,5 @@ STAGE = Stage(
     key_numbers=figures.key_numbers,
     methods=methods.sentences,
     evidence=EVIDENCE,
+    sample_sizes=SAMPLE_SIZES,
 )

@@ -13,6 +13,7 @@ from pipeline.stages.ranking.contract import (
     columns_of_measures,
 )
 from pipeline.stages.ranking.evidence import EVIDENCE
+from pipeline.stages.ranking.sample_sizes import SAMPLE_SIZES
 from pipeline.stages.stage import Stage, UnitTable
 
 STAGE = Stage(
@@ -29,6 +30,7 @@ STAGE = Stage(
     key_numbers=figures.key_numbers,
     methods=methods.sentences,
     evidence=EVIDENCE,
+    sample_sizes=SAMPLE_SIZES,
     further_columns=lambda params: {QUERY_TABLE: columns_of_measures(params)},
     units=UnitTable(
         "ranking_queries",

@@ -9,6 +9,7 @@ import polars as pl
 
 from pipeline.metrics.curves.choices import Candidates, ratios_of_counts
 from pipeline.metrics.curves.cross_fitting import FOLDS, split_rows
+from pipeline.metrics.curves.outcome_counts import Outcomes
 from pipeline.stages.threshold_sweep.uncertainty import CONFUSION, confusion_of, limits_of_clusters, limits_of_rows
 
 if TYPE_CHECKING:
@@ -42,19 +43,20 @@ def candidates(curve: pl.DataFrame, cube: Cube, params: ThresholdSweepParameters
             if params.cluster and params.uncertainty == "none"
             else _by_fold(rows, group, params, weighted=any_weight),
             ratios=ratios_of_counts,
+            outcomes=lambda counts: Outcomes(*counts),
         )
 
 
 def _by_fold(
     rows: pl.DataFrame, group: GroupCounts, params: ThresholdSweepParameters, *, weighted: bool
-) -> tuple[Floats, Floats, Floats]:
-    """True positives, false positives and false negatives by fold, or their weights: of clusters, else of rows."""
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """The four outcomes by fold, or their weights: of clusters, else of rows."""
     if params.cluster is not None:
         counts = confusion_of(group.in_folds(FOLDS), "weight" if weighted else "n")
-        return counts.tp, counts.fp, counts.fn
+        return counts.tp, counts.fp, counts.fn, counts.tn
     true, positives = _split(rows, ("tp", "fn"), weighted=weighted, seed=0)
-    false, _ = _split(rows, ("fp", "tn"), weighted=weighted, seed=1)
-    return true, false, positives - true
+    false, negatives = _split(rows, ("fp", "tn"), weighted=weighted, seed=1)
+    return true, false, positives - true, negatives - false
 
 
 def _split(rows: pl.DataFrame, names: tuple[str, str], *, weighted: bool, seed: int) -> tuple[Floats, Floats]:
@@ -67,8 +69,14 @@ def _split(rows: pl.DataFrame, names: tuple[str, str], *, weighted: bool, seed: 
     return split_rows(retrieved, int(retrieved[0] + missed[0]), weights, seed=seed)
 
 
+def outcomes() -> Outcomes[pl.Expr]:
+    """Outcomes of a row of the curve, of weights if there are any."""
+    return Outcomes(*(pl.coalesce(f"{name}_weight", pl.col(name).cast(pl.Float64)) for name in CONFUSION))
+
+
 def f_beta(beta: float) -> pl.Expr:
     """F-beta of a row of the curve, of weights if there are any."""
     square = beta**2
-    tp, fp, fn = (pl.coalesce(f"{name}_weight", pl.col(name).cast(pl.Float64)) for name in CONFUSION[:3])
+    counts = outcomes()
+    tp, fp, fn = counts.tp, counts.fp, counts.fn
     return (1 + square) * tp / ((1 + square) * tp + square * fn + fp)

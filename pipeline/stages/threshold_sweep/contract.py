@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field, field_validator, model_validator
 
 from pipeline.metrics.curves.operating_points import Criterion, each_once
+from pipeline.sources.bins import Grid
 from pipeline.sources.inputs import Field as InputField
 from pipeline.sources.inputs import Input, InputContract
-from pipeline.stages.parameters import EvenThresholds, StageParameters
+from pipeline.stages.parameters import EvenThresholds, StageParameters, ascending
 from pipeline.tables.groupings import Grouping, users_name
 from pipeline.tables.schemas import Column
 
@@ -47,6 +48,8 @@ CROSSED = ("counts_of_second_parent", "counts_of_both_parents")  # count tables 
 CROSSED_LIKELIHOOD = ("likelihood_of_second_parent", "likelihood_of_both_parents")
 CROSSED_CALIBRATION = ("calibration_of_second_parent", "calibration_of_both_parents")
 COUNT_NAMES = tuple(column.name for column in COUNTS)
+EVERY_HUNDREDTH = EvenThresholds(start=0.01, stop=0.99, count=99)
+Share = Annotated[float, Field(gt=0, lt=1)]
 HEAVIEST = ("heaviest_positive", "heaviest_negative")  # of a group: the largest weights, with rows that have any
 
 
@@ -61,12 +64,19 @@ class ThresholdSweepParameters(StageParameters):
         class_sizes: What the intervals are about: `random`: samples of as many rows; `fixed`: samples with as many
             positives and negatives. With clusters the sizes are always random.
         operating_points: Thresholds to choose: `{ beta = 1 }`, `{ min_precision = 0.9 }`, `{ min_recall = 0.8 }`, the
-            last two perhaps with a `confidence` that they hold on new data.
+            last two perhaps with a `confidence` that they hold on new data; `{ max_alerts = 500 }`,
+            `{ max_alert_share = 0.01 }`, `{ cost = { fp = 1, fn = 20 } }`; or of your own: `{ threshold = 6.54 }`.
         averages: Averages over groups: `micro`, `macro`, `weighted`.
         average_over: Grouping columns to average over; default: all of a grouping.
+        net_benefit: Whether to make decision curves, of scores that are probabilities.
+        threshold_probabilities: Where: an even grid or an ascending list from 0 to below 1; default: 0.01 to 0.99.
+        prevalence: Shares of positives for which precision and operating points are wanted, too.
         outcomes: Whether the sample of single rows is made; `auto`: up to one million rows of predictions.
         calibration: Whether the tables of calibration are made; `auto`: if scores lie in [0, 1].
         calibration_bins: Number of bins of scores, by quantile and of equal width.
+        units: Whether the table of units is made, on which `compare` compares systems: of the clusters, else of the
+            items that `id` names; `auto`: up to one million rows of predictions.
+        bands: Whether limits are made that hold at all thresholds together, from draws by `seed`.
     """
 
     most_parents: ClassVar[int] = 2
@@ -80,14 +90,65 @@ class ThresholdSweepParameters(StageParameters):
     operating_points: tuple[Criterion, ...] = (Criterion(beta=1),)
     averages: tuple[Average, ...] = ()
     average_over: tuple[str, ...] = ()
+    net_benefit: bool = False
+    threshold_probabilities: EvenThresholds | tuple[float, ...] | None = None
+    prevalence: Share | tuple[Share, ...] = ()
     outcomes: Literal["auto"] | bool = "auto"
     calibration: Literal["auto"] | bool = "auto"
     calibration_bins: Annotated[int, Field(ge=2, le=100)] = 10
+    units: Literal["auto"] | bool = "auto"
+    bands: bool = False
 
     @field_validator("operating_points")
     @classmethod
     def _once(cls, value: tuple[Criterion, ...]) -> tuple[Criterion, ...]:
-        return each_once(value)
+        return each_once(value, counts_all=True)
+
+    @field_validator("prevalence")
+    @classmethod
+    def _different(cls, value: float | tuple[float, ...]) -> float | tuple[float, ...]:
+        if isinstance(value, tuple) and len(set(value)) < len(value):
+            message = "prevalence names a share twice"
+            raise ValueError(message)
+        return value
+
+    @model_validator(mode="after")
+    def _of_net_benefit(self) -> ThresholdSweepParameters:
+        if self.threshold_probabilities is None:
+            return self
+        if not self.net_benefit:
+            message = "threshold_probabilities goes with net_benefit = true"
+            raise ValueError(message)
+        values = self.probabilities
+        ascending(values)
+        if values[0] < 0 or values[-1] >= 1:
+            message = f"threshold_probabilities lie from 0 to below 1, not from {values[0]:g} to {values[-1]:g}"
+            raise ValueError(message)
+        return self
+
+    @property
+    def probabilities(self) -> tuple[float, ...]:
+        """The threshold probabilities, in ascending order."""
+        asked = self.threshold_probabilities
+        return asked if isinstance(asked, tuple) else (asked or EVERY_HUNDREDTH).values()
+
+    @property
+    def prevalences(self) -> tuple[float, ...]:
+        """The shares of positives that are asked for, in ascending order."""
+        return tuple(sorted(self.prevalence)) if isinstance(self.prevalence, tuple) else (self.prevalence,)
+
+    @property
+    def counted_thresholds(self) -> tuple[float, ...] | None:
+        """The thresholds that rows are counted by, those of net benefit among them; None: every score."""
+        values = self.threshold_values
+        if values is None or not self.net_benefit:
+            return values
+        return tuple(sorted({*values, *self.probabilities}))
+
+    def grid(self) -> Grid | None:
+        """The thresholds that rows are counted by, with their boundary; None when they are the scores themselves."""
+        values = self.counted_thresholds
+        return None if values is None else Grid(values, self.boundary)
 
     @model_validator(mode="after")
     def _fits(self) -> ThresholdSweepParameters:
@@ -108,6 +169,9 @@ class ThresholdSweepParameters(StageParameters):
                 'uncertainty = "bootstrap" draws clusters of one column again, and cannot draw rows of two parents; '
                 f'give one column, for example cluster = "{self.cluster[0]}", or leave uncertainty out'
             )
+            raise ValueError(message)
+        if self.bands and self.uncertainty == "none":
+            message = 'bands = true asks for limits, and uncertainty = "none" for none: leave one of them out'
             raise ValueError(message)
         used = {name for grouping in self.by for name in grouping}
         if self.averages and not used:

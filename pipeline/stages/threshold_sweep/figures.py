@@ -18,7 +18,9 @@ from pipeline.stages.figure_blocks import (
 from pipeline.stages.figures import Figure, Rule, Series
 from pipeline.stages.standard_figures import across_groups, by_threshold, path_of_thresholds, precision_recall
 from pipeline.stages.standard_numbers import Wanted, key_numbers_of
+from pipeline.stages.threshold_sweep.band_figures import with_band
 from pipeline.stages.threshold_sweep.calibration_figures import calibration_figures
+from pipeline.stages.threshold_sweep.decision_figures import decision_figures
 from pipeline.tables.ratios import divide
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ NUMBERS = (
 
 @shown
 def figures(tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> Iterator[Figure | None]:
-    """Curves by threshold, precision against recall, ROC, calibration, and areas by group.
+    """Curves by threshold, precision against recall, ROC, calibration, figures for decisions, and areas by group.
 
     Args:
         tables: The result tables of the stage.
@@ -55,11 +57,11 @@ def figures(tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> 
         x_title="Threshold: score from which a row is predicted to be true",
         below=(Series("fpr", "False positive rate", "neutral"),),
     )
-    yield precision_recall(
-        curve, points, (Series("prevalence", "Share of true rows: precision by chance", "chance", "path"),)
-    )
-    yield _roc(curve, points)
+    chance = Series("prevalence", "Share of true rows: precision by chance", "chance", "path")
+    yield with_band(precision_recall(curve, points, (chance,)), tables, confidence)
+    yield with_band(_roc(curve, points), tables, confidence)
     yield from calibration_figures(tables.get("threshold_sweep_reliability"), confidence)
+    yield from decision_figures(tables, confidence)
     if areas.height > 1:
         yield _areas(areas, confidence)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pipeline.stages import methods
 from pipeline.stages.threshold_sweep.calibration_methods import calibration_sentences
+from pipeline.stages.threshold_sweep.decision_methods import decisions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,6 +22,10 @@ PROPORTIONS = (
     "after Satterthwaite (1946)"
 )
 FIXED = " Class sizes are taken as fixed."
+BANDS = (
+    "Bands hold precision and recall, and recall and the false positive rate, at all thresholds together with {level} "
+    "confidence (sup-t bands: Montiel Olea and Plagborg-Møller 2019)."
+)
 
 
 def sentences(measured: Measured) -> Iterator[str]:
@@ -42,7 +47,10 @@ def sentences(measured: Measured) -> Iterator[str]:
         width = measured.parameters["width"]
         yield f"Areas are midpoints of certain bounds, at most {width:g} apart, from counts in cells of scores."
     yield _intervals(measured)
+    if measured.parameters["bands"]:
+        yield BANDS.format(level=measured.confidence)
     yield methods.criteria(measured)
+    yield from decisions(measured)
     yield from _sizes(areas)
     names = {"average_precision": "average precision", "roc_auc": "the ROC area"}
     yield from methods.results(areas, names, measured.confidence)

@@ -23,6 +23,7 @@ from pipeline.stages.threshold_sweep import probabilities
 from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, CROSSED, CROSSED_LIKELIHOOD, HEAVIEST
 from pipeline.stages.threshold_sweep.outcomes import POINTS, OutcomeSampler
 from pipeline.stages.threshold_sweep.outcomes import TABLE as OUTCOMES
+from pipeline.stages.threshold_sweep.units import UnitsOfSweep
 from pipeline.tables.sweep import SECOND_REPLICATE
 
 if TYPE_CHECKING:
@@ -67,11 +68,13 @@ class _Planner:
             nodes=(
                 *self._relations(by, evaluated),
                 *self._checks(),
+                *self.units.checks(),
                 *self._counts(sweep),
                 *self._heaviest(),
                 self._areas(names),
                 *self._calibration(names),
                 *self._sample(names),
+                *self.units.nodes(names, weighted=self.weighted),
             ),
             sources=(self.predictions,),
             by=by,
@@ -79,8 +82,12 @@ class _Planner:
             accounting=Query("threshold_sweep/accounting", {"missed": float(missed)}),
             positive=column("label"),
             warnings=tuple(self._warnings(by)),
-            facts={"independent": self._independent()},
-            optional=(self.outcomes, *probabilities.optional_tables(self.params, self.predictions)),
+            facts={"independent": self._independent(), **self.units.facts},
+            optional=(
+                self.outcomes,
+                self.units.table,
+                *probabilities.optional_tables(self.params, self.predictions),
+            ),
         )
 
     def _counts(self, sweep: Sweep) -> Iterator[Query]:
@@ -117,6 +124,11 @@ class _Planner:
         """The sample of single rows."""
         sources, asked = (self.predictions,), self.params.outcomes
         return OptionalTable(OUTCOMES, "outcomes", asked, MOST_ROWS_FOR_OUTCOMES, sources, told=False)
+
+    @property
+    def units(self) -> UnitsOfSweep:
+        """The table of units."""
+        return UnitsOfSweep(self.params, self.predictions)
 
     @property
     def weighted(self) -> bool:

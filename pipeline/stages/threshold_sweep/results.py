@@ -11,12 +11,17 @@ from pipeline.metrics.uncertainty.cube import Cube
 from pipeline.metrics.uncertainty.marks import warnings_of_marks
 from pipeline.metrics.uncertainty.proportions import PROPORTIONS
 from pipeline.stages.stage import Summary, f1_curve, groups_without, integer, interval, number, of_group
+from pipeline.stages.threshold_sweep.allocations import not_allocated
 from pipeline.stages.threshold_sweep.areas import CLUSTERS, areas_table
 from pipeline.stages.threshold_sweep.averages import averages_table
+from pipeline.stages.threshold_sweep.bands import bands_table
 from pipeline.stages.threshold_sweep.calibration import calibration_tables
 from pipeline.stages.threshold_sweep.calibration_columns import RELIABILITY_TABLE
-from pipeline.stages.threshold_sweep.choosing import candidates, f_beta
+from pipeline.stages.threshold_sweep.choosing import candidates, f_beta, outcomes
 from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, CROSSED, HEAVIEST
+from pipeline.stages.threshold_sweep.costs import COST_PER_ROW, cost_cell, cost_text, is_about_cost
+from pipeline.stages.threshold_sweep.deciding import at_own_thresholds, decision_tables, with_costs
+from pipeline.stages.threshold_sweep.pooled_points import Swept
 from pipeline.stages.threshold_sweep.uncertainty import (
     CONFUSION,
     clusters_of_groups,
@@ -37,14 +42,19 @@ if TYPE_CHECKING:
 
 def derive(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
     """The tables of threshold_sweep."""
+    as_counted, counts = counts, at_own_thresholds(params, counts)
     crossed = [counts[name] for name in CROSSED if name in counts]
     cube = Cube.of_groups(counts["counts"], params.threshold_values, params.boundary, crossed)
     keys = list(cube.keys)
     clusters = clusters_of_groups(params, cube)
     curve = with_intervals(with_heaviest(_curve(cube), counts.get("heaviest"), keys), cube, params, clusters)
-    points = operating_points(curve, keys, params.operating_points, candidates(curve, cube, params), f_beta)
+    points = operating_points(
+        curve, keys, params.operating_points, candidates(curve, cube, params), f_beta, outcomes(), params.boundary
+    )
     points = points.join(clusters.select(*keys, *CLUSTERS), on=keys, how="left", nulls_equal=True)
+    points = with_costs(points, cube, params, within=params.cluster is None or cube.within_budget(curve.height))
     areas = areas_table(params, counts, keys, clusters)
+    bands = {"threshold_sweep_bands": bands_table(params, curve, points, cube, clusters)} if params.bands else {}
     working = (*(f"{name}_squares" for name in CONFUSION), *HEAVIEST)
     shown = curve.drop(working)
     return {
@@ -53,6 +63,8 @@ def derive(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame])
         "threshold_sweep_operating_points": points.drop(working),
         "threshold_sweep_averages": averages_table(params, shown, areas, keys),
         **calibration_tables(params, counts, clusters),
+        **bands,
+        **decision_tables(params, as_counted, Swept(cube, curve, points, clusters)),
     }
 
 
@@ -126,7 +138,7 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     words = f"{few:,} of {areas.height:,} groups have fewer than 20 positives: their areas are very uncertain"
     # a bin of few rows or clusters is no surprise, and its own mark says so
     of_groups = {name: table for name, table in tables.items() if name != RELIABILITY_TABLE.name}
-    return (*messages, *([words] if few else []), *warnings_of_marks(of_groups))
+    return (*messages, *([words] if few else []), *not_allocated(tables), *warnings_of_marks(of_groups))
 
 
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
@@ -139,6 +151,7 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
     first_points = points.filter(pl.col("criterion") == points["criterion"][0])
     shown = areas.join(first_points, on=keys, how="left", nulls_equal=True, suffix="_of_point")
     shown = shown.sort("n", descending=True).sort(pl.col(GROUPING.name) != "all", maintain_order=True)
+    is_costly = is_about_cost(first_points)
     rows = tuple(
         (
             group_text(row),
@@ -149,12 +162,13 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
             number(row[THRESHOLD]),
             interval(row, "precision", "interval_quality_of_point"),
             interval(row, "recall", "interval_quality_of_point"),
+            *([cost_cell(row, "interval_quality_of_point")] if is_costly else []),
         )
         for row in shown.iter_rows(named=True)
     )
     values, title = f1_curve(curve, shown.head(1).select(keys))
     return Summary(
-        headers=("group", "rows", "positives", "average precision", "ROC AUC", "threshold", "precision", "recall"),
+        headers=(*HEADERS, *(["cost per row"] if is_costly else [])),
         rows=rows,
         groupings=tuple(shown[GROUPING.name]),
         sentence=of_group(shown.row(0, named=True), _sentence(shown.row(0, named=True))),
@@ -163,11 +177,15 @@ def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:
     )
 
 
+HEADERS = ("group", "rows", "positives", "average precision", "ROC AUC", "threshold", "precision", "recall")
+
+
 def _sentence(row: Mapping[str, object]) -> str:
     precision, recall = row["precision"], row["recall"]
     if not isinstance(precision, float) or not isinstance(recall, float):
         return "No threshold has both a precision and a recall."
+    costs = f" A row costs {cost_text(row)} on average." if row.get(COST_PER_ROW) is not None else ""
     return (
         f"With scores of {number(row[THRESHOLD])} or more predicted to be true, {precision * 100:.0f} of every 100 "
-        f"predicted rows are true, and {recall * 100:.0f} of every 100 true rows are found."
+        f"predicted rows are true, and {recall * 100:.0f} of every 100 true rows are found.{costs}"
     )

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from pipeline.metrics.curves.choices import COLUMNS as CHOSEN_ELSEWHERE
+from pipeline.metrics.curves.choice_columns import COLUMNS as CHOSEN_ELSEWHERE
+from pipeline.metrics.curves.choice_columns import criterion_column
 from pipeline.metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN, design_effect_column
+from pipeline.stages.threshold_sweep.band_columns import BANDS
 from pipeline.stages.threshold_sweep.calibration_columns import CALIBRATION_TABLE, RELIABILITY_TABLE
+from pipeline.stages.threshold_sweep.decision_tables import TABLES as DECISION_TABLES
+from pipeline.stages.threshold_sweep.unit_columns import UNITS
 from pipeline.tables.schemas import Column, Table, limits_of, of_chosen_row
 
 CURVE = (
@@ -252,14 +256,7 @@ TABLES = (
         "threshold_sweep_operating_points",
         "one row per group and criterion",
         (
-            Column(
-                "criterion",
-                "VARCHAR",
-                (
-                    "what the threshold was chosen for: `max_f1`, `max_f0.5`, `min_precision=0.9`, `min_recall=0.8`, "
-                    "`min_precision=0.9,confidence=0.95`, …"
-                ),
-            ),
+            criterion_column("`max_f1`, `min_precision=0.9`, `min_recall=0.8`, `min_precision=0.9,confidence=0.95`"),
             *_NULLABLE,
             *CLUSTER_COLUMNS,
             *CHOSEN_ELSEWHERE,
@@ -274,5 +271,8 @@ TABLES = (
     ),
     CALIBRATION_TABLE,
     RELIABILITY_TABLE,
+    BANDS,
     Table("threshold_sweep_outcomes", "one row per sampled prediction", OUTCOMES, ("sampled_as", "sample_rank")),
+    *DECISION_TABLES,
+    UNITS,
 )

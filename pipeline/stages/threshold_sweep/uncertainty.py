@@ -108,26 +108,37 @@ def limits_of_clusters(
     resampling: Resampling | None = None,
 ) -> dict[str, Limits]:
     """Limits of the ratios of one group where replicates are independent, of two parents those that share neither."""
-    weighted = rows["tp_weight"].is_not_null().any()
-    heaviest = (rows[HEAVIEST[0]][0], rows[HEAVIEST[1]][0]) if weighted else None
-    kind: Literal["weight", "n"] = "weight" if weighted else "n"
-    counts, *crossed = (confusion_of(clustering, kind) for clustering in (group, *group.crossed))
+    (counts, *crossed), heaviest = counts_of_clusters(rows, group)
     return intervals_of_clusters(
         counts, confidence, heaviest=heaviest, names=names, crossed=crossed, resampling=resampling
     )
+
+
+def counts_of_clusters(rows: pl.DataFrame, group: GroupCounts) -> tuple[list[Confusion], tuple[float, float] | None]:
+    """Counts or weights of one group by each of its clusterings, and the heaviest weights where rows have any."""
+    weighted = rows["tp_weight"].is_not_null().any()
+    heaviest = (rows[HEAVIEST[0]][0], rows[HEAVIEST[1]][0]) if weighted else None
+    kind: Literal["weight", "n"] = "weight" if weighted else "n"
+    return [confusion_of(clustering, kind) for clustering in (group, *group.crossed)], heaviest
 
 
 def limits_of_rows(
     curve: pl.DataFrame, confidence: float, names: Sequence[str], *, fixed_sizes: bool
 ) -> dict[str, Limits]:
     """Limits where rows are independent: of the counts, or of weights with their squares."""
+    counts, weights = confusion_of_rows(curve)
+    return intervals_of_rows(counts, weights, confidence, fixed_sizes=fixed_sizes, names=names)
+
+
+def confusion_of_rows(curve: pl.DataFrame) -> tuple[Confusion, Weights | None]:
+    """Outcomes of rows of the curve, of weights where there are any, and what else is known of the weights."""
     weighted = curve["tp_weight"].is_not_null().to_numpy()
+    counts = [curve[name].cast(pl.Float64).to_numpy() for name in CONFUSION]
 
     def confusion(suffix: str) -> Confusion:
-        counts = [curve[name].cast(pl.Float64).to_numpy() for name in CONFUSION]
         weights = [curve[f"{name}{suffix}"].cast(pl.Float64).fill_null(0.0).to_numpy() for name in CONFUSION]
         return Confusion(*(np.where(weighted, heavy, light) for light, heavy in zip(counts, weights, strict=True)))
 
     heaviest = (np.where(weighted, curve[name].to_numpy(), 1.0) for name in HEAVIEST)
     weights = Weights(confusion("_squares"), *heaviest) if weighted.any() else None
-    return intervals_of_rows(confusion("_weight"), weights, confidence, fixed_sizes=fixed_sizes, names=names)
+    return confusion("_weight"), weights

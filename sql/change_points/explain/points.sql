@@ -1,7 +1,7 @@
 -- grain: one row per prediction that counts at the threshold
--- reads: explained_rows (segment, series_id, run_number, position, true_position, score, tp)
+-- reads: explained_rows (segment, series_id, run_number, position, true_position, score, status)
 -- params: none
--- caution: tp is 0 for a prediction that is no true positive
+-- caution: status is 0 for a prediction that is no true positive
 SELECT
   segment,
   series_id,
@@ -9,6 +9,6 @@ SELECT
   position,
   true_position,
   score,
-  tp
+  status
 FROM explained_rows
 ORDER BY score DESC, series_id, segment, position

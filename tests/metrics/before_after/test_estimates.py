@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from reference_estimates import Row, chosen_by, reaches, reference_of
 
 from pipeline.metrics.before_after.estimates import estimates, f_beta, operating_point, precision_reaches
-from pipeline.metrics.curves.operating_points import Criterion
+from pipeline.metrics.curves.operating_points import Cost, Criterion
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -385,6 +385,48 @@ def test_operating_points_are_the_best_rows_by_exact_rationals(
             continue
         assert actual["threshold"] == chosen[0].threshold
         assert actual["m_after"] == chosen[0].m_after
+
+
+@given(groups(small), recalls, st.sampled_from([(1, 20, 0), (2, 0.5, -1.5)]))
+def test_no_threshold_costs_less_by_exact_rationals(
+    rows: list[Row], recall: str, costs: tuple[float, float, float]
+) -> None:
+    rows_of_group = [row for row in rows if row.group == rows[0].group]
+    reference, (of_fp, of_fn, of_tp) = reference_of(rows_of_group), map(Fraction, costs)
+    exact = {}
+    for row in rows_of_group:
+        expected = row.expected(reference, Fraction(recall))
+        if reference is None or expected["recall"] is None:
+            continue
+        positives = Fraction(str(reference.positives(Fraction(recall))))
+        tp, fp = Fraction(str(expected["tp"])), Fraction(str(expected["fp"]))
+        exact[row.threshold] = fp * of_fp + max(positives - tp, Fraction(0)) * of_fn + tp * of_tp
+    actual = _point(rows_of_group, Criterion(cost=Cost(fp=costs[0], fn=costs[1], tp=costs[2])), float(recall))
+    if not exact:
+        assert (actual["threshold"], actual["undefined"], actual["cost"]) == (None, "not_reached", None)
+        return
+    assert actual["cost"] == pytest.approx(float(exact[actual["threshold"]]), abs=1e-9)
+    assert actual["cost"] == pytest.approx(float(min(exact.values())), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("criterion", "threshold"),
+    [
+        (Criterion(max_alerts=22), 2.0),
+        (Criterion(max_alerts=21), 3.0),
+        (Criterion(max_alerts=9), None),
+        (Criterion(max_alert_share=0.44), 2.0),
+        (Criterion(threshold=2.5), 3.0),
+        (Criterion(threshold=2), 2.0),
+        (Criterion(threshold=3.5), None),
+    ],
+)
+def test_capacities_bound_the_matches_after_the_event(criterion: Criterion, threshold: float | None) -> None:
+    rows = [Row("a", 1.0, 100, 50, 10, 25), Row("a", 2.0, 100, 50, 4, 22), Row("a", 3.0, 100, 50, 0, 10)]
+    assert _point(rows, criterion)["threshold"] == threshold
+    if criterion.threshold == 2.5:  # with `>` the row at 2 retrieves what lies above 2.5, if no score is between
+        curve = estimates(frame_of(rows), KEYS)
+        assert operating_point(curve, KEYS, criterion, boundary=">")["threshold"].to_list() == [2.0]
 
 
 @given(groups(small) | groups(huge), decimals, recalls)

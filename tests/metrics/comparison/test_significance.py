@@ -8,7 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from pipeline.metrics.comparison.significance import adjust_p_values, minimum_detectable_difference
+from pipeline.metrics.comparison.significance import (
+    adjust_p_values,
+    detectable_difference,
+    minimum_detectable_difference,
+)
 
 PUBLISHED = [0.01, 0.04, 0.03, 0.005]  # as R's p.adjust gives them below
 
@@ -61,3 +65,11 @@ def test_the_detectable_difference_of_a_textbook() -> None:
     for deviation, power in ((-1.0, 0.8), (1.0, 0.04), (1.0, 1.0)):
         with pytest.raises(ValueError, match="must not be negative"):
             minimum_detectable_difference(deviation, 20, power=power)
+
+
+@pytest.mark.parametrize("degrees", [1, 2, 4])
+def test_the_detectable_difference_goes_on_where_t_is_huge(degrees: int) -> None:
+    level = 2 * float(stats.t.sf(100.0, degrees))
+    below, above = (detectable_difference(1.0, degrees, significance=level * factor) for factor in (1.001, 0.999))
+    assert 0 < above - below < 0.01 * below
+    assert detectable_difference(1.0, degrees, significance=1e-9) > above

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 from deriving import count_table, derived, saved_counts
+from pydantic import ValidationError
 
 from pipeline.errors import DataError
 
@@ -278,3 +279,29 @@ def test_no_group_gives_empty_tables_of_the_contract() -> None:
     assert all(table.is_empty() for table in result.tables.values())
     assert result.warnings == ()
     assert result.summary.sentence == "No group has any event or pair."
+
+
+def test_costs_are_those_of_corrected_counts_and_given_thresholds_are_not_marked() -> None:
+    points: Rows = [{"cost": {"fp": 1, "fn": 3}}, {"threshold": 2}, {"max_alerts": 24}]
+    rows = {row["criterion"]: row for row in estimated(PAIRS, operating_points=points)["operating_points"].to_dicts()}
+    # 200/9 positives; at 2: fp 10/9, tp 188/9, so that 12/9 are missed; at 1: fp 25/9 and none
+    assert rows["cost=fp:1,fn:3"]["threshold"] == 1.0
+    assert rows["cost=fp:1,fn:3"]["cost"] == pytest.approx(25 / 9)
+    assert rows["threshold=2"]["cost"] is rows["max_alerts=24"]["cost"] is rows["recall_reference"]["cost"] is None
+    assert rows["threshold=2"]["threshold"] == rows["max_alerts=24"]["threshold"] == 2.0
+    without = estimated(PAIRS, operating_points=[{"threshold": 2}])["operating_points"]
+    assert "cost" not in without.columns
+    added = estimated(PAIRS, thresholds=[1, 3], operating_points=[{"threshold": 2}])["estimates"]
+    assert added["threshold"].to_list() == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("point", "words"),
+    [
+        ({"cost": {"fp": 1, "fn": 3, "tn": -1}}, "true negatives are not estimated"),
+        ({"cost": {"fp": 1, "fn": 3}, "confidence": 0.9}, "confidence goes with"),
+    ],
+)
+def test_costs_that_cannot_be_estimated_are_refused(point: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValidationError, match=words):
+        estimated(PAIRS, operating_points=[point])

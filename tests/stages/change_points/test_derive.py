@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 from deriving import DECIMAL, count_table, derived, saved_counts
+from pydantic import ValidationError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -170,6 +171,32 @@ def test_thresholds_are_chosen_and_counted_on_other_series() -> None:
     assert of_any["threshold"].to_list() == [None, 0.5]  # precision is no proportion
     no_score = detected([{"n_series": 1, "n_true": 1, "n_always": 1}], thresholds="distinct")
     assert no_score["operating_points"].is_empty()
+
+
+def test_costs_and_capacities_of_points() -> None:
+    halves: Rows = [
+        row
+        for number in range(2)
+        for row in (
+            {"replicate": number, "n_series": 1, "n_true": 3},
+            {"replicate": number, "threshold": 0.5, "n_predicted": 1, "tp": 1},
+            {"replicate": number, "threshold": 0.25, "n_predicted": 3, "tp": 1},
+        )
+    ]
+    points: Rows = [{"cost": {"fp": 1, "fn": 3}}, {"cost": {"fp": 2, "fn": 3}}, {"max_alerts": 7}, {"threshold": 0.25}]
+    rows = {row["criterion"]: row for row in detected(halves, operating_points=points)["operating_points"].to_dicts()}
+    # at .5: fp 0, fn 4; at .25: fp 4, fn 2
+    names = ("threshold", "cost", "cost_cross_fitted")
+    assert values(rows["cost=fp:1,fn:3"], *names) == (0.25, 10.0, 10.0)
+    assert values(rows["cost=fp:2,fn:3"], *names) == (0.5, 12.0, 12.0)
+    assert values(rows["max_alerts=7"], *names) == (0.5, None, None)
+    assert values(rows["threshold=0.25"], "threshold", "undefined_cross_fitted") == (0.25, "given")
+    with pytest.raises(ValidationError, match="each true positive is one prediction and one true point"):
+        detected(halves, operating_points=points, matching="any")
+    with pytest.raises(ValidationError, match="whose recall is a mean"):
+        detected(halves, operating_points=points, annotators="tcpd")
+    with pytest.raises(ValidationError, match="max_alert_share is a share of all rows"):
+        detected(halves, operating_points=[{"max_alert_share": 0.1}])
 
 
 def test_the_best_f_beta_of_tcpd_is_the_harmonic_mean() -> None:

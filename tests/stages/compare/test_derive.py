@@ -3,39 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
-from deriving import derived, saved_counts
+from comparing import of_counts, of_values, units_compared
 from scipy import stats
-
-from pipeline.tables.groupings import internal_name
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from deriving import Derived, Groupings
 
 UNITS = [("a", 1, 2.0), ("a", 2, 4.0), ("a", 3, 6.0), ("b", 1, 1.0), ("b", 2, 2.0), ("b", 3, 3.0)]  # by 1, 2 and 3
 RATIOS = ("precision", "recall", "f1")
-
-
-def compared(columns: Mapping[str, Sequence[Any] | pl.Series], by: Groupings = ((),), **keys: object) -> Derived:
-    groups = [name for names in by for name in names]
-    units = pl.DataFrame(dict(columns)).rename({name: internal_name(name) for name in groups})
-    frames = {"counts": saved_counts("compare", [], by), "units": units}
-    return derived("compare", frames, {}, units="rows.parquet", by=by, **{"tests": ["paired_t"]} | keys)
-
-
-def of_values(units: Sequence[tuple[str, int, float | None]], **keys: Any) -> Derived:  # noqa: ANN401
-    systems, numbers, values = zip(*units, strict=True)
-    return compared({"system": systems, "unit": numbers, "metric:delay": values}, metrics=["delay"], **keys)
-
-
-def of_counts(units: Sequence[tuple[str, int, int, int, int]], **keys: Any) -> Derived:  # noqa: ANN401
-    names = ("system", "unit", "count:tp", "count:fp", "count:fn")
-    return compared(dict(zip(names, zip(*units, strict=True), strict=True)), **keys)
 
 
 def test_tests_of_differences_within_units() -> None:
@@ -121,7 +96,7 @@ def test_equal_systems_are_as_likely_better() -> None:
 def test_groups_are_compared_apart_and_adjusted_apart() -> None:
     systems, numbers, values = zip(*UNITS, *UNITS, strict=True)
     columns = {"system": systems, "unit": numbers, "metric:delay": values, "day": ["mon"] * 6 + [None] * 6}
-    result = compared(columns, by=[[], ["day"]], metrics=["delay"], tests=["sign"])
+    result = units_compared(columns, by=[[], ["day"]], metrics=["delay"], tests=["sign"])
     rows = {(row["grouping"], row["by:day"]): row for row in result["tests"].to_dicts()}
     assert {group: row["n_units"] for group, row in rows.items()} == {
         ("all", None): 6,
@@ -139,7 +114,7 @@ def test_one_system_or_no_unit_gives_empty_tables_of_the_contract() -> None:
     assert all(table.is_empty() for table in alone.tables.values())
     assert (alone.warnings, alone.summary.sentence) == ((), "No two systems were tested.")
     types = {"system": pl.String(), "unit": pl.Int64(), "metric:delay": pl.Float64()}
-    result = compared({name: pl.Series([], dtype=kind) for name, kind in types.items()}, metrics=["delay"])
+    result = units_compared({name: pl.Series([], dtype=kind) for name, kind in types.items()}, metrics=["delay"])
     assert all(table.is_empty() for table in result.tables.values())
     assert result["tests"].schema["system_a"] == pl.String()
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 from cli.calls import call
-from running import COMPARE, read_table
+from running import COMPARE, read_table, run_stages
 
 import pipeline
 from pipeline.errors import ConfigError, DataError, NoInputError
@@ -19,7 +19,8 @@ from pipeline.runs import runner
 from pipeline.runs.config import parse_config
 from pipeline.simulations import before_after
 from pipeline.stages import STAGES
-from pipeline.stages.compare.contract import POOLED, CompareParameters, units_of
+from pipeline.stages.compare.contract import CompareParameters, units_of
+from pipeline.stages.compare.fitting import POOLED
 from pipeline.stages.upstream import UpstreamStage
 
 if TYPE_CHECKING:
@@ -160,7 +161,6 @@ def toml(value: object) -> str:
         ({"of": []}, "give either units, a path, or of"),
         ({"units": "units.parquet"}, "give either units, a path, or of"),
         ({"of": ["loose", "sweep"]}, r"several kinds \(before_after, threshold_sweep\)"),
-        ({"of": "sweep", "system": "model"}, r"a kind without units \(threshold_sweep\)"),
     ],
 )
 def test_what_cannot_be_read_from_upstream_is_refused_before_anything_runs(
@@ -210,6 +210,23 @@ def test_wrong_results_folders_are_refused(document: dict[str, Any], tmp_path: P
     refused(NoInputError, "holds no published run", other, results=str(tmp_path / "nothing"))
     refused(NoInputError, "has no stage 'gone'(?s:.*)loose, strict, compare", other, results=own, of=["loose", "gone"])
     refused(ConfigError, "a kind without units", other, results=own, of="compare", system="x")
+    words = "metrics names 'ap', which the units of loose, strict do not have(?s:.*)Comparable are pooled_precision, "
+    refused(DataError, words, other, results=own, metrics=["ap"])
+    refused(DataError, "margin names 'ap', which is not compared", other, results=own, margin={"ap": 0.1})
+    refused(ConfigError, "baseline is 'gone', but the systems are the stages", other, results=own, baseline="gone")
+
+
+def test_stages_can_be_groups_of_different_events(run: Run, document: dict[str, Any], tmp_path: Path) -> None:
+    stage = COMPARING | {"results": document["output"], "paired": False, "baseline": "strict", "margin": 0.5}
+    groups = run_stages({"output": str(tmp_path / "apart"), "stages": [stage]})
+    tests, margins = (read_table(groups, f"compare_{name}", COMPARE) for name in ("tests", "margins"))
+    assert tests["test"].unique().to_list() == ["jackknife_t"]
+    assert (tests["n_units"] == tests["n_units_a"] + tests["n_units_b"]).all()
+    paired = read_table(run, "compare_tests", COMPARE)
+    assert tests["difference"].to_list() == pytest.approx(paired["difference"].to_list())
+    apart, together = (each["difference_upper"] - each["difference_lower"] for each in (tests, paired))
+    assert (apart > together).all()  # the difficulty of an event no longer cancels
+    assert margins.height == 9
 
 
 # Tables of kinds ------------------------------------------------------------------------------------------------------

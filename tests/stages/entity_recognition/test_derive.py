@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 from deriving import count_table, derived, saved_counts
+from pydantic import ValidationError
 
 from pipeline.tables.groupings import internal_name
 
@@ -134,6 +135,23 @@ def test_thresholds_are_chosen_by_all_mentions_and_counted_on_other_documents() 
     none = recognised(counts, documents, operating_points=points, uncertainty="none")["operating_points"]
     assert set(none["undefined_cross_fitted"]) == {"none", "confidence"}
     assert recognised([{"tp": 1, "n_gold": 1}], DOCUMENTS, thresholds="distinct")["operating_points"].is_empty()
+
+
+def test_costs_and_capacities_of_mentions() -> None:
+    counts: Rows = [{**row, "replicate": number} for number in range(2) for row in COUNTS]
+    points: Rows = [{"cost": {"fp": 4, "fn": 3}}, {"cost": {"fp": 2, "fn": 3}}, {"max_alerts": 7}, {"threshold": 0.6}]
+    rows = {
+        row["criterion"]: row
+        for row in recognised(counts, DOCUMENTS, operating_points=points)["operating_points"].to_dicts()
+    }
+    # of both halves at .2: fp 2, fn 4; at .6: fp 0, fn 6
+    names = ("threshold", "cost", "cost_cross_fitted")
+    assert [rows["cost=fp:4,fn:3"][name] for name in names] == [0.6, 18.0, 18.0]
+    assert [rows["cost=fp:2,fn:3"][name] for name in names] == [0.2, 16.0, 16.0]
+    assert rows["max_alerts=7"]["threshold"] == rows["threshold=0.6"]["threshold"] == 0.6
+    assert rows["threshold=0.6"]["undefined_cross_fitted"] == "given"
+    with pytest.raises(ValidationError, match="tn has no cost or gain"):
+        recognised(counts, DOCUMENTS, operating_points=[{"cost": {"fp": 1, "fn": 3, "tn": -1}}])
 
 
 def test_documents_are_counted_in_every_grouping() -> None:

@@ -110,3 +110,33 @@ def test_a_single_threshold_makes_points_and_no_path() -> None:
     figures = figures_of(KIND, {"curve": CURVE[:1], "areas": AREAS})
     assert list(figures) == ["by_threshold"]
     assert {line.mark for line in figures["by_threshold"].series} == {"point"}
+
+
+def test_net_benefit_is_drawn_beside_that_of_every_row_as_far_as_it_can_be_seen() -> None:
+    names = ("threshold", "net_benefit", "net_benefit_lower", "net_benefit_upper", "net_benefit_all")
+    rows = [(0.1, 0.4, 0.3, 0.5, 0.44), (0.5, 0.2, 0.1, 0.3, 0.0), (0.9, 0.05, -2.0, 0.1, -4.0)]
+    benefit = [dict(zip(names, values, strict=True)) | {"interval_quality": "good"} for values in rows]
+    figure = figures_of(KIND, {"curve": CURVE, "areas": AREAS, "net_benefit": benefit})["decision_curve"]
+    assert figure.frame["net_benefit_all"].to_list() == [0.44, 0.0, None]
+    assert figure.frame["net_benefit"].to_list() == [0.4, 0.2, 0.05]
+    assert figure.frame["net_benefit_lower"].to_list() == [0.3, 0.1, -0.4]
+    assert "95% intervals" in figure.caption
+    assert "decision_curve" not in figures_of(KIND, {"curve": CURVE, "areas": AREAS})
+
+
+def test_every_prevalence_has_a_figure_with_the_points_chosen_there() -> None:
+    at = [{**line, "prevalence": share} for share in (0.3, 0.01) for line in CURVE]
+    points = [{**CURVE[number], "prevalence": share, "criterion": "max_f1"} for share, number in ((0.3, 1), (0.01, 3))]
+    tables = {"curve": CURVE, "areas": AREAS, "at_prevalence": at, "points_at_prevalence": points}
+    figures = figures_of(KIND, {name: [_shown(row) for row in rows] for name, rows in tables.items()})
+    assert figures["at_prevalence_1"].title.endswith("where 1% of rows are true")
+    chosen = figures["at_prevalence_1"].chosen
+    assert chosen is not None
+    assert chosen["threshold"].to_list() == [0.95]
+    assert figures["at_prevalence_2"].frame.height == 4
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: value for name, value in row.items() if "prevalence" not in row or name not in {"tp", "fp", "fn", "tn"}
+    }

@@ -11,6 +11,8 @@ class Stage {
     this.watchCharts();
     if (this.picker) this.picker.addEventListener("change", () => this.choose(Number(this.picker.value)));
     if (this.rows.length) this.watchTable();
+    this.multiples = [...this.section.querySelectorAll(".multiples button")];
+    for (const button of this.multiples) button.addEventListener("click", () => this.choose(Number(button.dataset.group)));
   }
 
   watchCharts() {
@@ -31,6 +33,7 @@ class Stage {
     this.shown = group;
     if (this.picker) this.picker.value = String(group);
     for (const row of this.rows) row.setAttribute("aria-selected", String(Number(row.dataset.group) === group));
+    for (const button of this.multiples) button.setAttribute("aria-pressed", String(Number(button.dataset.group) === group));
     this.section.querySelectorAll(".tile").forEach((tile, t) => fillTile(tile, this.numbers[group][t]));
     for (const chart of this.seen) chart.show();
   }

@@ -1,0 +1,1 @@
+"""The public face for Python: configs run, results opened, and one function for each stage."""

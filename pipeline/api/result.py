@@ -1,0 +1,230 @@
+"""What a public function returns: the tables of one stage, in memory."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from functools import cached_property
+from importlib.metadata import version
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from pipeline.api.explained import Explained
+from pipeline.api.planned import Planned
+from pipeline.engines.scratch import scratch_folder
+from pipeline.errors import UsageError
+from pipeline.report.explain.choosing import Wish, text_of
+from pipeline.report.explain.evidence import MOST_ROWS
+from pipeline.report.explain.explaining import Shown, explain
+from pipeline.report.figures.chart import Chart
+from pipeline.report.figures.panels import panels
+from pipeline.report.figures.plots import chosen_group
+from pipeline.report.page.markup import drawing, element, joined
+from pipeline.report.planning.goals import Goal
+from pipeline.report.planning.planning import plan_run
+from pipeline.report.published import read_run
+from pipeline.report.text.html import markup_of
+from pipeline.report.text.summary import blocks_of_stage, warnings_block
+from pipeline.runs import runner
+from pipeline.runs.rendering import render_opened
+from pipeline.tables.groupings import users_name
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from pipeline.report.figures.panels import Group, Panels
+    from pipeline.runs.config import Config
+    from pipeline.runs.evaluation import Evaluation, InMemory
+    from pipeline.runs.run import Run
+    from pipeline.stages.stage import Summary
+
+
+FIGURES_SHOWN = 2
+MOST_GROUPS = 12
+
+
+class Result:
+    """The result of one stage, in memory.
+
+    Its tables are attributes under their short names: `result.curve` is the table `threshold_sweep_curve` of a
+    threshold sweep.
+
+    Attributes:
+        name: Name of the stage.
+        kind: Its task.
+        tables: Its result tables by their full names, as `docs/results.md` describes them; and `counts`, `inputs` and
+            `bindings`.
+        omitted: Tables that were not made, with the reason.
+        warnings: What to know before using the numbers.
+        summary: The main result, for people.
+    """
+
+    def __init__(self, config: Config, evaluation: Evaluation, tables: InMemory) -> None:
+        self._config, self._evaluation, self._in_memory = config, evaluation, tables
+        (stage,) = evaluation.results
+        self.name: str = stage.name
+        self.kind: str = stage.kind
+        self.tables: dict[str, pl.DataFrame] = {table: frame for (table, _), (_, frame, _) in tables.tables.items()}
+        self._stage = evaluation.opened[0].configured
+        self.omitted: dict[str, str] = stage.omitted
+        self.warnings: tuple[str, ...] = stage.warnings
+        self.summary: Summary = stage.summary
+
+    def __getattr__(self, name: str) -> pl.DataFrame:
+        """Return a table by its short name.
+
+        Raises:
+            AttributeError: the stage has no such table, or did not make it; the message says which it has, or why.
+        """
+        if name.startswith("_"):
+            raise AttributeError(name)
+        full = f"{self.kind}_{name}"
+        if full in self.omitted:
+            message = f"the table {full} was not made: {self.omitted[full]}"
+            raise AttributeError(message)
+        if full not in self.tables:
+            message = f"{self.kind} has no table {name!r}; it has {', '.join(self._short_names())}"
+            raise AttributeError(message)
+        return self.tables[full]
+
+    def __dir__(self) -> list[str]:
+        """List the attributes, the tables among them, so that editors complete them."""
+        return sorted({*super().__dir__(), *self._short_names()})
+
+    def _short_names(self) -> list[str]:
+        return [name.removeprefix(f"{self.kind}_") for name in self.tables if name.startswith(f"{self.kind}_")]
+
+    def __repr__(self) -> str:
+        """Say what it is, the main result, and what there is to look at."""
+        lines = [f"{self.name}: {self.summary.sentence}"]
+        lines += [f"warning: {warning}" for warning in self.warnings]
+        lines.append(f"tables: {', '.join(self._short_names())}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """Say the same with a table and figures, for notebooks."""
+        warnings = (warnings_block(self.warnings),) if self.warnings else ()
+        (stage,) = self._evaluation.results
+        charts = [self._chart(drawn, drawn.first)._repr_svg_() for drawn in self._figures[:FIGURES_SHOWN]]
+        figures = [element("div", drawing(chart)) for chart in charts]
+        return str(joined(markup_of((*warnings, *blocks_of_stage(stage, MOST_GROUPS))), *figures))
+
+    @cached_property
+    def _figures(self) -> tuple[Panels, ...]:
+        params = self._stage.params
+        inside = {users_name(column): column for column in params.by_columns}
+        tables = {
+            name: frame.rename({column: inside[column] for column in frame.columns if column in inside})
+            for name, frame in self.tables.items()
+        }
+        return tuple(panels(figure) for figure in self._stage.stage.figures(tables, params.confidence))
+
+    @property
+    def figures(self) -> list[str]:
+        """Names of the figures that `plot` draws."""
+        return [drawn.figure.name for drawn in self._figures]
+
+    def plot(self, figure: str = "", **group: object) -> Chart:
+        """Draw a figure, which notebooks show and which can be saved as SVG, PNG or PDF.
+
+        Args:
+            figure: Its name, one of `figures`; default: the first.
+            group: The group by its grouping columns, `source="north"`, None for NULL; default: all rows, or the
+                first group.
+
+        Raises:
+            UsageError: there is no such figure, or it has no such group.
+        """
+        drawn = next((drawn for drawn in self._figures if figure in {"", drawn.figure.name}), None)
+        if drawn is None:
+            message = f"no figure is called {figure!r}" if figure else "there is nothing to draw"
+            raise UsageError(message, remedy=f"The figures are: {', '.join(self.figures) or 'none'}.")
+        values = {name: "null" if value is None else str(value) for name, value in group.items()}
+        return self._chart(drawn, chosen_group(drawn, values))
+
+    def _chart(self, drawn: Panels, group: Group) -> Chart:
+        return Chart(drawn, group, f"{self.name} · thresher {version('thresher')}")
+
+    def explain(
+        self,
+        metric: str = "",
+        threshold: float | None = None,
+        *,
+        sql: bool = False,
+        rows: int = MOST_ROWS,
+        **group: object,
+    ) -> Explained:
+        """Explain where a number comes from: definition, counts, inputs, parameters, and the rows behind it.
+
+        Rows are read again from the files of the inputs. Of frames there are none to show, as they are not kept.
+
+        Args:
+            metric: The number; default: the main one of the stage.
+            threshold: Its threshold; default: that of the first operating point. The nearest at or below it is taken.
+            sql: Whether the SQL that counts it is wanted, too.
+            rows: Most rows of a section; 0: no rows.
+            group: The group by its grouping columns, `source="north"`, None for NULL, or by other columns that tell
+                rows apart, `average="macro"`; default: the total, or the first group.
+
+        Raises:
+            ThresherError: there is no such number, threshold or group, or an input has changed since it was read.
+        """
+        texts = tuple(f"{name}={text_of(value)}" for name, value in group.items())
+        wish = Wish(metric, None if threshold is None else float(threshold), texts, option="")
+        with TemporaryDirectory(dir=scratch_folder(self._config.resources.scratch)) as folder:
+            run = read_run(self.save(folder).path)
+            explanation = explain(run, self.name, wish, Shown(most_rows=rows, rows=rows > 0))
+        statements = render_opened(self._evaluation.opened[0], dialect="duckdb") if sql else ""
+        return Explained(replace(explanation, run="", published_at="", sql=statements))
+
+    def plan(
+        self,
+        metric: str = "",
+        threshold: float | None = None,
+        *,
+        width: float | None = None,
+        difference: float | None = None,
+        margin: float | None = None,
+        claim: str = "not_worse",
+        power: float = 0.8,
+        confidence: float | None = None,
+        criterion: str = "",
+        **group: object,
+    ) -> Planned:
+        """Say how many units an interval of a wanted width, or a test, needs, with this result as the pilot.
+
+        Args:
+            metric: The number; default: the main one of the stage.
+            threshold: Its threshold; default: that of the first operating point. The nearest at or below it is taken.
+            width: Wanted width of the interval, upper less lower limit.
+            difference: Difference that a test is to find, as for `plan_sample`.
+            margin: Difference of two systems that a test is to rule out, likewise.
+            claim: What a test with a margin shows: `not_worse` or `equivalent`.
+            power: Probability that the test shows it.
+            confidence: Level of the interval, or 1 less the level of the test; default: that of the result.
+            criterion: Operating point whose threshold is meant, such as `max_f1`.
+            group: The group by its grouping columns, `source="north"`, None for NULL; default: the total, or the first.
+
+        Raises:
+            ThresherError: there is no such number, threshold or group, or nothing can be planned of it.
+        """
+        goal = Goal(width, difference, margin, claim, power, confidence).checked(str)
+        texts = tuple(f"{name}={text_of(value)}" for name, value in group.items())
+        wish = Wish(metric, None if threshold is None else float(threshold), texts, "", criterion, "planned")
+        with TemporaryDirectory(dir=scratch_folder(self._config.resources.scratch)) as folder:
+            return Planned(replace(plan_run(read_run(self.save(folder).path), self.name, wish, goal), run=""))
+
+    def save(self, folder: str | os.PathLike[str]) -> Run:
+        """Publish the result as a run in a results folder; nothing is counted again.
+
+        Args:
+            folder: The results folder, here or on a store; it is created if it does not exist.
+
+        Returns:
+            The published run, or the existing one if its latest run has the same inputs, config, code and tables.
+
+        Raises:
+            ThresherError: the folder cannot be written, or an input has changed since it was read.
+        """
+        config = self._config.at(os.fsdecode(folder), what="folder")
+        return runner.publish(config, self._evaluation, self._in_memory)

@@ -1,1 +1,0 @@
-"""One function for each stage: frames or files in, result tables as Polars frames out."""

@@ -1,0 +1,1 @@
+"""How many units an interval of a wanted width, or a test of a wanted power, needs."""

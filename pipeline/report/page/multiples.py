@@ -1,0 +1,184 @@
+"""Small multiples: the first curves of a stage for its largest groups, side by side on the same axes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pipeline.report.figures.charts import BAND_OPACITY, is_flat
+from pipeline.report.figures.colours import GRID, INK, looks
+from pipeline.report.page.key import key
+from pipeline.report.page.markup import Markup, element, joined
+from pipeline.report.words import described, value_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pipeline.report.figures.colours import Look
+    from pipeline.report.figures.panels import Group, Panels
+    from pipeline.report.page.content import StageContent
+
+MOST_MULTIPLES = 12
+FEWEST_MULTIPLES = 2
+MOST_POINTS = 60  # of a line
+WIDTH, HEIGHT = 200.0, 110.0
+_CURVES = frozenset({"line", "step", "path"})
+
+Point = tuple[float, float]
+
+
+def multiples(content: StageContent) -> Markup | None:
+    """Make the small charts of a stage; None if it has no curve by group, or too few groups.
+
+    They show the first figure whose series are all curves. The groups are the first that the stage gives, which are
+    those with most data.
+    """
+    drawn = next((panels for panels in content.figures if _has_curves(panels)), None)
+    if drawn is None:
+        return None
+    groups = [group for group in content.groups if not group.is_total and group in drawn.spans]
+    if len(groups) < FEWEST_MULTIPLES:
+        return None
+    shown = groups[:MOST_MULTIPLES]
+    frame = _Frame.of(drawn.at_most(MOST_POINTS), shown)
+    charts = [_multiple(frame, group, str(content.groups.index(group))) for group in shown]
+    which = f"the {len(shown)} groups with most data" if len(groups) > len(shown) else "all groups"
+    return joined(
+        element("h4", f"{drawn.figure.title}: {which}, side by side"),
+        key(drawn.figure),
+        element("p", frame.axes_in_words(), class_="note"),
+        element("div", *charts, class_="multiples"),
+    )
+
+
+def _has_curves(panels: Panels) -> bool:
+    figure = panels.figure
+    return not (figure.across or is_flat(figure)) and all(series.mark in _CURVES for series in figure.series)
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """The axes that all small charts share.
+
+    Attributes:
+        panels: The figure.
+        along: Lowest and highest value of the horizontal axis.
+        across: The same of the vertical one.
+    """
+
+    panels: Panels
+    along: Point
+    across: Point
+
+    @classmethod
+    def of(cls, panels: Panels, groups: Sequence[Group]) -> _Frame:
+        """Find axes on which the curves of all groups lie."""
+        figure = panels.figure
+        ends = [panels.rows_of(group)["x"].drop_nulls() for group in groups]
+        reached = [end for values in ends if len(values) for end in (values.min(), values.max())]
+        along = [float(end) for end in (*reached, *figure.x.includes)]  # type: ignore[arg-type]  # numbers
+        extents = [panels.extent(group) for group in groups]
+        low, high = min(low for low, _ in extents), max(high for _, high in extents)
+        return cls(panels, (min(along, default=0.0), max(along, default=1.0)), (low, high))
+
+    def axes_in_words(self) -> str:
+        """What the axes measure, and from where to where."""
+        figure = self.panels.figure
+        told = [
+            f"{axis.title}, {' to '.join(value_text(end, axis.format) for end in ends)}"
+            for axis, ends in ((figure.x, self.along), (figure.y, self.across))
+        ]
+        return f"All have the same axes: {'; '.join(told)}. A name chooses its group."
+
+    def at(self, along: float | None, across: float | None) -> Point | None:
+        """Where a value lies in a chart; None where there is none."""
+        figure = self.panels.figure
+        x = _share(along, self.along, logarithmic=figure.x.logarithmic)
+        y = _share(across, self.across, logarithmic=figure.y.logarithmic)
+        return None if x is None or y is None else (x * WIDTH, (1 - y) * HEIGHT)
+
+
+def _share(value: float | None, ends: Point, *, logarithmic: bool) -> float | None:
+    """How far along an axis a value lies, from 0 to 1; what lies beyond an end lies at it."""
+    low, high = ends
+    if value is None or (logarithmic and (value <= 0 or low <= 0)):
+        return None
+    if logarithmic:
+        value, low, high = math.log(value), math.log(low), math.log(high)
+    return min(max((value - low) / (high - low), 0.0), 1.0) if high > low else 0.5
+
+
+def _multiple(frame: _Frame, group: Group, number: str) -> Markup:
+    panels = frame.panels
+    middle = [element("line", **_line(ends)) for ends in _grid()]
+    series = list(enumerate(zip(panels.figure.series, looks(panels.figure.series), strict=True)))
+    bands = [band for index, (_, look) in series if (band := _band(frame, group, index, look)) is not None]
+    lines = [_curve(frame, group, index, look, is_step=entry.mark == "step") for index, (entry, look) in series]
+    dots = [_dot(point, look) for index, (_, look) in series for point in _chosen(frame, group, index)]
+    box = {"viewBox": f"-3 -3 {WIDTH + 6:g} {HEIGHT + 6:g}", "role": "img", "aria_label": described(panels, group)}
+    chart = element("svg", *middle, *bands, *lines, *dots, **box)
+    return element("div", element("button", group.short, type="button", data_group=number), chart)
+
+
+def _grid() -> Iterator[tuple[float, float, float, float]]:
+    """Lines at the ends and in the middle of both axes."""
+    for share in (0.0, 0.5, 1.0):
+        yield share * WIDTH, 0.0, share * WIDTH, HEIGHT
+        yield 0.0, share * HEIGHT, WIDTH, share * HEIGHT
+
+
+def _line(ends: tuple[float, float, float, float]) -> dict[str, str]:
+    places = dict(zip(("x1", "y1", "x2", "y2"), (f"{end:g}" for end in ends), strict=True))
+    return {**places, "stroke": GRID.variable}
+
+
+def _curve(frame: _Frame, group: Group, index: int, look: Look, *, is_step: bool) -> Markup:
+    rows = frame.panels.rows_of(group)
+    points = [frame.at(*row) for row in rows.select("x", f"v{index}").iter_rows()]
+    dashes = " ".join(map(str, look.dash)) or None
+    return element(
+        "path",
+        d=_path(points, is_step=is_step),
+        fill="none",
+        stroke=look.colour.variable,
+        stroke_width="1.6",
+        stroke_dasharray=dashes,
+    )
+
+
+def _path(points: Sequence[Point | None], *, is_step: bool) -> str:
+    """A line through points, with a gap where there is none."""
+    steps, pen_is_down = [], False
+    for point in points:
+        if point is not None:
+            x, y = point
+            steps.append(
+                (f"H{x:.1f}V{y:.1f}" if is_step else f"L{x:.1f},{y:.1f}") if pen_is_down else f"M{x:.1f},{y:.1f}"
+            )
+        pen_is_down = point is not None
+    return "".join(steps)
+
+
+def _band(frame: _Frame, group: Group, index: int, look: Look) -> Markup | None:
+    """The limits of a line, or the region that holds a path, as an area."""
+    series, rows = frame.panels.figure.series[index], frame.panels.rows_of(group)
+    if not (series.lower and series.upper):
+        return None
+    limits = rows.select("x", f"l{index}", f"u{index}").drop_nulls().sort("x").rows()
+    upper = [frame.at(x, high) for x, _, high in limits]
+    lower = [frame.at(x, low) for x, low, _ in reversed(limits)]
+    outline = _path([*upper, *lower], is_step=False)
+    return element("path", d=outline, fill=look.colour.variable, fill_opacity=str(BAND_OPACITY)) if outline else None
+
+
+def _chosen(frame: _Frame, group: Group, index: int) -> Iterator[Point]:
+    chosen = frame.panels.chosen.get(group)
+    if chosen is not None:
+        points = (frame.at(*row) for row in chosen.select("x", f"v{index}").iter_rows())
+        yield from (point for point in points if point is not None)
+
+
+def _dot(point: Point, look: Look) -> Markup:
+    x, y = point
+    return element("circle", cx=f"{x:.1f}", cy=f"{y:.1f}", r="3", fill=look.colour.variable, stroke=INK.variable)

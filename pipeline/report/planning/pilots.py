@@ -1,0 +1,245 @@
+"""A published number as a pilot: its interval, what it rests on, and how many there are of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from pipeline.errors import UsageError
+from pipeline.metrics.planning.pilot import FEWEST_UNITS, HASH_GROUPS, Pilot
+from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY, MEANINGS, N_CLUSTERS, N_EFFECTIVE
+from pipeline.report.explain.choosing import same_group
+from pipeline.tables.schemas import COUNT_TABLE
+from pipeline.tables.sweep import REPLICATE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pipeline.report.explain.choosing import Choice
+    from pipeline.report.published import PublishedRun, PublishedStage
+    from pipeline.stages.sample_sizes import SampleSizes
+
+ROWS = "rows"  # what is independent where there are no clusters
+_UNSPOILT = frozenset({"good", "chosen_on_same_data", None})
+_ENDS = {"lack": (1.0,), "log": (0.0,), "logit": (0.0, 1.0)}  # numbers that a scale does not have
+_WITH_REFERENCE = ("recall", "f1", "precision")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A number of a published run with what is needed to plan another.
+
+    Attributes:
+        stage: Its stage.
+        choice: The row that it stands in.
+        metric: What it is called.
+        pilot: Its interval.
+        noun: What is independent, several of them.
+        now: Number of these; None where it is not known.
+        counts: Numbers of other things that there are more of with more units, by noun.
+        rests_on: The noun of what a share is over; empty for others.
+        notes: Why the interval is doubtful, and what clusters are.
+    """
+
+    stage: PublishedStage
+    choice: Choice
+    metric: str
+    pilot: Pilot
+    noun: str
+    now: int | None
+    counts: Mapping[str, int]
+    rests_on: str
+    notes: tuple[str, ...]
+
+
+def measured(run: PublishedRun, stage: PublishedStage, choice: Choice) -> Measured:
+    """Return a chosen number as a pilot.
+
+    Raises:
+        UsageError: it is undefined, has no interval, or one that does not depend on the number of units.
+    """
+    sizes, row, name = sizes_of(stage), choice.row, choice.measure.name
+    _check_limits(stage, choice)
+    counts, over = _counts(sizes, row), sizes.rests_on.get(name, "")
+    units = _units(run, stage, choice, counts)
+    words = f"{name} of {row['metric']}" if "metric" in row else str(row.get("measure") or name)
+    listed = {counted.noun for counted in sizes.counts if counted.is_listed} | {over}
+    others = {other: number for other, number in counts.items() if other != units.noun and other in listed}
+    notes = (*_doubts(row), *_of_columns(units.columns, sizes))
+    pilot = _pilot(stage, choice, units, counts.get(over))
+    return Measured(stage, choice, words, pilot, units.noun, units.now, others, over, notes)
+
+
+@dataclass(frozen=True)
+class _Units:
+    """What is independent.
+
+    Attributes:
+        columns: Its column; two where rows have two parents.
+        noun: What it is called, several of them.
+        now: How many there are; None where it is not known.
+        number: How many an interval knows of.
+        effective: Their effective number; infinite for rows.
+        is_grouped: Whether they are put into groups.
+    """
+
+    columns: tuple[str, ...]
+    noun: str
+    now: int | None
+    number: float
+    effective: float
+    is_grouped: bool
+
+
+def _units(run: PublishedRun, stage: PublishedStage, choice: Choice, counts: Mapping[str, int]) -> _Units:
+    sizes, row = sizes_of(stage), choice.row
+    columns = _independent(run, stage, sizes)
+    noun = sizes.nouns.get(columns[0], "clusters")
+    if columns[0] == ROWS:
+        now = counts.get(noun)
+        return _Units(columns, noun, now, float(now or FEWEST_UNITS), math.inf, is_grouped=False)
+    n_clusters, effective = _clusters(stage, sizes, choice)
+    is_grouped = len(columns) > 1 or (sizes.has_groups and n_clusters is not None and _is_grouped(run, stage))
+    now = _number(run, stage, sizes, row, columns[0])
+    if now is None and not is_grouped:
+        now = n_clusters
+    number = float(n_clusters or now or FEWEST_UNITS)
+    return _Units(columns, noun, now, number, number if effective is None else effective, is_grouped)
+
+
+def _pilot(stage: PublishedStage, choice: Choice, units: _Units, rows: int | None) -> Pilot:
+    """The interval of the number, which is over so many rows."""
+    sizes, row, name = sizes_of(stage), choice.row, choice.measure.name
+    scale = sizes.scales.get(name, sizes.other_scale)
+    if row[name] in _ENDS.get(scale, ()):
+        scale = "share"
+    number = math.nan if rows is None else float(rows)
+    is_over_others = sizes.rests_on.get(name, "") != sizes.sized_by
+    return Pilot(
+        value=float(row[name]),
+        lower=float(row[f"{name}_lower"]),
+        upper=float(row[f"{name}_upper"]),
+        confidence=float(stage.parameters["confidence"]),
+        scale=scale,
+        units=units.number,
+        effective=units.effective,
+        size=units.number if scale == "mean" else math.nan,
+        rows=number,
+        rows_per_cluster=number / units.effective + is_over_others,
+        bounds=sizes.bounds.get(name, (-math.inf, math.inf)),
+        is_grouped=units.is_grouped,
+        has_groups=sizes.has_groups and math.isfinite(units.effective),
+    )
+
+
+def sizes_of(stage: PublishedStage) -> SampleSizes:
+    """Return what the numbers of a stage rest on.
+
+    Raises:
+        UsageError: nothing is known of it.
+    """
+    if stage.stage.sample_sizes is None or stage.stage.evidence is None:
+        message = f"nothing is known of what stage {stage.name!r} rests on, which is of kind {stage.stage.kind}"
+        raise UsageError(message)
+    return stage.stage.sample_sizes
+
+
+def _check_limits(stage: PublishedStage, choice: Choice) -> None:
+    """Refuse a number whose interval says nothing of how much it varies."""
+    name, row = choice.measure.name, choice.row
+    what = f"{name} of stage {stage.name!r}"
+    if row[name] is None:
+        message = f"{what} is undefined: {row.get('undefined') or 'it has no value'}"
+        raise UsageError(message, remedy="Choose another metric, threshold or group.")
+    if row[name] < sizes_of(stage).bounds.get(name, (-math.inf, math.inf))[0]:
+        message = f"{what} is {row[name]:.3g}: below 0 it cannot be right, and more units would not mend that"
+        raise UsageError(message, remedy="Choose another threshold, or see what the run warns of.")
+    lower, upper = row.get(f"{name}_lower"), row.get(f"{name}_upper")
+    if lower is None or upper is None:
+        reason = row.get("undefined_interval") or "none is given for it"
+        message = f"{what} has no interval ({reason}), so that nothing tells how much it varies"
+        raise UsageError(message, remedy=_with_limits(stage))
+    if not upper > lower:
+        message = f"the interval of {what} has no width: it is known by assumption, however few units there are"
+        raise UsageError(message, remedy="Choose another threshold.")
+    recall = (stage.parameters.get("recall_reference") or {}).get("recall")
+    if isinstance(recall, list) and name in _WITH_REFERENCE and len(set(recall)) > 1:
+        low, high = recall[0], recall[-1]
+        message = f"{what} holds for every recall from {low:g} to {high:g} at the reference, and no data narrow that"
+        remedy = f"Plan {name}_uncorrected, or give recall_reference.recall as one number."
+        raise UsageError(message, remedy=remedy)
+
+
+def _with_limits(stage: PublishedStage) -> str:
+    evidence = stage.stage.evidence
+    names = [] if evidence is None else [measure.name for measure in evidence.measures]
+    columns = {column.name for table in stage.stage.tables for column in table.columns}
+    limited = [name for name in names if f"{name}_lower" in columns]
+    return f"Metrics with intervals are: {', '.join(limited)}." if limited else "The stage has no intervals."
+
+
+def _independent(run: PublishedRun, stage: PublishedStage, sizes: SampleSizes) -> tuple[str, ...]:
+    """Return the column of what is independent, or both where rows have two parents."""
+    words = str(run.record.get("facts", {}).get(stage.name, {}).get("independent") or sizes.unit or ROWS)
+    second_parents = [name for name in sizes.nouns if words.endswith(f" and {name}")]
+    return (words.removesuffix(f" and {second_parents[0]}"), second_parents[0]) if second_parents else (words,)
+
+
+def _of_columns(columns: Sequence[str], sizes: SampleSizes) -> Iterator[str]:
+    """Say what clusters are, and that two parents must both grow."""
+    if columns[0] not in sizes.nouns:
+        yield f"clusters are the values of {columns[0]}"
+    if len(columns) > 1:
+        noun, second = sizes.nouns.get(columns[0], "clusters"), sizes.nouns[columns[1]]
+        yield f"there must be as many times the {second}, too: more {noun} among the same {second} tell less"
+
+
+def _counts(sizes: SampleSizes, row: Mapping[str, Any]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for counted in sizes.counts:
+        if counted.noun not in counts and all(row.get(name) is not None for name in counted.columns):
+            counts[counted.noun] = int(sum(row[name] for name in counted.columns))
+    return counts
+
+
+def _clusters(stage: PublishedStage, sizes: SampleSizes, choice: Choice) -> tuple[int | None, float | None]:
+    """Return number and effective number of the clusters of a group, from its row or the table that tells them."""
+    row: Mapping[str, Any] = choice.row
+    if row.get(N_EFFECTIVE) is None and sizes.clusters in stage.tables:
+        of_group = same_group(stage.tables[sizes.clusters], choice.group)
+        columns = {N_CLUSTERS, N_EFFECTIVE} & set(of_group.columns)
+        numbers = of_group.drop_nulls(N_EFFECTIVE) if len(columns) == 2 else of_group.clear()  # noqa: PLR2004 - both
+        row = {} if numbers.is_empty() else numbers.row(0, named=True)
+    return row.get(N_CLUSTERS), row.get(N_EFFECTIVE)
+
+
+def _is_grouped(run: PublishedRun, stage: PublishedStage) -> bool:
+    """Whether clusters were put into groups: where the config says how many replicates there are, or there are 64."""
+    if stage.parameters.get("replicates", "auto") != "auto":
+        return True
+    path = run.folder / COUNT_TABLE / f"{stage.name}.parquet"
+    if not path.is_file():
+        return False
+    return int(pl.scan_parquet(path).select(pl.col(REPLICATE).n_unique()).collect().item()) == HASH_GROUPS
+
+
+def _number(
+    run: PublishedRun, stage: PublishedStage, sizes: SampleSizes, row: Mapping[str, Any], column: str
+) -> int | None:
+    """Return the number of units where a column of the row tells it or, for the total, the account of an input."""
+    if (name := sizes.units.get(column)) is not None and row.get(name) is not None:
+        return int(row[name])
+    account = run.record.get("accounting", {}).get(stage.name, {}).get(sizes.inputs.get(column, ""))
+    is_total = row["grouping"] == "all"
+    return int(account["used"]) if account and is_total and account.get("used") else None
+
+
+def _doubts(row: Mapping[str, Any]) -> list[str]:
+    quality = row.get(INTERVAL_QUALITY)
+    if quality in _UNSPOILT:
+        return []
+    meaning = dict(MEANINGS).get(quality, "") if quality is not None else ""
+    return [f"the interval of the pilot is doubtful, and so is this plan: {quality}, {meaning}"]

@@ -1,0 +1,254 @@
+"""Plans from a published run: how many units an interval or a test needs, with this run as the pilot."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pipeline.errors import UsageError
+from pipeline.metrics.planning.clusters import intracluster_correlation, rows_for_variance, variance_with_more_rows
+from pipeline.metrics.planning.doubt import cautious, inflation_limit, variance_degrees
+from pipeline.metrics.planning.power import detectable, units_for
+from pipeline.metrics.planning.searching import smallest_factor
+from pipeline.metrics.planning.two_runs import detectable_now, factor_for_difference, other_run
+from pipeline.metrics.uncertainty.qualities import FEWEST_CLUSTERS
+from pipeline.report.explain.choosing import Wish, choose
+from pipeline.report.planning import wording
+from pipeline.report.planning.labels import asks_for_labels, plan_of_labels
+from pipeline.report.planning.pilots import Measured, measured, sizes_of
+from pipeline.report.planning.sample_plan import PlannedUnits, Plans, SamplePlan
+
+if TYPE_CHECKING:
+    from pipeline.metrics.planning.pilot import Pilot
+    from pipeline.report.planning.goals import Goal
+    from pipeline.report.published import PublishedRun, PublishedStage
+
+_ROUNDING = 1e-10
+_ALIKE = 1e-3  # correlation of the rows of a cluster from which on they are alike
+_SQUARED_SKEWNESS = 1.5  # times it is the excess kurtosis of a gamma distribution
+
+
+@dataclass(frozen=True)
+class _Factors:
+    """How many times the units of the pilot are needed.
+
+    Attributes:
+        needed: If the pilot is right.
+        cautious: To be on the safe side; None if no number is enough.
+        now: What the pilot reaches of the goal; None where nothing.
+        sentence: The answer.
+    """
+
+    needed: float
+    cautious: float | None
+    now: float | None
+    sentence: str
+
+
+def plan_run(run: PublishedRun, name: str, wish: Wish, goal: Goal) -> Plans:
+    """Plan what is wanted from a published run.
+
+    Args:
+        run: The pilot.
+        name: Name of the stage; empty: every stage that has the number.
+        wish: The number.
+        goal: What is wanted.
+
+    Raises:
+        UsageError: the run has no such stage, or nothing can be planned of what is asked for; the message says why.
+    """
+    stages = run.chosen([name] if name else [])
+    if name or len(stages) == 1:
+        return Plans(run.folder.name, (plan_stage(run, stages[0], wish, goal),))
+    plans, refused = [], {}
+    first_error: UsageError | None = None
+    for stage in stages:
+        try:
+            plans.append(plan_stage(run, stage, wish, goal))
+        except UsageError as error:
+            refused[stage.name] = error.message
+            first_error = first_error or error
+    if not plans:
+        names = ", ".join(stage.name for stage in stages) or "none"
+        if first_error is None:
+            message = "the run has no stage"
+            raise UsageError(message)
+        raise UsageError(first_error.message, remedy=f"Name the stage that is meant; the stages are: {names}.")
+    return Plans(run.folder.name, tuple(plans), refused)
+
+
+def plan_stage(run: PublishedRun, stage: PublishedStage, wish: Wish, goal: Goal) -> SamplePlan:
+    """Plan what is wanted from one stage; arguments and errors as for `plan_run`."""
+    sizes = sizes_of(stage)
+    if asks_for_labels(sizes, wish):
+        return plan_of_labels(stage, wish, goal)
+    evidence = stage.stage.evidence
+    if evidence is None:  # as sizes_of has refused it
+        raise UsageError(stage.name)
+    choice = choose(stage, evidence, wish)
+    pilot = measured(run, stage, choice)
+    if goal.name == "width":
+        factors = _for_width(pilot, goal)
+    elif sizes.is_paired:
+        factors = _for_pair(pilot, goal)
+    else:
+        factors = _for_two_runs(pilot, goal)
+    return _plan(pilot, goal, factors)
+
+
+def _for_width(pilot: Measured, goal: Goal) -> _Factors:
+    of_pilot, level = pilot.pilot, goal.level(pilot.pilot.confidence)
+    factor = of_pilot.factor_for(goal.wanted, level)
+    if factor is None:
+        raise _unreachable(pilot, f"an interval that is {goal.wanted:g} wide")
+    safe_side, inflation = cautious(of_pilot)
+    safe = safe_side.factor_for(goal.wanted, level, inflation=inflation)
+    safe = None if safe is None else max(safe, factor)
+    sentence = wording.sentence_of_width(pilot, goal, _needed(pilot, factor), safe)
+    return _Factors(factor, safe, of_pilot.width, sentence)
+
+
+def _for_two_runs(pilot: Measured, goal: Goal) -> _Factors:
+    of_pilot = pilot.pilot
+    if goal.margin is not None:
+        message = f"a margin is planned from a stage of compare, and {pilot.stage.name!r} has the numbers of one system"
+        raise UsageError(message, remedy="Give a difference, or name a stage of compare.")
+    question = goal.question(of_pilot.confidence)
+    other = other_run(of_pilot, abs(question.difference))
+    if other is None:
+        message = f"no {pilot.metric} lies {abs(question.difference):g} away from {of_pilot.value:.4g}"
+        raise UsageError(message, remedy="Give a smaller difference.")
+    factor = factor_for_difference(of_pilot, other, question, degrees=variance_degrees(of_pilot))
+    if factor is None:
+        raise _unreachable(pilot, f"a difference of {abs(question.difference):g} visible")
+    safe_side, inflation = cautious(of_pilot)
+    other_on_safe_side = other_run(safe_side, abs(question.difference)) or other
+    safe = factor_for_difference(safe_side, other_on_safe_side, question, inflation=inflation)
+    safe = None if safe is None else max(safe, factor)
+    now = detectable_now(of_pilot, question)
+    return _Factors(factor, safe, now, wording.sentence_of_two_runs(pilot, goal, _needed(pilot, factor), safe, now))
+
+
+def _for_pair(pilot: Measured, goal: Goal) -> _Factors:
+    of_pilot = pilot.pilot
+    question = goal.question(of_pilot.confidence)
+    error, number = of_pilot.error(), of_pilot.units
+    deviation = error * math.sqrt(number)
+    skewness = float(pilot.choice.row.get("skewness") or 0.0)
+    degrees = max(2 / (2 / (number - 1) + _SQUARED_SKEWNESS * skewness**2 / number), 1.0)
+    units = units_for(question, deviation, degrees)
+    if units is None:
+        raise _unreachable(pilot, "this test sure enough")
+    safe = units_for(question, deviation * math.sqrt(inflation_limit(degrees)))
+    safe = None if safe is None else max(safe, units)
+    now = detectable(question, error, number - 1)
+    cautious_factor = None if safe is None else safe / number
+    sentence = wording.sentence_of_pair(pilot, goal, (units, units / number), cautious_factor, now)
+    return _Factors(units / number, cautious_factor, now, sentence)
+
+
+def _needed(pilot: Measured, factor: float) -> tuple[int | None, float]:
+    return (None if pilot.now is None else _whole(pilot.now, factor)), factor
+
+
+def _whole(number: int, factor: float) -> int:
+    """So many times a number, rounded up; what is whole but for the last digits of the factor stays so."""
+    return max(math.ceil(number * factor * (1 - _ROUNDING)), 1)
+
+
+def _unreachable(pilot: Measured, what: str) -> UsageError:
+    message = f"no number of {pilot.noun} makes {what}, as far as this pilot tells"
+    return UsageError(message, remedy="Ask for less.")
+
+
+def _plan(pilot: Measured, goal: Goal, factors: _Factors) -> SamplePlan:
+    of_pilot, choice = pilot.pilot, pilot.choice
+    level = goal.level(of_pilot.confidence)
+    effect, correlation = _alike(pilot)
+    notes = (*choice.notes, *pilot.notes, *_notes(pilot, goal, factors, correlation))
+    if goal.name != "width":
+        notes = (*notes, *wording.notes_of_test(goal, level))
+    threshold = choice.row.get("threshold", choice.row.get("tolerance_km"))
+    return SamplePlan(
+        stage=pilot.stage.name,
+        kind=pilot.stage.stage.kind,
+        metric=pilot.metric,
+        group=choice.group_words,
+        threshold=None if threshold is None else float(threshold),
+        value=of_pilot.value,
+        lower=of_pilot.lower,
+        upper=of_pilot.upper,
+        confidence=level,
+        goal=goal.name,
+        now=factors.now,
+        wanted=abs(goal.wanted),
+        power=None if goal.name == "width" else goal.power,
+        factor=factors.needed,
+        factor_cautious=factors.cautious,
+        units=tuple(_units(pilot, factors, effect)),
+        sentence=factors.sentence,
+        notes=(*notes, wording.ON_THE_SAFE_SIDE),
+        design_effect=effect,
+        correlation=correlation,
+    )
+
+
+def _alike(pilot: Measured) -> tuple[float | None, float | None]:
+    """Return the design effect of a share, and the correlation of two rows of a cluster; None where not known."""
+    of_pilot = pilot.pilot
+    if of_pilot.scale not in {"share", "jaccard"} or math.isnan(of_pilot.rows) or of_pilot.share in {0.0, 1.0}:
+        return None, None
+    effect = of_pilot.rows / of_pilot.binomial_size
+    if math.isinf(of_pilot.effective):
+        return effect, None
+    correlation = intracluster_correlation(effect, of_pilot.rows_per_cluster)
+    return effect, None if math.isnan(correlation) else correlation
+
+
+def _notes(pilot: Measured, goal: Goal, factors: _Factors, correlation: float | None) -> list[str]:
+    of_pilot = pilot.pilot
+    cut = [limit for limit in (of_pilot.lower, of_pilot.upper) if of_pilot.is_cut(limit)]
+    notes = [wording.note_of_cut(limit) for limit in cut]
+    effective = of_pilot.effective * factors.needed
+    if effective < FEWEST_CLUSTERS:
+        notes.append(wording.note_of_few(effective, FEWEST_CLUSTERS))
+    if goal.name == "width" and correlation is not None and factors.needed > 1:
+        notes.append(_more_rows(pilot, goal, correlation))
+    return notes
+
+
+def _more_rows(pilot: Measured, goal: Goal, correlation: float) -> str:
+    if correlation < _ALIKE:
+        return wording.note_of_unlike_rows(pilot)
+    of_pilot, level = pilot.pilot, goal.level(pilot.pilot.confidence)
+    rows = of_pilot.rows_per_cluster
+
+    def width(rows_times: float) -> float:
+        return of_pilot.width_with(1.0, level, inflation=variance_with_more_rows(rows_times, correlation, rows))
+
+    precision = smallest_factor(lambda times: of_pilot.width_with(1.0, level, inflation=1 / times) <= goal.wanted)
+    enough = math.inf if precision is None else rows_for_variance(1 / precision, correlation, rows)
+    return wording.note_of_rows(pilot, goal.wanted, (width(2.0), width(math.inf)), enough)
+
+
+def _units(pilot: Measured, factors: _Factors, effect: float | None) -> list[PlannedUnits]:
+    """Return what is independent, and what there is more of with it."""
+    planned = [_scaled(pilot.noun, pilot.now, factors, _basis(pilot, effect))]
+    return planned + [_scaled(noun, number, factors, "in proportion") for noun, number in pilot.counts.items()]
+
+
+def _basis(pilot: Measured, effect: float | None) -> str:
+    of_pilot: Pilot = pilot.pilot
+    words = ["independent"]
+    if math.isfinite(of_pilot.effective) and round(of_pilot.effective) != of_pilot.units:
+        words.append(f"count as {of_pilot.effective:,.0f}")
+    if effect is not None:
+        words.append(f"design effect {wording.times(effect)}")
+    return ", ".join(words)
+
+
+def _scaled(noun: str, now: int | None, factors: _Factors, basis: str) -> PlannedUnits:
+    needed = None if now is None else _whole(now, factors.needed)
+    safe = None if now is None or factors.cautious is None else _whole(now, factors.cautious)
+    return PlannedUnits(noun, now, needed, safe, basis)

@@ -1,0 +1,197 @@
+"""The units of one group of rows as arrays, and all pairs of systems in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import polars as pl
+
+from pipeline.metrics.comparison.pooled import pooled_ratios
+from pipeline.stages.compare import pairs, unpaired
+from pipeline.stages.compare.fitting import CELLS, EVENT_COUNTS, POOLED
+from pipeline.stages.compare.planning import COUNT, METRIC
+from pipeline.stages.compare.posterior_rows import posterior_rows
+from pipeline.stages.compare.rows import PairOfSystems
+from pipeline.tables.ratios import RATIOS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pipeline.metrics.uncertainty.jackknife import Floats
+    from pipeline.stages.compare.contract import CompareParameters
+    from pipeline.stages.compare.rows import ComparedMetric, Row
+
+
+class GroupOfUnits(Protocol):
+    """The units of one group."""
+
+    def compared(self) -> Iterator[ComparedMetric]:
+        """Return every metric of every pair of systems."""
+        ...
+
+    def posteriors(self) -> Iterator[Row]:
+        """Return rows of compare_posteriors."""
+        ...
+
+
+def units_of_group(params: CompareParameters, frame: pl.DataFrame, by: Sequence[str]) -> GroupOfUnits:
+    """Return the units of one group.
+
+    Args:
+        params: The parameters of the stage.
+        frame: The rows of the group.
+        by: All grouping columns; a unit is known by them too.
+    """
+    return _PairedUnits(params, frame, by) if params.paired else _SeparateUnits(params, frame)
+
+
+def pairs_of(systems: Sequence[object], baseline: object) -> Iterator[tuple[int, int]]:
+    """Return the numbers of the systems of every pair that is compared: all, or each with the baseline.
+
+    Args:
+        systems: The systems in order.
+        baseline: The system that the others are compared with, the second of every pair; None: there is none.
+    """
+    if baseline is None:
+        yield from combinations(range(len(systems)), 2)
+        return
+    is_baseline = [system is not None and str(system) == str(baseline) for system in systems]
+    if any(is_baseline):
+        second = is_baseline.index(True)
+        yield from ((first, second) for first in range(len(systems)) if first != second)
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """What the units hold beside their keys.
+
+    Attributes:
+        values: One value per unit, by metric.
+        counts: tp, fp and fn, or the counts around events, on the last axis; None: the units have none.
+        are_events: Whether the counts are those around events.
+        pooled: The metrics that are ratios of all counts.
+    """
+
+    values: Mapping[str, Floats]
+    counts: Floats | None
+    are_events: bool
+    pooled: tuple[str, ...]
+
+    @classmethod
+    def of(cls, params: CompareParameters, columns: Mapping[str, Floats]) -> _Columns:
+        """Sort the columns of a frame, arrays of any shape by name."""
+        values = {name.removeprefix(METRIC): array for name, array in columns.items() if name.startswith(METRIC)}
+        counted = {name.removeprefix(COUNT): array for name, array in columns.items() if name.startswith(COUNT)}
+        metrics = params.metrics or POOLED
+        if not counted:
+            return cls(values, None, are_events=False, pooled=())
+        pooled = tuple(name for name in POOLED if name in metrics)
+        if "tp" not in counted:
+            return cls(values, np.stack([counted[name] for name in EVENT_COUNTS], axis=-1), True, pooled)
+        for name, total in (("fp", "n_predicted"), ("fn", "n_true")):
+            if name not in counted:
+                counted[name] = counted[total] - counted["tp"]
+        counts = np.stack([counted[name] for name in CELLS], axis=-1)
+        ratios = pooled_ratios(counts)
+        of_units = {name: ratios[..., number] for number, name in enumerate(RATIOS)}
+        wanted = {name: array for name, array in of_units.items() if name in metrics and name not in values}
+        return cls({**values, **wanted}, counts, are_events=False, pooled=pooled)
+
+    @property
+    def has_posteriors(self) -> bool:
+        """Whether posteriors can be made."""
+        return self.counts is not None and not self.are_events
+
+
+def _floats(values: pl.Series) -> Floats:
+    return values.cast(pl.Float64).fill_null(np.nan).to_numpy()
+
+
+class _PairedUnits:
+    """Units that systems share, as matrices: a row for each system, a column for each unit, nan where nothing is."""
+
+    def __init__(self, params: CompareParameters, frame: pl.DataFrame, by: Sequence[str]) -> None:
+        self._params = params
+        keys = [*by, "unit"]
+        units = frame.select(keys).unique(maintain_order=True).with_row_index("_unit")
+        self._systems = frame["system"].unique().sort()
+        systems = self._systems.to_frame().with_row_index("_system")
+        placed = frame.join(units, on=keys, how="left", nulls_equal=True, maintain_order="left")
+        placed = placed.join(systems, on="system", how="left", maintain_order="left")
+        self._place = (placed["_system"].to_numpy(), placed["_unit"].to_numpy())
+        self._shape = (len(self._systems), units.height)
+        self._known = ~np.isnan(self._matrix(pl.Series(np.zeros(frame.height))))
+        columns = {name: self._matrix(frame[name]) for name in frame.columns if name.startswith((METRIC, COUNT))}
+        self._columns = _Columns.of(params, columns)
+
+    def _matrix(self, values: pl.Series) -> Floats:
+        matrix = np.full(self._shape, np.nan)
+        matrix[self._place] = _floats(values)
+        return matrix
+
+    def _pairs(self) -> Iterator[tuple[PairOfSystems, int, int]]:
+        for a, b in pairs_of(self._systems.to_list(), self._params.baseline):
+            n_units = int((self._known[a] | self._known[b]).sum())
+            yield PairOfSystems(self._params, (self._systems[a], self._systems[b]), n_units), a, b
+
+    def compared(self) -> Iterator[ComparedMetric]:
+        """Return every metric of every pair of systems."""
+        columns = self._columns
+        for pair, a, b in self._pairs():
+            for metric, values in columns.values.items():
+                yield pairs.compare_values(pair, metric, values[a], values[b])
+            if columns.counts is not None and columns.pooled:
+                compare = pairs.compare_matchers if columns.are_events else pairs.compare_counts
+                yield from compare(pair, columns.pooled, columns.counts[a], columns.counts[b])
+
+    def posteriors(self) -> Iterator[Row]:
+        """Return rows of compare_posteriors."""
+        counts = self._columns.counts
+        if counts is None or not self._columns.has_posteriors or "bayes" not in self._params.tests:
+            return
+        for pair, a, b in self._pairs():
+            yield from posterior_rows(pair, self._columns.pooled, *pairs.complete(counts[a], counts[b]))
+
+
+class _SeparateUnits:
+    """Units that belong to one system each, as arrays of every system."""
+
+    def __init__(self, params: CompareParameters, frame: pl.DataFrame) -> None:
+        self._params = params
+        self._systems = frame["system"].unique().sort(nulls_last=True)
+        self._sizes: list[int] = []
+        self._columns: list[_Columns] = []
+        for system in self._systems:
+            units = frame.filter(pl.col("system").eq_missing(pl.lit(system, dtype=frame.schema["system"])))
+            columns = {name: _floats(units[name]) for name in units.columns if name.startswith((METRIC, COUNT))}
+            self._sizes.append(units.height)
+            self._columns.append(_Columns.of(params, columns))
+
+    def _pairs(self) -> Iterator[tuple[PairOfSystems, _Columns, _Columns]]:
+        for a, b in pairs_of(self._systems.to_list(), self._params.baseline):
+            pair = PairOfSystems(self._params, (self._systems[a], self._systems[b]), self._sizes[a] + self._sizes[b])
+            yield pair, self._columns[a], self._columns[b]
+
+    def compared(self) -> Iterator[ComparedMetric]:
+        """Return every metric of every pair of systems."""
+        for pair, a, b in self._pairs():
+            for metric, values in a.values.items():
+                yield unpaired.compare_values(pair, metric, values, b.values[metric])
+            if a.counts is not None and b.counts is not None and a.pooled:
+                compare = unpaired.compare_matchers if a.are_events else unpaired.compare_counts
+                yield from compare(pair, a.pooled, _complete(a.counts), _complete(b.counts))
+
+    def posteriors(self) -> Iterator[Row]:
+        """Return rows of compare_posteriors."""
+        if "bayes" not in self._params.tests:
+            return
+        for pair, a, b in self._pairs():
+            if a.counts is not None and b.counts is not None and a.has_posteriors:
+                yield from posterior_rows(pair, a.pooled, _complete(a.counts), _complete(b.counts))
+
+
+def _complete(counts: Floats) -> Floats:
+    return counts[~np.isnan(counts).any(axis=1)]

@@ -1,0 +1,55 @@
+"""Rows of compare_posteriors: precision, recall and F1 of two systems, and which is better."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipeline.metrics import posteriors
+from pipeline.metrics.comparison.pooled import effective_counts
+from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY, worst
+from pipeline.stages.compare.qualities import hits_and_misses, quality_of_share
+from pipeline.tables.ratios import RATIOS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pipeline.metrics.comparison.pooled import EffectiveCounts
+    from pipeline.metrics.uncertainty.jackknife import Floats
+    from pipeline.stages.compare.contract import CompareParameters
+    from pipeline.stages.compare.rows import PairOfSystems, Row
+
+
+def posterior_rows(pair: PairOfSystems, names: tuple[str, ...], a: Floats, b: Floats) -> Iterator[Row]:
+    """Posteriors of precision, recall and F1 of all units' counts, and which system is better.
+
+    Args:
+        pair: The two systems.
+        names: The ratios that are wanted, as metrics.
+        a: tp, fp and fn of the units of the first system, shape (A, 3).
+        b: The same of the other, shape (B, 3); the same units, if the stage pairs them.
+    """
+    if not (len(a) and len(b)):
+        return
+    n_units, of_each = (len(a), None) if pair.params.paired else (len(a) + len(b), (len(a), len(b)))
+    for ratio in RATIOS:
+        if f"pooled_{ratio}" not in names:
+            continue
+        of_a, of_b = (_posterior(ratio, counts, pair.params) for counts in (a, b))
+        row = pair.head(f"pooled_{ratio}", n_units, of_each)
+        for side, (posterior, counts) in (("a", of_a), ("b", of_b)):
+            lower, upper = posterior.interval(pair.params.confidence)
+            row |= {f"mean_{side}": float(posterior.mean())}
+            row |= {f"mean_{side}_lower": float(lower), f"mean_{side}_upper": float(upper)}
+            row |= {f"design_effect_{side}": counts.design_effect, f"counts_{side}": counts.used}
+        row[INTERVAL_QUALITY] = worst(quality_of_share(ratio, counts) for counts in (a, b))
+        yield row | {"probability_a_better": float(posteriors.probability_greater(of_a[0], of_b[0]))}
+
+
+def _posterior(
+    ratio: str, counts: Floats, params: CompareParameters
+) -> tuple[posteriors.BetaPosterior, EffectiveCounts]:
+    """Posterior of a ratio from what its counts are worth, and these."""
+    worth = effective_counts(*hits_and_misses(ratio, counts), params.confidence)
+    if ratio == "f1":
+        return posteriors.f1_posterior(worth.hits, worth.misses, 0.0, params.prior), worth
+    return posteriors.precision_posterior(worth.hits, worth.misses, params.prior), worth

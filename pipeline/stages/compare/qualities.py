@@ -1,0 +1,114 @@
+"""How far the intervals of compare can be trusted."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pipeline.metrics.uncertainty.marks import quality_of_events, quality_of_sizes
+from pipeline.metrics.uncertainty.qualities import (
+    FEWEST_CLUSTERS,
+    FEWEST_EVENTS,
+    UNITS_PER_SQUARED_SKEWNESS,
+    worst,
+)
+from pipeline.stages.compare.fitting import EVENT_COUNTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pipeline.metrics.uncertainty.jackknife import Floats
+    from pipeline.metrics.uncertainty.qualities import Quality
+    from pipeline.stages.compare.fitting import Test
+    from pipeline.stages.compare.rows import Row
+
+LARGEST_SKEWNESS = 1 / math.sqrt(UNITS_PER_SQUARED_SKEWNESS)  # of a mean, that Student's t bears
+
+
+def has_interval(row: Row) -> bool:
+    """Whether a row has limits of the difference."""
+    return math.isfinite(row["difference_lower"])
+
+
+def quality_of_pairs(row: Row, gaps: Floats, *, by_bootstrap: bool) -> Quality | None:
+    """How far the interval of a mean difference can be trusted; every unit is a cluster, and units that tie say little.
+
+    Args:
+        row: With the limits, and the skewness of the differences.
+        gaps: The differences within units, shape (U,).
+        by_bootstrap: Whether the limits allow for skewness.
+    """
+    if not has_interval(row):
+        return None
+    number, skewed = len(gaps), row["skewness"]
+    is_skewed = not by_bootstrap and number < UNITS_PER_SQUARED_SKEWNESS * skewed**2
+    few = np.count_nonzero(gaps) < FEWEST_EVENTS
+    sizes: Quality = "few_clusters" if number < FEWEST_CLUSTERS else "good"
+    return worst([sizes, "skewed" if is_skewed else None, "few_events_of_interest" if few else None])
+
+
+def quality_of_groups(row: Row, skewness: float, *, by_bootstrap: bool, by_rule: bool) -> Quality | None:
+    """How far the interval of a difference of means of different units can be trusted.
+
+    Args:
+        row: With the limits and the numbers of units.
+        skewness: Of the difference, with the sizes of both groups added.
+        by_bootstrap: Whether the limits allow for skewness.
+        by_rule: Whether a group has no spread, and that of the other stands in for it.
+    """
+    if not has_interval(row):
+        return None
+    is_few = min(row["n_units_a"], row["n_units_b"]) < FEWEST_CLUSTERS
+    is_skewed = not by_bootstrap and skewness > LARGEST_SKEWNESS
+    sizes: Quality = "few_clusters" if is_few else "good"
+    return worst([sizes, "skewed" if is_skewed else None, "at_edge" if by_rule else None])
+
+
+def quality_of_share(ratio: str, counts: Floats) -> Quality | None:
+    """How far an interval of a pooled ratio can be trusted, from tp, fp and fn of every unit, shape (U, 3)."""
+    hits, misses = hits_and_misses(ratio, counts)
+    return worst([quality_of_sizes(hits + misses), quality_of_events(hits.sum(), misses.sum())])
+
+
+def quality_of_counts(ratio: str, systems: Sequence[Floats]) -> Callable[[Test, Row], Quality | None]:
+    """The same of a difference of pooled ratios, as a function of the test and a row with its limits.
+
+    Args:
+        ratio: The ratio.
+        systems: tp, fp and fn that decide together, shape (U, 3): both systems added where they have the same units,
+            else each by itself.
+    """
+
+    def quality(_: Test, row: Row) -> Quality | None:
+        if not has_interval(row):
+            return None
+        by_rule = row["ratio"] == 0  # whose upper limit has no spread to rest on
+        return worst([*(quality_of_share(ratio, counts) for counts in systems), "at_edge" if by_rule else None])
+
+    return quality
+
+
+def quality_of_matchers(systems: Sequence[Floats]) -> Callable[[Test, Row], Quality | None]:
+    """The same of matchers without labels: events are the clusters, and their matches the sizes.
+
+    Args:
+        systems: The counts of the table of events, shape (U, 6), likewise.
+    """
+
+    def quality(_: Test, row: Row) -> Quality | None:
+        return worst(map(_quality_of_events, systems)) if has_interval(row) else None
+
+    return quality
+
+
+def _quality_of_events(counts: Floats) -> Quality | None:
+    before, after = (counts[:, EVENT_COUNTS.index(name)] for name in ("m_before", "m_after"))
+    return worst([quality_of_sizes(before + after), quality_of_events(before.sum(), after.sum())])
+
+
+def hits_and_misses(ratio: str, counts: Floats) -> tuple[Floats, Floats]:
+    """The counts of every unit that a ratio weighs against each other."""
+    tp, fp, fn = np.moveaxis(counts, -1, 0)
+    return tp, {"precision": fp, "recall": fn, "f1": fp + fn}[ratio]

@@ -1,0 +1,159 @@
+"""Two systems on different units: the rows of one pair in the result tables."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pipeline.metrics.comparison.bootstrap_t import bootstrap_of_groups
+from pipeline.metrics.comparison.permutation import permuted_means, permuted_ratios
+from pipeline.metrics.comparison.ratio import UNDEFINED_RATIO, ratio_of_independent
+from pipeline.metrics.comparison.separate import (
+    event_estimates,
+    is_constant,
+    largest_skewness,
+    means_of,
+    pooled_estimates,
+)
+from pipeline.metrics.comparison.student import difference_of, mean_of
+from pipeline.stages.compare.fitting import chosen
+from pipeline.stages.compare.pairs import has_ratio, ratio_without_hits, undefined_of_pooled
+from pipeline.stages.compare.qualities import quality_of_counts, quality_of_groups, quality_of_matchers
+from pipeline.stages.compare.rows import MadeTest
+from pipeline.tables.ratios import RATIOS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pipeline.metrics.comparison.ratio import Ratio
+    from pipeline.metrics.comparison.student import Student
+    from pipeline.metrics.uncertainty.jackknife import Floats
+    from pipeline.stages.compare.fitting import Compared, Test
+    from pipeline.stages.compare.rows import ComparedMetric, PairOfSystems
+
+_FEWEST_UNITS = 2  # a spread needs two
+
+
+def compare_values(pair: PairOfSystems, metric: str, a: Floats, b: Floats) -> ComparedMetric:
+    """Tests of the means of two groups of units.
+
+    Args:
+        pair: The two systems.
+        metric: The metric.
+        a: Values of the units of the first; nan where one has none.
+        b: The same of the other.
+    """
+    a, b = a[~np.isnan(a)], b[~np.isnan(b)]
+    compared: Compared = "contribution" if metric in pair.params.contributions else "mean"
+    of_a, of_b = means_of(a, b)
+    student, undefined = difference_of(of_a, of_b), _undefined(a, b)
+    p_value = student.p_value() if undefined != "constant_difference" else math.nan
+    if undefined is not None:
+        student = replace(student, error=math.nan)
+    head = pair.head(metric, len(a) + len(b), (len(a), len(b)))
+    of_ratio = ratio_of_independent(of_a, of_b) if has_ratio(compared, a, b) else UNDEFINED_RATIO
+    shared = pair.with_difference(head, (of_a.estimate, of_b.estimate), of_ratio, undefined)
+    shared["minimum_detectable_difference"] = pair.detectable(student)
+    if compared == "mean" and undefined is None:
+        spread = math.hypot(*(mean_of(values).error * math.sqrt(len(values)) for values in (a, b)))
+        shared["effect_size"] = student.estimate / spread * math.sqrt(2) if spread > 0 else math.nan
+    by_rule, skewness = is_constant(a) or is_constant(b), largest_skewness(a, b)
+    return pair.compared(
+        compared,
+        shared,
+        ("welch_t", student),
+        [
+            _test_of_means(pair, test, (a, b), student, p_value)
+            for test in chosen(pair.params.tests, compared, paired=False)
+        ],
+        lambda test, row: quality_of_groups(row, skewness, by_bootstrap=test == "bootstrap_t", by_rule=by_rule),
+    )
+
+
+def _test_of_means(
+    pair: PairOfSystems, test: Test, values: tuple[Floats, Floats], student: Student, p_value: float
+) -> MadeTest:
+    resamples, seed = pair.params.resamples, pair.params.seed
+    if test == "permutation":
+        permuted = permuted_means(*values, resamples=resamples, seed=seed)
+        return MadeTest(test, math.nan, permuted)
+    if test == "bootstrap_t" and not math.isnan(student.error):
+        bootstrapped = bootstrap_of_groups(*values, resamples=resamples, seed=seed)
+        if not math.isnan(bootstrapped.student.error):
+            return MadeTest(test, student.statistic(), bootstrapped.p_value(), bootstrapped)
+    return MadeTest(test, student.statistic(), p_value, student)
+
+
+def _undefined(a: Floats, b: Floats) -> str | None:
+    fewest = min(len(a), len(b))
+    if fewest < _FEWEST_UNITS:
+        return "one_unit" if fewest else "no_unit"
+    if is_constant(a) and is_constant(b):
+        return "no_difference" if a[0] == b[0] else "constant_difference"
+    return None
+
+
+def compare_counts(pair: PairOfSystems, names: tuple[str, ...], a: Floats, b: Floats) -> Iterator[ComparedMetric]:
+    """Tests of precision, recall and F1 of all counts of two groups of units.
+
+    Args:
+        pair: The two systems.
+        names: The ratios that are wanted, as metrics.
+        a: tp, fp and fn of the units of the first, shape (A, 3).
+        b: The same of the other, shape (B, 3).
+    """
+    of_a, of_b = pooled_estimates(a), pooled_estimates(b)
+    permuted = np.full(len(RATIOS), np.nan)
+    if "permutation" in pair.params.tests:
+        permuted = permuted_ratios(a, b, resamples=pair.params.resamples, seed=pair.params.seed)
+    for number, ratio in enumerate(RATIOS):
+        if f"pooled_{ratio}" not in names:
+            continue
+        of_ratio = ratio_of_independent(of_a[ratio], of_b[ratio])
+        if of_ratio.value == 0:
+            of_ratio = ratio_without_hits(pair, ratio, a, b)
+        yield _of_pooled(pair, "counts", ratio, (a, b), (of_a[ratio], of_b[ratio]), of_ratio, float(permuted[number]))
+
+
+def compare_matchers(pair: PairOfSystems, names: tuple[str, ...], a: Floats, b: Floats) -> Iterator[ComparedMetric]:
+    """The same of matchers without labels on different events, see `metrics.comparison.paired`.
+
+    Args:
+        pair: The two systems.
+        names: The ratios that are wanted, as metrics.
+        a: The counts of the table of events of the first, shape (A, 6).
+        b: The same of the other, shape (B, 6).
+    """
+    of_a, of_b = event_estimates(a), event_estimates(b)
+    for ratio in RATIOS:
+        if f"pooled_{ratio}" in names:
+            of_ratio = ratio_of_independent(of_a[ratio], of_b[ratio])
+            yield _of_pooled(pair, "events", ratio, (a, b), (of_a[ratio], of_b[ratio]), of_ratio, math.nan)
+
+
+def _of_pooled(
+    pair: PairOfSystems,
+    compared: Compared,
+    ratio: str,
+    counts: tuple[Floats, Floats],
+    estimates: tuple[Student, Student],
+    of_ratio: Ratio,
+    permuted: float,
+) -> ComparedMetric:
+    """One pooled ratio of both groups; `permuted` is the p-value of the permutation test."""
+    student, numbers = difference_of(*estimates), (len(counts[0]), len(counts[1]))
+    head = pair.head(f"pooled_{ratio}", sum(numbers), numbers)
+    undefined = undefined_of_pooled(min(numbers), student)
+    shared = pair.with_difference(head, (estimates[0].estimate, estimates[1].estimate), of_ratio, undefined)
+    shared["minimum_detectable_difference"] = pair.detectable(student)
+    made = [
+        MadeTest(test, math.nan, permuted)
+        if test == "permutation"
+        else MadeTest(test, student.statistic(), student.p_value(), student)
+        for test in chosen(pair.params.tests, compared, paired=False)
+    ]
+    quality = quality_of_counts(ratio, counts) if compared == "counts" else quality_of_matchers(counts)
+    return pair.compared(compared, shared, ("jackknife_t", student), made, quality)

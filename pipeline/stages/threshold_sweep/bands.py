@@ -1,0 +1,119 @@
+"""The table threshold_sweep_bands: limits that hold at all thresholds together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from pipeline.metrics.curves.bands import Draws, band_of_clusters, band_of_rows
+from pipeline.metrics.curves.critical_values import DRAWS, RATIOS, spread_out
+from pipeline.metrics.uncertainty.cube import MOST_CELLS
+from pipeline.metrics.uncertainty.limits import Interval, limit_columns, no_limits, with_quality
+from pipeline.stages.threshold_sweep.band_columns import BANDS
+from pipeline.stages.threshold_sweep.uncertainty import CONFUSION, confusion_of_rows, counts_of_clusters
+from pipeline.tables.columns import doubles, nulls
+from pipeline.tables.sweep import THRESHOLD, lowest_retrieved
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pipeline.metrics.curves.bands import Band
+    from pipeline.metrics.uncertainty.cube import Cube, GroupCounts
+    from pipeline.metrics.uncertainty.reasons import Reason
+    from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
+
+MOST_THRESHOLDS = 1_000  # of a group, beside those of its operating points
+MOST_DRAWN = 10 * MOST_CELLS  # thresholds of all groups × draws
+CRITICAL = tuple(f"critical_{name}" for name in RATIOS)
+_AT, _INDEX, _SIZE = "_at", "_index", "_size"
+
+
+def bands_table(
+    params: ThresholdSweepParameters, curve: pl.DataFrame, points: pl.DataFrame, cube: Cube, clusters: pl.DataFrame
+) -> pl.DataFrame:
+    """One row per group and threshold, of many thresholds at most about `MOST_THRESHOLDS`.
+
+    Args:
+        params: The parameters of the stage.
+        curve: The curve with its limits, squared weights and heaviest weights.
+        points: The operating points, whose thresholds are always among those of the band.
+        cube: The counts of the groups.
+        clusters: `clusters_of` the groups.
+    """
+    rows = _chosen(curve, points, cube.keys)
+    banded = _banded(params, rows, cube)
+    marked = with_quality(
+        banded, RATIOS, clusters=None if params.cluster is None else clusters, keys=cube.keys, events=CONFUSION
+    )
+    return marked.select(*cube.keys, *(column.name for column in BANDS.columns))
+
+
+def _chosen(curve: pl.DataFrame, points: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """The thresholds of the bands, with `n_thresholds` and `_at`, the threshold."""
+    index, size = pl.int_range(pl.len(), dtype=pl.Int64).over(keys), pl.len().over(keys).cast(pl.Int64)
+    rows = curve.sort(THRESHOLD).with_columns(index.alias(_INDEX), size.alias(_SIZE))
+    sizes = rows[_SIZE].unique().sort().to_list()
+    spread = pl.DataFrame(
+        [(size, index) for size in sizes for index in spread_out(size, MOST_THRESHOLDS).tolist()],
+        schema={_SIZE: pl.Int64(), _INDEX: pl.Int64()},
+        orient="row",
+    )
+    of_points = points.select(*keys, THRESHOLD)
+    marks = (
+        rows.join(spread, on=[_SIZE, _INDEX], how="semi"),
+        rows.join(of_points, on=[*keys, THRESHOLD], how="semi", nulls_equal=True),
+    )
+    chosen = pl.concat(marks).unique([*keys, THRESHOLD]).sort(THRESHOLD)
+    return chosen.with_columns(
+        pl.len().over(keys).cast(pl.Int64).alias("n_thresholds"), pl.col(THRESHOLD).alias(_AT)
+    ).drop(_INDEX, _SIZE)
+
+
+def _banded(params: ThresholdSweepParameters, rows: pl.DataFrame, cube: Cube) -> pl.DataFrame:
+    """With limits, why they are missing, critical values and method."""
+    within_budget = rows.height * DRAWS <= MOST_DRAWN and (params.cluster is None or cube.within_budget(rows.height))
+    if rows.is_empty() or not within_budget:
+        return rows.with_columns(*no_limits(RATIOS, "budget"), *nulls(CRITICAL), *nulls(["method"], pl.String))
+    return pl.concat([_of_group(params, *group) for group in _beside(rows, cube)])
+
+
+def _beside(rows: pl.DataFrame, cube: Cube) -> Iterator[tuple[pl.DataFrame, GroupCounts]]:
+    """The rows of every group and its counts at their thresholds alone."""
+    if cube.thresholds is None and cube.boundary == ">":
+        # between the thresholds that were chosen lie others: those rows must not count as equal to a threshold
+        lowest = [lowest_retrieved(threshold, ">") for threshold in rows[THRESHOLD]]
+        rows = rows.with_columns(pl.Series(THRESHOLD, lowest, dtype=pl.Float64))
+    for of_group, counts in replace(cube, boundary=">=").beside(rows):
+        yield of_group.with_columns(pl.col(_AT).alias(THRESHOLD)), counts
+
+
+def _of_group(params: ThresholdSweepParameters, rows: pl.DataFrame, group: GroupCounts) -> pl.DataFrame:
+    """The rows of one group with its band."""
+    band = _band(params, rows, group)
+    replicates = min(len(counts.replicates) for counts in (group, *group.crossed))
+    reason: Reason = "one_replicate" if params.cluster is not None and replicates == 1 else "undefined_ratio"
+    intervals = {name: Interval.of(limits, reason) for name, limits in band.limits.items()}
+    has_band = {name: not np.isnan(lower).all() for name, (lower, _) in band.limits.items()}
+    critical = (
+        doubles(column, np.full(rows.height, band.critical.values[name] if has_band[name] else np.nan))
+        for column, name in zip(CRITICAL, RATIOS, strict=True)
+    )
+    method = pl.lit(band.critical.method if any(has_band.values()) else None, dtype=pl.String).alias("method")
+    return rows.with_columns(*limit_columns(intervals), *critical, method)
+
+
+def _band(params: ThresholdSweepParameters, rows: pl.DataFrame, group: GroupCounts) -> Band:
+    """The band of one group, nowhere narrower than the limits of its curve."""
+    sides = ("lower", "upper")
+    lower, upper = ({name: rows[f"{name}_{side}"].fill_null(np.nan).to_numpy() for name in RATIOS} for side in sides)
+    single = {name: (lower[name], upper[name]) for name in RATIOS}
+    draws = Draws(seed=params.seed)
+    if params.cluster is None:
+        sums, weights = confusion_of_rows(rows)
+        fixed = params.class_sizes == "fixed"
+        return band_of_rows(sums, weights, params.confidence, single, fixed_sizes=fixed, draws=draws)
+    (counts, *crossed), heaviest = counts_of_clusters(rows, group)
+    return band_of_clusters(counts, params.confidence, single, heaviest=heaviest, crossed=crossed, draws=draws)

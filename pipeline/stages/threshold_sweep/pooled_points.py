@@ -1,0 +1,192 @@
+"""The table threshold_sweep_pooled_points: all groups together, each cut at its own threshold or all at a common one.
+
+A threshold for each group does better on the rows that it was chosen on than one for all, and may do so on new rows. A
+group in which a criterion is not reached has no threshold, and nothing of it is retrieved. Alerts that all groups share
+are given to the groups where they hold the most true positives (`allocations`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from pipeline.metrics.curves.choice_columns import COST
+from pipeline.metrics.curves.operating_points import CRITERION
+from pipeline.metrics.uncertainty.cube import Cube
+from pipeline.metrics.uncertainty.limits import (
+    Interval,
+    intervals_of,
+    limit_columns,
+    no_limits,
+    of_chosen,
+    with_quality,
+)
+from pipeline.metrics.uncertainty.proportions import PROPORTIONS, intervals_of_clusters
+from pipeline.stages.threshold_sweep.allocations import allocations
+from pipeline.stages.threshold_sweep.areas import CLUSTERS
+from pipeline.stages.threshold_sweep.choosing import outcomes
+from pipeline.stages.threshold_sweep.contract import HEAVIEST
+from pipeline.stages.threshold_sweep.costs import COST_PER_ROW, with_cost_per_row
+from pipeline.stages.threshold_sweep.cuts import CUT, Cuts
+from pipeline.stages.threshold_sweep.uncertainty import CONFUSION, limits_of_rows
+from pipeline.tables.columns import nulls
+from pipeline.tables.groupings import TOTAL
+from pipeline.tables.ratios import divide, ratios
+from pipeline.tables.schemas import GROUPING
+from pipeline.tables.sweep import THRESHOLD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
+
+POOLED, THRESHOLDS = "pooled", "thresholds"
+OWN, COMMON, ALLOCATED = "own", "common", "allocated"
+LABELS = (POOLED, CRITERION, THRESHOLDS)
+OF_COSTS = (COST, COST_PER_ROW, f"{COST_PER_ROW}_lower", f"{COST_PER_ROW}_upper")
+TABLES = ("threshold_sweep_pooled_points", "threshold_sweep_allocations")
+
+
+@dataclass(frozen=True)
+class Swept:
+    """What the stage has derived already.
+
+    Attributes:
+        cube: Its counts.
+        curve: The curve with squares and heaviest weights.
+        points: The operating points, likewise.
+        clusters: `clusters_of_groups`.
+    """
+
+    cube: Cube
+    curve: pl.DataFrame
+    points: pl.DataFrame
+    clusters: pl.DataFrame
+
+
+def pooled_tables(params: ThresholdSweepParameters, swept: Swept) -> dict[str, pl.DataFrame]:
+    """The table of pooled points and that of allocated alerts; none without the total, or without a group beside it."""
+    groupings = [grouping.label for grouping in params.groupings if grouping.columns]
+    has_total = len(groupings) < len(params.groupings)
+    if not groupings or not has_total or swept.curve.is_empty():
+        return {}
+    allocated = pl.concat([allocations(params, swept.curve, label) for label in groupings])
+    rows = []
+    for label in groupings:
+        cuts = _cuts(params, swept, allocated, label)
+        if cuts.is_empty():
+            continue
+        counted = Cuts.of(_of_grouping(swept.cube, label), cuts, LABELS)
+        rows.append(_with_intervals(_with_ratios(counted, cuts, swept), counted, params))
+    if not rows:
+        return {}
+    table = _marked(pl.concat(rows), swept, params)
+    return dict(zip(TABLES, (table, allocated), strict=True))
+
+
+def _of_grouping(cube: Cube, label: str) -> Cube:
+    """The counts of the groups of one grouping."""
+    counts, *crossed = (table.filter(pl.col(GROUPING.name) == label) for table in (cube.counts, *cube.crossed))
+    return Cube.of(counts, cube.keys, cube.thresholds, cube.boundary, crossed)
+
+
+def _cuts(params: ThresholdSweepParameters, swept: Swept, allocated: pl.DataFrame, label: str) -> pl.DataFrame:
+    """Where each group is cut: its keys, `LABELS`, `_cut`, and the criterion's threshold where it is common to all."""
+    keys = list(swept.cube.keys)
+    is_own = {point.text: not point.is_given and point.max_alerts is None for point in params.operating_points}
+    of_groups = swept.points.filter(pl.col(GROUPING.name) == label)
+    groups = of_groups.select(keys).unique(maintain_order=True)
+    common = swept.points.filter(pl.col(GROUPING.name) == TOTAL).select(CRITERION, THRESHOLD)
+    criteria = [text for text, wanted in is_own.items() if wanted]
+    frames = {
+        OWN: of_groups.filter(pl.col(CRITERION).is_in(criteria)),
+        COMMON: groups.join(common, how="cross"),
+        ALLOCATED: allocated.filter(pl.col(GROUPING.name) == label),
+    }
+    at = pl.col(THRESHOLD)
+    return pl.concat(
+        frame.select(
+            *keys,
+            pl.lit(label).alias(POOLED),
+            CRITERION,
+            pl.lit(name).alias(THRESHOLDS),
+            at.alias(CUT),
+            (at if name == COMMON else pl.lit(None, dtype=pl.Float64)).alias(THRESHOLD),
+        )
+        for name, frame in frames.items()
+    )
+
+
+def _with_ratios(counted: Cuts, cuts: pl.DataFrame, swept: Swept) -> pl.DataFrame:
+    """One row per cut, with the columns of a curve; a common threshold that is not reached leaves all NULL."""
+    n_groups = cuts.group_by(LABELS).agg(
+        pl.len().cast(pl.Int64).alias("n_groups"),
+        pl.col(CUT).is_null().sum().cast(pl.Int64).alias("n_without_threshold"),
+        pl.col(THRESHOLD).first(),
+    )
+    is_weighted = pl.lit(counted.kind == "weight")
+    totals = counted.totals().select(
+        *LABELS,
+        *(pl.col(f"n_{name}").cast(pl.Int64).alias(name) for name in CONFUSION),
+        *(pl.when(is_weighted).then(f"weight_{name}").alias(f"{name}_weight") for name in CONFUSION),
+        *(pl.col(f"squares_{name}").alias(f"{name}_squares") for name in CONFUSION),
+    )
+    rows = totals.join(n_groups, on=list(LABELS), how="left", maintain_order="left")
+    heaviest = swept.curve.filter(pl.col(GROUPING.name) == TOTAL).select(HEAVIEST).head(1)
+    counts = outcomes()
+    tp, fp, fn, tn = counts.tp, counts.fp, counts.fn, pl.lit(0.0) if counts.tn is None else counts.tn
+    reason = pl.when(tp + fp <= 0).then(pl.lit("no_prediction")).when(tp + fn <= 0).then(pl.lit("no_positive"))
+    return rows.join(heaviest, how="cross").with_columns(
+        *ratios(tp, fp, fn),
+        divide(fp, fp + tn).alias("fpr"),
+        reason.when(fp + tn <= 0).then(pl.lit("no_negative")).alias("undefined"),
+    )
+
+
+def _with_intervals(rows: pl.DataFrame, counted: Cuts, params: ThresholdSweepParameters) -> pl.DataFrame:
+    """The rows with limits of the ratios, costs, and limits of these."""
+    outcome = outcomes()
+    cost = pl.lit(None, dtype=pl.Float64)
+    for point in params.operating_points:
+        if point.cost is not None:
+            cost = pl.when(pl.col(CRITERION) == point.text).then(outcome.cost(point.cost)).otherwise(cost)
+    rows = with_cost_per_row(rows.with_columns(cost.alias(COST)), LABELS, params, lambda: counted)
+    rows = rows.with_columns(nulls(name for name in OF_COSTS if name not in rows.columns))
+    if not params.is_replicated:
+        return rows.with_columns(no_limits(PROPORTIONS, "none"))
+    if params.cluster is None:
+        fixed = params.class_sizes == "fixed"
+        limits = limits_of_rows(rows, params.confidence, PROPORTIONS, fixed_sizes=fixed)
+        intervals = {name: Interval.of(limits[name], "undefined_ratio") for name in PROPORTIONS}
+        return rows.with_columns(*limit_columns(intervals))
+    return pl.concat(_of_clusters(rows, counted, params))
+
+
+def _of_clusters(rows: pl.DataFrame, counted: Cuts, params: ThresholdSweepParameters) -> Iterator[pl.DataFrame]:
+    """Each row with its limits between clusters."""
+    by_label = {label: rows[[number]] for number, label in enumerate(rows.select(LABELS).iter_rows())}
+    for label, (counts, *crossed) in counted.by_replicate():
+        row = by_label[label]
+        heaviest = row.select(HEAVIEST).row(0) if counted.kind == "weight" else None
+        limits = intervals_of_clusters(
+            counts, params.confidence, heaviest=heaviest, crossed=crossed, resampling=params.resampling
+        )
+        replicates = min(len(clustering.tp) for clustering in (counts, *crossed))
+        yield row.with_columns(*limit_columns(intervals_of(limits, replicates)))
+
+
+def _marked(rows: pl.DataFrame, swept: Swept, params: ThresholdSweepParameters) -> pl.DataFrame:
+    """The rows as those of the total, with what is said of their intervals."""
+    keys = list(swept.cube.keys)
+    by = [pl.lit(None, dtype=swept.points.schema[name]).alias(name) for name in keys if name != GROUPING.name]
+    rows = rows.with_columns(pl.lit(TOTAL).alias(GROUPING.name), *by)
+    clusters = None if params.cluster is None else swept.clusters
+    rows = with_quality(rows, PROPORTIONS, clusters=clusters, keys=keys, events=CONFUSION)
+    rows = rows.join(swept.clusters.select(*keys, *CLUSTERS), on=keys, how="left", nulls_equal=True)
+    chosen = [not point.is_given and point.confidence is None for point in params.operating_points]
+    texts = [point.text for point, wanted in zip(params.operating_points, chosen, strict=True) if wanted]
+    is_chosen = pl.col(CRITERION).is_in(texts)
+    rows = pl.concat([of_chosen(rows.filter(is_chosen)), rows.filter(~is_chosen)])
+    return rows.drop(*(f"{name}_squares" for name in CONFUSION), *HEAVIEST)

@@ -1,0 +1,150 @@
+"""The public functions: typed keywords, tables as frames, and the bytes that a run of a config publishes."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pytest
+from cases.reading import case_folders, prepare
+
+import pipeline
+import thresher
+from api.generating import FOLDER, STUB, source_of, stub
+from pipeline.stages import STAGES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pipeline.stages import StageEntry
+
+
+def scored(rows: int = 300) -> pl.DataFrame:
+    rng = np.random.default_rng(5)
+    return pl.DataFrame(
+        {
+            "p": np.round(rng.uniform(size=rows), 2),
+            "label": rng.uniform(size=rows) < 0.4,
+            "source": rng.choice(["noon", "dawn"], rows),
+        }
+    )
+
+
+@pytest.mark.parametrize("entry", STAGES, ids=lambda entry: entry.kind)
+def test_the_source_of_a_function_is_what_its_parameter_class_says(entry: StageEntry) -> None:
+    assert (FOLDER / f"{entry.kind}.py").read_text(encoding="utf-8") == source_of(entry), (
+        "run python tests/api/generating.py"
+    )
+
+
+def test_the_types_of_the_public_face_name_every_function() -> None:
+    assert STUB.read_text(encoding="utf-8") == stub()
+    assert {entry.kind for entry in STAGES} <= set(dir(thresher))
+
+
+@pytest.mark.parametrize("entry", STAGES, ids=lambda entry: entry.kind)
+def test_a_function_has_a_keyword_for_every_parameter(entry: StageEntry) -> None:
+    function = getattr(thresher, entry.kind)
+    keywords = inspect.signature(function).parameters
+    assert set(keywords) == {*entry.load().parameters.keys(), "resources"} - {"kind"}
+    assert all(f"\n        {name}: " in function.__doc__ for name in keywords)
+
+
+@pytest.mark.parametrize("kind", [entry.kind for entry in STAGES])
+def test_a_function_gives_the_tables_of_a_run_and_saves_their_bytes(kind: str, tmp_path: Path) -> None:
+    config = prepare(next(case for case in case_folders() if case.parent.name == kind), tmp_path)
+    run = pipeline.run(config)
+    configured = next(stage for stage in config.stages if stage.stage.kind == kind)
+    keywords: dict[str, Any] = configured.params.model_dump(exclude={"kind"}, exclude_unset=True, exclude_none=True)
+    for contract in configured.stage.inputs:
+        if contract.name in keywords:
+            paths = [str(config.base / path) for path in keywords[contract.name]["path"]]
+            keywords[contract.name] |= {"path": paths}
+    result = getattr(thresher, kind)(**keywords)
+    published = {path.parent.name: path for path in run.path.glob(f"*/{configured.params.name}.parquet")}
+    assert set(result.tables) == set(published)
+    for name, path in published.items():
+        assert result.tables[name].equals(pl.read_parquet(path)), name
+    saved = result.save(tmp_path / "saved")
+    for name, path in published.items():
+        assert (saved.path / name / path.name).read_bytes() == path.read_bytes(), name
+    assert result.save(tmp_path / "saved").status == "unchanged"
+
+
+def test_tables_are_attributes_under_short_names() -> None:
+    result = thresher.threshold_sweep(
+        predictions={"path": scored(), "columns": {"score": "p"}}, by=["source"], thresholds=[0.25, 0.5]
+    )
+    assert result.curve.height == 6
+    assert result.curve is result.tables["threshold_sweep_curve"]
+    assert set(result.curve["grouping"]) == {"all", "source"}
+    assert "curve" in dir(result)
+    assert "threshold_sweep: " in repr(result)
+    assert "tables: curve, areas, operating_points" in repr(result)
+    with pytest.raises(AttributeError, match="threshold_sweep has no table 'curves'; it has curve, areas"):
+        _ = result.curves
+
+
+def test_a_table_that_was_not_made_says_why() -> None:
+    mentions = pl.DataFrame({"doc_id": [1, 1], "start": [0, 9], "end": [3, 12]})
+    result = thresher.entity_recognition(predicted=mentions, gold=mentions, outcomes=False)
+    with pytest.raises(AttributeError, match="the table entity_recognition_outcomes was not made: "):
+        _ = result.outcomes
+
+
+def test_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    scored().rename({"p": "score"}).write_parquet("rows.parquet")
+    assert thresher.threshold_sweep(predictions="rows.parquet").areas.height == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.parquet"]
+
+
+def test_a_wrong_keyword_value_is_one_sentence() -> None:
+    with pytest.raises(thresher.ThresherError, match=r"thresher\.threshold_sweep: .*thresholds must rise"):
+        thresher.threshold_sweep(predictions=scored(), thresholds=[0.5, 0.25])
+    with pytest.raises(thresher.ThresherError, match=r"the polars\.DataFrame has no column 'score'"):
+        thresher.threshold_sweep(predictions=scored())
+
+
+def test_limits_are_those_of_the_config() -> None:
+    frame = scored().rename({"p": "score"})
+    with pytest.raises(thresher.ThresherError, match=r"resources\.memory: 'much' is not a size"):
+        thresher.threshold_sweep(predictions=frame, resources={"memory": "much"})
+
+
+def test_parameters_can_be_arrays() -> None:
+    frame = scored().rename({"p": "score"})
+    expected = thresher.threshold_sweep(predictions=frame, thresholds=[0.25, 0.5]).curve
+    arrays: list[Any] = [np.array([0.25, 0.5], np.float32), pl.Series([0.25, 0.5]), [np.float32(0.25), 0.5]]
+    for thresholds in arrays:
+        assert thresher.threshold_sweep(predictions=frame, thresholds=thresholds).curve.equals(expected)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (np.zeros((2, 2)), r"predictions is a numpy\.ndarray, which is no input"),
+        ({"score": [0.5], "label": [True]}, "predictions is a dictionary without path: 'score', 'label'"),
+        ((row for row in [scored()]), "predictions is a generator"),
+    ],
+)
+def test_what_is_no_input_is_told_in_words_of_python(value: Any, words: str) -> None:  # noqa: ANN401 - anything
+    with pytest.raises(thresher.ThresherError, match=words) as caught:
+        thresher.threshold_sweep(predictions=value)
+    assert caught.value.code == 78
+
+
+def test_a_path_can_be_anything_that_has_one(tmp_path: Path) -> None:
+    scored().rename({"p": "score"}).write_parquet(tmp_path / "rows.parquet")
+    with os.scandir(tmp_path) as entries:
+        entry = next(entries)
+    assert thresher.threshold_sweep(predictions=entry).areas.height == 1
+
+
+def test_a_field_that_is_missing_is_called_by_its_meaning() -> None:
+    mention = pl.DataFrame({"mention_id": [1], "latitude": [1.0], "longitude": [2.0]})
+    with pytest.raises(thresher.ThresherError, match=r"no column 'mention_id' \(the mention, the same in gold"):
+        thresher.geocoding(gold=mention, predicted=mention.drop("mention_id"))

@@ -1,0 +1,99 @@
+"""What notebooks show of a result: summary, warnings and figures; names of groups are text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+import pytest
+
+import thresher
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pipeline.api.result import Result
+
+HOSTILE = "</script><img src=x onerror=alert(1)>"
+
+
+@pytest.fixture(scope="module")
+def result() -> Result:
+    rng = np.random.default_rng(5)
+    frame = pl.DataFrame(
+        {
+            "score": np.round(rng.uniform(size=60), 2),
+            "label": rng.uniform(size=60) < 0.4,
+            "source": [None, *rng.choice([HOSTILE, "dawn"], 60)[1:]],
+            "user": rng.integers(0, 5, 60),
+        }
+    )
+    return thresher.threshold_sweep(predictions=frame, by=["source"], thresholds=[0.25, 0.5, 0.75], cluster="user")
+
+
+def test_a_notebook_shows_warnings_summary_and_figures(result: Result) -> None:
+    html = result._repr_html_()
+    assert html.index("warning") < html.index("<table>") < html.index("<svg")
+    assert html.count("<svg") == 2
+    assert "few_clusters" in html
+    assert "<img" not in html
+    assert "&lt;/script&gt;" in html
+
+
+def test_figures_have_names_and_groups(result: Result, tmp_path: Path) -> None:
+    assert result.figures[0] == "by_threshold"
+    chart = result.plot()
+    assert chart._repr_svg_().startswith("<svg")
+    assert chart.specification()["$schema"].startswith("https://vega.github.io/schema/vega-lite/")
+    assert repr(result.plot("precision_recall", source="dawn")).endswith("source dawn")
+    assert repr(result.plot("by_threshold", source=None)).endswith("source null")
+    for form, magic in (("svg", b"<svg"), ("png", b"\x89PNG"), ("pdf", b"%PDF")):
+        assert result.plot().save(tmp_path / "figures" / f"a.{form}").read_bytes().startswith(magic)
+
+
+def test_what_cannot_be_drawn_is_told(result: Result, tmp_path: Path) -> None:
+    with pytest.raises(thresher.ThresherError, match="no figure is called 'curves'"):
+        result.plot("curves")
+    with pytest.raises(thresher.ThresherError, match="no figure has the group source=dusk"):
+        result.plot(source="dusk")
+    with pytest.raises(thresher.ThresherError, match=r"does not end in \.svg, \.png, \.pdf"):
+        result.plot().save(tmp_path / "a.gif")
+
+
+def test_a_saved_result_can_be_shown_reported_and_queried(result: Result, tmp_path: Path) -> None:
+    run = result.save(tmp_path / "results")
+    with thresher.open_results(tmp_path / "results") as connection:
+        rows = connection.sql("SELECT count(*) FROM threshold_sweep_curve").fetchall()
+    assert rows == [(result.curve.height,)]
+    assert run.stages[0].summary == result.summary
+
+
+def test_a_number_of_a_file_is_explained_with_its_rows(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"score": [0.9, 0.8, 0.3, 0.2], "label": [True, False, True, False], "who": [HOSTILE] * 4})
+    frame.write_parquet(tmp_path / "p.parquet")
+    result = thresher.threshold_sweep(predictions=tmp_path / "p.parquet", by=["who"], thresholds=[0.5])
+    explained = result.explain("recall", 0.6, rows=1, who=HOSTILE)
+    assert explained.sections["false_positives"]["score"].to_list() == [0.8]
+    assert explained.sections["false_negatives"]["score"].to_list() == [0.3]
+    text, html = repr(explained), explained._repr_html_()
+    assert "recall = tp / (tp + fn) = 1 / (1 + 1) = 0.5" in text
+    assert "0.6 is no threshold of the run: 0.5, the next below, is" in text
+    assert "Rows nearest to the threshold (1 of 4)" in text
+    assert "run " not in text.splitlines()[-1]
+    assert ("<img" in html, "&lt;/script&gt;" in html, "<table>" in html) == (False, True, True)
+    assert result.explain(rows=0).sections == {}
+
+
+def test_a_number_of_a_frame_is_explained_without_rows(result: Result) -> None:
+    explained = result.explain(sql=True, source="dawn")
+    assert explained.sections == {}
+    assert "no rows can be shown: the run read the polars.DataFrame, which was passed in and is not kept" in repr(
+        explained
+    )
+    assert "COUNT_IF" in repr(explained)
+    assert "<br>" in explained._repr_html_()
+    assert explained.explanation.value == pytest.approx(result.operating_points.filter(source="dawn")["precision"][0])
+    with pytest.raises(thresher.ThresherError, match="sorce=x: 'sorce' is no grouping column") as caught:
+        result.explain(sorce="x")
+    assert "--" not in str(caught.value)

@@ -1,0 +1,32 @@
+"""What compare derives from a few units: one value per unit and system, or tp, fp and fn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+from deriving import derived, saved_counts
+
+from pipeline.tables.groupings import internal_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from deriving import Derived, Groupings
+
+
+def units_compared(columns: Mapping[str, Sequence[Any] | pl.Series], by: Groupings = ((),), **keys: object) -> Derived:
+    groups = [name for names in by for name in names]
+    units = pl.DataFrame(dict(columns)).rename({name: internal_name(name) for name in groups})
+    frames = {"counts": saved_counts("compare", [], by), "units": units}
+    return derived("compare", frames, {}, units="rows.parquet", by=by, **{"tests": ["paired_t"]} | keys)
+
+
+def of_values(units: Sequence[tuple[str, int, float | None]], **keys: Any) -> Derived:  # noqa: ANN401
+    systems, numbers, values = zip(*units, strict=True)
+    return units_compared({"system": systems, "unit": numbers, "metric:delay": values}, metrics=["delay"], **keys)
+
+
+def of_counts(units: Sequence[tuple[str, int, int, int, int]], **keys: Any) -> Derived:  # noqa: ANN401
+    names = ("system", "unit", "count:tp", "count:fp", "count:fn")
+    return units_compared(dict(zip(names, zip(*units, strict=True), strict=True)), **keys)
