@@ -64,19 +64,19 @@ SCORES = [[0.1, 0.1, 0.2], [0.4, 0.5, 0.5, 0.6], [0.8, 0.9, 0.95]]
 
 def test_expected_values_over_all_labels_of_calibrated_scores() -> None:
     """Debiased reliability is 0 on average but for rounding, and the mean of ECE is what it is said to be."""
-    means = dict.fromkeys(("reliability_debiased", "reliability", "ece", "ece_if_calibrated", "ece_debiased"), 0.0)
-    statistic = np.zeros(2)
-    for labels, chance in labellings(SCORES):
-        sums = sums_of(SCORES, labels)
-        errors = errors_of(sums)
-        means = {name: mean + chance * errors[name] for name, mean in means.items()}
-        q = hosmer_lemeshow_of_rows(sums, sums.variance_if_calibrated(START), START)[0][0]
-        statistic += chance * np.array([q, q * q])
+    outcomes = list(labellings(SCORES))  # each is a group of three bins
+    chances = np.array([chance for _, chance in outcomes])
+    sums = sums_of(SCORES * len(outcomes), [rows for labels, _ in outcomes for rows in labels])
+    starts = np.arange(0, 3 * len(outcomes), 3)
+    errors = calibration_errors(sums, estimates_of_rows(sums, starts, None, 0.95).variances, starts)
+    means = {name: float(chances @ values) for name, values in errors.items()}
     noise = sum((np.array(rows) * (1 - np.array(rows))).sum() / len(rows) for rows in SCORES) / 10
     assert means["reliability"] == pytest.approx(noise)
     assert means["reliability_debiased"] == pytest.approx(0.0, abs=1e-3)  # scores of a bin that differ: less than 1e-3
     assert means["ece"] == pytest.approx(means["ece_if_calibrated"], rel=0.02)
     assert 0.3 * means["ece"] < means["ece_debiased"] < 0.8 * means["ece"]
+    q = hosmer_lemeshow_of_rows(sums, sums.variance_if_calibrated(starts), starts)[0]
+    statistic = [float(chances @ q), float(chances @ q**2)]
     # the mean and the variance of the statistic are those that the scaled chi-square has: 3 and Σ 2 + κ4 / V²
     spread = 0.0
     for rows in SCORES:

@@ -151,11 +151,10 @@ def test_weights_of_whole_numbers_are_repeated_rows() -> None:
     assert lower.filter(width[0]["n_positive"] > 0).all()
 
 
-CLUSTERS: list[Any] = [None, "user", ["user", "item"]]
+DESIGNS: list[tuple[Any, bool]] = [(None, True), ("user", False), (["user", "item"], True)]
 
 
-@pytest.mark.parametrize("cluster", CLUSTERS)
-@pytest.mark.parametrize("has_weights", [False, True])
+@pytest.mark.parametrize(("cluster", "has_weights"), DESIGNS)
 def test_groups_are_evaluated_as_if_alone(cluster: Any, *, has_weights: bool) -> None:  # noqa: ANN401 - of any form
     frame = predictions(4)
     keys = {"cluster": cluster, "calibration_bins": 4}
@@ -169,8 +168,7 @@ def test_groups_are_evaluated_as_if_alone(cluster: Any, *, has_weights: bool) ->
             assert_frame_equal(actual, heavy, rel_tol=1e-9)
 
 
-@pytest.mark.parametrize("cluster", CLUSTERS)
-@pytest.mark.parametrize("has_weights", [False, True])
+@pytest.mark.parametrize(("cluster", "has_weights"), DESIGNS)
 def test_cells_give_what_single_scores_give(
     monkeypatch: pytest.MonkeyPatch,
     cluster: Any,  # noqa: ANN401 - of any form
@@ -260,16 +258,15 @@ def test_the_bootstrap_is_near_the_closed_form() -> None:
 
 # What is made, and what is said where it is not -----------------------------------------------------------------------
 
+BOTH = {"threshold_sweep_reliability", "threshold_sweep_calibration"}
+
 
 def outcome(folder: Path, frame: pl.DataFrame, **keys: Any) -> tuple[Any, dict[str, str], str]:  # noqa: ANN401
     """A run, why tables of calibration were left out, and its warnings."""
     run = run_threshold_sweep(folder, frame, **{"thresholds": [0.5]} | keys)
     result = run.stages[0]
-    omitted = {name: reason for name, reason in result.omitted.items() if "outcomes" not in name}
+    omitted = {name: reason for name, reason in result.omitted.items() if name in BOTH}
     return run, omitted, " ".join(result.warnings)
-
-
-BOTH = {"threshold_sweep_reliability", "threshold_sweep_calibration"}
 
 
 def test_scores_that_are_no_probabilities_are_left_out_in_silence(tmp_path: Path) -> None:
@@ -366,7 +363,13 @@ def test_new_files_alone_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("pipeline.runs.reuse.RACY_SECONDS", 0.0)
     folder = tmp_path / "days"
     folder.mkdir()
-    keys: dict[str, Any] = {"thresholds": [0.5], "method": "binned", "outcomes": False, "cluster": "user"}
+    keys: dict[str, Any] = {
+        "thresholds": [0.5],
+        "method": "binned",
+        "outcomes": False,
+        "units": False,
+        "cluster": "user",
+    }
     config = stage_config(tmp_path, SWEEP, {"predictions": predictions()}, **keys)
     config["stages"][0]["predictions"]["path"] = str(folder / "*.parquet")
     for day in range(3):
