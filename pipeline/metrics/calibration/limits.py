@@ -127,14 +127,15 @@ def bin_limits_of_clusters(
         resampling: How the bootstrap draws; None: limits of the closed form.
     """
     counts, *crossed = (_confusion(moments.hits, moments.weight) for moments in clusterings)
-    number = float((sums.weighted.weight > 0).sum())
-    share, band = (
-        intervals_of_clusters(counts, level, heaviest=heaviest, names=[_SHARE], crossed=crossed, resampling=resampling)[
-            _SHARE
-        ]
-        for level in (confidence, float(sidak_level(confidence, np.asarray(number))))
-    )
-    share, band = (_without_single(limits, spread.replicates) for limits in (share, band))
+
+    def limits(level: float) -> Limits:
+        of_share = intervals_of_clusters(
+            counts, level, heaviest=heaviest, names=[_SHARE], crossed=crossed, resampling=resampling
+        )[_SHARE]
+        return _without_single(of_share, spread.replicates)
+
+    number, share = np.count_nonzero(sums.weighted.weight), limits(confidence)
+    band = limits(float(sidak_level(confidence, np.asarray(number)))) if number > 1 else share
     return BinLimits(share, band, _gap_limits(sums, share, spread.share.variance, spread.gap.variance))
 
 
