@@ -38,6 +38,8 @@ def threshold_sweep(
     threshold_probabilities: Mapping[str, Any] | Sequence[float] | None = None,
     prevalence: float | Sequence[float] = (),
     outcomes: Literal["auto"] | bool = "auto",
+    calibration: Literal["auto"] | bool = "auto",
+    calibration_bins: int = 10,
     units: Literal["auto"] | bool = "auto",
     bands: bool = False,
     name: str = "threshold_sweep",
@@ -78,6 +80,8 @@ def threshold_sweep(
             0.99.
         prevalence: Shares of positives for which precision and operating points are wanted, too.
         outcomes: Whether the sample of single rows is made; `auto`: up to one million rows of predictions.
+        calibration: Whether the tables of calibration are made; `auto`: if scores lie in [0, 1].
+        calibration_bins: Number of bins of scores, by quantile and of equal width.
         units: Whether the table of units is made, on which `compare` compares systems: of the clusters, else of
             the items that `id` names; `auto`: up to one million rows of predictions, or 250,000 items.
         bands: Whether limits are made that hold at all thresholds together, from draws by `seed`.
@@ -116,6 +120,8 @@ def threshold_sweep(
             "threshold_probabilities": threshold_probabilities,
             "prevalence": prevalence,
             "outcomes": outcomes,
+            "calibration": calibration,
+            "calibration_bins": calibration_bins,
             "units": units,
             "bands": bands,
             "name": name,

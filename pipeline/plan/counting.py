@@ -57,7 +57,7 @@ def count(engine: Engine, options: Options, plan: Plan) -> Counted:
     refuse_nothing(options, plan, accounts)
     alarms = [*implausible(engine, options, plan, accounts)]
     run_nodes(engine, options, plan, progress, Phase.AREAS, Phase.FRAMES)
-    omitted = omitted_tables(engine, plan)
+    omitted = omitted_tables(engine, plan, progress.counts)
     warnings = [*emptiness(accounts), *unscored(engine, options, plan, accounts)]
     warnings += [*progress.warnings, *_omission_warnings(plan, omitted)]
     alarms += scales(options, plan, counts)
@@ -102,13 +102,15 @@ def _rows_counted(plan: Plan, counts: pl.DataFrame) -> int:
     return int(rows.item())
 
 
-def omitted_tables(engine: Engine, plan: Plan) -> dict[str, str]:
+def omitted_tables(engine: Engine, plan: Plan, counts: CountTables) -> dict[str, str]:
     """The optional tables that are not made, with the reason; rows are counted only where `where` may leave few."""
     omitted = {}
     for table in plan.optional:
         rows = kept_rows(engine, table.sources) if table.is_open else table.rows
         if not table.is_possible or (table.is_open and not table.is_small(rows)):
             omitted[table.table] = table.reason(rows)
+        elif (why := table.why_unfit(counts)) is not None:
+            omitted[table.table] = why
         elif table.check is not None and (fault_rows := engine.fetch(table.check.query).to_dicts()):
             omitted[table.table] = table.check.explain(fault_rows)[0]
     return omitted

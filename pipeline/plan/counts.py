@@ -135,11 +135,11 @@ class Query:
         """Count every grouping that is no sum of others."""
         for segment in progress.counts.segments(additive=self.additive):
             counts = self._counts(engine, segment)
-            for table, rows in _by_parent(counts, self.into, self.crossed):
+            for table, rows in by_parent(counts, self.into, self.crossed):
                 progress.counts.add(table, segment, rows, self.keys, self.columns)
             if self.sums is not None:
                 scored = counts.filter(pl.col(self.sums.columns[0]).is_not_null()).drop(THRESHOLD)
-                for table, rows in _by_parent(scored, self.sums.into, self.sums.crossed):
+                for table, rows in by_parent(scored, self.sums.into, self.sums.crossed):
                     progress.counts.add(table, segment, rows, (), self.sums.columns)
 
     def _counts(self, engine: Engine, segment: Sequence[str]) -> pl.DataFrame:
@@ -185,7 +185,7 @@ class CountFunction:
         frames = frames_of(engine, self.reads)
         for segment in progress.counts.segments(additive=True):
             counts = self.function(frames, segment)
-            for table, rows in _by_parent(counts, self.into, self.crossed):
+            for table, rows in by_parent(counts, self.into, self.crossed):
                 progress.counts.add(table, segment, rows, self.keys, self.columns)
 
     def statements(self, by: Sequence[str]) -> Iterator[Statement]:  # noqa: ARG002 - all nodes are called alike
@@ -193,7 +193,7 @@ class CountFunction:
         yield from shown_reads(self.reads, f"counts {self.into}", self.function)
 
 
-def _by_parent(counts: pl.DataFrame, into: str, crossed: Sequence[str]) -> Iterator[tuple[str, pl.DataFrame]]:
+def by_parent(counts: pl.DataFrame, into: str, crossed: Sequence[str]) -> Iterator[tuple[str, pl.DataFrame]]:
     """The counts by the replicates of the first parent, of the second, and of both, with their count tables."""
     if not crossed:
         yield into, counts

@@ -1,4 +1,4 @@
-"""Result tables with a row per unit, made only on request or while the inputs are small."""
+"""Result tables that are made only on request, while the inputs are small, or of rows that fit them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,29 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pipeline.plan.count_tables import CountTables
     from pipeline.plan.nodes import Check
     from pipeline.sources.source import Source
 
 
 @dataclass(frozen=True)
+class Unfit:
+    """Why the rows that were counted do not fit a table.
+
+    Attributes:
+        reason: Why, in words.
+        is_obvious: Whether nobody would expect the table of such rows, so that only the record says why it is not made.
+    """
+
+    reason: str
+    is_obvious: bool
+
+
+@dataclass(frozen=True)
 class OptionalTable:
-    """A result table with a row per unit, which is made if the config asks for it, or while the inputs are small.
+    """A result table that is made if the config asks for it, or while the inputs are small and their rows fit it.
 
     Attributes:
         table: The result table.
@@ -21,6 +37,7 @@ class OptionalTable:
         limit: Most rows of the inputs together.
         sources: The inputs whose rows are counted.
         told: Whether a run warns that the table is not made for its size; the record says so in any case.
+        unfit: Says of the counts why `auto` does not make it of such rows; None: it fits all rows.
         lacking: What the inputs lack that the table is made of, in words; empty: nothing.
         check: A check whose faults leave the table out.
     """
@@ -31,6 +48,7 @@ class OptionalTable:
     limit: int
     sources: tuple[Source, ...]
     told: bool = True
+    unfit: Callable[[CountTables], Unfit | None] | None = None
     lacking: str = ""
     check: Check | None = None
 
@@ -59,6 +77,11 @@ class OptionalTable:
     def is_small(self, rows: int) -> bool:
         """Whether so many rows are few enough."""
         return rows <= self.limit
+
+    def why_unfit(self, counts: CountTables) -> str | None:
+        """Why the rows that were counted do not fit the table, which is made of them all the same if asked for."""
+        unfit = self.unfit(counts) if self.asked == "auto" and self.unfit is not None else None
+        return None if unfit is None else unfit.reason
 
     def reason(self, rows: int) -> str:
         """Why the table is not made, and how to get it.

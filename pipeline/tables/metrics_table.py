@@ -2,9 +2,10 @@
 
 What a metric is, is decided here for all who need to know, such as `thresher diff`.
 
-A result table takes part if it has intervals, or one row per group (an empty key). Of its rows those count that are not
-points of a curve: where `threshold` is part of the key, it is NULL. Of its columns those count that have limits
-`<name>_lower` and `<name>_upper` beside them; in a table with one row per group, every DOUBLE column that is no limit.
+A result table takes part if it has intervals, or one row per group (an empty key). Of its rows those count that are
+no points of a curve: where `threshold` is part of the key, it is NULL; rows by bin of the score are all such points.
+Of its columns those count that have limits `<name>_lower` and `<name>_upper` beside them, and those that its contract
+names; in a table with one row per group, every DOUBLE column that is no limit.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pipeline.tables.schemas import Table
 
 CRITERION, QUALITY = "criterion", "interval_quality"
+BIN = "bin"  # key of rows by bin of the score
 _LIMITS = ("_lower", "_upper")
 
 
@@ -43,8 +45,11 @@ def metrics_table(tables: Sequence[Table], frames: Mapping[str, pl.DataFrame]) -
 def metric_columns(table: Table) -> tuple[str, ...]:
     """Return the columns of a table that are metrics; none if the table does not take part."""
     names = {column.name for column in table.columns}
+    if BIN in table.key:
+        return ()
     if table.key:
-        return tuple(column.name for column in table.columns if f"{column.name}_lower" in names)
+        limited = (column.name for column in table.columns if f"{column.name}_lower" in names)
+        return tuple(name for name in limited if name not in table.metrics) + table.metrics
     doubles = (column.name for column in table.columns if column.type == "DOUBLE")
     return tuple(name for name in doubles if not name.endswith(_LIMITS))
 

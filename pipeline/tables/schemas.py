@@ -108,12 +108,14 @@ class Table:
         grain: What one row stands for.
         columns: The columns after `stage`, `grouping` and the `by` columns, in order.
         key: The columns, beside the group, that identify a row and order the file.
+        metrics: Where a group has several rows: columns that are metrics although they have no limits.
     """
 
     name: str
     grain: str
     columns: tuple[Column, ...]
     key: tuple[str, ...]
+    metrics: tuple[str, ...] = ()
 
     def with_columns(self, columns: tuple[Column, ...]) -> Table:
         """Return the same table with further columns, the last ones."""

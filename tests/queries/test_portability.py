@@ -116,6 +116,7 @@ VALUES: Values = {
     "fault": lambda rng, _: _texts(rng, ["null_start", None, None]),
     "is_positive": lambda rng, _: _flags(rng),
     "required": lambda rng, _: _texts(rng, ["1", "2", None]),
+    "probability": lambda rng, _: pl.Series(rng.choice([0.0, 5e-324, 0.25, 0.9375, 1.0], ROWS)),
     "used_score": lambda rng, odd: _numbers(rng, odd=odd),
     "event_time": lambda rng, _: _integers(rng, -(10**15), 2 * 10**15),
     "article_time": lambda rng, _: _integers(rng, -(10**15), 2 * 10**15),

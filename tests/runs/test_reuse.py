@@ -349,7 +349,7 @@ def test_large_files_are_asked_one_by_one(
     (tmp_path / "days").mkdir()
     for day in range(11):
         predictions(day, 100).write_parquet(tmp_path / "days" / f"{day:02}.parquet")
-    keys = {"by": ["language"], "thresholds": [0.5], "method": "exact"}
+    keys = {"by": ["language"], "thresholds": [0.5], "method": "exact", "calibration": False}
     run = publish(tmp_path, **keys)
     assert asked[-len(files_at_once) :] == files_at_once
     assert is_as_a_full_run(run, tmp_path, **keys)

@@ -100,7 +100,7 @@ def _heaviest(name: str, positive: Floats | float, negative: Floats | float) -> 
 def intervals_of_rows(
     counts: Confusion,
     weights: Weights | None,
-    confidence: float,
+    confidence: Floats | float,
     *,
     fixed_sizes: bool = False,
     names: Sequence[str] = PROPORTIONS,
@@ -110,7 +110,7 @@ def intervals_of_rows(
     Args:
         counts: Counts, or sums of weights.
         weights: What else is known of the weights; None: every weight is 1.
-        confidence: Such as 0.95.
+        confidence: Such as 0.95; one number, or one for every count.
         fixed_sizes: Whether every sample has as many positives and as many negatives; else as many rows. Precision and
             F1 vary less with fixed sizes.
         names: The ratios that are wanted.

@@ -1,121 +1,179 @@
-"""The figure of calibration: how large a share of the rows with about the same score is true."""
+"""The tables threshold_sweep_reliability and threshold_sweep_calibration, from sums by cells of the score."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from pipeline.metrics.uncertainty.jackknife import binomial_limits
-from pipeline.metrics.uncertainty.qualities import FEWEST_EVENTS, INTERVAL_QUALITY
-from pipeline.stages.figure_blocks import caption, drawn, intervals, keys_of, shares, with_limits
-from pipeline.stages.figures import Figure, Rule, Series
-from pipeline.tables.columns import doubles
-from pipeline.tables.ratios import divide
-from pipeline.tables.sweep import THRESHOLD
+from pipeline.metrics.calibration.bins import BIN, BINNING, BINNINGS
+from pipeline.metrics.calibration.bins import LOWER as SCORE_LOWER
+from pipeline.metrics.calibration.bins import UPPER as SCORE_UPPER
+from pipeline.metrics.calibration.errors import ERRORS, Variances, calibration_errors
+from pipeline.metrics.calibration.estimates import estimates_of_clusters, estimates_of_rows, joined
+from pipeline.metrics.uncertainty.cube import MOST_CELLS, Cube
+from pipeline.metrics.uncertainty.limits import (
+    UNDEFINED_INTERVAL,
+    Interval,
+    clusters_of_parents,
+    limit_columns,
+    no_limits,
+    with_numbers,
+    with_quality,
+)
+from pipeline.metrics.uncertainty.qualities import INTERVAL_QUALITY, N_CLUSTERS, N_EFFECTIVE
+from pipeline.stages.threshold_sweep.calibration_columns import CALIBRATION, RELIABILITY
+from pipeline.stages.threshold_sweep.calibration_sums import Binned
+from pipeline.stages.threshold_sweep.contract import HEAVIEST
+from pipeline.stages.threshold_sweep.probabilities import INTO, fitness
+from pipeline.stages.threshold_sweep.uncertainty import with_heaviest
+from pipeline.tables.columns import doubles, nulls
+from pipeline.tables.schemas import polars_types
 
-BINS = 10
-WIDEST = 0.1  # gap between thresholds within which a row's score may lie
-EXACT = 1e-9  # of the Brier score of the thresholds beside that of the scores
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pipeline.metrics.calibration.estimates import Estimates
+    from pipeline.metrics.uncertainty.reasons import Reason
+    from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
+
+_OF_BINS = ("share_positive", "share_positive_band", "gap")
+_TESTS = ("spiegelhalter_z", "spiegelhalter_p_value", "hosmer_lemeshow", "hosmer_lemeshow_p_value")
+_FROM_VARIANCES = ("ece_if_calibrated", *(name for name in ERRORS if name.endswith("_debiased")))
+_EVENTS = ("n_positive", "n_negative")
+_SIZES = ("weight_positive", "weight_negative")
 
 
-def calibration(curve: pl.DataFrame, areas: pl.DataFrame, confidence: float) -> Figure | None:
-    """Return the share of true rows in tenths of the scores; None unless scores lie in [0, 1].
-
-    The tables hold no score of a row, but counts between thresholds. Where the thresholds are the scores themselves,
-    which their Brier score tells, the mean score of a bin is exact; elsewhere every row is taken to have the middle of
-    the thresholds around its score. Groups whose thresholds leave wider gaps than a tenth are left out, and so are
-    weighted ones. Limits are those of independent rows: of rows in clusters there are none.
+def calibration_tables(
+    params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame], clusters: pl.DataFrame
+) -> dict[str, pl.DataFrame]:
+    """Both tables; without the first where no group has probabilities, and none where nothing was counted for them.
 
     Args:
-        curve: The table of the curve.
-        areas: The table of the areas: `brier` is there if scores lie in [0, 1], `n_clusters` if rows have clusters.
-        confidence: The level of the limits.
+        params: The parameters.
+        counts: The tables of the plan.
+        clusters: `clusters_of` the groups, NULL where rows are independent.
     """
-    keys = keys_of(curve)
-    groups = areas.filter(pl.col("brier").is_not_null()).select(*keys, "n", "brier", "n_clusters")
-    between = _between_thresholds(curve.filter(pl.col("tp_weight").is_null()).join(groups, on=keys, nulls_equal=True))
-    if between.is_empty():
-        return None
-    bins = _with_limits(_binned(between), confidence)
-    series = (with_limits(bins, Series("share", "Share of true rows", "estimate", "point")),)
-    clustered = "Rows lie in clusters, so that their counts alone give no interval." if not series[0].lower else ""
-    words = "The share of true rows in each tenth of the scores, at the mean score there; on the diagonal scores are"
-    return Figure(
-        name="calibration",
-        title="Calibration",
-        caption=caption(f"{words} probabilities.", intervals(series, confidence), clustered),
-        frame=drawn(bins, "mean_score", series),
-        x=shares("Mean score", "mean_score"),
-        y=shares("Share of true rows"),
-        series=series,
-        rules=(Rule("Scores are probabilities", axis="diagonal"),),
+    groups = fitness(counts)
+    fit = groups.filter(pl.col("undefined").is_null()).select(groups.columns[: groups.columns.index("n")])
+    binnings = pl.DataFrame({BINNING: BINNINGS}, schema={BINNING: pl.String})
+    every = groups.join(binnings, how="cross", maintain_order="left")
+    if params.calibration is False or (fit.height and INTO not in counts):
+        return {}
+    if fit.is_empty():
+        return {"threshold_sweep_calibration": _completed(every, None, clusters)}
+    binned = Binned.of(counts, fit, params.calibration_bins)
+    estimates, reason = _estimated(params, binned, counts.get("heaviest"))
+    return {
+        "threshold_sweep_reliability": _reliability(params, binned, estimates, reason),
+        "threshold_sweep_calibration": _completed(every, _errors(binned, estimates, reason), clusters),
+    }
+
+
+def _estimated(
+    params: ThresholdSweepParameters, binned: Binned, heaviest: pl.DataFrame | None
+) -> tuple[Estimates | None, Reason]:
+    """Limits, variances and tests, or none; and why limits are missing."""
+    if not params.is_replicated:
+        return None, "none"
+    positive, negative = with_heaviest(binned.frame, heaviest, binned.keys[:-1]).select(HEAVIEST).to_numpy().T
+    if params.cluster is None:
+        weights = (positive, negative) if binned.is_weighted else None
+        return estimates_of_rows(binned.sums, binned.starts, weights, params.confidence), "undefined_ratio"
+    if binned.frame.height * max(binned.replicates, params.drawn_resamples) > MOST_CELLS:
+        return None, "budget"
+    of_groups = []
+    for start, (sums, clusterings) in zip(binned.starts, binned.groups(), strict=True):
+        heavy = (positive[start], negative[start]) if binned.is_weighted else None
+        of_groups.append(estimates_of_clusters(sums, clusterings, heavy, params.confidence, params.resampling))
+    return joined(of_groups), "one_replicate"
+
+
+def _reliability(
+    params: ThresholdSweepParameters, binned: Binned, estimates: Estimates | None, reason: Reason
+) -> pl.DataFrame:
+    """One row per group, binning and bin; of bins of equal width those without a row, too."""
+    sums = binned.sums
+    frame = binned.frame.with_columns(
+        pl.sum_horizontal(_EVENTS).cast(pl.Int64).alias("n"),
+        pl.col("n_positive").cast(pl.Int64),
+        doubles("mean_score", sums.mean_score),
+        doubles("share_positive", sums.share),
+        doubles("gap", sums.gap),
+        *nulls(["undefined"], pl.String),
+    )
+    weights = [doubles("weight", sums.weighted.weight), doubles("weight_positive", sums.weighted.hits)]
+    if estimates is None:
+        frame = frame.with_columns(no_limits(_OF_BINS, reason))
+    else:
+        limits = zip(_OF_BINS, (estimates.bins.share, estimates.bins.band, estimates.bins.gap), strict=True)
+        frame = frame.with_columns(*limit_columns({name: Interval.of(values, reason) for name, values in limits}))
+    of_bin = [*binned.keys, BIN]
+    cube = Cube.of(binned.by_replicate[0], of_bin, None, crossed=binned.by_replicate[1:])
+    clusters = None if params.cluster is None else clusters_of_parents(cube, _SIZES)
+    frame = with_quality(frame, _OF_BINS, clusters=clusters, keys=of_bin, events=_EVENTS)
+    frame = frame.with_columns(weights if binned.is_weighted else nulls(["weight", "weight_positive"]))
+    shown = frame.select(*binned.keys[:-1], *(column.name for column in RELIABILITY))
+    empty = _empty_bins(shown, binned, params.calibration_bins, reason if estimates is None else "undefined_ratio")
+    return pl.concat([shown, empty], how="diagonal")
+
+
+def _empty_bins(bins: pl.DataFrame, binned: Binned, count: int, reason: Reason) -> pl.DataFrame:
+    """The bins of equal width that have no row, without numbers."""
+    of_width = bins.filter(pl.col(BINNING) == "width").select(binned.keys).unique(maintain_order=True)
+    number = pl.col(BIN)
+    every = of_width.join(pl.DataFrame({BIN: range(1, count + 1)}, schema={BIN: pl.Int64}), how="cross")
+    return every.join(bins, on=[*binned.keys, BIN], how="anti", nulls_equal=True).with_columns(
+        ((number - 1) / count).alias(SCORE_LOWER),
+        (number / count).alias(SCORE_UPPER),
+        *(pl.lit(0, dtype=pl.Int64).alias(name) for name in ("n", "n_positive")),
+        pl.lit("no_row").alias("undefined"),
+        pl.lit(reason).alias(UNDEFINED_INTERVAL),
     )
 
 
-def _between_thresholds(curve: pl.DataFrame) -> pl.DataFrame:
-    """Counts of rows between a threshold and the next, and below the lowest, with the score they are taken to have.
-
-    Columns: groups, `score`, and `hits` and `misses`: true and false rows.
-    """
-    keys = keys_of(curve)
-    rising = curve.sort([*keys, THRESHOLD])
-    below = rising.group_by(keys, maintain_order=True).agg(
-        pl.lit(0.0).alias("lower"),
-        pl.col(THRESHOLD).first().alias("upper"),
-        *(pl.col(name).first() for name in ("n", "brier", "n_clusters")),
-        pl.col("fn").first().alias("hits"),
-        pl.col("tn").first().alias("misses"),
-    )
-    above = rising.select(
-        *keys,
-        pl.col(THRESHOLD).alias("lower"),
-        pl.col(THRESHOLD).shift(-1, fill_value=1.0).over(keys).alias("upper"),
-        "n",
-        "brier",
-        "n_clusters",
-        (pl.col("tp") - pl.col("tp").shift(-1, fill_value=0).over(keys)).alias("hits"),
-        (pl.col("fp") - pl.col("fp").shift(-1, fill_value=0).over(keys)).alias("misses"),
-    )
-    between = pl.concat([below.select(above.columns), above]).filter(pl.col("hits") + pl.col("misses") > 0)
-    return _with_score(between.with_columns(pl.col("lower", "upper").clip(0.0, 1.0)))
-
-
-def _with_score(between: pl.DataFrame) -> pl.DataFrame:
-    """The score that rows of a gap are taken to have; groups whose gaps are too wide for that are left out."""
-    keys = keys_of(between)
-    hits, misses, lower, upper = (pl.col(name) for name in ("hits", "misses", "lower", "upper"))
-    squares = (hits * (1 - lower) ** 2 + misses * lower**2).sum().over(keys)
-    is_exact = (squares / pl.col("n") - pl.col("brier")).abs() <= EXACT
-    is_fine = (upper - lower).max().over(keys) <= WIDEST + EXACT
-    score = pl.when(is_exact).then(lower).otherwise((lower + upper) / 2)
-    return between.filter(is_exact | is_fine).with_columns(score.alias("score"))
-
-
-def _binned(between: pl.DataFrame) -> pl.DataFrame:
-    """Tenths of the scores with `mean_score`, `share`, `hits`, `misses` and `n_clusters`."""
-    keys = keys_of(between)
-    size = pl.col("hits") + pl.col("misses")
-    tenth = (pl.col("score") * BINS).floor().clip(0, BINS - 1).cast(pl.Int64).alias("tenth")
-    added = between.group_by([*keys, tenth]).agg(
-        pl.col("hits", "misses").sum(), (pl.col("score") * size).sum().alias("scores"), pl.col("n_clusters").first()
-    )
-    return added.sort([*keys, "tenth"]).with_columns(
-        divide(pl.col("scores"), size).alias("mean_score"), divide(pl.col("hits"), size).alias("share")
+def _errors(binned: Binned, estimates: Estimates | None, reason: Reason) -> pl.DataFrame:
+    """The numbers of every group and binning that has probabilities."""
+    sums, starts = binned.sums, binned.starts
+    groups = sums.of_groups(starts)
+    nothing, nothing_of_bins = np.full(len(starts), np.nan), np.full(len(sums.rows), np.nan)
+    unknown = Variances(nothing_of_bins, nothing_of_bins, nothing_of_bins, nothing)
+    variances = unknown if estimates is None else estimates.variances
+    numbers = calibration_errors(sums, variances, starts)
+    known = ~np.isnan(variances.prevalence)
+    numbers |= {name: np.where(known, numbers[name], np.nan) for name in _FROM_VARIANCES}
+    numbers |= {"mean_score": groups.mean_score, "share_positive": groups.share, "gap": groups.gap}
+    tests = (nothing,) * 4 if estimates is None else (*estimates.spiegelhalter, *estimates.hosmer_lemeshow)
+    numbers |= {name: np.where(np.isinf(test), np.nan, test) for name, test in zip(_TESTS, tests, strict=True)}
+    gap = (nothing, nothing) if estimates is None else estimates.gap
+    sizes = np.diff([*starts, len(sums.rows)])
+    of_groups = binned.frame.select(pl.col(binned.keys).gather(starts.tolist()))
+    return of_groups.with_columns(
+        pl.Series("n_bins", sizes, dtype=pl.Int64),
+        pl.Series("_positive", groups.weighted.hits),
+        pl.Series("_negative", groups.weighted.weight - groups.weighted.hits),
+        *(doubles(name, values) for name, values in numbers.items()),
+        *limit_columns({"gap": Interval.of(gap, reason)}),
     )
 
 
-def _with_limits(bins: pl.DataFrame, confidence: float) -> pl.DataFrame:
-    """Limits of the shares of independent rows, and how far they can be trusted; NULL of rows in clusters."""
-    hits, misses = (bins[name].cast(pl.Float64).to_numpy() for name in ("hits", "misses"))
-    limits = binomial_limits(hits, misses, (1 - confidence) / 2)
-    is_clustered = bins["n_clusters"].is_not_null().to_numpy()
-    lower, upper = (
-        doubles(name, np.where(is_clustered, np.nan, side)) for name, side in zip(_SIDES, limits, strict=True)
-    )
-    is_few = pl.min_horizontal("hits", "misses") < FEWEST_EVENTS
-    quality = pl.when(is_few).then(pl.lit("few_events_of_interest")).otherwise(pl.lit("good"))
-    has_limits = pl.col("n_clusters").is_null()
-    return bins.with_columns(lower, upper).with_columns(pl.when(has_limits).then(quality).alias(INTERVAL_QUALITY))
-
-
-_SIDES = ("share_lower", "share_upper")
+def _completed(groups: pl.DataFrame, errors: pl.DataFrame | None, clusters: pl.DataFrame) -> pl.DataFrame:
+    """One row per group and binning, without numbers where the group has no probabilities."""
+    keys = groups.columns[: groups.columns.index("n")]
+    columns = {column.name: polars_types(column.type)[0] for column in CALIBRATION}
+    events = ("_positive", "_negative")
+    if errors is not None:
+        groups = groups.join(errors, on=[*keys, BINNING], how="left", nulls_equal=True, maintain_order="left")
+    lacking = (*columns, *events)
+    absent = [
+        pl.lit(None, dtype=columns.get(name, pl.Float64())).alias(name)
+        for name in lacking
+        if name not in groups.columns
+    ]
+    frame = groups.with_columns(absent)
+    is_undefined = pl.col("undefined").is_not_null()
+    why = pl.when(is_undefined).then(pl.lit("undefined_ratio")).otherwise(pl.col(UNDEFINED_INTERVAL))
+    frame = frame.with_columns(why.alias(UNDEFINED_INTERVAL)).drop(N_CLUSTERS, N_EFFECTIVE, INTERVAL_QUALITY)
+    frame = with_quality(frame, ["gap"], clusters=clusters, keys=keys, events=events)
+    return with_numbers(frame, clusters, keys).select(*keys, *columns)

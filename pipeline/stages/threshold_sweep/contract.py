@@ -46,6 +46,7 @@ COUNTS = (
 )
 CROSSED = ("counts_of_second_parent", "counts_of_both_parents")  # count tables of rows with two parents
 CROSSED_LIKELIHOOD = ("likelihood_of_second_parent", "likelihood_of_both_parents")
+CROSSED_CALIBRATION = ("calibration_of_second_parent", "calibration_of_both_parents")
 COUNT_NAMES = tuple(column.name for column in COUNTS)
 EVERY_HUNDREDTH = EvenThresholds(start=0.01, stop=0.99, count=99)
 Share = Annotated[float, Field(gt=0, lt=1)]
@@ -71,6 +72,8 @@ class ThresholdSweepParameters(StageParameters):
         threshold_probabilities: Where: an even grid or an ascending list from 0 to below 1; default: 0.01 to 0.99.
         prevalence: Shares of positives for which precision and operating points are wanted, too.
         outcomes: Whether the sample of single rows is made; `auto`: up to one million rows of predictions.
+        calibration: Whether the tables of calibration are made; `auto`: if scores lie in [0, 1].
+        calibration_bins: Number of bins of scores, by quantile and of equal width.
         units: Whether the table of units is made, on which `compare` compares systems: of the clusters, else of the
             items that `id` names; `auto`: up to one million rows of predictions, or 250,000 items.
         bands: Whether limits are made that hold at all thresholds together, from draws by `seed`.
@@ -91,6 +94,8 @@ class ThresholdSweepParameters(StageParameters):
     threshold_probabilities: EvenThresholds | tuple[float, ...] | None = None
     prevalence: Share | tuple[Share, ...] = ()
     outcomes: Literal["auto"] | bool = "auto"
+    calibration: Literal["auto"] | bool = "auto"
+    calibration_bins: Annotated[int, Field(ge=2, le=100)] = 10
     units: Literal["auto"] | bool = "auto"
     bands: bool = False
 

@@ -12,6 +12,7 @@ from pipeline.queries.load import statement
 from pipeline.stages.evidence import Evidence, Measure
 from pipeline.stages.influence import with_influence
 from pipeline.stages.sections import EXPLAINED_ROWS, Section
+from pipeline.stages.threshold_sweep.calibration_columns import CALIBRATION_TABLE, RELIABILITY_TABLE
 from pipeline.stages.threshold_sweep.identity import INPUTS, identity, location_of_known
 from pipeline.stages.threshold_sweep.profiles import SCIKIT_LEARN
 
@@ -29,6 +30,15 @@ _FORMULAS = {
     "f1": "2 * {tp} / (2 * {tp} + {fp} + {fn})",
     "fpr": "{fp} / ({fp} + {tn})",
 }
+
+_OF_BINS = (
+    Measure(
+        "share_positive",
+        RELIABILITY_TABLE.name,
+        ((("share_positive", "weight_positive / weight"),), (("share_positive", "n_positive / n"),)),
+    ),
+    Measure("gap", RELIABILITY_TABLE.name, ((("gap", "share_positive - mean_score"),),)),
+)
 
 
 def _measure(name: str) -> Measure:
@@ -66,6 +76,8 @@ EVIDENCE = Evidence(
     measures=(
         *map(_measure, _FORMULAS),
         *(Measure(name, _AREAS) for name in ("average_precision", "pr_auc", "roc_auc", "log_likelihood", "brier")),
+        *_OF_BINS,
+        *(Measure(name, CALIBRATION_TABLE.name) for name in ("ece", "mce", "reliability", "spiegelhalter_z")),
     ),
     sections=(
         Section(

@@ -19,7 +19,7 @@ from pipeline.stages.figures import Figure, Rule, Series
 from pipeline.stages.standard_figures import across_groups, by_threshold, path_of_thresholds, precision_recall
 from pipeline.stages.standard_numbers import Wanted, key_numbers_of
 from pipeline.stages.threshold_sweep.band_figures import with_band
-from pipeline.stages.threshold_sweep.calibration import calibration
+from pipeline.stages.threshold_sweep.calibration_figures import calibration_figures
 from pipeline.stages.threshold_sweep.decision_figures import decision_figures
 from pipeline.tables.ratios import divide
 
@@ -60,7 +60,7 @@ def figures(tables: Mapping[str, pl.DataFrame], confidence: float = 0.95, /) -> 
     chance = Series("prevalence", "Share of true rows: precision by chance", "chance", "path")
     yield with_band(precision_recall(curve, points, (chance,)), tables, confidence)
     yield with_band(_roc(curve, points), tables, confidence)
-    yield calibration(curve, areas, confidence)
+    yield from calibration_figures(tables.get("threshold_sweep_reliability"), confidence)
     yield from decision_figures(tables, confidence)
     if areas.height > 1:
         yield _areas(areas, confidence)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pipeline.stages import methods
+from pipeline.stages.threshold_sweep.calibration_methods import calibration_sentences
 from pipeline.stages.threshold_sweep.decision_methods import decisions
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def sentences(measured: Measured) -> Iterator[str]:
     yield from _sizes(areas)
     names = {"average_precision": "average precision", "roc_auc": "the ROC area"}
     yield from methods.results(areas, names, measured.confidence)
+    yield from calibration_sentences(measured)
     points = measured.tables["threshold_sweep_operating_points"]
     rows = methods.of_first_criterion(points)
     yield from methods.results(rows, methods.RATIO_NAMES, measured.confidence, methods.CHOSEN)

@@ -19,6 +19,7 @@ from pipeline.plan.samples import Sample
 from pipeline.queries.dialect import column, double, is_finite
 from pipeline.queries.load import statement
 from pipeline.sources.source import SCORE_GIVEN
+from pipeline.stages.threshold_sweep import probabilities
 from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, CROSSED, CROSSED_LIKELIHOOD, HEAVIEST
 from pipeline.stages.threshold_sweep.outcomes import POINTS, OutcomeSampler
 from pipeline.stages.threshold_sweep.outcomes import TABLE as OUTCOMES
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from pipeline.plan.nodes import Node
     from pipeline.sources.bins import Grid
     from pipeline.sources.source import Source
     from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
@@ -70,6 +72,7 @@ class _Planner:
                 *self._counts(sweep),
                 *self._heaviest(),
                 self._areas(names),
+                *self._calibration(names),
                 *self._sample(names),
                 *self.units.nodes(names, weighted=self.weighted),
             ),
@@ -80,7 +83,11 @@ class _Planner:
             positive=column("label"),
             warnings=tuple(self._warnings(by)),
             facts={"independent": self._independent(), **self.units.facts},
-            optional=(self.outcomes, self.units.table),
+            optional=(
+                self.outcomes,
+                self.units.table,
+                *probabilities.optional_tables(self.params, self.predictions),
+            ),
         )
 
     def _counts(self, sweep: Sweep) -> Iterator[Query]:
@@ -226,12 +233,16 @@ class _Planner:
             resampling=self.params.resampling,
         )
 
+    def _calibration(self, by: Sequence[str]) -> Iterator[Node]:
+        return probabilities.nodes(self.params, self.predictions, by, replicated=self.replicated, beside=self.beside)
+
     def _checks(self) -> Iterator[Check]:
         if self.weighted:
             yield missing_check(self.predictions, "weight")
             yield outside_check(self.predictions, "weight", 0.0, MOST_WEIGHT)
             yield _no_weight(self.predictions)
             yield _tiny_weight(self.predictions)
+        yield from probabilities.checks(self.params, self.predictions)
         for cluster in self._clusters():
             yield missing_check(self.predictions, cluster)
         if self.params.duplicates == "error" and self.predictions.is_mapped("id"):  # a name too common to guess

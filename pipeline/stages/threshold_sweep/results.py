@@ -15,19 +15,27 @@ from pipeline.stages.threshold_sweep.allocations import not_allocated
 from pipeline.stages.threshold_sweep.areas import CLUSTERS, areas_table
 from pipeline.stages.threshold_sweep.averages import averages_table
 from pipeline.stages.threshold_sweep.bands import bands_table
+from pipeline.stages.threshold_sweep.calibration import calibration_tables
+from pipeline.stages.threshold_sweep.calibration_columns import RELIABILITY_TABLE
 from pipeline.stages.threshold_sweep.choosing import candidates, f_beta, outcomes
 from pipeline.stages.threshold_sweep.contract import COUNT_NAMES, CROSSED, HEAVIEST
 from pipeline.stages.threshold_sweep.costs import COST_PER_ROW, cost_cell, cost_text, is_about_cost
 from pipeline.stages.threshold_sweep.deciding import at_own_thresholds, decision_tables, with_costs
 from pipeline.stages.threshold_sweep.pooled_points import Swept
-from pipeline.stages.threshold_sweep.uncertainty import CONFUSION, clusters_of_groups, kind_of_counts, with_intervals
+from pipeline.stages.threshold_sweep.uncertainty import (
+    CONFUSION,
+    clusters_of_groups,
+    kind_of_counts,
+    with_heaviest,
+    with_intervals,
+)
 from pipeline.tables.groupings import group_text
 from pipeline.tables.ratios import divide, ratios
 from pipeline.tables.schemas import GROUPING
 from pipeline.tables.sweep import THRESHOLD
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
 
@@ -39,7 +47,7 @@ def derive(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame])
     cube = Cube.of_groups(counts["counts"], params.threshold_values, params.boundary, crossed)
     keys = list(cube.keys)
     clusters = clusters_of_groups(params, cube)
-    curve = with_intervals(_with_heaviest(_curve(cube), counts.get("heaviest"), keys), cube, params, clusters)
+    curve = with_intervals(with_heaviest(_curve(cube), counts.get("heaviest"), keys), cube, params, clusters)
     points = operating_points(
         curve, keys, params.operating_points, candidates(curve, cube, params), f_beta, outcomes(), params.boundary
     )
@@ -54,6 +62,7 @@ def derive(params: ThresholdSweepParameters, counts: Mapping[str, pl.DataFrame])
         "threshold_sweep_areas": areas,
         "threshold_sweep_operating_points": points.drop(working),
         "threshold_sweep_averages": averages_table(params, shown, areas, keys),
+        **calibration_tables(params, counts, clusters),
         **bands,
         **decision_tables(params, as_counted, Swept(cube, curve, points, clusters)),
     }
@@ -81,16 +90,6 @@ def _curve(cube: Cube) -> pl.DataFrame:
         *PROPORTIONS,
         "undefined",
     )
-
-
-def _with_heaviest(curve: pl.DataFrame, heaviest: pl.DataFrame | None, keys: Sequence[str]) -> pl.DataFrame:
-    """The curve with the heaviest weights of its groups; in place of those of a class without rows the other's."""
-    if heaviest is None:
-        return curve.with_columns(pl.lit(1.0).alias(name) for name in HEAVIEST)
-    largest = heaviest.group_by(keys).agg(pl.col(name).cast(pl.Float64).max() for name in HEAVIEST)
-    either = pl.max_horizontal(HEAVIEST)
-    largest = largest.with_columns(pl.when(pl.col(name) > 0).then(name).otherwise(either) for name in HEAVIEST)
-    return curve.join(largest, on=list(keys), how="left", nulls_equal=True, maintain_order="left")
 
 
 def _confusion(source: str, suffix: str) -> list[pl.Expr]:
@@ -137,7 +136,9 @@ def warnings(tables: Mapping[str, pl.DataFrame]) -> tuple[str, ...]:
     messages = groups_without(areas, conditions)
     few = areas.filter(pl.col("n_positive").is_between(1, 19)).height
     words = f"{few:,} of {areas.height:,} groups have fewer than 20 positives: their areas are very uncertain"
-    return (*messages, *([words] if few else []), *not_allocated(tables), *warnings_of_marks(tables))
+    # a bin of few rows or clusters is no surprise, and its own mark says so
+    of_groups = {name: table for name, table in tables.items() if name != RELIABILITY_TABLE.name}
+    return (*messages, *([words] if few else []), *not_allocated(tables), *warnings_of_marks(of_groups))
 
 
 def summarize(tables: Mapping[str, pl.DataFrame]) -> Summary:

@@ -6,6 +6,7 @@ from pipeline.metrics.curves.choice_columns import COLUMNS as CHOSEN_ELSEWHERE
 from pipeline.metrics.curves.choice_columns import criterion_column
 from pipeline.metrics.uncertainty.qualities import CLUSTER_COLUMNS, QUALITY_COLUMN, design_effect_column
 from pipeline.stages.threshold_sweep.band_columns import BANDS
+from pipeline.stages.threshold_sweep.calibration_columns import CALIBRATION_TABLE, RELIABILITY_TABLE
 from pipeline.stages.threshold_sweep.decision_tables import TABLES as DECISION_TABLES
 from pipeline.stages.threshold_sweep.unit_columns import UNITS
 from pipeline.tables.schemas import Column, Table, limits_of, of_chosen_row
@@ -268,6 +269,8 @@ TABLES = (
         AVERAGES,
         ("averaged", "average", "threshold"),
     ),
+    CALIBRATION_TABLE,
+    RELIABILITY_TABLE,
     BANDS,
     Table("threshold_sweep_outcomes", "one row per sampled prediction", OUTCOMES, ("sampled_as", "sample_rank")),
     *DECISION_TABLES,

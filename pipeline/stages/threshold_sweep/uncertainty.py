@@ -73,6 +73,16 @@ def clusters_of_groups(params: ThresholdSweepParameters, cube: Cube) -> pl.DataF
     return table
 
 
+def with_heaviest(rows: pl.DataFrame, heaviest: pl.DataFrame | None, keys: Sequence[str]) -> pl.DataFrame:
+    """Rows with the heaviest weights of their groups; in place of those of a class without rows the other's."""
+    if heaviest is None:
+        return rows.with_columns(pl.lit(1.0).alias(name) for name in HEAVIEST)
+    largest = heaviest.group_by(keys).agg(pl.col(name).cast(pl.Float64).max() for name in HEAVIEST)
+    either = pl.max_horizontal(HEAVIEST)
+    largest = largest.with_columns(pl.when(pl.col(name) > 0).then(name).otherwise(either) for name in HEAVIEST)
+    return rows.join(largest, on=list(keys), how="left", nulls_equal=True, maintain_order="left")
+
+
 def sizes_of(kind: str) -> tuple[str, str]:
     """The counts that make the size of a cluster."""
     return f"{kind}_positive", f"{kind}_negative"

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from deriving import figures_of, result_tables, stage_of
 
 if TYPE_CHECKING:
     from deriving import Rows
 
 KIND = "threshold_sweep"
-SCORES = (0.15, 0.25, 0.65, 0.95)
 
 
 def row(threshold: float, tp: int, fp: int, fn: int, tn: int, **values: Any) -> dict[str, Any]:  # noqa: ANN401 - cells
@@ -19,47 +17,56 @@ def row(threshold: float, tp: int, fp: int, fn: int, tn: int, **values: Any) -> 
     return {"threshold": threshold, "tp": tp, "fp": fp, "fn": fn, "tn": tn, **ratios, **values}
 
 
-# 20 rows at each of four scores, of which 2, 6, 12 and 20 are true
+# 20 rows at each of four scores, 0.15, 0.25, 0.65 and 0.95, of which 2, 6, 12 and 20 are true
 CURVE = [row(0.15, 40, 40, 0, 0), row(0.25, 38, 22, 2, 18), row(0.65, 32, 8, 8, 32), row(0.95, 20, 0, 20, 40)]
-TRUE_ROWS = (2, 6, 12, 20)
-BRIER = sum(n * (1 - s) ** 2 + (20 - n) * s**2 for s, n in zip(SCORES, TRUE_ROWS, strict=True)) / 80
-AREAS: Rows = [{"n": 80, "n_positive": 40, "brier": BRIER, "average_precision": 0.9, "roc_auc": 0.8}]
+AREAS: Rows = [{"n": 80, "n_positive": 40, "brier": 0.1, "average_precision": 0.9, "roc_auc": 0.8}]
 
 
-def test_calibration_at_thresholds_that_are_the_scores_is_exact() -> None:
-    figure = figures_of(KIND, {"curve": CURVE, "areas": AREAS}, confidence=0.9)["calibration"]
-    assert figure.frame["mean_score"].to_list() == pytest.approx(SCORES)
-    assert figure.frame["share"].to_list() == [0.1, 0.3, 0.6, 1.0]
-    lower, upper = figure.frame["share_lower"].to_list(), figure.frame["share_upper"].to_list()
-    assert all(low < share <= high for low, share, high in zip(lower, figure.frame["share"], upper, strict=True))
-    assert lower[3] == pytest.approx(0.05 ** (1 / 20))  # Clopper & Pearson without a miss
-    assert upper[3] == 1.0
-    assert set(figure.frame["interval_quality"]) == {"few_events_of_interest"}
-    assert "90%" in figure.caption
+def bins_of(**limits: float) -> Rows:
+    """Two bins by quantile, the higher one first, and two of equal width, of which one has no row."""
+    empty = {"n": 0, "n_positive": 0, "share_positive": None}
+    rows: Rows = [
+        {"bin": 2, "score_lower": 0.4, "score_upper": 0.9, "mean_score": 0.7, "share_positive": 0.5, **limits},
+        {"bin": 1, "score_lower": 0.1, "score_upper": 0.4, "mean_score": 0.2, "share_positive": 0.1, **limits},
+    ]
+    quantile = [row | {"binning": "quantile", "n": 20, "n_positive": 6} for row in rows]
+    width = [
+        row | {"binning": "width", "n": 40, "n_positive": 12, "score_lower": 0.5, "score_upper": 1.0} for row in rows
+    ]
+    return [*quantile, width[0], width[1] | {"score_lower": 0.0, "score_upper": 0.5} | empty]
 
 
-def test_calibration_between_thresholds_takes_the_middle() -> None:
-    grid = [row(step / 20, 20 - step, 20 - step, step, step) for step in range(20)]
-    areas: Rows = [{"n": 40, "n_positive": 20, "brier": 0.2}]
-    frame = figures_of(KIND, {"curve": grid, "areas": areas})["calibration"].frame
-    assert frame["mean_score"].to_list() == pytest.approx([0.05 + tenth / 10 for tenth in range(10)])
-    assert frame["share"].to_list() == [0.5] * 10
+LIMITS = {
+    f"{name}_{side}": value
+    for name, values in {"share_positive": (0.05, 0.6), "share_positive_band": (0.02, 0.7)}.items()
+    for side, value in zip(("lower", "upper"), values, strict=True)
+}
 
 
-@pytest.mark.parametrize(
-    "areas",
-    [{"brier": None}, {"brier": 0.1}],
-    ids=["scores outside [0, 1]", "thresholds wider apart than a tenth"],
-)
-def test_calibration_is_left_out_where_scores_are_not_known(areas: dict[str, Any]) -> None:
-    assert "calibration" not in figures_of(KIND, {"curve": CURVE, "areas": [AREAS[0] | areas]})
+def test_calibration_has_points_with_intervals_in_a_band_and_rows_by_score() -> None:
+    tables = {"curve": CURVE, "areas": AREAS, "reliability": bins_of(**LIMITS)}
+    figures = figures_of(KIND, tables, confidence=0.9)
+    figure, rows = figures["calibration"], figures["scores"]
+    band, points = figure.series
+    assert figure.frame["mean_score"].to_list() == [0.2, 0.7]
+    assert figure.frame[points.column].to_list() == figure.frame[band.column].to_list() == [0.1, 0.5]
+    assert (figure.frame[points.lower][0], figure.frame[points.upper][0]) == (0.05, 0.6)
+    assert (figure.frame[band.lower][0], figure.frame[band.upper][0]) == (0.02, 0.7)
+    assert (band.mark, points.mark) == ("line", "point")
+    assert "Bars are 90% intervals" in figure.caption
+    assert "all bins together in 90%" in figure.caption
+    assert rows.frame.select("score", "n", "n_positive").rows() == [(0.25, 0, 0), (0.75, 40, 12)]
 
 
-def test_calibration_of_clusters_has_no_limits() -> None:
-    figure = figures_of(KIND, {"curve": CURVE, "areas": [AREAS[0] | {"n_clusters": 7}]})["calibration"]
-    assert figure.frame["share"].to_list() == [0.1, 0.3, 0.6, 1.0]
-    assert figure.series[0].lower == ""
-    assert "Rows lie in clusters" in figure.caption
+def test_calibration_without_intervals_has_points_alone() -> None:
+    figure = figures_of(KIND, {"curve": CURVE, "areas": AREAS, "reliability": bins_of()})["calibration"]
+    assert [line.lower for line in figure.series] == ["", ""]
+    assert "interval" not in figure.caption
+    assert "together" not in figure.caption
+
+
+def test_calibration_is_left_out_where_scores_are_no_probabilities() -> None:
+    assert not {"calibration", "scores"} & set(figures_of(KIND, {"curve": CURVE, "areas": AREAS}))
 
 
 def test_an_undefined_ratio_is_a_gap_and_chance_is_the_share_of_true_rows() -> None:
@@ -77,7 +84,6 @@ def test_weights_decide_chance() -> None:
     weights = {"tp_weight": 1.0, "fp_weight": 1.0, "fn_weight": 2.0, "tn_weight": 4.0}
     figures = figures_of(KIND, {"curve": [line | weights for line in CURVE], "areas": AREAS})
     assert set(figures["precision_recall"].frame["prevalence"]) == {3 / 8}
-    assert "calibration" not in figures
 
 
 def test_groups_have_panels_of_their_own_and_stand_beside_each_other() -> None:

@@ -1,0 +1,1 @@
+"""Calibration of probabilities: reliability in bins, calibration errors, the Brier score in parts, tests."""

@@ -1,0 +1,185 @@
+"""Sums over the rows of bins, and what follows from them: shares, mean scores, gaps and their variances."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from pipeline.metrics.curves.influence import spread_of_clusters
+from pipeline.metrics.uncertainty.clusters import Spread, combined_spread
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+Floats: TypeAlias = "NDArray[np.float64]"
+Ints: TypeAlias = "NDArray[np.int64]"
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Sums over rows of the score s and the label y, each row with a weight v; arrays of one shape.
+
+    Attributes:
+        weight: Σ v.
+        hits: Σ v y.
+        scores: Σ v s.
+        hit_scores: Σ v s y.
+        squares: Σ v s².
+    """
+
+    weight: Floats
+    hits: Floats
+    scores: Floats
+    hit_scores: Floats
+    squares: Floats
+
+    @property
+    def surplus(self) -> Floats:
+        """Sum of v (y - s): by how much true rows exceed what the scores say."""
+        return self.hits - self.scores
+
+    @property
+    def squared_errors(self) -> Floats:
+        """Sum of v (y - s)²."""
+        return self.hits - 2 * self.hit_scores + self.squares
+
+    @property
+    def expected_variance(self) -> Floats:
+        """Sum of v s (1 - s): the variance of the number of true rows, v being 1, if scores are their probabilities."""
+        return self.scores - self.squares
+
+    @property
+    def test_sum(self) -> Floats:
+        """Sum of v (y - s) (1 - 2 s), whose expected value is 0 if scores are probabilities (Spiegelhalter 1986)."""
+        return self.hits - self.scores - 2 * self.hit_scores + 2 * self.squares
+
+    def over_bins(self) -> Moments:
+        """The sums over all bins, the last axis, which has one entry then."""
+        return Moments(*(values.sum(axis=-1, keepdims=True) for values in self._values))
+
+    def of_groups(self, starts: Ints) -> Moments:
+        """The sums over the bins of every group, which begin at `starts`."""
+        return Moments(*(np.add.reduceat(values, starts, axis=-1) for values in self._values))
+
+    @property
+    def _values(self) -> tuple[Floats, ...]:
+        return (self.weight, self.hits, self.scores, self.hit_scores, self.squares)
+
+
+@dataclass(frozen=True)
+class BinSums:
+    """Sums over the rows of bins.
+
+    Attributes:
+        rows: Number of rows with a weight above 0.
+        weighted: With the weight of each row.
+        heavy: With the squared weight of each row; without weights the same.
+        test_variance: Variance of the `test_sum` of independent rows.
+        is_weighted: Whether rows have weights.
+    """
+
+    rows: Floats
+    weighted: Moments
+    heavy: Moments
+    test_variance: Floats
+    is_weighted: bool
+
+    @property
+    @np.errstate(divide="ignore", invalid="ignore")
+    def share(self) -> Floats:
+        """Share of true rows; nan without a row."""
+        return self.weighted.hits / self.weighted.weight
+
+    @property
+    @np.errstate(divide="ignore", invalid="ignore")
+    def mean_score(self) -> Floats:
+        """Mean score; nan without a row."""
+        return self.weighted.scores / self.weighted.weight
+
+    @property
+    @np.errstate(divide="ignore", invalid="ignore")
+    def gap(self) -> Floats:
+        """Share of true rows less mean score."""
+        return self.weighted.surplus / self.weighted.weight
+
+    @property
+    def variance_of_share(self) -> Floats:
+        """Variance of the share where rows are independent; nan for fewer than two rows."""
+        return self._variance(self.share, self.heavy.hits, self.heavy.hits)
+
+    @property
+    def variance_of_gap(self) -> Floats:
+        """Variance of the gap where rows are independent; nan for fewer than two rows."""
+        return self._variance(self.gap, self.heavy.surplus, self.heavy.squared_errors)
+
+    @np.errstate(divide="ignore", invalid="ignore")
+    def _variance(self, mean: Floats, first: Floats, second: Floats) -> Floats:
+        """Return m / (m - 1) × Σ w² (x - mean)² / (Σ w)², with m effective rows (Kish 1965).
+
+        Args:
+            mean: Of x.
+            first: Σ w² x.
+            second: Σ w² x².
+        """
+        spread = np.maximum(second - 2 * mean * first + mean**2 * self.heavy.weight, 0.0)
+        size = self.weighted.weight**2 / self.heavy.weight
+        factor = np.where(self.rows > 1, size / (size - 1), np.nan)
+        return np.asarray(factor * spread / self.weighted.weight**2)
+
+    def of_groups(self, starts: Ints) -> BinSums:
+        """The sums over the bins of every group, which begin at `starts`."""
+        rows, test_variance = (np.add.reduceat(values, starts) for values in (self.rows, self.test_variance))
+        weighted, heavy = self.weighted.of_groups(starts), self.heavy.of_groups(starts)
+        return BinSums(rows, weighted, heavy, test_variance, self.is_weighted)
+
+    @np.errstate(divide="ignore", invalid="ignore")
+    def variance_if_calibrated(self, starts: Ints) -> Floats:
+        """Variance of the `surplus` of independent rows whose scores are probabilities.
+
+        A label of probability s adds w (1 - s) if it is true, and takes away w s if it is not. Weights may depend on
+        the label, as where few of the false rows were sampled: with the mean weights u and v of the two classes of the
+        group the variance is Σ w s (1 - s) (u (1 - s) + v s), here with the mean score of the bin in the brackets.
+
+        Args:
+            starts: Index of the first bin of every group, rising.
+        """
+        if not self.is_weighted:
+            return self.weighted.expected_variance
+        groups = self.of_groups(starts)
+        weighted, heavy = groups.weighted, groups.heavy
+        of_class = [heavy.hits / weighted.hits, (heavy.weight - heavy.hits) / (weighted.weight - weighted.hits)]
+        either = np.fmax(*of_class)
+        positive, negative = (
+            np.where(np.isnan(weight), either, weight)[group_of_bins(starts, len(self.rows))] for weight in of_class
+        )
+        mean = self.mean_score
+        return self.weighted.expected_variance * (positive * (1 - mean) + negative * mean)
+
+
+def group_of_bins(starts: Ints, count: int) -> Ints:
+    """Number of the group of every bin.
+
+    Args:
+        starts: Index of the first bin of every group, rising.
+        count: Number of bins.
+    """
+    return np.repeat(np.arange(len(starts)), np.diff([*starts, count]))
+
+
+@np.errstate(divide="ignore", invalid="ignore")
+def spread_of_means(sums: Callable[[Moments], Floats], clusterings: Sequence[Moments]) -> Spread:
+    """Sampling error of a weighted mean where only replicates, groups of clusters, are independent.
+
+    Args:
+        sums: Sum of w x in each replicate.
+        clusterings: Sums by replicate, on axis 0: of the one clustering, or of both parents and their intersections.
+    """
+    spreads = []
+    for moments in clusterings:
+        nothing = np.zeros_like(moments.weight)
+        spreads.append(spread_of_clusters((moments.weight, nothing), (sums(moments), nothing), 0.0))
+    return combined_spread(spreads)

@@ -1,0 +1,123 @@
+"""A node that counts rows and adds up their probabilities by cells of the probability, for tables of calibration."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import polars as pl
+import sqlglot.expressions as exp
+
+from pipeline.plan.counts import by_parent
+from pipeline.plan.nodes import Phase, Statement
+from pipeline.queries.dialect import column, double
+from pipeline.queries.load import expand, load
+from pipeline.sources.probability_cells import ProbabilityCells
+from pipeline.tables.schemas import COUNT_TABLE, GROUPING
+from pipeline.tables.sweep import REPLICATE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pipeline.engines.engine import Engine
+    from pipeline.plan.count_tables import CountTables
+    from pipeline.plan.nodes import Progress
+    from pipeline.plan.optional_tables import Unfit
+
+ROWS = "probabilities"  # the relation of the rows
+CELL = "cell"
+LOWER, UPPER = "cell_lower", "cell_upper"  # keys of the count table: edges of a cell, the same if it is one score
+MOST_SCORES = 250_000  # rows that have a cell for every score
+MOST_SUMS = 1 << 21  # cells of all groups and replicates
+FINEST, COARSEST = 1024, 32
+
+
+@dataclass(frozen=True)
+class ProbabilitySums:
+    """Sums over rows with a score from 0 to 1, by group, replicate and cell of the score.
+
+    Few rows have a cell for every score. Of many rows cells are fixed intervals, so that sums add up over files; these
+    are coarser where there are many groups or replicates.
+
+    Attributes:
+        into: The count table, with the edges of the cell as keys `LOWER` and `UPPER`.
+        name: The query, which groups by `cell`.
+        rows: The query of the rows, with `probability`.
+        columns: Its sums.
+        bins: Bins of equal width that cells must not cross.
+        unfit: Says why the rows that were counted are no probabilities, in no group; None: in some group they are.
+        replicated: Whether rows fall into replicates; else all are in replicate 0.
+        beside: As for `counts.Query`.
+        crossed: Likewise.
+        replicated_like: Count tables whose replicates rows fall into: of both parents where they have two.
+    """
+
+    phase: ClassVar[Phase] = Phase.AREAS
+    into: str
+    name: str
+    rows: exp.Query
+    columns: tuple[str, ...]
+    bins: int
+    unfit: Callable[[CountTables], Unfit | None]
+    replicated: bool = False
+    beside: tuple[str, ...] = ()
+    crossed: tuple[str, ...] = ()
+    replicated_like: tuple[str, ...] = (COUNT_TABLE,)
+
+    def run(self, engine: Engine, progress: Progress) -> None:
+        """Count, unless no group has probabilities."""
+        if progress.counts[COUNT_TABLE].is_empty():
+            return
+        unfit = self.unfit(progress.counts)
+        if unfit is not None:
+            if not unfit.is_obvious:
+                progress.warnings.append(f"{self.into} is left out: {unfit.reason}")
+            return
+        cells = self._cells(progress.counts)
+        engine.define(ROWS, self._in_cells(cells))
+        for segment in progress.counts.segments(additive=True):
+            sums = _with_edges(engine.fetch(self._query(segment)), cells)
+            for table, rows in by_parent(sums, self.into, self.crossed):
+                progress.counts.add(table, segment, rows, (LOWER, UPPER), self.columns)
+
+    def _cells(self, counts: CountTables) -> ProbabilityCells | None:
+        """The cells; None: every score is one."""
+        table = counts[COUNT_TABLE]
+        of_grouping = table.filter(pl.col(GROUPING.name) == table[GROUPING.name].first())
+        if of_grouping.select(pl.sum_horizontal("n_positive", "n_negative").sum()).item() <= MOST_SCORES:
+            return None
+        groups = table.select(table.columns[: table.columns.index(REPLICATE)]).n_unique()
+        replicates = math.prod(counts[name][REPLICATE].n_unique() for name in self.replicated_like)
+        most = MOST_SUMS // (groups * replicates)
+        fineness = FINEST
+        while fineness > COARSEST and ProbabilityCells(fineness, self.bins).count > most:
+            fineness //= 2
+        return ProbabilityCells(fineness, self.bins)
+
+    def _in_cells(self, cells: ProbabilityCells | None) -> exp.Query:
+        """The rows with the number of their cell; without cells, with their score as cell, -0 as 0."""
+        score, whole_cell, rows = column("probability"), column("whole_cell"), self.rows.subquery("probabilities_alone")
+        if cells is None:
+            return exp.select(exp.Star(), exp.alias_(score + double(0.0), CELL)).from_(rows)
+        in_cells = exp.select(exp.Star(), exp.alias_(cells.cell(score), "whole_cell")).from_(rows).subquery("in_cells")
+        return exp.select(exp.Star(), exp.alias_(cells.number(whole_cell, score), CELL)).from_(in_cells)
+
+    def _query(self, segment: Sequence[str]) -> exp.Query:
+        return expand(load(self.name), (*self.beside, *segment), zero=[] if self.replicated else [REPLICATE])
+
+    def statements(self, by: Sequence[str]) -> Iterator[Statement]:
+        """The rows in the finest cells, and the sums."""
+        cells = ProbabilityCells(FINEST, self.bins)
+        yield Statement(f"relation {ROWS}, of many rows", self._in_cells(cells), ROWS)
+        yield Statement(f"counts {self.into}", self._query(by))
+
+
+def _with_edges(sums: pl.DataFrame, cells: ProbabilityCells | None) -> pl.DataFrame:
+    """The sums with the edges of their cell in its place."""
+    if cells is None:
+        edges = (sums[CELL].to_numpy(), sums[CELL].to_numpy())
+    else:
+        edges = cells.edges(sums[CELL].cast(pl.Int64).to_numpy())
+    series = [pl.Series(name, values, dtype=pl.Float64) for name, values in zip((LOWER, UPPER), edges, strict=True)]
+    return sums.drop(CELL).with_columns(*series)

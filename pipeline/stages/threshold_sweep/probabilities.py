@@ -1,0 +1,129 @@
+"""Whether scores of threshold_sweep are probabilities: what is counted for the tables of calibration, and when."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from pipeline.plan.checks import outside_check
+from pipeline.plan.optional_tables import OptionalTable, Unfit
+from pipeline.plan.probability_sums import ProbabilitySums
+from pipeline.queries.load import statement
+from pipeline.stages.threshold_sweep.calibration_columns import CALIBRATION_TABLE, RELIABILITY_TABLE
+from pipeline.stages.threshold_sweep.contract import CROSSED, CROSSED_CALIBRATION
+from pipeline.tables.schemas import COUNT_TABLE
+from pipeline.tables.sweep import REPLICATE, add_up
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pipeline.plan.count_tables import CountTables
+    from pipeline.plan.nodes import Check, Node
+    from pipeline.sources.source import Source
+    from pipeline.stages.threshold_sweep.contract import ThresholdSweepParameters
+
+INTO = "calibration"  # the count table
+SUMS = ("n_positive", "n_negative", "scores", "scores_positive", "score_squares", "test_variance")
+SUMS_OF_WEIGHTS = (
+    *("weight_positive", "weight_negative", "squares_positive", "squares_negative"),
+    *("heavy_scores", "heavy_scores_positive", "heavy_score_squares"),
+)
+OBVIOUS = 0.1  # share of rows with other scores from which on nobody takes scores for probabilities
+ANY_NUMBER_OF_ROWS = 1 << 62
+
+
+def optional_tables(params: ThresholdSweepParameters, predictions: Source) -> tuple[OptionalTable, ...]:
+    """Both tables of calibration, which `auto` makes of any number of rows whose scores are probabilities."""
+    return tuple(
+        OptionalTable(
+            table.name, "calibration", params.calibration, ANY_NUMBER_OF_ROWS, (predictions,), told=False, unfit=unfit
+        )
+        for table in (RELIABILITY_TABLE, CALIBRATION_TABLE)
+    )
+
+
+def nodes(
+    params: ThresholdSweepParameters,
+    predictions: Source,
+    by: Sequence[str],
+    *,
+    replicated: bool,
+    beside: tuple[str, ...],
+) -> Iterator[Node]:
+    """What counts rows and adds up their scores by cells, unless no table of calibration is wanted.
+
+    Args:
+        params: The parameters.
+        predictions: The input.
+        by: The grouping columns.
+        replicated: Whether rows fall into replicates.
+        beside: The column of the replicate of the second parent of rows that have two.
+    """
+    if params.calibration is False:
+        return
+    weighted = predictions.has("weight")
+
+    yield ProbabilitySums(
+        INTO,
+        "threshold_sweep/weighted_calibration" if weighted else "threshold_sweep/calibration",
+        statement("threshold_sweep/probabilities", [*beside, *by]),
+        (*SUMS, *SUMS_OF_WEIGHTS) if weighted else SUMS,
+        params.calibration_bins,
+        unfit,
+        replicated=replicated,
+        beside=beside,
+        crossed=CROSSED_CALIBRATION if beside else (),
+        replicated_like=(COUNT_TABLE, *(CROSSED[:1] if beside else ())),
+    )
+
+
+def checks(params: ThresholdSweepParameters, predictions: Source) -> Iterator[Check]:
+    """Scores outside [0, 1] are a fault where calibration is asked for."""
+    if params.calibration is True:
+        yield outside_check(predictions, "score", 0.0, 1.0)
+
+
+def fitness(counts: Mapping[str, pl.DataFrame] | CountTables) -> pl.DataFrame:
+    """Which groups have probabilities.
+
+    Args:
+        counts: The count tables `counts` and `likelihood`.
+
+    Returns:
+        The columns of groups; `n` and `n_outside`: rows with a weight above 0 and a score, and those of them outside
+        [0, 1]; `undefined`: `no_row`, `no_score` where such a row lacks its score, `no_probability`; NULL: they have.
+    """
+    table = counts[COUNT_TABLE]
+    keys = table.columns[: table.columns.index(REPLICATE)]
+    is_weighted = bool(table.select((pl.col("weight_positive") + pl.col("weight_negative")).sum()).item())
+    rows = [f"n_weighted_{side}" if is_weighted else f"n_{side}" for side in ("positive", "negative")]
+    every = add_up(table, keys, rows).select(*keys, pl.sum_horizontal(rows).alias("_rows"))
+    scored = add_up(counts["likelihood"], keys, ["n", "n_outside"])
+    joined = every.join(scored, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    joined = joined.with_columns(pl.col("n", "n_outside").fill_null(0))
+    undefined = (
+        pl.when(pl.col("_rows") == 0)
+        .then(pl.lit("no_row"))
+        .when(pl.col("_rows") > pl.col("n"))
+        .then(pl.lit("no_score"))
+        .when(pl.col("n_outside") > 0)
+        .then(pl.lit("no_probability"))
+    )
+    return joined.with_columns(undefined.alias("undefined")).drop("_rows").sort(keys, nulls_last=True)
+
+
+def unfit(counts: CountTables) -> Unfit | None:
+    """Why no group has probabilities; None: a group has, or there is no row."""
+    groups = fitness(counts)
+    reasons = groups["undefined"]
+    if groups.is_empty() or reasons.is_null().any() or (reasons == "no_row").all():
+        return None
+    largest = groups.sort("n", descending=True, maintain_order=True).row(0, named=True)
+    if not (reasons == "no_probability").any():
+        return Unfit(
+            'calibration = "auto" makes it where every row has a score, and some rows have none', is_obvious=True
+        )
+    rows = f"{largest['n_outside']:,} of {largest['n']:,} rows"
+    words = f'calibration = "auto" makes it of scores from 0 to 1, and {rows} have others'
+    return Unfit(words, is_obvious=largest["n_outside"] >= OBVIOUS * largest["n"])

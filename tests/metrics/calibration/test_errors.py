@@ -1,0 +1,218 @@
+"""Calibration errors and tests: against formulas written out, exact enumeration of all labels, and scipy."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import binom, chi2, norm
+
+from pipeline.metrics.calibration.errors import Variances, calibration_errors
+from pipeline.metrics.calibration.estimates import estimates_of_clusters, estimates_of_rows
+from pipeline.metrics.calibration.significance import hosmer_lemeshow_of_rows, spiegelhalter_of_rows
+from pipeline.metrics.calibration.sums import BinSums, Moments
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+Floats = NDArray[np.float64]
+START = np.zeros(1, dtype=np.int64)
+
+
+def moments(scores: Sequence[Floats], labels: Sequence[Floats], weights: Sequence[Floats]) -> Moments:
+    rows = list(zip(weights, scores, labels, strict=True))
+    terms = (
+        [w.sum() for w, _, _ in rows],
+        [(w * y).sum() for w, _, y in rows],
+        [(w * s).sum() for w, s, _ in rows],
+        [(w * s * y).sum() for w, s, y in rows],
+        [(w * s * s).sum() for w, s, _ in rows],
+    )
+    return Moments(*(np.array(values, dtype=np.float64) for values in terms))
+
+
+def sums_of(scores: Sequence[Any], labels: Sequence[Any], weights: Sequence[Any] | None = None) -> BinSums:
+    """Sums of bins from the rows of each."""
+    s, y = ([np.asarray(rows, dtype=np.float64) for rows in values] for values in (scores, labels))
+    w = [np.ones_like(rows) for rows in s] if weights is None else [np.asarray(rows, dtype=float) for rows in weights]
+    errors = [rows * (1 - rows) if weights is None else (t - rows) ** 2 for rows, t in zip(s, y, strict=True)]
+    variance = [(v**2 * (1 - 2 * rows) ** 2 * e).sum() for v, rows, e in zip(w, s, errors, strict=True)]
+    counts = np.array([len(rows) for rows in s], dtype=np.float64)
+    heavy = moments(s, y, [v**2 for v in w])
+    return BinSums(counts, moments(s, y, w), heavy, np.array(variance), weights is not None)
+
+
+def errors_of(sums: BinSums) -> dict[str, float]:
+    estimates = estimates_of_rows(sums, START, None, 0.95)
+    return {name: float(values[0]) for name, values in calibration_errors(sums, estimates.variances, START).items()}
+
+
+def labellings(scores: Sequence[Sequence[float]]) -> Iterator[tuple[list[list[int]], float]]:
+    """Every way to label the rows of bins, with its probability if scores are probabilities."""
+    every = [score for rows in scores for score in rows]
+    for labels in product((0, 1), repeat=len(every)):
+        chance = np.prod([p if y else 1 - p for p, y in zip(every, labels, strict=True)])
+        ends = np.cumsum([len(rows) for rows in scores])
+        yield [list(labels[end - len(rows) : end]) for end, rows in zip(ends, scores, strict=True)], float(chance)
+
+
+SCORES = [[0.1, 0.1, 0.2], [0.4, 0.5, 0.5, 0.6], [0.8, 0.9, 0.95]]
+
+
+def test_expected_values_over_all_labels_of_calibrated_scores() -> None:
+    """Debiased reliability is 0 on average but for rounding, and the mean of ECE is what it is said to be."""
+    outcomes = list(labellings(SCORES))  # each is a group of three bins
+    chances = np.array([chance for _, chance in outcomes])
+    sums = sums_of(SCORES * len(outcomes), [rows for labels, _ in outcomes for rows in labels])
+    starts = np.arange(0, 3 * len(outcomes), 3)
+    errors = calibration_errors(sums, estimates_of_rows(sums, starts, None, 0.95).variances, starts)
+    means = {name: float(chances @ values) for name, values in errors.items()}
+    noise = sum((np.array(rows) * (1 - np.array(rows))).sum() / len(rows) for rows in SCORES) / 10
+    assert means["reliability"] == pytest.approx(noise)
+    assert means["reliability_debiased"] == pytest.approx(0.0, abs=1e-3)  # scores of a bin that differ: less than 1e-3
+    assert means["ece"] == pytest.approx(means["ece_if_calibrated"], rel=0.02)
+    assert 0.3 * means["ece"] < means["ece_debiased"] < 0.8 * means["ece"]
+    q = hosmer_lemeshow_of_rows(sums, sums.variance_if_calibrated(starts), starts)[0]
+    statistic = [float(chances @ q), float(chances @ q**2)]
+    # the mean and the variance of the statistic are those that the scaled chi-square has: 3 and Σ 2 + κ4 / V²
+    spread = 0.0
+    for rows in SCORES:
+        pq = np.array(rows) * (1 - np.array(rows))
+        spread += 2 + (pq * (1 - 6 * pq)).sum() / pq.sum() ** 2
+    assert statistic == pytest.approx([3.0, 9.0 + spread])
+
+
+def test_debiased_parts_are_unbiased_for_any_probabilities() -> None:
+    """In bins of one score each they are the estimators of Ferro and Fricker (2012), unbiased for fixed sizes."""
+    truth, size = [0.3, 0.6], 3
+    scores = [[0.2] * size, [0.7] * size]
+    mean = np.zeros(2)
+    for hits in product(range(size + 1), repeat=2):
+        chance = np.prod([binom.pmf(k, size, p) for k, p in zip(hits, truth, strict=True)])
+        labels = [[1] * k + [0] * (size - k) for k in hits]
+        errors = errors_of(sums_of(scores, labels))
+        shares = np.array(hits) / size
+        correction = (shares * (1 - shares) / (size - 1)).mean()
+        every = shares.mean() * (1 - shares.mean()) / (2 * size - 1)
+        assert errors["reliability_debiased"] == pytest.approx(errors["reliability"] - correction)
+        assert errors["resolution_debiased"] == pytest.approx(errors["resolution"] - correction + every)
+        assert errors["uncertainty_debiased"] == pytest.approx(errors["uncertainty"] + every)
+        mean += chance * np.array([errors["reliability_debiased"], errors["reliability"]])
+    expected = np.mean([(0.3 - 0.2) ** 2, (0.6 - 0.7) ** 2])
+    assert mean[0] == pytest.approx(expected)
+    assert mean[1] > 5 * expected
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_parts_of_the_brier_score_add_up(*, weighted: bool) -> None:
+    rng = np.random.default_rng(5)
+    scores = [rng.uniform(low, low + 0.2, 7) for low in (0.0, 0.3, 0.8)]
+    labels = [rng.integers(0, 2, 7).astype(float) for _ in scores]
+    weights = [rng.uniform(0.1, 5.0, 7) for _ in scores]
+    sums = sums_of(scores, labels, weights if weighted else None)
+    errors = errors_of(sums)
+    s, y, w = (np.concatenate(values) for values in (scores, labels, weights))
+    w = w if weighted else np.ones_like(w)
+    brier = np.average((s - y) ** 2, weights=w)
+    of_bins = errors["reliability"] - errors["resolution"] + errors["uncertainty"]
+    assert errors["brier"] == pytest.approx(brier)
+    assert of_bins + errors["within_bin_variance"] - errors["within_bin_covariance"] == pytest.approx(brier)
+    gaps = [np.average(t - r, weights=v) for r, t, v in zip(scores, labels, np.split(w, 3), strict=True)]
+    shares = [v.sum() / w.sum() for v in np.split(w, 3)]
+    assert errors["ece"] == pytest.approx(sum(q * abs(gap) for q, gap in zip(shares, gaps, strict=True)))
+    assert errors["mce"] == pytest.approx(max(map(abs, gaps)))
+
+
+@pytest.mark.parametrize(
+    ("size", "share"), [(1, 0.3), (2, 0.5), (7, 0.01), (40, 0.07), (500, 0.98), (9, 1.0), (5, 0.0)]
+)
+def test_deviation_of_a_binomial_share(size: int, share: float) -> None:
+    """`ece_if_calibrated` of one bin with equal scores is the mean absolute deviation of scipy's binomial."""
+    sums = sums_of([[share] * size], [[0] * size])
+    hits = np.arange(size + 1)
+    expected = float(binom.pmf(hits, size, share) @ np.abs(hits / size - share))
+    assert errors_of(sums)["ece_if_calibrated"] == pytest.approx(expected, abs=1e-12)
+
+
+def test_debiased_ece_takes_what_noise_adds_to_the_gaps_that_were_seen() -> None:
+    """Against a simulation of the parametric bootstrap of Kumar, Liang and Ma (2019)."""
+    sums = sums_of([[0.2] * 30, [0.5] * 20], [[1] * 9 + [0] * 21, [1] * 7 + [0] * 13])
+    errors = errors_of(sums)
+    gaps, sizes = np.array([0.1, -0.15]), np.array([0.6, 0.4])
+    spread = np.sqrt([0.3 * 0.7 / 29, 0.35 * 0.65 / 19])
+    noisy = np.abs(gaps + spread * np.random.default_rng(0).normal(size=(400_000, 2))) @ sizes
+    assert errors["ece_debiased"] == pytest.approx(2 * errors["ece"] - noisy.mean(), abs=2e-4)
+
+
+def test_statistics_are_those_of_spiegelhalter_and_of_hosmer_and_lemeshow() -> None:
+    rng = np.random.default_rng(7)
+    scores = [rng.uniform(low, low + 0.25, 50) for low in (0.0, 0.25, 0.5, 0.75)]
+    labels = [(rng.uniform(size=50) < rows).astype(float) for rows in scores]
+    sums = sums_of(scores, labels)
+    s, y = np.concatenate(scores), np.concatenate(labels)
+    z = ((y - s) * (1 - 2 * s)).sum() / np.sqrt(((1 - 2 * s) ** 2 * s * (1 - s)).sum())
+    actual, p_value = spiegelhalter_of_rows(sums, START)
+    assert (actual[0], p_value[0]) == pytest.approx((z, 2 * norm.sf(abs(z))))
+    brier, expected = ((y - s) ** 2).mean(), (s * (1 - s)).mean()
+    assert np.sign(z) == np.sign(brier - expected)
+    q = sum((t.sum() - r.sum()) ** 2 / (r * (1 - r)).sum() for r, t in zip(scores, labels, strict=True))
+    statistic, p_value = hosmer_lemeshow_of_rows(sums, sums.variance_if_calibrated(START), START)
+    assert statistic[0] == pytest.approx(q)
+    assert p_value[0] == pytest.approx(chi2.sf(q, 4), abs=0.01)  # with the exact variance not quite the same
+
+
+def test_labels_that_their_scores_exclude_refute_calibration() -> None:
+    statistic, p_value = hosmer_lemeshow_of_rows(*_with_variance([[0.0, 0.0]], [[0, 1]]), START)
+    assert (statistic[0], p_value[0]) == (np.inf, 0.0)
+    statistic, p_value = hosmer_lemeshow_of_rows(*_with_variance([[0.0, 1.0]], [[0, 1]]), START)
+    assert np.isnan(p_value[0])
+    assert np.isnan(spiegelhalter_of_rows(sums_of([[0.5, 1.0]], [[0, 1]]), START)[0][0])
+
+
+def _with_variance(scores: Sequence[Any], labels: Sequence[Any]) -> tuple[BinSums, Floats]:
+    sums = sums_of(scores, labels)
+    return sums, sums.variance_if_calibrated(START)
+
+
+def test_variance_of_sampled_rows_is_that_of_all_rows_that_they_stand_for() -> None:
+    """One in ten of the false rows with weight 10: over all labels and samples of rows with one score."""
+    score, weight, rows = 0.3, 10.0, 200_000
+    rng = np.random.default_rng(3)
+    label = rng.uniform(size=rows) < score
+    kept = label | (rng.uniform(size=rows) < 1 / weight)
+    weights = np.where(label, 1.0, weight)[kept]
+    sums = sums_of([np.full(kept.sum(), score)], [label[kept]], [weights])
+    of_a_row = score * (1 - score) ** 2 + (1 - score) / weight * weight**2 * score**2
+    assert sums.variance_if_calibrated(START)[0] == pytest.approx(rows * of_a_row, rel=0.02)
+    without_false_rows = sums_of([[0.2] * 3], [[1] * 3], [[2.0] * 3])
+    assert without_false_rows.variance_if_calibrated(START)[0] == pytest.approx(3 * 0.16 * 4)
+
+
+def test_clusters_of_one_row_each_are_rows() -> None:
+    rng = np.random.default_rng(11)
+    scores = [rng.uniform(low, low + 0.5, 400) for low in (0.0, 0.5)]
+    labels = [(rng.uniform(size=400) < rows).astype(float) for rows in scores]
+    sums = sums_of(scores, labels)
+    single = [np.zeros((800, 2)) for _ in range(5)]
+    for bin_, (rows, truth) in enumerate(zip(scores, labels, strict=True)):
+        for values, terms in zip(single, (np.ones(400), truth, rows, rows * truth, rows**2), strict=True):
+            values[bin_ * 400 : (bin_ + 1) * 400, bin_] = terms
+    of_clusters = estimates_of_clusters(sums, [Moments(*single)], None, 0.95)
+    of_rows = estimates_of_rows(sums, START, None, 0.95)
+    for name in ("share", "gap", "gap_if_calibrated"):
+        pair = (getattr(estimates.variances, name) for estimates in (of_clusters, of_rows))
+        assert next(pair) == pytest.approx(next(pair), rel=0.15)
+    assert of_clusters.bins.gap[0] == pytest.approx(of_rows.bins.gap[0], abs=2e-3)
+    assert of_clusters.spiegelhalter[0] == pytest.approx(of_rows.spiegelhalter[0], rel=0.1)
+    assert of_clusters.hosmer_lemeshow[0] == pytest.approx(of_rows.hosmer_lemeshow[0], rel=0.1)
+
+
+def test_unknown_variances_leave_plain_errors() -> None:
+    sums = sums_of([[0.2]], [[1]])
+    nothing = np.full(1, np.nan)
+    errors = calibration_errors(sums, Variances(nothing, nothing, nothing, nothing), START)
+    assert errors["ece"][0] == pytest.approx(0.8)
+    assert errors["reliability_debiased"][0] == pytest.approx(0.64 - 0.16)
